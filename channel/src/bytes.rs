@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Bytes that a peer wrote, where they lie: in a slot of a ring or in a buffer.
+//! Bytes that a peer wrote, read in place: in a slot of a ring or in a buffer.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{marker::PhantomData, ptr};
@@ -11,11 +11,12 @@ use ffi::{
 
 use crate::lines;
 
-/// Segments of a rendezvous message, as the wire has them.
+/// Segments of a rendezvous message, in wire format.
 pub type Remote = [memory::Segment; memory::IOV_LIMIT];
 
-/// Bytes of a mapped segment, or read from a peer. A peer may write them meanwhile if it
-/// misbehaves: what is copied out is then any bytes, and never looked at.
+/// Bytes of a mapped segment, or bytes received from a peer. A misbehaving peer may change them at
+/// any time, so a copy may contain any bytes. Methods that interpret bytes copy them first and
+/// check the copy.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedBytes<'a> {
     start: *const u8,
@@ -24,7 +25,7 @@ pub struct SharedBytes<'a> {
 }
 
 impl<'a> From<&'a [u8]> for SharedBytes<'a> {
-    /// Bytes that nobody shares.
+    /// Bytes that no other process can access.
     fn from(bytes: &'a [u8]) -> Self {
         Self { start: bytes.as_ptr(), len: bytes.len(), segment: PhantomData }
     }
@@ -44,34 +45,35 @@ impl<'a> SharedBytes<'a> {
         Self { len: len.min(self.len), ..self }
     }
 
-    /// What follows the first `len` bytes.
+    /// The bytes after the first `len`.
     #[inline]
     pub fn skip(self, len: usize) -> Self {
         let len = len.min(self.len);
-        // SAFETY: within the bytes or just behind them.
+        // SAFETY: within the bytes, or one past their end.
         Self { start: unsafe { self.start.add(len) }, len: self.len - len, ..self }
     }
 
-    /// How many bytes.
+    /// Length in bytes.
     #[inline]
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    #[allow(clippy::len_without_is_empty, reason = "no caller needs it")]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Has them fetched, to be copied soon.
+    /// Prefetches the first cache lines of the bytes, which are to be copied soon.
     #[inline]
     pub fn expect(self) {
         lines::expect_reads(self.start, self.len);
     }
 
-    /// Copies into memory of our own, as much as there is room for.
+    /// Copies as many bytes as fit into `to`.
     pub fn copy_to(self, to: &mut [u8]) {
         // SAFETY: `len` bytes of a mapping that outlives self, which no slice overlaps.
         unsafe { ptr::copy_nonoverlapping(self.start, to.as_mut_ptr(), self.len.min(to.len())) };
     }
 
-    /// The parts of our memory that a frame begins with; none if they cannot be.
+    /// The remote parts at the start of a frame, which name memory of this process. Returns `None`
+    /// if the count or a part is invalid.
     pub fn parts(self, count: u8) -> Option<RemoteParts> {
         let count = usize::from(count);
         if count > memory::IOV_LIMIT || self.len < count * size_of::<RemotePart>() {
@@ -84,14 +86,14 @@ impl<'a> SharedBytes<'a> {
         .ok()
     }
 
-    /// Copies into a buffer of the application; answers how many bytes fitted.
+    /// Copies into a buffer of the application. Returns the number of bytes that fit.
     #[inline]
     pub fn deliver(self, to: &Buffer) -> usize {
         // SAFETY: `len` bytes of a mapping that outlives self.
         unsafe { to.fill_from(self.start, self.len) }
     }
 
-    /// Copies into memory of our own.
+    /// Copies the bytes into new memory.
     pub fn keep(self) -> Box<[u8]> {
         let mut bytes = Vec::with_capacity(self.len);
         // SAFETY: `len` bytes of a mapping, and as many of capacity, which the
@@ -103,8 +105,8 @@ impl<'a> SharedBytes<'a> {
         bytes.into_boxed_slice()
     }
 
-    /// The `count` segments that a rendezvous slot lists for a message of `len`
-    /// bytes; none if they cannot be.
+    /// The `count` segments that a rendezvous slot lists for a message of `len` bytes. Returns
+    /// `None` if they are invalid.
     pub fn remote(self, count: u32, len: u64) -> Option<Remote> {
         if self.len < size_of::<Remote>() {
             return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What every way promises, over each of them.
+//! Conformance tests: each runs over every transport.
 
 mod ends;
 mod impostors;
@@ -32,7 +32,7 @@ fn messages_of_all_lengths_arrive_in_order_and_whole() {
                 let (bytes, buffer) = message(round, len);
                 let header = header(Kind::Inline, round, len);
                 while one.send(header, Payload::Message(&buffer)) != Sent::Yes {
-                    assert!(taken < sent.len(), "no room, and all was taken");
+                    assert!(taken < sent.len(), "no room, although all messages were taken");
                     check(&mut other, &sent, &mut taken);
                 }
                 sent.push(bytes);
@@ -50,7 +50,7 @@ fn messages_of_all_lengths_arrive_in_order_and_whole() {
     }
 }
 
-/// The next message is the one that was sent next.
+/// Checks the next message, if one has come.
 fn check(to: &mut Endpoint, sent: &[Vec<u8>], taken: &mut usize) {
     let Some((header, bytes)) = to.take() else { return };
     assert_eq!((header.bits, header.data), (*taken as u64, !(*taken as u64)));
@@ -84,7 +84,7 @@ fn requests_and_their_answers_arrive_whole() {
 }
 
 #[test]
-fn long_messages_are_read_from_where_they_are_or_come_as_parts() {
+fn long_messages_are_copied_or_arrive_in_parts() {
     for (mut one, mut other) in pairs(213, COPIES) {
         for (number, len) in (0..).zip([0, 1, LONGEST - 1, LONGEST + 1, 100_000, 5_000_000]) {
             let (bytes, buffer) = message(number, len);
@@ -157,7 +157,7 @@ fn pieces_are_copied_both_ways() {
 }
 
 #[test]
-fn who_finds_no_room_loses_nothing_and_goes_on_when_there_is_some() {
+fn a_sender_without_room_loses_nothing_and_continues_later() {
     for (mut one, mut other) in pairs(221, COPIES) {
         for len in [0, 8, LONGEST] {
             let (bytes, buffer) = message(0, len);
@@ -169,9 +169,9 @@ fn who_finds_no_room_loses_nothing_and_goes_on_when_there_is_some() {
                 let header = header(Kind::Inline, sent, len);
                 one.try_send(header, Payload::Message(&buffer)) == Sent::Yes
             } {
-                assert!(sent < 1_000_000, "there is no end");
+                assert!(sent < 1_000_000, "it never runs out of room");
             }
-            assert!(sent >= if one.net.is_some() { 1 } else { 16 }, "few places");
+            assert!(sent >= if one.net.is_some() { 1 } else { 16 }, "too few slots");
             for taken in 0..sent {
                 let (header, body) = other.take().unwrap();
                 assert_eq!(header.bits, taken);
@@ -188,7 +188,7 @@ fn who_finds_no_room_loses_nothing_and_goes_on_when_there_is_some() {
 }
 
 #[test]
-fn where_nothing_may_be_copied_it_is_refused() {
+fn copies_are_refused_if_the_kernel_may_not_copy() {
     let none = Settings { checks: false, copies: false };
     for (_one, mut other) in pairs(225, none) {
         let (_window, to) = room(10);
@@ -212,7 +212,7 @@ fn where_nothing_may_be_copied_it_is_refused() {
 }
 
 #[test]
-fn who_closes_and_who_dies_is_told_apart_and_gives_everything_back() {
+fn closed_and_dead_peers_differ_and_both_return_their_buffers() {
     for dies in [false, true] {
         let port = if dies { 237 } else { 233 };
         for (mut one, mut other) in pairs_over(near(), port, COPIES) {
@@ -236,7 +236,8 @@ fn who_closes_and_who_dies_is_told_apart_and_gives_everything_back() {
             let expected = if dies { Liveness::Dead } else { Liveness::Closed };
             assert_eq!(one.links[0].liveness(Look::Closely), expected);
             assert!(!one.links[0].is_open());
-            // What it sent before arrives; what it had is back.
+            // Messages that the peer sent before arrive, and the buffers that it held are free
+            // again.
             for number in 0..5 {
                 let (header, body) = one.take().unwrap();
                 assert_eq!(header.bits, number);
@@ -255,7 +256,7 @@ fn who_closes_and_who_dies_is_told_apart_and_gives_everything_back() {
 }
 
 #[test]
-fn an_endpoint_is_told_from_the_next_at_its_port() {
+fn an_endpoint_differs_from_the_next_one_at_its_port() {
     for (way, port) in near().into_iter().zip([241, 243]) {
         let mut one = Endpoint::new(&way, port, COPIES);
         let first = Endpoint::new(&way, port + 1, COPIES);
@@ -274,7 +275,7 @@ fn an_endpoint_is_told_from_the_next_at_its_port() {
 }
 
 #[test]
-fn a_slot_says_who_sent_it() {
+fn a_slot_names_its_sender() {
     for (way, port) in ways().into_iter().zip([245, 250, 0]) {
         let mut to = Endpoint::new(&way, port, COPIES);
         let mut senders: Vec<_> = (1..4).map(|at| Endpoint::new(&way, port + at, COPIES)).collect();
@@ -288,7 +289,7 @@ fn a_slot_says_who_sent_it() {
         }
         for _ in &senders {
             let (header, _) = to.take().unwrap();
-            // Over the network those of several senders come in any order.
+            // Over the network, messages of several senders come in any order.
             let who = senders[header.bits as usize].own.identity();
             let (listed, address) = to.home.listed(header.peer).unwrap();
             assert_eq!((listed, address.is_some()), (who, to.net.is_some()));
@@ -317,7 +318,7 @@ fn many_senders_lose_nothing_and_keep_their_order() {
                             std::thread::yield_now();
                         }
                     }
-                    // What is in its buffers stays until it was read.
+                    // Messages in its buffers must stay until they were read.
                     sender
                 });
             }
@@ -343,7 +344,7 @@ fn a_slot_that_changes_on_its_way_is_noticed() {
     let checks = Settings { checks: true, copies: true };
     for (mut one, mut other) in pairs(263, checks) {
         let (_, buffer) = message(1, 40);
-        // Nobody gets at what is on its way over the network.
+        // A test cannot change a frame on its way over the network.
         let damages: &[bool] = if one.net.is_some() { &[false] } else { &[false, true] };
         for &damage in damages {
             one.home.set_check(0, &mut one.links[0], 77);

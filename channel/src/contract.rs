@@ -1,37 +1,40 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What every way takes and answers.
+//! The interface that every transport implements: payloads, results and settings.
 
 use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
 
-/// What goes with a header.
+/// The payload of a slot.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload<'a> {
     /// Nothing.
     Nothing,
-    /// A message of up to [`LONGEST`](crate::wire::LONGEST) bytes: the channel says of which kind.
+    /// A message of up to [`LONGEST`](crate::wire::LONGEST) bytes. The transport sets the kind of
+    /// the header.
     Message(&'a Buffer),
-    /// The same, unless it is quicker to have it read from where it is.
+    /// As `Message`. Shared memory refuses it with [`Sent::NoBuffer`] if a kernel copy by the
+    /// receiver would be faster.
     IfQuick(&'a Buffer),
     /// A part of a message.
     Part(&'a Buffer),
-    /// Parts of the peer's memory, and data for them.
+    /// Parts of the peer's memory, and the data for them.
     Frame(&'a [RemotePart], &'a [Buffer]),
-    /// Data of ours that is in no buffer of the application.
+    /// Bytes that are not in a buffer of the application.
     Bytes(&'a [u8]),
-    /// Where a message is that stays in our memory: [`Kind::Rendezvous`](crate::wire::Kind).
+    /// The location of a message that stays in local memory:
+    /// [`Kind::Rendezvous`](crate::wire::Kind).
     Where(&'a Buffer),
-    /// Parts of the peer's memory, and where the memory here is that belongs to them.
+    /// Parts of the peer's memory, and the local memory that corresponds to them.
     Segments(&'a [RemotePart], &'a Buffer),
 }
 
-/// What became of it.
+/// Result of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It is on its way.
+    /// The slot was sent.
     Yes,
-    /// The peer takes no more for now.
+    /// The peer accepts nothing more for now.
     NoRoom,
-    /// There is no buffer for what goes with it, or one would not be quick.
+    /// No buffer is free for the payload, or a buffer would be slower than a kernel copy.
     NoBuffer,
 }
 
@@ -42,16 +45,16 @@ impl Sent {
     }
 }
 
-/// What holds for every link of an endpoint.
+/// Settings of all links of an endpoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Whether what travels has checksums (`FI_TCAM_CHECK`).
+    /// Whether messages carry checksums (`FI_TCAM_CHECK`).
     pub checks: bool,
-    /// Whether the kernel may be asked to copy (`FI_TCAM_KERNEL_COPY`).
+    /// Whether the kernel may copy between processes (`FI_TCAM_KERNEL_COPY`).
     pub copies: bool,
 }
 
-/// Whether an error says that this process or host lacks something for now.
+/// Returns whether an error means a temporary shortage in this process or on this host.
 #[must_use]
 pub fn is_short(errno: Errno) -> bool {
     host::directory::is_short(&std::io::Error::from_raw_os_error(errno.get()))

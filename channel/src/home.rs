@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An endpoint's own end of its channels: it opens links, sends, and knows who sends here.
+//! The local end of an endpoint's transports: it opens links, sends, and lists the endpoints that
+//! send to it.
 
 use std::{net::SocketAddrV4, sync::Arc, time::Duration};
 
@@ -19,24 +20,24 @@ use crate::{
     wire::{FAR, Header},
 };
 
-/// Ways that there are.
+/// Number of transports.
 pub const WAYS: usize = if cfg!(any(test, feature = "testing")) { 3 } else { 2 };
 
-/// The one over the network.
+/// Index of the network's inbox.
 pub const NET: usize = 1;
 
-/// What has come over each way. An inbox is taken out while it is looked at.
+/// The inbox of each transport. An inbox is taken out while it is polled.
 pub type Inboxes = [Option<Box<Inbox>>; WAYS];
 
 /// See the module.
 #[derive(Debug)]
 pub struct Home {
     own: Arc<Segment>,
-    /// To peers of this host.
+    /// Sends to peers of this host.
     near: Arc<Sending>,
     settings: Settings,
     net: Option<Arc<Net>>,
-    /// When the inbox of the network is looked into.
+    /// Decides which polls include the network.
     pub turns: Turns,
     /// Messages that were sent whole over the network, and their bytes.
     sent_far: (u64, u64),
@@ -45,8 +46,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// The end of the endpoint that has this segment, and this network if it has one. It is `locked`
-    /// if several threads may send.
+    /// Creates the local end of the endpoint that owns the segment `own`, with a network if it has
+    /// one. `locked`: several threads may send.
     #[must_use]
     pub fn new(
         own: &Arc<Segment>,
@@ -67,7 +68,7 @@ impl Home {
         }
     }
 
-    /// Where what is sent to it arrives.
+    /// Creates the inboxes, one for each transport.
     #[must_use]
     pub fn inboxes(&self) -> Inboxes {
         [
@@ -78,49 +79,53 @@ impl Home {
         ]
     }
 
-    /// Whether peers of other hosts can be reached.
+    /// Returns whether the endpoint can reach peers of other hosts.
     #[must_use]
     pub fn has_net(&self) -> bool {
         self.net.is_some()
     }
 
-    /// Opens whichever endpoint is at the address of another host now, or of this one where it has no
-    /// segment that we see; `secret` is proved to it unless the job has one.
+    /// Opens the endpoint that is at an address of another host, or of this host if its segment is
+    /// not visible here. The handshake proves `secret` to it, unless the job has a secret.
     ///
     /// # Errors
-    /// `EAGAIN` as long as it has not said who it is, `ENETUNREACH` without a network, `EACCES` if it
-    /// refuses us, and why it cannot be reached.
+    /// `EAGAIN` until its Hello has come, `ENETUNREACH` without a network, `EACCES` if the peer
+    /// refuses this endpoint or no secret for it is known; otherwise the reason why it cannot be
+    /// reached.
     pub fn open_far(&self, address: SocketAddrV4, secret: Option<Secret>) -> Result<Link, Errno> {
         let net = self.net.as_ref().ok_or(Errno::ENETUNREACH)?;
         let (number, who) = net.meet(address, secret)?;
         Ok(Link::Net(net::link::Link::new(net, number, who, self.settings)))
     }
 
-    /// Whether the sender of this number is at the address that [`Home::listed`] says: over the network, it
-    /// knows the secret in the name of the endpoint there. If it is not, nothing more comes from it.
+    /// Returns whether the sender with this number is at the address that [`Home::listed`] returns.
+    /// Over the network, it must know the secret in the name of the endpoint at that address; if it
+    /// does not, it is disconnected. If that secret is not known here, the result is true.
     #[must_use]
     pub fn is_at_its_address(&self, number: u32, secret: impl FnOnce() -> Option<Secret>) -> bool {
         self.of_net(number).is_none_or(|net| net.is_at_its_address(number, secret))
     }
 
-    /// Whether that is certain.
+    /// Returns whether the sender with this number has proved that it is at its address. Senders of
+    /// this host need no proof.
     #[must_use]
     pub fn is_vouched_for(&self, number: u32) -> bool {
         self.of_net(number).is_none_or(|net| net.is_vouched_for(number))
     }
 
-    /// Disconnects the sender of this number, if it is one of the network.
+    /// Disconnects the sender with this number, if it is on the network.
     pub fn disown(&self, number: u32) {
         if let Some(net) = self.of_net(number) {
             net.disown(number);
         }
     }
 
-    /// Opens whichever endpoint holds a port of this host now.
+    /// Opens the endpoint that currently holds a port of this host.
     ///
     /// # Errors
-    /// `ECONNREFUSED` nobody has it, `EACCES` another user is in the way, `EPROTO` it is damaged or
-    /// of another version of tcam, `ENOSPC` if there is no room to enter it as a sender.
+    /// `ECONNREFUSED` if no endpoint holds the port, `EACCES` if a file of another user is in the
+    /// way, `EPROTO` if the segment is damaged or of another version of tcam, `ENOSPC` if there is
+    /// no room to enter this endpoint as a sender.
     pub fn open(&self, port: u16) -> Result<Link, Errno> {
         #[cfg(any(test, feature = "testing"))]
         if let Some(end) = &self.twin {
@@ -129,10 +134,10 @@ impl Home {
         shm::link::Link::open(&self.own, port, self.settings).map(Link::Shm)
     }
 
-    /// The same of one endpoint and of no other that has its port since.
+    /// Opens one endpoint, and no later one at the same port.
     ///
     /// # Errors
-    /// As [`Home::open`]; `ECONNREFUSED` if it is gone.
+    /// Those of [`Home::open`]; `ECONNREFUSED` if the endpoint is gone.
     pub fn open_only(&self, peer: Identity) -> Result<Link, Errno> {
         #[cfg(any(test, feature = "testing"))]
         if let Some(end) = &self.twin {
@@ -141,10 +146,10 @@ impl Home {
         shm::link::Link::open_only(&self.own, peer, self.settings).map(Link::Shm)
     }
 
-    /// Opens who sends here under a number.
+    /// Opens the endpoint that sends here under a number.
     ///
     /// # Errors
-    /// As [`Home::open_only`].
+    /// Those of [`Home::open_only`].
     pub fn open_sender(&self, number: u32, who: Identity) -> Result<Link, Errno> {
         match self.of_net(number) {
             None => self.open_only(who),
@@ -155,7 +160,7 @@ impl Home {
         }
     }
 
-    /// Whether there is an endpoint at a port, of this user.
+    /// Returns whether an endpoint of this user holds a port.
     #[must_use]
     pub fn is_there(&self, port: u16) -> bool {
         #[cfg(any(test, feature = "testing"))]
@@ -165,35 +170,35 @@ impl Home {
         publish::is_there(port)
     }
 
-    /// From now on this link leads to a peer.
+    /// From now on, messages to `peer` go over this link.
     pub fn connect(&self, peer: u32, link: &Link) {
         self.near.connect(peer, link);
     }
 
-    /// Nothing more goes to a peer that is gone, and what it has comes back.
+    /// Sends nothing more to a peer that is gone, and reclaims the buffers that it held.
     pub fn disconnect(&self, peer: u32) {
         self.near.disconnect(peer);
     }
 
-    /// What sends to peers of this host, for threads without the engine.
+    /// Sends to peers of this host, for threads that do not hold the engine.
     #[must_use]
     pub fn near(&self) -> &Arc<Sending> {
         &self.near
     }
 
-    /// Sends a slot and what goes with it to a peer of this host that is connected; none if there is
-    /// none.
+    /// Sends a slot and its payload to a connected peer of this host. Returns `None` if the peer is
+    /// not connected.
     #[inline(always)]
     #[must_use]
     pub fn send_near(&self, peer: u32, header: &Header, payload: Payload<'_>) -> Option<Sent> {
         self.near.send(peer, header, payload)
     }
 
-    /// The same over any other way.
+    /// Sends over the link to a peer that [`Home::send_near`] does not reach.
     #[inline(always)]
     pub fn send(&mut self, link: &mut Link, header: &Header, payload: Payload<'_>) -> Sent {
         match link {
-            // Not connected: nobody takes anything.
+            // Not connected.
             Link::Shm(_) => Sent::NoRoom,
             Link::Net(link) => self.send_far(link, header, payload),
             #[cfg(any(test, feature = "testing"))]
@@ -201,15 +206,15 @@ impl Home {
         }
     }
 
-    /// The checksum of what goes to a peer with the next slot.
+    /// Sets the checksum of the payload of the next slot to a peer.
     pub fn set_check(&self, peer: u32, link: &mut Link, check: u32) {
-        if !self.near.outbox().0.set_check(peer, check) {
+        if !self.near.tx_queue().0.set_check(peer, check) {
             link.set_check(check);
         }
     }
 
-    /// The same over the network. Out of line: in line, a message over shared memory takes six more
-    /// instructions.
+    /// Sends over the network. This is out of line: inline, a message over shared memory takes six
+    /// more instructions.
     #[cold]
     #[inline(never)]
     fn send_far(
@@ -233,38 +238,39 @@ impl Home {
         self.sent_far
     }
 
-    /// Whether so many bytes go with a slot without a buffer.
+    /// Returns whether a payload of `len` bytes fits a slot without a buffer.
     #[inline(always)]
     #[must_use]
     pub fn fits(&self, len: usize) -> bool {
         self.near.fits(len)
     }
 
-    /// Whether no buffer was free for a while, all along.
+    /// Returns whether a send has waited for a free buffer for at least 1 ms.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
-        self.near.outbox().0.is_stuck()
+        self.near.tx_queue().0.is_stuck()
     }
 
-    /// Whether a buffer is free.
+    /// Returns whether a buffer is free.
     pub fn has_room(&self) -> bool {
-        let (mut outbox, own) = self.near.outbox();
-        outbox.has_room(own)
+        let (mut tx_queue, own) = self.near.tx_queue();
+        tx_queue.has_room(own)
     }
 
-    /// Whether receivers have not emptied all that was sent.
+    /// Returns whether receivers still hold buffers, or peers of other hosts have not confirmed all
+    /// frames.
     pub fn is_lent(&self) -> bool {
-        let (mut outbox, own) = self.near.outbox();
-        outbox.is_lent(own) || self.net.as_ref().is_some_and(|net| net.is_lent())
+        let (mut tx_queue, own) = self.near.tx_queue();
+        tx_queue.is_lent(own) || self.net.as_ref().is_some_and(|net| net.is_lent())
     }
 
-    /// How long a peer of another host may take until it has seen what was sent to it.
+    /// Time that a peer of another host may take to confirm what was sent to it.
     #[must_use]
     pub fn patience(&self) -> Duration {
         self.net.as_ref().map_or(Duration::ZERO, |net| net.timeout())
     }
 
-    /// Who sends here under a number, and from where if that is not this host.
+    /// Returns the sender with a number, and its address if it sends over the network.
     #[must_use]
     pub fn listed(&self, number: u32) -> Option<(Identity, Option<SocketAddrV4>)> {
         if let Some(net) = self.of_net(number) {
@@ -278,26 +284,26 @@ impl Home {
         Some((self.own.listed(number)?, None))
     }
 
-    /// The network, if the number of a sender is one of its.
+    /// The network, if the number belongs to a sender on the network.
     fn of_net(&self, number: u32) -> Option<&Arc<Net>> {
         self.net.as_ref().filter(|_| number >= FAR)
     }
 
-    /// Those who send here, of a part of the list. Parts are numbered around and around.
+    /// The senders in a part of the list. Part numbers wrap around.
     #[must_use]
     pub fn listed_in(&self, part: usize) -> Vec<(u32, Identity)> {
         self.own.listed_in(part).into_iter().map(|(number, who)| (number.into(), who)).collect()
     }
 
-    /// Parts of the list.
+    /// Number of parts of the list.
     #[must_use]
     pub fn list_parts(&self) -> usize {
         self.own.list_pages()
     }
 
-    /// Gives the number of a sender back that is gone, all whose slots were handled.
+    /// Frees the number of a sender that is gone, once all its slots were handled.
     pub fn strike(&self, number: u32, who: Identity) {
-        // Those of the network are gone with their links.
+        // Numbers of the network are freed with their links.
         let Ok(number) = u16::try_from(number) else { return };
         #[cfg(any(test, feature = "testing"))]
         if let Some(end) = &self.twin {
@@ -306,33 +312,33 @@ impl Home {
         self.own.strike(number, who);
     }
 
-    /// Sees to the network, as is to be done now and then.
+    /// Does the periodic work of the network.
     pub fn look_around(&self) {
         if let Some(net) = &self.net {
             net.look_around();
         }
     }
 
-    /// Before a sleep: whether whatever comes over the network ends it. False if something has come
-    /// there, or nothing would ring.
+    /// Prepares for a sleep. Returns whether any event on the network will end the sleep: false if
+    /// something has come already, or if this process cannot use the network.
     pub fn arm_net(&self) -> bool {
         self.net.as_ref().is_none_or(|net| net.arm())
     }
 
-    /// Tells peers of other hosts that nothing more is sent.
+    /// Sends Bye to peers of other hosts: nothing more will be sent.
     pub fn say_bye(&self) {
         if let Some(net) = &self.net {
             net.say_bye();
         }
     }
 
-    /// Messages go within this process from now on.
+    /// From now on, messages go over the loopback.
     #[cfg(any(test, feature = "testing"))]
     pub fn join(&mut self, end: &Arc<twin::End>) {
         self.twin = Some(Arc::clone(end));
     }
 
-    /// Changes what holds for links that are opened from now on.
+    /// Changes the settings of links that are opened from now on.
     #[cfg(any(test, feature = "testing"))]
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
@@ -342,7 +348,7 @@ impl Home {
     /// Lends all buffers.
     #[cfg(any(test, feature = "testing"))]
     pub fn take_all(&self, peer: u32) {
-        let (mut outbox, own) = self.near.outbox();
-        outbox.take_all(own, peer);
+        let (mut tx_queue, own) = self.near.tx_queue();
+        tx_queue.take_all(own, peer);
     }
 }

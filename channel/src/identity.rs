@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Who an endpoint is: its port, and which of all that ever had this port.
+//! The identity of an endpoint: its port, and its incarnation among all endpoints that have held
+//! this port.
 //!
 //! ```text
 //! bits 63..48   port
-//! bits 47..40   context: which of a scalable endpoint's it is; 0 for all other endpoints
+//! bits 47..40   context: index in a scalable endpoint; 0 for all other endpoints
 //! bits 39..0    incarnation, random, not 0
 //! ```
 //!
-//! One word, so that it is entered into a list of senders with one store. Two endpoints in turn
-//! at one port have the same incarnation once in 10^12 times. The contexts of a scalable endpoint
-//! have consecutive ports, so that a context's identity tells the port of the first one.
+//! It is one word, so that one store enters it into a list of senders. Two endpoints that hold a
+//! port in turn have the same incarnation with a probability of 10^-12. The contexts of a scalable
+//! endpoint have consecutive ports, so that the identity of a context determines the port of the
+//! first one.
 
 use std::io;
 
@@ -24,7 +26,7 @@ const INCARNATION: u64 = (1 << CONTEXT) - 1;
 pub struct Identity(u64);
 
 impl Identity {
-    /// A new endpoint at a port, or a context of a scalable endpoint.
+    /// Creates the identity of an endpoint at a port, or of a context of a scalable endpoint.
     ///
     /// # Errors
     /// The kernel has no random numbers.
@@ -38,37 +40,38 @@ impl Identity {
         Ok(Self(u64::from(port) << 48 | u64::from(context) << CONTEXT | incarnation))
     }
 
-    /// The one that a word tells, if it tells one.
+    /// The identity in a word; `None` if its incarnation is 0.
     pub fn of_word(word: u64) -> Option<Self> {
         (word & INCARNATION != 0).then_some(Self(word))
     }
 
-    /// It, as one word.
+    /// The identity as one word.
     #[must_use]
     pub fn word(self) -> u64 {
         self.0
     }
 
-    /// Its port.
+    /// The port.
     #[must_use]
     pub fn port(self) -> u16 {
         (self.0 >> 48) as u16
     }
 
-    /// Which context of a scalable endpoint it is; 0 is the first one, or any other endpoint.
+    /// Index of the context in its scalable endpoint; 0 for any other endpoint.
     #[must_use]
     pub fn context(self) -> u8 {
         (self.0 >> CONTEXT) as u8
     }
 
-    /// The port that the address of its endpoint has, of which it may be a later context.
+    /// The port in the address of the endpoint, which is that of its context 0.
     #[must_use]
     pub fn endpoint_port(self) -> u16 {
         self.port().wrapping_sub(self.context().into())
     }
 
-    /// Tells the rings of endpoints apart that senders claim positions of: all there are by
-    /// their ports, and an endpoint from those before it by a part of the incarnation.
+    /// The name of the endpoint's ring in the claims of senders. The port distinguishes living
+    /// endpoints. A part of the incarnation distinguishes an endpoint from earlier ones at its
+    /// port.
     pub fn ring(self) -> u32 {
         u32::from(self.port()) << 16 | u32::from(self.0 as u16)
     }
@@ -79,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_is_told_from_those_before_it() {
+    fn an_endpoint_differs_from_earlier_ones_at_its_port() {
         let [first, second] = [Identity::new(7, 0).unwrap(), Identity::new(7, 0).unwrap()];
         assert_ne!(first, second);
         assert_eq!((first.port(), first.ring() >> 16), (7, 7));
@@ -89,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_tells_its_endpoint() {
+    fn a_context_determines_the_port_of_its_endpoint() {
         let context = Identity::new(4711, 255).unwrap();
         assert_eq!((context.port(), context.context()), (4711, 255));
         assert_eq!(context.endpoint_port(), 4456);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Channels: how messages get from endpoint to endpoint.
+//! Channels: the transport of messages between endpoints.
 //!
-//! - [`way`]: what an endpoint sees of them, whichever it is: a [`way::Link`] to each peer and a
-//!   [`way::Inbox`] for each way. [`home`] is its own end: it opens links and sends.
-//! - [`contract`]: what every way takes and answers.
-//! - [`shm`]: shared memory, and copies by the kernel. [`net`]: another provider, to other hosts.
-//! - `twin` (tests): a channel within a process, with faults where a test wants them.
-//! - [`wire`]: the headers, [`bytes`] what goes with them, as a peer wrote it.
-//! - [`polling`]: when the network is asked.
-//! - [`identity`]: who an endpoint is. [`address`]: where.
+//! - [`way`]: the interface of all transports: a [`way::Link`] to each peer and a [`way::Inbox`]
+//!   for each transport. [`home`] is the local end: it opens links and sends.
+//! - [`contract`]: payloads, results and settings of all transports.
+//! - [`shm`]: shared memory and kernel copies. [`net`]: TCP connections to other hosts.
+//! - `twin` (tests): a loopback within a process, which can inject faults.
+//! - [`wire`]: headers. [`bytes`]: payloads, as a peer wrote them.
+//! - [`polling`]: when the network is polled.
+//! - [`identity`]: the identity of an endpoint. [`address`]: its address as a word.
 //!
-//! Nothing above knows how bytes travel: slots, buffers, checksums of frames and calls to the kernel
-//! are each way's own.
+//! The crates above do not know how bytes travel: slots, buffers, checksums of frames and system
+//! calls are internal to each transport.
 #![deny(unsafe_code)]
 
 pub mod address;

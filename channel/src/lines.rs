@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Cache lines that travel between cores.
-#![allow(unsafe_code, reason = "an instruction that the compiler has no name for")]
+//! Prefetch of cache lines that move between cores.
+#![allow(unsafe_code, reason = "an instruction without an intrinsic")]
 
 /// Bytes of a line.
 pub(crate) const LINE: usize = 64;
 
-/// Lines that are read ahead at a time.
+/// Most cache lines that a core prefetches at a time.
 const READS: usize = 16;
 
-/// Has the lines of `len` bytes from `at` on fetched, to be written.
+/// Prefetches the cache lines of `len` bytes from `at` on, for writing.
 ///
-/// What a peer read last is in its cache. Stores would fetch one line after the other from there,
-/// some 0.1 us each; after a hint for all of them they come side by side. Only a hint: any address
-/// will do.
+/// A line that a peer read last is in the cache of that peer. Stores would fetch such lines one
+/// after the other, about 0.1 us each. After a hint for all of them, the fetches overlap. It is
+/// only a hint, so that any address is allowed.
 #[inline]
 pub(crate) fn expect_writes(at: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -32,8 +32,8 @@ pub(crate) fn expect_writes(at: *const u8, len: usize) {
     let _ = (at, len, LINE);
 }
 
-/// Has the first of the lines of `len` bytes from `at` on fetched, to be read: as many as a core
-/// fetches at a time. The others come as the first are copied.
+/// Prefetches the first cache lines of `len` bytes from `at` on, for reading: as many as a core
+/// fetches at a time. The others come while the first are copied.
 #[inline]
 pub(crate) fn expect_reads(at: *const u8, len: usize) {
     for offset in (0..len.min(READS * LINE)).step_by(LINE) {
@@ -41,7 +41,8 @@ pub(crate) fn expect_reads(at: *const u8, len: usize) {
     }
 }
 
-/// Has the line at this address fetched, to be read. Only a hint: any address will do.
+/// Prefetches the cache line at this address, for reading. It is only a hint, so that any address
+/// is allowed.
 #[inline(always)]
 pub(crate) fn expect_read(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -60,7 +61,7 @@ mod x86_64 {
     const EXTENDED: u32 = 0x8000_0000;
     const PREFETCHW: u32 = 1 << 8;
 
-    /// Whether this processor has `prefetchw`.
+    /// Returns whether this processor has `prefetchw`.
     #[inline]
     pub(crate) fn knows_prefetchw() -> bool {
         static KNOWS: LazyLock<bool> = LazyLock::new(|| {

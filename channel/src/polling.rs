@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! When the network is asked: to look into shared memory takes some 10 ns, to ask a network
-//! a call to the kernel.
+//! When the network is polled. Polling shared memory takes 10 ns; polling the network takes a
+//! system call.
 //!
 //! ```text
-//! ratio = 0                              each time
-//! ratio = R                              once, then R times not
-//! dynamic(H):  after H messages, m of them near and n far:  ratio = m / (n + 1)
-//! auto:        a message near: ratio + 1;  a message far, or one that is sent there: ratio = 0
+//! ratio = 0                              at each poll
+//! ratio = R                              once, then not for R polls
+//! dynamic(H):  after H messages, m near and n far:  ratio = m / (n + 1)
+//! auto:        after a message near: ratio + 1;  after one that came or went far: ratio = 0
 //! ```
-//! The ratio is never more than [`MOST`], so that no way starves (papers/channel-polling.txt, section
-//! 3.2, *static* and *dynamic*). *Auto* is the dynamic scheme with the history from the last message
-//! over the network on: the first after a long time near is found late, those that follow at once.
+//! *Near* is over shared memory, *far* is over the network. The ratio is at most [`MOST`], so that
+//! no transport starves (papers/channel-polling.txt, section 3.2, *static* and *dynamic*). *Auto*
+//! is the dynamic scheme with a history that begins at the last message over the network. After a
+//! long time near, it finds the first message over the network late, and those that follow at once.
 
 use std::time::{Duration, Instant};
 
 use nic::polling::Polling;
 
-/// Most polls of shared memory for one of the network.
+/// Most polls of shared memory for one poll of the network.
 const MOST: u32 = 256;
 
 /// See the module.
@@ -24,34 +25,37 @@ const MOST: u32 = 256;
 pub struct Turns {
     policy: Polling,
     ratio: u32,
-    /// Polls until the next turn.
+    /// Polls until the next poll of the network.
     left: u32,
     near: u32,
     far: u32,
-    /// Polls of the network, and how many of them found nothing.
+    /// Polls of the network.
     polls: u64,
+    /// Polls of the network that found nothing.
     empty: u64,
-    /// When the network was asked last, if that is timed: a look at the clock is a tenth of a poll.
+    /// Time of the last poll of the network, if polls are timed: reading the clock costs a tenth of
+    /// a poll.
     asked: Option<Instant>,
-    /// From the poll before to this one.
+    /// Time between the last two polls of the network.
     gap: Duration,
-    /// Of polls that found something, together.
+    /// Sum of `gap` over the polls that found something.
     discovery: Duration,
 }
 
-/// Polls of the network up to now.
+/// Counts of polls of the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Polls {
-    /// All.
+    /// All polls.
     pub all: u64,
-    /// Those that found nothing.
+    /// Polls that found nothing.
     pub empty: u64,
-    /// Time from the poll before to each that found something, together; zero if it is not taken.
+    /// Sum, over the polls that found something, of the time since the poll before; zero if polls
+    /// are not timed.
     pub discovery: Duration,
 }
 
 impl Turns {
-    /// By a policy; `times` says whether the time of discovery is taken.
+    /// Creates the schedule of a policy. `times`: measure the time of discovery.
     #[must_use]
     pub fn new(policy: Polling, times: bool) -> Self {
         Self {
@@ -68,7 +72,7 @@ impl Turns {
         }
     }
 
-    /// The network is asked now.
+    /// Notes that the network is polled now.
     #[inline]
     pub fn ask(&mut self) {
         if let Some(asked) = &mut self.asked {
@@ -77,7 +81,7 @@ impl Turns {
         }
     }
 
-    /// Whether the network is to be asked at this poll.
+    /// Returns whether this poll includes the network.
     #[inline]
     pub fn is_due(&mut self) -> bool {
         match self.left.checked_sub(1) {
@@ -93,20 +97,20 @@ impl Turns {
         }
     }
 
-    /// Whether the network is asked each time.
+    /// Returns whether each poll includes the network.
     #[inline]
     #[must_use]
     pub fn is_each(&self) -> bool {
         self.ratio == 0
     }
 
-    /// A poll of the network found nothing.
+    /// Notes that a poll of the network found nothing.
     #[inline]
     pub fn found_nothing(&mut self) {
         self.empty += 1;
     }
 
-    /// So many messages came over shared memory.
+    /// Notes `count` messages over shared memory.
     #[inline]
     pub fn came_near(&mut self, count: u32) {
         match self.policy {
@@ -119,7 +123,7 @@ impl Turns {
         }
     }
 
-    /// So many messages came over the network.
+    /// Notes `count` messages over the network.
     #[inline]
     pub fn came_far(&mut self, count: u32) {
         self.discovery += self.gap;
@@ -133,7 +137,7 @@ impl Turns {
         }
     }
 
-    /// Something was sent over the network: an answer may come.
+    /// Notes a send over the network: an answer may come.
     #[inline]
     pub fn sent_far(&mut self) {
         if self.policy == Polling::Auto {
@@ -141,13 +145,13 @@ impl Turns {
         }
     }
 
-    /// So many looks into shared memory beside the polls: they count as polls.
+    /// Counts `count` additional looks into shared memory as polls.
     #[inline]
     pub fn looked(&mut self, count: u32) {
         self.left = self.left.saturating_sub(count);
     }
 
-    /// The next poll asks the network, whatever the ratio.
+    /// Makes the next poll include the network, whatever the ratio.
     pub fn hurry(&mut self) {
         self.left = 0;
     }
@@ -164,7 +168,7 @@ impl Turns {
         }
     }
 
-    /// Polls of the network up to now.
+    /// The counts of polls of the network.
     #[must_use]
     pub fn counts(&self) -> Polls {
         Polls { all: self.polls, empty: self.empty, discovery: self.discovery }
@@ -175,13 +179,13 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// At which of the next polls the network is asked.
+    /// The indices of the next polls that include the network.
     fn due(turns: &mut Turns, polls: usize) -> Vec<usize> {
         (0..polls).filter(|_| turns.is_due()).collect()
     }
 
     #[test]
-    fn a_static_ratio_is_kept_whatever_comes() {
+    fn a_static_ratio_never_changes() {
         let mut turns = Turns::new(Polling::Static(3), false);
         assert_eq!(due(&mut turns, 9), [0, 4, 8]);
         turns.came_near(1000);
@@ -227,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn no_way_starves_and_what_is_sent_there_is_answered_soon() {
+    fn no_transport_starves_and_a_send_resets_the_ratio() {
         for policy in [Polling::Auto, Polling::Dynamic(10_000)] {
             let mut turns = Turns::new(policy, false);
             (0..20_000).for_each(|_| turns.came_near(1));

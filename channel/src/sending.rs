@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The sending end of an endpoint to peers of this host. Threads use it with the lock of the endpoint's
-//! engine and without.
+//! The sending end of an endpoint to peers of this host. Threads use it with or without the lock of
+//! the endpoint's engine.
 //!
 //! ```text
-//! outbox      lanes, buffers      who has the engine; messages that need a buffer
-//! more        lanes               messages that fit a slot, or stay where they are: each thread
-//!                                 begins with a place of its own, and takes the next one that is
-//!                                 free
+//! tx_queue    tx rings, buffers   the thread that holds the engine; messages that need a buffer
+//! more        tx rings            messages that fit a slot, or stay in place: each thread tries a
+//!                                 set of its own first, and then the next one that is free
 //! ```
-//! A ring puts what threads send into one order: that in which they claim its slots.
+//! A receiver's ring puts the messages of all threads into one order: that of their claims.
 
 use std::sync::Arc;
 
@@ -22,9 +21,9 @@ use ffi::{
 use crate::{
     contract::{Payload, Sent},
     shm::{
-        lanes::Lanes,
-        outbox::{self, Outbox},
         segment::{INTENTS, Segment},
+        tx_queue::{self, TxQueue},
+        tx_rings::TxRings,
     },
     way::Link,
     wire::Header,
@@ -36,109 +35,110 @@ pub struct Sending {
     own: Arc<Segment>,
     /// Longest payload of a slot.
     room: usize,
-    outbox: CachePadded<Serial<Outbox>>,
-    /// None where one thread at a time uses the endpoint.
-    more: Box<[CachePadded<Serial<Lanes>>]>,
+    tx_queue: CachePadded<Serial<TxQueue>>,
+    /// Empty if one thread at a time uses the endpoint.
+    more: Box<[CachePadded<Serial<TxRings>>]>,
 }
 
 impl Sending {
-    /// That of the endpoint with this segment, which several threads use if it is `locked`.
+    /// Creates the sending end of the endpoint that owns this segment. `locked`: several threads
+    /// use it.
     pub(crate) fn new(own: &Arc<Segment>, checks: bool, locked: bool) -> Self {
         let threads = if locked { 1..INTENTS } else { 1..1 };
-        let more = |thread| CachePadded::new(Serial::new(Lanes::new(thread), locked));
+        let more = |thread| CachePadded::new(Serial::new(TxRings::new(thread), locked));
         Self {
             own: Arc::clone(own),
-            room: outbox::room(checks),
-            outbox: CachePadded::new(Serial::new(Outbox::new(checks), locked)),
+            room: tx_queue::room(checks),
+            tx_queue: CachePadded::new(Serial::new(TxQueue::new(checks), locked)),
             more: threads.map(more).collect(),
         }
     }
 
-    /// Whether so many bytes go with a slot without a buffer.
+    /// Returns whether a payload of `len` bytes fits a slot without a buffer.
     #[inline(always)]
     #[must_use]
     pub(crate) fn fits(&self, len: usize) -> bool {
         len <= self.room
     }
 
-    /// Sends a message. The answer is none if no endpoint of this host is known at the peer's address, or
-    /// if that endpoint has closed.
+    /// Sends a message. Returns `None` if no endpoint of this host is known at the peer's address,
+    /// or if that endpoint has closed.
     #[inline(always)]
     pub fn send_to_open(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
         if !self.more.is_empty() && self.fits(message.len()) {
             return self.send_short(peer, header, message);
         }
-        self.outbox.lock().send_to_open(&self.own, peer, header, message)
+        self.tx_queue.lock().send_to_open(&self.own, peer, header, message)
     }
 
-    /// The same of a message that fits a slot, beside other threads.
+    /// Sends a message that fits a slot, concurrently with other threads.
     #[inline(always)]
     fn send_short(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
         self.place().send_short(&self.own, peer, header, message)
     }
 
-    /// Lanes for this thread, where threads send beside each other.
+    /// Locks a set of tx rings for this thread. Each set serves one thread at a time.
     #[inline(always)]
-    fn place(&self) -> SerialGuard<'_, Lanes> {
+    fn place(&self) -> SerialGuard<'_, TxRings> {
         let first = thread::current_of(self.more.len());
         let mut places = self.more[first..].iter().chain(&self.more[..first]);
-        let free = places.find_map(|lanes| lanes.try_lock());
+        let free = places.find_map(|tx_rings| tx_rings.try_lock());
         free.unwrap_or_else(|| self.more[first].lock())
     }
 
-    /// Sends a message that needs a buffer if that is quicker than to have it read from where it is.
+    /// Sends a message that needs a buffer, if that is faster than a kernel copy by the receiver.
     pub fn send_if_quick(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
         let payload = Payload::IfQuick(message);
-        self.outbox.lock().send_noted(&self.own, peer, header, payload)
+        self.tx_queue.lock().send_noted(&self.own, peer, header, payload)
     }
 
-    /// Tells a peer where a message is that stays in our memory.
+    /// Sends a peer the location of a message that stays in local memory.
     pub fn send_where(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
         if self.more.is_empty() {
-            self.outbox.lock().lanes.send_where(&self.own, peer, header, message)
+            self.tx_queue.lock().tx_rings.send_where(&self.own, peer, header, message)
         } else {
             self.place().send_where(&self.own, peer, header, message)
         }
     }
 
-    /// Messages that were sent so, and their bytes.
+    /// Messages that [`Self::send_to_open`] and [`Self::send_if_quick`] sent, and their bytes.
     #[must_use]
     pub fn sent_to_open(&self) -> (u64, u64) {
         let mut all = (0, 0);
-        self.on_lanes(|lanes| all = (all.0 + lanes.sent().0, all.1 + lanes.sent().1));
+        self.on_tx_rings(|tx_rings| all = (all.0 + tx_rings.sent().0, all.1 + tx_rings.sent().1));
         all
     }
 
-    /// Sends a slot and what goes with it to whoever was met.
+    /// Sends a slot and its payload to a connected peer.
     #[inline(always)]
     pub(crate) fn send(&self, peer: u32, header: &Header, payload: Payload<'_>) -> Option<Sent> {
-        self.outbox.lock().send(&self.own, peer, header, payload)
+        self.tx_queue.lock().send(&self.own, peer, header, payload)
     }
 
-    /// From now on there is nobody to send to.
+    /// Disconnects all peers.
     pub fn stop(&self) {
-        self.on_lanes(Lanes::disconnect_all);
+        self.on_tx_rings(TxRings::disconnect_all);
     }
 
     pub(crate) fn connect(&self, peer: u32, link: &Link) {
         if let Link::Shm(link) = link {
-            self.on_lanes(|lanes| lanes.connect(peer, link));
+            self.on_tx_rings(|tx_rings| tx_rings.connect(peer, link));
         }
     }
 
     pub(crate) fn disconnect(&self, peer: u32) {
-        self.on_lanes(|lanes| lanes.disconnect(peer));
-        self.outbox.lock().reclaim(&self.own, peer);
+        self.on_tx_rings(|tx_rings| tx_rings.disconnect(peer));
+        self.tx_queue.lock().reclaim(&self.own, peer);
     }
 
-    fn on_lanes(&self, mut work: impl FnMut(&mut Lanes)) {
-        work(&mut self.outbox.lock().lanes);
-        self.more.iter().for_each(|lanes| work(&mut lanes.lock()));
+    fn on_tx_rings(&self, mut work: impl FnMut(&mut TxRings)) {
+        work(&mut self.tx_queue.lock().tx_rings);
+        self.more.iter().for_each(|tx_rings| work(&mut tx_rings.lock()));
     }
 
-    /// The outbox, for who has the engine.
-    pub(crate) fn outbox(&self) -> (SerialGuard<'_, Outbox>, &Segment) {
-        (self.outbox.lock(), &self.own)
+    /// The tx queue, for the thread that holds the engine.
+    pub(crate) fn tx_queue(&self) -> (SerialGuard<'_, TxQueue>, &Segment) {
+        (self.tx_queue.lock(), &self.own)
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_an_endpoint_send_beside_each_other_and_keep_their_orders() {
+    fn threads_of_an_endpoint_send_concurrently_and_each_keeps_its_order() {
         let ((one, sender), (other, receiver)) = (home(287, true), home(288, false));
         sender.connect(0, &sender.open(other.port()).unwrap());
         let back = receiver.open(one.port()).unwrap();
@@ -183,7 +183,7 @@ mod tests {
             let memory: &'static mut [u8] = vec![own as u8; 1000].leak();
             let window = Window::from(memory);
             for bits in 0..EACH {
-                // Some need a buffer.
+                // Some messages need a buffer.
                 let len = if bits % 7 == 0 { 1000 } else { 8 };
                 let message = window.part(0, len).unwrap();
                 let (kind, flags, len) = (Kind::Inline, Flags::empty(), len as u64);

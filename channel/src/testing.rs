@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What only tests and fuzzers do: peers that are no endpoints and write what they like into a
-//! segment.
+//! For tests and fuzzers: peers that are not endpoints and write arbitrary data into a segment.
 
 use std::sync::atomic::Ordering;
 
@@ -21,10 +20,10 @@ use crate::{
 /// Payload of a slot, as words.
 pub type Payload = [u64; INLINE / 8];
 
-/// Enters somebody into the list of senders of the endpoint at a port; answers the number.
+/// Enters an identity into the list of senders of the endpoint at a port. Returns its number.
 ///
 /// # Errors
-/// As of [`crate::home::Home::open`].
+/// Those of [`crate::home::Home::open`].
 pub fn enter(port: u16, who: Identity) -> Result<u16, Errno> {
     let (segment, file) = Segment::open(port)?;
     segment.enter(&file, who)
@@ -35,18 +34,18 @@ pub fn enter(port: u16, who: Identity) -> Result<u16, Errno> {
 pub struct Writer(Sender);
 
 impl Writer {
-    /// To the ring of this segment.
+    /// Creates a writer to the ring of this segment.
     #[must_use]
     pub fn new(to: &Segment) -> Self {
         Self(Sender::new(to.identity(), 0))
     }
 
-    /// A slot without payload; whether there was room.
+    /// Writes a slot without payload. Returns whether there was room.
     pub fn push(&mut self, own: &Segment, to: &Segment, header: &Header) -> bool {
         self.0.push(own, to, header, |_| ())
     }
 
-    /// A slot with any words and any payload.
+    /// Writes a slot with arbitrary words and payload. Returns whether there was room.
     pub fn push_words(
         &mut self,
         own: &Segment,
@@ -63,17 +62,17 @@ pub fn claim(to: &Segment) {
     to.tail().store(1, Ordering::Relaxed);
 }
 
-/// Nobody has claimed a position of a ring.
+/// Undoes [`claim`].
 pub fn unclaim(to: &Segment) {
     to.tail().store(0, Ordering::Relaxed);
 }
 
-/// Says that `own` is about to claim the first position of a ring.
+/// Announces that `own` is about to claim the first position of a ring.
 pub fn intend(own: &Segment, to: &Segment) {
     own.intent(0).store(protocol::intent(to.identity().ring(), 0), Ordering::Release);
 }
 
-/// The headers that a ring has had from its first slot on; none where a slot is nonsense.
+/// The headers in a ring, from its first slot on; `None` for a slot with an invalid header.
 #[must_use]
 pub fn slots(of: &Segment) -> Vec<Option<Header>> {
     let mut receiver = Receiver::default();
@@ -85,26 +84,26 @@ pub fn slots(of: &Segment) -> Vec<Option<Header>> {
     std::iter::from_fn(next).collect()
 }
 
-/// All buffers are back.
+/// Marks all buffers as free.
 pub fn free_buffers(own: &Segment) {
     (0..BUFFERS).for_each(|buffer| own.buffer_state(buffer).store(0, Ordering::Release));
 }
 
-/// The owner of a segment is gone without having closed it, as far as others see.
+/// Makes the owner of a segment look dead: it releases the lock without closing.
 ///
 /// # Panics
-/// It is no own segment.
+/// The segment does not belong to this process.
 pub fn die(own: &Segment) {
-    let file = own.file().expect("an own segment");
+    let file = own.file().expect("a segment of this process");
     flock(file, FlockOperation::Unlock).expect("the lock is ours");
 }
 
-/// Writes a word anywhere, as any process of this user may.
+/// Writes a word anywhere, as any process of this user can.
 pub fn scribble(segment: &Segment, offset: usize, value: u64) {
     segment.scribble(offset % LENGTH, value);
 }
 
-/// Where the first slot is, in bytes.
+/// Offset of the first slot in bytes.
 pub const RING: usize = segment::RING;
-/// Where the first buffer is, which is taken first.
+/// Offset in bytes of the first buffer, which is taken first.
 pub const BUFFER: usize = segment::BUFFER_AREA;

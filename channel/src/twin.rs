@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A channel within one process, for tests: the same promises as shared memory, few places, and
-//! faults where a test wants them.
+//! A loopback within one process, for tests. It keeps the guarantees of shared memory, has few
+//! slots, and injects faults.
 //!
 //! ```text
 //! Net    ends by port
-//! End    what came: at most PLACES parcels | who sends here | whether it is open | its faults
-//! Link   puts a parcel, header and all that goes with it, into the peer's end
+//! End    arrived parcels, at most PLACES | senders | state | faults to inject
+//! Link   puts a parcel, header and payload, into the end of the peer
 //! ```
 //!
-//! A network sends a payload behind its header, as this does: no message is in a buffer of its
-//! sender. Whoever dies keeps silent from there on; what it sent before arrives.
+//! As on a network, a payload follows its header: no message is in a buffer of its sender. An end
+//! that dies sends nothing more. Messages that it sent before arrive.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -30,17 +30,17 @@ use crate::{
     identity::Identity,
     shm::{
         copy::{self, CopyError, Direction},
-        image::Image,
+        exec_id::ExecId,
         ring::Slot,
         segment::Liveness,
     },
     wire::{Flags, Frame, Header, Kind},
 };
 
-/// Parcels that an end has room for.
+/// Most parcels in an end.
 pub const PLACES: usize = 16;
 
-/// Where something goes wrong.
+/// A point at which a fault can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The end opens a link.
@@ -51,35 +51,35 @@ pub enum Phase {
     Copy,
 }
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The peer takes no more for now.
+    /// The peer accepts nothing more for now.
     Full,
-    /// There is no buffer for what goes with the slot.
+    /// No buffer is free for the payload.
     NoBuffer,
-    /// Memory is not copied, now or ever.
+    /// Memory is not copied, now or later.
     Refuse,
     /// The copy or the link fails.
     Fail(Errno),
-    /// A byte of what goes with the slot changes; of the slot, if nothing does.
+    /// A byte of the payload changes, or a word of the header if there is no payload.
     Damage,
-    /// The end dies before it does this.
+    /// The end dies before this phase.
     Die,
 }
 
-/// Ends that find each other by their ports.
+/// All ends, by port.
 #[derive(Debug, Default)]
 pub struct Net(Mutex<HashMap<u16, Arc<End>>>);
 
-/// What was sent in one slot.
+/// One slot and its payload.
 #[derive(Debug)]
 struct Parcel {
     words: [u64; 5],
     payload: Box<[u8]>,
-    /// Of the payload, as its sender says.
+    /// Checksum of the payload, from the sender.
     check: u32,
-    /// Of the words and the payload.
+    /// Checksum of the words and the payload.
     sum: u32,
 }
 
@@ -89,23 +89,23 @@ fn sum(words: &[u64; 5], payload: &[u8]) -> u32 {
         .fold(crc32c::crc32c(payload), |sum, word| crc32c::crc32c_append(sum, &word.to_ne_bytes()))
 }
 
-/// An endpoint in the net.
+/// An endpoint on the loopback.
 #[derive(Debug)]
 pub struct End {
     net: Arc<Net>,
     identity: Identity,
     state: AtomicU32,
     came: Mutex<VecDeque<Parcel>>,
-    /// How many ever came.
+    /// Number of parcels that ever arrived.
     count: AtomicU64,
     senders: Mutex<Vec<Option<Identity>>>,
     faults: Mutex<Vec<(Phase, u32, Fault)>>,
-    /// What it has gone through.
+    /// Phases that it has gone through.
     phases: Mutex<Vec<Phase>>,
 }
 
 impl Net {
-    /// Makes an end.
+    /// Creates an end and registers its port.
     pub fn end(self: &Arc<Self>, identity: Identity) -> Arc<End> {
         let end = Arc::new(End {
             net: Arc::clone(self),
@@ -123,27 +123,27 @@ impl Net {
 }
 
 impl End {
-    /// Has something go wrong once, after as many times that it goes well.
+    /// Injects a fault once, after the phase has succeeded `after` times.
     pub fn inject(&self, phase: Phase, after: u32, fault: Fault) {
         self.faults.lock().push((phase, after, fault));
     }
 
-    /// Whether all that was to go wrong has.
+    /// Returns whether all injected faults have happened.
     pub fn has_failed(&self) -> bool {
         self.faults.lock().is_empty()
     }
 
-    /// The phases it has gone through since this was asked last.
+    /// The phases that the end has gone through since the last call.
     pub fn phases(&self) -> Vec<Phase> {
         std::mem::take(&mut self.phases.lock())
     }
 
-    /// Its process dies.
+    /// Makes the end die, as if its process had died.
     pub fn die(&self) {
         self.leave(DEAD);
     }
 
-    /// It closes.
+    /// Closes the end.
     pub fn close(&self) {
         self.leave(CLOSED);
     }
@@ -160,12 +160,12 @@ impl End {
         self.state.load(Ordering::Acquire) == OPEN
     }
 
-    /// Whether its process has died.
+    /// Returns whether the end has died.
     pub fn is_dead(&self) -> bool {
         self.state.load(Ordering::Acquire) == DEAD
     }
 
-    /// What goes wrong now, if anything does.
+    /// Notes a phase. Returns the fault that happens in it, if there is one.
     fn fault(&self, phase: Phase) -> Option<Fault> {
         self.phases.lock().push(phase);
         self.fault_that(phase, |_| true)
@@ -239,7 +239,7 @@ impl End {
     }
 }
 
-/// A peer in the net.
+/// A peer on the loopback.
 #[derive(Debug)]
 pub struct Link {
     own: Arc<End>,
@@ -322,7 +322,7 @@ impl Link {
             _ => {}
         }
         if !self.own.is_open() || !self.peer.is_open() {
-            // Who is dead notices nothing, and nobody reads what the dead are sent.
+            // A dead end does not notice its death. Messages to a peer that is gone are dropped.
             return Sent::Yes;
         }
         let mut came = self.peer.came.lock();
@@ -348,7 +348,7 @@ impl Link {
     }
 }
 
-/// What goes with a header, behind it.
+/// Completes the header. Returns the payload as bytes.
 fn bytes_of(header: &mut Header, payload: Payload<'_>) -> Box<[u8]> {
     let read = |buffers: &[Buffer]| {
         let mut bytes = vec![0; buffers.iter().map(Buffer::len).sum()];
@@ -395,7 +395,7 @@ fn bytes_of(header: &mut Header, payload: Payload<'_>) -> Box<[u8]> {
     }
 }
 
-/// The memory of an end that another copies from: that of this process.
+/// Memory of a peer, which is memory of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     own: Arc<End>,
@@ -403,27 +403,27 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Whose memory it is, unless a copy is to go wrong.
-    fn image(&self) -> Result<Image, CopyError> {
+    /// The exec id of this process, unless the copy is to fail.
+    fn exec_id(&self) -> Result<ExecId, CopyError> {
         match self.own.fault(Phase::Copy) {
             Some(Fault::Refuse) => return Err(CopyError::Refused),
             Some(Fault::Fail(errno)) => return Err(CopyError::Failed(errno)),
             _ => {}
         }
-        // It may die while it is copied from.
+        // The peer may die during the copy.
         let _ = self.peer.fault_that(Phase::Copy, |fault| fault == Fault::Die);
         if !self.peer.is_open() {
             return Err(CopyError::Failed(Errno::ECONNABORTED));
         }
-        Image::own().map_err(CopyError::Failed)
+        ExecId::own().map_err(CopyError::Failed)
     }
 
     pub(crate) fn read(&self, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
-        copy::read(self.image()?, remote, to)
+        copy::read(self.exec_id()?, remote, to)
     }
 
     pub(crate) fn read_whole(&self, remote: &Remote, len: usize) -> Result<Box<[u8]>, CopyError> {
-        copy::read_whole(self.image()?, remote, len)
+        copy::read_whole(self.exec_id()?, remote, len)
     }
 
     pub(crate) fn exchange<'a>(
@@ -432,14 +432,14 @@ impl Memory {
         remote: &Remote,
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
-        let image = self.image()?;
+        let exec_id = self.exec_id()?;
         pieces
             .into_iter()
-            .try_for_each(|(at, here)| copy::between(direction, image, remote, at, here))
+            .try_for_each(|(at, here)| copy::between(direction, exec_id, remote, at, here))
     }
 }
 
-/// What came to an end.
+/// The parcels that have arrived at an end.
 #[derive(Debug)]
 pub struct Inbox {
     own: Arc<End>,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What an endpoint sees of a channel, whichever it is.
+//! The interface of all transports.
 //!
 //! ```text
-//! sending      Home::send(link, header, payload)    Yes | NoRoom: try again | NoBuffer: another way
+//! sending      Home::send(link, header, payload)    Yes | NoRoom: later | NoBuffer: another payload
 //! receiving    Inbox::peek   header of the next slot
-//!              Link::body    what goes with it; given back when it is dropped
+//!              Link::body    its payload; returned when it is dropped
 //!              Inbox::release, publish              the slot is done; senders may use it
 //! copying      Link::read, exchange, copier         Refused: as parts | Failed: the peer is gone
 //! peers        Link::liveness, is_open, reaches
@@ -29,11 +29,11 @@ use crate::{
     bytes::{Remote, SharedBytes},
     identity::Identity,
     net,
-    shm::{self, copy, image::Image, segment::Segment},
+    shm::{self, copy, exec_id::ExecId, segment::Segment},
     wire::{self, Header},
 };
 
-/// What goes with a slot. Dropped, it is given back to who sent it.
+/// The payload of a slot. Dropping it returns its buffer to the sender.
 #[derive(Debug)]
 pub struct Body<'a> {
     bytes: SharedBytes<'a>,
@@ -41,14 +41,15 @@ pub struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// The bytes: at least as many as the header says of a message or a part of one.
+    /// The bytes of the payload. A message, or a part of one, has at least as many as its header
+    /// says.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> SharedBytes<'a> {
         self.bytes
     }
 
-    /// Whether it is in a buffer of who sent it, and not in the slot.
+    /// Returns whether the payload is in a buffer of the sender, and not in the slot.
     #[inline]
     #[must_use]
     pub fn is_lent(&self) -> bool {
@@ -65,25 +66,26 @@ impl Drop for Body<'_> {
     }
 }
 
-/// Reads messages out of a peer's memory, also without the lock of the endpoint.
+/// Reads messages out of a peer's memory. It does not need the lock of the endpoint.
 #[derive(Clone, Debug)]
 pub struct Copier(Memory);
 
 #[derive(Clone, Debug)]
 enum Memory {
-    Process(Image),
+    Process(ExecId),
     #[cfg(any(test, feature = "testing"))]
     Twin(twin::Memory),
 }
 
 impl Copier {
-    /// Reads `to.len()` bytes from the start of `remote`. Where it fails, anything may be in `to`.
+    /// Reads `to.len()` bytes from the start of `remote`. If it fails, the contents of `to` are
+    /// undefined.
     ///
     /// # Errors
-    /// As of [`Link::read`], which [`Link::confirm`] makes of the result.
+    /// Pass the result to [`Link::confirm`], which returns the errors of [`Link::read`].
     pub fn read(&self, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
         match &self.0 {
-            Memory::Process(image) => copy::read(*image, remote, to),
+            Memory::Process(exec_id) => copy::read(*exec_id, remote, to),
             #[cfg(any(test, feature = "testing"))]
             Memory::Twin(memory) => memory.read(remote, to),
         }
@@ -91,14 +93,14 @@ impl Copier {
 
     fn read_whole(&self, remote: &Remote, len: usize) -> Result<Box<[u8]>, CopyError> {
         match &self.0 {
-            Memory::Process(image) => copy::read_whole(*image, remote, len),
+            Memory::Process(exec_id) => copy::read_whole(*exec_id, remote, len),
             #[cfg(any(test, feature = "testing"))]
             Memory::Twin(memory) => memory.read_whole(remote, len),
         }
     }
 }
 
-/// Copies between a peer's memory and ours without the lock of the endpoint.
+/// Copies between a peer's memory and local memory. It does not need the lock of the endpoint.
 #[derive(Debug)]
 pub struct Exchanger(Between);
 
@@ -113,7 +115,7 @@ impl Exchanger {
     /// As [`Link::exchange`]; an endpoint makes one such copy at a time.
     ///
     /// # Errors
-    /// As [`Link::read`].
+    /// Those of [`Link::read`].
     pub fn exchange<'a>(
         &self,
         direction: Direction,
@@ -128,7 +130,7 @@ impl Exchanger {
     }
 }
 
-/// The same call on whichever way a link or an inbox is of.
+/// Calls a method on the transport of a link or an inbox.
 macro_rules! on_way {
     ($self:expr, $way:ident => $call:expr) => {
         match $self {
@@ -142,7 +144,6 @@ macro_rules! on_way {
 
 /// A peer that can be sent to.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "the one that is large is the one there is")]
 pub enum Link {
     /// Over shared memory.
     Shm(shm::link::Link),
@@ -154,20 +155,20 @@ pub enum Link {
 }
 
 impl Link {
-    /// Who the peer is.
+    /// The identity of the peer.
     #[must_use]
     pub fn identity(&self) -> Identity {
         on_way!(self, link => link.identity())
     }
 
-    /// Whether the peer has not closed its endpoint.
+    /// Returns whether the peer has not closed its endpoint.
     #[inline]
     #[must_use]
     pub fn is_open(&self) -> bool {
         on_way!(self, link => link.is_open())
     }
 
-    /// Whether the peer lives.
+    /// Returns whether the peer is alive, closed or dead.
     #[must_use]
     pub fn liveness(&self, look: Look) -> Liveness {
         match self {
@@ -178,16 +179,16 @@ impl Link {
         }
     }
 
-    /// Whether the peer takes another slot.
+    /// Returns whether the peer takes another slot.
     #[must_use]
     pub fn has_room(&self) -> bool {
         on_way!(self, link => link.has_room())
     }
 
-    /// The checksum of what goes with the next slot; see [`crate::home::Home::set_check`].
+    /// Sets the checksum of the payload of the next slot; see [`crate::home::Home::set_check`].
     pub(crate) fn set_check(&mut self, check: u32) {
         match self {
-            // Its lane has it.
+            // Its tx ring has the checksum.
             Self::Shm(_) => {}
             Self::Net(link) => link.set_check(check),
             #[cfg(any(test, feature = "testing"))]
@@ -195,7 +196,8 @@ impl Link {
         }
     }
 
-    /// What goes with a slot of the peer that has this payload; none if it is not there.
+    /// The payload of a slot of this peer, whose slot holds the bytes `payload`. Returns `None` if
+    /// the payload is incomplete or its buffer does not exist.
     #[inline]
     #[must_use]
     pub fn body<'a>(&'a self, header: &Header, payload: SharedBytes<'a>) -> Option<Body<'a>> {
@@ -208,44 +210,46 @@ impl Link {
         Some(Body { bytes, lent })
     }
 
-    /// Whether it goes over the network.
+    /// Returns whether the link uses the network.
     #[inline]
     #[must_use]
     pub fn is_net(&self) -> bool {
         matches!(self, Self::Net(_))
     }
 
-    /// Longest part of a message that goes in parts. All but the last say that there is more to come
-    /// ([`Flags::PART`](wire::Flags::PART)).
+    /// Longest part of a message that is sent in parts. All parts but the last have
+    /// [`Flags::PART`](wire::Flags::PART).
     #[must_use]
     pub fn part_len(&self) -> usize {
         if let Self::Net(link) = self { link.part_len() } else { wire::LONGEST }
     }
 
-    /// Has parts of a message written where they go, which belong to the transfer of this number, as
-    /// long as the result lives; none if they come as slots with a body.
+    /// Has the parts of the transfer with this number written directly to `to`, as long as the
+    /// result lives. Returns `None` if parts come as slots with a body.
     #[must_use]
     pub fn expect(&self, transfer: u64, to: &Buffer) -> Option<net::link::Landing> {
         if let Self::Net(link) = self { Some(link.expect(transfer, to)) } else { None }
     }
 
-    /// What reads out of the peer's memory; none if messages come as parts.
+    /// A reader of the peer's memory; `None` if messages come in parts.
     #[must_use]
     pub fn copier(&self) -> Option<Copier> {
         match self {
-            Self::Shm(link) => link.image().map(|image| Copier(Memory::Process(image))),
+            Self::Shm(link) => link.exec_id().map(|exec_id| Copier(Memory::Process(exec_id))),
             Self::Net(_) => None,
             #[cfg(any(test, feature = "testing"))]
             Self::Twin(link) => link.memory().map(|memory| Copier(Memory::Twin(memory))),
         }
     }
 
-    /// Reads `to.len()` bytes of the peer's memory from the start of `remote`. Where it fails, anything
-    /// may be in `to`. The memory is that of the peer's operation `op`, or its own copy if there is none.
+    /// Reads `to.len()` bytes of the peer's memory from the start of `remote`. If it fails, the
+    /// contents of `to` are undefined. The memory belongs to the peer's operation `op`, or to the
+    /// peer's copy of a message if `op` is `None`.
     ///
     /// # Errors
-    /// [`CopyError::Refused`] if nothing was copied and never will be, `ECONNABORTED` if the peer has
-    /// closed, or the context of the operation, or the memory is no longer its own.
+    /// [`CopyError::Refused`] if nothing was copied and nothing ever will be. `ECONNABORTED` if the
+    /// peer or the context of the operation has closed, or if the memory belongs to another program
+    /// by now.
     pub fn read(&mut self, remote: &Remote, to: &Buffer, op: Option<u64>) -> Result<(), CopyError> {
         if to.is_empty() {
             return Ok(());
@@ -254,17 +258,18 @@ impl Link {
         self.confirm(copied, op)
     }
 
-    /// The same of a copy into memory of ours, `len` bytes.
+    /// Reads `len` bytes of the peer's memory into new memory; see [`Link::read`].
     ///
     /// # Errors
-    /// As [`Link::read`].
+    /// Those of [`Link::read`].
     pub fn read_whole(&mut self, remote: &Remote, len: usize) -> Result<Box<[u8]>, CopyError> {
         let read = self.copier().ok_or(CopyError::Refused)?.read_whole(remote, len);
         self.confirm(read.as_ref().map(|_| ()).map_err(|&error| error), None)?;
         read
     }
 
-    /// Whether long reads and writes of the peer's memory go in pieces, and are not copied.
+    /// Returns whether long reads and writes of the peer's memory go in pieces instead of being
+    /// copied.
     #[must_use]
     pub fn goes_in_pieces(&self) -> bool {
         match self {
@@ -275,7 +280,8 @@ impl Link {
         }
     }
 
-    /// The peer has pulled one of these, which it could not copy: from now on they go in pieces.
+    /// Notes that the peer could not copy and asked for pieces: long reads and writes go in pieces
+    /// from now on.
     pub fn note_pull(&mut self) {
         match self {
             Self::Shm(link) => link.note_pull(),
@@ -285,10 +291,11 @@ impl Link {
         }
     }
 
-    /// What a [`Copier`] of this peer has read, by the time it has: see [`Link::read`].
+    /// Checks, after a copy by a [`Copier`] of this peer, that the memory was still valid; see
+    /// [`Link::read`].
     ///
     /// # Errors
-    /// As [`Link::read`].
+    /// Those of [`Link::read`].
     pub fn confirm(
         &mut self,
         copied: Result<(), CopyError>,
@@ -302,11 +309,11 @@ impl Link {
         }
     }
 
-    /// Copies between the peer's memory and ours, piece after piece, each for an offset in the
-    /// peer's, as its operation of this number asks.
+    /// Copies between the peer's memory and local memory, piece by piece, each with its offset in
+    /// the peer's memory. `what` is that memory and the number of the peer's operation.
     ///
     /// # Errors
-    /// As [`Link::read`].
+    /// Those of [`Link::read`].
     pub fn exchange<'a>(
         &self,
         own: &Segment,
@@ -322,8 +329,8 @@ impl Link {
         }
     }
 
-    /// What exchanges without the lock of the endpoint that has the segment `own`; none if reads and
-    /// writes come as parts.
+    /// Does the work of [`Link::exchange`] without the lock of the endpoint that owns the segment
+    /// `own`. Returns `None` if reads and writes come in parts.
     #[must_use]
     pub fn exchanger(&self, own: &Arc<Segment>) -> Option<Exchanger> {
         match self {
@@ -334,22 +341,23 @@ impl Link {
         }
     }
 
-    /// Whether the peer copies from memory of the endpoint that has the segment `own`, or to it.
+    /// Returns whether the peer copies from or to memory of the endpoint that owns the segment
+    /// `own`.
     #[must_use]
     pub fn reaches(&self, own: &Segment) -> bool {
         match self {
             Self::Shm(link) => link.reaches(own),
-            // Nobody copies from memory here, or to it, but this process.
+            // Only this process accesses its memory.
             Self::Net(_) => false,
-            // Its copies are made in the thread that closes.
+            // The thread that closes makes the copies.
             #[cfg(any(test, feature = "testing"))]
             Self::Twin(_) => false,
         }
     }
 }
 
-/// What a receiver does with an inbox, of one way or of whichever it is: a loop over the slots of shared
-/// memory is compiled for it alone.
+/// The operations of a receiver on an inbox. Both the inbox of shared memory and [`Inbox`]
+/// implement it, so that the loop over slots of shared memory is compiled without dispatch.
 pub trait Arrivals {
     /// See [`Inbox::peek`].
     fn peek(&mut self) -> Option<Slot>;
@@ -404,7 +412,7 @@ macro_rules! arrivals {
 arrivals!(shm::inbox::Inbox);
 arrivals!(Inbox);
 
-/// What has come for an endpoint, over one way.
+/// The messages that have come over one transport.
 #[derive(Debug)]
 pub enum Inbox {
     /// Over shared memory.
@@ -417,14 +425,14 @@ pub enum Inbox {
 }
 
 impl Inbox {
-    /// Whether there is no slot. Of the network's this makes progress.
+    /// Returns whether there is no slot. On the network, this makes progress.
     #[inline]
     #[must_use]
     pub fn is_empty(&mut self) -> bool {
         on_way!(self, inbox => inbox.is_empty())
     }
 
-    /// Whether it is that of the network.
+    /// Returns whether this is the inbox of the network.
     #[inline]
     #[must_use]
     pub fn is_net(&self) -> bool {
@@ -437,21 +445,21 @@ impl Inbox {
         on_way!(self, inbox => inbox.peek())
     }
 
-    /// What the slot that `peek` answered has with it, until `release`; see [`Link::body`].
+    /// The payload of the slot that `peek` returned, valid until `release`; see [`Link::body`].
     #[inline]
     #[must_use]
     pub fn payload(&self) -> SharedBytes<'_> {
         on_way!(self, inbox => inbox.payload())
     }
 
-    /// The checksum of what goes with that slot; none if the slot's own is wrong.
+    /// The checksum of the payload of that slot; `None` if the checksum of the slot is wrong.
     #[cold]
     #[must_use]
     pub fn check(&self) -> Option<u32> {
         on_way!(self, inbox => inbox.check())
     }
 
-    /// Has a slot further on fetched, where several were found.
+    /// Prefetches a later slot. Call it if several slots were found.
     #[inline]
     pub fn expect_more(&self) {
         if let Self::Shm(inbox) = self {
@@ -465,7 +473,7 @@ impl Inbox {
         on_way!(self, inbox => inbox.release());
     }
 
-    /// Lets senders use what was released.
+    /// Makes the released slots available to senders.
     #[inline]
     pub fn publish(&mut self) {
         if let Self::Shm(inbox) = self {
@@ -473,20 +481,20 @@ impl Inbox {
         }
     }
 
-    /// How many slots were released.
+    /// The number of released slots.
     #[must_use]
     pub fn position(&self) -> u64 {
         on_way!(self, inbox => inbox.position())
     }
 
-    /// How many were sent up to now, or are being sent.
+    /// The number of slots that were sent or are being sent.
     #[must_use]
     pub fn end(&mut self) -> u64 {
         on_way!(self, inbox => inbox.end())
     }
 
-    /// Goes past a slot that a dead sender began; whether there was one. It must stand there at two
-    /// calls.
+    /// Skips a slot that a dead sender claimed and did not fill. Returns whether it skipped one.
+    /// Two calls in a row must find the ring at this slot.
     pub fn skip_stuck(&mut self) -> bool {
         match self {
             Self::Shm(inbox) => inbox.skip_stuck(),

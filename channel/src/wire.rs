@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a slot of a ring says.
+//! Format of a slot of a ring.
 //!
 //! ```text
 //!  0        8     9      10     12       16     24     32      40    48
@@ -7,8 +7,8 @@
 //!            `------- one word -------'
 //!  `---------------------- one cache line, with 16 bytes of payload -----'
 //! ```
-//! The words are written before `turn`, which publishes them. All of them are
-//! what a peer claims: a receiver checks each before use.
+//! The words are written before `turn`, which publishes them. A peer may write any values, so the
+//! receiver checks each one before use.
 //!
 //! With `FI_TCAM_CHECK=on` the last 8 bytes of a slot are checksums:
 //! ```text
@@ -18,18 +18,19 @@
 
 /// Bytes of a slot.
 pub const SLOT: usize = 256;
-/// Where the payload of a slot begins.
+/// Offset of the payload in a slot.
 pub const PAYLOAD: usize = 48;
 /// Longest message that travels in a slot.
 pub const INLINE: usize = SLOT - PAYLOAD;
 
-/// Most bytes that go at once, whichever way: longer messages go in parts, or stay where they are.
+/// Most bytes that are sent at once over any transport. Longer messages are sent in parts, or stay
+/// in the memory of the sender.
 pub const LONGEST: usize = 16 * 1024;
 
-/// Numbers of senders over the network begin here; those of shared memory end.
+/// First number of a sender on the network. Lower numbers are senders over shared memory.
 pub const FAR: u32 = 1 << 16;
 
-/// What a slot is.
+/// Kind of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -44,23 +45,24 @@ pub enum Kind {
     Done = 4,
     /// Operation `op` failed at the receiver; `len` is the error number.
     Failed = 5,
-    /// The kernel refuses the copy: send operation `op` through buffers,
-    /// `len` bytes of it; of a message, which has `count` 1, to the receiver's transfer `data`.
+    /// The kernel refuses the copy: send `len` bytes of operation `op` through buffers. If `count`
+    /// is 1, the operation is a message, and goes to transfer `data` of the receiver.
     Pull = 6,
     /// A part of transfer `op`: `len` bytes in buffer `count`, for offset `data`.
     Chunk = 7,
-    /// A write of `len` bytes into the receiver's memory, the last of `bits`; see [`Frame`].
+    /// A write of `len` bytes into the receiver's memory, by an operation with `bits` bytes; see
+    /// [`Frame`].
     Write = 8,
-    /// A read of `len` bytes of the receiver's memory; `data` comes back.
+    /// A read of `len` bytes of the receiver's memory. The answer repeats `data`.
     Read = 9,
-    /// An atomic operation on `len` bytes of the receiver's memory; `bits` says which.
+    /// An atomic operation on `len` bytes of the receiver's memory; `bits` is the operation.
     Atomic = 10,
-    /// What operation `op` read, `len` bytes for offset `data`: in the payload, or in
-    /// the buffer that `count` names as a [`Frame`] does.
+    /// Data that operation `op` read: `len` bytes for offset `data`, in the payload or in the
+    /// buffer that `count` names as a [`Frame`] does.
     Answer = 11,
-    /// The rest of transfer `op` does not come: its sender's transmit context is closed.
+    /// Transfer `op` ends early: the transmit context of its sender is closed.
     Dropped = 12,
-    /// A [`Kind::Chunk`] that is in the memory of the application already. None comes from a peer.
+    /// A [`Kind::Chunk`] whose data is in the memory of the application already. No peer sends it.
     Landed = 13,
 }
 
@@ -85,7 +87,7 @@ impl Kind {
 }
 
 bitflags::bitflags! {
-    /// What a slot says besides its kind. Bits without a name stay as they came.
+    /// Flags of a slot. Unknown bits are kept.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Flags: u8 {
         /// The message is tagged.
@@ -94,62 +96,63 @@ bitflags::bitflags! {
         const DATA = 2;
         /// The sender waits for [`Kind::Done`] of an eager message.
         const ACK = 4;
-        /// The operation goes on: nothing is answered or counted before its last part.
+        /// More parts follow: the operation is answered and counted with its last part.
         const PART = 8;
-        /// The application was told of this [`Kind::Rendezvous`] when it was copied; see `inject`.
+        /// The send completed when the message of this [`Kind::Rendezvous`] was copied; see
+        /// `inject`.
         const COPIED = 16;
-        /// A [`Kind::Write`] that is to go through buffers: it is only checked, as a whole, before.
+        /// A [`Kind::Write`] whose data will come in pieces: this slot only checks the whole range.
         const PIECES = 32;
         /// The slot has checksums.
         const CHECKED = 64;
     }
 }
 
-/// Operations of an endpoint that may be under way at a time.
+/// Most operations of an endpoint at a time.
 pub const PLACES: usize = 1 << 24;
-/// Operations from one age to its return.
+/// Number of operations after which ages wrap around.
 const AGES: u64 = 1 << 40;
 
-/// The number of an operation, with which peers answer.
+/// The number of an operation, which peers use in their answers.
 ///
 /// ```text
 /// 63                    24 23        0
 /// | age                   | place    |
 /// ```
-/// The age counts operations, and begins again after 2^40 of them. When a transmit context closes, all
-/// that it began is void: the segment tells which age is the first that is not
+/// The age counts operations modulo 2^40. When a transmit context closes, all operations that it
+/// began become void: the segment contains the first age that is not
 /// ([`crate::shm::segment::Segment::void_before`]).
 #[must_use]
 pub fn number(age: u64, place: usize) -> u64 {
     age << PLACES.ilog2() | place as u64 & (PLACES as u64 - 1)
 }
 
-/// The age and the place in a number.
+/// The age and the place in an operation number.
 #[inline]
 #[must_use]
 pub fn parts_of(number: u64) -> (u64, usize) {
     (number >> PLACES.ilog2(), number as usize & (PLACES - 1))
 }
 
-/// The age of the operation that follows one of this age.
+/// The age of the operation after one with this age.
 #[must_use]
 pub fn age_after(age: u64) -> u64 {
     (age + 1) % AGES
 }
 
-/// Whether an operation of this age began before the first one of another.
+/// Returns whether an operation with this age began before the one with the age `first`.
 #[inline]
 #[must_use]
 pub fn is_before(age: u64, first: u64) -> bool {
     age.wrapping_sub(first) % AGES >= AGES / 2
 }
 
-/// Where the checksums are.
+/// Offset of the checksums.
 pub(crate) const CHECKS: usize = SLOT - 8;
-/// Longest message that travels in a slot which has some.
+/// Longest message that travels in a slot with checksums.
 pub const CHECKED_INLINE: usize = CHECKS - PAYLOAD;
 
-/// The `count` of a slot that asks for memory: what lies where.
+/// The `count` of a slot that accesses memory: the layout of its data.
 ///
 /// ```text
 /// in the payload, or in a buffer of the sender:
@@ -161,12 +164,12 @@ pub struct Frame {
     pub parts: u8,
     /// Segments of the sender's memory; 0 if the data is in the frame.
     pub segments: u8,
-    /// Buffer of the sender that holds the frame; none: the payload does.
+    /// Buffer of the sender that holds the frame; `None` if it is in the payload.
     pub(crate) buffer: Option<u16>,
 }
 
 impl Frame {
-    /// As the `count` of a slot.
+    /// Encodes the frame as the `count` of a slot.
     #[inline]
     #[must_use]
     pub fn pack(self) -> u32 {
@@ -174,7 +177,7 @@ impl Frame {
         u32::from(self.parts) | u32::from(self.segments) << 8 | buffer << 16
     }
 
-    /// What the `count` of a slot says.
+    /// Decodes the `count` of a slot.
     #[inline]
     #[must_use]
     pub fn unpack(count: u32) -> Self {
@@ -183,15 +186,15 @@ impl Frame {
     }
 }
 
-/// The words of a slot.
+/// The words of a slot after `turn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the slot is.
+    /// Kind of the slot.
     pub kind: Kind,
-    /// What else it says.
+    /// Flags of the slot.
     pub flags: Flags,
-    /// The sender's number in the receiver's list of senders, 16 bits of it on the wire; from
-    /// [`FAR`] on of those who send over the network.
+    /// The sender's number in the receiver's list of senders: 16 bits on the wire. From [`FAR`] on,
+    /// it is a sender on the network.
     pub peer: u32,
     /// Depends on the kind.
     pub count: u32,
@@ -206,13 +209,13 @@ pub struct Header {
 }
 
 impl Header {
-    /// Whether it is of a tagged message.
+    /// Returns whether the message is tagged.
     #[inline]
     pub fn is_tagged(&self) -> bool {
         self.flags.contains(Flags::TAGGED)
     }
 
-    /// Whether it came over the network.
+    /// Returns whether the slot came over the network.
     #[inline]
     pub fn is_far(&self) -> bool {
         self.peer >= FAR
@@ -228,7 +231,7 @@ impl Header {
         [first, self.bits, self.data, self.len, self.op]
     }
 
-    /// From words as they were found; none if they cannot be a header.
+    /// Decodes the words of a slot. Returns `None` if they are not a header.
     #[inline]
     pub fn read(words: [u64; 5]) -> Option<Self> {
         let [first, bits, data, len, op] = words;
@@ -250,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_survive_the_wire_and_nonsense_is_none() {
+    fn headers_round_trip_and_invalid_ones_are_refused() {
         for kind in 1..=12 {
             let header = Header {
                 kind: Kind::read(kind).unwrap(),
@@ -272,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_in_order_also_where_they_begin_again() {
+    fn ages_stay_ordered_when_they_wrap_around() {
         let last = AGES - 1;
         assert_eq!(age_after(last), 0);
         assert_eq!(parts_of(number(last, PLACES - 1)), (last, PLACES - 1));

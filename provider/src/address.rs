@@ -13,8 +13,9 @@ use std::{
 use ffi::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 
-/// How often, and after which time, a port is asked for again that somebody holds.
+/// Attempts to hold a port that is in use.
 const TRIES: u32 = 10;
+/// Time between attempts.
 const WAIT: Duration = Duration::from_millis(2);
 
 /// Connections that the kernel keeps until they are accepted.
@@ -23,15 +24,15 @@ const BACKLOG: i32 = 1024;
 /// Length of `struct sockaddr_in`.
 pub(crate) const LEN: usize = 16;
 
-/// The name of the endpoint at an address: a `struct sockaddr_in`, whose `sin_zero` has the secret that
-/// peers of other hosts prove to it, or 0.
+/// The name of the endpoint at an address: a `struct sockaddr_in`. Its `sin_zero` contains the
+/// secret that peers of other hosts prove to the endpoint, or 0.
 pub(crate) fn to_name(address: SocketAddrV4, secret: u64) -> [u8; LEN] {
     let mut bytes = to_bytes(address);
     bytes[8..].copy_from_slice(&secret.to_ne_bytes());
     bytes
 }
 
-/// The secret in a name of [`to_name`]; 0 if there is none.
+/// The secret in a name of [`to_name`]; 0 if it has no secret.
 pub(crate) fn secret_of(name: &[u8]) -> u64 {
     let secret = name.get(8..LEN).and_then(|bytes| bytes.try_into().ok());
     secret.map_or(0, u64::from_ne_bytes)
@@ -46,7 +47,7 @@ pub(crate) fn to_bytes(address: SocketAddrV4) -> [u8; LEN] {
     bytes
 }
 
-/// The address of a `struct sockaddr_in`; none if it is something else.
+/// The address in a `struct sockaddr_in`; `None` if the bytes are something else.
 pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddrV4> {
     let bytes: &[u8; LEN] = bytes.get(..LEN)?.try_into().ok()?;
     let [f0, f1, p0, p1, a, b, c, d, ..] = *bytes;
@@ -54,7 +55,7 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddrV4> {
         .then(|| SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([p0, p1])))
 }
 
-/// The address of a node and a service; without a node, of this host.
+/// The address of a node and a service. Without a node, it is an address of this host.
 ///
 /// # Errors
 /// `ENODATA` if they cannot be resolved to IPv4.
@@ -90,8 +91,8 @@ pub(crate) fn resolve(
         })
 }
 
-/// The address this host is known by: that of the interface `FI_TCP_IFACE`, or else of its first one that
-/// is not loopback.
+/// The address of this host for peers: that of the interface `FI_TCP_IFACE`, or else that of the
+/// first interface that is not loopback.
 pub(crate) fn of_this_host() -> Ipv4Addr {
     static ADDRESS: LazyLock<Ipv4Addr> = LazyLock::new(|| {
         let all = if_addrs::get_if_addrs().unwrap_or_default();
@@ -106,13 +107,13 @@ pub(crate) fn of_this_host() -> Ipv4Addr {
     *ADDRESS
 }
 
-/// Whether an address is one of this host.
+/// Returns whether an address belongs to this host.
 pub(crate) fn is_local(ip: Ipv4Addr) -> bool {
     ip.is_loopback() || ip.is_unspecified() || interfaces().contains(&ip)
 }
 
-/// Addresses of this host, asked for once: every peer of a large job is
-/// compared with them.
+/// The addresses of this host. They are read once, because each peer of a large job is compared
+/// with them.
 fn interfaces() -> &'static [Ipv4Addr] {
     static INTERFACES: LazyLock<Vec<Ipv4Addr>> = LazyLock::new(ask_for_interfaces);
     &INTERFACES
@@ -132,9 +133,9 @@ fn ask_for_interfaces() -> Vec<Ipv4Addr> {
 /// How a port is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
-    /// Nobody can connect to it.
+    /// Peers cannot connect to the port.
     Quietly,
-    /// Peers connect to it. Connections of the one who held it before are no obstacle.
+    /// Peers connect to the port. Connections of an earlier holder are no obstacle.
     Listening,
 }
 
@@ -153,7 +154,8 @@ pub(crate) fn hold_port(
     let mut tries = 0;
     let (socket, port) = loop {
         match hold(address.port(), how) {
-            // Who asks whether the port is held has it for a moment, and who closes just now too.
+            // A process that checks the port with [`is_held`] holds it for a moment, and so does an
+            // endpoint that is about to close.
             Err(rustix::io::Errno::ADDRINUSE) if address.port() != 0 && tries < TRIES => {
                 tries += 1;
                 std::thread::sleep(WAIT);
@@ -177,12 +179,13 @@ fn hold(port: u16, how: Hold) -> rustix::io::Result<(OwnedFd, u16)> {
         SocketFlags::CLOEXEC,
         Some(ipproto::TCP),
     )?;
-    // Two may bind a port so, of which one can listen. Any port is to be one that nobody has.
+    // With this option two sockets can bind a port, of which one can listen. If any port will do,
+    // it must be an unused one.
     rustix::net::sockopt::set_socket_reuseaddr(&socket, how == Hold::Listening && port != 0)?;
-    // On every address of the host: a port names one endpoint.
+    // On every address of the host, because a port identifies one endpoint.
     rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
     if how == Hold::Listening {
-        // Its connections have this from it.
+        // Accepted connections inherit the option.
         rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
         rustix::net::listen(&socket, BACKLOG)?;
     }
@@ -190,9 +193,9 @@ fn hold(port: u16, how: Hold) -> rustix::io::Result<(OwnedFd, u16)> {
     Ok((socket, name.port()))
 }
 
-/// Whether an endpoint or a server holds a port.
+/// Returns whether an endpoint or a server holds a port.
 pub(crate) fn is_held(port: u16) -> bool {
-    // Whoever holds it, of whom connections are left is no matter.
+    // Old connections of an earlier holder do not count.
     hold(port, Hold::Listening).err() == Some(rustix::io::Errno::ADDRINUSE)
 }
 
@@ -201,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_there_and_back() {
+    fn addresses_and_secrets_round_trip() {
         let address = SocketAddrV4::new(Ipv4Addr::new(10, 1, 2, 3), 4711);
         assert_eq!(from_bytes(&to_bytes(address)), Some(address));
         let name = to_name(address, u64::MAX - 7);
@@ -246,7 +249,7 @@ mod tests {
         let localhost = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         let (socket, address) = hold_port(localhost, Hold::Listening).unwrap();
         let there = std::net::TcpStream::connect(address).unwrap();
-        // Whoever closes first has the port for a minute.
+        // The end that closes first keeps the port for a minute.
         drop(rustix::net::accept(&socket).unwrap());
         drop((there, socket));
         assert!(!is_held(address.port()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What the provider offers, and whether hints can be met (`fi_getinfo(3)`).
-//! What cannot be met is refused with a log line, never ignored.
+//! The attributes that the provider offers, and whether hints can be met (`fi_getinfo(3)`). A hint
+//! that cannot be met is refused with a log message, never ignored.
 
 use channel::wire::{INLINE, LONGEST};
 use ffi::{
@@ -27,23 +27,23 @@ const MODIFIERS: u64 = flags::SEND
     | flags::WRITE
     | flags::REMOTE_READ
     | flags::REMOTE_WRITE;
-/// Secondary capabilities that change nothing for who does not ask for them.
+/// Secondary capabilities that change nothing for programs that do not request them.
 const FREE: u64 = flags::MULTI_RECV
     | DOMAIN_CAPS
     | flags::FENCE
     | flags::TRIGGER
     | flags::RMA_EVENT
     | flags::NAMED_RX_CTX;
-/// Secondary capabilities that change what operations mean.
+/// Secondary capabilities that change the meaning of operations.
 const ON_REQUEST: u64 = flags::DIRECTED_RECV | flags::SOURCE;
 
-/// The same, but only told to who asks: MPICH asks for whatever it is told of, and
-/// receives without a source would fail. They came with libfabric 2.0; before, the bit of
+/// As `ON_REQUEST`, but offered only on request: MPICH requests every capability that is offered,
+/// and its receives without a source would fail. They came with libfabric 2.0. Before, the bit of
 /// `FI_EXACT_DIRECTED_RECV` was that of `FI_VARIABLE_MSG`.
 const UNTOLD: u64 =
     flags::TAGGED_DIRECTED_RECV | flags::EXACT_DIRECTED_RECV | flags::TAGGED_MULTI_RECV;
 
-/// What is told of without hints.
+/// The capabilities that are offered without hints.
 const TOLD: u64 = PRIMARY | MODIFIERS | FREE | ON_REQUEST;
 const TX_CAPS: u64 = PRIMARY
     | flags::SEND
@@ -64,34 +64,33 @@ const RX_CAPS: u64 = PRIMARY
 pub(crate) const DOMAIN_CAPS: u64 =
     flags::LOCAL_COMM | flags::REMOTE_COMM | flags::SHARED_AV | flags::AV_USER_ID;
 
-/// Every capability that the bits of an API version can name.
+/// All capabilities that the bits of an API version can name.
 pub(crate) const fn caps_of(api_version: u32) -> u64 {
     if api_at_least(api_version, 2, 0) { TOLD | UNTOLD } else { TOLD }
 }
 
-/// Default flags a transmit may have.
+/// Flags that a transmit may have by default.
 pub(crate) const TX_OP_FLAGS: u64 = flags::COMPLETION
     | flags::INJECT
     | flags::INJECT_COMPLETE
     | flags::TRANSMIT_COMPLETE
     | flags::DELIVERY_COMPLETE
     | flags::MATCH_COMPLETE;
-/// Default flags a receive may have.
+/// Flags that a receive may have by default.
 pub(crate) const RX_OP_FLAGS: u64 = flags::COMPLETION | flags::MULTI_RECV;
 
-/// Endpoint types. Datagrams are messages that need not arrive: ours do.
+/// Endpoint types. Datagrams are messages that need not arrive; here they do.
 pub(crate) const EP_TYPES: [u32; 2] = [sys::FI_EP_RDM, sys::FI_EP_DGRAM];
 
-/// Longest message; what a `ssize_t` can tell.
+/// Longest message: the largest value of a `ssize_t`.
 pub(crate) const MAX_MSG_SIZE: usize = isize::MAX as usize;
-/// Operations of a direction that may be under way, unless hints say otherwise.
+/// Most operations per direction at a time, unless hints say otherwise.
 pub(crate) const QUEUE_SIZE: usize = 1024;
 const MAX_QUEUE_SIZE: usize = 1 << 16;
 const OBJECTS: usize = 1 << 16;
-/// Most contexts of a direction: what an identity can tell.
+/// Most contexts per direction: an identity has 8 bits for them.
 pub(crate) const MAX_CONTEXTS: usize = 1 << 8;
-/// What arrives in the order of its start: everything, since all of it takes the
-/// same ring.
+/// Orders that are kept. All of them are, because all operations use the same ring.
 const ORDER: u64 = flags::ORDER_STRICT
     | flags::ORDER_RMA_RAR
     | flags::ORDER_RMA_RAW
@@ -101,13 +100,12 @@ const ORDER: u64 = flags::ORDER_STRICT
     | flags::ORDER_ATOMIC_RAW
     | flags::ORDER_ATOMIC_WAR
     | flags::ORDER_ATOMIC_WAW;
-/// Every bit of the match bits is the application's (`FI_TAG_GENERIC`).
+/// The application may use every bit of the match bits (`FI_TAG_GENERIC`).
 const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
-/// `FI_TAG_MPI` and `FI_TAG_CCL` of libfabric 2.x: uses of match bits that ask for less
-/// than any bits.
+/// `FI_TAG_MPI` and `FI_TAG_CCL` of libfabric 2.x: formats that need less than arbitrary bits.
 const TAG_MPI: u64 = 1;
 const TAG_CCL: u64 = 2;
-/// No protocol of libfabric's list: a number of our own.
+/// A private protocol number, which is not in libfabric's list.
 const PROTOCOL: u32 = 1 << 31 | 0x7463;
 
 /// Longest message that can be injected, for a given `FI_TCAM_EAGER_SIZE`.
@@ -115,21 +113,21 @@ pub(crate) fn inject_size(eager_size: usize) -> usize {
     eager_size.clamp(INLINE, 4096)
 }
 
-/// Longest request for a peer's memory, with its data, and longest answer that go at once even where the
-/// kernel refuses to copy.
+/// Longest request for a peer's memory with its data, and longest answer, that are sent at once
+/// even if the kernel refuses to copy.
 pub(crate) fn short_size(eager_size: usize) -> usize {
     eager_size.clamp(INLINE, LONGEST)
 }
 
-/// Longest read or write that no other overtakes, even where the kernel refuses to
-/// copy between processes.
+/// Longest read or write that no other one overtakes, even if the kernel refuses to copy between
+/// processes.
 pub(crate) fn order_size(eager_size: usize) -> usize {
     short_size(eager_size) - IOV_LIMIT * size_of::<RemotePart>()
 }
 
-/// All that is offered, as `fi_getinfo` answers without hints.
+/// The whole offer: the answer of `fi_getinfo` without hints.
 ///
-/// `eager_size` is `FI_TCAM_EAGER_SIZE`, `mr_mode` what [`crate::mr_mode::required`] says.
+/// `eager_size` is `FI_TCAM_EAGER_SIZE`; `mr_mode` comes from [`crate::mr_mode::required`].
 pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
     Info {
         caps: TOLD,
@@ -180,8 +178,9 @@ pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
             rx_ctx_cnt: OBJECTS,
             max_ep_tx_ctx: MAX_CONTEXTS,
             max_ep_rx_ctx: MAX_CONTEXTS,
-            // Told to programs that ask: one endpoint sends as well as several that share a context, and
-            // Sandia OpenSHMEM binds one, where it is told of any, to an endpoint that is enabled.
+            // Offered only on request: one endpoint sends as well as several that share a context,
+            // and Sandia OpenSHMEM, if it is offered, binds a shared context to an enabled
+            // endpoint.
             max_ep_stx_ctx: 0,
             max_ep_srx_ctx: OBJECTS,
             cntr_cnt: OBJECTS,
@@ -200,7 +199,7 @@ pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
     }
 }
 
-/// Refuses a hint, saying which.
+/// Refuses a hint, and logs which one.
 fn refuse<T>(
     what: &str,
     wanted: impl std::fmt::Debug,
@@ -281,8 +280,8 @@ pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
     Ok(info)
 }
 
-/// Capabilities for those asked for: what is free is always there, both
-/// directions unless one was asked for (`fi_getinfo(3)`, "Capabilities").
+/// The capabilities for a request: the free ones are always included, and both directions unless
+/// one was requested (`fi_getinfo(3)`, "Capabilities").
 pub(crate) fn capabilities(wanted: u64) -> u64 {
     if wanted == 0 {
         return TOLD;
@@ -345,10 +344,10 @@ fn meet_ep(ep: &mut EpAttr, wanted: &EpAttr) -> Result<(), Errno> {
     Ok(())
 }
 
-/// `FI_SHARED_CONTEXT`: an endpoint's context is one of others, too.
+/// `FI_SHARED_CONTEXT`: the endpoint shares its context with others.
 pub(crate) const SHARED_CONTEXT: usize = usize::MAX;
 
-/// Contexts of an endpoint: its own one, a shared one, or those of a scalable endpoint.
+/// The number of contexts of an endpoint: one, a shared one, or those of a scalable endpoint.
 fn contexts(what: &str, wanted: usize) -> Result<usize, Errno> {
     match wanted {
         0 => Ok(1),
@@ -357,10 +356,10 @@ fn contexts(what: &str, wanted: usize) -> Result<usize, Errno> {
     }
 }
 
-/// Transmit and receive contexts that an endpoint is to have of its own.
+/// The transmit and receive contexts that an endpoint has.
 ///
 /// # Errors
-/// `ENODATA` for more than there may be.
+/// `ENODATA` if they are too many.
 pub(crate) fn context_counts(info: &Info) -> Result<(usize, usize), Errno> {
     let (tx, rx) = info.ep.as_ref().map_or((1, 1), |ep| (ep.tx_ctx_cnt, ep.rx_ctx_cnt));
     Ok((contexts("tx_ctx_cnt", tx)?, contexts("rx_ctx_cnt", rx)?))
@@ -402,7 +401,7 @@ fn meet_domain(
     at_most("max_err_data", wanted.max_err_data, 0)?;
     domain.mr_mode = mr_mode::meet(domain.mr_mode, wanted.mr_mode, api_version)
         .map_or_else(|| refuse("mr_mode", wanted.mr_mode, domain.mr_mode), Ok)?;
-    // The level asked for must come back: MPICH aborts on anything else.
+    // The requested level must be returned: MPICH aborts on any other value.
     let keep = |wanted: u32, offered: &mut u32| {
         if wanted != 0 {
             *offered = wanted;
@@ -445,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_meant_something_else_are_unknown_to_older_programs() {
+    fn bits_with_an_earlier_meaning_are_refused_to_older_programs() {
         for bit in [45, 46, 48] {
             let caps = flags::TAGGED | 1 << bit;
             let of_info = Info { caps, ..hints() };
@@ -460,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn directed_receives_only_for_who_asks() {
+    fn directed_receives_are_offered_on_request() {
         let info = answer(&Info { caps: flags::TAGGED, ..hints() }).unwrap();
         assert_eq!(info.caps & (flags::MSG | flags::DIRECTED_RECV), 0);
         assert_eq!(info.caps & MODIFIERS, MODIFIERS);
@@ -469,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_receives_is_only_for_who_names_it() {
+    fn capabilities_that_change_receives_need_their_name() {
         assert_eq!(answer(&hints()).unwrap().caps & UNTOLD, 0);
         let exact = flags::TAGGED | flags::EXACT_DIRECTED_RECV;
         let info = answer(&Info { caps: exact, ..hints() }).unwrap();
@@ -490,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_met_is_refused() {
+    fn unsupported_hints_are_refused() {
         let refused: [fn(&mut Info); 10] = [
             |info| info.caps = flags::HMEM,
             |info| info.addr_format = sys::FI_SOCKADDR_IN6,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_av(3)`: which `fi_addr_t` stands for which peer, and back.
+//! `fi_av(3)`: the mapping between `fi_addr_t` and peer numbers.
 //!
-//! A `fi_addr_t` is an index in both types of vector. Reading takes no lock:
-//! the data path looks up both directions.
+//! A `fi_addr_t` is an index in both types of vector. Lookups take no lock: the data path uses both
+//! directions.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -41,34 +41,35 @@ pub(crate) struct AddressVector {
     domain: Arc<Domain>,
     kind: u32,
     events: bool,
-    /// Peer number + 1 by `fi_addr_t`; 0 where there is none.
+    /// Peer number + 1 by `fi_addr_t`; 0 if the index is empty.
     entries: Words,
     rx_contexts: RxContexts,
     /// `fi_addr_t` + 1 by peer number.
     by_peer: Words,
-    /// Whether completions have what the application calls a peer.
+    /// Whether completions contain the application's ids of peers.
     has_user_ids: AtomicBool,
-    /// And nothing else (`FI_AV_USER_ID` of the vector, not of an insertion).
+    /// Whether completions contain nothing else (`FI_AV_USER_ID` of the vector, not of an
+    /// insertion).
     only_user_ids: bool,
-    /// What it calls them + 1, by peer number.
+    /// The application's id + 1, by peer number.
     user_ids: Words,
-    /// The addresses, if processes share them: `entries` and `by_peer` are then what
-    /// this one has seen of them.
+    /// The addresses, if processes share them. `entries` and `by_peer` then contain what this
+    /// process has seen of them.
     shared: Option<Shared>,
-    /// Indices given out so far.
+    /// Number of indices that were ever used.
     used: AtomicU64,
     indices: Mutex<Indices>,
     eq: Mutex<Option<Arc<EventQueue>>>,
-    /// The endpoints that are told how many addresses there are.
+    /// Endpoints whose number of processes follows the number of addresses.
     pub(crate) endpoints: WaitSet,
 }
 
-/// What is only looked at when addresses come or go.
+/// State that is used only when addresses are inserted or removed.
 #[derive(Debug, Default)]
 struct Indices {
-    /// Given out and removed: the lowest is next.
+    /// Indices that were removed. The lowest is used next.
     free: BTreeSet<u64>,
-    /// Those besides the one in `by_peer` of peers that were inserted more than once.
+    /// Further indices of peers that were inserted more than once; one index is in `by_peer`.
     more: HashMap<u32, BTreeSet<u64>>,
 }
 
@@ -77,7 +78,7 @@ struct Shared {
     addresses: SharedAddresses,
     /// Addresses as they were when `entries` was set, by `fi_addr_t`.
     seen: Words,
-    /// So many were there when a peer was last looked for in vain.
+    /// Number of shared addresses when a peer was last searched without success.
     searched: AtomicUsize,
 }
 
@@ -114,7 +115,7 @@ impl AddressVector {
         })
     }
 
-    /// The peer an address stands for, unless it names a context.
+    /// The peer of an address, unless the address names a context.
     #[inline]
     pub(crate) fn peer(&self, address: u64) -> Option<u32> {
         if let Some(shared) = &self.shared {
@@ -132,7 +133,7 @@ impl AddressVector {
         self.rx_contexts.peer(address, &self.domain.peers, |index| self.peer(index))
     }
 
-    /// The peer that receives name by an address, whichever context it names.
+    /// The peer that a receive names by an address, with or without a context.
     #[inline]
     pub(crate) fn source(&self, address: u64) -> Option<u32> {
         self.peer(address).or_else(|| self.source_of_context(address))
@@ -162,7 +163,7 @@ impl AddressVector {
         (self.entries.get(index) as u32).checked_sub(1)
     }
 
-    /// What completions say of a peer, or `FI_ADDR_NOTAVAIL`.
+    /// The source of a peer in completions, or `FI_ADDR_NOTAVAIL`.
     #[inline]
     pub(crate) fn address_of(&self, peer: u32) -> u64 {
         if self.has_user_ids.load(Ordering::Relaxed) {
@@ -177,7 +178,7 @@ impl AddressVector {
         }
     }
 
-    /// A peer that another process may have inserted.
+    /// Searches a peer that another process may have inserted.
     #[cold]
     fn look_for(&self, peer: u32) -> u64 {
         if let Some(shared) = &self.shared {
@@ -190,7 +191,7 @@ impl AddressVector {
         self.by_peer.get(peer as usize).checked_sub(1).unwrap_or(flags::ADDR_UNSPEC)
     }
 
-    /// Addresses in the vector.
+    /// Number of addresses in the vector.
     pub(crate) fn count(&self) -> u32 {
         if let Some(shared) = &self.shared {
             return u32::try_from(shared.addresses.used()).unwrap_or(u32::MAX);
@@ -224,10 +225,11 @@ impl AddressVector {
     }
 
     fn enter(&self, indices: &mut Indices, index: u64, peer: u32) {
-        // Another process may have put this peer in another's place.
+        // Another process may have replaced the peer at this index.
         self.leave(indices, index);
         let address = self.domain.peers.address(peer);
-        // Who tells an address has had an endpoint there: one of another host is asked later.
+        // The application got the address from an endpoint. An address of another host is checked
+        // later.
         if !address::is_local(*address.ip()) || publish::is_there(address.port()) {
             self.domain.peers.saw(peer);
         }
@@ -239,7 +241,7 @@ impl AddressVector {
         }
     }
 
-    /// Empties an index, if there is a peer.
+    /// Empties an index, if it has a peer.
     fn leave(&self, indices: &mut Indices, index: u64) {
         let Some(peer) = (self.entries.get(index as usize) as u32).checked_sub(1) else { return };
         self.entries.set(index as usize, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_ep_bind`: what an endpoint works with. A bind that fails changes nothing.
+//! `fi_ep_bind`: the objects that an endpoint uses. A failed bind changes nothing.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use ffi::{
 };
 
 use crate::{
-    av::AddressVector, cntr::Counter, cq::CompletionQueue, engine::side::Side, ep::Endpoint,
-    eq::EventQueue, srx::SharedReceive, stx::SharedTransmit,
+    av::AddressVector, cntr::Counter, cq::CompletionQueue, engine::cq_binding::CqBinding,
+    ep::Endpoint, eq::EventQueue, srx::SharedReceive, stx::SharedTransmit,
 };
 
-/// Binds what is not bound yet.
+/// Binds an object, unless one is bound already.
 fn bind_once<T>(place: &mut Option<T>, object: T) -> Result<()> {
     if place.is_some() {
         return Err(Errno::EINVAL);
@@ -47,7 +47,7 @@ impl Endpoint {
                     Ok(())
                 })
             }
-            // An endpoint without connections has no events to report.
+            // An endpoint without connections reports no events.
             sys::FI_CLASS_EQ => {
                 let eq = other.get::<EventQueue>()?;
                 self.with(|engine| {
@@ -70,9 +70,9 @@ impl Endpoint {
             if transmit && engine.tx.cq.is_some() || receive && engine.rx.cq.is_some() {
                 return Err(Errno::EINVAL);
             }
-            let bind = |side: &mut Side| {
-                side.cq = Some(Arc::clone(cq));
-                side.selective = selective;
+            let bind = |binding: &mut CqBinding| {
+                binding.cq = Some(Arc::clone(cq));
+                binding.selective = selective;
             };
             if transmit {
                 bind(&mut engine.tx);

@@ -22,7 +22,7 @@ use crate::{
     wait::{
         count::Count,
         deadline::{Deadline, FOR_EVER},
-        idle::NAP,
+        idle::BACKOFF,
         set::WaitSet,
     },
 };
@@ -33,11 +33,12 @@ pub(crate) struct Counter {
     domain: Arc<Domain>,
     count: AtomicU64,
     errors: AtomicU64,
-    /// Both as they were last read.
+    /// Both values when they were last read.
     seen: [AtomicU64; 2],
-    /// The endpoints that count here.
+    /// Endpoints that count here.
     pub(crate) endpoints: WaitSet,
-    /// Others count here, too: those whose peers use a region, or whose deferred work is done.
+    /// Whether other sources count here too: peers that use a region, or deferred operations that
+    /// complete.
     elsewhere: AtomicBool,
 }
 
@@ -58,7 +59,7 @@ impl Counter {
         })
     }
 
-    /// Any endpoint of the domain may count here from now on.
+    /// Declares that any endpoint of the domain may count here from now on.
     pub(crate) fn counts_elsewhere(&self) {
         self.elsewhere.store(true, Ordering::Relaxed);
     }
@@ -67,7 +68,7 @@ impl Counter {
         self.elsewhere.load(Ordering::Relaxed)
     }
 
-    /// Progress on the endpoints that count here.
+    /// Makes progress on the endpoints that count here.
     fn progress(&self) {
         if self.is_counted_elsewhere() || self.endpoints.is_empty() {
             self.domain.endpoints.progress();
@@ -77,13 +78,13 @@ impl Counter {
         self.domain.triggers.run();
     }
 
-    /// Makes progress; whether the counts are not what was last read.
+    /// Makes progress. Returns whether the counts differ from the values that were last read.
     pub(crate) fn has_something(&self) -> bool {
         self.progress();
         self.has_changed()
     }
 
-    /// Whether progress that counts here is only made by who looks.
+    /// Returns whether only callers that look make progress for this counter.
     fn needs_looks(&self) -> bool {
         self.is_counted_elsewhere() && self.domain.device.is_none()
     }
@@ -96,14 +97,14 @@ impl Counter {
         differs(&self.count, count) || differs(&self.errors, errors)
     }
 
-    /// Gets ready for a sleep on the descriptor.
+    /// Prepares for a sleep on the descriptor.
     ///
     /// # Errors
-    /// `EAGAIN` if the counts are not what was last read.
+    /// `EAGAIN` if the counts differ from the values that were last read.
     pub(crate) fn try_wait(&self) -> Result<()> {
         self.progress();
-        // No bell of an endpoint elsewhere rings here.
-        let at_most = if self.needs_looks() { NAP } else { Duration::MAX };
+        // Doorbells of other endpoints do not ring here.
+        let at_most = if self.needs_looks() { BACKOFF } else { Duration::MAX };
         self.endpoints.try_wait(&self.domain.triggers, at_most, || self.has_changed())
     }
 
@@ -205,7 +206,7 @@ impl ops::cntr::Counter for Counter {
                 return Err(Errno::ETIMEDOUT);
             }
             let looks = self.needs_looks() || self.endpoints.is_empty();
-            let at_most = if looks { NAP } else { FOR_EVER };
+            let at_most = if looks { BACKOFF } else { FOR_EVER };
             self.endpoints.sleep(deadline.left(at_most), || {
                 self.count.load(Ordering::SeqCst) >= threshold
                     || self.errors.load(Ordering::SeqCst) != errors

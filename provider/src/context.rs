@@ -2,8 +2,8 @@
 //! `fi_tx_context` and `fi_rx_context`: one direction of an index of a scalable endpoint
 //! ([`crate::sep`]).
 //!
-//! Both contexts of an index work on one endpoint. Each binds, enables, uses and closes its own
-//! direction of it only.
+//! Both contexts of an index work on one endpoint. Each binds, enables, uses and closes only one
+//! direction of the endpoint.
 
 use std::{
     fmt,
@@ -40,10 +40,10 @@ use crate::{
     },
 };
 
-/// Longest wait at close for long messages that are coming into receives.
+/// Longest wait at close for long messages that are being received.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What a context is for.
+/// The direction of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Transmit,
@@ -51,7 +51,7 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    /// Counters of it, and the flag of its completion queue.
+    /// Flags of the counters of a direction.
     fn flags(self) -> u64 {
         match self {
             Self::Transmit => flags::SEND | flags::READ | flags::WRITE,
@@ -69,12 +69,12 @@ impl fmt::Display for Direction {
     }
 }
 
-/// A scalable endpoint, to its contexts: it is open as long as one of them is.
+/// A scalable endpoint, as its contexts see it. It is open as long as one of them is.
 pub(crate) trait Contexts: fmt::Debug + std::marker::Send + Sync {
     /// The address of all contexts.
     fn address(&self) -> SocketAddrV4;
 
-    /// One is closed.
+    /// Notes that a context is closed.
     fn closed(&self, index: usize, direction: Direction);
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Context {
     direction: Direction,
     endpoint: Arc<Endpoint>,
     enabled: AtomicBool,
-    /// The context that this is an alias of, open as long as the alias is.
+    /// The context that this one is an alias of. It is open as long as the alias is.
     aliased: Option<Arc<Context>>,
 }
 
@@ -101,12 +101,12 @@ impl Context {
         Self { of, index, direction, endpoint, enabled: AtomicBool::new(false), aliased: None }
     }
 
-    /// The scalable endpoint as peers list it.
+    /// The address under which peers list the scalable endpoint.
     pub(crate) fn listed_address(&self) -> u64 {
         pack(self.of.address())
     }
 
-    /// Whether an operation of a direction may start.
+    /// Checks that an operation of a direction may start.
     #[inline]
     fn check(&self, direction: Direction) -> Result<()> {
         if self.direction != direction {
@@ -131,7 +131,7 @@ impl Context {
         Ok(())
     }
 
-    /// Lets peers take what lies in buffers, and drops all else that is under way.
+    /// Lets peers take what is in buffers, and drops all other transmits.
     fn end_transmits(&self) -> Result<()> {
         self.endpoint.linger(false);
         self.endpoint.stop_sends();
@@ -145,7 +145,7 @@ impl Context {
         Ok(())
     }
 
-    /// Drops the receives that are posted, and waits for the messages that are coming into others.
+    /// Drops posted receives, and waits for messages that are being received.
     fn end_receives(&self) {
         let end = Instant::now() + LINGER;
         let port = &self.endpoint.port;
@@ -160,7 +160,7 @@ impl Context {
         }
     }
 
-    /// Takes the queue and the counters of this direction from the endpoint.
+    /// Removes the queue and the counters of this direction from the endpoint.
     fn unbind(&self) -> Result<()> {
         let port = &self.endpoint.port;
         if self.direction == Direction::Transmit {
@@ -221,7 +221,7 @@ impl Object for Context {
                 self.endpoint.bind_object(other, bind_flags)
             }
             sys::FI_CLASS_EQ => self.endpoint.bind_object(other, bind_flags),
-            // The address vector is the scalable endpoint's.
+            // The address vector is bound to the scalable endpoint.
             _ => Err(Errno::EINVAL),
         }
     }
@@ -250,7 +250,7 @@ impl Object for Context {
     }
 
     fn close(&self) -> Result<()> {
-        // A child that was forked has neither the segment nor the threads.
+        // A forked child has neither the segment nor the threads.
         if self.aliased.is_some() || !self.endpoint.port.own.is_ours() {
             return Ok(());
         }

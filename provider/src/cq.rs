@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_cq(3)`. Reading a queue is what drives progress.
+//! `fi_cq(3)`. Reading a queue makes progress.
 
 use std::{
     collections::VecDeque,
@@ -38,25 +38,25 @@ pub(crate) struct CompletionQueue {
     domain: Arc<Domain>,
     attr: Attr,
     queue: Serial<Queue>,
-    /// The endpoints that report here.
+    /// Endpoints that report here.
     pub(crate) endpoints: WaitSet,
     signaled: AtomicBool,
 }
 
-/// Entries not read yet. Failures are read first, whatever came before them:
-/// `fi_cq_read` says so, and order between operations is not promised. But nothing is read of
-/// a multi-receive buffer behind what gives it back.
+/// Entries that were not read yet. Failures are read first, whatever came before them: `fi_cq_read`
+/// says so, and order between operations is not guaranteed. But the entry that returns a
+/// multi-receive buffer is read after all others of that buffer.
 #[derive(Debug)]
 struct Queue {
     completions: VecDeque<Completion>,
-    /// Each with how many completions are read before it.
+    /// Each failure, with the number of completions that are read before it.
     failures: VecDeque<(u64, Failure)>,
-    /// Completions read so far.
+    /// Number of completions read.
     read: u64,
 }
 
 impl Queue {
-    /// Completions that are read before the next failure; `None` if there is none.
+    /// Number of completions to read before the next failure; `None` without a failure.
     #[inline]
     fn before_failure(&self) -> Option<usize> {
         let (after, _) = self.failures.front()?;
@@ -64,7 +64,7 @@ impl Queue {
     }
 }
 
-/// Entries that room is made for at the start, unless the size asked for is smaller.
+/// Entries that are allocated at the start, unless the requested size is smaller.
 const PREALLOCATE: usize = 1024;
 
 impl CompletionQueue {
@@ -85,7 +85,7 @@ impl CompletionQueue {
         })
     }
 
-    /// Reports a completion. The queue grows when nobody reads it.
+    /// Reports a completion. The queue grows if it is not read.
     #[inline(always)]
     pub(crate) fn complete(&self, completion: Completion) {
         self.queue.lock().completions.push_back(completion);
@@ -103,23 +103,23 @@ impl CompletionQueue {
         self.endpoints.ring();
     }
 
-    /// Whether a read of so many entries would answer.
+    /// Returns whether a read of `at_least` entries would succeed.
     fn holds(&self, at_least: usize) -> bool {
         let queue = self.queue.lock();
         !queue.failures.is_empty() || queue.completions.len() >= at_least
     }
 
-    /// Makes progress; whether there is something to read.
+    /// Makes progress. Returns whether there is an entry to read.
     pub(crate) fn has_something(&self) -> bool {
         self.endpoints.progress();
         self.domain.triggers.run();
         self.holds(1)
     }
 
-    /// Gets ready for a sleep on the descriptor.
+    /// Prepares for a sleep on the descriptor.
     ///
     /// # Errors
-    /// `EAGAIN` if there is something to read or to do first.
+    /// `EAGAIN` if there is an entry to read, or work to do first.
     pub(crate) fn try_wait(&self) -> Result<()> {
         let ready = || self.holds(1) || self.signaled.swap(false, Ordering::SeqCst);
         self.endpoints.try_wait(&self.domain.triggers, Duration::MAX, ready)

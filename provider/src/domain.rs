@@ -24,27 +24,28 @@ pub(crate) trait OfDomain: Bindable {
     fn domain(&self) -> &Arc<Domain>;
 }
 
-/// A domain: the peers of a process, and what its objects have in common.
+/// A domain: the peers of a process, and the state that its objects share.
 #[derive(Debug)]
 pub(crate) struct Domain {
     pub(crate) fabric: Arc<Fabric>,
-    /// The `FI_TCAM_*` parameters in force.
+    /// The `FI_TCAM_*` parameters.
     pub(crate) params: Params,
     /// Whether calls come from several threads at once.
     pub(crate) locked: bool,
-    /// Every address ever named.
+    /// All addresses that were ever named.
     pub(crate) peers: Arc<Peers>,
     pub(crate) av_type: u32,
-    /// Every endpoint.
+    /// All endpoints.
     pub(crate) endpoints: WaitSet,
-    /// Contexts of scalable endpoints of which neither direction is open: other endpoints look after them.
+    /// Contexts of scalable endpoints of which neither direction is open. Other endpoints make
+    /// progress on them.
     pub(crate) unpolled: Mutex<Vec<Arc<dyn Pollable>>>,
     /// Memory that peers may use.
     pub(crate) regions: Regions,
     /// Operations that wait for a counter.
     pub(crate) triggers: Arc<Triggers>,
     pub(crate) eq: Mutex<Option<Arc<EventQueue>>>,
-    /// Makes progress, if that is to be automatic.
+    /// Makes progress, if progress is automatic.
     pub(crate) device: Option<Arc<DeviceThread>>,
 }
 
@@ -54,20 +55,20 @@ impl Domain {
         self.fabric.api_version()
     }
 
-    /// An object that is to work with others of this domain.
+    /// Returns an object of this domain, to be used with others of the domain.
     ///
     /// # Errors
-    /// `EDOMAIN` for those of another: peers have other numbers there.
+    /// `EDOMAIN` for an object of another domain, where peers have other numbers.
     pub(crate) fn own<T: OfDomain>(&self, other: &Bound) -> Result<Arc<T>> {
         other.get().and_then(|object| self.check_own(object))
     }
 
-    /// The same for an object that was found already.
+    /// Returns an object if it belongs to this domain.
     pub(crate) fn check_own<T: OfDomain>(&self, object: Arc<T>) -> Result<Arc<T>> {
         if std::ptr::eq(&**object.domain(), self) { Ok(object) } else { Err(Errno::EDOMAIN) }
     }
 
-    /// The event queue that an address vector without one reports to.
+    /// The default event queue of address vectors.
     pub(crate) fn eq(&self) -> Option<Arc<EventQueue>> {
         self.eq.lock().clone()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_endpoint(3)`: the object. What it does is in [`crate::engine`].
+//! `fi_endpoint(3)`: the object. Its work is in [`crate::engine`].
 
 mod beside;
 
@@ -28,9 +28,9 @@ use crate::{
     cntr::Counter,
     domain::{Domain, OfDomain},
     engine::{Engine, rma::wait_for_copies},
-    port::{self, Held, Port},
-    posts::Posts,
+    ep_shared::{self, EpShared, Held},
     record::{exit, profile, report, trace},
+    rx_fast_path::RxFastPath,
     wait::{count::Count, pollable::Pollable as _, triggers::Start},
 };
 
@@ -38,24 +38,26 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) domain: Arc<Domain>,
-    pub(crate) port: Arc<Port>,
+    pub(crate) port: Arc<EpShared>,
     alias: Option<Alias>,
 }
 
-/// What an alias of an endpoint has of its own (`fi_ep_alias`).
+/// The attributes of an alias of an endpoint (`fi_ep_alias`).
 #[derive(Debug)]
 struct Alias {
-    /// The endpoint, open as long as the alias is.
+    /// The endpoint. It is open as long as the alias is.
     of: Arc<Endpoint>,
-    /// Flags of transmits or receives that have none, if they are not the endpoint's.
+    /// Flags of transmits without flags, if they differ from the endpoint's.
     tx: Option<u64>,
+    /// Flags of receives without flags, if they differ from the endpoint's.
     rx: Option<u64>,
-    /// The same for tagged receives, of which not every endpoint takes several messages in one.
+    /// Flags of tagged receives without flags: not every endpoint takes several messages in a
+    /// tagged one.
     tagged_rx: Option<u64>,
 }
 
-/// Longest wait at close for peers to take what was sent; those of other hosts have
-/// `FI_TCAM_NET_TIMEOUT`.
+/// Longest wait at close for peers to take what was sent. The wait for peers of other hosts is
+/// `FI_TCAM_NET_TIMEOUT` if that is longer.
 const LINGER: Duration = Duration::from_secs(2);
 
 impl Endpoint {
@@ -66,17 +68,17 @@ impl Endpoint {
             tracing::warn!("an endpoint with several contexts is opened by fi_scalable_ep");
             return Err(Errno::EINVAL);
         }
-        let held = port::hold(wanted, 0, None, &domain.params)?;
+        let held = ep_shared::hold(wanted, 0, None, &domain.params)?;
         let address = held.address;
         let endpoint = Self::at(domain, info, held, address)?;
         endpoint.start()?;
         Ok(endpoint)
     }
 
-    /// The address that is asked for.
+    /// The requested address.
     ///
     /// # Errors
-    /// `EINVAL` for what `fi_getinfo` does not offer.
+    /// `EINVAL` for attributes that `fi_getinfo` does not offer.
     pub(crate) fn address_for(domain: &Domain, info: &Info) -> Result<SocketAddrV4> {
         let kind = info.ep.as_ref().map_or(sys::FI_EP_UNSPEC, |ep| ep.kind);
         if kind != sys::FI_EP_UNSPEC && !attr::EP_TYPES.contains(&kind) {
@@ -92,8 +94,8 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint at a port that is held. Peers list it, or the scalable endpoint that it is a
-    /// part of, by an address.
+    /// Creates the endpoint at a held port. Peers list it, or the scalable endpoint that it belongs
+    /// to, under the address `listed`.
     pub(crate) fn at(
         domain: &Arc<Domain>,
         info: &Info,
@@ -104,12 +106,12 @@ impl Endpoint {
         let engine = Engine::new(domain, info, pack(listed), &held.own, held.net.clone(), opened)?;
         tracing::info!("endpoint {}", held.address);
         let auto = domain.device.is_some();
-        let port = Arc::new(Port::new(held, engine, opened, domain.locked, auto));
+        let port = Arc::new(EpShared::new(held, engine, opened, domain.locked, auto));
         exit::register_endpoint(&port);
         Ok(Self { domain: Arc::clone(domain), port, alias: None })
     }
 
-    /// Begins its work, and to record it.
+    /// Starts the endpoint, and the recording of its work.
     pub(crate) fn start(&self) -> Result<()> {
         let Self { domain, port, .. } = self;
         let (name, told) = (port.address.port().to_string(), port.address.to_string());
@@ -131,7 +133,7 @@ impl Endpoint {
         work(self.port.engine.lock().as_mut().ok_or(Errno::EOPBADSTATE)?)
     }
 
-    /// Starts an operation that goes to a peer.
+    /// Starts an operation to a peer.
     #[inline]
     fn transmit(&self, work: impl FnOnce(&mut Engine) -> Result<()>) -> Result<()> {
         match &mut *self.port.engine.lock() {
@@ -149,7 +151,7 @@ impl Endpoint {
         }
     }
 
-    /// The state of an endpoint that closes, once nobody is in the middle of a copy for it.
+    /// Takes the engine of an endpoint that closes, after no thread copies for it any more.
     fn take_engine(&self) -> Option<Engine> {
         loop {
             let mut guard = self.port.engine.lock();
@@ -162,13 +164,13 @@ impl Endpoint {
         }
     }
 
-    /// This endpoint as peers list it.
+    /// The address under which peers list this endpoint.
     pub(crate) fn listed_address(&self) -> u64 {
         pack(self.port.address)
     }
 
-    /// Makes progress; whether peers have taken all that was sent. Peers of other hosts are told if
-    /// nothing more is sent.
+    /// Makes progress. Returns whether peers have taken all that was sent. `is_all`: nothing more
+    /// is sent, so peers of other hosts get a Bye.
     fn is_settled(&self, is_all: bool) -> bool {
         self.port.progress_as_device();
         let mut engine = self.port.engine.lock();
@@ -183,10 +185,10 @@ impl Endpoint {
         !engine.home.is_lent()
     }
 
-    /// Lets peers take what was sent: buffers that they have not emptied, copies that they have
-    /// not read, and answers that found a full ring. Of peers that are endpoints of this domain
-    /// nobody but the thread that closes may look. `is_all` says that the endpoint closes, and not a
-    /// context of it alone.
+    /// Lets peers take what was sent: buffers that they still hold, copies that they have not read,
+    /// and answers that found a full ring. If those peers are endpoints of this domain, only the
+    /// thread that closes may make progress on them. `is_all`: the endpoint closes, and not only a
+    /// context of it.
     pub(crate) fn linger(&self, is_all: bool) {
         let patience = self.port.engine.lock().as_ref().map_or(LINGER, |it| it.home.patience());
         let end = Instant::now() + patience.max(LINGER);
@@ -206,8 +208,8 @@ impl Object for Endpoint {
         if self.alias.is_some() {
             return Ok(());
         }
-        // A child that was forked has neither the segment nor the threads, and another
-        // thread may have had the lock.
+        // A forked child has neither the segment nor the threads, and another thread may have held
+        // the lock.
         if !self.port.own.is_ours() {
             return Ok(());
         }
@@ -215,7 +217,7 @@ impl Object for Endpoint {
         self.domain.endpoints.remove(&self.port);
         self.port.write_report();
         let engine = self.take_engine();
-        if let Some(sends) = self.port.sends.get() {
+        if let Some(sends) = self.port.tx_fast_path.get() {
             sends.close();
         }
         if let Some(device) = &self.domain.device {
@@ -230,8 +232,8 @@ impl Object for Endpoint {
             if let Some(av) = &engine.av {
                 av.endpoints.remove(&self.port);
             }
-            for side in [&engine.tx, &engine.rx] {
-                if let Some(cq) = &side.cq {
+            for binding in [&engine.tx, &engine.rx] {
+                if let Some(cq) = &binding.cq {
                     cq.endpoints.remove(&self.port);
                 }
             }
@@ -282,8 +284,8 @@ impl Object for Endpoint {
                 engine.set_processes(addresses);
                 engine.update_population();
                 engine.show();
-                if let Some(posts) = Posts::of(engine) {
-                    let _ = self.port.posts.set(posts);
+                if let Some(posts) = RxFastPath::of(engine) {
+                    let _ = self.port.rx_fast_path.set(posts);
                 }
                 if !engine.is_context {
                     self.start_sends(engine);
@@ -305,7 +307,7 @@ impl Object for Endpoint {
                     let op_flags = value & !flags::TRANSMIT;
                     ffi::object::only(op_flags, attr::TX_OP_FLAGS)?;
                     engine.tx.op_flags = op_flags;
-                    if let Some(sends) = self.port.sends.get() {
+                    if let Some(sends) = self.port.tx_fast_path.get() {
                         sends.set(op_flags);
                     }
                     Ok(())
@@ -325,7 +327,7 @@ impl Object for Endpoint {
 }
 
 impl Alias {
-    /// Flags of an operation through the alias, which has `own` for those without.
+    /// The flags of an operation through the alias, whose default flags are `own`.
     fn flags(flags: OpFlags, own: Option<u64>) -> OpFlags {
         match (own, flags) {
             (Some(own), OpFlags::Default) => OpFlags::Given(own),
@@ -333,7 +335,7 @@ impl Alias {
         }
     }
 
-    /// Starts an operation whose flags may ask to wait for a counter.
+    /// Starts an operation, which may be triggered by a counter.
     fn start(&self, op: &Op) -> Result<()> {
         match op.triggered()? {
             None => op.start(&*self.of),
@@ -369,7 +371,7 @@ impl ops::ep::Endpoint for Endpoint {
             let flags = Alias::flags(op.flags, alias.tx);
             return alias.start(&Op::Send(Send { flags, ..op.clone() }));
         }
-        if self.port.sends.get().is_some_and(|sends| sends.send(op)) {
+        if self.port.tx_fast_path.get().is_some_and(|sends| sends.send(op)) {
             return Ok(());
         }
         self.transmit(|engine| engine.send(op))
@@ -382,8 +384,8 @@ impl ops::ep::Endpoint for Endpoint {
             let flags = Alias::flags(op.flags, own);
             return alias.start(&Op::Recv(Recv { flags, ..op.clone() }));
         }
-        if let Some(posts) = self.port.posts.get() {
-            // A copy: see `Engine::recv`.
+        if let Some(posts) = self.port.rx_fast_path.get() {
+            // A copy; see `Engine::recv`.
             return self.recv_beside(posts, &op.clone());
         }
         match &mut *self.port.engine.lock() {

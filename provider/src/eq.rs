@@ -83,7 +83,7 @@ impl EventQueue {
         }
     }
 
-    /// Gets ready for a sleep on the descriptor.
+    /// Prepares for a sleep on the descriptor.
     ///
     /// # Errors
     /// `EAGAIN` if there is an event, `EINVAL` without a descriptor.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An endpoint without libfabric around it, and any bytes as what a peer does to it: for
-//! the unit tests and for `provider/fuzz`.
+//! An endpoint without libfabric, whose peer acts on arbitrary bytes. For the unit tests and for
+//! `provider/fuzz`.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -43,7 +43,7 @@ use peers::{Peers, Ports};
 #[cfg(test)]
 pub(crate) use {endpoints::engine_of, peers::on_net};
 
-/// Bytes that are taken from the front; zeros behind the end.
+/// Bytes that are taken from the front; zeros after the end.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -57,13 +57,13 @@ impl Input<'_> {
         u16::from_le_bytes([self.byte(), self.byte()])
     }
 
-    /// A place in a segment, rather in its header than in its buffers.
+    /// An offset in a segment, more often in its header than in its buffers.
     fn offset(&mut self) -> usize {
         let byte = usize::from(self.byte());
         if byte & 1 == 0 { byte * 8 } else { usize::from(self.short()) * 24 }
     }
 
-    /// A number: small, near a power of two, or any.
+    /// A number: small, near a power of two, or arbitrary.
     fn word(&mut self) -> u64 {
         let byte = self.byte();
         match byte >> 6 {
@@ -75,10 +75,10 @@ impl Input<'_> {
     }
 }
 
-/// Bytes that peers may read and write, and that messages come into.
+/// Bytes that peers may read and write, and that messages are received into.
 const MEMORY: usize = 40_000;
 const KEY: u64 = 5;
-/// Longest wait for something to come over loopback.
+/// Longest wait for a message over loopback.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Match bits of the healthy peer.
 const HEALTHY_BITS: u64 = 1 << 60;
@@ -89,13 +89,13 @@ struct Play {
     engine: Engine,
     peers: Peers,
     memory: Window,
-    /// Whether somebody wrote into our own segment, so that anything may be lost.
+    /// Whether the input has changed the own segment, so that anything may be lost.
     damaged: bool,
 }
 
 impl Play {
     fn start((ports, own, mut engine, peers): peers::Met, memory: &Window) -> Self {
-        // The kernel's copy takes addresses of who asks, which are our own here.
+        // A kernel copy would take addresses from the peer, which are valid in this process.
         engine.home.set(Settings { checks: false, copies: false });
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
         let window = memory.clone();
@@ -130,7 +130,7 @@ impl Play {
         RemoteParts::new([part]).unwrap_or_default()
     }
 
-    /// An operation of ours that the peer may answer, rightly or not.
+    /// Starts an operation, which the peer may answer, rightly or not.
     fn operate(&mut self, input: &mut Input<'_>) {
         let how = input.byte();
         let buffer = self.buffer(input);
@@ -175,12 +175,12 @@ impl Play {
         };
     }
 
-    /// A slot that is a message to some degree, or not at all.
+    /// Sends a slot that is more or less a message.
     fn slot(&mut self, input: &mut Input<'_>) {
         let kind = input.byte();
         let count = match kind >> 6 {
             0 => u64::from(input.byte()),
-            // What a frame says: parts, segments, buffer.
+            // A frame: parts, segments, buffer.
             1 => {
                 u64::from(input.byte() % 6)
                     | u64::from(input.byte() % 6) << 8
@@ -189,13 +189,14 @@ impl Play {
             _ => input.word() & 0xffff_ffff,
         };
         let flags = u64::from(input.byte());
-        // Of the one whose segment it is, or of one that is not listed; never of the healthy one.
+        // The number of the peer with the segment, or one that is not listed; never that of the
+        // healthy peer.
         let number = if flags & 0x80 == 0 { 0 } else { u64::from(input.short()).max(2) };
         let first =
             u64::from(kind & 0x0f) | (flags & 0x0f) << 8 | (number & 0xffff) << 16 | count << 32;
         let mut words = [first, input.word(), input.word(), input.word(), input.word()];
         if words[4] < 64 {
-            // Operations under way are few, and each has an age: name one.
+            // Few operations are in progress, and each has an age: name one of them.
             let key = words[4] as usize;
             words[4] = self.engine.sends.number_at(key);
         }
@@ -230,7 +231,7 @@ impl Play {
         }
     }
 
-    /// As long as there is some, which there may always be once heads and tails are wrong.
+    /// Makes progress, but not for ever: with wrong heads and tails there may always be more.
     fn progress(&mut self) {
         for _ in 0..100 {
             self.peers.progress();
@@ -240,7 +241,7 @@ impl Play {
         }
     }
 
-    /// Makes progress until something is so: at once, but over the network that takes a while.
+    /// Makes progress until `is_so` holds. Without a network it must hold at once.
     fn until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) -> bool {
         let start = Instant::now();
         loop {
@@ -254,7 +255,7 @@ impl Play {
         }
     }
 
-    /// Messages of the healthy peer arrive, each once and in order.
+    /// Checks that messages of the healthy peer arrive, each once and in order.
     fn check(&mut self) {
         for count in 0..3 {
             let header = Header {
@@ -270,7 +271,7 @@ impl Play {
             assert!(self.until(|it| it.peers.push_healthy(&it.own, header)), "no room");
         }
         self.progress();
-        // The other peer may well have written these bits.
+        // The other peer may have used the same bits.
         let from = self.engine.domain.peers.number(address_of(self.ports.healthy));
         for count in 0..3 {
             let arrives = |it: &mut Self| {
@@ -288,19 +289,19 @@ impl Play {
     }
 }
 
-/// Has a peer do what the bytes say: nothing crashes, nothing outside of the memory that is
-/// offered is touched, and while our own segment is whole messages of others arrive.
+/// Lets a peer act on the bytes. Checks that nothing crashes, that no memory changes that is not
+/// offered, and, while the own segment is intact, that messages of other peers arrive.
 ///
 /// # Panics
-/// Otherwise.
+/// If a check fails.
 pub fn survive(data: &[u8]) {
     survive_of(peers::near(), data);
 }
 
-/// The same over the network.
+/// As [`survive`], over the network.
 ///
 /// # Panics
-/// As above.
+/// If a check fails.
 pub fn survive_far(data: &[u8]) {
     survive_of(peers::far(), data);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An endpoint whose peer writes anything into its ring: no panic, no access
-//! outside of the segments, and messages of others still arrive.
+//! An endpoint whose peer writes arbitrary data into its ring: no panic, no access outside of the
+//! segments, and messages of other peers still arrive.
 
 use std::{
     net::SocketAddrV4,
@@ -42,10 +42,10 @@ fn post(engine: &mut Engine, tag: Option<(u64, u64)>) {
     engine.recv(&recv).unwrap();
 }
 
-/// Words a peer may write: any, and such as get past the first checks.
+/// Words that a peer may write: arbitrary ones, and ones that pass the first checks.
 fn words() -> impl Strategy<Value = [u64; 5]> {
     let small = prop_oneof![0..20_u64, Just(u64::MAX), Just(1 << 63), any::<u64>()];
-    // A number, or what a frame says: parts, segments, buffer.
+    // A number, or a frame: parts, segments, buffer.
     let count = prop_oneof![
         0..70_u64,
         (0..6_u64, 0..6_u64, prop_oneof![Just(0_u64), 0..70_u64])
@@ -61,7 +61,7 @@ fn words() -> impl Strategy<Value = [u64; 5]> {
     ]
 }
 
-/// Payloads of small numbers: keys, addresses and lengths that may be right.
+/// Payloads of small numbers: keys, addresses and lengths that may be valid.
 fn payload() -> impl Strategy<Value = [u64; INLINE / 8]> {
     prop::array::uniform26(prop_oneof![8 => 0..20_u64, 1 => Just(u64::MAX), 1 => any::<u64>()])
 }
@@ -70,7 +70,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn anything_in_segments_is_survived(data in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn arbitrary_segments_do_no_harm(data in prop::collection::vec(any::<u8>(), 0..2000)) {
         survive(&data);
     }
 }
@@ -79,7 +79,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn anything_that_comes_over_the_network_is_survived(data in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn arbitrary_frames_do_no_harm(data in prop::collection::vec(any::<u8>(), 0..2000)) {
         survive_far(&data);
     }
 }
@@ -88,7 +88,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn anything_in_the_ring_is_survived(slots in prop::collection::vec((words(), payload()), 1..300)) {
+    fn arbitrary_slots_do_no_harm(slots in prop::collection::vec((words(), payload()), 1..300)) {
         let (own, mut engine) = endpoint(91);
         let (peer, _) = endpoint(92);
         prop_assert_eq!(testing::enter(91, peer.identity()), Ok(0));
@@ -115,17 +115,18 @@ proptest! {
     }
 }
 
-/// A process with the name of an endpoint connects to it.
+/// Connects a process that knows the name of an endpoint to that endpoint.
 fn meets(net: &Net, at: SocketAddrV4, others: &[&Net]) -> Result<(), Errno> {
     let start = Instant::now();
     while !net.has_met(at, Some(Secret::of_endpoint(1)))? {
-        assert!(start.elapsed() < PATIENCE, "they do not meet");
+        assert!(start.elapsed() < PATIENCE, "no handshake");
         others.iter().for_each(|net| net.progress());
     }
     Ok(())
 }
 
-/// Sends a message; it arrives, or its connection ends. Returns how many have arrived.
+/// Sends a message. Waits until it arrives or its connection ends. Returns the number of messages
+/// that arrived.
 fn arrive(net: &Net, at: SocketAddrV4, own: &Net, engine: &mut Engine, bits: u64) -> usize {
     let (kind, flags) = (Kind::Inline, Flags::TAGGED);
     let header = Header { kind, flags, peer: 0, count: 0, bits, data: 0, len: 0, op: 0 };
@@ -142,8 +143,8 @@ fn arrive(net: &Net, at: SocketAddrV4, own: &Net, engine: &mut Engine, bits: u64
     }
 }
 
-/// A process with the name of an endpoint sends it a message as if it were another one, or a context of
-/// another one, whose name the endpoint is given before or afterwards.
+/// A process that knows the name of an endpoint sends it a message in the name of another endpoint,
+/// or of a context of one. The receiver learns that other name before or afterwards.
 #[test]
 fn an_impostor_is_not_received_from() {
     for (is_known, context) in [(true, 0), (true, 1), (false, 0)] {
@@ -178,7 +179,8 @@ fn an_impostor_of_the_receiver_is_refused() {
     assert_eq!(meets(&impostor, at, &[&net]), Err(Errno::EACCES));
 }
 
-/// An endpoint whose name was never inserted goes on while another one says that it is at its address.
+/// An endpoint whose name was never inserted keeps its connection, although another one claims its
+/// address.
 #[test]
 fn an_impostor_ends_no_connection() {
     let (at, own, net) = on_net(None, 1, None);
@@ -186,7 +188,7 @@ fn an_impostor_ends_no_connection() {
     let (.., impostor) = on_net(None, 3, Some((home, 0)));
     let mut engine = engine_of(&own, at.port(), Some(net.clone()));
     meets(&client, at, &[&net]).unwrap();
-    // Those of this host send over shared memory: its segment must not be seen.
+    // Peers of this host send over shared memory, so the segment must not be visible.
     drop(_segment);
     assert_eq!(arrive(&client, at, &net, &mut engine, 5), 1);
     meets(&impostor, at, &[&net]).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How libfabric meets the provider: parameters, `fi_getinfo`, `fi_fabric`.
+//! The interface to libfabric: parameters, `fi_getinfo`, `fi_fabric`.
 
 use std::{net::SocketAddrV4, sync::Arc};
 
@@ -37,8 +37,8 @@ impl Provider for Tcam {
         let mut info = match &query.hints {
             Some(hints) => {
                 let dgram = hints.ep.as_ref().is_some_and(|ep| ep.kind == sys::FI_EP_DGRAM);
-                // libfabric looks for datagrams to build reliable messages on, and would
-                // show us twice.
+                // libfabric looks for datagrams to build reliable messages on them, and would list
+                // this provider twice.
                 if dgram && query.flags & flags::OFI_CORE_PROV_ONLY != 0 {
                     return Err(Errno::ENODATA);
                 }
@@ -68,8 +68,7 @@ impl Provider for Tcam {
     }
 }
 
-/// Source and destination of a query: node and service name one of them, the
-/// hints may name both.
+/// Source and destination of a query. Node and service name one of them; the hints may name both.
 fn addresses(query: &Query<'_>) -> Result<(Option<SocketAddrV4>, Option<SocketAddrV4>), Errno> {
     let hinted = |pick: fn(&Info) -> &Option<Vec<u8>>| {
         query.hints.as_ref().and_then(|hints| pick(hints).as_deref()).map(|bytes| {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What this process knows of the job it is in: told with everything it counts, and in the names
-//! of the files that it writes.
+//! The data of this process about its job, for reports, traces and the names of its files.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,20 +14,20 @@ use nic::{
     report::Report,
 };
 
-/// Environment variables in which launchers tell a process its rank. Open MPI's comes first: it
-/// passes on the others', which a shell that was started as a task of a job has.
+/// Environment variables with the rank of this process. Open MPI's comes first: it passes on the
+/// variables of other launchers, which exist if the shell is a task of a job.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
-/// And in which they tell how many there are.
+/// Environment variables with the number of ranks.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
 
-/// Where the kernel lists processors: those of the container, if it is one, then the host's.
+/// Files with the list of processors: of the container if there is one, then of the host.
 const CORES: [&str; 2] = ["/sys/fs/cgroup/cpuset.cpus.effective", "/sys/devices/system/cpu/online"];
 
-/// Where launchers tell how many ranks of the job are on this host.
+/// Environment variables with the number of ranks of the job on this host.
 const LOCAL_SIZES: [&str; 2] = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
 
-/// Where Slurm tells how many hosts the ranks that it started itself are on.
+/// Environment variable of Slurm with the number of hosts of the ranks that Slurm itself started.
 const HOSTS: &str = "SLURM_STEP_NUM_NODES";
 
 /// Name of this host.
@@ -36,17 +35,17 @@ pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Rank of this process, as its launcher says.
+/// Rank of this process, from its launcher.
 pub(crate) fn rank() -> Option<u32> {
     told(RANKS)
 }
 
-/// Ranks of the job, as the launcher says.
+/// Number of ranks of the job, from the launcher.
 pub(crate) fn ranks() -> Option<u32> {
     told(SIZES)
 }
 
-/// Whether the launcher says that the job has ranks on other hosts.
+/// Returns whether, according to the launcher, the job has ranks on other hosts.
 pub(crate) fn has_several_hosts() -> bool {
     match (told(LOCAL_SIZES), ranks()) {
         (Some(here), Some(all)) => here < all,
@@ -62,14 +61,14 @@ fn job() -> Option<u64> {
     Some(told.fold(0, |job, place| job ^ nic::live::job_of(&place)))
 }
 
-/// What the launcher says in one of these variables.
+/// The number in the first of these variables that has one.
 fn told<const N: usize>(names: [&str; N]) -> Option<u32> {
     names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }
 
-/// All of it, for what was opened at some time.
+/// The origin of an object that was opened at `opened`.
 pub(crate) fn of(opened: Instant) -> Origin {
-    // Asked for once: at exit the MPI may be gone.
+    // Read once: at exit, the MPI library may be unloaded.
     static ORIGIN: OnceLock<Origin> = OnceLock::new();
     let origin = ORIGIN.get_or_init(|| {
         let mut origin = Origin {
@@ -87,13 +86,13 @@ pub(crate) fn of(opened: Instant) -> Origin {
     Origin { started_s: since_1970(opened).as_secs(), ..origin.clone() }
 }
 
-/// Returns how long after the beginning of 1970 something was opened.
+/// Returns the time from the beginning of 1970 until `opened`.
 pub(crate) fn since_1970(opened: Instant) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(opened.elapsed())
 }
 
-/// The command line, its program without the directories.
+/// The command line, without the directories of the program.
 fn command() -> String {
     let mut words = std::env::args_os();
     let first = words.next().unwrap_or_default();
@@ -102,14 +101,14 @@ fn command() -> String {
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
-/// How an MPI calls itself, in a few words: its first line up to where it tells how it was built.
+/// The name of an MPI in a few words: the first line of its version, without the build.
 fn short(version: &str) -> String {
     let line = version.lines().next().unwrap_or_default();
     let line = line.split(", ").next().unwrap_or_default();
     line.replace("Version:", "").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Processors in a list such as `0-3,8`.
+/// Number of processors in a list such as `0-3,8`.
 fn count(list: &str) -> Option<u32> {
     let mut all = 0;
     for range in list.trim().split(',') {
@@ -120,7 +119,7 @@ fn count(list: &str) -> Option<u32> {
     Some(all)
 }
 
-/// Numbers in ascending order as a list such as `0-3,8`.
+/// Formats ascending numbers as a list such as `0-3,8`.
 fn list(numbers: impl Iterator<Item = usize>) -> String {
     let mut ranges: Vec<[usize; 2]> = Vec::new();
     for number in numbers {
@@ -136,7 +135,7 @@ fn list(numbers: impl Iterator<Item = usize>) -> String {
     ranges.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-/// Refuses a pattern by which all ranks would write to the same report.
+/// Refuses a pattern by which all ranks would write to the same file.
 pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
     let pattern = params.text("report");
     let of = |pid| expand(pattern, &Report { pid, rank: Some(pid), ..Report::default() });
@@ -151,8 +150,7 @@ pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
     Ok(params)
 }
 
-/// The pattern with `%r` (rank, or the process id where there is none), `%p`
-/// and `%h` filled in.
+/// Fills in `%r` (the rank, or the process id without a rank), `%p` and `%h`.
 pub(crate) fn expand(pattern: &str, report: &Report) -> PathBuf {
     let mut path = String::new();
     let mut chars = pattern.chars();
@@ -202,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_mpi_is_called_by_name_and_version() {
+    fn the_name_of_an_mpi_is_short() {
         for (told, name) in [
             ("MPICH Version:      5.0.2\nMPICH Release date: x", "MPICH 5.0.2"),
             ("Open MPI v5.0.11, package: Open MPI x Distribution, ident: 5", "Open MPI v5.0.11"),

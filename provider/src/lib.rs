@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `libtcam-fi.so`, the libfabric provider `tcam`.
 //!
-//! The files are named like those of libfabric's own providers. A call enters through `ffi`, which
-//! checks what C passes; [`ep`] hands it to the endpoint's [`engine`]; [`channel`] moves bytes
-//! between processes; the model in `nic` decides which receive gets which message. [`wait`] is who
-//! waits for what, [`record`] what a run leaves behind. Floors are in docs/ARCHITECTURE.md.
+//! The files have the names that libfabric's providers use. A call enters through `ffi`, which
+//! checks the arguments from C. [`ep`] passes it to the endpoint's [`engine`]. [`channel`] moves
+//! bytes between processes, and the model in `nic` decides which receive gets which message.
+//! [`wait`] contains the waits of threads, [`record`] the reports and traces of a run. Floors are
+//! in docs/ARCHITECTURE.md.
 #![deny(unsafe_code)]
 
-mod absence;
 mod address;
 mod attr;
 mod av;
@@ -16,9 +16,11 @@ mod cntr;
 mod context;
 mod cq;
 mod device;
+mod diagnosis;
 mod domain;
 mod engine;
 mod ep;
+mod ep_shared;
 mod eq;
 mod fabric;
 mod init;
@@ -30,16 +32,15 @@ mod open;
 mod params;
 mod peers;
 mod poll;
-mod port;
-mod posts;
 mod record;
 mod regions;
 mod rx_contexts;
-mod sends;
+mod rx_fast_path;
 mod sep;
 mod sizes;
 mod srx;
 mod stx;
+mod tx_fast_path;
 mod wait;
 
 #[cfg(any(test, feature = "testing"))]

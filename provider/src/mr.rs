@@ -36,7 +36,7 @@ impl MemoryRegion {
 impl Object for MemoryRegion {
     fn close(&self) -> Result<()> {
         self.domain.regions.remove(self.key);
-        // A thread that found it before is done with it afterwards.
+        // A thread that found the region before has finished with it after this.
         self.domain.endpoints.settle();
         self.registered.forget_counters();
         Ok(())
@@ -62,7 +62,7 @@ impl Object for MemoryRegion {
                 let endpoint = self.domain.own::<ScalableEndpoint>(other)?.listed_address();
                 self.registered.bind_endpoint(endpoint)
             }
-            // All contexts of a scalable endpoint serve what is bound to one of them.
+            // All contexts of a scalable endpoint serve a region that is bound to one of them.
             sys::FI_CLASS_RX_CTX | sys::FI_CLASS_TX_CTX => {
                 let endpoint = self.domain.own::<Context>(other)?.listed_address();
                 match self.registered.bind_endpoint(endpoint) {
@@ -77,7 +77,7 @@ impl Object for MemoryRegion {
     fn control(&self, command: Control<'_>) -> Result<()> {
         match command {
             Control::Enable => self.domain.regions.enable(&self.registered),
-            // Memory is looked at when it is used: nothing can be out of date.
+            // Memory is accessed only when it is used, so nothing can be out of date.
             Control::Refresh => Ok(()),
             Control::GetRawKey(base, mut key, size) => {
                 let room = std::mem::replace(size, KEY_SIZE);
@@ -103,10 +103,10 @@ impl ops::mr::MemoryRegion for MemoryRegion {
     }
 }
 
-/// The key for operations of a raw key that a peer sent (`fi_mr_map_raw`).
+/// The key in a raw key that a peer sent (`fi_mr_map_raw`).
 ///
 /// # Errors
-/// `EINVAL` if it is none of ours.
+/// `EINVAL` if the raw key has another length.
 pub(crate) fn map_raw_key(raw: &[u8]) -> Result<u64> {
     raw.try_into().map(u64::from_ne_bytes).map_err(|_| Errno::EINVAL)
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `mr_mode`: rules of memory registration, as both sides ask for them (`fi_mr(3)`).
+//! `mr_mode`: the rules of memory registration, on which both sides must agree (`fi_mr(3)`).
 
 use ffi::sys;
 
 use crate::params::api_at_least;
 
-/// The `mr_mode` that applications must be ready for, by `FI_TCAM_MR`.
+/// The `mr_mode` bits that applications must support, by `FI_TCAM_MR`.
 pub(crate) fn required(rules: &str) -> i32 {
     let mode = match rules {
         "basic" => sys::FI_MR_VIRT_ADDR | sys::FI_MR_ALLOCATED | sys::FI_MR_PROV_KEY,
@@ -15,9 +15,9 @@ pub(crate) fn required(rules: &str) -> i32 {
     mode.cast_signed()
 }
 
-/// The `mr_mode` for an application that is ready for `wanted`; none if that is too
-/// little. The two modes from before libfabric 1.5 are sets of rules of their own, and
-/// the only ones that an application from then knows.
+/// The `mr_mode` for an application that supports `wanted`; `None` if that is too little. The two
+/// modes from before libfabric 1.5 are separate sets of rules, and the only ones that an
+/// application from that time supports.
 pub(crate) fn meet(required: i32, wanted: i32, api_version: u32) -> Option<i32> {
     let before = !api_at_least(api_version, 1, 5);
     let wanted = if before && wanted == 0 { 3 } else { wanted };
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_rules_but_those_required_and_the_old_ones() {
+    fn only_required_rules_and_the_two_old_modes_are_met() {
         let basic = required("basic");
         let meet_now = |required, wanted| meet(required, wanted, 1 << 16 | 14);
         assert_eq!(meet_now(0, i32::MAX & !3), Some(0));

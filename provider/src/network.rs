@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Whether an endpoint has a network (`FI_TCAM_NET`), and how it is used.
+//! Whether an endpoint has a network (`FI_TCAM_NET`), and its settings.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use nic::params::Params;
 
 use crate::job;
 
-/// Whether an endpoint reaches other hosts.
+/// Returns whether endpoints connect to other hosts.
 pub(crate) fn is_wanted(params: &Params) -> bool {
     match params.text("net") {
         "auto" => job::has_several_hosts(),
@@ -20,14 +20,14 @@ pub(crate) fn is_wanted(params: &Params) -> bool {
     }
 }
 
-/// The secret of the job: `FI_TCAM_JOB_KEY`; with `FI_TCAM_NET_OPEN=yes` a public one.
-/// Without it, each endpoint has a secret in its name.
+/// The secret of the job: `FI_TCAM_JOB_KEY`, or a public one with `FI_TCAM_NET_OPEN=yes`. Without
+/// it, each endpoint has a secret in its name.
 fn job_secret(params: &Params) -> Option<Secret> {
     let key = params.text("job_key");
     (!key.is_empty() || params.text("net_open") == "yes").then(|| Secret::of_job(key))
 }
 
-/// A new secret for the name of an endpoint with a network; 0 if the job has one.
+/// A new secret for the name of an endpoint; 0 if the job has a secret.
 ///
 /// # Errors
 /// The kernel has no random numbers.
@@ -38,7 +38,7 @@ pub(crate) fn own_secret(params: &Params) -> Result<u64> {
     }
 }
 
-/// How the network of an endpoint is to be used whose name has the secret `own`.
+/// The network settings of an endpoint with the secret `own` in its name.
 pub(crate) fn settings(params: &Params, own: u64) -> end::Settings {
     end::Settings {
         job: job_secret(params),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a fabric and a domain open, and what they are asked to do: the only file that names all
-//! objects.
+//! Opens the objects of a fabric and a domain, and handles their other calls. It is the only file
+//! that names all objects.
 
 use std::sync::{Arc, Weak};
 
@@ -72,7 +72,7 @@ impl Domain {
 
 impl Object for Domain {
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
-        // Memory is registered when the call returns: no event tells of it (FI_REG_MR).
+        // Memory is registered when the call returns: there is no event for it (FI_REG_MR).
         ffi::object::only(bind_flags, flags::EVENT)?;
         *self.eq.lock() = Some(other.get::<EventQueue>()?);
         Ok(())
@@ -164,7 +164,7 @@ impl ops::domain::Domain for Domain {
 /// `FI_QUEUE_WORK`.
 fn queue_work(domain: &Domain, raw: &RawWork) -> Result<()> {
     match raw.read::<Endpoint, Counter>() {
-        // Not of an endpoint: perhaps of a context of a scalable one.
+        // It does not belong to an endpoint, but may belong to a context of a scalable endpoint.
         Err(Errno::EINVAL) => defer(domain, raw.read::<Context, Counter>()?),
         work => defer(domain, work?),
     }

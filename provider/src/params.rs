@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is in force in this process: the `FI_TCAM_*` parameters, and what the versions and the
-//! threading of the application mean.
+//! The `FI_TCAM_*` parameters of this process, and the meaning of the application's API version and
+//! threading level.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use nic::params::{
 
 use crate::{device::clusters, job};
 
-/// Why there are none.
+/// The reason why there are no parameters.
 #[derive(Debug, thiserror::Error)]
 enum ParamsError {
     #[error("{0}")]
@@ -21,11 +21,11 @@ enum ParamsError {
     Config { file: String, error: ConfigError },
 }
 
-/// The parameters in force.
+/// The parameters of this process.
 ///
 /// # Errors
-/// `EINVAL` for a value or a name that is not allowed: running another
-/// experiment than the one asked for would be worse than not running.
+/// `EINVAL` for a value or a name that is not allowed: running an experiment other than the
+/// requested one would be worse than not running.
 pub(crate) fn params() -> Result<Params, Errno> {
     let params = in_force().map_err(|error| {
         tracing::error!("{error}");
@@ -43,7 +43,7 @@ fn in_force() -> Result<Params, ParamsError> {
     Ok(job::of_each_rank(Params::from_lookup(set)?)?)
 }
 
-/// What the file of settings has, if one is named.
+/// The contents of the settings file, if one is named.
 fn config() -> Result<Config, ParamsError> {
     let Some(file) = param(config::NAME) else { return Ok(Config::default()) };
     let opened = host::regular::open(Path::new(&file)).map_err(ConfigError::from);
@@ -51,18 +51,19 @@ fn config() -> Result<Config, ParamsError> {
     read.map_err(|error| ParamsError::Config { file, error })
 }
 
-/// Version of the host libfabric for people.
+/// Version of the loaded libfabric, as text.
 pub(crate) fn libfabric_version() -> String {
     let version = Host::get().map_or(0, Host::version);
     format!("{}.{}", version >> 16, version & 0xffff)
 }
 
-/// Whether an API version has a feature that came with another.
+/// Returns whether an API version has a feature of version `major.minor`.
 pub(crate) const fn api_at_least(version: u32, major: u32, minor: u32) -> bool {
     version >= major << 16 | minor
 }
 
-/// `FI_THREAD_DOMAIN`: the application serialises all access to a domain.
+/// Returns whether calls need locks. With `FI_THREAD_DOMAIN`, the application serialises all access
+/// to a domain.
 pub(crate) fn needs_locks(threading: u32) -> bool {
     threading != sys::FI_THREAD_DOMAIN
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Peers of a domain: every address ever named gets a number, which is what
-//! matching compares. Address vectors map their `fi_addr_t` to it.
+//! The peers of a domain. Each address that was ever named has a number, which matching compares.
+//! Address vectors map `fi_addr_t` to it.
 
 use std::{
     collections::HashMap,
@@ -57,14 +57,14 @@ impl Words {
     }
 }
 
-/// The numbers given out.
+/// The numbers of all addresses.
 #[derive(Debug)]
 pub(crate) struct Peers {
     numbers: Mutex<HashMap<SocketAddrV4, u32>>,
     addresses: Words,
-    /// 1 by number of those whose endpoint was there and was not seen to close.
+    /// 1 by number, if the peer's endpoint existed and was not seen to close.
     seen: Words,
-    /// The secrets in the names of peers, by number; 0 where there is none.
+    /// Secrets in the names of peers, by number; 0 without a secret.
     secrets: Words,
 }
 
@@ -78,8 +78,8 @@ impl Peers {
         }
     }
 
-    /// The number of an address. All addresses of this host with one port are
-    /// one endpoint, and so one number.
+    /// The number of an address. All addresses of this host with the same port are one endpoint,
+    /// and so one number.
     pub(crate) fn number(&self, address: SocketAddrV4) -> u32 {
         let mut key = address;
         if address::is_local(*address.ip()) {
@@ -93,35 +93,35 @@ impl Peers {
         })
     }
 
-    /// The name of a peer has a secret.
+    /// Notes the secret in the name of a peer.
     pub(crate) fn learn_secret(&self, number: u32, secret: u64) {
         if secret != 0 {
             self.secrets.set(number as usize, secret);
         }
     }
 
-    /// The secret in the name of a peer; 0 if there is none.
+    /// The secret in the name of a peer; 0 without a secret.
     pub(crate) fn secret(&self, number: u32) -> u64 {
         self.secrets.get(number as usize)
     }
 
-    /// A peer's endpoint is there, or was.
+    /// Notes that a peer's endpoint exists or existed.
     pub(crate) fn saw(&self, number: u32) {
         self.seen.set(number as usize, 1);
     }
 
-    /// A peer has closed its endpoint.
+    /// Notes that a peer has closed its endpoint.
     pub(crate) fn saw_close(&self, number: u32) {
         self.seen.set(number as usize, 0);
     }
 
-    /// Whether a peer's endpoint was there and was not seen to close: if it is not there
+    /// Returns whether a peer's endpoint existed and was not seen to close. If it does not exist
     /// now, it died.
     pub(crate) fn was_seen(&self, number: u32) -> bool {
         self.seen.get(number as usize) != 0
     }
 
-    /// How many there are.
+    /// Number of peers.
     pub(crate) fn len(&self) -> usize {
         self.numbers.lock().len()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_poll(3)`: queues and counters that are looked at together.
+//! `fi_poll(3)`: a set of queues and counters that are polled together.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Member {
         }
     }
 
-    /// Makes progress; whether there is something to read.
+    /// Makes progress. Returns whether there is something to read.
     fn has_something(&self) -> bool {
         match self {
             Self::Queue(queue) => queue.has_something(),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Memory that peers may read and write, and the checks that a request passes before it touches
-//! any of it.
+//! Memory that peers may read and write, and the checks of a request before it accesses any of it.
 //!
 //! ```text
 //! for each part of a request:
@@ -32,8 +31,8 @@ use parking_lot::Mutex;
 
 use crate::wait::count::{Count, count};
 
-/// Access bits that `fi_mr_reg` takes. LCI names classes of operations among them, which allow nothing by
-/// themselves; libfabric's tcp, shm and sockets take them, too.
+/// Access bits that `fi_mr_reg` accepts. LCI includes classes of operations, which allow nothing by
+/// themselves; libfabric's tcp, shm and sockets providers accept them too.
 const ACCESS: u64 = flags::SEND
     | flags::RECV
     | flags::READ
@@ -46,7 +45,7 @@ const ACCESS: u64 = flags::SEND
     | flags::ATOMIC
     | flags::COLLECTIVE;
 
-/// Which accesses an operation of a peer counts as (`fi_cntr(3)`).
+/// The kinds of access that an operation of a peer counts as (`fi_cntr(3)`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accesses {
     pub(crate) reads: bool,
@@ -54,7 +53,7 @@ pub(crate) struct Accesses {
 }
 
 impl Accesses {
-    /// Counts an operation: once, also where one counter is bound for reads and for writes.
+    /// Counts an operation. It counts once, even if one counter is bound for both reads and writes.
     pub(crate) fn count<C: Count + ?Sized>(self, read: Option<&Arc<C>>, write: Option<&Arc<C>>) {
         let read = read.filter(|_| self.reads);
         let write = write.filter(|_| self.writes);
@@ -68,19 +67,19 @@ impl Accesses {
 #[derive(Debug)]
 pub(crate) struct Regions {
     table: Serial<HashMap<u64, Arc<Registered>>>,
-    /// Next key to give out.
+    /// The next key.
     next: AtomicU64,
     /// Whether any region ever had a counter.
     counting: AtomicBool,
-    /// Peers name memory by its address here (`FI_MR_VIRT_ADDR`), not from 0 on.
+    /// Whether peers name memory by its virtual address (`FI_MR_VIRT_ADDR`), and not from 0 on.
     virtual_addresses: bool,
-    /// Keys are ours to choose (`FI_MR_PROV_KEY`).
+    /// Whether the provider chooses keys (`FI_MR_PROV_KEY`).
     own_keys: bool,
-    /// Regions belong to an endpoint and are enabled (`FI_MR_ENDPOINT`).
+    /// Whether regions belong to an endpoint and must be enabled (`FI_MR_ENDPOINT`).
     of_endpoints: bool,
 }
 
-/// A region as requests find it.
+/// A region, as requests find it.
 #[derive(Debug)]
 pub(crate) struct Registered {
     window: Window,
@@ -88,7 +87,7 @@ pub(crate) struct Registered {
     base: u64,
     access: u64,
     enabled: AtomicBool,
-    /// The endpoint it is bound to, as its peers list it; 0: any of the domain.
+    /// Address of the endpoint it is bound to, as peers list it; 0: any endpoint of the domain.
     endpoint: AtomicU64,
     counters: Mutex<Counters>,
 }
@@ -100,7 +99,7 @@ struct Counters {
     write: Option<Arc<dyn Count>>,
 }
 
-/// Our memory that a request may use.
+/// The local memory that a request may use.
 #[derive(Debug, Default)]
 pub(crate) struct Target {
     buffers: [Buffer; IOV_LIMIT],
@@ -113,7 +112,7 @@ impl Target {
         &self.buffers[..self.count]
     }
 
-    /// The memory, part by part, each with its place in the data.
+    /// The memory, part by part, each with its offset in the data.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (usize, &Buffer)> {
         self.buffers().iter().scan(0, |at, buffer| {
             let start = *at;
@@ -163,7 +162,7 @@ impl Regions {
         Ok((key, registered))
     }
 
-    /// Ends a region. A thread that found it before may use it still.
+    /// Removes a region. A thread that found it before may still use it.
     pub(crate) fn remove(&self, key: u64) {
         self.table.lock().remove(&key);
     }
@@ -187,10 +186,10 @@ impl Regions {
         self.counting.store(true, Ordering::Relaxed);
     }
 
-    /// Has a region used.
+    /// Enables a region.
     ///
     /// # Errors
-    /// `EINVAL` if it must be an endpoint's and is not yet.
+    /// `EINVAL` if regions belong to endpoints and this one is not bound yet.
     pub(crate) fn enable(&self, region: &Registered) -> Result<()> {
         if self.of_endpoints && region.endpoint.load(Ordering::Acquire) == 0 {
             return Err(Errno::EINVAL);
@@ -199,10 +198,10 @@ impl Regions {
         Ok(())
     }
 
-    /// The memory that a request to an endpoint names, if it may be used so.
+    /// The memory that a request to an endpoint names, if the access is allowed.
     ///
     /// # Errors
-    /// `ENOKEY`, `EACCES`, `EFAULT`: see above.
+    /// `ENOKEY`, `EACCES`, `EFAULT`: see the module.
     #[inline]
     pub(crate) fn resolve(
         &self,
@@ -220,7 +219,7 @@ impl Regions {
         Ok(target)
     }
 
-    /// Counts an access that is done.
+    /// Counts an access that has completed.
     #[inline]
     pub(crate) fn count(&self, parts: &RemoteParts, accesses: Accesses) {
         if self.counting.load(Ordering::Relaxed) {
@@ -250,21 +249,21 @@ impl Registered {
         self.base
     }
 
-    /// Makes it the region of an endpoint, as its peers list it.
+    /// Binds the region to an endpoint, under the address by which peers list it.
     ///
     /// # Errors
-    /// `EINVAL` if it is one's already.
+    /// `EINVAL` if it is already bound.
     pub(crate) fn bind_endpoint(&self, endpoint: u64) -> Result<()> {
         let free = self.endpoint.compare_exchange(0, endpoint, Ordering::AcqRel, Ordering::Acquire);
         free.map(|_| ()).map_err(|_| Errno::EINVAL)
     }
 
-    /// Whether it is the region of an endpoint.
+    /// Returns whether the region is bound to an endpoint.
     pub(crate) fn is_of(&self, endpoint: u64) -> bool {
         self.endpoint.load(Ordering::Acquire) == endpoint
     }
 
-    /// Counts no accesses any more.
+    /// Stops counting accesses.
     pub(crate) fn forget_counters(&self) {
         *self.counters.lock() = Counters::default();
     }

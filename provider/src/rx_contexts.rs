@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_rx_addr`: which peer a `fi_addr_t` with the index of a receive context stands for.
+//! `fi_rx_addr`: the peer of a `fi_addr_t` that contains the index of a receive context.
 //!
 //! ```text
 //! fi_addr_t   [ context: rx_ctx_bits | index in the address vector ]
 //! ```
 //!
-//! Context 0 is the address itself. Each further one has the next port, and so a peer number of its
-//! own, which is looked up once and kept here.
+//! Context 0 is the address itself. Each further context has the next port, and so another peer
+//! number, which is looked up once and kept here.
 
 use std::{ffi::c_int, net::SocketAddrV4, sync::OnceLock};
 
@@ -29,10 +29,10 @@ pub(crate) struct RxContexts {
 }
 
 impl RxContexts {
-    /// Those of a vector whose addresses have so many bits for a context.
+    /// Creates the contexts of a vector whose addresses have `bits` bits for a context.
     ///
     /// # Errors
-    /// `EINVAL` for more bits than an address can spare.
+    /// `EINVAL` if addresses cannot have that many bits for a context.
     pub(crate) fn new(bits: c_int) -> Result<Self> {
         if !(0..=MOST_BITS).contains(&bits) {
             tracing::info!("rx_ctx_bits {bits} of an address vector: at most {MOST_BITS}");
@@ -43,7 +43,7 @@ impl RxContexts {
         Ok(Self { bits: bits.cast_unsigned(), peers })
     }
 
-    /// The context and the index in an address.
+    /// Splits an address into context and index.
     fn split(&self, address: u64) -> (usize, u64) {
         match self.bits {
             0 => (0, address),
@@ -51,12 +51,12 @@ impl RxContexts {
         }
     }
 
-    /// The index in an address, whichever context it names.
+    /// The index in an address, with or without a context.
     pub(crate) fn index(&self, address: u64) -> u64 {
         self.split(address).1
     }
 
-    /// The peer of a context; `peer_of` knows that of an index.
+    /// The peer of a context. `peer_of` returns the peer of an index.
     pub(crate) fn peer(
         &self,
         address: u64,
@@ -76,13 +76,13 @@ impl RxContexts {
         let address = peers.address(base);
         let port = address.port().checked_add(context as u16)?;
         let peer = peers.number(SocketAddrV4::new(*address.ip(), port));
-        // The contexts of a scalable endpoint have its secret.
+        // The contexts of a scalable endpoint share its secret.
         peers.learn_secret(peer, peers.secret(base));
         known.set(index as usize, u64::from(peer) + 1);
         Some(peer)
     }
 
-    /// Another address will have an index.
+    /// Forgets the contexts of an index, which is to be used again.
     pub(crate) fn forget(&self, index: u64) {
         for known in self.peers.iter().filter_map(OnceLock::get) {
             if known.get(index as usize) != 0 {
@@ -110,12 +110,12 @@ mod tests {
         assert_eq!(peers.address(third).port(), 5003);
         assert_eq!(peer(rx_addr(7, 3, 2)), Some(third));
         assert_eq!(contexts.index(rx_addr(7, 3, 2)), 7);
-        // Context 0 is the vector's business, and there is nobody at index 8.
+        // The vector itself handles context 0, and index 8 is empty.
         assert_eq!((peer(7), peer(rx_addr(8, 1, 2))), (None, None));
     }
 
     #[test]
-    fn an_index_that_is_used_again_has_new_contexts() {
+    fn a_reused_index_has_new_contexts() {
         let peers = Peers::new();
         let [first, second] =
             ["127.0.0.1:5000", "127.0.0.1:6000"].map(|text| peers.number(text.parse().unwrap()));

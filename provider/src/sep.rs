@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_scalable_ep`: one address, several transmit and receive contexts (`fi_endpoint(3)`).
 //!
-//! Each index is an endpoint as others are, with its own segment, lock and match tables. Their ports
-//! are consecutive and held together, so that a peer finds every context by the one address. What
-//! matching compares is that address, whichever context sends: [`crate::engine`] learns it from a
-//! sender's identity.
+//! Each index is a normal endpoint, with a segment, a lock and match tables. Their ports are
+//! consecutive and held together, so that a peer finds each context by one address. Matching
+//! compares that address, whichever context sends: [`crate::engine`] derives it from the sender's
+//! identity.
 //!
 //! ```text
-//! scalable endpoint   10.0.0.1:4711            what peers insert, and receives name
+//! scalable endpoint   10.0.0.1:4711            inserted by peers, named by receives
 //!   index 0           10.0.0.1:4711  tx  rx
 //!   index 1           10.0.0.1:4712  tx  rx
 //!   index 2           10.0.0.1:4713  tx        more transmit than receive contexts
 //! ```
 //!
-//! The endpoints live as long as the scalable one: messages that come before a context is opened
-//! wait for it, and closing one context takes nothing from receives that name the address.
+//! The endpoints live as long as the scalable endpoint. Messages that come before a context is
+//! opened wait for it, and closing one context removes nothing from receives that name the address.
 
 use std::{net::SocketAddrV4, sync::Arc};
 
@@ -33,12 +33,12 @@ use crate::{
     context::{Context, Contexts, Direction},
     domain::{Domain, OfDomain},
     ep::Endpoint,
+    ep_shared::{self, Held},
     eq::EventQueue,
-    port::{self, Held},
     wait::pollable::Pollable,
 };
 
-/// How many rows of ports are tried, of which somebody has a later one.
+/// Most rows of ports that are tried. Another process may hold a later port of a row.
 const ROWS: usize = 64;
 
 /// A scalable endpoint.
@@ -69,7 +69,7 @@ impl Counts {
     }
 }
 
-/// What the transmit and the receive context of an index share.
+/// State that the transmit and the receive context of an index share.
 #[derive(Debug)]
 struct Index {
     endpoint: Arc<Endpoint>,
@@ -77,8 +77,8 @@ struct Index {
 }
 
 impl Index {
-    /// Others look after it no longer: whoever opens a context polls it, and a closed endpoint needs no
-    /// polls.
+    /// Other endpoints stop making progress on it: the thread that opened a context polls it, and a
+    /// closed endpoint needs no polls.
     fn leave_unpolled(&self) {
         let Endpoint { domain, port, .. } = &*self.endpoint;
         let is_other =
@@ -104,13 +104,13 @@ fn hold(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>
 }
 
 fn hold_row(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>> {
-    let mut row = vec![port::hold(wanted, 0, None, params)?];
+    let mut row = vec![ep_shared::hold(wanted, 0, None, params)?];
     let (first, secret) = (row[0].address, row[0].secret());
     for context in 1..count {
         let context = u8::try_from(context).map_err(|_| Errno::EINVAL)?;
         let port = first.port().checked_add(context.into()).ok_or(Errno::EADDRINUSE)?;
         let address = SocketAddrV4::new(*first.ip(), port);
-        row.push(port::hold(address, context, Some(secret), params)?);
+        row.push(ep_shared::hold(address, context, Some(secret), params)?);
     }
     Ok(row)
 }
@@ -146,12 +146,12 @@ impl ScalableEndpoint {
         })
     }
 
-    /// The scalable endpoint as peers list it.
+    /// The address under which peers list the scalable endpoint.
     pub(crate) fn listed_address(&self) -> u64 {
         pack(self.address)
     }
 
-    /// Opens a context, once its endpoint has its attributes.
+    /// Opens a context, after `set` has applied its attributes to the endpoint.
     fn open_context(
         self: &Arc<Self>,
         index: usize,
@@ -230,7 +230,7 @@ impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
         let own = self.info.rx.clone().unwrap_or_default();
         let known = attr::caps_of(self.domain.api_version());
         attr::meet_rx(&mut has, wanted.unwrap_or(&own), known).map_err(|_| Errno::EINVAL)?;
-        // Without capabilities of its own it has those of the scalable endpoint.
+        // Without capabilities, it has those of the scalable endpoint.
         let given = wanted.map_or(0, |wanted| wanted.caps);
         let caps = if given == 0 { self.info.caps } else { given };
         let context = self.open_context(index, Direction::Receive, |endpoint| {
@@ -257,14 +257,14 @@ impl Object for ScalableEndpoint {
                 *self.eq.lock() = Some(other.get::<EventQueue>()?);
                 Ok(())
             }
-            // Contexts have queues and counters of their own.
+            // Contexts have separate queues and counters.
             _ => Err(Errno::EINVAL),
         }
     }
 
     fn control(&self, command: Control<'_>) -> Result<()> {
         match command {
-            // There is nothing to enable but its contexts.
+            // Only its contexts can be enabled.
             Control::Enable => self.indices[0]
                 .endpoint
                 .with(|engine| engine.av.as_ref().map(|_| ()).ok_or(Errno::ENOAV)),
@@ -292,7 +292,7 @@ impl OfDomain for ScalableEndpoint {
     }
 }
 
-/// It has an address and no operations: these are its contexts' own.
+/// It has an address, but its operations belong to its contexts.
 impl ops::ep::Endpoint for ScalableEndpoint {
     fn cancel(&self, _context: OpContext) -> Result<()> {
         Err(Errno::ENOENT)

@@ -34,11 +34,11 @@ impl Class {
     }
 }
 
-/// A size that a program may lower at any time.
+/// A size that the application may lower at any time.
 #[derive(Debug)]
 struct Size {
     now: AtomicUsize,
-    /// What `fi_getinfo` offers.
+    /// The size that `fi_getinfo` offers.
     offered: usize,
 }
 
@@ -56,14 +56,14 @@ impl Size {
 /// The sizes of an endpoint, in bytes.
 #[derive(Debug)]
 pub(crate) struct Sizes {
-    /// The smallest of them all: what is no longer passes every check.
+    /// The smallest of all sizes: an operation that is not longer passes every check.
     least: AtomicUsize,
     longest: [Size; CLASSES],
     injected: [Size; CLASSES],
 }
 
 impl Sizes {
-    /// Those that `fi_getinfo` offers for a given `FI_TCAM_EAGER_SIZE`.
+    /// The sizes that `fi_getinfo` offers for a given `FI_TCAM_EAGER_SIZE`.
     pub(crate) fn offered(eager_size: usize) -> Self {
         let longest =
             |class| if class == Class::Atomic as usize { MAX_BYTES } else { attr::MAX_MSG_SIZE };
@@ -74,7 +74,7 @@ impl Sizes {
         }
     }
 
-    /// Checks an operation of `len` bytes, of which `injected` go with `FI_INJECT`.
+    /// Checks an operation of `len` bytes, of which `injected` are sent with `FI_INJECT`.
     ///
     /// # Errors
     /// `EMSGSIZE` for more than its class allows.
@@ -94,7 +94,7 @@ impl Sizes {
         Ok(())
     }
 
-    /// The size that an option names.
+    /// The size for an option.
     ///
     /// # Errors
     /// `ENOPROTOOPT` for any other option.
@@ -110,7 +110,7 @@ impl Sizes {
     /// `fi_getopt`.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` for an option that is no size.
+    /// `ENOPROTOOPT` for any other option.
     pub(crate) fn option(&self, option: u32) -> Result<usize> {
         self.of_option(option).map(Size::get)
     }
@@ -118,7 +118,7 @@ impl Sizes {
     /// `fi_setopt`.
     ///
     /// # Errors
-    /// `EINVAL` for more than `fi_getinfo` offers, `ENOPROTOOPT` for an option that is no size.
+    /// `EINVAL` for more than `fi_getinfo` offers, `ENOPROTOOPT` for an option that is not a size.
     pub(crate) fn set_option(&self, option: u32, value: usize) -> Result<()> {
         let size = self.of_option(option)?;
         if value > size.offered {

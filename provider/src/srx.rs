@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_srx_context`: shared receive contexts (`fi_endpoint(3)`).
 //!
-//! The device of a shared receive context takes the messages of every endpoint that is
-//! bound to it. What an endpoint's message needs (its bytes, an answer to its sender, a
-//! completion) is that endpoint's business: a message that is kept says who holds it.
+//! The device of a shared receive context matches the messages of every endpoint that is bound to
+//! it. The endpoint that received a message does the rest: it has the bytes, answers the sender and
+//! reports the completion. A kept message contains the number of its holder, that endpoint.
 //!
 //! ```text
 //! arrival   engine locked: context locked: match or keep; engine delivers
@@ -52,7 +52,7 @@ use crate::{
     },
     domain::{Domain, OfDomain},
     engine::{Engine, tagged},
-    port::Port,
+    ep_shared::EpShared,
     record::{exit::AtExit, profile, report, trace},
     wait::pollable::Pollable as _,
 };
@@ -61,7 +61,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct SharedReceive {
     pub(crate) domain: Arc<Domain>,
-    /// Tells it from others of this process in reports and traces.
+    /// Distinguishes it from other contexts of this process in reports and traces.
     name: String,
     opened: Instant,
     /// The process that opened it.
@@ -70,7 +70,7 @@ pub(crate) struct SharedReceive {
     node_pool: Option<Arc<NodePool>>,
     shared: Arc<Shared>,
     /// The endpoints bound to it.
-    members: Mutex<Slab<Arc<Port>>>,
+    members: Mutex<Slab<Arc<EpShared>>>,
     directed: Directed,
     tagged_multi: bool,
     op_flags: AtomicU64,
@@ -108,23 +108,24 @@ impl SharedReceive {
         })
     }
 
-    /// Takes an endpoint in.
-    pub(crate) fn join(self: &Arc<Self>, port: &Arc<Port>) -> Member {
+    /// Adds an endpoint.
+    pub(crate) fn join(self: &Arc<Self>, port: &Arc<EpShared>) -> Member {
         let holder = self.members.lock().insert(Arc::clone(port)) as u32;
         Member::new(&self.shared, Arc::clone(self) as Arc<dyn Holders>, holder)
     }
 
-    /// The counts of the device, for a report.
+    /// Calls `work` with the device, for a report.
     fn with_device<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> T {
         work(&self.shared.lock())
     }
 
-    /// The same when the process exits, if nobody is in the middle of a call.
+    /// As [`Self::with_device`], when the process exits. Returns `None` if a thread is in the
+    /// middle of a call.
     fn with_device_at_exit<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> Option<T> {
         self.shared.lock_at_exit().map(|device| work(&device))
     }
 
-    /// Has an endpoint do something, any one if none is named.
+    /// Calls `work` with the engine of an endpoint: of `holder`, or of any member.
     fn with_member<T>(
         &self,
         holder: Option<u32>,
@@ -156,7 +157,7 @@ impl SharedReceive {
         self.with_member(None, |engine| engine.source_of_address(address))
     }
 
-    /// Has a member, if one is left, look at the peer that a posted receive names.
+    /// Lets a member, if there is one, watch the peer that a posted receive names.
     fn watch(&self, peer: u32) {
         let _ = self.with_member(None, |engine| {
             engine.watch(Source::new(peer));
@@ -164,8 +165,8 @@ impl SharedReceive {
         });
     }
 
-    /// Gives a message to its receive; false if the endpoint that holds it was just closed, and
-    /// the message with it.
+    /// Gives a message to its receive. Returns false if the endpoint that holds it has just closed:
+    /// then the message is lost.
     fn deliver(&self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) -> bool {
         let delivered = self.with_member(Some(message.holder), |engine| {
             engine.deliver_kept(grant, envelope, message);
@@ -187,7 +188,7 @@ impl SharedReceive {
                 Ok(())
             });
         }
-        // What lies in the rings has arrived, too.
+        // Messages in the rings have arrived too.
         let ports: Vec<_> = self.members.lock().iter().map(|(_, port)| Arc::clone(port)).collect();
         for port in ports {
             port.progress();
@@ -203,10 +204,10 @@ impl SharedReceive {
 }
 
 impl SharedReceive {
-    /// Writes the report, if one is wanted.
+    /// Writes the report, if one is requested.
     fn write_report(&self, written_at: WrittenAt) {
         let params = &self.domain.params;
-        // A child that was forked did nothing of what is counted.
+        // A forked child did none of the counted work.
         if !report::is_wanted(params) || self.pid != std::process::id() {
             return;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Endpoints without all that is above their channels, over each way.
+//! Endpoints of the conformance tests: all transports, and no engine.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4, TcpListener},
@@ -25,23 +25,23 @@ use crate::{
     wire::{Flags, Header, Kind},
 };
 
-/// A way between endpoints of a test.
+/// A transport between the endpoints of a test.
 #[derive(Clone)]
 pub(super) enum Way {
     Shm,
     Twin(Arc<twin::Net>),
-    /// Over connections.
+    /// TCP connections.
     Net,
-    /// The same, where frames are sealed.
+    /// TCP connections with sealed frames.
     Sealed,
 }
 
-/// Those over which memory is copied from process to process.
+/// Transports that copy memory between processes.
 pub(super) fn near() -> [Way; 2] {
     [Way::Shm, Way::Twin(Arc::default())]
 }
 
-/// All.
+/// All transports.
 pub(super) fn ways() -> [Way; 4] {
     [Way::Shm, Way::Twin(Arc::default()), Way::Net, Way::Sealed]
 }
@@ -60,12 +60,12 @@ fn network(socket: TcpListener, own: &Segment, address: SocketAddrV4, seals: boo
 /// Longest wait for something that was sent over the network.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 
-/// An endpoint without all that is above its channels.
+/// An endpoint without an engine.
 pub(super) struct Endpoint {
     pub(super) own: Arc<Segment>,
     pub(super) end: Option<Arc<End>>,
     pub(super) net: Option<Arc<Net>>,
-    /// Those of peers, which have to make progress as well.
+    /// Networks of peers, which must make progress as well.
     pub(super) others: Vec<Arc<Net>>,
     pub(super) home: Home,
     pub(super) inboxes: Inboxes,
@@ -92,7 +92,8 @@ impl Endpoint {
         Self { own, end, net, others: Vec::new(), home, inboxes, links: Vec::new() }
     }
 
-    /// Does something until it is done, while all whom that takes make progress.
+    /// Repeats `work` until it returns a result, while this endpoint and its peers make progress.
+    /// Gives up after [`PATIENCE`] on the network, and at once on other transports.
     pub(super) fn until<T>(&mut self, mut work: impl FnMut(&mut Self) -> Option<T>) -> Option<T> {
         let start = Instant::now();
         loop {
@@ -110,7 +111,7 @@ impl Endpoint {
         self.own.port()
     }
 
-    /// Opens a link: the first to the first peer, and so on.
+    /// Opens a link to a peer. Links are numbered in the order of the calls.
     pub(super) fn meet(&mut self, peer: &Self) {
         let Some(net) = &peer.net else {
             let link = self.home.open(peer.port()).unwrap();
@@ -127,7 +128,7 @@ impl Endpoint {
         self.links.push(opened.expect("in time").unwrap());
     }
 
-    /// Sends; over the network as soon as there is room.
+    /// Sends a slot. On the network, waits for room.
     pub(super) fn send(&mut self, header: Header, payload: Payload<'_>) -> Sent {
         let sent = self.until(|it| {
             let sent = it.try_send(header, payload);
@@ -141,7 +142,7 @@ impl Endpoint {
         sent.unwrap_or_else(|| self.home.send(&mut self.links[0], &header, payload))
     }
 
-    /// Whether parts of a message are written where they go.
+    /// Returns whether parts of a message are received directly into the memory of the application.
     pub(super) fn lands(&self) -> bool {
         self.net.as_ref().is_some_and(|net| !net.seals)
     }
@@ -159,7 +160,7 @@ impl Endpoint {
         self.inboxes[way].as_mut().unwrap()
     }
 
-    /// The next slot with a copy of what goes with it; its sender is the first peer.
+    /// The next slot with a copy of its payload. The sender must be the first peer.
     pub(super) fn take(&mut self) -> Option<(Header, Vec<u8>)> {
         let way = self.way();
         self.until(|it| (!it.inbox().is_empty()).then_some(()))?;
@@ -188,12 +189,13 @@ impl Endpoint {
     }
 }
 
-/// Two that have met, over each way. Ports are the test's own.
+/// Pairs of connected endpoints, one for each transport. The ports from `port` on belong to the
+/// test.
 pub(super) fn pairs(port: u16, settings: Settings) -> impl Iterator<Item = (Endpoint, Endpoint)> {
     pairs_over(ways(), port, settings)
 }
 
-/// The same over some ways.
+/// Pairs of connected endpoints over some transports.
 pub(super) fn pairs_over(
     ways: impl IntoIterator<Item = Way>,
     port: u16,
@@ -213,7 +215,7 @@ pub(super) fn header(kind: Kind, bits: u64, len: usize) -> Header {
     Header { kind, flags, peer: 0, count: 0, bits, data: !bits, len: len as u64, op: bits << 7 }
 }
 
-/// Bytes that are told from those of other messages, in memory that stays.
+/// Bytes that differ from those of other messages, in memory that is never freed.
 pub(super) fn message(number: u64, len: usize) -> (Vec<u8>, Buffer) {
     let bytes: Vec<u8> = (0..len).map(|at| (at as u64 * 31 + number * 7 + 1) as u8).collect();
     let window = Window::from(&mut *bytes.clone().leak());

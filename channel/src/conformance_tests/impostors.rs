@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Peers on the network that say what is not so.
+//! Peers on the network that make false claims.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4, TcpListener},
@@ -31,12 +31,12 @@ fn send(from: &mut Endpoint, number: u64) {
     assert_eq!(from.send(header(Kind::Inline, number, 8), Payload::Message(&buffer)), Sent::Yes);
 }
 
-/// Both ends find out that the other is gone, though neither is.
+/// Waits until each end reports the other as gone, although both are alive.
 fn part(one: &mut Endpoint, other: &mut Endpoint) {
     let start = Instant::now();
     let alive = |end: &Endpoint| end.links[0].liveness(Look::Closely) == Liveness::Alive;
     while alive(one) || alive(other) {
-        assert!(start.elapsed() < PATIENCE, "they go on");
+        assert!(start.elapsed() < PATIENCE, "the connection goes on");
         assert!(one.inbox().peek().is_none() && other.inbox().peek().is_none());
         one.until(|_| Some(()));
         for net in one.net.iter().chain(&other.net) {
@@ -58,7 +58,7 @@ fn a_frame_with_another_token_ends_the_connection() {
         send(&mut one, 4);
         part(&mut one, &mut other);
         assert!(other.take().is_none(), "a message that came after");
-        // The message is missing: the two do not go on as if it were not.
+        // A message is missing, so this end does not connect again.
         let again = one.until(|_| match net.has_met(to, None) {
             Ok(false) => None,
             done => Some(done),
@@ -75,8 +75,8 @@ fn a_frame_with_another_token_ends_the_connection() {
     }
 }
 
-/// The network of an endpoint that has the secret `own` in its name and says that it is at an address; its
-/// own where it says none.
+/// The network of an endpoint with the secret `own`. It claims the address `says`, or its real
+/// address if that is `None`.
 fn named(own: u64, says: Option<SocketAddrV4>) -> (Arc<Net>, SocketAddrV4) {
     testing::apart();
     let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
@@ -92,13 +92,13 @@ fn named(own: u64, says: Option<SocketAddrV4>) -> (Arc<Net>, SocketAddrV4) {
 fn meet(one: &Arc<Net>, address: SocketAddrV4, secret: u64, others: &[&Arc<Net>]) {
     let start = Instant::now();
     while !one.has_met(address, Some(Secret::of_endpoint(secret))).unwrap() {
-        assert!(start.elapsed() < PATIENCE, "they do not meet");
+        assert!(start.elapsed() < PATIENCE, "no handshake");
         others.iter().for_each(|net| net.progress());
     }
     others.iter().for_each(|net| net.progress());
 }
 
-/// The number of the only peer that has said who it is.
+/// The number of the only peer that has completed the handshake.
 fn only(net: &Arc<Net>) -> u32 {
     let all: Vec<u32> = (FAR..FAR + 64).filter(|&number| net.listed(number).is_some()).collect();
     assert_eq!(all.len(), 1, "{all:?}");
@@ -106,16 +106,16 @@ fn only(net: &Arc<Net>) -> u32 {
 }
 
 #[test]
-fn who_has_the_name_of_one_endpoint_cannot_pose_as_another() {
+fn a_peer_that_knows_one_name_cannot_pose_as_another_endpoint() {
     let (server, at) = named(1, None);
     let (honest, home) = named(2, None);
     let secret = || Some(Secret::of_endpoint(2));
 
-    // The server knows the name of the honest one, and hears from it.
+    // The server knows the name of the honest endpoint, which connects to it.
     meet(&honest, at, 1, &[&server]);
     assert!(server.is_at_its_address(only(&server), secret));
 
-    // Another one has the name of the server, and says that it is at the address of the honest one.
+    // The impostor knows the name of the server, and claims the address of the honest endpoint.
     let (server, at) = named(1, None);
     let (impostor, _) = named(3, Some(home));
     meet(&impostor, at, 1, &[&server]);
@@ -123,7 +123,7 @@ fn who_has_the_name_of_one_endpoint_cannot_pose_as_another() {
     let (impostor, _) = named(3, Some(home));
     meet(&impostor, at, 1, &[&server]);
 
-    // Who is met by its name is the honest one, whoever was there before.
+    // A dial to that address reaches the honest endpoint, although an impostor claimed it before.
     meet(&server, home, 2, &[&honest, &impostor]);
     let (_, who) = server.meet(home, secret()).unwrap();
     assert_eq!(who.port(), home.port());
@@ -133,7 +133,7 @@ fn who_has_the_name_of_one_endpoint_cannot_pose_as_another() {
 fn an_impostor_is_refused_while_its_victim_is_dialed() {
     let (server, at) = named(1, None);
     let (honest, home) = named(2, None);
-    // Nobody is at home to answer yet.
+    // The honest endpoint makes no progress yet, so it does not answer.
     assert_eq!(server.meet(home, Some(Secret::of_endpoint(2))), Err(Errno::EAGAIN));
     let (impostor, _) = named(3, Some(home));
     let start = Instant::now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Connections over TCP between endpoints: each end proves that it knows the secret, then frames go both
+//! TCP connections between endpoints. Each end proves that it knows the secret; then frames go both
 //! ways.
 //!
 //! ```text
@@ -8,16 +8,16 @@
 //!   <------------ Start (nonce)
 //!   Hello, proof ------------>   wrong: Refused, and closed
 //!   <------------ Hello, proof
-//!   <======== frames ========>   as the contact has it: see super::contacts
+//!   <======== frames ========>   see super::peers
 //! ```
-//! Nothing is shared between connections: a peer that does not read what it is sent, or that sends half
-//! of a message, holds up itself. A connection whose other end has not proved anything for [`UNPROVED`]
-//! is closed; of more than [`MOST_UNPROVED`] of them the oldest is closed first.
+//! Connections share no buffers: a peer that does not read, or that sends half a message, delays
+//! only its connection. A connection whose other end has not proved anything for [`UNPROVED`] is
+//! closed. If there are more than [`MOST_UNPROVED`] of them, the oldest is closed first.
 //!
-//! The kernel answers for a process that computes, and closes the connections of one that dies. A host
-//! that is gone acknowledges nothing: on an idle connection the kernel notices by keep-alives, on another
-//! one [`Connections::look_around`] does. `TCP_USER_TIMEOUT` would also end connections to
-//! processes that compute with a full window.
+//! The kernel acknowledges data for a process that computes, and closes the connections of a
+//! process that dies. A host that is gone acknowledges nothing. On an idle connection, keep-alives
+//! notice that; on a busy one, [`Connections::look_around`] does. `TCP_USER_TIMEOUT` would also end
+//! connections to processes that compute with a full window.
 
 use std::{
     collections::VecDeque,
@@ -42,36 +42,40 @@ use rustix::{
 use slab::Slab;
 
 use super::{
-    hello::{Hello, Nonsense, Said},
+    handshake::{Hello, Nonsense, Said},
     input::{FRONT, Frame, Input, Landings, Next, Read},
     secret::{Claim, Nonce, PROOF, Role, Seal, Secret, Session, random},
 };
 
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 1024;
-/// Connections that are accepted at a time.
+/// Most connections that are accepted at a time.
 const ACCEPTS: usize = 64;
-/// Connections whose other end has proved nothing: how many, and how long. One that is younger than
-/// `YOUNG` is not closed for another: after a pause of this process all are young, and peers among them.
+/// Most connections whose other end has proved nothing.
 const MOST_UNPROVED: usize = 256;
+/// Time after which such a connection is closed.
 const UNPROVED: Duration = Duration::from_secs(2);
+/// A younger connection is not closed to make room: after a pause of this process, all are young,
+/// and peers are among them.
 const YOUNG: Duration = Duration::from_millis(200);
-/// Messages of the handshake that an end may say before it has proved something, and in all.
+/// Most handshake messages of an end that has proved nothing.
 const SAID_UNPROVED: u32 = 4;
+/// Most handshake messages of an end.
 const SAID: u32 = 4096;
-/// Reads of a connection in a row before others have a turn.
+/// Most reads of one connection before others have a turn.
 const READS: u32 = 16;
-/// Looks in which nothing came of one, since an endpoint that was not polled did not listen.
+/// Calls of [`Connections::look_around`] before a connection can be too old: an endpoint that did
+/// not poll could not receive a proof.
 const LOOKS: u32 = 10;
-/// Connections that are attended to at a poll.
+/// Most connections that are handled at a poll.
 const EVENTS: usize = 32;
-/// The event of the socket that listens.
+/// The event number of the listening socket.
 const LISTENER: u64 = u64::MAX;
 
-/// What happened on a connection.
+/// An event on a connection.
 #[derive(Debug)]
 pub(super) enum Happened {
-    /// The peer's nonce is here: this end may say Hello.
+    /// The peer's nonce has come: this end may send Hello.
     Started,
     /// The peer has proved that it knows the secret, and claims to be at its address.
     Proved(Hello, Claim),
@@ -79,19 +83,19 @@ pub(super) enum Happened {
     Nonsense(Nonsense),
     /// The peer does not know the secret.
     Unproved,
-    /// It is closed, or broken.
+    /// The connection is closed or broken.
     Gone(Errno),
 }
 
-/// How far the handshake of a connection is.
+/// State of the handshake of a connection.
 #[derive(Debug)]
 enum Handshake {
-    /// The peer's Start has yet to come.
+    /// The peer's Start has not come yet.
     Starting {
         secret: Secret,
         nonce: Nonce,
     },
-    /// The peer's Hello has yet to come.
+    /// The peer's Hello has not come yet.
     Started(Session),
     Proved(Session),
 }
@@ -101,29 +105,29 @@ struct Connection {
     socket: Unshared,
     role: Role,
     handshake: Handshake,
-    /// The kernel has not connected it yet.
+    /// The kernel has not connected the socket yet.
     connects: bool,
     /// The number of the peer, once it is known.
-    contact: Option<u16>,
+    peer: Option<u16>,
     since: Instant,
-    /// Looks at it since.
+    /// Calls of [`Connections::look_around`] since then.
     looks: u32,
     input: Input,
-    /// The seal of what this end says after its Hello, if messages are sealed.
+    /// Seals what this end sends after its Hello, if messages are sealed.
     seal: Option<Seal>,
     has_greeted: bool,
-    /// Bytes that the kernel has not taken yet, from `taken` on.
+    /// Bytes that the kernel has not accepted yet, from `taken` on.
     output: Vec<u8>,
     taken: usize,
-    /// A frame found no room.
+    /// A frame was not sent because there was no room.
     wants_room: bool,
-    /// How it ended; frames that came before have yet to be handled.
+    /// The error that ended the connection. Frames that came before may not be handled yet.
     ended: Option<Errno>,
-    /// It is to be closed, whatever else has come.
+    /// The connection must be closed, whatever else has come.
     is_over: bool,
-    /// Messages that its other end has said.
+    /// Handshake messages that the other end has sent.
     said: u32,
-    /// Since when the other end owes an acknowledgement.
+    /// Time since which the other end owes an acknowledgement.
     owes_since: Option<Instant>,
 }
 
@@ -139,17 +143,17 @@ pub(super) struct Connections {
     pub(super) landings: Landings,
     timeout: Duration,
     unproved: usize,
-    /// The secret of those that are accepted.
+    /// The secret for accepted connections.
     secret: Secret,
     /// Whether frames are sealed.
     seals: bool,
 }
 
 impl Connections {
-    /// Those of an endpoint whose port this socket holds.
+    /// Creates the connections of an endpoint whose port this socket holds.
     ///
     /// # Errors
-    /// It cannot listen, or there are no descriptors left.
+    /// The socket cannot listen, or there are no descriptors left.
     pub(super) fn new(
         socket: OwnedFd,
         timeout: Duration,
@@ -178,7 +182,7 @@ impl Connections {
         })
     }
 
-    /// The descriptor that becomes readable when something happens on one of them.
+    /// A descriptor that becomes readable when something happens on a connection.
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
@@ -223,7 +227,7 @@ impl Connections {
             role,
             handshake: Handshake::Starting { secret, nonce },
             connects,
-            contact: None,
+            peer: None,
             since: Instant::now(),
             looks: 0,
             input: Input::default(),
@@ -242,27 +246,29 @@ impl Connections {
         Ok(number)
     }
 
-    /// The number of the peer at the other end is known.
-    pub(super) fn set_contact(&mut self, number: usize, contact: u16) {
+    /// Sets the number of the peer at the other end.
+    pub(super) fn set_peer(&mut self, number: usize, peer: u16) {
         if let Some(connection) = self.all.get_mut(number) {
-            connection.contact = Some(contact);
+            connection.peer = Some(peer);
         }
     }
 
-    /// The local address of a connection: the one that its dialer connected to, at the acceptor.
+    /// The local address of a connection. At the acceptor, it is the address that the dialer
+    /// connected to.
     pub(super) fn local_address(&self, number: usize) -> Option<SocketAddrV4> {
         let name = getsockname(&self.all.get(number)?.socket).ok()?;
         SocketAddrV4::try_from(name).ok()
     }
 
-    /// Whether frames may go over a connection: its other end has proved that it knows the secret.
+    /// Returns whether frames may be sent over a connection: its other end has proved that it knows
+    /// the secret.
     pub(super) fn is_proved(&self, number: usize) -> bool {
         let connection = self.all.get(number);
         connection.is_some_and(|it| matches!(it.handshake, Handshake::Proved(_)))
     }
 
-    /// Says Hello, with the proof of this end, and the claim of the endpoint that has the secret `own`; the
-    /// token is masked here.
+    /// Sends Hello, with the proof of this end and the claim of the endpoint with the secret `own`.
+    /// Masks the token in it.
     pub(super) fn greet(&mut self, number: usize, mut hello: Hello, own: &Secret) {
         let Some(connection) = self.all.get(number) else { return };
         let (Handshake::Started(session) | Handshake::Proved(session)) = &connection.handshake
@@ -280,7 +286,7 @@ impl Connections {
         }
     }
 
-    /// Says something, now or as soon as it goes.
+    /// Sends a handshake message, now or when there is room.
     pub(super) fn say(&mut self, number: usize, said: &Said) {
         let Some(connection) = self.all.get_mut(number) else { return };
         match connection.seal.as_mut().filter(|_| connection.has_greeted) {
@@ -296,8 +302,8 @@ impl Connections {
         self.expect_room(number);
     }
 
-    /// Sends a frame: `front`, and behind it the bytes of buffers. False if there is no room; what the
-    /// kernel does not take of a frame that it has begun with is copied.
+    /// Sends a frame: `front`, then the bytes of the buffers. Returns false if there is no room. If
+    /// the kernel accepts a part of the frame, the rest is copied.
     ///
     /// # Errors
     /// The connection is broken.
@@ -337,18 +343,18 @@ impl Connections {
         Ok(gone > 0)
     }
 
-    /// Whether a frame may go.
+    /// Returns whether a frame can be sent.
     pub(super) fn has_room(&self, number: usize) -> bool {
         self.all.get(number).is_none_or(|connection| connection.output.is_empty())
     }
 
-    /// Whether bytes wait for the kernel to take them.
+    /// Returns whether bytes wait for the kernel to take them.
     pub(super) fn is_lent(&self) -> bool {
         let waits = |it: &Connection| !it.output.is_empty() && !it.connects && it.ended.is_none();
         self.all.iter().any(|(_, connection)| waits(connection))
     }
 
-    /// Waits for the event of room as long as something needs it.
+    /// Waits for the event of room while something needs it.
     fn expect_room(&self, number: usize) {
         let Some(connection) = self.all.get(number).filter(|it| it.ended.is_none()) else { return };
         let waits = connection.connects || !connection.output.is_empty() || connection.wants_room;
@@ -356,7 +362,7 @@ impl Connections {
         let _ = epoll::modify(&self.epoll, &connection.socket, data, interest(waits));
     }
 
-    /// Closes a connection; what was said before arrives.
+    /// Closes a connection. Messages that were sent before still arrive.
     pub(super) fn close(&mut self, number: usize) {
         if let Some(connection) = self.all.try_remove(number) {
             self.unproved -= usize::from(connection.is_unproved());
@@ -366,11 +372,11 @@ impl Connections {
         }
     }
 
-    /// Sends and receives what can be.
+    /// Sends and receives without blocking.
     pub(super) fn poll(&mut self) {
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
         let now = Timespec::default();
-        // Nothing comes of an error: the next poll asks again.
+        // An error has no effect: the next poll tries again.
         let Ok((ready, _)) = epoll::wait(&self.epoll, &mut events[..], Some(&now)) else { return };
         for event in &*ready {
             match event.data.u64() {
@@ -380,23 +386,24 @@ impl Connections {
         }
     }
 
-    /// The next thing that happened.
+    /// The next event.
     pub(super) fn next(&mut self) -> Option<(usize, Happened)> {
         self.happened.pop_front()
     }
 
-    /// Whether a frame is to be handled.
+    /// Returns whether a frame is to be handled.
     pub(super) fn has_frame(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// The next frame to be handled, of the connections in turn. It is handled until [`Connections::done`].
+    /// Takes the next frame; connections take turns. The frame is in use until
+    /// [`Connections::done`].
     pub(super) fn take(&mut self) -> Option<(usize, Frame)> {
         let number = self.ready.pop_front()?;
         Some((number, self.all.get_mut(number)?.input.take()?))
     }
 
-    /// A frame was handled.
+    /// Notes that a frame was handled.
     pub(super) fn done(&mut self, number: usize) {
         if let Some(connection) = self.all.get_mut(number) {
             connection.input.done();
@@ -404,7 +411,7 @@ impl Connections {
         }
     }
 
-    /// Nothing more is written into the memory of a transfer.
+    /// Stops writing into the memory of a transfer.
     pub(super) fn give_up(&mut self, key: (u16, u64)) {
         if self.landings.remove(&key).is_some() {
             self.all.iter_mut().for_each(|(_, connection)| connection.input.give_up(key));
@@ -429,7 +436,8 @@ impl Connections {
         }
     }
 
-    /// Closes the oldest connection whose other end has proved nothing. False if none is old enough.
+    /// Closes the oldest connection whose other end has proved nothing. Returns false if none is
+    /// old enough.
     fn close_oldest(&mut self) -> bool {
         let unproved = self.all.iter().filter(|(_, it)| it.is_unproved());
         let oldest = unproved.min_by_key(|(_, it)| it.since);
@@ -440,7 +448,7 @@ impl Connections {
         true
     }
 
-    /// A connection is ready for something.
+    /// Handles an event of a connection.
     fn attend(&mut self, number: usize) {
         let Some(connection) = self.all.get_mut(number).filter(|it| it.ended.is_none()) else {
             return;
@@ -478,7 +486,7 @@ impl Connections {
         }
     }
 
-    /// A connection is to be closed: nothing more is read, and what has come is nothing.
+    /// Marks a connection for closing: nothing more is read, and pending frames are dropped.
     fn give_over(&mut self, number: usize, happened: Happened) {
         let Some(connection) = self.all.get_mut(number).filter(|it| !it.is_over) else { return };
         connection.is_over = true;
@@ -489,7 +497,7 @@ impl Connections {
         self.happened.push_back((number, happened));
     }
 
-    /// A connection has ended. The frames that came before are handled first.
+    /// Ends a connection. The frames that came before are handled first.
     fn end(&mut self, number: usize, errno: Errno) {
         let Some(connection) = self.all.get_mut(number).filter(|it| it.ended.is_none()) else {
             return;
@@ -499,16 +507,16 @@ impl Connections {
         self.advance(number);
     }
 
-    /// Looks at what has come, up to the next frame.
+    /// Handles received bytes, up to the next frame.
     fn advance(&mut self, number: usize) {
         loop {
             let Some(connection) = self.all.get_mut(number).filter(|it| !it.is_over) else {
                 return;
             };
-            // Frames of an end that has proved nothing touch nothing.
+            // Without a peer number, `Input::next` refuses frames.
             let is_proved = matches!(connection.handshake, Handshake::Proved(_));
-            let contact = connection.contact.filter(|_| is_proved);
-            match connection.input.next(contact, &self.landings) {
+            let peer = connection.peer.filter(|_| is_proved);
+            match connection.input.next(peer, &self.landings) {
                 Ok(Next::Frame) => return self.ready.push_back(number),
                 Ok(Next::Said(said)) => self.hear(number, said),
                 Ok(Next::Nothing) => {
@@ -524,7 +532,7 @@ impl Connections {
         }
     }
 
-    /// The peer says something.
+    /// Handles a handshake message of the peer.
     fn hear(&mut self, number: usize, said: Said) {
         let Some(connection) = self.all.get_mut(number) else { return };
         connection.said += 1;
@@ -563,7 +571,8 @@ impl Connections {
         }
     }
 
-    /// Closes connections whose other end has proved nothing for long, and those of hosts that are gone.
+    /// Closes connections whose other end has proved nothing for too long, and connections to hosts
+    /// that are gone.
     pub(super) fn look_around(&mut self) {
         let mut old = Vec::new();
         let mut silent = Vec::new();
@@ -585,7 +594,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// Whether it was accepted, and its dialer has proved nothing.
+    /// Returns whether the connection was accepted and its dialer has proved nothing.
     fn is_unproved(&self) -> bool {
         self.role == Role::Acceptor && !matches!(self.handshake, Handshake::Proved(_))
     }
@@ -609,7 +618,7 @@ impl Connection {
         Happened::Proved(hello, claim)
     }
 
-    /// Keeps what is left of a frame of `whole` bytes.
+    /// Keeps the rest of a frame of `whole` bytes, of which `gone` were sent.
     fn keep(&mut self, front: &[u8], data: &[Buffer], gone: usize, whole: usize) {
         self.taken = 0;
         self.output.clear();
@@ -639,13 +648,14 @@ impl Connection {
         self.taken = 0;
     }
 
-    /// Whether the other end's host is gone: it owes an acknowledgement for longer than `timeout`.
+    /// Returns whether the other end's host is gone: it has owed an acknowledgement for longer than
+    /// `timeout`.
     fn is_silent(&mut self, timeout: Duration) -> bool {
         if self.ended.is_some() {
             return false;
         }
         if self.connects {
-            // A process that was stopped meanwhile looks a few times first.
+            // A process that was stopped meanwhile makes a few attempts first.
             return self.looks > LOOKS && self.since.elapsed() > timeout;
         }
         let Ok(Some(silent)) = socket::unacknowledged_for(self.socket.as_fd()) else {
@@ -657,18 +667,18 @@ impl Connection {
     }
 }
 
-/// How many descriptors this process may have.
+/// Most descriptors that this process may have.
 fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// The events of a connection that are waited for.
+/// The events that a connection waits for.
 fn interest(room: bool) -> EventFlags {
     if room { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN }
 }
 
-/// Has the kernel end an idle connection whose other end does not answer for `timeout`.
+/// Lets the kernel end an idle connection whose other end does not answer for `timeout`.
 fn keep_alive(socket: &OwnedFd, timeout: Duration) -> rustix::io::Result<()> {
     if timeout.is_zero() {
         return Ok(());
@@ -680,7 +690,7 @@ fn keep_alive(socket: &OwnedFd, timeout: Duration) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepcnt(socket, 3)
 }
 
-/// The first bytes of a frame with a payload of this length: what stands before its head.
+/// The first bytes of a frame with a payload of this length, before its head.
 pub(super) fn front_of(payload: usize) -> [u8; FRONT - super::frame::HEAD] {
     let mut front = [0; FRONT - super::frame::HEAD];
     front[4..].copy_from_slice(&(payload as u32).to_ne_bytes());

@@ -13,7 +13,7 @@ use host::children::{self, Unshared};
 use parking_lot::Mutex;
 
 use super::{
-    contacts::{Contacts, Own},
+    peers::{Own, Peers},
     secret::Secret,
 };
 use crate::{identity::Identity, shm::segment::Liveness, wire::FAR};
@@ -21,30 +21,30 @@ use crate::{identity::Identity, shm::segment::Liveness, wire::FAR};
 /// How the network is to be used.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The secret of the job (`FI_TCAM_JOB_KEY`), which all its endpoints prove that they know.
+    /// The secret of the job (`FI_TCAM_JOB_KEY`). All its endpoints prove that they know it.
     pub job: Option<Secret>,
-    /// Without one: the secret of this endpoint, which peers have with its name.
+    /// Without a job secret: the secret of this endpoint, which peers know from its name.
     pub own: Secret,
-    /// After which time a host is gone that does not answer; zero: never.
+    /// Time after which a host that does not answer is gone; zero: never.
     pub timeout: Duration,
     /// Whether each frame is authenticated (`FI_TCAM_NET_SEAL`).
     pub seals: bool,
 }
 
-/// An endpoint's end of the network.
+/// The local end of the network.
 #[derive(Debug)]
 pub struct Net {
-    pub(super) contacts: Mutex<Contacts>,
-    /// A copy of the descriptor of the connections.
+    pub(super) peers: Mutex<Peers>,
+    /// A duplicate of the descriptor of the connections.
     bell: Unshared,
     pub(crate) seals: bool,
     timeout: Duration,
-    /// The process that opened it.
+    /// Fork generation of the process that opened it.
     generation: u32,
 }
 
 impl Net {
-    /// The end of an endpoint of this address, which holds its port with a socket.
+    /// Creates the end of an endpoint with this address, whose port the socket holds.
     ///
     /// # Errors
     /// The socket does not listen, or there are no descriptors left.
@@ -56,22 +56,22 @@ impl Net {
     ) -> Result<Arc<Self>, Errno> {
         let &Settings { job, own: secret, timeout, seals } = settings;
         let own = Own { job, secret, who, address, seals };
-        let contacts = Contacts::new(own, socket, timeout)?;
-        let bell = Unshared::copy(contacts.bell())?;
+        let peers = Peers::new(own, socket, timeout)?;
+        let bell = Unshared::copy(peers.bell())?;
         let generation = children::generation();
-        Ok(Arc::new(Self { contacts: Mutex::new(contacts), bell, seals, timeout, generation }))
+        Ok(Arc::new(Self { peers: Mutex::new(peers), bell, seals, timeout, generation }))
     }
 
-    /// Whether this process opened it. A forked child cannot use its connections.
+    /// Returns whether this process opened it. A forked child cannot use its connections.
     pub(super) fn is_ours(&self) -> bool {
         self.generation == children::generation()
     }
 
-    /// Returns the number and the identity of the endpoint at an address. The handshake proves `secret`, or the
-    /// secret of the job.
+    /// Returns the number and the identity of the endpoint at an address. The handshake proves
+    /// `secret`, or the secret of the job.
     ///
     /// # Errors
-    /// `EAGAIN` until its Hello has come; once, the reason why it cannot be reached.
+    /// `EAGAIN` until its Hello has come. The reason why it cannot be reached is returned once.
     pub(crate) fn meet(
         &self,
         address: SocketAddrV4,
@@ -80,37 +80,37 @@ impl Net {
         if !self.is_ours() {
             return Err(Errno::EOPBADSTATE);
         }
-        let mut contacts = self.contacts.lock();
-        contacts.tend();
-        contacts.meet(address, secret)
+        let mut peers = self.peers.lock();
+        peers.tend();
+        peers.meet(address, secret)
     }
 
     /// Returns the identity and the address of the peer with a number.
     pub(crate) fn listed(&self, number: u32) -> Option<(Identity, SocketAddrV4)> {
-        let contacts = self.contacts.lock();
-        let contact = contacts.get(number.checked_sub(FAR)? as usize)?;
-        Some((contact.who?, contact.address))
+        let peers = self.peers.lock();
+        let peer = peers.get(number.checked_sub(FAR)? as usize)?;
+        Some((peer.who?, peer.address))
     }
 
-    /// Whether the peer with a number is at the address that it claims: it knows the secret in the name of the
-    /// endpoint at that address. A peer that is not is disconnected.
+    /// Returns whether the peer with a number is at the address that it claims: it knows the secret
+    /// in the name of the endpoint at that address. A peer that is not is disconnected.
     pub(crate) fn is_at_its_address(
         &self,
         number: u32,
         secret: impl FnOnce() -> Option<Secret>,
     ) -> bool {
-        self.number(number).is_some_and(|number| self.contacts.lock().is_verified(number, secret))
+        self.number(number).is_some_and(|number| self.peers.lock().is_verified(number, secret))
     }
 
-    /// Whether it is certain that the peer with a number is at the address that it claims.
+    /// Returns whether it is certain that the peer with a number is at the address that it claims.
     pub(crate) fn is_vouched_for(&self, number: u32) -> bool {
-        self.number(number).is_some_and(|number| self.contacts.lock().is_vouched_for(number))
+        self.number(number).is_some_and(|number| self.peers.lock().is_vouched_for(number))
     }
 
-    /// Disconnects the peer with a number: it is not what it claims to be.
+    /// Disconnects the peer with a number, because its claims are false.
     pub(crate) fn disown(&self, number: u32) {
         if let Some(number) = self.number(number) {
-            self.contacts.lock().disown(number);
+            self.peers.lock().disown(number);
         }
     }
 
@@ -118,28 +118,29 @@ impl Net {
         number.checked_sub(FAR).and_then(|number| u16::try_from(number).ok())
     }
 
-    /// The descriptor that becomes readable when something happens, once it was armed.
+    /// A descriptor that becomes readable when something happens after [`Net::arm`].
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 
-    /// From here on the bell becomes readable when something comes. False if something has come already.
+    /// Arms the doorbell: it becomes readable when something comes. Returns false if something has
+    /// come already.
     pub(crate) fn arm(&self) -> bool {
         if !self.is_ours() {
             return false;
         }
-        let mut contacts = self.contacts.lock();
-        // Unread bytes of a connection would not make the bell readable again.
-        contacts.tend();
-        !contacts.connections.has_frame()
+        let mut peers = self.peers.lock();
+        // Unread bytes of a connection would not make the doorbell readable again.
+        peers.tend();
+        !peers.connections.has_frame()
     }
 
     /// Does the periodic work on connections.
     pub(crate) fn look_around(&self) {
         if self.is_ours() {
-            let mut contacts = self.contacts.lock();
-            contacts.tend();
-            contacts.look_around();
+            let mut peers = self.peers.lock();
+            peers.tend();
+            peers.look_around();
         }
     }
 
@@ -151,18 +152,18 @@ impl Net {
     /// Sends Bye to all peers.
     pub(crate) fn say_bye(&self) {
         if self.is_ours() {
-            self.contacts.lock().say_bye();
+            self.peers.lock().say_bye();
         }
     }
 
-    /// Whether bytes wait to be sent, or peers have not confirmed all frames before Bye.
+    /// Returns whether bytes wait to be sent, or peers have not confirmed all frames before Bye.
     pub(crate) fn is_lent(&self) -> bool {
         if !self.is_ours() {
             return false;
         }
-        let mut contacts = self.contacts.lock();
-        contacts.tend();
-        contacts.connections.is_lent() || contacts.awaits_seen()
+        let mut peers = self.peers.lock();
+        peers.tend();
+        peers.connections.is_lent() || peers.awaits_seen()
     }
 
     /// See [`super::link::Link::liveness`].
@@ -170,6 +171,6 @@ impl Net {
         if !self.is_ours() {
             return Liveness::Dead;
         }
-        self.contacts.lock().liveness(number, who)
+        self.peers.lock().liveness(number, who)
     }
 }

@@ -5,22 +5,23 @@
 //!  0       8      12      16                                        56
 //!  | token | sum  | check | kind, flags, peer, count | bits .. op    | payload ...
 //! ```
-//! The token is a random number that the receiver gave the sender in its Hello. `sum` is of all that
-//! follows it but the check, `check` of the message, both with `FI_TCAM_CHECK=on`. Words are of the byte
-//! order of the sender: hosts of one job have the same ([`super::hello`]).
+//! The token is a random number that the receiver sent in its Hello. `sum` covers everything after
+//! it but `check`, and `check` covers the message. Both are set if `FI_TCAM_CHECK=on`. Words have
+//! the byte order of the sender: all hosts of a job have the same ([`super::handshake`]).
 
 use crate::wire::{Header, Kind};
 
 /// Bytes before the payload.
 pub(super) const HEAD: usize = 56;
-/// Longest message that is copied and sent at once. To ask for one, and to say that it has come, takes
-/// as long as some 20 KiB do.
+/// Longest message that is copied and sent at once. A rendezvous takes as long as sending about 20
+/// KiB.
 pub const EAGER: usize = 64 * 1024;
-/// Longest part of a long message, which is sent from where it is and received where it goes.
+/// Longest part of a long message. Parts are sent from, and received into, the memory of the
+/// application.
 pub(super) const PART: usize = 256 * 1024;
-/// Most bytes that are copied to be sent: a message, or parts of memory and data for them.
+/// Most bytes of a frame that is copied: a message, or parts of memory and their data.
 pub(super) const LONGEST_STAGED: usize = HEAD + EAGER + 256;
-/// Most bytes of all.
+/// Most bytes of a frame.
 pub(super) const LONGEST: usize = HEAD + PART;
 
 /// See the module.
@@ -53,18 +54,18 @@ impl Head {
         Self { token: word(0), sum: half(2), check: half(3), words }
     }
 
-    /// The sum of the header and what goes with it.
+    /// The checksum of the header and the payload.
     pub(super) fn sum_of(words: &[u64; 5], payload: &[u8]) -> u32 {
         let add = |sum, word: &u64| crc32c::crc32c_append(sum, &word.to_ne_bytes());
         words.iter().fold(crc32c::crc32c(payload), add)
     }
 }
 
-/// Whether a frame with a payload of this length is complete.
+/// Returns whether a frame with a payload of this length is complete.
 pub(super) fn is_whole(header: &Header, payload: usize) -> bool {
     match header.kind {
         Kind::Inline | Kind::Chunk | Kind::Answer => header.len <= payload as u64,
-        // In a buffer of the sender, in memory of another host.
+        // Its buffer would be on another host.
         Kind::Buffered => false,
         _ => true,
     }
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_survive_the_wire() {
+    fn heads_round_trip() {
         let head = Head { token: 1, sum: 2, check: 3, words: [4, 5, 6, 7, u64::MAX] };
         assert_eq!(Head::of_bytes(&head.to_bytes()), head);
         assert_ne!(Head::sum_of(&head.words, b"a"), Head::sum_of(&head.words, b"b"));

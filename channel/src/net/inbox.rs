@@ -16,8 +16,9 @@ use crate::{
 
 #[derive(Clone, Debug)]
 struct Current {
-    /// Its connection, and its sender.
+    /// Number of its connection.
     connection: usize,
+    /// Number of its sender.
     number: u16,
     head: Head,
     header: Option<Header>,
@@ -37,7 +38,7 @@ impl Inbox {
         Self { net: Arc::clone(net), current: None, released: 0 }
     }
 
-    /// Makes progress, and whether nothing has come.
+    /// Makes progress. Returns whether nothing has come.
     pub(crate) fn is_empty(&mut self) -> bool {
         if self.current.is_some() {
             return false;
@@ -45,12 +46,12 @@ impl Inbox {
         if !self.net.is_ours() {
             return true;
         }
-        let mut contacts = self.net.contacts.lock();
-        if contacts.connections.has_frame() {
+        let mut peers = self.net.peers.lock();
+        if peers.connections.has_frame() {
             return false;
         }
-        contacts.tend();
-        !contacts.connections.has_frame()
+        peers.tend();
+        !peers.connections.has_frame()
     }
 
     pub(crate) fn peek(&mut self) -> Option<Slot> {
@@ -60,9 +61,9 @@ impl Inbox {
         self.current.as_ref().map(|current| Slot { header: current.header })
     }
 
-    /// The next message that came over a connection.
+    /// Takes the next message that came over a connection.
     fn next(&self) -> Option<Current> {
-        let (connection, number, Frame { head, payload }) = self.net.contacts.lock().take()?;
+        let (connection, number, Frame { head, payload }) = self.net.peers.lock().take()?;
         let header = Header::read(head.words).map(|header| {
             let kind = if payload.is_none() { Kind::Landed } else { header.kind };
             Header { kind, peer: FAR + u32::from(number), ..header }
@@ -86,9 +87,9 @@ impl Inbox {
         if let Some(Current { connection, number, payload, .. }) = self.current.take() {
             // The connection reads into its buffer again once this reference to it is gone.
             drop(payload);
-            let mut contacts = self.net.contacts.lock();
-            contacts.connections.done(connection);
-            contacts.saw(number);
+            let mut peers = self.net.peers.lock();
+            peers.connections.done(connection);
+            peers.saw(number);
             self.released += 1;
         }
     }
@@ -97,7 +98,7 @@ impl Inbox {
         self.released
     }
 
-    /// Behind all that has come.
+    /// The position after all that has come.
     pub(crate) fn end(&mut self) -> u64 {
         self.released + u64::from(!self.is_empty())
     }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The bytes that have come over one connection, as messages of the handshake and frames.
+//! The bytes that have come over one connection, split into handshake messages and frames.
 //!
 //! ```text
-//! message of the handshake   see super::hello; its length is never 0
+//! message of the handshake   see super::handshake; its length is never 0
 //! frame                      0 (2 bytes) | 0 (2) | length of the payload (4) | head (56) | payload |
 //!                            tag (16), if frames are sealed
 //!
 //! buffer   [ handled ....... | frame that the endpoint handles | frames behind it | free ]
 //!                            start                                               end
 //! ```
-//! The endpoint handles one frame at a time, in place. While it does, the buffer is neither read into
-//! nor moved. A part of a long message that the endpoint expects ([`Landings`]) skips the buffer: the
-//! socket writes it into the memory of the application. Where frames are sealed none does: nothing is
-//! written before its tag was found to be right.
+//! The endpoint handles one frame at a time, in place. Meanwhile the buffer is neither filled nor
+//! moved. A part of a long message that the endpoint expects ([`Landings`]) skips the buffer: the
+//! socket writes it into the memory of the application. Sealed frames do not skip it: nothing may
+//! be written before its tag was verified.
 
 use std::{collections::HashMap, io, os::fd::BorrowedFd, sync::Arc};
 
@@ -20,29 +20,30 @@ use ffi::{Buffer, Errno};
 
 use super::{
     frame::{HEAD, Head, LONGEST, LONGEST_STAGED},
-    hello::{Nonsense, Said},
+    handshake::{Nonsense, Said},
     secret::{Seal, TAG},
 };
 use crate::wire::{Flags, Header, Kind};
 
 /// Bytes of a frame before its payload.
 pub(super) const FRONT: usize = 8 + HEAD;
-/// Length of the buffer of a connection when its first byte comes, and the longest there is.
+/// Length of the buffer of a connection when its first byte comes.
 const SMALLEST: usize = 4096;
+/// Largest length of the buffer.
 const LARGEST: usize = 128 * 1024;
-/// Bytes of a long message that are read in a row before other connections have a turn.
+/// Bytes of a long message that are read before other connections have a turn.
 const IN_A_ROW: usize = 1 << 20;
-/// Bytes of the longest frame that goes through the buffer.
+/// Most bytes of a frame that goes through the buffer.
 const MOST_BUFFERED: usize = 8 + LONGEST_STAGED;
 
-/// The memory that parts of long messages come into, by contact and number of the transfer.
+/// The memory that parts of long messages are received into, by peer and transfer number.
 pub(super) type Landings = HashMap<(u16, u64), Buffer>;
 
-/// Where the payload of a frame is: the buffer of its connection, and the place and length in it; of a
-/// part of a long message that is in the memory of the application already, nothing.
+/// The payload of a frame: the buffer of its connection, an offset and a length. `None` if it is a
+/// part of a long message that is in the memory of the application already.
 pub(super) type Payload = Option<(Arc<Vec<u8>>, usize, usize)>;
 
-/// A frame that has come whole.
+/// A complete frame.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) head: Head,
@@ -54,7 +55,7 @@ pub(super) struct Frame {
 pub(super) enum Next {
     Said(Said),
     Frame,
-    /// Bytes of it have yet to come, or the frame before is being handled.
+    /// It is incomplete, or the frame before is in use.
     Nothing,
 }
 
@@ -62,13 +63,13 @@ pub(super) enum Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Read {
     Nothing,
-    /// All that has come.
+    /// All available bytes were read.
     All,
-    /// Some, and there may be more.
+    /// Some bytes were read. There may be more.
     More,
 }
 
-/// A part of a long message that is coming.
+/// A part of a long message that is being received.
 #[derive(Debug)]
 struct Landing {
     key: (u16, u64),
@@ -92,16 +93,16 @@ pub(super) struct Input {
     start: usize,
     end: usize,
     landing: Option<Landing>,
-    /// A frame is next, or is being handled: the bytes that it takes in the buffer.
+    /// Bytes in the buffer of the frame that is next or in use.
     frame: Option<usize>,
     is_taken: bool,
     is_used: bool,
-    /// That of the other end, if messages are sealed.
+    /// The seal of the other end, if messages are sealed.
     seal: Option<Seal>,
 }
 
 impl Input {
-    /// From here on messages have the tags of this seal.
+    /// From now on, messages must have the tags of this seal.
     pub(super) fn expect_sealed(&mut self, seal: Seal) {
         self.seal = Some(seal);
     }
@@ -110,15 +111,15 @@ impl Input {
         if self.seal.is_some() { TAG } else { 0 }
     }
 
-    /// Whether a frame is next, or is being handled.
+    /// Returns whether a frame is next or in use.
     pub(super) fn has_frame(&self) -> bool {
         self.frame.is_some()
     }
 
-    /// Reads what has come.
+    /// Reads the available bytes.
     ///
     /// # Errors
-    /// That of the socket; `ECONNABORTED` at the end of the stream.
+    /// The error of the socket; `ECONNABORTED` at the end of the stream.
     pub(super) fn read(&mut self, socket: BorrowedFd<'_>) -> Result<Read, Errno> {
         let ended = |count: usize| if count == 0 { Err(Errno::ECONNABORTED) } else { Ok(count) };
         let waits = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
@@ -152,7 +153,7 @@ impl Input {
         }
     }
 
-    /// The free part of the buffer; none while a frame is being handled, and if the buffer is full.
+    /// The free part of the buffer; `None` while a frame is in use, or if the buffer is full.
     fn free(&mut self) -> Option<&mut [u8]> {
         let needed = self.needed();
         let capacity = self.bytes.len();
@@ -160,7 +161,7 @@ impl Input {
             (self.start, self.end) = (0, 0);
         }
         let len = self.end - self.start;
-        // A buffer that was filled to its end is too small for what comes.
+        // A buffer that was filled to its end is too small.
         let grows = len == capacity || self.end == capacity && capacity < LARGEST / 2;
         let wanted =
             needed.max(if grows { 2 * capacity } else { capacity }).clamp(SMALLEST, LARGEST);
@@ -178,7 +179,7 @@ impl Input {
         if free.is_empty() { None } else { Some(free) }
     }
 
-    /// Bytes that the message or frame takes that is next, as far as that is known.
+    /// Bytes that the next message or frame takes, as far as that is known.
     fn needed(&self) -> usize {
         let tag = self.tag_len();
         self.payload_len().map_or(FRONT, |len| (FRONT + len).min(MOST_BUFFERED) + tag)
@@ -188,20 +189,20 @@ impl Input {
         &self.bytes[self.start..self.end]
     }
 
-    /// The length of the payload of the frame that is next, once its front has come.
+    /// The payload length of the next frame, once its front has come.
     fn payload_len(&self) -> Option<usize> {
         let front = self.buffered().get(..FRONT).filter(|front| front[..2] == [0, 0])?;
         Some(u32::from_ne_bytes([front[4], front[5], front[6], front[7]]) as usize)
     }
 
-    /// Returns the next item. `contact` is the number of the peer, once it is known and has proved that it knows
-    /// the secret.
+    /// Returns the next item. `peer` is the number of the peer, once it is known and has proved
+    /// that it knows the secret.
     ///
     /// # Errors
     /// The bytes are no message, or no frame that may come.
     pub(super) fn next(
         &mut self,
-        contact: Option<u16>,
+        peer: Option<u16>,
         landings: &Landings,
     ) -> Result<Next, Nonsense> {
         if self.frame.is_some() {
@@ -221,14 +222,14 @@ impl Input {
                 Next::Nothing
             });
         }
-        let contact = contact.ok_or(Nonsense::Garbage)?;
+        let peer = peer.ok_or(Nonsense::Garbage)?;
         let Some(len) = self.payload_len() else { return Ok(Next::Nothing) };
         if len > LONGEST - HEAD {
             return Err(Nonsense::Garbage);
         }
         let head = self.head();
         if self.seal.is_none()
-            && let Some(landing) = landing_of(head, len, contact, landings)?
+            && let Some(landing) = landing_of(head, len, peer, landings)?
         {
             self.start += FRONT;
             self.landing = Some(landing);
@@ -244,7 +245,8 @@ impl Input {
         Ok(Next::Frame)
     }
 
-    /// Whether the next message has come whole; it has `len` bytes and its tag, if messages are sealed.
+    /// Returns whether the next message of `len` bytes is complete, including its tag if messages
+    /// are sealed.
     ///
     /// # Errors
     /// The tag is wrong.
@@ -264,7 +266,7 @@ impl Input {
         Head::of_bytes(&bytes)
     }
 
-    /// Takes what the buffer has of a part that is coming.
+    /// Moves buffered bytes of a part to their destination.
     fn go_on_landing(&mut self) -> Next {
         let Self { bytes, start, end, landing, frame, .. } = self;
         let Some(landing) = landing else { return Next::Nothing };
@@ -284,13 +286,13 @@ impl Input {
         Next::Frame
     }
 
-    /// The frame that is next, to be handled until [`Input::done`].
+    /// Takes the next frame. It is in use until [`Input::done`].
     pub(super) fn take(&mut self) -> Option<Frame> {
         let len = self.frame?;
         self.is_taken = true;
         Some(match &self.landing {
             Some(landing) => {
-                // One that went nowhere comes without its bytes: nothing counts it as received.
+                // A part without a destination has no bytes, so that it is not counted as received.
                 let is_lost = landing.to.is_none();
                 Frame { head: landing.head, payload: is_lost.then(|| (Arc::default(), 0, 0)) }
             }
@@ -302,9 +304,9 @@ impl Input {
         })
     }
 
-    /// The frame was handled.
+    /// Notes that the frame was handled.
     pub(super) fn done(&mut self) {
-        // The number of its connection may be another one's by now.
+        // The number of the connection may have been reused.
         if !self.is_taken {
             return;
         }
@@ -313,14 +315,14 @@ impl Input {
         self.is_taken = false;
     }
 
-    /// Nothing more is written into the memory of a transfer.
+    /// Stops writing into the memory of a transfer.
     pub(super) fn give_up(&mut self, key: (u16, u64)) {
         if let Some(landing) = self.landing.as_mut().filter(|landing| landing.key == key) {
             landing.to = None;
         }
     }
 
-    /// Gives the buffer back if it was empty since it was last asked to.
+    /// Frees the buffer if it is empty and was not used since the last call.
     pub(super) fn shrink(&mut self) {
         let is_idle = !std::mem::take(&mut self.is_used);
         if is_idle && self.start == self.end && self.frame.is_none() && !self.bytes.is_empty() {
@@ -329,12 +331,12 @@ impl Input {
     }
 }
 
-/// The part of a long message that a frame is, if it goes where the application wants it; without a
-/// transfer it goes nowhere.
+/// The landing of a frame that is a part of a long message, if the application expects it. A long
+/// part without a transfer is discarded.
 fn landing_of(
     head: Head,
     len: usize,
-    contact: u16,
+    peer: u16,
     landings: &Landings,
 ) -> Result<Option<Landing>, Nonsense> {
     let header = Header::read(head.words);
@@ -342,7 +344,7 @@ fn landing_of(
     let Some(header) = part.filter(|header| !header.flags.contains(Flags::CHECKED)) else {
         return Ok(None);
     };
-    let key = (contact, header.op);
+    let key = (peer, header.op);
     let Some(all) = landings.get(&key) else {
         let goes_nowhere = FRONT + len > MOST_BUFFERED;
         let landing = Landing { key, head, to: None, filled: 0, len };
@@ -372,7 +374,7 @@ mod tests {
         secret::{Role, Secret, Session},
     };
 
-    const CONTACT: u16 = 3;
+    const PEER: u16 = 3;
     const TRANSFER: u64 = 9;
     const MEMORY: usize = 600_000;
 
@@ -394,10 +396,11 @@ mod tests {
 
     fn landings() -> (Landings, Buffer) {
         let memory = Window::from(&mut *vec![0; MEMORY].leak()).part(0, MEMORY).unwrap();
-        (Landings::from([((CONTACT, TRANSFER), memory.clone())]), memory)
+        (Landings::from([((PEER, TRANSFER), memory.clone())]), memory)
     }
 
-    /// Reads bytes that arrive in pieces. Returns the payloads of frames, and `None` for parts that have landed.
+    /// Reads bytes that arrive in pieces. Returns the payloads of frames, and `None` for parts that
+    /// have landed.
     fn read_all(
         mut input: Input,
         bytes: &[u8],
@@ -412,7 +415,7 @@ mod tests {
             loop {
                 let read = input.read(here.as_fd()).unwrap();
                 loop {
-                    match input.next(Some(CONTACT), landings) {
+                    match input.next(Some(PEER), landings) {
                         Ok(Next::Frame) => {}
                         Ok(Next::Said(_)) => continue,
                         Ok(Next::Nothing) => break,
@@ -473,7 +476,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_odd(
+        fn arbitrary_bytes_do_no_harm(
             mut bytes in prop::collection::vec(any::<u8>(), 0..2000),
             flips in prop::collection::vec((0_usize..400, any::<u8>()), 0..8),
             begins_as_frame in any::<bool>(),
@@ -492,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_that_is_given_up_is_not_written_any_more() {
+    fn a_transfer_that_was_given_up_is_not_written() {
         let (mut landings, memory) = landings();
         let (here, mut there) = UnixStream::pair().unwrap();
         here.set_nonblocking(true).unwrap();
@@ -500,21 +503,21 @@ mod tests {
         let bytes = frame(Kind::Chunk, 0, &[7; 1000]);
         there.write_all(&bytes[..500]).unwrap();
         input.read(here.as_fd()).unwrap();
-        assert!(matches!(input.next(Some(CONTACT), &landings), Ok(Next::Nothing)));
+        assert!(matches!(input.next(Some(PEER), &landings), Ok(Next::Nothing)));
         landings.clear();
-        input.give_up((CONTACT, TRANSFER));
+        input.give_up((PEER, TRANSFER));
         there.write_all(&bytes[500..]).unwrap();
         input.read(here.as_fd()).unwrap();
-        assert!(matches!(input.next(Some(CONTACT), &landings), Ok(Next::Frame)));
+        assert!(matches!(input.next(Some(PEER), &landings), Ok(Next::Frame)));
         let mut written = vec![0; 1000];
         memory.read_to(&mut written);
         assert_eq!(written.iter().filter(|&&byte| byte == 7).count(), 500 - FRONT);
-        // Frames before the peer has proved anything are nonsense.
-        // Nothing counts it as received.
+        // The rest is not counted as received.
         assert!(input.take().unwrap().payload.is_some_and(|(.., len)| len == 0));
         input.done();
         there.write_all(&bytes).unwrap();
         input.read(here.as_fd()).unwrap();
+        // Frames of a peer that has proved nothing are refused.
         assert!(matches!(input.next(None, &landings), Err(Nonsense::Garbage)));
     }
 }

@@ -7,10 +7,10 @@ use ffi::{Buffer, ops::ep::rma::RemotePart};
 
 use super::{
     connections::front_of,
-    contacts::Contacts,
     end::Net,
     frame::{self, HEAD, Head},
     input::FRONT,
+    peers::Peers,
 };
 use crate::{
     bytes::SharedBytes,
@@ -20,8 +20,8 @@ use crate::{
     wire::{self, Flags, Header, Kind},
 };
 
-/// Bytes behind the head of a frame that go with it in one piece: what a request says of the peer's
-/// memory, or a short message.
+/// Payload bytes that are sent in one piece with the head: the remote parts of a request, or a
+/// short message.
 const SHORTEST: usize = 192;
 /// A peer that can be sent to.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ pub struct Link {
 
 impl Link {
     pub(crate) fn new(net: &Arc<Net>, number: u16, who: Identity, settings: Settings) -> Self {
-        if let Some(contact) = net.contacts.lock().get_mut(number) {
-            contact.is_linked = true;
+        if let Some(peer) = net.peers.lock().get_mut(number) {
+            peer.is_linked = true;
         }
         Self { net: Arc::clone(net), number, who, check: 0, checks: settings.checks }
     }
@@ -49,18 +49,18 @@ impl Link {
         if !self.net.is_ours() {
             return false;
         }
-        let contacts = self.net.contacts.lock();
-        let contact = contacts.get(self.number.into());
-        contact.is_some_and(|contact| contact.who == Some(self.who) && contact.is_open())
+        let peers = self.net.peers.lock();
+        let peer = peers.get(self.number.into());
+        peer.is_some_and(|peer| peer.who == Some(self.who) && peer.is_open())
     }
 
     pub(crate) fn liveness(&self) -> Liveness {
         self.net.liveness(self.number, self.who)
     }
 
-    /// Whether another slot may go.
+    /// Returns whether another slot can be sent.
     pub(crate) fn has_room(&self) -> bool {
-        self.net.contacts.lock().has_room(self.number)
+        self.net.peers.lock().has_room(self.number)
     }
 
     pub(crate) fn set_check(&mut self, check: u32) {
@@ -76,15 +76,14 @@ impl Link {
 
     /// Longest part of a long message.
     pub(crate) fn part_len(&self) -> usize {
-        // One with a checksum or a seal goes through the receiver's buffer.
+        // A part with a checksum or a seal goes through the receiver's buffer.
         if self.checks || self.net.seals { wire::LONGEST } else { frame::PART }
     }
 
-    /// Has parts of a message that belong to a transfer written where they go, as long as the result
-    /// lives.
+    /// Has the parts of a transfer written directly to `to`, as long as the result lives.
     pub(crate) fn expect(&self, transfer: u64, to: &Buffer) -> Landing {
         let key = (self.number, transfer);
-        self.net.contacts.lock().connections.landings.insert(key, to.clone());
+        self.net.peers.lock().connections.landings.insert(key, to.clone());
         Landing { net: Arc::clone(&self.net), key }
     }
 
@@ -92,29 +91,29 @@ impl Link {
         if !self.net.is_ours() {
             return Sent::NoRoom;
         }
-        let mut contacts = self.net.contacts.lock();
-        let contact = contacts.get(self.number.into()).filter(|it| it.who == Some(self.who));
-        let Some(contact) = contact else { return Sent::Yes };
-        match contact.liveness() {
+        let mut peers = self.net.peers.lock();
+        let peer = peers.get(self.number.into()).filter(|it| it.who == Some(self.who));
+        let Some(peer) = peer else { return Sent::Yes };
+        match peer.liveness() {
             Liveness::Alive => {}
-            // A peer that has closed reads nothing more.
+            // A closed peer reads nothing more.
             Liveness::Closed => return Sent::Yes,
-            // A send that succeeded now would complete. It fails once the engine parts with the peer.
+            // A send that succeeded now would complete. It fails when the engine removes the peer.
             _ => return Sent::NoRoom,
         }
-        header.peer = contact.number.into();
+        header.peer = peer.number.into();
         if self.checks {
             header.flags |= Flags::CHECKED;
         }
         let content = Content::of(&mut header, payload);
         let words = header.words();
-        let mut head = Head { token: contact.token, sum: 0, check: self.check, words };
+        let mut head = Head { token: peer.token, sum: 0, check: self.check, words };
         if self.checks {
             let mut bytes = vec![0; content.len()];
             content.write(&mut bytes);
             head.sum = Head::sum_of(&words, &bytes);
         }
-        let has_gone = content.send(&mut contacts, self.number, head);
+        let has_gone = content.send(&mut peers, self.number, head);
         if has_gone {
             self.check = 0;
         }
@@ -122,7 +121,7 @@ impl Link {
     }
 }
 
-/// Memory of the application that parts of a message are written into. Once it is dropped, none is.
+/// Memory of the application that parts of a message are written into, until this is dropped.
 #[derive(Debug)]
 pub struct Landing {
     net: Arc<Net>,
@@ -131,13 +130,13 @@ pub struct Landing {
 
 impl Drop for Landing {
     fn drop(&mut self) {
-        self.net.contacts.lock().connections.give_up(self.key);
+        self.net.peers.lock().connections.give_up(self.key);
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.net.contacts.lock().unlink(self.number, self.who);
+        self.net.peers.lock().unlink(self.number, self.who);
     }
 }
 
@@ -146,12 +145,12 @@ enum Content<'a> {
     /// Parts of the peer's memory, and data.
     Parts(&'a [RemotePart], &'a [Buffer]),
     Bytes(&'a [u8]),
-    /// The length of a message that its receiver asks for.
+    /// Length of a message that the receiver asks for.
     Length(u64),
 }
 
 impl<'a> Content<'a> {
-    /// The content of a frame with this payload; completes its header.
+    /// Creates the content of a frame with this payload. Completes its header.
     fn of(header: &mut Header, payload: Payload<'a>) -> Self {
         match payload {
             Payload::Nothing => Self::Bytes(&[]),
@@ -174,7 +173,7 @@ impl<'a> Content<'a> {
                 header.count = 1;
                 Self::Length(message.len() as u64)
             }
-            // Memory here is nothing that the peer can get at.
+            // The peer cannot access local memory.
             Payload::Segments(parts, _) => {
                 header.count =
                     wire::Frame { parts: parts.len() as u8, ..Default::default() }.pack();
@@ -183,12 +182,13 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Sends it over the connection of a peer, data from where it is. False if there is no room.
-    fn send(&self, contacts: &mut Contacts, number: u16, head: Head) -> bool {
+    /// Sends the frame over the connection of a peer, data without a copy. Returns false if there
+    /// is no room.
+    fn send(&self, peers: &mut Peers, number: u16, head: Head) -> bool {
         let data: &[Buffer] = if let Self::Parts(_, data) = self { data } else { &[] };
         let words = Self::Parts(if let Self::Parts(parts, _) = self { parts } else { &[] }, &[]);
         let before = if let Self::Parts(..) = self { &words } else { self };
-        // A head, and what a request says of the peer's memory.
+        // The head, and the remote parts of a request.
         let mut short = [0; FRONT + SHORTEST];
         let mut long = Vec::new();
         let len = FRONT + before.len();
@@ -204,11 +204,11 @@ impl<'a> Content<'a> {
         if let [one] = data
             && len + one.len() <= short.len()
         {
-            // One piece goes quicker than two.
+            // One piece is faster than two.
             one.read_to(&mut short[len..]);
-            return contacts.send(number, &short[..len + one.len()], &[]);
+            return peers.send(number, &short[..len + one.len()], &[]);
         }
-        contacts.send(number, if long.is_empty() { &short[..len] } else { &long }, data)
+        peers.send(number, if long.is_empty() { &short[..len] } else { &long }, data)
     }
 
     fn len(&self) -> usize {
@@ -237,7 +237,8 @@ impl<'a> Content<'a> {
             }
             Self::Bytes(bytes) => put(bytes),
             Self::Length(len) => {
-                // As a list of segments, of which one has a length and none is anywhere.
+                // In the format of a list of segments: the first has a length, and no segment has
+                // an address.
                 let mut remote = [0_u64; size_of::<crate::bytes::Remote>() / 8];
                 remote[1] = *len;
                 remote.iter().for_each(|word| put(&word.to_ne_bytes()));

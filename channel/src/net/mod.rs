@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The network: messages to endpoints of other hosts.
 //!
-//! - [`connections`]: a connection over TCP to each peer. Both ends prove that they know the secret
-//!   ([`secret`], [`hello`]), and each notices that the other is gone.
-//! - [`input`]: what has come over one. [`frame`]: what goes before a header.
-//! - [`contact`], [`contacts`]: the peers that are known, by the number that each has here.
-//! - [`end`]: an endpoint's end of it; [`link`], [`inbox`]: what the endpoint sees.
+//! - [`connections`]: a TCP connection to each peer. Both ends prove that they know the secret
+//!   ([`secret`], [`handshake`]), and each notices that the other is gone.
+//! - [`input`]: received bytes of a connection. [`frame`]: the head of a frame.
+//! - [`peer`], [`peers`]: known peers, by number.
+//! - [`end`]: the local end; [`link`], [`inbox`]: the interface for the endpoint.
 //!
-//! An address is one of this host's, with the port that the endpoint holds. A number and a token belong
-//! to one incarnation of an endpoint, so that what an earlier one was sent never reaches a later one.
+//! An address is an address of this host with the port that the endpoint holds. Numbers and tokens
+//! belong to one incarnation of an endpoint, so that no incarnation receives messages for an
+//! earlier one.
 //!
-//! Memory of an endpoint: each peer takes some 600 bytes and a descriptor. Its receive buffer is empty until
-//! something comes. It then has 4 KiB, up to 128 KiB while much comes, and is freed when the connection is
-//! idle. A peer that takes nothing holds up to one frame of 256 KiB.
+//! Memory: each peer takes about 600 bytes and a descriptor. Its receive buffer is empty until data
+//! comes. The buffer then has 4 KiB, grows up to 128 KiB under load, and is freed when the
+//! connection is idle. A peer that does not read holds up to one frame of 256 KiB.
 //!
 //! Rejected: docs/decisions/network.md.
 
 mod connections;
-mod contact;
-mod contacts;
 pub mod end;
 pub mod frame;
-mod hello;
+mod handshake;
 pub(crate) mod inbox;
 mod input;
 pub mod link;
+mod peer;
+mod peers;
 pub mod secret;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -7,14 +7,15 @@
 //! claim       = HMAC-SHA256(secret of the sender, HMAC-SHA256(session key, role | message))
 //! tag         = HMAC-SHA256(HMAC-SHA256(session key, role), number of the frame | frame), 16 bytes
 //! ```
-//! Neither the secret nor anything it can be computed from travels. Both nonces are new for each
-//! connection, so a recorded handshake proves nothing on another connection, and a proof names the role
-//! of its sender, so it cannot be reflected.
+//! Neither the secret nor anything it can be computed from is sent. Both nonces are new for each
+//! connection, so that a recorded handshake proves nothing on another connection. A proof contains
+//! the role of its sender, so that it cannot be reflected.
 //!
-//! Without a secret of the job, each endpoint has one. A dialer that proves the acceptor's secret was given
-//! the acceptor's name, but it may have any address. So each Hello contains a [`Claim`] by the secret of its
-//! sender: a receiver that has the name of the endpoint at that address can verify it. Frames have a tag with
-//! `FI_TCAM_NET_SEAL=on` ([`Seal`]).
+//! Without a job secret, each endpoint has a secret, which is part of its name. A dialer that
+//! proves the acceptor's secret knows the acceptor's name, but it may claim any address. So each
+//! Hello contains a [`Claim`], made with the secret of its sender: a receiver that has the name of
+//! the endpoint at that address can verify it. With `FI_TCAM_NET_SEAL=on`, frames have a tag
+//! ([`Seal`]).
 
 use std::{fmt, io};
 
@@ -117,17 +118,17 @@ impl Session {
         self.mac(role, label, message).finalize().into_bytes().into()
     }
 
-    /// The proof that goes with a message of the end that has this role.
+    /// The proof of a message, by the end with this role.
     pub(super) fn prove(&self, role: Role, message: &[u8]) -> [u8; PROOF] {
         self.bytes(role, 0, message)
     }
 
-    /// Whether a proof is right. The comparison takes the same time wherever they differ.
+    /// Returns whether a proof is right. The comparison takes constant time.
     pub(super) fn is_proved(&self, role: Role, message: &[u8], proof: &[u8; PROOF]) -> bool {
         self.mac(role, 0, message).verify_slice(proof).is_ok()
     }
 
-    /// A number that only the two ends know, to hide one in a message of this role.
+    /// A number that only the two ends know. It hides a number in a message of this role.
     pub(super) fn mask(&self, role: Role) -> u64 {
         u64::from_le_bytes(self.bytes(role, 1, &[]).as_chunks().0[0])
     }
@@ -142,13 +143,13 @@ impl Session {
         Claim { message: self.bytes(role, 2, message), proof }
     }
 
-    /// The seal of the frames of the end that has this role.
+    /// The seal for the frames of the end with this role.
     pub(super) fn seal(&self, role: Role) -> Seal {
         Seal { key: Secret(self.bytes(role, 3, &[])), frames: 0 }
     }
 }
 
-/// The claim of the sender of a Hello that it is the endpoint at the address it says.
+/// The claim, by the sender of a Hello, to be the endpoint at the address in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     message: [u8; PROOF],
@@ -156,13 +157,13 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Whether the endpoint made it that has this secret.
+    /// Returns whether the endpoint with this secret made the claim.
     pub(super) fn is_of(&self, secret: &Secret) -> bool {
         secret.mac().chain_update(self.message).verify_slice(&self.proof).is_ok()
     }
 }
 
-/// Authenticates the frames of one end of a connection, each at its place in the stream.
+/// Authenticates the frames of one end of a connection, each at its position in the stream.
 #[derive(Clone, Debug)]
 pub(super) struct Seal {
     key: Secret,
@@ -174,7 +175,7 @@ impl Seal {
         self.key.mac().chain_update(self.frames.to_le_bytes()).chain_update(frame)
     }
 
-    /// The bytes of the next frame with its tag behind them.
+    /// The bytes of the next frame, followed by its tag.
     pub(super) fn sealed(&self, front: &[u8], data: &[Buffer]) -> Vec<u8> {
         let mut frame = front.to_vec();
         for buffer in data {
@@ -187,12 +188,12 @@ impl Seal {
         frame
     }
 
-    /// A frame has gone.
+    /// Notes that a frame was sent.
     pub(super) fn went(&mut self) {
         self.frames += 1;
     }
 
-    /// Whether these bytes are the next frame and its tag.
+    /// Returns whether these bytes are the next frame and its tag.
     pub(super) fn opens(&mut self, frame: &[u8], tag: &[u8]) -> bool {
         let is_next = self.mac(frame).verify_truncated_left(tag).is_ok();
         self.frames += 1;
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_knows_the_secret_and_the_nonces_proves_a_message() {
+    fn a_proof_needs_the_secret_and_the_nonces() {
         let secret = Secret::of_job("key");
         let (dialer, acceptor) = (random().unwrap(), random().unwrap());
         let session = Session::new(&secret, &dialer, &acceptor);
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_that_of_an_endpoint_and_of_its_message() {
+    fn a_claim_belongs_to_one_endpoint_and_one_message() {
         let [own, other] = [1, 2].map(Secret::of_endpoint);
         let nonce = random().unwrap();
         let session = Session::new(&own, &nonce, &nonce);

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An end of the network that does what an endpoint never does, for tests.
+//! A network end for tests, which sends what an endpoint never sends.
 
 use std::net::SocketAddrV4;
 
 use ffi::Errno;
 
-use super::{connections::front_of, end::Net, frame, hello::Said, secret::Secret};
+use super::{connections::front_of, end::Net, frame, handshake::Said, secret::Secret};
 
-/// The first message of a handshake, for tests of what strangers send.
+/// The first message of a handshake, for tests of strangers.
 #[must_use]
 pub fn start() -> Vec<u8> {
     Said::Start([7; 16]).to_bytes()
 }
 
 impl Net {
-    /// Makes progress; what comes stays until it is taken.
+    /// Makes progress. Messages stay until they are taken.
     pub fn progress(&self) {
-        self.contacts.lock().tend();
+        self.peers.lock().tend();
     }
 
-    /// Takes what has come, and does nothing with it.
+    /// Takes and discards all messages.
     pub fn ignore_all(&self) {
-        let mut contacts = self.contacts.lock();
-        contacts.tend();
-        while let Some((connection, number, _)) = contacts.take() {
-            contacts.connections.done(connection);
-            contacts.saw(number);
+        let mut peers = self.peers.lock();
+        peers.tend();
+        while let Some((connection, number, _)) = peers.take() {
+            peers.connections.done(connection);
+            peers.saw(number);
         }
     }
 
-    /// Whether the endpoint at an address has sent its Hello.
+    /// Returns whether the endpoint at an address has sent its Hello.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason why the endpoint does not answer.
     pub fn has_met(&self, address: SocketAddrV4, secret: Option<Secret>) -> Result<bool, Errno> {
         match self.meet(address, secret) {
             Err(Errno::EAGAIN) => Ok(false),
@@ -40,8 +40,9 @@ impl Net {
         }
     }
 
-    /// Sends any words and any payload to the endpoint at an address, in a head that `change` has changed.
-    /// Returns whether there was room. Number 0 stands for the number of this endpoint.
+    /// Sends arbitrary words and an arbitrary payload to the endpoint at an address. `change` may
+    /// change the head. Returns whether there was room. Number 0 stands for the number of this
+    /// endpoint.
     pub fn push_words(
         &self,
         address: SocketAddrV4,
@@ -49,29 +50,29 @@ impl Net {
         payload: &[u8],
         change: impl FnOnce(&mut [u8]),
     ) -> bool {
-        let mut contacts = self.contacts.lock();
-        let Some((number, contact)) = contacts.at(address) else { return true };
+        let mut peers = self.peers.lock();
+        let Some((number, peer)) = peers.at(address) else { return true };
         if words[0] >> 16 & 0xffff == 0 {
-            words[0] |= u64::from(contact.number) << 16;
+            words[0] |= u64::from(peer.number) << 16;
         }
         let sum = frame::Head::sum_of(&words, payload);
-        let head = frame::Head { token: contact.token, sum, check: 0, words };
+        let head = frame::Head { token: peer.token, sum, check: 0, words };
         let mut bytes = head.to_bytes();
         change(&mut bytes);
         let front = [&front_of(payload.len())[..], &bytes, payload].concat();
-        contacts.send(number, &front, &[])
+        peers.send(number, &front, &[])
     }
 
-    /// Peers that are connected.
+    /// Number of connected peers.
     pub fn open_peers(&self) -> usize {
-        self.contacts.lock().open()
+        self.peers.lock().open()
     }
 
-    /// Sends any bytes to the endpoint at an address; they need not be a frame.
+    /// Sends arbitrary bytes to the endpoint at an address; they need not be a frame.
     pub fn push_bytes(&self, address: SocketAddrV4, bytes: &[u8]) {
-        let mut contacts = self.contacts.lock();
-        if let Some((number, _)) = contacts.at(address) {
-            contacts.send(number, bytes, &[]);
+        let mut peers = self.peers.lock();
+        if let Some((number, _)) = peers.at(address) {
+            peers.send(number, bytes, &[]);
         }
     }
 }

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The bell of an endpoint: who sleeps until a message comes is woken by its sender.
+//! The doorbell of an endpoint: a sender wakes the thread that sleeps until a message comes.
 //!
 //! ```text
-//! owner    sleeps |= 1, bell |= how it sleeps; fence; nothing in the ring: sleep
-//! sender   turn of the slot; sleeps != 0: fence; swap(bell, 0) != 0: wake it so
+//! owner    bell |= how it sleeps; fence; sleeps |= WAITED, once; nothing in the ring: sleep
+//! sender   turn of the slot; sleeps != 0: fence; swap(bell, 0) != 0: wake it that way
 //! ```
+//! One of the two sees the other: the owner sees the turn, or the sender sees the doorbell. This
+//! takes a fence for each message, so senders execute it only if the owner may sleep (`sleeps`). A
+//! sender that read `sleeps` before the owner set it for the first time has stored its turn when
+//! [`SETTLED`] is over. Until then no sleep is longer than that.
 //!
-//! One of the two sees the other: the owner the turn, or the sender the bell. That
-//! takes a fence for each message, so senders only do it where the owner may sleep
-//! (`sleeps`). A sender that looked there before the owner set it for the first time
-//! has stored its turn long since when [`SETTLED`] is over, and no sleep is longer
-//! until then.
+//! The doorbell is a futex or, for a thread that sleeps on a file descriptor, an empty datagram to
+//! a socket of the owner. The socket is in the private directory of the user ([`host::directory`]),
+//! so that no other user can ring it or take its place. Any other datagram only wakes the owner. An
+//! armed doorbell implies an empty socket: [`Bell::arm_socket`] empties it first.
 //!
-//! The bell is rung by a futex, or, for who sleeps on a file descriptor, with an empty
-//! datagram to a socket of the owner. That socket is in the private directory of the user
-//! ([`host::directory`]): nobody else can ring it, or take its place. Who sends it anything else
-//! only wakes us. The bell stays set as long as the socket is empty: [`Bell::arm_socket`] first
-//! empties it.
-//!
-//! Rejected: an event descriptor (the sender had to be given it), a datagram to the
-//! endpoint's port (slower, and hosts without a loopback interface have none), an abstract socket
-//! (every user of the host can ring it, and have the owner awake all the time).
+//! Rejected:
+//! - an event descriptor: each sender would need a copy of it;
+//! - a datagram to the endpoint's port: it is slower, and hosts without a loopback interface have
+//!   no port;
+//! - an abstract socket: every user of the host can ring it, and keep the owner awake.
 
 use std::{
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
@@ -52,23 +51,23 @@ use super::{
     segment::Segment,
 };
 
-/// Bits of the bell: threads sleep on the word itself.
+/// Bits of the doorbell: threads sleep on the word.
 const FUTEX: u32 = 1;
-/// Somebody sleeps on the socket.
+/// A thread sleeps on the socket.
 const SOCKET: u32 = 2;
-/// The device thread does (the thread of automatic progress), unless a thread of the application
-/// looks after the endpoint.
+/// The device thread (automatic progress) sleeps on the socket, unless a thread of the application
+/// makes progress on the endpoint.
 const DEVICE: u32 = 4;
 
-/// Bits of `sleeps`: those who poll outnumber cores, so that polls sleep.
+/// Bits of `sleeps`: more endpoints poll than there are cores, so that polls sleep.
 const CROWDED: u32 = 1;
-/// Somebody has waited for this endpoint.
+/// A thread has waited for this endpoint.
 const WAITED: u32 = 2;
 
-/// Datagrams that are taken from the socket at a time: more than its queue holds.
+/// Most datagrams that are taken from the socket at a time: more than its queue holds.
 const MOST_RINGS: usize = 1024;
 
-/// Longest sleep until every sender knows that we sleep.
+/// Longest sleep until every sender knows that the owner sleeps.
 pub const SETTLED: Duration = Duration::from_millis(1);
 
 /// The owner's end.
@@ -82,12 +81,12 @@ pub struct Bell {
 struct State {
     /// Threads that sleep on the word.
     sleepers: u32,
-    /// When somebody first waited.
+    /// Time at which a thread first waited.
     since: Option<Instant>,
 }
 
 impl Bell {
-    /// Says that messages are rung for from now on; answers the longest sleep.
+    /// Announces that messages must ring from now on. Returns the longest sleep.
     fn announce(own: &Segment, state: &mut State) -> Duration {
         let since = *state.since.get_or_insert_with(|| {
             own.sleeps().fetch_or(WAITED, Ordering::SeqCst);
@@ -96,8 +95,8 @@ impl Bell {
         if since.elapsed() > SETTLED { Duration::MAX } else { SETTLED }
     }
 
-    /// Before a sleep on the word: then, if the ring is empty, [`Bell::sleep`], and
-    /// [`Bell::disarm`] in any case. Answers the longest sleep.
+    /// To be called before a sleep on the word. If the ring is empty after that, call
+    /// [`Bell::sleep`]; in any case call [`Bell::disarm`]. Returns the longest sleep.
     pub fn arm(&self, own: &Segment) -> Duration {
         let mut state = self.state.lock();
         state.sleepers += 1;
@@ -105,7 +104,7 @@ impl Bell {
         Self::announce(own, &mut state)
     }
 
-    /// Sleeps until the bell rings, at most so long.
+    /// Sleeps until the doorbell rings, for at most `at_most`.
     pub fn sleep(own: &Segment, at_most: Duration) {
         let word = own.bell().load(Ordering::Relaxed);
         if word & FUTEX != 0 {
@@ -113,7 +112,7 @@ impl Bell {
         }
     }
 
-    /// After [`Bell::arm`].
+    /// To be called after [`Bell::arm`].
     pub fn disarm(&self, own: &Segment) {
         let mut state = self.state.lock();
         state.sleepers -= 1;
@@ -122,14 +121,15 @@ impl Bell {
         }
     }
 
-    /// Before a sleep on [`Bell::socket`]: empties it. Answers the longest sleep.
+    /// To be called before a sleep on [`Bell::socket`], which it empties. Returns the longest
+    /// sleep.
     pub fn arm_socket(&self, own: &Segment) -> Duration {
         self.empty();
         protocol::arm(own.bell(), SOCKET);
         Self::announce(own, &mut self.state.lock())
     }
 
-    /// The same for the device thread.
+    /// As [`Bell::arm_socket`], for the device thread.
     pub fn arm_device(&self, own: &Segment) -> Duration {
         self.empty();
         Self::hand_over(own);
@@ -141,7 +141,7 @@ impl Bell {
         protocol::arm(own.bell(), DEVICE);
     }
 
-    /// From now on they do not.
+    /// From now on messages do not wake the device thread.
     pub fn take_over(own: &Segment) {
         own.bell().fetch_and(!DEVICE, Ordering::Relaxed);
     }
@@ -149,15 +149,16 @@ impl Bell {
     fn empty(&self) {
         if let Some(socket) = self.socket.get() {
             let is_emptied = |_: &usize| recv(socket, &mut [0_u8; 1], RecvFlags::DONTWAIT).is_err();
-            // Who rings all the time, which no peer in good health does, must not keep us here.
+            // A peer that rings all the time, as no healthy peer does, must not keep the thread
+            // here.
             let _ = (0..MOST_RINGS).find(is_emptied);
         }
     }
 
-    /// The socket that becomes readable when the bell rings.
+    /// The socket that becomes readable when the doorbell rings.
     ///
     /// # Errors
-    /// There is none to be had.
+    /// No socket can be created.
     pub fn socket(&self, own: &Segment) -> Result<BorrowedFd<'_>> {
         let _once = self.state.lock();
         if self.socket.get().is_none() {
@@ -167,7 +168,7 @@ impl Bell {
         self.socket.get().map(|socket| socket.as_fd()).ok_or(ffi::Errno::EOTHER)
     }
 
-    /// Whether polls may sleep because endpoints outnumber cores.
+    /// Sets whether polls may sleep because endpoints outnumber cores.
     pub fn set_crowded(own: &Segment, crowded: bool) {
         if crowded {
             own.sleeps().fetch_or(CROWDED, Ordering::Relaxed);
@@ -177,7 +178,7 @@ impl Bell {
     }
 }
 
-/// Wakes who sleeps at an endpoint, after its ring was given something.
+/// Wakes the threads that sleep at an endpoint, after a slot of its ring was filled.
 #[inline]
 pub fn ring(segment: &Segment) {
     if protocol::must_ring(segment.sleeps(), segment.bell()) {
@@ -185,36 +186,37 @@ pub fn ring(segment: &Segment) {
     }
 }
 
-/// Wakes who sleeps at an endpoint.
+/// Wakes the threads that sleep at an endpoint.
 #[cold]
 pub fn wake(segment: &Segment) {
     let how = segment.bell().take();
     if how & FUTEX != 0 {
         wake_at(segment.bell());
     }
-    // A thread that is woken makes progress itself.
+    // A thread that the futex wakes makes progress itself, so the device thread may sleep on.
     if how & SOCKET != 0 || how & (DEVICE | FUTEX) == DEVICE {
         knock(&bell_of(segment.port()));
     }
 }
 
-/// Sleeps until `bell` is no longer what it was, or for a while.
+/// Sleeps until `bell` is no longer `was`, for at most `at_most`.
 fn sleep_at(bell: &AtomicU32, was: u32, at_most: Duration) {
     let timeout = Timespec {
         tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: i64::from(at_most.subsec_nanos()) as _,
     };
-    // Every result means the same: look again.
+    // The caller looks again in any case.
     let _ = futex::wait(bell, futex::Flags::empty(), was, Some(&timeout));
 }
 
-/// Wakes all who sleep at a bell.
+/// Wakes all threads that sleep on a word.
 #[cold]
 fn wake_at(bell: &AtomicU32) {
     let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
 }
 
-/// A socket in a place of ours. What is there was left by an earlier endpoint of our port.
+/// A socket at a path of this endpoint. A socket that is there was left by an earlier endpoint of
+/// its port.
 fn socket_at(place: &Path) -> rustix::io::Result<OwnedFd> {
     let socket = unnamed_socket()?;
     let address = SocketAddrUnix::new(place)?;
@@ -231,14 +233,14 @@ fn unnamed_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
 }
 
-/// Sends an empty datagram to the socket in a place. One whose queue is full is awake.
+/// Sends an empty datagram to the socket at a path. If its queue is full, its owner is awake.
 fn knock(place: &Path) {
     static SENDER: OnceLock<OwnedFd> = OnceLock::new();
     let sender = match SENDER.get() {
         Some(sender) => sender,
         None => match unnamed_socket() {
             Ok(socket) => SENDER.get_or_init(|| socket),
-            // Without a descriptor the sleeper wakes by itself, and is rung the next time.
+            // Without a descriptor, the sleeper wakes at its timeout, and is rung the next time.
             Err(_) => return,
         },
     };
@@ -267,7 +269,7 @@ mod tests {
         let (own, bell) = (segment(111), Bell::default());
         let socket = bell.socket(&own).unwrap();
         ring(&own);
-        assert!(!is_readable(socket), "nobody sleeps");
+        assert!(!is_readable(socket), "no thread sleeps");
         assert_eq!(bell.arm_socket(&own), SETTLED);
         assert!(!is_readable(socket));
         ring(&own);
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_to_wake_takes_the_bell_down() {
+    fn the_last_thread_to_wake_disarms_the_doorbell() {
         let (own, bell) = (segment(112), Bell::default());
         bell.arm(&own);
         bell.arm(&own);
@@ -297,7 +299,7 @@ mod tests {
         bell.arm(&own);
         bell.disarm(&own);
         std::thread::sleep(2 * SETTLED);
-        // The tail stands for the ring: it says how many messages there are.
+        // The tail stands for the ring: it is the number of messages.
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for round in 1..=ROUNDS {
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_endpoint_left_is_no_obstacle() {
+    fn the_socket_of_an_earlier_endpoint_is_replaced() {
         let own = segment(114);
         let place = bell_of(114);
         let left = socket_at(&place).unwrap();
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn who_rings_all_the_time_keeps_nobody_awake() {
+    fn endless_rings_do_not_hold_the_owner() {
         let (own, bell) = (segment(115), Bell::default());
         bell.socket(&own).unwrap();
         let done = std::sync::atomic::AtomicBool::new(false);

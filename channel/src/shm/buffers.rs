@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The buffers of an endpoint's own segment: filled here, emptied and given
-//! back by the receiver.
+//! The buffers of an endpoint's own segment. The endpoint fills them; the receiver empties and
+//! returns them.
 
 use std::{
     collections::VecDeque,
@@ -10,18 +10,18 @@ use std::{
 
 use super::segment::{BUFFERS, Segment};
 
-/// How long no buffer comes back before receivers are taken to be busy with something else:
-/// longer than those at work take, and than one that waits for a core.
+/// Time without a returned buffer after which receivers are assumed to compute. It is longer than a
+/// receiver takes that makes progress, or that waits for a core.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// Which buffers are free and which a receiver has.
+/// Tracks which buffers are free and which ones receivers hold.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     free: Vec<usize>,
     lent: VecDeque<usize>,
-    /// The peer that each was taken for.
+    /// The peer that each buffer was taken for.
     peers: [u32; BUFFERS],
-    /// When one was first wanted in vain, since one was free.
+    /// Time of the first failed request since the last successful one.
     wanted: Option<Instant>,
 }
 
@@ -35,8 +35,8 @@ impl Buffers {
         }
     }
 
-    /// A free buffer, marked as lent to a peer; the one that came back last is warm in
-    /// the cache and comes first.
+    /// Takes a free buffer, and marks it as lent to a peer. The buffer that came back last is taken
+    /// first, because it is warm in the cache.
     pub(crate) fn take(&mut self, own: &Segment, peer: u32) -> Option<usize> {
         match self.lent.front() {
             Some(&oldest) if is_back(own, oldest) => {
@@ -59,14 +59,14 @@ impl Buffers {
         Some(buffer)
     }
 
-    /// Takes back what a peer has that is gone.
+    /// Reclaims the buffers that a disconnected peer still holds.
     pub(crate) fn reclaim(&mut self, own: &Segment, peer: u32) {
         for &buffer in self.lent.iter().filter(|&&buffer| self.peers[buffer] == peer) {
             own.buffer_state(buffer).store(0, Ordering::Release);
         }
     }
 
-    /// Takes back the buffer that was taken last and not sent.
+    /// Returns the buffer that was taken last and not sent.
     pub(crate) fn untake(&mut self, own: &Segment) {
         if let Some(buffer) = self.lent.pop_back() {
             own.buffer_state(buffer).store(0, Ordering::Relaxed);
@@ -74,24 +74,24 @@ impl Buffers {
         }
     }
 
-    /// Whether none was free for a while, all along.
+    /// Returns whether requests for a buffer have failed for [`PATIENCE`].
     pub(crate) fn is_stuck(&self) -> bool {
         self.wanted.is_some_and(|since| since.elapsed() >= PATIENCE)
     }
 
-    /// Whether a buffer is free.
+    /// Returns whether a buffer is free.
     pub(crate) fn has_room(&mut self, own: &Segment) -> bool {
         self.collect(own);
         !self.free.is_empty()
     }
 
-    /// Whether the receiver has given back what was taken last. To ask for all would have their
-    /// lines go to and fro while receivers give others back.
+    /// Returns whether the receiver has returned the buffer that was taken last. Checking all
+    /// buffers would move their cache lines back and forth while receivers return others.
     pub(crate) fn last_is_back(&self, own: &Segment) -> bool {
         self.lent.back().is_none_or(|&last| is_back(own, last))
     }
 
-    /// Whether receivers still have buffers.
+    /// Returns whether receivers still hold buffers.
     pub(crate) fn is_lent(&mut self, own: &Segment) -> bool {
         self.collect(own);
         !self.lent.is_empty()
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_give_back_what_they_have_and_no_more() {
+    fn reclaim_frees_the_buffers_of_one_peer_only() {
         let own = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 82)).unwrap();
         let mut buffers = Buffers::new();
         for peer in 0..BUFFERS as u32 {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Calls to the kernel that read and write a peer's memory.
+//! System calls that read and write a peer's memory.
 #![allow(unsafe_code, reason = "system calls")]
 
 use ffi::{Buffer, Errno, memory};
 
-use super::image::Image;
+use super::exec_id::ExecId;
 use crate::bytes::Remote;
 
-/// Why the kernel did not copy.
+/// The reason why the kernel did not copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyError {
-    /// It never will (no permission, another process namespace): use buffers.
+    /// The kernel never copies (no permission, another process namespace): use buffers.
     Refused,
     /// The memory cannot be read or the process is gone.
     Failed(Errno),
 }
 
-/// Longest single copy, so that a signal or a dying peer is noticed between.
+/// Longest single copy: a signal or a dying peer is noticed between two copies.
 const STEP: usize = 64 << 20;
 
-/// Which way bytes go.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Out of the other process.
@@ -28,29 +28,29 @@ pub enum Direction {
     Write,
 }
 
-/// Reads `to.len()` bytes of a process's memory, from the start of `remote`. Where it fails, anything
-/// may be in `to`.
+/// Reads `to.len()` bytes of a process's memory, from the start of `remote`. If it fails, the
+/// contents of `to` are undefined.
 ///
 /// # Errors
-/// [`CopyError::Refused`] if nothing was copied and the kernel refuses; `ECONNABORTED` if the memory
-/// is no longer that of the image.
-pub(crate) fn read(image: Image, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
+/// [`CopyError::Refused`] if nothing was copied and the kernel refuses; `ECONNABORTED` if the
+/// memory no longer belongs to the exec id.
+pub(crate) fn read(exec_id: ExecId, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
     let mut done = 0;
     while done < to.len() {
         let local = to.part(done, STEP);
         let there = part(remote, done, local.len());
         // SAFETY: the application vouches for the buffer.
-        done += unsafe { read_with_word(image, local.segments(), &there, done > 0) }?;
+        done += unsafe { read_with_word(exec_id, local.segments(), &there, done > 0) }?;
     }
     Ok(())
 }
 
-/// The same into memory of ours.
+/// Reads `len` bytes of a process's memory into new memory.
 ///
 /// # Errors
-/// As [`read`].
+/// Those of [`read`].
 pub(crate) fn read_whole(
-    image: Image,
+    exec_id: ExecId,
     remote: &Remote,
     len: usize,
 ) -> Result<Box<[u8]>, CopyError> {
@@ -61,20 +61,20 @@ pub(crate) fn read_whole(
         let local = memory::Segment { addr: rest.as_mut_ptr() as usize, len: rest.len() };
         let there = part(remote, done, local.len);
         // SAFETY: a slice is valid for its length, and borrowed for the call.
-        done += unsafe { read_with_word(image, &[local], &there, done > 0) }?;
+        done += unsafe { read_with_word(exec_id, &[local], &there, done > 0) }?;
     }
     Ok(bytes)
 }
 
-/// Copies `here.len()` bytes between a process's memory, from an offset in `remote` on, and ours,
-/// where nobody learns of a failure: the word of the image is read before anything else is. An
-/// `exec` in the moment between the two calls is not seen.
+/// Copies `here.len()` bytes between a process's memory, from an offset in `remote` on, and local
+/// memory. The owner of the written memory is not informed of a failure, so the word of the exec id
+/// is checked before anything is copied. An `exec` between the two calls is not noticed.
 ///
 /// # Errors
-/// As [`read`].
+/// Those of [`read`].
 pub(crate) fn between(
     direction: Direction,
-    image: Image,
+    exec_id: ExecId,
     remote: &Remote,
     offset: usize,
     here: &Buffer,
@@ -87,26 +87,26 @@ pub(crate) fn between(
     while done < here.len() {
         let local = here.part(done, STEP);
         let there = part(remote, offset + done, local.len());
-        // SAFETY: there is nothing but the word, which is read into memory of its own.
-        unsafe { read_with_word(image, &[], &[], done > 0) }?;
+        // SAFETY: the call reads only the word, into a local variable.
+        unsafe { read_with_word(exec_id, &[], &[], done > 0) }?;
         // SAFETY: the application vouches for the buffer.
-        done += unsafe { transfer(call, image.pid, local.segments(), &there, done > 0) }.map_err(
-            |error| match error {
+        done += unsafe { transfer(call, exec_id.pid, local.segments(), &there, done > 0) }
+            .map_err(|error| match error {
                 CopyError::Failed(_) => CopyError::Failed(Errno::EIO),
                 CopyError::Refused => error,
-            },
-        )?;
+            })?;
     }
     Ok(())
 }
 
-/// Reads the word of an image and, with the same call, what is wanted; answers the bytes copied of
-/// this, 0 if it was interrupted. It cannot be refused any more once some were copied.
+/// Reads the word of an exec id and, with the same call, the wanted bytes. Returns the number of
+/// wanted bytes that were copied; 0 if the call was interrupted. A copy that has `begun` cannot be
+/// refused any more.
 ///
 /// # Safety
 /// `local` is valid for writes.
 unsafe fn read_with_word(
-    image: Image,
+    exec_id: ExecId,
     local: &[memory::Segment],
     there: &[memory::Segment],
     begun: bool,
@@ -115,18 +115,18 @@ unsafe fn read_with_word(
     let mut word = 0_u64;
     let here = memory::Segment { addr: (&raw mut word).addr(), len: WORD };
     let (locals, locals_used) = behind(here, local);
-    let at = memory::Segment { addr: image.at as usize, len: WORD };
+    let at = memory::Segment { addr: exec_id.at as usize, len: WORD };
     let (remotes, remotes_used) = behind(at, there);
     let (locals, remotes) = (&locals[..locals_used], &remotes[..remotes_used]);
     // SAFETY: `word` is ours, and the caller vouches for the rest.
-    match unsafe { transfer(libc::process_vm_readv, image.pid, locals, remotes, begun) } {
+    match unsafe { transfer(libc::process_vm_readv, exec_id.pid, locals, remotes, begun) } {
         Ok(0) => Ok(0),
-        Ok(read @ WORD..) if word == image.word => match read - WORD {
-            // The word can be read and what is wanted cannot, or is not there.
+        Ok(read @ WORD..) if word == exec_id.word => match read - WORD {
+            // The word is readable, but the wanted memory is not.
             0 if !local.is_empty() => Err(CopyError::Failed(Errno::EIO)),
             read => Ok(read),
         },
-        // The word is another, or not even the memory is there.
+        // The word differs, or its memory does not exist.
         Ok(_) | Err(CopyError::Failed(Errno::EFAULT)) => {
             Err(CopyError::Failed(Errno::ECONNABORTED))
         }
@@ -134,7 +134,7 @@ unsafe fn read_with_word(
     }
 }
 
-/// A segment and those behind it, and their number. No operation has more than there is room for.
+/// A segment and those after it, and their number. No operation has more segments than fit.
 fn behind(first: memory::Segment, more: &[memory::Segment]) -> ([memory::Segment; PARTS], usize) {
     let mut all = [first; PARTS];
     let more = &more[..more.len().min(PARTS - 1)];
@@ -142,7 +142,7 @@ fn behind(first: memory::Segment, more: &[memory::Segment]) -> ([memory::Segment
     (all, 1 + more.len())
 }
 
-/// Parts of one copy: those of an operation, and the word before them.
+/// Most segments of one copy: those of an operation, and the word before them.
 const PARTS: usize = memory::IOV_LIMIT + 1;
 
 /// `process_vm_readv(2)` or `process_vm_writev(2)`.
@@ -155,7 +155,7 @@ type Transfer = unsafe extern "C" fn(
     libc::c_ulong,
 ) -> libc::ssize_t;
 
-/// One call to the kernel; answers the bytes copied, 0 if it was interrupted.
+/// Makes one system call. Returns the number of copied bytes; 0 if the call was interrupted.
 ///
 /// # Safety
 /// `local` is valid for what the call does to it.
@@ -184,7 +184,7 @@ unsafe fn transfer(
         Err(_) => match std::io::Error::last_os_error().raw_os_error() {
             Some(libc::EINTR) => Ok(0),
             Some(libc::EFAULT) => Err(CopyError::Failed(Errno::EFAULT)),
-            // Filters of system calls (seccomp) answer whatever their authors chose, EINVAL among it.
+            // Filters of system calls (seccomp) return arbitrary errors, including EINVAL.
             Some(libc::EPERM | libc::EACCES | libc::ENOSYS | libc::ESRCH | libc::EINVAL)
                 if !begun =>
             {
@@ -195,7 +195,7 @@ unsafe fn transfer(
     }
 }
 
-/// The segments from an offset on, `len` bytes of them.
+/// The segments of `len` bytes, from an offset on.
 fn part(remote: &Remote, mut offset: usize, len: usize) -> Vec<memory::Segment> {
     let mut left = len;
     let mut parts = Vec::with_capacity(remote.len());
@@ -216,17 +216,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_of_another_image_is_nothing() {
-        let own = Image::own().unwrap();
+    fn a_read_from_another_exec_id_fails() {
+        let own = ExecId::own().unwrap();
         let source: Vec<u8> = (0..100).collect();
         let mut remote = [segment(0, 0); memory::IOV_LIMIT];
         remote[0] = segment(source.as_ptr().addr(), 60);
         remote[1] = segment(source[60..].as_ptr().addr(), 40);
         assert_eq!(&*read_whole(own, &remote, 100).unwrap(), &*source);
         let other = Err(CopyError::Failed(Errno::ECONNABORTED));
-        assert_eq!(read_whole(Image { word: own.word ^ 1, ..own }, &remote, 100), other);
-        assert_eq!(read_whole(Image { at: 8, ..own }, &remote, 100), other);
-        // The word is there, and the memory is not.
+        assert_eq!(read_whole(ExecId { word: own.word ^ 1, ..own }, &remote, 100), other);
+        assert_eq!(read_whole(ExecId { at: 8, ..own }, &remote, 100), other);
+        // The word is readable, but the memory is not.
         remote[0].addr = 8;
         let failed = Err(CopyError::Failed(Errno::EIO));
         assert_eq!(read_whole(own, &remote, 100), failed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The receiving end of an endpoint: its ring, and the positions in it that dead senders leave.
+//! The receiving end of an endpoint: its ring, and the positions in it that dead senders claimed.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -16,7 +16,7 @@ use crate::{bytes::SharedBytes, contract::is_short, identity::Identity};
 pub struct Inbox {
     own: Arc<Segment>,
     receiver: Receiver,
-    /// Position that was claimed and not filled at the last look.
+    /// Position that was claimed and not filled at the last check.
     stuck: Option<u64>,
 }
 
@@ -64,17 +64,17 @@ impl Inbox {
         self.receiver.position()
     }
 
-    /// Behind all that was sent up to now, or is being sent.
+    /// The position after all slots that were sent or are being sent.
     pub(crate) fn end(&self) -> u64 {
         self.own.tail().load(Ordering::Acquire)
     }
 
-    /// Goes past a position that was claimed at the last look already, by nobody who lives. Whether
-    /// there was one.
+    /// Skips the current position if it was claimed but not filled at the last call already, and no
+    /// living sender intends it. Returns whether it skipped it.
     pub(crate) fn skip_stuck(&mut self) -> bool {
         let stuck = self.stands().then(|| self.position());
         let before = std::mem::replace(&mut self.stuck, stuck);
-        // Who intended it and has gone on since has filled it.
+        // A sender that has replaced its intent meanwhile has filled the position.
         let skips = stuck.is_some() && before == stuck && !self.is_intended() && self.stands();
         if skips {
             self.receiver.skip(&self.own);
@@ -86,21 +86,21 @@ impl Inbox {
         self.is_empty() && self.receiver.is_claimed(&self.own)
     }
 
-    /// Whether a living peer, also one that nothing has come from yet, announced the claim
-    /// of the position our ring stands at.
+    /// Returns whether a living peer announced a claim of the current position, even one from which
+    /// nothing has come yet.
     fn is_intended(&self) -> bool {
         let mut senders = (0..self.own.list_pages()).flat_map(|page| self.own.listed_in(page));
         senders.any(|(_, who)| self.may_intend(who))
     }
 
-    /// Whether one that sends to us lives: it may hold a position of our ring.
+    /// Returns whether a sender announced a claim of the current position and is alive.
     fn may_intend(&self, who: Identity) -> bool {
         match Segment::open_only(who) {
             Ok((segment, _)) => {
                 self.receiver.is_intent_of(&self.own, &segment)
                     && segment.liveness(Look::Closely) == Liveness::Alive
             }
-            // Nothing is known of it: it may live.
+            // Its state is unknown, so it may be alive.
             Err(errno) => is_short(errno),
         }
     }

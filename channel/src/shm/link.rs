@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A peer as an endpoint sees it: its segment, and our number in its list of senders.
+//! A peer on this host: its segment, and this endpoint's number in its list of senders.
 
 use std::{
     fs::File,
@@ -11,10 +11,10 @@ use host::owner::Look;
 
 use super::{
     copy::{self, CopyError, Direction},
-    image::Image,
-    lane::Lane,
+    exec_id::ExecId,
     ring,
     segment::{BUFFER, Liveness, Segment},
+    tx_ring::TxRing,
 };
 use crate::{
     bytes::{Remote, SharedBytes},
@@ -27,30 +27,30 @@ use crate::{
 #[derive(Debug)]
 pub struct Link {
     segment: Arc<Segment>,
-    /// Our number in the peer's list of senders.
+    /// This endpoint's number in the peer's list of senders.
     number: u16,
-    /// Whether what is sent has checksums.
+    /// Whether slots have checksums.
     checks: bool,
-    /// Whether the kernel copies from this peer and to it: it may be forbidden, and has refused
-    /// or would copy from another if the peer's process cannot be told.
+    /// Whether the kernel copies from this peer and to it. False if copies are off, if the kernel
+    /// refused one, or if the peer's process id is not valid here.
     copies: bool,
-    /// Whether what is copied in place of being sent goes in pieces.
+    /// Whether long reads and writes go in pieces instead of being copied.
     pieces: bool,
 }
 
 impl Link {
-    /// Opens whichever endpoint holds `port` now, and enters us into its list of senders.
+    /// Opens the endpoint that holds `port` now, and enters this endpoint into its list of senders.
     ///
     /// # Errors
-    /// As [`Segment::open`]; `ENOSPC` if there is no room for the list.
+    /// Those of [`Segment::open`]; `ENOSPC` if there is no room for the list.
     pub(crate) fn open(own: &Segment, port: u16, settings: Settings) -> Result<Self, Errno> {
         Self::enter(own, Segment::open(port)?, settings)
     }
 
-    /// The same of one endpoint and of no other that has its port since.
+    /// Opens one endpoint, and no later one at the same port.
     ///
     /// # Errors
-    /// As [`Link::open`]; `ECONNREFUSED` if it is gone.
+    /// Those of [`Link::open`]; `ECONNREFUSED` if the endpoint is gone.
     pub(crate) fn open_only(
         own: &Segment,
         peer: Identity,
@@ -70,34 +70,34 @@ impl Link {
         Ok(Self { segment, number, checks, copies, pieces: !settings.copies })
     }
 
-    /// The sending end of the peer's ring, for one of our threads at a time that has this number.
-    pub(super) fn lane(&self, thread: usize) -> Lane {
-        Lane::new(&self.segment, self.number, thread, self.checks)
+    /// The sending end of the peer's ring, for one thread at a time.
+    pub(super) fn tx_ring(&self, thread: usize) -> TxRing {
+        TxRing::new(&self.segment, self.number, thread, self.checks)
     }
 
-    /// Who the peer is.
+    /// The identity of the peer.
     pub(crate) fn identity(&self) -> Identity {
         self.segment.identity()
     }
 
-    /// Whether the peer lives.
+    /// Returns whether the peer is alive, closed or dead.
     pub(crate) fn liveness(&self, look: Look) -> Liveness {
         self.segment.liveness(look)
     }
 
-    /// Whether the peer's ring takes another slot.
+    /// Returns whether the peer's ring takes another slot.
     pub(crate) fn has_room(&self) -> bool {
         ring::has_room(&self.segment)
     }
 
-    /// Whether the peer has not closed its endpoint.
+    /// Returns whether the peer has not closed its endpoint.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.segment.is_open()
     }
 
-    /// What goes with a slot of the peer: in the slot, or in one of its buffers. None if there is no
-    /// such buffer.
+    /// The payload of a slot of the peer: in the slot, or in one of the peer's buffers. Returns
+    /// `None` if there is no such buffer.
     #[inline]
     pub(crate) fn body<'a>(
         &'a self,
@@ -118,9 +118,9 @@ impl Link {
         Some((bytes, Some(self.segment.buffer_state(buffer))))
     }
 
-    /// Whose memory the kernel is to copy from; none if it does not.
-    pub(crate) fn image(&self) -> Option<Image> {
-        self.copies.then(|| self.segment.image())
+    /// The exec id of the process to copy from; `None` if the kernel does not copy.
+    pub(crate) fn exec_id(&self) -> Option<ExecId> {
+        self.copies.then(|| self.segment.exec_id())
     }
 
     pub(crate) fn goes_in_pieces(&self) -> bool {
@@ -131,8 +131,8 @@ impl Link {
         self.pieces = true;
     }
 
-    /// What a copy that was made brought: the message only if its sender had not closed its endpoint
-    /// meanwhile, or the context of operation `op`, and then done something else with that memory.
+    /// The result of a copy, after the copy. It fails if the peer, or the context of the peer's
+    /// operation `op`, closed meanwhile: the memory may have been reused.
     pub(crate) fn confirm(
         &mut self,
         copied: Result<(), CopyError>,
@@ -146,8 +146,8 @@ impl Link {
         if is_valid { copied } else { Err(CopyError::Failed(Errno::ECONNABORTED)) }
     }
 
-    /// Copies between memory of the peer's process and of ours, a piece after the other, each for
-    /// an offset in the peer's, for its operation `op`.
+    /// Copies between memory of the peer's process and local memory, piece by piece. Each piece has
+    /// an offset in the peer's memory, which belongs to the peer's operation `op`.
     pub(crate) fn exchange<'a>(
         &self,
         own: &Segment,
@@ -155,17 +155,18 @@ impl Link {
         (remote, op): (&Remote, u64),
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
-        let image = self.image().ok_or(CopyError::Refused)?;
-        exchange(own, (&self.segment, image), direction, (remote, op), pieces)
+        let exec_id = self.exec_id().ok_or(CopyError::Refused)?;
+        exchange(own, (&self.segment, exec_id), direction, (remote, op), pieces)
     }
 
-    /// What does the same without the lock of the endpoint; none if the kernel does not copy.
+    /// Does the work of [`Link::exchange`] without the lock of the endpoint. Returns `None` if the
+    /// kernel does not copy.
     pub(crate) fn exchanger(&self, own: &Arc<Segment>) -> Option<Exchanger> {
         let (own, peer) = (Arc::clone(own), Arc::clone(&self.segment));
-        Some(Exchanger { own, peer, image: self.image()? })
+        Some(Exchanger { own, peer, exec_id: self.exec_id()? })
     }
 
-    /// Whether the peer copies from or to memory of ours, who have closed.
+    /// Returns whether the peer copies from or to memory of this endpoint, which has closed.
     pub(crate) fn reaches(&self, own: &Segment) -> bool {
         self.segment.reaches(own)
     }
@@ -176,29 +177,31 @@ impl Link {
 pub(crate) struct Exchanger {
     own: Arc<Segment>,
     peer: Arc<Segment>,
-    image: Image,
+    exec_id: ExecId,
 }
 
 impl Exchanger {
-    /// As [`Link::exchange`], once at a time: an endpoint announces one copy.
+    /// As [`Link::exchange`], for one copy at a time: an endpoint announces one.
     pub(crate) fn exchange<'a>(
         &self,
         direction: Direction,
         what: (&Remote, u64),
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
-        exchange(&self.own, (&self.peer, self.image), direction, what, pieces)
+        exchange(&self.own, (&self.peer, self.exec_id), direction, what, pieces)
     }
 }
 
 fn exchange<'a>(
     own: &Segment,
-    (peer, image): (&Segment, Image),
+    (peer, exec_id): (&Segment, ExecId),
     direction: Direction,
     (remote, op): (&Remote, u64),
     pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
 ) -> Result<(), CopyError> {
-    let reach = own.reach(peer, op);
-    let _reach = reach.ok_or(CopyError::Failed(Errno::ECONNABORTED))?;
-    pieces.into_iter().try_for_each(|(at, here)| copy::between(direction, image, remote, at, here))
+    let guard = own.guard_cma(peer, op);
+    let _guard = guard.ok_or(CopyError::Failed(Errno::ECONNABORTED))?;
+    pieces
+        .into_iter()
+        .try_for_each(|(at, here)| copy::between(direction, exec_id, remote, at, here))
 }

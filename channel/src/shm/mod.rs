@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Shared memory: one segment an endpoint in `/dev/shm`.
+//! Shared memory: one segment per endpoint in `/dev/shm`.
 //!
-//! - [`segment`]: what lies where; [`senders`]: who sends to an endpoint.
-//! - [`link`]: a peer; [`outbox`]: the sending end, which has a [`lane`] to each peer and chooses
+//! - [`segment`]: the layout of a segment; [`senders`]: its list of senders.
+//! - [`link`]: a peer; [`tx_queue`]: the tx queue, which has a [`tx_ring`] to each peer and chooses
 //!   between slot and buffer ([`buffers`]).
 //! - [`ring`], [`inbox`]: the ring of slots, and its receiving end.
-//! - [`fills`]: messages of a medium length take whichever way is quicker, through buffers or
-//!   by kernel copy.
+//! - [`eager_policy`]: messages of medium length go through buffers or by kernel copy, whichever is
+//!   faster.
 //! - [`copy`]: long messages are read out of the sender's memory with `process_vm_readv` once they
-//!   are matched; long reads are written into the reader's with `process_vm_writev`. [`image`] tells
-//!   whose memory that is. An endpoint that closes waits for copies of its memory ([`reach`]).
-//! - [`bell`]: senders wake who sleeps until a message comes.
-//! - [`protocol`]: the steps of rings, of lists of senders and of bells, which loom checks.
+//!   are matched; long reads are written into the reader's memory with `process_vm_writev`.
+//!   [`exec_id`] identifies that memory. An endpoint that closes waits for copies of its memory
+//!   ([`cma_guard`]).
+//! - [`bell`]: senders wake threads that sleep until a message comes.
+//! - [`protocol`]: the steps of rings, lists of senders and doorbells, which loom checks.
 //!
-//! Memory is a constant an endpoint (1.3 MiB), and 8 bytes a peer beyond 512.
+//! An endpoint takes a constant 1.3 MiB, and 8 bytes for each peer beyond 512.
 //!
 //! ```text
 //!  sender                                          receiver
@@ -25,16 +26,16 @@
 
 pub mod bell;
 pub(crate) mod buffers;
+mod cma_guard;
 pub mod copy;
-mod fills;
-pub(crate) mod image;
+mod eager_policy;
+pub(crate) mod exec_id;
 pub(crate) mod inbox;
-mod lane;
-pub(crate) mod lanes;
 pub(crate) mod link;
-pub(crate) mod outbox;
 pub(crate) mod protocol;
-mod reach;
 pub(crate) mod ring;
 pub mod segment;
 mod senders;
+pub(crate) mod tx_queue;
+mod tx_ring;
+pub(crate) mod tx_rings;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The steps of a ring and of a bell on words that threads share, apart from where these
-//! words lie: in a segment, or in a model that loom takes through every interleaving.
+//! The steps of a ring, of a list of senders and of a doorbell, on words that threads share. The
+//! words are in a segment, or in a model whose interleavings loom checks.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) trait Word {
     fn load(&self, order: Ordering) -> u64;
     fn store(&self, value: u64, order: Ordering);
-    /// Stores `new` (acquire and release) if the word is `current`; what it was otherwise.
+    /// Stores `new` (acquire and release) if the word is `current`. Returns the other value
+    /// otherwise.
     fn replace(&self, current: u64, new: u64) -> Result<u64, u64>;
 }
 
@@ -42,29 +43,29 @@ pub(crate) trait Ring {
     fn turn(&self, position: u64) -> &Self::Word;
 }
 
-/// The claim of a ring ([`crate::identity::Identity::ring`]) at a position, as one word that is
-/// not zero for any port but 0.
+/// The claim of a position of a ring ([`crate::identity::Identity::ring`]) as one word. It is not
+/// zero, except for port 0.
 pub(crate) fn intent(ring: u32, position: u64) -> u64 {
     u64::from(ring) << 32 | u64::from(position as u32)
 }
 
-/// Claims the next position of a ring, announced as `own`; none if it is full. `head` is
-/// the sender's copy of the ring's.
+/// Claims the next position of a ring, and announces the claim in `own`. Returns `None` if the ring
+/// is full. `head` is the sender's copy of the head of the ring.
 #[inline]
 pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, name: u32, head: &mut u64) -> Option<u64> {
     let mut position = ring.tail().load(Ordering::Relaxed);
     loop {
-        // A damaged head or tail makes this wrong, never unsafe: positions
-        // are taken modulo the ring's length.
+        // A damaged head or tail makes this wrong, never unsafe: positions are taken modulo the
+        // length of the ring.
         if position.wrapping_sub(*head) >= R::SLOTS {
             *head = ring.head().load(Ordering::Acquire);
             if position.wrapping_sub(*head) >= R::SLOTS {
-                // What was announced in vain is nobody's claim of ours.
+                // Withdraw the announcement: this thread claims nothing.
                 own.store(0, Ordering::Release);
                 return None;
             }
         }
-        // Who sees a later intent sees the turn of what was claimed before.
+        // A thread that sees this intent also sees the turn of the slot that was claimed before.
         own.store(intent(name, position), Ordering::Release);
         match ring.tail().replace(position, position.wrapping_add(1)) {
             Ok(_) => return Some(position),
@@ -79,23 +80,23 @@ pub(crate) fn fill<R: Ring>(ring: &R, position: u64) {
     ring.turn(position).store(position.wrapping_add(1), Ordering::Release);
 }
 
-/// Whether the position that the owner stands at is filled.
+/// Returns whether the owner's current position is filled.
 #[inline]
 pub(crate) fn is_filled<R: Ring>(ring: &R, position: u64) -> bool {
     ring.turn(position).load(Ordering::Acquire) == position.wrapping_add(1)
 }
 
-/// Whether the position that the owner stands at was claimed.
+/// Returns whether the owner's current position was claimed.
 pub(crate) fn is_claimed<R: Ring>(ring: &R, position: u64) -> bool {
     ring.tail().load(Ordering::Acquire).wrapping_sub(position).wrapping_sub(1) < R::SLOTS
 }
 
-/// Whether a sender announced the claim of a position of a ring.
+/// Returns whether a sender announced the claim of a position of a ring.
 pub(crate) fn is_intent(announced: &impl Word, name: u32, position: u64) -> bool {
     announced.load(Ordering::Acquire) == intent(name, position)
 }
 
-/// Lets senders use what is before a position.
+/// Makes the positions before this one available to senders.
 #[inline]
 pub(crate) fn give_back<R: Ring>(ring: &R, position: u64) {
     ring.head().store(position, Ordering::Release);
@@ -106,20 +107,20 @@ pub(crate) trait List {
     type Word: Word;
     const NUMBERS: u64;
 
-    /// Where a free number is looked for first: none below it is free, as far as known.
+    /// The number at which a search begins: no lower number is free, as far as known.
     fn next(&self) -> &Self::Word;
-    /// Behind the highest number that was ever given.
+    /// The number after the highest one that was ever given.
     fn end(&self) -> &Self::Word;
-    /// Who has a number; 0 if nobody.
+    /// The sender with a number; 0 if the number is free.
     fn entry(&self, number: u64) -> &Self::Word;
 }
 
-/// Enters a sender at the first number that is found free; none if there is no such number. Each
-/// is made ready before it is looked at.
+/// Enters a sender at the first number that is found free. Returns `None` if no number is free.
+/// `make_ready` is called for each number before its entry is read.
 ///
-/// The end is raised first: whoever is killed in here leaves nothing behind it that the owner
-/// would not come across. `next` may pass over a number that is given back at the same time; it is
-/// found again when no other is free.
+/// The end is raised first: if the sender is killed in between, it leaves no entry that the owner
+/// does not look at. `next` may skip a number that is freed at the same time; that number is found
+/// when no other is free.
 pub(crate) fn enter<L: List, E>(
     list: &L,
     who: u64,
@@ -141,14 +142,14 @@ pub(crate) fn enter<L: List, E>(
     Ok(None)
 }
 
-/// Gives the number of a sender back that is gone.
+/// Frees the number of a sender that is gone.
 pub(crate) fn strike<L: List>(list: &L, number: u64, who: u64) {
     if change(list.entry(number), |now| (now == who).then_some(0)) {
         change(list.next(), |next| (next > number).then_some(number));
     }
 }
 
-/// Changes a word, unless it is as it should be; whether it was changed.
+/// Changes a word, unless `to` returns `None`. Returns whether it changed it.
 fn change(word: &impl Word, to: impl Fn(u64) -> Option<u64>) -> bool {
     let mut now = word.load(Ordering::Acquire);
     while let Some(new) = to(now) {
@@ -160,13 +161,13 @@ fn change(word: &impl Word, to: impl Fn(u64) -> Option<u64>) -> bool {
     false
 }
 
-/// A word of a bell.
+/// The flags of a doorbell.
 pub(crate) trait Flags {
     fn load(&self) -> u32;
     fn add(&self, flags: u32);
-    /// Takes all flags off.
+    /// Clears all flags, and returns them.
     fn take(&self) -> u32;
-    /// A fence between all that was stored and all that is loaded after it.
+    /// A fence between all stores before it and all loads after it.
     fn fence();
 }
 
@@ -192,14 +193,14 @@ impl Flags for AtomicU32 {
     }
 }
 
-/// The owner is about to sleep: after this it looks a last time.
+/// Announces that the owner is about to sleep. After this, the owner looks for messages once more.
 #[inline]
 pub(crate) fn arm<F: Flags>(bell: &F, how: u32) {
     bell.add(how);
     F::fence();
 }
 
-/// Whether an owner must be woken that was given something before.
+/// Returns whether the owner must be woken. To be called after a message was handed to it.
 #[inline]
 pub(crate) fn must_ring<F: Flags>(sleeps: &F, bell: &F) -> bool {
     sleeps.load() != 0 && {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Every interleaving of small rings and bells (up to so many preemptions), with loom.
+//! Loom models: every interleaving of small rings, lists and doorbells, up to a number of
+//! preemptions.
 #![allow(unsafe_code, reason = "payloads that loom watches")]
 
 use std::ops::Range;
@@ -51,7 +52,7 @@ impl Flags for Flag {
 const SLOTS: usize = 2;
 const RING: u32 = 7;
 
-/// A ring of two slots whose payloads must never be touched by two at once: loom sees to it.
+/// A ring of two slots. Loom checks that no two threads access a payload at once.
 struct Small {
     tail: Number,
     head: Number,
@@ -86,7 +87,7 @@ impl Small {
         })
     }
 
-    /// False if the ring is full: who spins has no end for loom.
+    /// Returns false if the ring is full: loom cannot explore a loop without end.
     fn send(&self, own: &Number, head: &mut u64, value: u64) -> bool {
         let Some(position) = claim(self, own, RING, head) else { return false };
         // SAFETY: the claim makes this the only writer; loom checks that it does.
@@ -99,7 +100,7 @@ impl Small {
         if !is_filled(self, *position) {
             return None;
         }
-        // SAFETY: filled and not given back; loom checks that nobody writes.
+        // SAFETY: filled and not given back; loom checks that no thread writes.
         let value = self.payloads[*position as usize % SLOTS].with(|payload| unsafe { *payload });
         *position += 1;
         give_back(self, *position);
@@ -107,14 +108,14 @@ impl Small {
     }
 }
 
-/// Looks at all interleavings with at most so many preemptions.
+/// Checks all interleavings with at most `preemptions` preemptions.
 fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(run);
 }
 
-/// Sends some values; answers those that found room.
+/// Sends some values. Returns those that found room.
 fn sender(ring: &Arc<Small>, own: &Arc<Number>, values: Range<u64>) -> JoinHandle<Vec<u64>> {
     let (ring, own) = (Arc::clone(ring), Arc::clone(own));
     thread::spawn(move || {
@@ -135,7 +136,7 @@ fn two_senders_lose_nothing_over_more_than_a_lap() {
         }
         let sent = senders.map(|sender| sender.join().unwrap());
         came.extend(std::iter::from_fn(|| ring.take(&mut position)));
-        // Each once, and those of a sender in its order.
+        // Each value came once, and those of a sender came in order.
         for (sent, first) in sent.iter().zip([10, 20]) {
             let of_it: Vec<_> = came.iter().filter(|&v| v / 10 * 10 == first).collect();
             assert!(of_it.into_iter().eq(sent), "{came:?} came, {sent:?} sent");
@@ -145,13 +146,13 @@ fn two_senders_lose_nothing_over_more_than_a_lap() {
 }
 
 #[test]
-fn a_claim_of_the_dead_is_passed_and_none_of_the_living() {
+fn only_claims_of_dead_senders_are_skipped() {
     model(3, || {
         let ring = Small::new();
         let living = Arc::new(Number::new(0));
         let dead = {
             let ring = Arc::clone(&ring);
-            // Killed between claim and turn; nobody looks at its intent any more.
+            // Killed between claim and turn; its intent is not read any more.
             thread::spawn(move || {
                 let _ = claim(&*ring, &Number::new(0), RING, &mut 0);
             })
@@ -183,7 +184,7 @@ fn a_claim_of_the_dead_is_passed_and_none_of_the_living() {
 }
 
 #[test]
-fn who_sleeps_is_rung_or_has_seen_the_message() {
+fn a_sleeping_owner_is_rung_or_has_seen_the_message() {
     model(5, || {
         let ring = Small::new();
         let bells = Arc::new((Flag::new(1), Flag::new(0)));
@@ -228,7 +229,7 @@ impl List for Three {
 }
 
 #[test]
-fn two_senders_never_have_one_number_while_another_is_given_back() {
+fn two_senders_never_share_a_number_while_another_is_freed() {
     model(3, || {
         let list = Arc::new(Three {
             next: Number::new(1),
@@ -247,11 +248,11 @@ fn two_senders_never_have_one_number_while_another_is_given_back() {
         let numbers = senders.map(|(who, sender)| {
             let number = sender.join().unwrap().expect("a number is free");
             assert_eq!(list.entry(number).load(Ordering::Relaxed), who);
-            assert!(list.end().load(Ordering::Relaxed) > number, "the owner looks so far");
+            assert!(list.end().load(Ordering::Relaxed) > number, "the owner looks at this number");
             number
         });
         assert_ne!(numbers[0], numbers[1]);
-        // However the steps fell, the third number is found as well.
+        // The third number is found in every interleaving.
         let third = enter(&*list, 3, |_| Ok::<(), ()>(())).ok().flatten();
         assert_eq!(numbers.iter().sum::<u64>() + third.expect("the last is free"), 3);
     });

@@ -9,20 +9,19 @@
 //!          use it; head += 1; publish head once a batch
 //! ```
 //!
-//! A turn says which lap it belongs to, so a slot needs no clearing. `head` and
-//! `tail` are on lines of their own: a sender reads `head` only when its copy
-//! says that the ring is full, the receiver never reads `tail` while messages
-//! come in. One message moves one cache line between the cores.
+//! A turn contains its lap, so that slots need no clearing. `head` and `tail` are on separate cache
+//! lines. A sender reads `head` only if its copy says that the ring is full, and the receiver never
+//! reads `tail` while messages come in. One message moves one cache line between the cores.
 //!
-//! A sender that is killed between claim and turn would leave a slot that is
-//! never filled and stop the ring. It has announced the claim as its *intent*
-//! in its own segment, which has a word for each of its threads that may send at a time; the
-//! receiver, when the ring stands still with positions
-//! claimed, skips a position that no living peer intends ([`Receiver::skip`]).
+//! A sender that is killed between claim and turn would leave a slot that is never filled, and stop
+//! the ring. Before the claim it announces it as its *intent* in its segment, which has an intent
+//! word for each of its threads that may send at a time. If the ring stands still with positions
+//! claimed, the receiver skips a position that no living peer intends ([`Receiver::skip`]).
 //!
-//! Rejected: a ring a pair of endpoints (memory grows with the square of ranks,
-//! and the receiver polls them all); a turn that the receiver resets (Vyukov's
-//! queue: the sender then waits for that line to come back).
+//! Rejected:
+//! - a ring for each pair of endpoints: memory grows with the square of the number of ranks, and
+//!   the receiver polls them all;
+//! - a turn that the receiver resets (Vyukov's queue): the sender waits for that line to come back.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
@@ -62,7 +61,7 @@ impl Ring for Segment {
     }
 }
 
-/// Whether the ring of a segment takes another slot.
+/// Returns whether the ring of a segment takes another slot.
 pub(crate) fn has_room(of: &Segment) -> bool {
     let tail = of.tail().load(Ordering::Relaxed);
     tail.wrapping_sub(of.head().load(Ordering::Acquire)) < SLOTS
@@ -73,14 +72,14 @@ pub(crate) fn has_room(of: &Segment) -> bool {
 pub(crate) struct Sender {
     /// The name of the peer's ring.
     ring: u32,
-    /// Which of our threads claims: one has this number at a time.
+    /// Index of the intent word. One thread at a time uses it.
     thread: usize,
     head: u64,
-    /// The position behind the slot that was filled last.
+    /// The position after the slot that was filled last.
     next: u64,
-    /// What the first word of a slot has besides: that there are checksums, or nothing.
+    /// [`Flags::CHECKED`] for the first word of each slot, or 0.
     checked: u64,
-    /// That of what goes with the next slot.
+    /// Checksum of the payload of the next slot.
     check: u32,
 }
 
@@ -94,13 +93,13 @@ impl Sender {
         self.checked = u64::from(Flags::CHECKED.bits()) << 8;
     }
 
-    /// The checksum of what goes with the next slot.
+    /// Sets the checksum of the payload of the next slot.
     pub(crate) fn set_check(&mut self, check: u32) {
         self.check = check;
     }
 
-    /// Puts a slot into the ring; `false` if it is full. `payload` writes at
-    /// most `INLINE` bytes to the pointer it gets.
+    /// Puts a slot into the ring. Returns false if it is full. `payload` writes at most `INLINE`
+    /// bytes to its pointer.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -112,7 +111,7 @@ impl Sender {
         self.put(own, peer, header.words(), payload)
     }
 
-    /// A slot with any words and any payload.
+    /// Puts a slot with arbitrary words and payload into the ring.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn push_words(
         &mut self,
@@ -151,8 +150,8 @@ impl Sender {
             }
         }
         protocol::fill(peer, position);
-        // Where nobody else sends, this sender fills the slots that follow as well. Not the next
-        // one, at which the receiver looks all the time.
+        // If no other endpoint sends, this sender fills the slots that follow as well. It does not
+        // prefetch the next one, which the receiver polls.
         if position == self.next {
             lines::expect_writes(peer.slot(position.wrapping_add(2)), 1);
         }
@@ -161,7 +160,7 @@ impl Sender {
     }
 }
 
-/// How far ahead a receiver has slots fetched while several wait: further than it gets until a
+/// Distance at which a receiver prefetches while several slots wait. It handles fewer slots until a
 /// line has come from another core. 3 to 6 are alike, 10 gains nothing.
 const AHEAD: u64 = 4;
 
@@ -172,10 +171,10 @@ pub(crate) struct Receiver {
     published: u64,
 }
 
-/// A slot that was filled.
+/// A filled slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// Its header, or none if a peer wrote nonsense.
+    /// Its header; `None` if a peer wrote an invalid one.
     pub header: Option<Header>,
 }
 
@@ -185,12 +184,12 @@ pub struct Slot {
 /// `slot` is one of a mapping.
 unsafe fn sum(slot: *mut u8) -> u32 {
     let mut bytes = [0_u8; SLOT];
-    // SAFETY: a slot has so many bytes, and a mapping overlaps nothing of ours.
+    // SAFETY: a slot has SLOT bytes, and a mapping does not overlap the array.
     unsafe { ptr::copy_nonoverlapping(slot, bytes.as_mut_ptr(), SLOT) };
     crc32c::crc32c(&bytes[8..CHECKS + 4])
 }
 
-/// Writes the checksums of a slot, of which all else is written but its first word.
+/// Writes the checksums of a slot. All its words but the first must be written.
 ///
 /// # Safety
 /// `slot` is one that the caller alone writes to.
@@ -205,7 +204,7 @@ unsafe fn put_checks(slot: *mut u8, check: u32) {
     }
 }
 
-/// The checksum of the message of a slot; none if the slot's own is wrong.
+/// The checksum of the message of a slot; `None` if the checksum of the slot is wrong.
 ///
 /// # Safety
 /// `slot` is one of a mapping.
@@ -218,7 +217,7 @@ unsafe fn checks_of(slot: *mut u8) -> Option<u32> {
 }
 
 impl Receiver {
-    /// Whether the next slot is not filled.
+    /// Returns whether the next slot is not filled.
     #[inline]
     pub(crate) fn is_empty(&self, own: &Segment) -> bool {
         !protocol::is_filled(own, self.head)
@@ -230,9 +229,9 @@ impl Receiver {
         if self.is_empty(own) {
             return None;
         }
-        // A receiver looks at the next slot as soon as it has handled this one: its line may well
-        // come meanwhile. Rejected: that a sender fetches the line of this next slot ahead, too,
-        // which the receiver then takes from it (half a round trip 12 % longer).
+        // A receiver looks at the next slot as soon as it has handled this one, so its line may
+        // come meanwhile. Rejected: the sender also prefetches the line of this next slot. The
+        // receiver then takes it from the sender (half a round trip takes 12 % longer).
         lines::expect_read(own.slot(self.head.wrapping_add(1)));
         let slot = own.slot(self.head);
         // SAFETY: the slot lies in our own mapping.
@@ -240,33 +239,33 @@ impl Receiver {
         Some(Slot { header: Header::read([word(1), word(2), word(3), word(4), word(5)]) })
     }
 
-    /// The payload of the next slot, of which its header says how much counts, until `release`.
+    /// The payload of the next slot, valid until `release`. The header contains its length.
     #[inline]
     pub(crate) fn payload<'a>(&self, own: &'a Segment) -> SharedBytes<'a> {
         own.payload(self.head)
     }
 
-    /// The checksum of what goes with the next slot; none if the slot's own is wrong.
+    /// The checksum of the payload of the next slot; `None` if the checksum of the slot is wrong.
     #[cold]
     pub(crate) fn check(&self, own: &Segment) -> Option<u32> {
         // SAFETY: the slot lies in our own mapping.
         unsafe { checks_of(own.slot(self.head)) }
     }
 
-    /// Has a slot further on fetched. For a receiver that found several: of one that waits for the
-    /// next message it would take lines from a sender who is about to write them.
+    /// Prefetches a later slot, for a receiver that found several. A receiver that waits for the
+    /// next message would take lines from a sender that is about to write them.
     #[inline]
     pub(crate) fn expect_more(&self, own: &Segment) {
         lines::expect_read(own.slot(self.head.wrapping_add(AHEAD)));
     }
 
-    /// Gives the slot that `peek` answered back.
+    /// Releases the slot that `peek` returned.
     #[inline]
     pub(crate) fn release(&mut self) {
         self.head = self.head.wrapping_add(1);
     }
 
-    /// Lets senders use what was released.
+    /// Makes the released slots available to senders.
     #[inline]
     pub(crate) fn publish(&mut self, own: &Segment) {
         if self.published != self.head {
@@ -280,18 +279,18 @@ impl Receiver {
         self.head
     }
 
-    /// Whether a position was claimed that is not filled yet.
+    /// Returns whether the next position was claimed.
     pub(crate) fn is_claimed(&self, own: &Segment) -> bool {
         protocol::is_claimed(own, self.head)
     }
 
-    /// Whether a peer announced the claim of the next position.
+    /// Returns whether a peer announced the claim of the next position.
     pub(crate) fn is_intent_of(&self, own: &Segment, peer: &Segment) -> bool {
         let ring = own.identity().ring();
         (0..INTENTS).any(|thread| protocol::is_intent(peer.intent(thread), ring, self.head))
     }
 
-    /// Goes past a position that a dead peer claimed.
+    /// Skips a position that a dead peer claimed.
     pub(crate) fn skip(&mut self, own: &Segment) {
         self.release();
         self.publish(own);
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_come_out_in_order_over_many_laps_and_a_full_ring_says_so() {
+    fn slots_stay_in_order_over_many_laps_and_a_full_ring_refuses() {
         let (own, peer) = (segment(71), segment(72));
         let (mut sender, mut receiver) = (Sender::new(peer.identity(), 0), Receiver::default());
         let (mut sent, mut received) = (0, 0);
@@ -375,7 +374,7 @@ mod tests {
     fn a_claim_of_a_dead_peer_is_skipped() {
         let (own, peer) = (segment(77), segment(78));
         let (mut sender, mut receiver) = (Sender::new(peer.identity(), 0), Receiver::default());
-        // What a sender killed after its claim leaves.
+        // The state after a sender was killed between claim and turn.
         own.intent(0).store(protocol::intent(peer.identity().ring(), 0), Ordering::Relaxed);
         peer.tail().store(1, Ordering::Relaxed);
         assert!(receiver.peek(&peer).is_none());

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0      header: identity, incarnation | started, process namespace | state, first | senders | tail |
-//!         head | bell | sleeps | intent | reach | cores | more intents
+//!         head | bell | sleeps | intent | cma word | cores | more intents
 //!  2 K    counters for `tcam watch`
 //!  4 K    buffer states: 64 words, a line each
 //!  8 K    ring: 1024 slots of 256 bytes
@@ -13,14 +13,14 @@
 //!  1800 K end
 //! ```
 //!
-//! The owner holds a lock on the file (`flock`) as long as it lives, however it
-//! dies: who gets the lock knows that the owner is gone and removes the file ([`host::owner`]).
-//! The pages are reserved when the file is made, so that a full `/dev/shm` is an
-//! error then and not a `SIGBUS` later; of the list of senders only the first page, the others as
-//! they are needed ([`super::senders`]).
+//! The owner holds a lock on the file (`flock`) as long as it lives, however it dies. A process
+//! that gets the lock knows that the owner is gone, and removes the file ([`host::owner`]). The
+//! pages are reserved when the file is made, so that a full `/dev/shm` is an error then and not a
+//! `SIGBUS` later. Of the list of senders, only the first page is reserved; senders reserve the
+//! others when they need them ([`super::senders`]).
 //!
-//! Rejected: locks of POSIX (the first descriptor that is closed releases them, whoever
-//! opened it) or process ids in the header alone (another process namespace has others).
+//! Rejected: POSIX locks (the first descriptor of the process that is closed releases them), and
+//! process ids in the header alone (they differ in another process namespace).
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
@@ -49,7 +49,7 @@ use nic::live::{
 };
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 
-use super::image::Image;
+use super::exec_id::ExecId;
 use crate::{
     address::pack,
     bytes::SharedBytes,
@@ -62,7 +62,7 @@ use crate::{
 pub(crate) const SLOTS: u64 = 1024;
 /// Buffers of a segment.
 pub(crate) const BUFFERS: usize = 64;
-/// Threads of an endpoint that may claim a position somewhere at a time.
+/// Threads of an endpoint that can claim a position at a time.
 pub(crate) const INTENTS: usize = 4;
 /// Bytes of a buffer.
 pub(crate) const BUFFER: usize = LONGEST;
@@ -73,22 +73,22 @@ const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
 const BELL_WORD: usize = 8 * LINE;
 const SLEEPS: usize = 10 * LINE;
-const REACH: usize = 14 * LINE;
+const CMA_WORD: usize = 14 * LINE;
 const INTENT_AT: [usize; INTENTS] = [12 * LINE, 20 * LINE, 24 * LINE, 28 * LINE];
 const BUFFER_STATES: usize = live::PAGE;
 pub(crate) const RING: usize = BUFFER_STATES + BUFFERS * LINE;
 pub(crate) const BUFFER_AREA: usize = RING + SLOTS as usize * SLOT;
-/// Where the list of senders is.
+/// Offset of the list of senders.
 pub(super) const SENDERS: usize = BUFFER_AREA + BUFFERS * BUFFER;
-/// Bytes that are reserved at once.
+/// Bytes that are reserved when the file is made.
 const RESERVED: usize = SENDERS + live::PAGE;
 /// Length of a segment in bytes.
 pub(crate) const LENGTH: usize = SENDERS + PEERS * 8;
 const _: () = assert!(RESERVED == live::SEGMENT);
-const _: () = assert!(REACH < CORES && CORES + 8 * cores::WORDS <= INTENT_AT[1]);
+const _: () = assert!(CMA_WORD < CORES && CORES + 8 * cores::WORDS <= INTENT_AT[1]);
 const _: () = assert!(INTENT_AT[INTENTS - 1] < live::COUNTERS);
 
-/// What is known of a segment's owner.
+/// The state of a segment's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
     /// It holds its segment.
@@ -118,13 +118,13 @@ impl Segment {
     /// Makes the segment of an endpoint with this address.
     ///
     /// # Errors
-    /// `EADDRINUSE` if a live endpoint has the port, `EACCES` if another user is in the way,
-    /// `ENOSPC` if `/dev/shm` is full.
+    /// `EADDRINUSE` if a live endpoint has the port, `EACCES` if a file of another user is in the
+    /// way, `ENOSPC` if `/dev/shm` is full.
     pub fn create(address: SocketAddrV4) -> Result<Self, Errno> {
         Self::create_context(address, 0)
     }
 
-    /// The same for a context of a scalable endpoint.
+    /// Makes the segment of a context of a scalable endpoint.
     ///
     /// # Errors
     /// Those of [`Self::create`].
@@ -150,17 +150,17 @@ impl Segment {
         give_memory(file, RESERVED, "segment")?;
         let again = fallocate(file, FallocateFlags::KEEP_SIZE, 0, live::PAGE as u64);
         if again == Err(rustix::io::Errno::OPNOTSUPP) {
-            // Nor could senders reserve the rest.
+            // Senders could not reserve the rest either.
             give_memory(file, LENGTH, "segment")?;
         }
         ftruncate(file, LENGTH as u64).map_err(io::Error::from)?;
         let identity = Identity::new(address.port(), context)?;
         let segment = Self::map(file, identity)?;
         segment.word(INCARNATION).store(identity.word(), Ordering::Relaxed);
-        let image = Image::own()?;
-        segment.word32(PID).store(image.pid, Ordering::Relaxed);
-        segment.word(IMAGE).store(image.at, Ordering::Relaxed);
-        segment.word(IMAGE + 8).store(image.word, Ordering::Relaxed);
+        let exec_id = ExecId::own()?;
+        segment.word32(PID).store(exec_id.pid, Ordering::Relaxed);
+        segment.word(IMAGE).store(exec_id.at, Ordering::Relaxed);
+        segment.word(IMAGE + 8).store(exec_id.word, Ordering::Relaxed);
         segment.word(ADDRESS).store(pack(address), Ordering::Relaxed);
         segment.word(STARTED).store(owner::own_start(), Ordering::Relaxed);
         segment.word(PROCESSES).store(*PROCESS_NAMESPACE, Ordering::Relaxed);
@@ -175,7 +175,7 @@ impl Segment {
             if error.kind() != io::ErrorKind::WouldBlock {
                 return error.into();
             }
-            // Callers would try again for ever.
+            // After EAGAIN, callers would try again for ever.
             tracing::error!(
                 "no more memory may be locked, as the program wants of all that it maps \
                  (mlockall): raise ulimit -l"
@@ -189,8 +189,8 @@ impl Segment {
     /// Opens the segment of the endpoint that holds a port of this host.
     ///
     /// # Errors
-    /// `ECONNREFUSED` nobody has it, `EACCES` another user is in the way, `EPROTO` it
-    /// is damaged or of another version of tcam.
+    /// `ECONNREFUSED` if no endpoint holds the port, `EACCES` if a file of another user is in the
+    /// way, `EPROTO` if the segment is damaged or of another version of tcam.
     pub(crate) fn open(port: u16) -> Result<(Self, File), Errno> {
         let name = name_of(port);
         let opened = Directory::open().and_then(|directory| directory.file(&name));
@@ -225,16 +225,16 @@ impl Segment {
         Ok((segment, file))
     }
 
-    /// Opens the segment of one endpoint, and of no other that has its port since.
+    /// Opens the segment of one endpoint, and not that of a later one at its port.
     ///
     /// # Errors
-    /// As [`Segment::open`]; `ECONNREFUSED` if it is gone.
+    /// Those of [`Segment::open`]; `ECONNREFUSED` if the endpoint is gone.
     pub fn open_only(who: Identity) -> Result<(Self, File), Errno> {
         let (segment, file) = Self::open(who.port())?;
         if segment.identity == who { Ok((segment, file)) } else { Err(Errno::ECONNREFUSED) }
     }
 
-    /// Tells the endpoint from every other there ever was at its port.
+    /// The identity of the endpoint, which no other endpoint at its port ever has.
     #[inline]
     pub fn identity(&self) -> Identity {
         self.identity
@@ -245,26 +245,26 @@ impl Segment {
         self.lock.as_ref()
     }
 
-    /// Whether its owner has not closed it. One that dies closes nothing.
+    /// Returns whether the owner has not closed it. A process that dies closes nothing.
     pub fn is_open(&self) -> bool {
         self.word32(STATE).load(Ordering::Acquire) == OPEN
     }
 
-    /// From now on those of the owner's operations are void that began before the one of this age.
+    /// Makes the owner's operations void that began before the one with the age `first`.
     pub fn void_before(&self, first: u64) {
         self.word(FIRST).store(first, Ordering::Release);
-        // As before a state that is stored: see [`super::reach`].
+        // The fence of an endpoint that closes; see [`super::cma_guard`].
         fence(Ordering::SeqCst);
     }
 
-    /// Whether the operation of the owner with this number is void.
+    /// Returns whether the operation of the owner with this number is void.
     #[inline]
     pub(crate) fn is_void(&self, number: u64) -> bool {
         let (age, _) = parts_of(number);
         is_before(age, self.word(FIRST).load(Ordering::Acquire))
     }
 
-    /// Whether the owner of this (opened) segment still lives.
+    /// Returns whether the owner of this (opened) segment is alive, closed or dead.
     pub fn liveness(&self, look: Look) -> Liveness {
         let state = || self.word32(STATE).load(Ordering::Acquire);
         match state() {
@@ -276,37 +276,37 @@ impl Segment {
         let process = self.is_of_our_processes().then(|| (self.pid(), started));
         match owner::lives(&name_of(self.port()), self.inode, process, look) {
             true => Liveness::Alive,
-            // It may have closed while we looked.
+            // It may have closed meanwhile.
             false if state() == CLOSED => Liveness::Closed,
             false => Liveness::Dead,
         }
     }
 
-    /// Whether this process made the segment: a child that was forked has it,
-    /// too, and must leave it alone.
+    /// Returns whether this process made the segment. A forked child inherits it, and must leave it
+    /// alone.
     pub fn is_ours(&self) -> bool {
         self.lock.is_some() && self.pid() == std::process::id()
     }
 
-    /// Tells peers that the endpoint is closed.
+    /// Marks the endpoint as closed, for peers.
     pub fn close(&self) {
         self.word32(STATE).store(CLOSED, Ordering::Release);
     }
 
-    /// Removes the file of an own segment whose process exits without closing:
-    /// peers that still map it see it closed.
+    /// Removes the file of an own segment, if the process exits without closing. Peers that still
+    /// map it see it closed.
     pub fn abandon(&self) {
         if self.is_ours() {
             self.close();
-            // A process that took the owner for dead holds the lock, and removes the file. The name may
-            // be that of the next endpoint when it has.
+            // If the lock is taken, another process considers the owner dead, and removes the file.
+            // Afterwards the name may belong to the next endpoint.
             if self.file().is_some_and(owner::try_lock) {
                 remove_files(self.port());
             }
         }
     }
 
-    /// Names the endpoint whose segment this is.
+    /// Describes the endpoint that owns the segment.
     pub fn owner(&self) -> Owner {
         Owner {
             port: self.port(),
@@ -321,15 +321,15 @@ impl Segment {
         self.identity.port()
     }
 
-    /// Tells the segment from all others there are.
+    /// The inode, which distinguishes the segment from all others.
     pub(super) fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Whose memory the owner's is.
-    pub(crate) fn image(&self) -> Image {
+    /// The exec id of the owner.
+    pub(crate) fn exec_id(&self) -> ExecId {
         let word = |at| self.word(at).load(Ordering::Relaxed);
-        Image { pid: self.pid(), at: word(IMAGE), word: word(IMAGE + 8) }
+        ExecId { pid: self.pid(), at: word(IMAGE), word: word(IMAGE + 8) }
     }
 
     /// Process id of the owner, in its process namespace.
@@ -337,14 +337,14 @@ impl Segment {
         self.word32(PID).load(Ordering::Relaxed)
     }
 
-    /// Whether the owner's process id means the owner here: in another process namespace it
-    /// is that of another process, or of this one.
+    /// Returns whether the owner's process id is valid here. In another process namespace, it is
+    /// that of another process.
     pub(crate) fn is_of_our_processes(&self) -> bool {
         let namespace = self.word(PROCESSES).load(Ordering::Relaxed);
         namespace != 0 && namespace == *PROCESS_NAMESPACE
     }
 
-    /// Shows what the endpoint counted to who looks ([`nic::live`]).
+    /// Publishes the counters of the endpoint ([`nic::live`]).
     pub fn show(&self, live: &Live) {
         let word = |number: usize| self.word(live::COUNTERS + 8 * number);
         let turn = word(1).load(Ordering::Relaxed) & !1;
@@ -357,17 +357,17 @@ impl Segment {
         word(1).store(turn.wrapping_add(2), Ordering::Release);
     }
 
-    /// Tells which processors the owner may run on ([`host::census`]).
+    /// Publishes the processors that the owner may run on ([`host::census`]).
     pub fn show_cores(&self, cores: &Cores) {
         for (index, &word) in cores.words().iter().enumerate() {
             self.word(CORES + 8 * index).store(word, Ordering::Relaxed);
         }
     }
 
-    /// The segment whose owner's memory the owner of this one copies from or to
-    /// ([`super::reach`]).
-    pub(super) fn reach_word(&self) -> &AtomicU64 {
-        self.word(REACH)
+    /// The inode of the segment whose owner's memory this endpoint copies from or to; 0 if it does
+    /// not copy ([`super::cma_guard`]).
+    pub(super) fn cma_word(&self) -> &AtomicU64 {
+        self.word(CMA_WORD)
     }
 
     /// Next position of the ring that a sender may claim.
@@ -380,7 +380,7 @@ impl Segment {
         self.word(HEAD)
     }
 
-    /// How the owner sleeps, if it does (see [`super::bell`]).
+    /// How the owner sleeps; 0 if it does not (see [`super::bell`]).
     pub(crate) fn bell(&self) -> &AtomicU32 {
         self.word32(BELL_WORD)
     }
@@ -390,7 +390,8 @@ impl Segment {
         self.word32(SLEEPS)
     }
 
-    /// The position that a thread of the owner is about to claim elsewhere (see [`super::ring`]).
+    /// The position that a thread of the owner is about to claim in another ring (see
+    /// [`super::ring`]).
     #[inline]
     pub(crate) fn intent(&self, thread: usize) -> &AtomicU64 {
         self.word(INTENT_AT[thread % INTENTS])
@@ -407,7 +408,7 @@ impl Segment {
         unsafe { self.base().add(BUFFER_AREA + buffer % BUFFERS * BUFFER) }
     }
 
-    /// The first `len` bytes of a buffer; none if there is no such buffer.
+    /// The first `len` bytes of a buffer; `None` if there is no such buffer.
     pub(crate) fn buffer_bytes(&self, buffer: usize, len: u64) -> Option<SharedBytes<'_>> {
         // SAFETY: within the mapping, which the result borrows.
         (buffer < BUFFERS && len <= BUFFER as u64)
@@ -428,7 +429,7 @@ impl Segment {
         unsafe { self.base().add(RING + (position % SLOTS) as usize * SLOT) }
     }
 
-    /// Writes a word anywhere, as any process of this user may.
+    /// Writes a word anywhere, as any process of this user can.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn scribble(&self, offset: usize, value: u64) {
         self.word(offset % LENGTH / 8 * 8).store(value, Ordering::Release);
@@ -460,7 +461,7 @@ impl Drop for Segment {
     }
 }
 
-/// A pointer to a slot's words as atomics.
+/// A word of a slot as an atomic.
 ///
 /// # Safety
 /// `slot` came from [`Segment::slot`] of a mapping that outlives the result.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Segments: found, left behind, damaged.
+//! Tests of segments: found, left behind, damaged.
 
 use std::net::Ipv4Addr;
 
@@ -18,7 +18,7 @@ fn is_file(port: u16) -> bool {
     directory::path().join(name_of(port)).symlink_metadata().is_ok()
 }
 
-/// A port of our choice, different per test.
+/// An address with a fixed port. Each test has other ports.
 fn address(port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
 }
@@ -36,19 +36,19 @@ fn a_segment_is_found_by_its_port_and_goes_with_its_owner() {
 }
 
 #[test]
-fn what_a_dead_owner_left_is_removed() {
+fn the_segment_of_a_dead_owner_is_removed() {
     let own = Segment::create(address(62)).unwrap();
     let opened = Segment::open(62).unwrap().0;
     // The lock goes as it does when a process is killed; the file stays.
     flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
     assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
     assert!(!is_file(62));
-    assert!(!opened.is_open(), "who removes it says so in it");
+    assert!(!opened.is_open(), "the process that removes it marks it");
     assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
 }
 
 #[test]
-fn what_somebody_claims_is_left_to_them() {
+fn a_claimed_segment_is_left_to_its_claimant() {
     let job = 0x7e57 << 32 | u64::from(std::process::id());
     let own = Segment::create(address(71)).unwrap();
     own.show(&Live { job, ..Live::default() });
@@ -71,18 +71,18 @@ fn what_somebody_claims_is_left_to_them() {
 }
 
 #[test]
-fn a_lock_that_a_child_holds_does_not_make_its_parent_live() {
+fn a_lock_that_a_child_holds_does_not_keep_its_parent_alive() {
     let own = Segment::create(address(68)).unwrap();
     let opened = Segment::open(68).unwrap().0;
     assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
-    // The lock is held still, and no process with this number started then.
+    // The lock is still held, but no process with this process id started then.
     own.word(STARTED).store(1, Ordering::Relaxed);
     assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
     assert!(!is_file(68));
 }
 
 #[test]
-fn a_process_that_cannot_be_seen_lives_while_the_lock_is_held() {
+fn a_process_of_another_namespace_is_alive_while_the_lock_is_held() {
     let own = Segment::create(address(69)).unwrap();
     let opened = Segment::open(69).unwrap().0;
     own.word(STARTED).store(1, Ordering::Relaxed);
@@ -91,7 +91,7 @@ fn a_process_that_cannot_be_seen_lives_while_the_lock_is_held() {
 }
 
 #[test]
-fn a_file_that_is_gone_takes_no_other_with_it() {
+fn removing_a_file_that_is_gone_keeps_its_successor() {
     let first = Segment::create(address(70)).unwrap();
     let file = directory().file(&name_of(70)).unwrap();
     drop(first);
@@ -101,7 +101,7 @@ fn a_file_that_is_gone_takes_no_other_with_it() {
 }
 
 #[test]
-fn who_lost_only_its_file_lives() {
+fn an_owner_that_lost_its_file_is_alive() {
     let own = Segment::create(address(67)).unwrap();
     let opened = Segment::open(67).unwrap().0;
     directory().remove(&name_of(67)).unwrap();
@@ -110,8 +110,8 @@ fn who_lost_only_its_file_lives() {
     assert_eq!(opened.liveness(Look::Closely), Liveness::Closed);
 }
 
-/// A file in place of a segment, locked while the test looks at it: programs that start
-/// meanwhile remove what no owner holds.
+/// A file at the name of a segment. It is locked while the test uses it: programs that start
+/// meanwhile remove files without an owner.
 fn put(port: u16, content: &[u8], mode: u32) -> File {
     let mut file = directory::create_locked(&name_of(port)).unwrap();
     assert!(!try_lock(&directory().file(&name_of(port)).unwrap()));

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The list of those who send to an endpoint, in its segment: a slot says who sent it by a number
-//! in this list.
+//! The list of senders of an endpoint, in its segment. A slot names its sender by a number in this
+//! list.
 //!
 //! ```text
-//! who sends   enters its identity at the first free number
-//! the owner   learns who it is with the first slot that has the number; gives the number back
-//!             once that one is gone and all its slots were handled
+//! sender      enters its identity at the first free number
+//! owner       learns the identity with the first slot that has the number; frees the number after
+//!             the sender is gone and all its slots were handled
 //! ```
 //!
-//! So a number belongs to one incarnation of one endpoint as long as anything of it is in the
-//! ring. The list has a number for each port there is, and cannot be full with the living.
+//! So a number belongs to one incarnation of one endpoint as long as the ring has a slot of it. The
+//! list has a number for each port, so living endpoints cannot fill it.
 //!
-//! Only the first page is there from the start. Who needs another reserves it first: a full
-//! `/dev/shm` is an error then, and no `SIGBUS`. The owner reads these as a file: a damaged
-//! slot may name any number, and to look at a page that is not there would ask for memory as well.
+//! Only the first page exists from the start. A sender that needs another page reserves it first,
+//! so that a full `/dev/shm` is an error and not a `SIGBUS`. The owner reads those pages as a file:
+//! a damaged slot may name any number, and an access through the mapping would allocate the page.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
@@ -36,7 +36,7 @@ use super::{
 };
 use crate::identity::Identity;
 
-/// Numbers of a page.
+/// Numbers per page.
 pub(crate) const PAGE_OF: usize = PAGE / 8;
 
 impl List for Segment {
@@ -57,10 +57,11 @@ impl List for Segment {
 }
 
 impl Segment {
-    /// Enters an endpoint into the list of this one, a peer, whose open file is given.
+    /// Enters an endpoint into the list of this one, a peer with the open file `file`.
     ///
     /// # Errors
-    /// `ENOSPC` if `/dev/shm` is full, `EPROTO` if the list is: with living ones it cannot be.
+    /// `ENOSPC` if `/dev/shm` is full, `EPROTO` if the list is full, which living endpoints cannot
+    /// cause.
     pub(crate) fn enter(&self, file: &File, who: Identity) -> Result<u16, Errno> {
         let number = protocol::enter(self, who.word(), |number| reserve(file, number))?;
         number.map(|number| number as u16).ok_or_else(|| {
@@ -69,10 +70,11 @@ impl Segment {
         })
     }
 
-    /// Who sends to this endpoint, our own, under a number.
+    /// The sender with a number, in the list of this process's endpoint.
     pub(crate) fn listed(&self, number: u16) -> Option<Identity> {
         if usize::from(number) < PAGE_OF {
-            // There from the start, also for a program that has closed all its descriptors.
+            // This page always exists. The mapping also works if the program has closed all its
+            // descriptors.
             return Identity::of_word(self.entry(number.into()).load(Ordering::Acquire));
         }
         let mut word = [0; 8];
@@ -81,7 +83,7 @@ impl Segment {
         Identity::of_word(u64::from_ne_bytes(word))
     }
 
-    /// Those who send to this endpoint, our own, of a page of the list.
+    /// The senders in a page of the list of this process's endpoint.
     pub(crate) fn listed_in(&self, page: usize) -> Vec<(u16, Identity)> {
         let mut words = [0; PAGE];
         let at = SENDERS + page % self.list_pages() * PAGE;
@@ -95,19 +97,19 @@ impl Segment {
         entries.filter_map(who).collect()
     }
 
-    /// Pages of the list of this endpoint that numbers were given of.
+    /// Number of pages of the list that have numbers in use.
     pub(crate) fn list_pages(&self) -> usize {
         let end = self.end().load(Ordering::Acquire).min(PEERS as u64) as usize;
         end.div_ceil(PAGE_OF).max(1)
     }
 
-    /// Gives the number of a sender back that is gone, all whose slots were handled.
+    /// Frees the number of a sender that is gone, once all its slots were handled.
     pub(crate) fn strike(&self, number: u16, who: Identity) {
         protocol::strike(self, number.into(), who.word());
     }
 }
 
-/// Has the memory of a number there before anybody touches it.
+/// Reserves the memory of a number before it is accessed.
 fn reserve(file: &File, number: u64) -> Result<(), Errno> {
     if number < PAGE_OF as u64 {
         return Ok(());
@@ -115,7 +117,7 @@ fn reserve(file: &File, number: u64) -> Result<(), Errno> {
     let at = SENDERS as u64 + number * 8 / PAGE as u64 * PAGE as u64;
     let given = retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, at, PAGE as u64));
     match given {
-        // Where nothing can be reserved the owner wrote to all of it.
+        // If nothing can be reserved, the owner wrote to all pages.
         Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
         Err(error) => Err(io::Error::from(error).into()),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What the device carries for each receive and each message that no receive waited for.
+//! The data that the device carries for each receive and each unexpected message.
 
 use channel::{bytes::Remote, wire::Flags};
 use ffi::{Buffer, Context};
@@ -9,15 +9,15 @@ use ffi::{Buffer, Context};
 pub(crate) struct RecvOp {
     pub(crate) buffer: Buffer,
     pub(crate) context: Context,
-    /// Whether success is reported on a queue that is bound for selective completion.
+    /// Whether success is reported on a queue with selective completion.
     pub(crate) report: bool,
     pub(crate) multi: bool,
-    /// Deferred work that this is; see [`crate::engine::Engine::work`].
+    /// Deferred work that this receive is; see [`crate::engine::Engine::work`].
     pub(crate) work: u32,
 }
 
-/// Inlined by force, field by field: out of line it would be stored, and copied as a whole right
-/// after, which waits until the stores have left the store buffer.
+/// Inlined, field by field. Out of line, the value would be stored and at once copied as a whole,
+/// and the copy would wait until the stores have left the store buffer.
 impl Clone for RecvOp {
     #[inline(always)]
     fn clone(&self) -> Self {
@@ -35,30 +35,31 @@ impl Clone for RecvOp {
     }
 }
 
-/// A message that no receive waited for, as the device carries it.
+/// An unexpected message, as the device carries it.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) about: About,
-    /// Number of the endpoint in a shared receive context.
+    /// Number of its endpoint in a shared receive context.
     pub(crate) holder: u32,
-    /// Its sender, which is answered. Receives name another where that is a later context of a
-    /// scalable endpoint.
+    /// The peer that sent it and gets the answer. If that is a later context of a scalable
+    /// endpoint, receives name another peer.
     pub(crate) peer: u32,
-    /// Which of those that had the sender's address it is of ([`crate::engine::Engine::epoch`]).
+    /// Epoch of the sender, which distinguishes it from earlier endpoints at its address
+    /// ([`crate::engine::Engine::epoch`]).
     pub(crate) epoch: u32,
     pub(crate) body: Body,
 }
 
-/// Where the bytes of a kept message are.
+/// The location of the bytes of a kept message.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// Here.
+    /// In this process.
     Bytes(Box<[u8]>),
     /// In the sender's memory.
     Remote(Remote),
 }
 
-/// What completes a long message.
+/// The data that completes a long message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
     pub(crate) flags: Flags,
@@ -66,12 +67,13 @@ pub(crate) struct About {
     pub(crate) data: u64,
     /// Operation of the sender.
     pub(crate) op: u64,
-    /// Checksum, if the flags say that there is one.
+    /// Checksum, if the flags include [`Flags::CHECKED`].
     pub(crate) check: u32,
 }
 
 impl About {
-    /// The operation whose memory the message is in, unless it is in a copy that outlives it.
+    /// The operation whose memory contains the message; `None` if it is in a copy that outlives the
+    /// operation.
     pub(crate) fn op_of_memory(&self) -> Option<u64> {
         (!self.flags.contains(Flags::COPIED)).then_some(self.op)
     }

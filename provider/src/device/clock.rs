@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The clock of what is measured: the monotonic one, which the kernel lets processes
-//! read by themselves.
+//! The clock for measurements: the monotonic clock, which is read without a system call.
 
 use std::time::Instant;
 
 use matching::measured::Clock;
 
-/// Tells the time since the endpoint was opened.
+/// Measures the time since the endpoint was opened.
 #[derive(Debug)]
 pub(crate) struct Monotonic {
     start: Instant,

@@ -11,7 +11,7 @@ use nic::{
 
 use crate::job;
 
-/// Why the file names no source of this process, once that was found.
+/// The reason why the file has no source of this process, once found.
 static REMARK: OnceLock<String> = OnceLock::new();
 
 fn is_wanted(params: &Params) -> bool {
@@ -27,7 +27,7 @@ fn refuse(params: &Params, error: &ClustersError) -> Errno {
     Errno::EINVAL
 }
 
-/// Refuses a file that is none, before anything is opened.
+/// Refuses an invalid file before anything is opened.
 ///
 /// # Errors
 /// `EINVAL`.
@@ -39,8 +39,8 @@ pub(crate) fn check(params: &Params) -> Result<()> {
     head.map(drop).map_err(|error| refuse(params, &error))
 }
 
-/// The clusters of this process; without any, if the file is of another job, which the report
-/// tells.
+/// The clusters of this process. Returns `None` if the file belongs to another job; the report then
+/// contains a remark.
 ///
 /// # Errors
 /// `EINVAL` for a file that cannot be read.
@@ -64,7 +64,7 @@ pub(crate) fn own(params: &Params) -> Result<Option<Own>> {
     }
 }
 
-/// What readers of a report should know of the file.
+/// Remarks about the file, for readers of a report.
 pub(crate) fn remarks() -> Vec<String> {
     REMARK.get().cloned().into_iter().collect()
 }

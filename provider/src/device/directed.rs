@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Receives that name their source (`FI_DIRECTED_RECV` and its like).
+//! Receives that name their source (`FI_DIRECTED_RECV` and related capabilities).
 
 use ffi::{Errno, Result, flags};
 
@@ -12,7 +12,8 @@ pub(crate) struct Directed {
 }
 
 impl Directed {
-    /// `FI_EXACT_DIRECTED_RECV` alone means every receive.
+    /// Creates the rules for these capabilities. `FI_EXACT_DIRECTED_RECV` alone applies to every
+    /// receive.
     pub(crate) fn of(caps: u64) -> Self {
         let exact = caps & flags::EXACT_DIRECTED_RECV != 0;
         let tagged_only = caps & flags::TAGGED_DIRECTED_RECV != 0;
@@ -20,7 +21,7 @@ impl Directed {
         Self { tagged: msg || tagged_only, msg, exact }
     }
 
-    /// Whether a receive names its source.
+    /// Returns whether a receive names its source.
     #[inline]
     pub(crate) fn is_named(self, address: u64, tagged: bool) -> Result<bool> {
         let directed = if tagged { self.tagged } else { self.msg };

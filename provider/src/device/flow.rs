@@ -1,47 +1,46 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `FI_TCAM_OVERFLOW=flow-control`: what has no room waits where it comes from.
+//! `FI_TCAM_OVERFLOW=flow-control`: a receive or message without a free entry waits at its origin.
 //!
 //! ```text
-//! a receive without an entry   fi_trecv answers FI_EAGAIN. After FI_TCAM_FLOW_TIMEOUT
-//!                              without a free entry this receive and those after it
-//!                              go to the host, until one is free; or, with
-//!                              FI_TCAM_EXHAUSTED=fail, fi_trecv answers FI_ENOSPC
+//! a receive without an entry   fi_trecv returns FI_EAGAIN. After FI_TCAM_FLOW_TIMEOUT
+//!                              without a free entry, this receive and those after it
+//!                              go to the host until one is free; or, with
+//!                              FI_TCAM_EXHAUSTED=fail, fi_trecv returns FI_ENOSPC
 //! a message without either     is kept on the host, and the ring of the endpoint
-//!                              stands still: senders wait as it fills up.
-//!                              Until an entry frees, a receive expects what is next
-//!                              in the ring, or RECOVERY is over
-//! ```
+//!                              stands still: senders wait once it is full. It moves on
+//!                              when an entry is free, when a receive expects the next
+//!                              message in the ring, or after RECOVERY
 //!
-//! An end to each wait is what keeps programs alive: a receive may wait for a message
-//! behind one that no receive is posted for, and a program may post all its receives
-//! before anybody sends. CXI moves unexpected messages to host memory for the first
-//! (fi_cxi(7), flow control), and has no answer to the second.
+//! Each wait has an end, so that programs do not hang. A receive may wait for a message behind one
+//! that no receive is posted for, and a program may post all its receives before any message is
+//! sent. For the first, CXI moves unexpected messages to host memory (fi_cxi(7), flow control). For
+//! the second it has no solution.
 
 use std::time::{Duration, Instant};
 
 use ffi::Errno;
 use nic::params::Params;
 
-/// Longest standstill for a message.
+/// Longest time that the ring stands still for a message.
 const RECOVERY: Duration = Duration::from_micros(100);
 
-/// What is held back at the moment.
+/// State of the flow control.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// How long receives are held back without a free entry.
+    /// Time for which receives are held back without a free entry.
     timeout: Duration,
-    /// Whether they fail then.
+    /// Whether receives fail after that time.
     fails: bool,
-    /// When the first receive was held back of those since an entry was free: of
-    /// untagged messages, of tagged ones. Each has a table of its own, and room in one
-    /// ends no wait for the other.
+    /// Time at which the first receive was held back since an entry was free: for untagged and for
+    /// tagged messages. Each kind has a separate table, and a free entry in one ends no wait for
+    /// the other.
     posts: [Option<Instant>; 2],
-    /// Until when the ring stands still, if it does.
+    /// Time until which the ring stands still.
     ring: Option<Instant>,
 }
 
 impl Flow {
-    /// `timeout` in milliseconds.
+    /// Creates the state. `timeout` is in milliseconds.
     fn new(timeout: u64, fails: bool) -> Self {
         Self { timeout: Duration::from_millis(timeout), fails, posts: [None; 2], ring: None }
     }
@@ -50,13 +49,13 @@ impl Flow {
         Self::new(params.number("flow_timeout") as u64, params.text("exhausted") == "fail")
     }
 
-    /// An entry was free for a receive.
+    /// Notes that an entry was free for a receive.
     #[inline]
     pub(crate) fn posted(&mut self, tagged: bool) {
         self.posts[usize::from(tagged)] = None;
     }
 
-    /// Whether a receive that is held back may go to the host.
+    /// Returns whether a receive that is held back may go to the host.
     #[cold]
     pub(crate) fn hold_post(&mut self, tagged: bool) -> Result<(), Errno> {
         let posts = &mut self.posts[usize::from(tagged)];
@@ -76,24 +75,24 @@ impl Flow {
         Err(Errno::ENOSPC)
     }
 
-    /// A message found neither receive nor entry.
+    /// Notes a message without a receive and without an entry.
     #[cold]
     pub(crate) fn hold_ring(&mut self) {
         self.ring = Some(Instant::now() + RECOVERY);
     }
 
-    /// Whether the ring may stand still.
+    /// Returns whether the ring may stand still.
     #[inline]
     pub(crate) fn holds_ring(&self) -> bool {
         self.ring.is_some()
     }
 
-    /// Whether it stood still for long enough.
+    /// Returns whether the ring stood still for long enough.
     pub(crate) fn is_ring_due(&self) -> bool {
         self.ring.is_none_or(|until| Instant::now() >= until)
     }
 
-    /// The ring moves on.
+    /// Lets the ring move on.
     pub(crate) fn release_ring(&mut self) {
         self.ring = None;
     }
@@ -106,7 +105,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(15);
 
     #[test]
-    fn receives_go_to_the_host_after_a_while_until_an_entry_is_free() {
+    fn receives_go_to_the_host_after_the_timeout_until_an_entry_is_free() {
         let mut flow = Flow::new(20, false);
         assert_eq!(flow.hold_post(true), Err(Errno::EAGAIN));
         std::thread::sleep(SHORT);
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn room_for_untagged_receives_is_none_for_tagged_ones() {
+    fn a_free_untagged_entry_does_not_help_tagged_receives() {
         let mut flow = Flow::new(10, false);
         assert_eq!(flow.hold_post(true), Err(Errno::EAGAIN));
         std::thread::sleep(SHORT);
@@ -130,11 +129,11 @@ mod tests {
     }
 
     #[test]
-    fn or_they_fail() {
+    fn receives_fail_after_the_timeout() {
         let mut flow = Flow::new(10, true);
         assert_eq!(flow.hold_post(true), Err(Errno::EAGAIN));
         std::thread::sleep(SHORT);
         assert_eq!(flow.hold_post(true), Err(Errno::ENOSPC));
-        assert_eq!(flow.hold_post(true), Err(Errno::EAGAIN), "and the next waits anew");
+        assert_eq!(flow.hold_post(true), Err(Errno::EAGAIN), "the next one waits again");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Making a device from the `FI_TCAM_*` parameters.
+//! Creates a device from the `FI_TCAM_*` parameters.
 
 use std::{sync::Arc, time::Instant};
 
@@ -26,13 +26,13 @@ use crate::device::{
     tag_layout::tag_layout,
 };
 
-/// The timing model, if anything costs something.
+/// The timing model; `None` if all costs are zero.
 fn timing(params: &Params) -> Option<Timing> {
     let costs = config::costs(params);
     (costs != Costs::default()).then(|| Timing { costs, pace: Arc::new(Spin::new()) })
 }
 
-/// The membership of the pool, if endpoints share one.
+/// Joins the pool, if endpoints share one.
 pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<NodePool>>> {
     if params.text("pool") == "endpoint" {
         return Ok(None);
@@ -44,7 +44,7 @@ pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<Nod
     Ok(Some(Arc::new(pool)))
 }
 
-/// What a device is made from.
+/// The configuration of a device.
 fn config_of(
     params: &Params,
     directed: Directed,
@@ -70,7 +70,7 @@ fn made<T>(params: &Params, device: std::result::Result<T, DeviceError>) -> Resu
     })
 }
 
-/// A device, and the number of processes that it was told of.
+/// Creates a device. Returns it with the number of processes in its configuration.
 pub(crate) fn device(
     params: &Params,
     directed: Directed,
@@ -81,8 +81,8 @@ pub(crate) fn device(
     Ok((made(params, Device::new(&config))?, config.prq.engine_config.processes))
 }
 
-/// Where the messages of an endpoint are matched that one thread at a time uses, or several; and the
-/// number of processes that its device was told of.
+/// Creates the device of an endpoint that one thread at a time uses, or several (`locked`). Returns
+/// it with the number of processes in its configuration.
 pub(crate) fn matching(
     params: &Params,
     directed: Directed,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Where an endpoint's messages are matched: in its own device, or in that of a shared context.
 //!
-//! The device of an endpoint that several threads use is not part of its engine: a receive is posted
-//! without the lock of the engine, beside a thread that sends, polls or copies. Who has the engine
-//! may take the device as well, and nobody takes them the other way round.
+//! If several threads use an endpoint, its device is not part of its engine: a receive is posted
+//! without the lock of the engine, while another thread sends, polls or copies. Lock order: engine,
+//! then device.
 //!
 //! ```text
 //! post      device locked: match, or wait there; unlocked: if it matched, engine locked: deliver
@@ -24,29 +24,29 @@ use super::{
 
 /// Where an endpoint's messages are matched.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "each search would have a pointer more to follow")]
+#[expect(clippy::large_enum_variant, reason = "each search would follow one more pointer")]
 pub(crate) enum Matching {
-    /// In the engine: one thread at a time uses the endpoint, and all of it.
+    /// In the engine: one thread at a time uses the endpoint.
     Here(Device<RecvOp, Kept>),
-    /// Beside it: several threads use the endpoint.
+    /// Outside of the engine: several threads use the endpoint.
     Beside(Arc<Shared>),
-    /// In a shared context. What was there before says what is sent.
+    /// In a shared context. The previous device still records sends.
     Context(Member, Box<Self>),
 }
 
-/// What an endpoint knows of the context it is bound to.
+/// The membership of an endpoint in a shared context.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) shared: Arc<Shared>,
-    /// The same as an object, which is open as long as an endpoint is bound to it.
+    /// The context as an object, which is open as long as an endpoint is bound to it.
     context: Arc<dyn Holders>,
-    /// Its number there.
+    /// The endpoint's number in the context.
     pub(crate) holder: u32,
 }
 
-/// A shared receive context, to the endpoints that are bound to it.
+/// A shared receive context, as its endpoints see it.
 pub(crate) trait Holders: Debug + Send + Sync {
-    /// An endpoint leaves.
+    /// Removes an endpoint.
     fn remove(&self, holder: u32);
 }
 
@@ -57,8 +57,8 @@ impl Member {
 }
 
 impl Matching {
-    /// A message arrives: the earliest receive that matches gets it, or it is kept as `make` makes it,
-    /// and its sender may have to wait.
+    /// Handles an arriving message. The earliest matching receive gets it; otherwise it is kept as
+    /// `make` returns it. The flag is true if its sender may have to wait.
     pub(crate) fn arrive(
         &mut self,
         tagged: bool,
@@ -81,7 +81,7 @@ impl Matching {
         (grant, false)
     }
 
-    /// The own device if it is one of tail queues.
+    /// The own device, if it has tail queues.
     #[inline]
     pub(crate) fn tails(&self) -> Option<&Arc<Shared>> {
         self.own_beside().filter(|shared| matches!(***shared, Shared::Tail(..)))
@@ -95,7 +95,7 @@ impl Matching {
         }
     }
 
-    /// The endpoint's own device, whether its messages are matched there or not.
+    /// The endpoint's own device, even if its messages are matched elsewhere.
     pub(crate) fn lock_own(&mut self) -> Matcher<'_> {
         match self {
             Self::Context(_, own) => own.lock(),
@@ -103,7 +103,8 @@ impl Matching {
         }
     }
 
-    /// The device of an endpoint that one thread at a time uses, if it is no shared context's.
+    /// The device in the engine, if one thread at a time uses the endpoint and its receives do not
+    /// belong to a shared context.
     #[inline]
     pub(crate) fn own_here(&mut self) -> Option<&mut Device<RecvOp, Kept>> {
         match self {
@@ -112,7 +113,7 @@ impl Matching {
         }
     }
 
-    /// What receives are posted to that go past the engine, if it is no shared context's.
+    /// The device outside of the engine, unless receives belong to a shared context.
     pub(crate) fn own_beside(&self) -> Option<&Arc<Shared>> {
         match self {
             Self::Beside(shared) => Some(shared),
@@ -120,12 +121,13 @@ impl Matching {
         }
     }
 
-    /// Whether no thread is in the middle of a post that it never ends, since the process exits.
+    /// Returns false if a thread is in the middle of a post, which it will not end because the
+    /// process exits.
     pub(crate) fn is_free_at_exit(&self) -> bool {
         self.own_beside().is_none_or(|shared| shared.lock_at_exit().is_some())
     }
 
-    /// What counts the parts of buffers for several messages, if not the engine does.
+    /// The device that counts the parts in multi-receive buffers; `None` if the engine counts them.
     pub(crate) fn counts_parts(&self) -> Option<&Arc<Shared>> {
         match self {
             Self::Here(_) => None,
@@ -133,35 +135,35 @@ impl Matching {
         }
     }
 
-    /// Nobody looks after a peer any more, until a receive names it again.
+    /// Notes that no member watches a peer any more. A receive that names it is reported again.
     pub(crate) fn unwatch(&mut self, peer: u32) {
         if let Some(shared) = self.counts_parts() {
             shared.unwatch(peer);
         }
     }
 
-    /// Whether messages are matched in the device of a shared context.
+    /// Returns whether messages are matched in the device of a shared context.
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Self::Context(..))
     }
 
-    /// Has them matched there from now on.
+    /// Matches messages in the device of a shared context from now on.
     pub(crate) fn share(&mut self, member: Member) {
         let own = std::mem::replace(self, Self::Beside(Arc::clone(&member.shared)));
         *self = Self::Context(member, Box::new(own));
     }
 
-    /// Who holds what this endpoint keeps.
+    /// The number of this endpoint as holder of the messages that it keeps.
     #[inline]
     pub(crate) fn holder(&self) -> u32 {
         if let Self::Context(member, _) = self { member.holder } else { 0 }
     }
 
-    /// Leaves the shared context, if there is one: what it held for the endpoint is lost.
+    /// Leaves the shared context, if there is one. Messages that it held for the endpoint are lost.
     pub(crate) fn leave(&mut self) {
         let Self::Context(Member { shared, context, holder }, _) = self else { return };
-        // Another endpoint looks after peers from now on.
+        // Another endpoint must watch the peers from now on.
         shared.unwatch_all();
         let mut device = shared.lock();
         let contexts = device.contexts().into_iter();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The device of an endpoint: the model in `nic`, and what this provider gives it to carry.
+//! The device of an endpoint: the model in `nic`, and the data that this provider gives it to
+//! carry.
 //!
 //! ```text
 //! matcher  shared               an endpoint's own device, or that of a shared context, with locks
 //! make                          a device from the parameters
-//! receive  directed  flow       how receives are posted
-//! tag_layout  clusters          what match bits mean, which source is in which cluster
-//! clock  pace                   time that is measured, time that is modelled
-//! carried                       what goes through the device
+//! receive  directed  flow       posted receives
+//! tag_layout  clusters          meaning of match bits, clusters of sources
+//! clock  pace                   measured time, modelled time
+//! carried                       data of receives and messages
 //! ```
 
 pub(crate) mod carried;

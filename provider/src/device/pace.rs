@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How modelled time passes (`FI_TCAM_TABLE_NS` and its like): by spinning, so that
-//! the application waits as it would for the device.
+//! Lets modelled time pass (`FI_TCAM_TABLE_NS` and related parameters): it spins, so that the
+//! application waits as it would for the device.
 //!
-//! Costs may be shorter than reading the clock takes. What is spent too much is
-//! credit for the next costs, and these pass at once until it is used up: the sum is
-//! right, and no cost is off by more than two looks at the clock.
+//! A cost may be shorter than the time to read the clock. Excess time is credit for the next costs,
+//! which pass at once until it is used up: the sum is right, and no cost is off by more than two
+//! reads of the clock.
 
 use std::{
     hint,
@@ -14,22 +14,21 @@ use std::{
 
 use matching::timing::Pace;
 
-/// Most credit in picoseconds: time in which another process had the core is not
-/// ours to spend.
+/// Most credit in picoseconds: time in which another process had the core must not count.
 const MOST_CREDIT: u64 = 200_000;
 
-/// Spins on the clock, which the kernel lets processes read by themselves.
+/// Spins on the clock, which is read without a system call.
 #[derive(Debug)]
 pub(crate) struct Spin {
-    /// One endpoint's: only the thread that holds it spends.
+    /// Credit of one endpoint. Only the thread that holds the endpoint spends it.
     credit: AtomicU64,
-    /// Picoseconds that reading the clock twice takes beyond what it says.
+    /// Time in picoseconds that two reads of the clock take beyond the difference between them.
     unseen: u64,
 }
 
 impl Spin {
     pub(crate) fn new() -> Self {
-        // The quickest of some rounds: other processes have the core, too.
+        // The minimum of some rounds, because other processes use the core too.
         let unseen = (0..20).map(|_| {
             let (start, rounds) = (Instant::now(), 32);
             let seen: u64 = (0..rounds).map(|_| picoseconds_since(Instant::now())).sum();
@@ -76,7 +75,7 @@ mod tests {
                 (0..times).for_each(|_| spin.spend(cost));
                 picoseconds_since(start) as f64 / (times * cost) as f64
             });
-            // The quickest: other processes have the core, too.
+            // The minimum, because other processes use the core too.
             let best = ratio.fold(f64::INFINITY, f64::min);
             assert!((0.8..2.0).contains(&best), "{cost} ps: {best} times as long");
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A receive of the application, as the device takes it.
+//! Converts a receive of the application to one of the device.
 
 use ffi::{
     Errno, Result, flags,
@@ -10,23 +10,23 @@ use nic::message::{MultiRecv, Receive};
 
 use crate::{attr, device::carried::RecvOp};
 
-/// `FI_TRANSMIT_COMPLETE` allows a receive to be reported before all can see its bytes.
+/// `FI_TRANSMIT_COMPLETE` allows a receive to be reported before all threads can see its bytes.
 const RECV_FLAGS: u64 = attr::RX_OP_FLAGS | flags::TRANSMIT_COMPLETE | flags::MORE | flags::RECV;
 
-/// Smallest rest of a multi-receive buffer unless the application sets one.
+/// Smallest rest of a multi-receive buffer, unless the application sets another.
 pub(crate) const MIN_MULTI_RECV: usize = 64;
 
-/// What a receive takes from where it is posted.
+/// Settings that a receive takes from the object it is posted to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecvDefaults {
     pub(crate) op_flags: u64,
     pub(crate) min_multi_recv: usize,
-    /// Deferred work that it is; see [`crate::engine::Engine::work`].
+    /// Deferred work that the receive is; see [`crate::engine::Engine::work`].
     pub(crate) work: u32,
     pub(crate) tagged_multi: bool,
 }
 
-/// A receive as the device takes it.
+/// The receive in the form for the device.
 #[inline(always)]
 pub(crate) fn receive_of(
     op: &Recv,

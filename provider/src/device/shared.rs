@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A device that is used without the lock of an engine: of an endpoint that several threads use, or
-//! of a shared receive context.
+//! A device that is used without the lock of an engine: that of an endpoint with several threads,
+//! or that of a shared receive context.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,8 @@ use super::{
 pub(crate) enum Matcher<'a> {
     Own(&'a mut Device<RecvOp, Kept>),
     Shared(SerialGuard<'a, State>),
-    /// Boxed: each message would else drop three guards that it never has, 31 instructions.
+    /// Boxed: otherwise each message drops three guards that it never has, which takes 31
+    /// instructions.
     Tail(Box<Whole<'a, RecvOp, Kept>>, &'a Mutex<Needs>),
 }
 
@@ -59,7 +60,7 @@ impl DerefMut for Matcher<'_> {
 }
 
 impl Matcher<'_> {
-    /// Something goes into a receive's buffer, or an error to its queue.
+    /// Notes that data will go into a receive's buffer, or an error to its queue.
     #[inline]
     pub(crate) fn begin(&mut self, op: &RecvOp, last: bool) {
         match self {
@@ -76,26 +77,26 @@ impl Matcher<'_> {
 pub(crate) enum Shared {
     /// With one lock.
     One(Serial<State>),
-    /// With those of tail queues.
+    /// With the locks of tail queues.
     Tail(Box<TailDevice<RecvOp, Kept>>, Mutex<Needs>),
 }
 
-/// What one thread at a time uses.
+/// State that one thread at a time uses.
 #[derive(Debug)]
 pub(crate) struct State {
     device: Device<RecvOp, Kept>,
     needs: Needs,
 }
 
-/// What receives need beside the device.
+/// State for receives, besides the device.
 #[derive(Debug)]
 pub(crate) struct Needs {
     flow: Flow,
-    /// Messages under way into multi-receive buffers, by the context and address of these:
-    /// whichever endpoint has the last one gives the buffer back.
+    /// Messages in progress into multi-receive buffers, by context and address of the buffer. The
+    /// endpoint with the last one returns the buffer.
     parts: HashMap<(Context, usize), Parts>,
-    /// Peers that somebody looks after, a bit each by number: those that receives name which were
-    /// posted since the peer was last without a link.
+    /// Peers that an endpoint watches, one bit each by number: the peers named by receives that
+    /// were posted since the peer last had no link.
     watched: Vec<u64>,
 }
 
@@ -107,18 +108,19 @@ struct Parts {
 }
 
 impl Shared {
-    /// One with one lock, or none where one thread at a time uses it.
+    /// Creates a device with one lock, or without one if one thread at a time uses it.
     pub(crate) fn one(device: Device<RecvOp, Kept>, flow: Flow, locked: bool) -> Self {
         Self::One(Serial::new(State { device, needs: Needs::new(flow) }, locked))
     }
 
-    /// One of tail queues.
+    /// Creates a device with tail queues.
     pub(crate) fn of_tails(device: TailDevice<RecvOp, Kept>, flow: Flow) -> Self {
         Self::Tail(Box::new(device), Mutex::new(Needs::new(flow)))
     }
 
-    /// A message arrives at tail queues; see [`TailDevice::arrive`]. What comes to an endpoint comes in
-    /// one thread at a time, so that no other part of a buffer ends before this one begins.
+    /// Handles a message that arrives at tail queues; see [`TailDevice::arrive`]. Messages of an
+    /// endpoint arrive in one thread at a time, so that no other part of a buffer ends before this
+    /// one begins.
     pub(crate) fn arrive_at_tails(
         &self,
         tagged: bool,
@@ -140,7 +142,7 @@ impl Shared {
         }
     }
 
-    /// The same for a process that exits: whoever has it may never give it back.
+    /// Locks the device when the process exits: a thread that holds it may never release it.
     pub(crate) fn lock_at_exit(&self) -> Option<Matcher<'_>> {
         match self {
             Self::One(state) => state.lock_at_exit().map(Matcher::Shared),
@@ -158,24 +160,25 @@ impl Shared {
         }
     }
 
-    /// What was begun is told; whether the buffer is given back with it.
+    /// Ends a part that [`Matcher::begin`] announced. Returns whether the buffer is returned with
+    /// it.
     pub(crate) fn end(&self, op: &RecvOp) -> bool {
         self.with_needs(|needs| needs.end(op))
     }
 
-    /// Nobody looks after a peer any more, until a receive names it again.
+    /// Notes that no endpoint watches a peer any more. A receive that names it is reported again.
     pub(crate) fn unwatch(&self, peer: u32) {
         self.with_needs(|needs| needs.unwatch(peer));
     }
 
-    /// The same of all peers.
+    /// As [`Self::unwatch`], for all peers.
     pub(crate) fn unwatch_all(&self) {
         self.with_needs(|needs| needs.watched.clear());
     }
 
-    /// Posts a receive. `deliver` gives it an unexpected message, without the lock; it answers false if
-    /// the message was lost meanwhile. Answers whom the receive names, if it waits and nobody looks
-    /// after that peer yet: the caller has somebody do so.
+    /// Posts a receive. `deliver` gives it an unexpected message, without the lock; it returns
+    /// false if the message was lost meanwhile. If the receive waits for a named peer that no
+    /// endpoint watches yet, that peer is returned: the caller must have it watched.
     ///
     /// # Errors
     /// Those of a receive that is held back ([`super::flow`]).
@@ -198,7 +201,7 @@ impl Shared {
                         }
                     } else {
                         self.with_needs(|needs| needs.take_back(&op, last));
-                        // The receive goes on as if the message had not been there.
+                        // The receive continues as if the message had not existed.
                         if let Some(multi) = &mut receive.multi {
                             multi.used = offset;
                         }
@@ -209,8 +212,8 @@ impl Shared {
         }
     }
 
-    /// Posts a receive, or the rest of one `again`; and whom it names, if it waits and nobody looks
-    /// after that peer.
+    /// Posts a receive, or the rest of one (`again`). Returns the peer that must be watched, as
+    /// [`Self::post`] does.
     fn post_once(
         &self,
         tagged: bool,
@@ -261,7 +264,7 @@ impl Needs {
         Self { flow, parts: HashMap::new(), watched: Vec::new() }
     }
 
-    /// The peer of a source, if nobody looks after it yet.
+    /// The peer of a source, if no endpoint watches it yet.
     fn watch(&mut self, source: Source) -> Option<u32> {
         let peer = source.get()?;
         let (word, bit) = (peer as usize / 64, 1 << (peer % 64));
@@ -288,7 +291,7 @@ impl Needs {
         }
     }
 
-    /// Nothing goes into a receive's buffer after all: as if it had not begun.
+    /// Undoes [`Self::begin`]: nothing goes into the receive's buffer.
     fn take_back(&mut self, op: &RecvOp, last: bool) {
         let key = (op.context, op.buffer.addr());
         if let Some(parts) = self.parts.get_mut(&key) {

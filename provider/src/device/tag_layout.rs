@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `FI_TCAM_TAG_LAYOUT=auto`: which MPI this is, and so how its match bits are laid out.
+//! `FI_TCAM_TAG_LAYOUT=auto`: detects the MPI, and with it the layout of its match bits.
 
 use ffi::{Errno, Result};
 use matching::TagLayout;
 use nic::params::Params;
 
-/// How match bits tell the kind of traffic on an endpoint whose receives may name a
-/// source (`FI_DIRECTED_RECV`) or not.
+/// The layout of match bits on an endpoint. `directed`: receives may name a source
+/// (`FI_DIRECTED_RECV`).
 ///
 /// # Errors
-/// `EINVAL` for a name that is none.
+/// `EINVAL` for an unknown name.
 pub(crate) fn tag_layout(params: &Params, directed: bool) -> Result<TagLayout> {
     match params.text("tag_layout") {
         "auto" => {
-            // Unreadable: the launcher's variables may still tell.
+            // If it is unreadable, the variables of the launcher still help.
             let loaded = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
             let layout = layout_of(&loaded, directed, |name| std::env::var(name).ok());
             tracing::info!("FI_TCAM_TAG_LAYOUT=auto: {layout}");
@@ -23,8 +23,8 @@ pub(crate) fn tag_layout(params: &Params, directed: bool) -> Result<TagLayout> {
     }
 }
 
-/// The layout of the MPI whose library is among the mapped files or, linked
-/// statically, whose launcher set its variables.
+/// The layout of the MPI whose library is mapped. If it is linked statically, the variables of its
+/// launcher decide.
 fn layout_of(maps: &str, directed: bool, variable: impl Fn(&str) -> Option<String>) -> TagLayout {
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let libmpi = |version: &str| {
@@ -42,7 +42,7 @@ fn layout_of(maps: &str, directed: bool, variable: impl Fn(&str) -> Option<Strin
         };
     }
     let mpich = libmpi(".so.12");
-    // Intel MPI has the library name of MPICH, and libraries that MPICH has not.
+    // Intel MPI has the library name of MPICH, and libraries that MPICH does not have.
     let intel = mpich.and_then(|(_, path)| path.rsplit_once('/')).is_some_and(|(folder, _)| {
         std::path::Path::new(&format!("/{folder}/libmpi_shm_heap_proxy.so")).exists()
     });
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mpi_loaded_tells_the_layout() {
+    fn the_loaded_mpi_determines_the_layout() {
         let maps = |file: &str| {
             format!(
                 "7f00-7f01 r-xp 0 fe:00 9  /usr/lib/libc.so.6\n7f02-7f03 r-xp 0 fe:00 9  {file}\n7f04 rw-p 0\n"
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn intel_mpi_is_told_from_mpich_by_its_other_libraries() {
+    fn intel_mpi_differs_from_mpich_by_its_other_libraries() {
         let folder = std::env::temp_dir().join(format!("tcam-impi-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("libmpi_shm_heap_proxy.so"), "").unwrap();

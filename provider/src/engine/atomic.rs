@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_atomic(3)`: operations that the peer does on its memory, one at a time.
-//! They travel as writes do, with what they work on; what was there comes back as
-//! the answer of a read.
+//! `fi_atomic(3)`: operations that the peer executes on its memory, one at a time. They are sent
+//! like writes, with their operands. The previous values return like the answer of a read.
 
 use channel::{
     bytes::SharedBytes,
@@ -28,7 +27,7 @@ use crate::{
     sizes::Class,
 };
 
-/// Form, datatype and operation in the `bits` of a request.
+/// Encodes form, datatype and operation as the `bits` of a request.
 fn pack(form: Form, datatype: Datatype, op: Op) -> u64 {
     let form = match form {
         Form::Base => 0,
@@ -50,9 +49,9 @@ fn unpack(bits: u64) -> Option<(Form, Datatype, Op)> {
     atomic::supports(form, datatype, op).then_some((form, datatype, op))
 }
 
-/// Which accesses to its target an atomic operation with these `bits` counts as (`fi_cntr(3)`): a
-/// fetching or comparing one reads and writes, as sockets and psm3 count it, and `FI_ATOMIC_READ`
-/// only reads.
+/// The kinds of access that an atomic operation with these `bits` counts as (`fi_cntr(3)`). A
+/// fetching or comparing operation reads and writes, as the sockets and psm3 providers count it;
+/// `FI_ATOMIC_READ` only reads.
 pub(crate) fn accesses_of_atomic(bits: u64) -> Accesses {
     match unpack(bits) {
         Some((_, _, Op::Read)) => Accesses { reads: true, writes: false },
@@ -100,7 +99,7 @@ impl Engine {
         Ok(sent == Sent::Yes)
     }
 
-    /// Does an atomic operation on our memory; what was there is left in `scratch`.
+    /// Executes an atomic operation on local memory. The previous values are left in `scratch`.
     pub(crate) fn serve_atomic(
         &mut self,
         header: &Header,
@@ -134,5 +133,5 @@ impl Engine {
     }
 }
 
-// Operand, comparison and four parts fit a buffer.
+// Operand, comparison and four parts must fit a buffer.
 const _: () = assert!(2 * MAX_BYTES + 4 * 24 <= LONGEST);

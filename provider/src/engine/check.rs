@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Checksums of what travels (`FI_TCAM_CHECK=on`).
+//! Checksums of transferred data (`FI_TCAM_CHECK=on`).
 //!
 //! ```text
 //! every slot           words and payload           slots of a ring (channel/src/shm/ring)
-//! a message            its bytes, in the memory of who sends it and of who received it,
-//!                      whichever way they took
-//! reads, writes,       the buffer that they go through; what the kernel copies has none,
-//! atomic operations    since others may change that memory meanwhile
-//! ```
+//! a message            its bytes, in the memory of the sender and in that of the receiver, over
+//!                      any transport
+//! reads, writes,       the buffer that carries them; kernel copies have no checksum, since other
+//! atomic operations    threads may change that memory meanwhile
 //!
-//! Wrong bytes are an error completion (`FI_ECRC`) and a line of the log. The error of a damaged slot
-//! is that of the receive that waits for the message. If no receive does, the slot could be of anything:
-//! its error names no operation. It ends no operation that a peer may still copy for.
+//! Wrong bytes cause an error completion (`FI_ECRC`) and a log message. The error of a damaged slot
+//! goes to the receive that waits for the message. If there is no such receive, the slot could be
+//! anything: its error names no operation. It ends no operation that a peer may still copy for.
 
 use ffi::{
     Buffer, Errno, flags,
@@ -29,10 +28,10 @@ use crate::{
     engine::Engine,
 };
 
-/// Bytes that are looked at together.
+/// Bytes that are read at a time.
 const STEP: usize = 4096;
 
-/// The checksum of what a buffer of the application holds.
+/// The checksum of a buffer of the application.
 fn of(buffer: &Buffer) -> u32 {
     let mut bytes = [0; STEP];
     (0..buffer.len()).step_by(STEP).fold(0, |sum, at| {
@@ -41,8 +40,8 @@ fn of(buffer: &Buffer) -> u32 {
     })
 }
 
-/// Whether the buffer that a frame lies in is not what its sender put there. What lies in a slot is
-/// checked with it.
+/// Returns whether the buffer of a frame differs from what its sender wrote. A frame in a slot is
+/// checked with the slot.
 pub(crate) fn is_frame_damaged(header: &Header, check: u32, body: &Body<'_>) -> bool {
     let is_checked = header.flags.contains(Flags::CHECKED) && body.is_lent();
     let is_damaged = is_checked && crc32c::crc32c(&body.bytes().keep()) != check;
@@ -53,7 +52,7 @@ pub(crate) fn is_frame_damaged(header: &Header, check: u32, body: &Body<'_>) -> 
 }
 
 impl Engine {
-    /// What goes to a peer next is this message.
+    /// Sets the checksum of the next message to a peer.
     #[inline]
     pub(crate) fn note_message(&mut self, peer: u32, message: &Buffer) {
         if self.check {
@@ -68,7 +67,7 @@ impl Engine {
         }
     }
 
-    /// Whether a message that was received as a whole is not what was sent.
+    /// Returns whether a completely received message differs from what was sent.
     #[cold]
     pub(crate) fn is_damaged(
         &self,
@@ -90,14 +89,14 @@ impl Engine {
         is_damaged
     }
 
-    /// What completes the message of a slot, wherever it goes.
+    /// The data that completes the message of a slot.
     #[inline(always)]
     pub(crate) fn about(&self, header: &Header) -> About {
         let Header { flags, data, op, .. } = *header;
         About { flags, data, op, check: self.slot_check }
     }
 
-    /// Whether the next slot, which has checksums, is what its sender put there.
+    /// Returns whether the next slot, which has checksums, is what its sender wrote.
     #[cold]
     pub(crate) fn is_slot_whole(&mut self, inbox: &impl Arrivals) -> bool {
         let check = inbox.check();
@@ -105,7 +104,7 @@ impl Engine {
         check.is_some()
     }
 
-    /// The next slot holds something else than its sender put there.
+    /// Reports that the next slot differs from what its sender wrote.
     #[cold]
     pub(crate) fn fail_damaged(&mut self, inbox: &mut impl Arrivals) {
         tracing::error!("FI_TCAM_CHECK: a slot does not hold what was put into it");
@@ -118,7 +117,8 @@ impl Engine {
         self.rx.fail(Failure { completion, overflow: 0, errno: Errno::ECRC });
     }
 
-    /// Fails the receive that waits for the message in a damaged slot; false if there is none.
+    /// Fails the receive that waits for the message in a damaged slot. Returns false if there is
+    /// none.
     fn fail_expected(&mut self, header: &Header) -> bool {
         if !matches!(header.kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous) {
             return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Bytes that change on their way are never taken for what was sent.
+//! Tests of checksums: changed bytes are never accepted.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{cq::CompletionQueue, engine::Engine, fuzzing::endpoint, wait::pollab
 
 const MESSAGE: &[u8] = b"what was sent, and longer than nothing";
 
-/// An endpoint that reports somewhere and has checksums.
+/// An endpoint with a queue and checksums.
 fn checked(port: u16) -> (Arc<Segment>, Engine, Arc<CompletionQueue>) {
     let (own, mut engine) = endpoint(port);
     let attr = Attr {
@@ -41,7 +41,7 @@ fn checked(port: u16) -> (Arc<Segment>, Engine, Arc<CompletionQueue>) {
     (own, engine, cq)
 }
 
-/// Sends a message through a buffer, the first.
+/// Sends a message through the first buffer.
 fn send(engine: &mut Engine, to: u32) {
     engine.link_to(to).unwrap();
     let message = Window::from(&mut *MESSAGE.to_vec().leak());
@@ -60,7 +60,8 @@ fn send(engine: &mut Engine, to: u32) {
     assert_eq!(engine.push(to, &header, Payload::Part(&part)), Ok(Sent::Yes));
 }
 
-/// How a message ends whose sender and receiver are given; the way may be tampered with.
+/// Sends a message between two new endpoints, after `tamper` has run. Returns the error of the
+/// receive.
 fn end_of(
     ports: [u16; 2],
     expected: bool,
@@ -97,7 +98,7 @@ fn end_of(
 }
 
 #[test]
-fn what_arrives_as_it_was_sent_is_no_error() {
+fn an_unchanged_message_is_no_error() {
     for (ports, expected) in [([161, 162], true), ([163, 164], false)] {
         assert!(end_of(ports, expected, |_, _| ()).is_none());
     }
@@ -119,7 +120,7 @@ fn a_word_that_changes_in_a_slot_is_an_error() {
         });
         let end = end.unwrap();
         assert_eq!(end.errno, Errno::ECRC, "word {word}");
-        // Words that no receive is found by.
+        // Receives are not matched by these words.
         if word > 2 {
             assert_eq!(
                 (end.completion.context, end.completion.tag),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How an operation ends: on a completion queue, on counters, and for the deferred
-//! work that it may be.
+//! Reports the end of operations: to completion queues, to counters, and to deferred work.
 
 use channel::wire::Flags;
 use ffi::{
@@ -55,7 +54,7 @@ impl Engine {
             count(self.counters.recv.as_ref(), true);
             self.recv_done(op, completion_flags, true);
         } else if received as u64 == envelope.len {
-            // The release of a multi-receive buffer is always told.
+            // The release of a multi-receive buffer is always reported.
             let report = op.report || completion_flags & flags::MULTI_RECV != 0;
             let is_told = self.is_told(op.work);
             self.rx.complete(report || is_told && !self.rx.selective, completion);
@@ -71,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// Counts deferred work that is done, for the counter it names.
+    /// Counts deferred work that has completed, on the counter that it names.
     #[inline]
     pub(crate) fn work_done(&mut self, work: u32, failed: bool) {
         if work != 0 {
@@ -79,8 +78,8 @@ impl Engine {
         }
     }
 
-    /// The same of a receive, of which there is more to come until it gives a buffer for several
-    /// messages back.
+    /// Counts a receive that is deferred work. Work on a multi-receive buffer ends when the buffer
+    /// is returned.
     #[inline]
     fn recv_done(&mut self, op: &RecvOp, completion_flags: u64, failed: bool) {
         if op.work != 0 {
@@ -100,7 +99,8 @@ impl Engine {
         }
     }
 
-    /// Whether the endpoint is told of the success of an operation, which may be deferred work.
+    /// Returns whether the success of an operation, which may be deferred work, is reported to the
+    /// endpoint.
     #[inline]
     fn is_told(&self, work: u32) -> bool {
         work == 0 || self.work_reports(work)
@@ -111,7 +111,7 @@ impl Engine {
         self.works.get(work as usize - 1).is_none_or(|deferred| deferred.reports)
     }
 
-    /// Reports an operation that waited for its time in vain.
+    /// Reports a triggered operation that failed to start.
     #[cold]
     pub(crate) fn fail_to_start(&mut self, op: &Op, work: u32, errno: Errno) {
         let tagged = |tagged| if tagged { OpKind::Tagged } else { OpKind::Msg };
@@ -142,7 +142,8 @@ impl Engine {
         }
     }
 
-    /// Reports an operation of ours that its peer has done; nothing of a copy ([`super::inject`]).
+    /// Reports an operation that its peer has completed. A copy ([`super::inject`]) was reported
+    /// before.
     #[inline]
     pub(crate) fn complete_op(&mut self, op: &SendOp) {
         self.ended(op);
@@ -152,7 +153,7 @@ impl Engine {
         self.complete_kind(op.kind, op.report, op.context, op.work);
     }
 
-    /// Reports an operation of ours.
+    /// Reports a successful operation.
     #[inline(always)]
     pub(crate) fn complete_kind(
         &mut self,
@@ -168,7 +169,7 @@ impl Engine {
         self.work_done(work, false);
     }
 
-    /// Reports an operation of ours that failed.
+    /// Reports a failed operation.
     #[cold]
     pub(crate) fn fail_op(&mut self, op: &SendOp, errno: Errno) {
         self.ended(op);
@@ -181,7 +182,8 @@ impl Engine {
         self.work_done(op.work, true);
     }
 
-    /// Whether a message, `last` to go into a multi-receive buffer or not, gives it back.
+    /// Returns whether a message into a multi-receive buffer returns the buffer. `last`: no further
+    /// message goes into it.
     fn releases(&mut self, op: &RecvOp, last: bool) -> bool {
         match self.device.counts_parts() {
             None => last && !self.passes_release(op),
@@ -189,7 +191,7 @@ impl Engine {
         }
     }
 
-    /// Reports a receive that got no message.
+    /// Reports a receive that failed.
     #[cold]
     pub(crate) fn fail_recv(
         &mut self,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Transmit and receive contexts that open and close while the endpoint lives that they work on
+//! Transmit and receive contexts, which open and close while their endpoint stays open
 //! ([`crate::context`]).
 
 use channel::wire::Kind;
@@ -11,14 +11,14 @@ use crate::{
 };
 
 impl Engine {
-    /// What receives can do from now on.
+    /// Sets the capabilities of receives from now on.
     pub(crate) fn set_receives(&mut self, caps: u64) {
         self.directed = Directed::of(caps);
         self.tagged_multi = caps & flags::TAGGED_MULTI_RECV != 0;
     }
 
-    /// Drops the receives that are posted, of which nobody is told, and those `at_once`, too, that
-    /// long messages are coming into. Whether none is left.
+    /// Drops posted receives without completions. `at_once`: also drops receives that long messages
+    /// are being received into. Returns whether none is left.
     pub(crate) fn drop_receives(&mut self, at_once: bool) -> bool {
         for tagged in [true, false] {
             while let Some(receive) = self.device.lock_own().context(tagged).cancel(|_| true) {
@@ -42,8 +42,8 @@ impl Engine {
         self.copying == 0 && self.copies.is_empty() && self.transfers.is_empty()
     }
 
-    /// Drops what the transmit context has under way, of which nobody is told. Its memory is the
-    /// application's again once nobody [reaches](Engine::is_reached) it.
+    /// Drops all transmits in progress, without completions. Their memory belongs to the
+    /// application again when no peer [reaches](Engine::is_reached) it.
     pub(crate) fn drop_transmits(&mut self) {
         let of_message = |op: &SendOp| op.kind.is_message() && !op.buffer.is_copied();
         let dropped: Vec<_> = self
@@ -65,9 +65,11 @@ impl Engine {
         }
     }
 
-    /// Makes progress on the contexts of the domain that nobody polls, unless another thread does.
+    /// Makes progress on the contexts of the domain that are not polled, unless another thread
+    /// does.
     pub(crate) fn look_after_unpolled(&self) {
-        // This may be one of them: under FI_THREAD_DOMAIN no lock would keep it from coming here twice.
+        // This endpoint may be one of them: under FI_THREAD_DOMAIN no lock would prevent a
+        // recursion.
         if self.tx.cq.is_none() && self.rx.cq.is_none() {
             return;
         }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a report says of an endpoint.
+//! The counters of an endpoint, for its report.
 
 use nic::report::Report;
 
 use super::Engine;
 
 impl Engine {
-    /// What the endpoint counted.
+    /// Writes the counters of the endpoint into a report.
     pub(crate) fn count(&mut self, report: &mut Report) {
         report.processes = self.processes;
         report.context = self.context;
-        // What a shared context matched is in its own report.
+        // Matches in a shared context are in its own report.
         if !self.device.is_shared() {
             let device = self.device.lock_own();
             (report.tagged, report.msg) = (device.tagged.counters(), device.msg.counters());

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Answers that found no room, a queue for each peer: a peer that takes none holds up no other.
+//! Answers that found no room, in a queue for each peer: a slow peer delays no other.
 //!
-//! A peer may ask for more than it takes. Once its untaken answers need [`MOST`] bytes, its requests fail
-//! with `ENOBUFS`. At twice as many they get no answer. A peer comes to that only with more operations under
-//! way than `fi_getinfo` grants.
+//! A peer may request more than it receives. If its pending answers need [`MOST`] bytes, its
+//! requests fail with `ENOBUFS`. At twice as many bytes, they get no answer. This happens only to a
+//! peer with more operations in progress than `fi_getinfo` allows.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use channel::wire::Header;
 
-/// Bytes of the answers that one peer may leave untaken. The default size of a transmit queue, 1,024
-/// operations, needs a fourth.
+/// Most bytes of pending answers to one peer. The default size of a transmit queue, 1,024
+/// operations, needs a quarter.
 pub(crate) const MOST: usize = 64 << 20;
 
-/// Bytes of an answer without its payload, about.
+/// Approximate bytes of an answer without its payload.
 const ANSWER: usize = 128;
 
-/// The answers that a peer has not taken.
+/// The pending answers to a peer.
 #[derive(Debug, Default)]
 struct Queue {
     answers: VecDeque<(Header, Box<[u8]>)>,
     size: usize,
 }
 
-/// See above.
+/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Deferred {
     queues: BTreeMap<u32, Queue>,
@@ -35,7 +35,7 @@ impl Deferred {
         self.queues.is_empty()
     }
 
-    /// Whether an answer to a peer waits: those that follow may not pass it.
+    /// Returns whether an answer to a peer is pending: later answers must not overtake it.
     #[inline]
     pub(crate) fn has(&self, peer: u32) -> bool {
         !self.queues.is_empty() && self.queues.contains_key(&peer)
@@ -57,7 +57,7 @@ impl Deferred {
         self.queues.remove(&peer);
     }
 
-    /// Sends answers, to each peer until one finds no room.
+    /// Sends answers to each peer, until one finds no room.
     pub(crate) fn flush(&mut self, mut send: impl FnMut(u32, &Header, &[u8]) -> bool) {
         self.queues.retain(|&peer, queue| {
             while let Some((header, bytes)) = queue.answers.front() {

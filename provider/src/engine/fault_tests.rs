@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations between two endpoints over the twin, with a fault in any phase.
+//! Operations between two endpoints over the loopback, with a fault in each phase.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,7 +12,7 @@ use ffi::Errno;
 
 use super::pairs::*;
 
-/// What may go wrong in a phase.
+/// The faults that are injected in a phase.
 fn faults(phase: Phase) -> &'static [Fault] {
     match phase {
         Phase::Open => &[],
@@ -44,7 +44,7 @@ fn a_fault_in_any_phase_ends_in_an_error_or_in_the_right_bytes() {
             }
         }
     }
-    // A message in a buffer is a thing of shared memory, and nothing fails by itself.
+    // Only shared memory sends messages in buffers, and only an error causes `Failed`.
     let phases: BTreeSet<String> = seen.iter().map(|(_, _, at, _)| format!("{at:?}")).collect();
     let sends =
         ["Answer", "Atomic", "Chunk", "Done", "Inline", "Pull", "Read", "Rendezvous", "Write"];
@@ -52,8 +52,7 @@ fn a_fault_in_any_phase_ends_in_an_error_or_in_the_right_bytes() {
     assert_eq!(phases, expected.collect());
 }
 
-/// An operation in which something goes wrong: at which end, in which phase, after how many times
-/// that it went well.
+/// An operation with a fault: at which end, in which phase, and after how many successes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Planned {
     what: What,
@@ -63,7 +62,7 @@ struct Planned {
 }
 
 impl Planned {
-    /// Answers the phases that each end went through.
+    /// Runs the operation. Returns the phases that each end went through.
     fn run(&self) -> [Vec<Phase>; 2] {
         let fault = self.fault.map(|(.., fault)| fault);
         let settings = Settings { checks: fault == Some(Fault::Damage), copies: self.copies };
@@ -79,18 +78,18 @@ impl Planned {
         starts(&operation, one, other);
         let mut steps = 0;
         while !self.is_over(&operation, one, other) {
-            assert!(steps < STEPS, "it does not end: {self:?}");
+            assert!(steps < STEPS, "the operation does not end: {self:?}");
             other.step();
             one.step();
             steps += 1;
         }
-        // The last answers.
+        // For the last answers.
         for _ in 0..4 {
             other.step();
             one.step();
         }
         let phases = ends.each_ref().map(|end| end.phases());
-        assert!(ends.iter().all(|end| end.has_failed()), "nothing went wrong: {self:?}");
+        assert!(ends.iter().all(|end| end.has_failed()), "the fault was not reached: {self:?}");
         self.check(&operation, one, other);
         phases
     }
@@ -119,7 +118,7 @@ impl Planned {
             }
             Some(Fault::Damage) => {
                 let noticed = [one, other].iter().any(|node| node.has_failed_with(Errno::ECRC));
-                assert!(noticed, "nobody noticed: {self:?}");
+                assert!(noticed, "the damage was not noticed: {self:?}");
             }
             Some(Fault::Fail(_)) => {
                 assert!(matches!(at_one, Some(Err(_))), "{self:?}");
@@ -130,7 +129,7 @@ impl Planned {
 }
 
 #[test]
-fn a_peer_that_cannot_be_opened_for_now_is_met_later() {
+fn a_peer_that_cannot_be_opened_now_is_opened_later() {
     let net = Arc::default();
     let [mut one, mut other] = pair(Some(&net), 331, SETTINGS[0]);
     let operation = Operation::prepare(What::Send, 100, &mut other);

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Injected messages that no buffer is free for.
+//! Injected messages for which no buffer is free.
 //!
 //! ```text
-//! no buffer is free             FI_EAGAIN
-//! none for PATIENCE             the message is copied; its receiver reads the copy when it
-//!                               comes to the slot, whether a receive waits for it or not
-//! MOST operations under way     FI_EAGAIN
+//! no buffer is free                FI_EAGAIN
+//! none for PATIENCE                the message is copied; its receiver reads the copy when it
+//!                                  handles the slot, whether a receive is posted or not
+//! MOST operations in progress      FI_EAGAIN
 //! ```
 //!
-//! A receiver that computes keeps the buffers that it has, and the sender of a short message must
-//! wait neither for it (`MPI_Isend` returns at once) nor, with all buffers there, before it sends
-//! to anybody else. But where a receiver is at work a buffer is soon back, and better than a copy,
-//! which takes the receiver a call to the kernel.
+//! A receiver that computes keeps its buffers. The sender of a short message must not wait for it
+//! (`MPI_Isend` returns at once), and a receiver that holds all buffers must not delay messages to
+//! other peers. But if the receiver makes progress, a buffer comes back soon, and costs less than a
+//! copy, which takes the receiver a system call.
 //!
-//! Where the kernel refuses, who has been sent a copy gets it through buffers, once some are back.
+//! If the kernel refuses the copy, the receiver gets the message through buffers, once some are
+//! free.
 //!
-//! The application was told of an injected message when it was copied. It hears no more of it, not
-//! even if the receiver dies, as of one in a buffer.
+//! The send completed when the message was copied. Nothing more is reported, even if the receiver
+//! dies. A message in a buffer is handled the same way.
 //!
-//! Rejected: a queue that the sender sends from later. It has to call for that, and all that
-//! follows must wait behind it.
+//! Rejected: a queue from which the sender sends later. The sender would have to call for that, and
+//! all later messages would wait behind it.
 
 use ffi::{Errno, Result, ops::ep::Send};
 
@@ -30,11 +31,11 @@ use channel::{
 
 use crate::engine::{Engine, ops::OpKind};
 
-/// Operations under way with which nothing more is copied: 4 MiB at most.
+/// Operations in progress at which no more messages are copied: 4 MiB at most.
 const MOST: usize = 1024;
 
 impl Engine {
-    /// Sends an injected message, longer than a slot has room for, without a buffer.
+    /// Sends an injected message, which is longer than a slot, without a buffer.
     #[cold]
     pub(crate) fn send_copied(
         &mut self,
@@ -54,12 +55,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether copies have not been read yet.
+    /// Returns whether receivers have not read all copies.
     pub(crate) fn has_copies(&self) -> bool {
         self.sends.any(|op| op.buffer.is_copied())
     }
 
-    /// Reads a copy; none if that cannot be, and then it is a message like any long one.
+    /// Reads a copy. Returns `None` if that is impossible; the message is then handled like any
+    /// long one.
     #[cold]
     pub(crate) fn read_copy(
         &mut self,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Peers that die: what waits for them completes in error, and nothing of
-//! theirs stays behind. Looked at while there is nothing else to do, and now and then
-//! while there is.
+//! Peers that die: operations that wait for them complete in error, and their resources are
+//! reclaimed. Peers are checked while the endpoint is idle, and from time to time while it is busy.
 
 use std::time::{Duration, Instant};
 
@@ -18,34 +17,33 @@ use crate::{
     wait::{idle::RETRY, pollable::Progress, pollers},
 };
 
-/// Recorded times are no older than this where polls find nothing.
+/// Recorded times are at most this old while polls find nothing.
 const STALE: Duration = Duration::from_micros(10);
-/// Time between two looks.
+/// Time between two checks.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
-/// Most empty polls between two looks at the clock, which takes as long as one.
+/// Most empty polls between two reads of the clock, which take as long as a poll.
 pub(super) const MOST_POLLS: u32 = 64;
-/// Time in which the other members of a shared context get what a peer sent them before
-/// it was gone.
+/// Time in which the other members of a shared context receive what a peer sent before it was gone.
 const GRACE: Duration = Duration::from_secs(1);
-/// Time in which all peers are looked at, however seldom somebody looks.
+/// Time in which all peers are checked, however rarely the endpoint makes a check.
 const ROUND: Duration = Duration::from_secs(2);
-/// Peers looked at each time at least.
+/// Least number of peers per check.
 const PEERS_A_LOOK: usize = 8;
-/// Peers that are few enough to be looked at closely each time, and rounds of which one
-/// looks closely where they are more.
+/// Up to this many peers, each check is close.
+/// With more peers, one round in this many is close.
 const FEW: usize = 32;
-/// Peers in our list that have not sent yet, of which so many are looked at in each round.
+/// Peers in the list that have not sent yet: this many are checked in each round.
 const SILENT_A_ROUND: usize = 64;
-/// Peers whose segment is asked each time whether they have closed it.
+/// Peers per check whose segment is read for whether they have closed it.
 const STATES_A_LOOK: usize = 1024;
 const CLOSE: usize = 4;
 
-/// Longest sleep of who has an endpoint: a peer may die, also one that another thread
-/// sends to meanwhile.
+/// Longest sleep of a thread that waits at an endpoint: a peer may die, also one that another
+/// thread sends to meanwhile.
 const LOOK_AROUND: Duration = Duration::from_millis(250);
 
 impl Engine {
-    /// Longest sleep that misses nothing but messages; none if there is one.
+    /// Longest sleep that delays nothing but messages; zero if one has come.
     pub(crate) fn longest_sleep(&mut self) -> Duration {
         if self.is_short {
             return RETRY;
@@ -64,17 +62,17 @@ impl Engine {
         LOOK_AROUND
     }
 
-    /// Whether there is something to do that no bell tells of.
+    /// Returns whether there is work that no doorbell announces.
     pub(crate) fn goes_on(&self) -> bool {
         !(self.copies.is_empty() && self.deferred.is_empty() && self.streams.is_empty())
     }
 
-    /// Whether something goes on when a peer makes room, which rings no bell.
+    /// Returns whether work waits for room at a peer, which no doorbell announces.
     pub(crate) fn waits_for_room(&self) -> bool {
         self.wants_room || !self.deferred.is_empty() || !self.streams.is_empty()
     }
 
-    /// Whether the next look at the clock is due, after a poll that found nothing.
+    /// Returns whether the clock is to be read, after a poll that found nothing.
     #[inline]
     pub(crate) fn is_look_due(&mut self) -> bool {
         let is_due = self.until_look == 0;
@@ -82,7 +80,8 @@ impl Engine {
         is_due
     }
 
-    /// The clock was looked at. Programs that poll seldom look at it in each poll.
+    /// Adapts the number of polls between reads of the clock. Programs that poll rarely read it in
+    /// each poll.
     fn pace_looks(&mut self, now: Instant) {
         let since = now - std::mem::replace(&mut self.clocked, now);
         if since > INTERVAL {
@@ -93,7 +92,7 @@ impl Engine {
         self.until_look = self.look_every - 1;
     }
 
-    /// Looks at some peers and at how crowded the host is, if it is time.
+    /// Checks some peers and the load of the host, if it is time.
     pub(crate) fn look_around(&mut self) {
         let now = Instant::now();
         self.pace_looks(now);
@@ -128,7 +127,7 @@ impl Engine {
         self.look_after_unpolled();
     }
 
-    /// Looks at the peers whose turn it is after so long a time.
+    /// Checks the peers that are due after the time `since` the last check.
     fn look_at_some(&mut self, since: Duration) {
         let peers = self.linked.len();
         let due = (peers as f64 * since.div_duration_f64(ROUND)).ceil() as usize;
@@ -136,20 +135,21 @@ impl Engine {
             let (round, at) = (self.check_next / peers, self.check_next % peers);
             self.check_next = (self.check_next + 1) % (CLOSE * peers);
             let closely = round % CLOSE == 0 || peers <= FEW;
-            // Fewer may be left by now.
+            // The list may be shorter by now.
             if let Some(&peer) = self.linked.get(at) {
                 self.look_at(peer, if closely { Look::Closely } else { Look::Briefly });
             }
         }
         self.look_at_closed();
-        // Few are silent, and to open one takes 20 us: 256 ranks of a core cannot do that often.
+        // Few peers are silent, and opening one takes 20 us, which 256 ranks of a core cannot
+        // afford often.
         if self.silent_checked.elapsed() >= ROUND {
             self.silent_checked = Instant::now();
             self.strike_silent(SILENT_A_ROUND);
         }
     }
 
-    /// Counts who else polls on the processors that this thread may run on.
+    /// Counts the other pollers on the processors that this thread may run on.
     pub(crate) fn update_population(&mut self) {
         let allowed = Cores::of_thread();
         self.own.show_cores(&allowed);
@@ -159,8 +159,7 @@ impl Engine {
         Bell::set_crowded(&self.own, self.idle.is_crowded());
     }
 
-    /// Has the peer looked at that a receive names: it may die before anything else was
-    /// had with it.
+    /// Watches the peer that a receive names: it may die before there is a link to it.
     #[inline]
     pub(crate) fn watch(&mut self, source: Source) {
         if let Some(peer) = source.get()
@@ -177,8 +176,8 @@ impl Engine {
         }
     }
 
-    /// Has links to peers that receives wait for. A peer that was never there, or
-    /// was seen to close, may come yet; receives from one that is gone otherwise fail.
+    /// Opens links to peers that receives wait for. A peer that was never there, or that was seen
+    /// to close, may still come; receives from any other peer that is gone fail.
     fn meet_awaited(&mut self) {
         let (before, after) = (..self.awaited_next, self.awaited_next..);
         let turns = self.awaited.range(after).chain(self.awaited.range(before));
@@ -190,11 +189,11 @@ impl Engine {
             let is_there = is_far || self.home.is_there(address.port());
             let met = if is_there { self.link_to(peer) } else { Err(Errno::ENOENT) };
             match met {
-                // It may be there at the next look.
+                // It may be there at the next check.
                 Err(Errno::EAGAIN) => continue,
                 Err(Errno::ECONNREFUSED) if !is_far => continue,
-                // One of this host that cannot be linked, another version's or one with too many
-                // peers, will not be at the next look.
+                // A peer of this host that cannot be opened has another version or too many peers,
+                // and the next check would not change that.
                 Err(_) if is_far || !is_there => {}
                 _ => {
                     self.stop_awaiting(peer);
@@ -216,7 +215,7 @@ impl Engine {
         }
     }
 
-    /// Takes what was sent before; false if some of it is still being written.
+    /// Handles all slots that were sent before. Returns false if some are still being written.
     pub(crate) fn has_received_all(&mut self) -> bool {
         let ends = self.inboxes.each_mut().map(|inbox| inbox.as_mut().map(|inbox| inbox.end()));
         let has_all = |engine: &Self| {
@@ -232,7 +231,7 @@ impl Engine {
         has_all(self)
     }
 
-    /// Goes past what was begun an interval ago by somebody who died since.
+    /// Skips slots that were claimed one interval ago by senders that have died.
     fn skip_stuck(&mut self) {
         for inbox in self.inboxes.iter_mut().flatten() {
             if inbox.skip_stuck() {
@@ -243,7 +242,7 @@ impl Engine {
 
     fn look_at(&mut self, peer: u32, look: Look) {
         let Some(Some(link)) = self.links.get(peer as usize) else { return };
-        // Its name may have been inserted since its first message came.
+        // The peer's name may have been inserted after its first message came.
         let (gone, liveness) = (link.identity(), link.liveness(look));
         if !self.is_verified(peer) {
             self.drop_messages(peer);
@@ -263,8 +262,8 @@ impl Engine {
         }
     }
 
-    /// Parts with those that say that they are gone, for which a look into the segment is enough:
-    /// what they held of memory is free only then.
+    /// Removes peers that have closed, which their segments show at once: the memory that they held
+    /// becomes free only then.
     fn look_at_closed(&mut self) {
         let from = self.closed_next.min(self.linked.len());
         let to = (from + STATES_A_LOOK).min(self.linked.len());
@@ -279,21 +278,21 @@ impl Engine {
         }
     }
 
-    /// Handles what an endpoint sent that is gone, and forgets it; false if that cannot be yet,
-    /// since somebody is in the midst of a message before it.
+    /// Handles what an endpoint sent that is gone, and forgets it. Returns false if that must wait,
+    /// because an earlier message is still being written.
     pub(crate) fn part(&mut self, peer: u32, gone: Identity) -> bool {
         if !self.has_received_all() {
             return false;
         }
-        // Its successor may have sent as well, and was met.
+        // A later endpoint may have sent as well, and was opened.
         if self.who_is_at(peer) == Some(gone) {
             self.forget(peer);
         }
         true
     }
 
-    /// Ends everything that waits for the endpoint at a peer's address, which is gone, and all
-    /// that it sent was handled.
+    /// Ends all operations that wait for the endpoint at a peer's address. It is gone, and all its
+    /// messages were handled.
     pub(crate) fn forget(&mut self, peer: u32) {
         let address = self.domain.peers.address(peer);
         let link = self.links.get(peer as usize).and_then(Option::as_deref);
@@ -305,7 +304,8 @@ impl Engine {
         }
         self.deferred.forget(peer);
         self.streams.retain(|stream| stream.peer != peer);
-        // Before the operations are taken: a thread without the engine must not send another one.
+        // This comes before the operations are taken: a thread without the engine must not send
+        // another one.
         self.home.disconnect(peer);
         for op in self.sends.take_of_peer(peer) {
             self.fail_op(&op, Errno::ECONNABORTED);
@@ -322,16 +322,16 @@ impl Engine {
         }
         self.drop_link(peer);
         if end == Some(Liveness::Closed) {
-            // It may come back, at the same address.
+            // It may come back at the same address.
             self.domain.peers.saw_close(peer);
         } else if end.is_some() && (self.is_far(address) || !self.home.is_there(address.port())) {
-            // What names the address may otherwise come from whoever is there now.
+            // Otherwise the endpoint that is there now may send to receives that name the address.
             self.end_directed(peer);
         }
     }
 
-    /// Fails the receives that name a peer which is gone; those of a shared context later,
-    /// since what it sent to other members may not have been looked at.
+    /// Fails the receives that name a peer that is gone. In a shared context this happens later,
+    /// because other members may not have handled what the peer sent to them.
     fn end_directed(&mut self, peer: u32) {
         if self.device.is_shared() {
             self.leaving.push((Instant::now() + GRACE, peer));
@@ -344,7 +344,7 @@ impl Engine {
         let due: Vec<u32> =
             self.leaving.extract_if(.., |(end, _)| *end <= now).map(|(_, peer)| peer).collect();
         for peer in due {
-            // One that is linked has come back.
+            // A peer with a link has come back.
             if !self.is_linked(peer) {
                 self.fail_directed(peer);
             }

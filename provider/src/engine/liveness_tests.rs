@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Deaths that nothing but a look finds.
+//! Deaths that only a check finds.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4},
@@ -33,7 +33,7 @@ fn address(port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
 }
 
-/// How many slots of the ring are done with.
+/// Number of slots of the ring that were handled.
 fn position(engine: &Engine) -> u64 {
     engine.inboxes[0].as_ref().unwrap().position()
 }
@@ -43,7 +43,7 @@ fn header(number: u16) -> Header {
     Header { kind, flags, peer, count: 0, bits: 0, data: 0, len: 0, op: 0 }
 }
 
-/// An operation towards a peer that answers nothing.
+/// Starts an operation to a peer that does not answer.
 fn wait_for(engine: &mut Engine, port: u16) -> u64 {
     let peer = engine.domain.peers.number(address(port));
     engine.link_to(peer).unwrap();
@@ -66,7 +66,7 @@ fn a_peer_that_dies_in_its_first_claim_does_not_stop_the_ring() {
     let (own, mut engine) = endpoint(121);
     let (living, _other) = endpoint(122);
     assert_eq!(testing::enter(own.port(), living.identity()), Ok(0));
-    // The dead one entered its identity and claimed a position; its file is gone.
+    // The dead peer entered its identity and claimed a position; its file is gone.
     assert_eq!(testing::enter(own.port(), Identity::new(123, 0).unwrap()), Ok(1));
     testing::claim(&own);
     assert!(Writer::new(&own).push(&living, &own, &header(0)));
@@ -80,11 +80,11 @@ fn a_peer_that_dies_in_its_first_claim_does_not_stop_the_ring() {
 }
 
 #[test]
-fn a_claim_of_the_living_is_waited_for() {
+fn a_claim_of_a_living_peer_is_waited_for() {
     let (own, mut engine) = endpoint(124);
     let (living, _other) = endpoint(125);
     assert_eq!(testing::enter(own.port(), living.identity()), Ok(0));
-    // Between claim and turn.
+    // The living peer is between claim and turn.
     testing::intend(&living, &own);
     testing::claim(&own);
     let started = Instant::now();
@@ -104,7 +104,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
     let number = wait_for(&mut engine, 128);
     let to = engine.domain.peers.number(address(128));
     engine.home.take_all(to);
-    // Its file goes with it.
+    // The file of the peer goes with it.
     drop((dying, its_engine));
     let (mut sender, started) = (Writer::new(&own), Instant::now());
     while engine.is_send_to(to, number) {
@@ -112,11 +112,11 @@ fn a_death_is_noticed_while_messages_of_others_come() {
         assert!(sender.push(&living, &own, &header(0)));
         engine.progress();
     }
-    assert!(!engine.home.is_lent(), "the dead has buffers");
+    assert!(!engine.home.is_lent(), "the dead peer still has buffers");
 }
 
 #[test]
-fn a_peer_is_awaited_until_it_was_there() {
+fn a_peer_is_awaited_until_it_was_seen() {
     let (own, mut engine) = endpoint(129);
     let peer = engine.domain.peers.number(address(130));
     engine.watch(Source::new(peer));
@@ -126,7 +126,7 @@ fn a_peer_is_awaited_until_it_was_there() {
     };
     look(&mut engine);
     assert!(engine.awaited.contains(&peer), "it may come yet");
-    // It came, and went while nobody looked.
+    // It came and went between two checks.
     engine.domain.peers.saw(peer);
     testing::claim(&own);
     look(&mut engine);

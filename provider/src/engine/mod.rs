@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One endpoint's work: [`state`] is what it works on, the other files are what it does.
+//! The work of one endpoint. [`state`] has its state; the other files are its operations.
 //!
 //! ```text
-//! msg  tagged  rma  atomic        what the application asks for
-//! progress  serve                 what arrives: messages, requests for our memory
+//! msg  tagged  rma  atomic        operations of the application
+//! progress  serve                 arriving messages, and requests for local memory
 //! rendezvous  inject              long messages, and messages without a buffer
-//! completion                      how operations end
-//! contact  liveness               peers that come, go and die
+//! completion                      completions of operations
+//! peer  liveness                  peers that come, go and die
 //! contexts                        contexts that open and close
-//! check  counted                  checksums; what a report says
+//! check  counted                  checksums; counters of a report
 //! state                           Engine
-//! ops  side  transfers  request   operations, queues and counters, long messages, requests
+//! ops  cq_binding  transfers
+//! request                         operations, queues and counters, long messages, requests
 //! deferred                        answers that wait for room
 //! ```
 
 mod atomic;
 mod check;
 mod completion;
-mod contact;
 mod contexts;
 mod counted;
+pub(crate) mod cq_binding;
 mod deferred;
 mod inject;
 pub(crate) mod liveness;
 mod msg;
 pub(crate) mod ops;
 pub(crate) mod outgoing;
+mod peer;
 mod progress;
 mod rendezvous;
 mod request;
 pub(crate) mod rma;
 mod serve;
-pub(crate) mod side;
 mod state;
 pub(crate) mod tagged;
 mod transfers;
@@ -43,4 +44,4 @@ mod fault_tests;
 #[cfg(test)]
 mod pairs;
 #[cfg(test)]
-mod way_tests;
+mod transport_tests;

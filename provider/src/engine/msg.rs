@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_msg(3)` and the sends and receives of `fi_tagged(3)`: both kinds take the
-//! same path, with match bits or without.
+//! `fi_msg(3)` and the sends and receives of `fi_tagged(3)`: both take the same path, with or
+//! without match bits.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ use crate::{
     },
     engine::{
         Engine,
+        cq_binding::CqBinding,
         ops::{OpKind, SendOp},
         outgoing::{EAGER_AT_TIMES, Outgoing},
-        side::Side,
         tagged::PROBE_FLAGS,
     },
 };
@@ -37,7 +37,7 @@ impl Engine {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
         }
-        let Side { op_flags, selective, .. } = self.tx;
+        let CqBinding { op_flags, selective, .. } = self.tx;
         let outgoing = Outgoing::of(op, op_flags, selective, &self.sizes)?;
         let len = op.buffer.len();
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
@@ -73,7 +73,7 @@ impl Engine {
         self.device.lock_own().context(op.tag.is_some()).note_send(trace::Sent { peer, bits, len });
     }
 
-    /// A message that need not go through a buffer.
+    /// Sends a message that does not have to go through a buffer.
     #[inline(never)]
     fn send_longer(&mut self, peer: u32, op: &Send, header: Header, report: bool) -> Result<()> {
         let len = op.buffer.len();
@@ -84,7 +84,7 @@ impl Engine {
             };
         }
         if len <= self.eager_size.min(LONGEST) {
-            // Only where less goes at once over the network.
+            // Only if the network sends shorter messages at once.
             return self.send_eager::<false>(peer, op, header, report, false);
         }
         if len <= (EAGER_AT_TIMES * self.eager_size).min(LONGEST) {
@@ -93,9 +93,9 @@ impl Engine {
         self.send_rendezvous(peer, op, header, report)
     }
 
-    /// A message that its receiver need not read from where it is, or only if that is quicker.
-    /// The payload is chosen when this is compiled: handed over in memory it costs 15 instructions
-    /// a message.
+    /// Sends a message through a buffer; `IF_QUICK`: only if that is faster than a copy by the
+    /// receiver. The payload is chosen at compile time: passed in memory, it costs 15 instructions
+    /// per message.
     #[inline(never)]
     fn send_eager<const IF_QUICK: bool>(
         &mut self,
@@ -157,7 +157,7 @@ impl Engine {
         })
     }
 
-    /// Any form of `fi_recv` and `fi_trecv`. Inlined by force, like what it calls: an
+    /// Any form of `fi_recv` and `fi_trecv`. It is inlined, like the functions that it calls: an
     /// operation that is copied from call to call waits for the store buffer each time.
     #[inline(always)]
     pub(crate) fn recv(&mut self, op: &Recv) -> Result<()> {
@@ -180,7 +180,8 @@ impl Engine {
         self.watch(source);
         let mut receive = receive_of(op, defaults, source)?;
         let Some(device) = self.device.own_here() else {
-            // A copy: of what is lent to a call every field is stored, whether it is called or not.
+            // A copy: of an argument that is lent to a call, every field is stored, even if the
+            // call is not made.
             return self.recv_beside(tagged, receive.clone());
         };
         let mut posted = device.context(tagged).post(&mut receive);
@@ -204,10 +205,11 @@ impl Engine {
         }
     }
 
-    /// A receive of who has the engine already: deferred work, and what is posted through an alias.
+    /// Posts a receive in a thread that already holds the engine: deferred work, or a receive
+    /// through an alias.
     #[cold]
     fn recv_beside(&mut self, tagged: bool, mut receive: Receive<RecvOp>) -> Result<()> {
-        // Those of a shared context are posted there.
+        // Receives of a shared context are posted there.
         let shared = self.device.own_beside().map(Arc::clone).ok_or(Errno::EOPNOTSUPP)?;
         shared.post(tagged, &mut receive, |grant, envelope, message| {
             self.deliver_kept(grant, envelope, message);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations of ours at peers, until these answer.
+//! Operations at peers, until the peers answer.
 
 use std::sync::{
     Arc,
@@ -19,7 +19,7 @@ use ffi::{
 };
 use slab::Slab;
 
-/// What an operation of ours at a peer is.
+/// The kind of an operation at a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpKind {
     Msg,
@@ -28,23 +28,23 @@ pub(crate) enum OpKind {
     Read,
     /// Changes memory.
     Atomic,
-    /// Changes memory and answers what was there.
+    /// Changes memory, and returns the previous values.
     Fetch,
 }
 
 impl OpKind {
-    /// What a message is.
+    /// The kind of a message.
     #[inline]
     pub(crate) fn of_message(op: &Send) -> Self {
         if op.tag.is_some() { Self::Tagged } else { Self::Msg }
     }
 
-    /// What an atomic operation is.
+    /// The kind of an atomic operation.
     pub(crate) fn of_atomic(form: Form) -> Self {
         if form == Form::Base { Self::Atomic } else { Self::Fetch }
     }
 
-    /// Whether it is a message.
+    /// Returns whether it is a message.
     pub(crate) fn is_message(self) -> bool {
         matches!(self, Self::Msg | Self::Tagged)
     }
@@ -62,7 +62,7 @@ impl OpKind {
         }
     }
 
-    /// The completion of one with this context.
+    /// The completion of an operation with this context.
     #[inline(always)]
     pub(crate) fn completion(self, context: Context) -> Completion {
         Completion {
@@ -74,8 +74,8 @@ impl OpKind {
     }
 }
 
-/// How many operations are under way. Changed by who has the engine, and seen by any thread: one that
-/// started an operation sees it counted until it is over.
+/// The number of operations in progress. Only the thread that holds the engine changes it. Any
+/// thread may read it: a thread that started an operation sees it counted until it has ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnderWay(Arc<AtomicUsize>);
 
@@ -94,12 +94,12 @@ impl UnderWay {
     }
 }
 
-/// An operation that is not complete: the receiver will say when it is.
+/// An operation in progress: the receiver reports its end.
 #[derive(Clone, Debug)]
 pub(crate) struct SendOp {
     pub(crate) kind: OpKind,
     pub(crate) peer: u32,
-    /// What is sent; for reads, where the answer goes.
+    /// The data to send; for reads, where the answer goes.
     pub(crate) buffer: Buffer,
     /// The peer's memory, for reads and writes.
     pub(crate) remote: RemoteParts,
@@ -107,16 +107,16 @@ pub(crate) struct SendOp {
     pub(crate) data: Option<u64>,
     pub(crate) context: Context,
     pub(crate) report: bool,
-    /// Whether its end is told only when its receiver has said so.
+    /// Whether it completes only when its receiver has said so.
     pub(crate) acknowledged: bool,
-    /// Deferred work that this is; see [`crate::engine::Engine::work`].
+    /// Deferred work that this operation is; see [`crate::engine::Engine::work`].
     pub(crate) work: u32,
-    /// Tells this operation from earlier ones at its place.
+    /// Distinguishes this operation from earlier ones at its place.
     pub(crate) age: u64,
 }
 
 impl SendOp {
-    /// A message to a peer.
+    /// Creates the operation of a message to a peer.
     pub(crate) fn of_message(peer: u32, op: &Send, report: bool) -> Self {
         Self {
             kind: OpKind::of_message(op),
@@ -133,8 +133,8 @@ impl SendOp {
     }
 }
 
-/// The operations of an endpoint that are not complete, by the numbers that peers answer with. Threads
-/// that send without the engine enter theirs ([`crate::sends`]).
+/// The operations of an endpoint in progress, by the numbers that peers answer with. Threads that
+/// send without the engine enter theirs too ([`crate::tx_fast_path`]).
 #[derive(Debug)]
 pub(crate) struct Ops(Serial<Table>);
 
@@ -160,19 +160,20 @@ impl Table {
 }
 
 impl Ops {
-    /// None yet, of an endpoint that several threads use if it is `locked`.
+    /// Creates an empty table. `locked`: several threads use the endpoint.
     pub(crate) fn new(locked: bool) -> Self {
         let ops = Slab::with_capacity(256);
         Self(Serial::new(Table { ops, next_age: 0 }, locked))
     }
 
-    /// Remembers an operation until its peer answers; the number the peer answers with.
+    /// Enters an operation until its peer answers. Returns the number for the answer.
     pub(crate) fn enter(&self, op: SendOp) -> u64 {
         self.0.lock().enter(op)
     }
 
-    /// Remembers an operation if `go`, which gets its number, sends it; whether that is so. Whoever
-    /// takes the operations of a peer to which nothing goes any more takes all that went.
+    /// Enters an operation if `go`, which gets its number, sends it. Returns whether it was sent.
+    /// The table is locked meanwhile: after a disconnect, [`Self::take_of_peer`] returns all
+    /// operations that were sent.
     pub(crate) fn enter_if(&self, op: SendOp, go: impl FnOnce(u64) -> bool) -> bool {
         let mut table = self.0.lock();
         let number = table.enter(op);
@@ -184,19 +185,19 @@ impl Ops {
         goes
     }
 
-    /// The operation with a number, which is forgotten.
+    /// Removes and returns the operation with a number.
     pub(crate) fn take(&self, number: u64) -> Option<SendOp> {
         let mut table = self.0.lock();
         table.key(number).map(|key| table.ops.remove(key))
     }
 
-    /// What `look` sees in the operation with a number.
+    /// Calls `look` with the operation with a number.
     pub(crate) fn find<T>(&self, number: u64, look: impl FnOnce(&SendOp) -> T) -> Option<T> {
         let table = self.0.lock();
         table.key(number).map(|key| look(&table.ops[key]))
     }
 
-    /// The operations at a peer, which are forgotten.
+    /// Removes and returns the operations at a peer.
     pub(crate) fn take_of_peer(&self, peer: u32) -> Vec<SendOp> {
         let mut table = self.0.lock();
         let of_peer = table.ops.iter().filter(|(_, op)| op.peer == peer).map(|(key, _)| key);
@@ -204,7 +205,8 @@ impl Ops {
         keys.into_iter().map(|key| table.ops.remove(key)).collect()
     }
 
-    /// All operations but copies of messages, which are forgotten, and the age of the next one.
+    /// Removes and returns all operations but copies of messages, with the age of the next
+    /// operation.
     pub(crate) fn end_all(&self) -> (Vec<SendOp>, u64) {
         let mut table = self.0.lock();
         let all = table.ops.iter().filter(|(_, op)| !op.buffer.is_copied()).map(|(key, _)| key);
@@ -213,7 +215,7 @@ impl Ops {
         (ended, table.next_age)
     }
 
-    /// Whether there is such an operation.
+    /// Returns whether an operation satisfies `is_such`.
     pub(crate) fn any(&self, mut is_such: impl FnMut(&SendOp) -> bool) -> bool {
         self.0.lock().ops.iter().any(|(_, op)| is_such(op))
     }
@@ -222,7 +224,7 @@ impl Ops {
         self.0.lock().ops.len()
     }
 
-    /// The number of the operation at a place of the table, or the place where there is none.
+    /// The number of the operation at a place of the table, or of an empty place.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn number_at(&self, key: usize) -> u64 {
         let table = self.0.lock();
@@ -237,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_end_but_copies() {
+    fn end_all_keeps_copies() {
         let ops = Ops::new(true);
         let message = |buffer: Buffer| {
             let (flags, context) = (OpFlags::Default, Context::default());

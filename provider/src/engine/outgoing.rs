@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What the call that sends a message asks for.
+//! The options of a call that sends a message.
 
 use channel::wire::{Flags, Header, Kind};
 use ffi::{
@@ -17,25 +17,25 @@ const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
     | flags::TAGGED
     | flags::SEND;
 
-/// Messages of up to so many times `FI_TCAM_EAGER_SIZE` go through a buffer while these are quick
-/// to fill (`channel/src/shm/fills.rs`).
+/// Messages of up to this many times `FI_TCAM_EAGER_SIZE` go through a buffer while buffers are
+/// fast to fill (`channel/src/shm/eager_policy.rs`).
 pub(crate) const EAGER_AT_TIMES: usize = 4;
 
-/// How a message is to be sent.
+/// The options of a message to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
     /// Whether its success is reported.
     pub(crate) report: bool,
     pub(crate) inject: bool,
-    /// Whether its receiver says when it has it.
+    /// Whether the receiver acknowledges the message.
     pub(crate) ack: bool,
-    /// Whether it waits for what was sent before.
+    /// Whether it waits for earlier operations.
     pub(crate) fence: bool,
 }
 
 impl Outgoing {
-    /// Of an endpoint that has these flags for operations without any, may be bound for `selective`
-    /// completion, and has `sizes`.
+    /// The options of `op`, on an endpoint with the default flags `op_flags`, which may be bound
+    /// for `selective` completion and has these `sizes`.
     ///
     /// # Errors
     /// `EBADFLAGS`, and `EMSGSIZE` for a message that is too long.
@@ -60,7 +60,7 @@ impl Outgoing {
         })
     }
 
-    /// What goes ahead of the message.
+    /// The header of the message.
     #[inline(always)]
     pub(crate) fn header(&self, op: &Send) -> Header {
         let mut message_flags = Flags::empty();

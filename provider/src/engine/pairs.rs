@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Two endpoints that know each other, over each way, and what one asks of the other: for tests.
+//! For tests: two connected endpoints over each transport, and operations of one at the other.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -34,14 +34,14 @@ use crate::{
     fuzzing::endpoint,
 };
 
-/// Steps after which nothing more is expected.
+/// Steps after which a test gives up.
 pub(super) const STEPS: usize = 2000;
 pub(super) const KEY: u64 = 5;
 pub(super) const TAG: u64 = 7;
 pub(super) const AT_ONE: Context = Context(1);
 pub(super) const AT_OTHER: Context = Context(2);
 
-/// An endpoint and what it reported.
+/// An endpoint and what it has reported.
 pub(super) struct Node {
     pub(super) own: Arc<Segment>,
     pub(super) end: Option<Arc<End>>,
@@ -68,14 +68,14 @@ impl Node {
         Self { own, end, engine, cq, reported: Vec::new() }
     }
 
-    /// Lists a peer: the first address.
+    /// Inserts a peer as the first address.
     pub(super) fn list(&mut self, peer: &Self) {
         let bytes = address::to_bytes(unpack(peer.engine.address));
         assert_eq!(self.engine.av.as_ref().unwrap().insert_one(&bytes), Some(0));
     }
 
     pub(super) fn step(&mut self) {
-        // A copy is a step of its own: either end may die before and after.
+        // A copy is a separate step: either end may die before and after it.
         if !self.engine.make_copy() {
             self.engine.progress();
         }
@@ -110,7 +110,7 @@ impl Node {
         self.end.as_ref().is_some_and(|end| end.is_dead())
     }
 
-    /// Nothing is under way.
+    /// Returns whether no operation is in progress.
     pub(super) fn is_at_rest(&mut self) -> bool {
         let engine = &mut self.engine;
         engine.sends.len() == 0
@@ -122,7 +122,7 @@ impl Node {
     }
 }
 
-/// What one asks of the other.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Send,
@@ -135,7 +135,7 @@ pub(super) enum What {
 pub(super) const ALL: [What; 5] =
     [What::Send, What::SendAndHear, What::Write, What::Read, What::Fetch];
 
-/// An operation, where its bytes go, and what they are to be.
+/// An operation, its memory, and the expected bytes.
 pub(super) struct Operation {
     pub(super) what: What,
     pub(super) from: Buffer,
@@ -143,7 +143,7 @@ pub(super) struct Operation {
     pub(super) expected: Vec<u8>,
 }
 
-/// Memory that stays.
+/// Memory that is never freed.
 pub(super) fn memory(bytes: &[u8]) -> (Window, Buffer) {
     let window = Window::from(&mut *bytes.to_vec().leak());
     let buffer = window.part(0, bytes.len()).unwrap();
@@ -157,7 +157,7 @@ pub(super) fn read(buffer: &Buffer) -> Vec<u8> {
 }
 
 impl Operation {
-    /// Gets the other ready.
+    /// Prepares the other end.
     pub(super) fn prepare(what: What, len: usize, other: &mut Node) -> Self {
         let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8 + 1).collect();
         let (from_window, from) = memory(&bytes);
@@ -231,13 +231,13 @@ impl Operation {
         matches!(self.what, What::Send | What::SendAndHear)
     }
 
-    /// Whether the bytes are there that somebody was told of.
+    /// Checks that the bytes of a successful operation are right.
     pub(super) fn check(&self, case: &dyn Debug) {
         assert!(read(&self.to) == self.expected, "wrong bytes: {case:?}");
     }
 }
 
-/// Two that know each other, over each way.
+/// Two endpoints that list each other.
 pub(super) fn pair(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> [Node; 2] {
     let mut nodes = [port, port + 1].map(|port| Node::new(net, port, settings));
     let [one, other] = &mut nodes;
@@ -246,7 +246,7 @@ pub(super) fn pair(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> [No
     nodes
 }
 
-/// The same once each has had a message of the other.
+/// Two endpoints that list each other, after a message in each direction.
 pub(super) fn friends(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> [Node; 2] {
     let mut nodes = pair(net, port, settings);
     for _ in 0..2 {
@@ -271,7 +271,7 @@ pub(super) fn starts(operation: &Operation, one: &mut Node, other: &mut Node) {
         other.step();
         one.step();
     }
-    panic!("it is to be tried again for ever");
+    panic!("each attempt returns EAGAIN");
 }
 
 pub(super) fn lengths(what: What) -> &'static [usize] {
@@ -287,12 +287,12 @@ pub(super) const SETTINGS: [Settings; 3] = [
     Settings { checks: true, copies: true },
 ];
 
-pub(super) fn ways() -> [Option<Arc<Net>>; 2] {
+pub(super) fn transports() -> [Option<Arc<Net>>; 2] {
     [None, Some(Arc::default())]
 }
 
-/// What is left when the other is dead: all operations end, and whoever is told of success has the
-/// bytes.
+/// Checks the survivor after the other end died: all operations end, and a successful one has the
+/// right bytes.
 pub(super) fn survive(
     survivor: &mut Node,
     context: Context,
@@ -307,11 +307,11 @@ pub(super) fn survive(
         }
         survivor.look();
     }
-    assert!(survivor.is_at_rest(), "something waits for ever: {case:?}");
+    assert!(survivor.is_at_rest(), "an operation never ends: {case:?}");
     if is_asked {
         let end = survivor.has_reported(context);
-        assert!(end.is_some(), "nobody says how it ended: {case:?}");
-        // A send that nobody is to hear of says nothing of the bytes.
+        assert!(end.is_some(), "the operation was not reported: {case:?}");
+        // A send without acknowledgement may succeed although the bytes are lost.
         if end == Some(Ok(())) && (context == AT_OTHER || operation.what != What::Send) {
             operation.check(case);
         }

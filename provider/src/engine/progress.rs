@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Progress: what arrives goes through the device to its receive.
+//! Progress: arriving messages go through the device to their receives.
 
 use std::{sync::Arc, time::Instant};
 
@@ -23,24 +23,24 @@ use crate::{
     },
     engine::{
         Engine,
-        contact::{Unknown, epoch, sender},
         liveness::MOST_POLLS,
+        peer::{Unknown, epoch, sender},
     },
     wait::pollable::Progress,
 };
 
-/// Slots handled before the caller gets its completions.
+/// Most slots that are handled before the caller gets its completions.
 const BATCH: u32 = 64;
-/// Polls that found something, and posts, between looks at the clock, at most. Where there is a draft of a
-/// report, each such look also shows the counters.
+/// Most polls that found something, and posts, between reads of the clock. With a draft of a
+/// report, each read also shows the counters.
 const LOOK: u32 = 128;
-/// The same of probes.
+/// Most probes between reads of the clock.
 const PROBES: u32 = 64;
-/// Such looks between shows of the counters, each of which takes about 0.1 us.
+/// Reads of the clock between shows of the counters. A show takes about 0.1 us.
 const SHOW: u32 = 8;
 
 impl Engine {
-    /// Handles what came, and goes on with what waits for room.
+    /// Handles arrivals, and continues work that waited for room.
     #[inline]
     pub(crate) fn progress(&mut self) -> Progress {
         let mut progress = self.receive();
@@ -60,7 +60,7 @@ impl Engine {
         progress
     }
 
-    /// A receive was posted: many of them may come before the next poll.
+    /// Notes that a receive was posted: many may follow before the next poll.
     #[inline]
     pub(crate) fn has_posted(&mut self) {
         match self.until_shown.checked_sub(1) {
@@ -69,7 +69,7 @@ impl Engine {
         }
     }
 
-    /// Polls of a program that probes and probes find what these answer, so that none of them seems
+    /// Notes a probe. A program that only probes finds messages, so that none of its polls seems
     /// empty.
     #[inline]
     pub(crate) fn has_probed(&mut self) {
@@ -79,7 +79,7 @@ impl Engine {
         }
     }
 
-    /// What is done now and then while messages come.
+    /// Does the periodic work while messages come.
     #[cold]
     fn show_and_look(&mut self) {
         self.show_in_turn();
@@ -119,7 +119,7 @@ impl Engine {
         }
     }
 
-    /// Handles a batch of slots of each way.
+    /// Handles a batch of slots of each transport.
     #[inline]
     pub(crate) fn receive(&mut self) -> Progress {
         let near = self.receive_over(0);
@@ -128,12 +128,13 @@ impl Engine {
         if near > 0 || other { Progress::Some } else { Progress::None }
     }
 
-    /// What came over the other ways, beside so many slots over shared memory; whether something did.
+    /// Handles slots of the other transports, after `near` slots over shared memory. Returns
+    /// whether there were any.
     #[inline(never)]
     fn receive_beside(&mut self, near: u32) -> bool {
         let mut some = false;
-        for way in NET + 1..WAYS {
-            some |= self.receive_over(way) > 0;
+        for transport in NET + 1..WAYS {
+            some |= self.receive_over(transport) > 0;
         }
         if self.inboxes[NET].is_none() {
             return some;
@@ -156,17 +157,17 @@ impl Engine {
         some
     }
 
-    /// Handles a batch of slots of one way; how many.
+    /// Handles a batch of slots of one transport. Returns their number.
     #[inline(always)]
-    fn receive_over(&mut self, way: usize) -> u32 {
-        // Out of the engine for a moment, so that its slots can be lent.
-        let taken = self.inboxes[way].take_if(|inbox| !inbox.is_empty());
+    fn receive_over(&mut self, transport: usize) -> u32 {
+        // Taken out of the engine for a moment, so that its slots can be lent.
+        let taken = self.inboxes[transport].take_if(|inbox| !inbox.is_empty());
         let Some(mut inbox) = taken else { return 0 };
         let count = match &mut *inbox {
             Inbox::Shm(inbox) => self.empty(inbox),
             inbox => self.empty(inbox),
         };
-        self.inboxes[way] = Some(inbox);
+        self.inboxes[transport] = Some(inbox);
         count
     }
 
@@ -210,7 +211,7 @@ impl Engine {
         count
     }
 
-    /// Inlined by force: out of line, with its header in memory, a message costs 23 instructions more.
+    /// Inlined: out of line, with the header in memory, a message takes 23 instructions more.
     #[inline(always)]
     fn handle(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
         match header.kind {
@@ -227,7 +228,7 @@ impl Engine {
         }
     }
 
-    /// What is no message.
+    /// Handles a slot that is not a message.
     #[inline]
     fn handle_control(&mut self, header: &Header, payload: SharedBytes<'_>) {
         let from = self.sender_of(header);
@@ -242,8 +243,8 @@ impl Engine {
         }
     }
 
-    /// A message whose bytes are at hand; answers whether a receive got it. Inlined by
-    /// force, like what it calls: out of line a message costs 120 instructions more.
+    /// Handles a message whose bytes have come. Returns whether a receive got it. Inlined, like the
+    /// functions that it calls: out of line, a message takes 120 instructions more.
     #[inline(always)]
     fn arrive(&mut self, source: u32, header: &Header, bytes: SharedBytes<'_>) -> bool {
         let envelope = Envelope { source, bits: header.bits, len: header.len };
@@ -251,7 +252,8 @@ impl Engine {
         self.channels.shm.received_bytes += header.len;
         let (holder, about) = (self.device.holder(), self.about(header));
         if let Some(shared) = self.device.tails() {
-            // Copies: of what is lent to a call every field is stored, whether it is called or not.
+            // Copies: of an argument that is lent to a call, every field is stored, even if the
+            // call is not made.
             let (shared, envelope, header) = (Arc::clone(shared), envelope, *header);
             return self.arrive_at_tails(&shared, &envelope, &header, bytes);
         }
@@ -276,8 +278,8 @@ impl Engine {
         }
     }
 
-    /// The same where another thread may search the unexpected messages meanwhile. Out of line: see
-    /// [`Engine::arrive`].
+    /// As [`Engine::arrive`], if another thread may search the unexpected messages meanwhile. Out
+    /// of line, for the reason given there.
     #[inline(never)]
     fn arrive_at_tails(
         &mut self,
@@ -298,7 +300,7 @@ impl Engine {
         grant.is_some()
     }
 
-    /// Gives a message whose bytes are at hand to its receive.
+    /// Gives a message whose bytes have come to its receive.
     #[inline(always)]
     fn give(
         &mut self,
@@ -319,14 +321,15 @@ impl Engine {
         let from = self.sender_of(header);
         if let Err(errno) = self.link(from) {
             tracing::warn!("a message is lost, its sender is gone: {errno}");
-            // Its receive fails: the next message may not take its place.
+            // Its receive fails: the next message must not take its place.
             return self.arrive_remote(source, header, Remote::default());
         }
-        // Out of `links` for a moment, so that the bytes can be lent to `arrive`.
+        // Taken out of `links` for a moment, so that the bytes can be lent to `arrive`.
         let Some(link) = self.links[from as usize].take() else { return };
         let matched = match link.body(header, payload) {
             Some(body) => {
-                // They come while the receive is looked for. Of bytes in a slot that gains nothing.
+                // The bytes come while the receive is searched. For bytes in a slot this gains
+                // nothing.
                 body.bytes().expect();
                 self.arrive(source, header, body.bytes())
             }
@@ -357,7 +360,7 @@ impl Engine {
         self.arrive_remote(source, header, remote);
     }
 
-    /// A message whose bytes are in its sender's memory.
+    /// Handles a message whose bytes are in its sender's memory.
     fn arrive_remote(&mut self, source: u32, header: &Header, remote: Remote) {
         let peer = self.sender_of(header);
         let envelope = Envelope { source, bits: header.bits, len: header.len };
@@ -372,7 +375,7 @@ impl Engine {
         }
     }
 
-    /// Whether the next message in the ring is to stay there.
+    /// Returns whether the next message in the ring must stay there.
     #[cold]
     pub(crate) fn is_held_back(&mut self, source: u32, header: &Header) -> bool {
         if !matches!(header.kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous) {

@@ -7,7 +7,7 @@
 //!                               process_vm_readv: read it            kernel copy
 //!   <------------------ Done
 //!
-//!                               or, where the kernel refuses:
+//!                               or, if the kernel refuses:
 //!   <------------------ Pull (transfer, length)
 //!   Chunk, Chunk, ... ------->  copy out, free the buffer            copy pipeline
 //!   <------------------ Done
@@ -37,14 +37,14 @@ use crate::{
 };
 
 impl Engine {
-    /// Tells a sender about its operation.
+    /// Sends the result of an operation to its sender.
     pub(crate) fn answer(&mut self, peer: u32, kind: Kind, op: u64, len: u64) {
         let flags = Flags::empty();
         let header = Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op };
         self.reply(peer, header);
     }
 
-    /// Gets a matched message out of its sender's memory.
+    /// Copies a matched message from its sender's memory.
     pub(crate) fn fetch(
         &mut self,
         peer: u32,
@@ -56,7 +56,7 @@ impl Engine {
         let len = usize::try_from(envelope.len).unwrap_or(usize::MAX);
         let to = grant.data.buffer.part(grant.offset as usize, len);
         let wanted = to.len();
-        // One part of a multi-receive buffer may be the one that gives it back.
+        // Not for a multi-receive buffer: the copy may be the part that returns the buffer.
         let later = self.domain.locked && wanted >= UNLOCKED && !grant.data.multi;
         let epoch = self.epoch(peer);
         let copied = match self.link(peer) {
@@ -75,14 +75,15 @@ impl Engine {
         self.fetched(peer, grant, envelope, about, wanted, copied);
     }
 
-    /// The next copy that is made without the lock. An endpoint that closes begins no more.
+    /// The next copy to make without the lock. None starts while the endpoint closes.
     pub(crate) fn next_copy(&mut self) -> Option<LongCopy> {
         let next = if self.closes { None } else { self.copies.pop_front() };
         self.copying += u32::from(next.is_some());
         next
     }
 
-    /// Makes the next copy at once, which a poll makes without the lock; whether there was one.
+    /// Makes the next copy at once; a poll would make it without the lock. Returns whether there
+    /// was one.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn make_copy(&mut self) -> bool {
         let Some(copy) = self.next_copy() else { return false };
@@ -91,7 +92,8 @@ impl Engine {
         true
     }
 
-    /// A copy was made without the lock; the peer may have gone meanwhile.
+    /// Handles the result of a copy that was made without the lock. The peer may have gone
+    /// meanwhile.
     pub(crate) fn copied(&mut self, copy: LongCopy, copied: Result<(), CopyError>) {
         self.copying -= 1;
         match copy {
@@ -111,7 +113,7 @@ impl Engine {
         self.fetched(peer, grant, &envelope, about, to.len(), copied);
     }
 
-    /// Goes on when a long message was copied or was not.
+    /// Continues after a long message was copied, or was not.
     fn fetched(
         &mut self,
         peer: u32,
@@ -131,7 +133,7 @@ impl Engine {
                 channel.received_bytes += wanted as u64;
                 self.slot_check = about.check;
                 self.complete_recv(&grant, envelope, about.flags, about.data, wanted);
-                // `len` tells the sender which channel it was.
+                // `len` is the channel that was used.
                 self.answer(peer, Kind::Done, op, 1);
             }
             Err(CopyError::Refused) => {
@@ -170,7 +172,7 @@ impl Engine {
         }
     }
 
-    /// The receiver is done with a send, or failed.
+    /// Handles the answer to a send: the receiver has the message, or failed.
     pub(crate) fn finished(&mut self, from: u32, header: &Header) {
         if !self.is_send_to(from, header.op) {
             tracing::debug!("an answer to an operation that is not under way any more");
@@ -197,12 +199,12 @@ impl Engine {
         self.complete_op(&op);
     }
 
-    /// Whether an operation towards a peer is under way that has this number.
+    /// Returns whether an operation with this number is in progress at a peer.
     pub(crate) fn is_send_to(&self, peer: u32, number: u64) -> bool {
         self.sends.find(number, |op| op.peer == peer) == Some(true)
     }
 
-    /// The receiver wants a send through buffers.
+    /// Handles a request of the receiver to send through buffers.
     pub(crate) fn pulled(&mut self, from: u32, header: &Header) {
         let found = self.sends.find(header.op, |op| (op.peer, op.kind, op.buffer.len()));
         let Some((_, kind, most)) = found.filter(|&(peer, ..)| peer == from) else {
@@ -230,18 +232,17 @@ impl Engine {
         self.stream(header.op, from, header.data, len);
     }
 
-    /// What counts messages that go to a peer in parts, or come from it.
+    /// The counters of messages to or from a peer that go in parts.
     fn pipeline(&mut self, peer: u32) -> &mut ChannelCounters {
         if self.is_net(peer) { &mut self.channels.net } else { &mut self.channels.copy_pipeline }
     }
 
-    /// Puts an operation under way through buffers.
+    /// Starts to send an operation through buffers.
     pub(crate) fn stream(&mut self, op: u64, peer: u32, transfer: u64, len: usize) {
         self.streams.push_back(Stream { op, peer, transfer, offset: 0, len, answered: 0 });
     }
 
-    /// Puts parts of the sends that go through buffers under way; answers
-    /// whether any was.
+    /// Sends parts of the operations that go through buffers. Returns whether any part was sent.
     pub(crate) fn pump(&mut self) -> bool {
         let mut progress = false;
         for _ in 0..self.streams.len() {
@@ -286,8 +287,8 @@ impl Engine {
         stream.offset > start
     }
 
-    /// All parts of a message were sent: over the network nothing more is heard of it, unless its sender
-    /// waits for its receiver.
+    /// Handles the end of a message in parts. Over the network there is no answer, unless the
+    /// sender requested an acknowledgement.
     fn has_gone(&mut self, stream: &Stream) {
         if self.is_net(stream.peer)
             && self.sends.find(stream.op, |op| op.acknowledged) == Some(false)
@@ -297,7 +298,7 @@ impl Engine {
         }
     }
 
-    /// A part of a message that comes through buffers.
+    /// Handles a part of a message that comes through buffers.
     pub(crate) fn chunk(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
         let Self { transfers, links, .. } = self;
         let key = usize::try_from(header.op).unwrap_or(usize::MAX);
@@ -337,7 +338,7 @@ impl Engine {
         }
     }
 
-    /// A message that comes through buffers does not come to its end.
+    /// Handles the early end of a message that comes through buffers.
     pub(crate) fn dropped(&mut self, from: u32, header: &Header) {
         let key = usize::try_from(header.op).unwrap_or(usize::MAX);
         if self.transfers.get(key).is_some_and(|transfer| transfer.peer == from) {
@@ -346,15 +347,15 @@ impl Engine {
         }
     }
 
-    /// Its sender is gone, or the context that sent it.
+    /// Fails a message whose sender, or the context that sent it, is gone.
     pub(crate) fn fail_transfer(&mut self, transfer: &Transfer) {
         let Transfer { grant, envelope, about, .. } = transfer;
         let tagged = about.flags.contains(Flags::TAGGED);
         self.fail_recv(&grant.data, tagged, envelope.bits, grant.last, Errno::ECONNABORTED);
     }
 
-    /// Ends the receives of a shared context that long messages are coming into: the endpoint that
-    /// gets these closes, and the receives are not its own.
+    /// Ends the receives of a shared context that long messages are being received into. The
+    /// endpoint that receives them closes, but the receives belong to the context.
     pub(crate) fn end_receives(&mut self) {
         if !self.device.is_shared() {
             return;
@@ -369,8 +370,8 @@ impl Engine {
         }
     }
 
-    /// Whether another message still goes into a multi-receive buffer that is
-    /// about to be given back: that one then gives it back.
+    /// Returns whether another message is still being received into a multi-receive buffer that is
+    /// about to be returned. That message then returns it.
     pub(crate) fn passes_release(&mut self, op: &RecvOp) -> bool {
         let mut others = self.transfers.iter_mut().filter(|(_, transfer)| {
             transfer.grant.data.multi

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Requests for a peer's memory, as initiator and target know them.
+//! Requests for a peer's memory, for initiator and target.
 
 use ffi::ops::ep::rma::RemoteParts;
 
@@ -10,7 +10,7 @@ use channel::{
 
 use crate::regions::Target;
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "the hot path allocates nothing")]
 pub(crate) enum Served {
@@ -26,31 +26,31 @@ pub(crate) enum Served {
     Later,
 }
 
-/// What a read or a write comes to.
+/// The next step of a read or a write.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "the hot path allocates nothing")]
 pub(crate) enum Access {
     /// There is nothing more to do.
     Over(Served),
-    /// The kernel is to copy between this memory and that of who asks.
+    /// The kernel is to copy between this memory and that of the requesting peer.
     Copy(Direction, Target),
 }
 
-/// How an operation is to be reported, and where it goes.
+/// The peer and the options of an operation.
 pub(crate) struct Start {
     pub(crate) peer: u32,
     pub(crate) report: bool,
     pub(crate) inject: bool,
 }
 
-/// A request for parts of a peer's memory, with its data in the payload.
+/// The header of a request for parts of a peer's memory. The payload has its data.
 #[inline]
 pub(crate) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
     let flags = Flags::empty();
     Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len: parts.len(), op }
 }
 
-/// The answer to a request, with `len` bytes.
+/// The header of the answer to a request, with `len` bytes.
 pub(crate) fn answer_to(request: &Header, len: usize) -> Header {
     // Atomic operations have no offset.
     let data = if request.kind == Kind::Read { request.data } else { 0 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_rma(3)`: reads and writes of a peer's memory.
 //!
-//! The peer does them, in the order in which they arrive, between the messages of
-//! the same ring: it knows its regions, and nobody else touches its memory.
+//! The peer executes them, in the order in which they arrive, between the messages of the same
+//! ring. It knows its regions, and no other process accesses its memory.
 //!
 //! ```text
 //! initiator                               target
@@ -13,15 +13,15 @@
 //!   <-------------------- Answer (data)                             up to eager size
 //!   <------------------------------ Done  process_vm_writev         longer
 //!
-//!   and where the kernel refuses, or is not to be asked:
+//!   and if the kernel refuses, or must not be asked:
 //!   <------------------------------ Pull  checked as a whole
 //!   Write/Read (piece), ... (last) ---->  each as above, in buffers
 //!   <----------------- Answer, ... / Done
 //! ```
 //!
-//! Rejected: the initiator copies by itself, with a table of regions in shared
-//! memory. It saves the peer's progress, but a region could be closed under a copy,
-//! and order, counters and atomic operations need the peer anyway.
+//! Rejected: the initiator copies, with a table of regions in shared memory. That saves the peer's
+//! progress, but a region could be closed during a copy, and order, counters and atomic operations
+//! need the peer anyway.
 
 use std::{
     net::SocketAddrV4,
@@ -54,14 +54,16 @@ use crate::{
     sizes::Class,
 };
 
-/// A close that waits for copies longer than this says so, and looks less often from then on.
+/// A close that has waited for copies for this time logs a message, and checks less often from then
+/// on.
 const SILENCE: Duration = Duration::from_secs(2);
-const NAP: Duration = Duration::from_millis(1);
-/// Bytes of one piece where the kernel refuses to copy.
+const BACKOFF: Duration = Duration::from_millis(1);
+/// Bytes of one piece if the kernel refuses to copy.
 const PIECE: usize = LONGEST - 256;
-/// Bytes asked for and not answered yet where the kernel refuses to copy, of one read and of all: the
-/// peer keeps answers that find no buffer in memory of its own ([`super::deferred`]).
+/// Most bytes of one read that are requested and not answered, if the kernel refuses to copy. The
+/// peer keeps answers without a buffer in its memory ([`super::deferred`]).
 const READ_AHEAD: usize = 16 * PIECE;
+/// Most bytes of all reads that are requested and not answered, if the kernel refuses to copy.
 const ALL_AHEAD: usize = 16 * READ_AHEAD;
 
 /// Flags of operations on memory.
@@ -74,14 +76,14 @@ pub(crate) const FLAGS: u64 = attr::TX_OP_FLAGS
     | flags::READ
     | flags::WRITE;
 
-/// Waits while peers copy from memory of an endpoint or to it, as [`Engine::is_reached`] says: one that
-/// is stopped in the middle of a copy will go on with it.
+/// Waits while peers copy from or to memory of an endpoint ([`Engine::is_reached`]). A peer that
+/// was stopped in the middle of a copy would continue it later.
 pub(crate) fn wait_for_copies(address: SocketAddrV4, mut is_reached: impl FnMut() -> bool) {
     let said_at = Instant::now() + SILENCE;
     let mut is_said = false;
     while is_reached() {
         if is_said {
-            std::thread::sleep(NAP);
+            std::thread::sleep(BACKOFF);
         } else if Instant::now() < said_at {
             std::thread::yield_now();
         } else {
@@ -95,7 +97,7 @@ pub(crate) fn wait_for_copies(address: SocketAddrV4, mut is_reached: impl FnMut(
 }
 
 impl Engine {
-    /// What every operation on `len` bytes of a peer's memory begins with; `sent` bytes go to the peer.
+    /// Begins an operation on `len` bytes of a peer's memory. `sent` bytes are sent to the peer.
     #[inline]
     pub(crate) fn start(
         &mut self,
@@ -132,8 +134,8 @@ impl Engine {
         Ok(Start { peer, report, inject })
     }
 
-    /// Whether a message would overtake a read or write of a peer's memory that goes in pieces
-    /// (`FI_ORDER_SAR`, `FI_ORDER_SAW`).
+    /// Returns whether a message would overtake a read or write of the peer's memory that goes in
+    /// pieces (`FI_ORDER_SAR`, `FI_ORDER_SAW`).
     #[cold]
     pub(crate) fn overtakes(&mut self, peer: u32) -> bool {
         let at_once = attr::order_size(self.eager_size);
@@ -142,12 +144,12 @@ impl Engine {
                 && matches!(op.kind, OpKind::Read | OpKind::Write)
                 && op.buffer.len() > at_once
         };
-        // Where the kernel copies, no list is searched before each message.
+        // If the kernel copies, the operations are not searched before each message.
         self.goes_in_pieces(peer) == Ok(true) && self.sends.any(piecemeal)
     }
 
-    /// Whether a peer that lives copies from memory here, or to it. Once its operations are void, or
-    /// the endpoint is closed, none begins to.
+    /// Returns whether a living peer copies from or to local memory. Once its operations are void,
+    /// or the endpoint is closed, no new copy begins.
     pub(crate) fn is_reached(&self) -> bool {
         let reaches = |link: &Link| {
             link.reaches(&self.own) && link.liveness(Look::Closely) == Liveness::Alive
@@ -155,7 +157,7 @@ impl Engine {
         self.links.iter().flatten().any(|link| reaches(link))
     }
 
-    /// Whether operations towards a peer are not complete: `FI_FENCE` waits for them.
+    /// Returns whether operations at a peer are in progress: `FI_FENCE` waits for them.
     #[cold]
     pub(crate) fn has_under_way(&self, peer: u32) -> bool {
         self.sends.any(|op| op.peer == peer)
@@ -216,7 +218,7 @@ impl Engine {
         }
         let in_pieces = self.goes_in_pieces(peer)?;
         if short && (inject || in_pieces) {
-            // Longer ones may be overtaken, these not.
+            // Longer writes may be overtaken, this one may not.
             return Err(Errno::EAGAIN);
         }
         if in_pieces {
@@ -235,7 +237,7 @@ impl Engine {
         }
         let header = request(Kind::Read, &op.remote, number);
         let parts = op.remote.as_slice();
-        // Without a place for it the answer comes at once, whatever the peer's sizes are.
+        // Without local segments, the answer comes at once, whatever the peer's sizes are.
         let payload = match in_pieces {
             true => Payload::Frame(parts, &[]),
             false => Payload::Segments(parts, &op.buffer),
@@ -248,12 +250,12 @@ impl Engine {
         Ok(self.link(peer)?.goes_in_pieces())
     }
 
-    /// Puts pieces of an operation under way; answers whether any was.
+    /// Sends pieces of an operation. Returns whether any piece was sent.
     pub(crate) fn pump_rma(&mut self, stream: &mut Stream) -> bool {
         let Some(op) = self.sends.find(stream.op, SendOp::clone) else { return false };
         let start = stream.offset;
         let write = op.kind == OpKind::Write;
-        // This one is not among the streams now.
+        // This stream is not in `streams` now.
         let share = ALL_AHEAD / (self.streams.len() + 1);
         let ahead = if write { usize::MAX } else { share.clamp(PIECE, READ_AHEAD) };
         while stream.offset < stream.len && stream.offset - stream.answered < ahead {
@@ -280,7 +282,7 @@ impl Engine {
         stream.offset > start
     }
 
-    /// What one of our reads brings, or a part of it.
+    /// Handles an answer to a read, or a part of one.
     pub(crate) fn answered(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
         let Some(Some(link)) = self.links.get(from as usize) else { return };
         let body = link.body(header, payload);
@@ -309,7 +311,7 @@ impl Engine {
         if header.flags.contains(Flags::PART) {
             let mut streams = self.streams.iter_mut();
             if let Some(stream) = streams.find(|stream| stream.op == header.op) {
-                // No more than was asked for, whatever the peer says.
+                // No more than was requested, whatever the peer says.
                 let answered = stream.answered.saturating_add(header.len as usize);
                 stream.answered = answered.min(stream.offset);
             }

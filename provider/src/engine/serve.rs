@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What peers ask of our memory (`fi_rma(3)`, `fi_atomic(3)`): see [`super::rma`].
+//! Serves the requests of peers for local memory (`fi_rma(3)`, `fi_atomic(3)`); see [`super::rma`].
 
 use channel::{
     bytes::SharedBytes,
@@ -16,9 +16,9 @@ use super::{
     Engine,
     atomic::accesses_of_atomic,
     check::is_frame_damaged,
+    cq_binding::Counters,
     deferred::MOST,
     request::{Access, Served, answer_to},
-    side::Counters,
     transfers::{LongCopy, MemoryCopy, UNLOCKED},
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 };
 
 impl Engine {
-    /// A request of a peer for our memory.
+    /// Handles a request of a peer for local memory.
     pub(crate) fn serve(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
         if let Err(errno) = self.link(from) {
             tracing::warn!("a request for memory is lost, who made it is gone: {errno}");
@@ -40,7 +40,7 @@ impl Engine {
             }
             return;
         }
-        // Out of `links` for a moment, so that the bytes can be lent.
+        // Taken out of `links` for a moment, so that the bytes can be lent.
         let Some(link) = self.links[from as usize].take() else { return };
         let served = match link.body(header, payload) {
             None => Err(Errno::EPROTO),
@@ -51,7 +51,7 @@ impl Engine {
         self.answer_request(from, header, served);
     }
 
-    /// Answers a request, or does not yet.
+    /// Answers a request, unless it is executed later.
     fn answer_request(&mut self, from: u32, header: &Header, served: Result<Served>) {
         let whole = !header.flags.contains(Flags::PART);
         match served {
@@ -124,14 +124,15 @@ impl Engine {
         Ok(served)
     }
 
-    /// What came after it waits: it may read what this writes.
+    /// Later slots must wait: they may read what this copy writes.
     #[cold]
     fn copy_later(&mut self, copy: MemoryCopy) {
         self.copies.push_back(LongCopy::Memory(Box::new(copy)));
         self.holds_arrivals = true;
     }
 
-    /// A request was done without the lock, or was not; who made it may have gone meanwhile.
+    /// Handles the result of a copy that was made without the lock. The requesting peer may have
+    /// gone meanwhile.
     pub(super) fn memory_copied(
         &mut self,
         copy: &MemoryCopy,
@@ -149,7 +150,7 @@ impl Engine {
         self.answer_request(*peer, header, served);
     }
 
-    /// Counts a request that is done, and reports its remote CQ data.
+    /// Counts a request that was served, and reports its remote CQ data.
     fn served(&mut self, header: &Header, parts: &RemoteParts, len: usize) {
         if header.flags.contains(Flags::PART) {
             return;
@@ -179,7 +180,7 @@ impl Engine {
     /// The memory that a request names.
     ///
     /// # Errors
-    /// `EACCES` if the endpoint was opened without the capability, and those of
+    /// `EACCES` if the endpoint was opened without the capability, and the errors of
     /// [`crate::regions::Regions::resolve`].
     pub(super) fn target(&self, parts: &RemoteParts, class: u64, access: u64) -> Result<Target> {
         if (class | access) & !self.caps != 0 {
@@ -248,7 +249,7 @@ impl Engine {
     }
 }
 
-/// What became of a request that the kernel was asked to copy for.
+/// The result of a request after a kernel copy.
 fn copied(exchanged: std::result::Result<(), CopyError>) -> Result<Served> {
     match exchanged {
         Ok(()) => Ok(Served::Done),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Requests of peers are served as the capabilities of the endpoint allow.
+//! Requests of peers are served according to the capabilities of the endpoint.
 
 use ffi::{Errno, flags};
 
 use crate::{attr, engine::pairs::*};
 
 #[test]
-fn what_an_endpoint_was_not_opened_for_is_refused() {
+fn requests_without_the_capability_are_refused() {
     let cases = [
         (flags::MSG, [false; 3]),
         (flags::RMA, [true, true, false]),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The working state of an endpoint: the device model, the channels below it
-//! and the queues above it. One thread at a time uses it (`ffi::serial`).
+//! The working state of an endpoint: the device, the channels below it and the queues above it. One
+//! thread at a time uses it (`ffi::serial`).
 //!
-//! Operations are in `msg` (send, receive) and `tagged` (peek, claim, discard),
-//! what arrives is handled in `progress`, long messages in `rendezvous`, peers
-//! that die in `liveness`.
+//! Operations are in `msg` (send, receive) and `tagged` (peek, claim, discard), arrivals in
+//! `progress`, long messages in `rendezvous`, and deaths of peers in `liveness`.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -34,9 +33,9 @@ use crate::{
     device::{directed::Directed, flow::Flow, make, matcher::Matching, receive::MIN_MULTI_RECV},
     domain::Domain,
     engine::{
+        cq_binding::{Counters, CqBinding},
         deferred::Deferred,
         ops::{Ops, UnderWay},
-        side::{Counters, Side},
         transfers::{LongCopy, Stream, Transfer},
     },
     eq::EventQueue,
@@ -52,18 +51,18 @@ use crate::{
 /// Messages and bytes by channel.
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
-    /// Also those that are sent whole over the network, which [`Home`] counts apart.
+    /// Includes messages that were sent whole over the network, which [`Home`] counts separately.
     pub(crate) shm: ChannelCounters,
-    /// Of all lengths, but for those.
+    /// Messages of all lengths, without those.
     pub(crate) net: ChannelCounters,
     pub(crate) kernel_copy: ChannelCounters,
     pub(crate) copy_pipeline: ChannelCounters,
-    /// Reads and writes of memory, and atomic operations, over whichever channel.
+    /// Reads, writes and atomic operations on memory, over any channel.
     pub(crate) rma: ChannelCounters,
 }
 
 impl Channels {
-    /// What was received since then came over the network.
+    /// Moves what was received since `before` from shared memory to the network.
     pub(crate) fn turn_far(&mut self, before: ChannelCounters) {
         let Self { shm, net, .. } = self;
         net.received += shm.received - before.received;
@@ -77,11 +76,11 @@ impl Channels {
 pub(crate) struct Engine {
     pub(crate) domain: Arc<Domain>,
     pub(crate) av: Option<Arc<AddressVector>>,
-    pub(crate) tx: Side,
-    pub(crate) rx: Side,
+    pub(crate) tx: CqBinding,
+    pub(crate) rx: CqBinding,
     pub(crate) counters: Counters,
     pub(crate) enabled: bool,
-    /// What it was opened for.
+    /// Its capabilities.
     pub(crate) caps: u64,
     pub(crate) directed: Directed,
     /// Whether tagged receives may take several messages (`FI_TAGGED_MULTI_RECV`).
@@ -91,124 +90,131 @@ pub(crate) struct Engine {
     pub(crate) min_multi_recv: usize,
 
     pub(crate) device: Matching,
-    /// Opened for a shared transmit context, and none is bound yet.
+    /// It was opened for a shared transmit context, and none is bound yet.
     pub(crate) awaits_stx: bool,
     pub(crate) eq: Option<Arc<EventQueue>>,
-    /// What the device's tables draw from, if they share their entries.
+    /// The pool of table entries, if endpoints share one.
     pub(crate) node_pool: Option<Arc<NodePool>>,
-    /// Processes that the device was told of; 0 if none were yet.
+    /// Number of processes that the device knows; 0 if none yet.
     pub(crate) processes: u32,
 
-    /// Our own address as peers list it.
+    /// The address under which peers list the endpoint.
     pub(crate) address: u64,
-    /// What it has in shared memory: its identity, its bell, its counters.
+    /// Its segment in shared memory: identity, doorbell, counters.
     pub(crate) own: Arc<Segment>,
     pub(crate) home: Home,
     pub(crate) inboxes: Inboxes,
-    /// By peer number, which stands for an address: the endpoint that is there.
+    /// By peer number, which stands for an address: the link to the endpoint there.
     pub(crate) links: Vec<Option<Box<Link>>>,
     /// The peers that have links.
     pub(crate) linked: Vec<u32>,
-    /// By peer number: how many endpoints that were there before are gone.
+    /// By peer number: how many earlier endpoints at its address are gone.
     pub(crate) epochs: Vec<u32>,
     /// Peers without a link that receives name.
     pub(crate) awaited: BTreeSet<u32>,
-    /// The one that is looked for first at the next look.
+    /// The awaited peer with which the next check begins.
     pub(crate) awaited_next: u32,
-    /// Peers that are gone, and when receives of a shared context that name them fail.
+    /// Peers that are gone, each with the time at which receives of a shared context that name it
+    /// fail.
     pub(crate) leaving: Vec<(Instant, u32)>,
-    /// Peer numbers by the number a sender has in our segment's list; [`CONTEXT`], [`UNKNOWN`].
+    /// By a sender's number in the segment's list: its peer number, [`CONTEXT`] + peer number, or
+    /// [`UNKNOWN`].
     pub(crate) sources: Vec<u32>,
-    /// By the same number, of [`CONTEXT`]s: the peers that receives name.
+    /// By the same number, for a [`CONTEXT`]: the peer that receives name.
     pub(crate) endpoints: Vec<u32>,
-    /// By peer number: under which number in our list the endpoint there sends, if it has sent.
+    /// By peer number: the number and the identity under which the endpoint there sends, if it has
+    /// sent.
     pub(crate) numbers: Vec<Option<(u32, Identity)>>,
-    /// Peers that sent and whose endpoint is gone without a link, until their slots are handled.
+    /// Peers that sent and are gone without a link, until their slots are handled.
     pub(crate) passing: Vec<(u32, Identity)>,
-    /// The page of our list that is looked at next.
+    /// The page of the list that is checked next.
     pub(crate) next_page: usize,
-    /// A slot waits for a descriptor or memory.
+    /// A slot waits until descriptors or memory are available.
     pub(crate) is_short: bool,
-    /// Whether somebody sent over the network whose name was not inserted yet.
+    /// Whether a peer sent over the network whose name was not inserted yet.
     pub(crate) has_unnamed: bool,
-    /// Control messages that found a full ring.
+    /// Answers that found no room.
     pub(crate) deferred: Deferred,
     pub(crate) sends: Arc<Ops>,
-    /// The deferred work whose operation is being started: 0, or its index in `works`
-    /// and 1. Kept with the operation.
+    /// The deferred work whose operation is being started: its index in `works` + 1, or 0. It is
+    /// kept with the operation.
     pub(crate) work: u32,
-    /// Deferred work that is under way.
+    /// Deferred work in progress.
     pub(crate) works: Slab<DeferredOp>,
-    /// Elements of an atomic operation that is being served.
+    /// Elements of the atomic operation that is being served.
     pub(crate) scratch: Vec<u8>,
-    /// Operations on peers' memory that are not complete, and most there may be: peers
-    /// keep answers that find no room.
+    /// Number of operations on peers' memory in progress.
     pub(crate) rma_under_way: UnderWay,
+    /// Most such operations: peers keep answers that find no room.
     pub(crate) rma_limit: usize,
     pub(crate) transfers: Slab<Transfer>,
     pub(crate) streams: VecDeque<Stream>,
-    /// Copies to be made without the lock, where several threads may use the endpoint.
+    /// Copies to be made without the lock, if several threads may use the endpoint.
     pub(crate) copies: VecDeque<LongCopy>,
-    /// Copies that are being made without the lock.
+    /// Number of copies that are being made without the lock.
     pub(crate) copying: u32,
-    /// One of them, or of those to be made, is of our memory: what came after it waits.
+    /// A copy of local memory is due or in progress: slots that came after its request wait.
     pub(crate) holds_arrivals: bool,
-    /// The endpoint closes.
+    /// The endpoint is being closed.
     pub(crate) closes: bool,
     /// The device thread sleeps, or is about to.
     pub(crate) device_sleeps: bool,
 
-    /// What `FI_TCAM_OVERFLOW=flow-control` holds back.
+    /// State of `FI_TCAM_OVERFLOW=flow-control`.
     pub(crate) flow: Flow,
-    /// The last send found no room: no message will tell when there is some.
+    /// The last send found no room. No message announces when there is some.
     pub(crate) wants_room: bool,
 
     pub(crate) eager_size: usize,
     pub(crate) net_eager_size: usize,
-    /// Longest message that is sent at once whichever way it goes.
+    /// Longest message that is sent at once over any transport.
     pub(crate) at_once: usize,
     pub(crate) sizes: Arc<Sizes>,
-    /// Whether what is sent is recorded.
+    /// Whether sends are recorded.
     pub(crate) records_sends: bool,
-    /// When recorders last heard that nothing comes, if there are any.
+    /// When recorders were last notified of idleness, if operations are recorded.
     pub(crate) idled: Option<Instant>,
     /// Whether slots have checksums.
     pub(crate) check: bool,
-    /// That of what goes with the slot, or of the kept message, that is handled.
+    /// Checksum of the payload of the slot, or of the kept message, that is being handled.
     pub(crate) slot_check: u32,
     pub(crate) idle: Idle,
     pub(crate) census: Census,
     pub(crate) checked: Instant,
-    /// When the clock was looked at last, empty polls between two such looks, and those that are left.
+    /// Time of the last read of the clock.
     pub(crate) clocked: Instant,
+    /// Empty polls between two reads of the clock.
     pub(crate) look_every: u32,
+    /// Empty polls until the next read of the clock.
     pub(crate) until_look: u32,
-    /// How far the rounds over all links have come.
+    /// Position of the next check in the rounds over all links.
     pub(crate) check_next: usize,
+    /// Position of the next check for closed peers.
     pub(crate) closed_next: usize,
     pub(crate) silent_checked: Instant,
     pub(crate) channels: Channels,
-    /// For who watches the counters.
+    /// For observers of the counters.
     pub(crate) rank: Option<u32>,
     /// See [`nic::live::job_of`].
     pub(crate) job: u64,
     pub(crate) opened: Instant,
-    /// Progress made until the clock is looked at again, and how often that was.
+    /// Progress and posts until the clock is read again.
     pub(crate) until_shown: u32,
+    /// Number of such reads.
     pub(crate) shows: u32,
-    /// Whether it is reported on: contexts that are never opened are not.
+    /// Whether it has a report and a trace: contexts that are never opened have none.
     pub(crate) recorded: bool,
     /// Whether it is a context of a scalable endpoint.
     pub(crate) is_context: bool,
-    /// The number of the context, where the scalable endpoint has several.
+    /// The index of the context, if the scalable endpoint has several.
     pub(crate) context: Option<u32>,
-    /// The report up to now, if one is wanted.
+    /// The draft of the report, if a report is requested.
     pub(crate) draft: Option<Box<report::Growing>>,
 }
 
 /// Added to the peer number of a later context of a scalable endpoint.
 pub(crate) const CONTEXT: u32 = 1 << 31;
-/// A sender that has no number yet.
+/// A sender without a peer number.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
 impl Engine {
@@ -233,7 +239,7 @@ impl Engine {
         let copies = params.text("kernel_copy") == "auto";
         let turns = Turns::new(params.polling(), !params.text("report").is_empty());
         let home = Home::new(own, net, turns, Settings { checks: check, copies }, domain.locked);
-        let reports = |op_flags| Side { op_flags, ..Default::default() };
+        let reports = |op_flags| CqBinding { op_flags, ..Default::default() };
         Ok(Self {
             domain: Arc::clone(domain),
             av: None,
@@ -321,7 +327,7 @@ impl Engine {
         })
     }
 
-    /// Tells the device how many processes there are, unless `FI_TCAM_NPROCS` does.
+    /// Sets the number of processes in the device, unless `FI_TCAM_NPROCS` is set.
     pub(crate) fn set_processes(&mut self, n: u32) {
         if self.domain.params.text("nprocs") == "0" {
             self.processes = n;
@@ -329,20 +335,20 @@ impl Engine {
         }
     }
 
-    /// Whether something has come that was not handled.
+    /// Returns whether there are slots to handle.
     #[inline]
     pub(crate) fn has_arrivals(&mut self) -> bool {
         self.inboxes.iter_mut().flatten().any(|inbox| !inbox.is_empty())
     }
 
-    /// The same of this host alone, which is soon told.
+    /// Returns whether there are slots of this host to handle, which is a quick check.
     #[inline]
     pub(crate) fn has_near_arrivals(&mut self) -> bool {
         let near = self.inboxes.iter_mut().flatten().filter(|inbox| !inbox.is_net());
         near.into_iter().any(|inbox| !inbox.is_empty())
     }
 
-    /// Sends a slot and what goes with it, if there is room.
+    /// Sends a slot and its payload, if there is room.
     ///
     /// # Errors
     /// `ECONNABORTED` if the peer is gone.
@@ -368,7 +374,7 @@ impl Engine {
         let sent = !self.deferred.has(peer)
             && match self.push(peer, &header, Payload::Nothing) {
                 Ok(sent) => sent == Sent::Yes,
-                // Nobody is left to answer to.
+                // The peer is gone.
                 Err(_) => return,
             };
         if !sent {
@@ -376,18 +382,18 @@ impl Engine {
         }
     }
 
-    /// Tries the control messages that found a full ring again. None passes another to the
-    /// same peer: the last part of an answer says that all have come.
+    /// Tries again to send pending answers. None overtakes another one to the same peer: the last
+    /// part of an answer means that all parts have come.
     pub(crate) fn flush_deferred(&mut self) {
         let mut deferred = std::mem::take(&mut self.deferred);
         deferred.flush(|peer, header, bytes| {
-            // An answer to a peer that is gone is done with.
+            // Answers to a peer that is gone are dropped.
             self.push(peer, header, Payload::Bytes(bytes)).unwrap_or(Sent::Yes) == Sent::Yes
         });
         self.deferred = deferred;
     }
 
-    /// What the application knows a peer as, if it wants to know.
+    /// The address of a peer in completions, if the application requested sources.
     #[inline]
     pub(crate) fn address_of(&self, peer: u32) -> u64 {
         match &self.av {
@@ -396,7 +402,7 @@ impl Engine {
         }
     }
 
-    /// The source a receive names.
+    /// The source that a receive names.
     #[inline(always)]
     pub(crate) fn source_key(&self, address: u64, tagged: bool) -> Result<Source> {
         if !self.directed.is_named(address, tagged)? {

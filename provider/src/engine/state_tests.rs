@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Control messages that wait for room, and lengths that fit.
+//! Answers that wait for room, and lengths that fit.
 
 use channel::{
     testing,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[test]
-fn the_short_end_of_an_answer_does_not_pass_a_long_part() {
+fn the_short_end_of_an_answer_does_not_overtake_a_long_part() {
     let (own, mut engine) = endpoint(141);
     let (there, other) = endpoint(142);
     let address = channel::address::unpack(other.address);
@@ -46,7 +46,7 @@ fn the_short_end_of_an_answer_does_not_pass_a_long_part() {
 }
 
 #[test]
-fn a_peer_that_takes_no_answers_is_refused_more() {
+fn a_peer_with_many_pending_answers_is_refused() {
     let [mut one, mut other] = friends(None, 145, SETTINGS[0]);
     let to_one = other.engine.domain.peers.number(channel::address::unpack(one.engine.address));
     let read = Operation::prepare(What::Read, 8, &mut other);
@@ -80,7 +80,7 @@ fn a_peer_that_takes_no_answers_is_refused_more() {
 }
 
 #[test]
-fn what_is_sent_at_once_over_the_network_fits_a_frame() {
+fn messages_sent_at_once_over_the_network_fit_a_frame() {
     let param = PARAMS.iter().find(|param| param.name == "net_eager_size").unwrap();
     let most = channel::net::frame::EAGER;
     assert_eq!(param.values, Values::Number(0, most as u64));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_tagged(3)`: looking at unexpected messages without receiving them.
+//! `fi_tagged(3)`: probes, which examine unexpected messages without receiving them.
 //!
 //! | flags           | what happens                                            |
 //! |-----------------|---------------------------------------------------------|
@@ -24,22 +24,22 @@ use crate::{
     engine::Engine,
 };
 
-/// Flags that make a receive one of these.
+/// Flags that make a receive a probe.
 pub(crate) const PROBE_FLAGS: u64 = flags::PEEK | flags::CLAIM | flags::DISCARD;
 
-/// Whether a receive is one of these.
+/// Returns whether a receive is a probe.
 #[inline]
 pub(crate) fn is_probe(op: &Recv) -> bool {
     matches!(op.flags, OpFlags::Given(given) if given & PROBE_FLAGS != 0)
 }
 
-/// What is asked.
+/// The kind of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
     Peek,
     Claim,
     Discard,
-    /// To receive or drop what was claimed.
+    /// Receive or drop a claimed message.
     TakeClaimed,
 }
 
@@ -50,12 +50,12 @@ pub(crate) struct Found {
     flags: Flags,
     data: u64,
     pub(crate) holder: u32,
-    /// The message, if it is dropped.
+    /// The message, if it was dropped.
     dropped: Option<Kept>,
 }
 
 impl Probe {
-    /// What a receive with these flags asks.
+    /// The kind of a probe with these flags.
     pub(crate) fn read(op: &Recv, op_flags: u64) -> Result<Self> {
         ffi::object::only(op_flags, PROBE_FLAGS | flags::COMPLETION | flags::MORE)?;
         if op.tag.is_none() {
@@ -71,7 +71,7 @@ impl Probe {
         }
     }
 
-    /// Looks for the oldest message that matches.
+    /// Searches the oldest message that matches.
     ///
     /// # Errors
     /// `EBUSY` for a second claim under one context, whose first message would be lost.
@@ -109,7 +109,7 @@ impl Engine {
     /// A receive with `FI_PEEK`, `FI_CLAIM` or `FI_DISCARD`.
     pub(crate) fn probe(&mut self, op: &Recv, op_flags: u64) -> Result<()> {
         if self.device.is_shared() {
-            // Its receives are posted to the context.
+            // Receives are posted to the shared context.
             return Err(Errno::EOPNOTSUPP);
         }
         let probe = Probe::read(op, op_flags)?;
@@ -119,7 +119,7 @@ impl Engine {
             self.give_claimed(op, op_flags, envelope, kept);
             return Ok(());
         }
-        // What lies in the ring has arrived, too.
+        // Messages in the rings have arrived too.
         self.receive();
         self.has_probed();
         let source = self.source_key(op.source, true)?;
@@ -156,7 +156,7 @@ impl Engine {
         }
     }
 
-    /// Receives or drops what was claimed.
+    /// Receives or drops a claimed message.
     pub(crate) fn give_claimed(
         &mut self,
         op: &Recv,
@@ -183,7 +183,7 @@ impl Engine {
         }
     }
 
-    /// Tells the sender of a message that is dropped that it is done with.
+    /// Answers the sender of a message that is dropped, if the sender waits for an answer.
     fn drop_kept(&mut self, kept: &Kept) {
         let is_awaited =
             kept.about.flags.contains(Flags::ACK) || matches!(kept.body, Body::Remote(_));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Long messages under way.
+//! Long messages in progress.
 
 use ffi::{Buffer, ops::ep::rma::RemoteParts};
 use nic::message::{Envelope, Grant};
@@ -26,11 +26,11 @@ pub(crate) struct Transfer {
     pub(crate) about: About,
     pub(super) wanted: usize,
     pub(super) received: usize,
-    /// Parts are written where they go, until this is dropped.
+    /// Parts are written directly to the buffer until this is dropped.
     pub(super) landing: Option<Landing>,
 }
 
-/// An operation that is being put through buffers.
+/// An operation that is being sent through buffers.
 #[derive(Debug)]
 pub(crate) struct Stream {
     /// Number of the operation.
@@ -44,11 +44,11 @@ pub(crate) struct Stream {
     pub(crate) answered: usize,
 }
 
-/// Shortest that is copied without the lock: about as long as it takes to wake a thread that waits for
-/// the lock.
+/// Shortest copy that is made without the lock: it takes about as long as waking a thread that
+/// waits for the lock.
 pub(super) const UNLOCKED: usize = 64 * 1024;
 
-/// What is copied without the lock.
+/// A copy that is made without the lock.
 #[derive(Debug)]
 pub(crate) enum LongCopy {
     Message(Box<MessageCopy>),
@@ -56,7 +56,7 @@ pub(crate) enum LongCopy {
 }
 
 impl LongCopy {
-    /// The message that it is.
+    /// The copy, if it is of a message.
     pub(super) fn message(self) -> Option<MessageCopy> {
         match self {
             Self::Message(copy) => Some(*copy),
@@ -90,21 +90,21 @@ pub(crate) struct MessageCopy {
 }
 
 impl MessageCopy {
-    /// The sender, and which operation of its own it is.
+    /// The sender, and the number of its operation.
     pub(super) fn sender(&self) -> (u32, u64) {
         (self.peer, self.about.op)
     }
 }
 
-/// What a peer reads of our memory, or writes into it. Nothing that came after it is handled until it
-/// is done.
+/// A read of local memory by a peer, or a write. Slots that came after its request wait until it is
+/// done.
 #[derive(Debug)]
 pub(crate) struct MemoryCopy {
     pub(super) exchanger: Exchanger,
     pub(super) direction: Direction,
     pub(super) remote: Remote,
     pub(super) target: Target,
-    /// Who asked, and for what.
+    /// The requesting peer.
     pub(super) peer: u32,
     pub(super) epoch: u32,
     pub(super) header: Header,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Endpoints without libfabric around them.
+//! Endpoints without libfabric.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4},
@@ -16,7 +16,7 @@ pub(super) fn address_of(port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
 }
 
-/// The segment and the state of an endpoint.
+/// Creates the segment and the engine of an endpoint.
 pub(crate) fn endpoint(port: u16) -> (Arc<Segment>, Engine) {
     testing::apart();
     let own = Arc::new(Segment::create(address_of(port)).unwrap());
@@ -24,7 +24,7 @@ pub(crate) fn endpoint(port: u16) -> (Arc<Segment>, Engine) {
     (own, engine)
 }
 
-/// The state of an endpoint.
+/// Creates the engine of an endpoint.
 pub(crate) fn engine_of(own: &Arc<Segment>, port: u16, net: Option<Arc<Net>>) -> Engine {
     let info: Info = attr::offer(8192, 0, 0);
     let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());

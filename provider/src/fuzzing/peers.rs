@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Two peers of an endpoint: one that writes anything, and one in good health; on this host, or
-//! beyond the network.
+//! Two peers of an endpoint: one that writes arbitrary data, and a healthy one. Both are on this
+//! host, or both on the network.
 
 use std::{
     io::Write as _,
@@ -24,8 +24,8 @@ use channel::{
 use super::endpoints::{address_of, endpoint, engine_of};
 use crate::engine::Engine;
 
-/// Ports of the endpoint, of a peer that writes anything, and of one in good health: each
-/// process has its own.
+/// Ports of the endpoint, of the peer that writes arbitrary data, and of the healthy peer. They
+/// differ between processes.
 #[derive(Clone, Copy)]
 pub(super) struct Ports {
     pub(super) own: u16,
@@ -35,16 +35,16 @@ pub(super) struct Ports {
 
 /// See the module.
 pub(super) enum Peers {
-    /// The first writes into the ring with what is kept.
+    /// The writer belongs to the first peer.
     Near([Segment; 2], Writer),
-    /// The address is the endpoint's; a stranger may be connected to it.
+    /// The address is that of the endpoint; a stranger may be connected to it.
     Far([Arc<Net>; 2], SocketAddrV4, Option<TcpStream>),
 }
 
-/// An endpoint, and who it is in touch with.
+/// An endpoint, and the peers that it is connected to.
 pub(super) type Met = (Ports, Arc<Segment>, Engine, Peers);
 
-/// On this host.
+/// Creates an endpoint and two peers on this host.
 pub(super) fn near() -> Met {
     let first = 1000 + 3 * (std::process::id() % 10_000) as u16;
     let ports = Ports { own: first, peer: first + 1, healthy: first + 2 };
@@ -57,8 +57,8 @@ pub(super) fn near() -> Met {
     (ports, own, engine, Peers::Near(peers, sender))
 }
 
-/// An endpoint with a network. It says that it is at an address and which context of an endpoint it is: at
-/// its own and none, if nothing is given.
+/// Creates an endpoint with a network. It claims the address and the context index `says`, or its
+/// real address.
 pub(crate) fn on_net(
     job: Option<Secret>,
     own: u64,
@@ -77,15 +77,15 @@ pub(crate) fn on_net(
     (address, segment, net)
 }
 
-/// Beyond the network.
+/// Creates an endpoint and two peers on the network.
 pub(super) fn far() -> Met {
     let [own, peer, healthy] = [(); 3].map(|()| on_net(Some(Secret::of_job("fuzz")), 0, None));
     let ports = Ports { own: own.0.port(), peer: peer.0.port(), healthy: healthy.0.port() };
-    // Whose segments nobody finds here are on other hosts.
+    // Peers whose segments are not visible here are on other hosts.
     let peers = [peer.2, healthy.2];
     let start = Instant::now();
     while !peers.iter().all(|net| net.has_met(own.0, None).unwrap()) {
-        assert!(start.elapsed() < Duration::from_secs(10), "they do not meet");
+        assert!(start.elapsed() < Duration::from_secs(10), "no handshake");
         own.2.progress();
     }
     drop((peer.1, healthy.1));
@@ -104,7 +104,7 @@ impl Peers {
         }
     }
 
-    /// The first sends something; over the network one byte of the head may be changed.
+    /// The first peer sends a slot. Over the network, one byte of the head may be changed.
     pub(super) fn push_words(
         &mut self,
         own: &Segment,
@@ -128,7 +128,7 @@ impl Peers {
         }
     }
 
-    /// The one in good health sends a message; whether there was room.
+    /// The healthy peer sends a message. Returns whether there was room.
     pub(super) fn push_healthy(&mut self, own: &Segment, header: Header) -> bool {
         match self {
             Self::Near([_, healthy], _) => Writer::new(own).push(healthy, own, &header),
@@ -139,8 +139,8 @@ impl Peers {
         }
     }
 
-    /// Over the network: any bytes come from the first, or from a stranger who has just begun a handshake, or
-    /// from one who goes on with what it said.
+    /// Over the network, sends arbitrary bytes: from the first peer, from a stranger that has just
+    /// begun a handshake, or from a stranger that continues.
     pub(super) fn push_bytes(&mut self, bytes: &[u8], how: u8) {
         let Self::Far([peer, _], to, stranger) = self else { return };
         if how & 3 == 0 {
@@ -162,7 +162,7 @@ impl Peers {
         let _ = stranger.as_mut().map(|socket| socket.write_all(bytes));
     }
 
-    /// The first writes into its own segment.
+    /// The first peer writes into its own segment.
     pub(super) fn scribble(&self, offset: usize, word: u64) {
         if let Self::Near([peer, _], _) = self {
             testing::scribble(peer, offset, word);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The thread that calls, as traces name it.
+//! The calling thread, as traces number it.
 //!
 //! ```text
-//! a call:  the same control block as before, and no numbered thread has ended: the same thread
+//! a call:  same control block as before, and no numbered thread has ended: the same thread
 //!          otherwise: its number, which it gets with its first recorded call
 //! ```
-//! A thread may get the control block of one that has ended, which [`ffi::thread::current`] does not
-//! tell apart. So threads with a number count themselves when they end. Rejected: the number in each
-//! call (a thread-local of a library is a call of the dynamic linker).
+//! A thread may get the control block of one that has ended, which [`ffi::thread::current`] cannot
+//! distinguish. So threads with a number count themselves when they end. Rejected: reading the
+//! number in each call (a thread-local of a shared library takes a call of the dynamic linker).
 
 use std::{
     cell::Cell,
@@ -19,18 +19,18 @@ use nic::trace::Thread;
 
 use crate::wait::device_thread;
 
-/// Threads that have a number.
+/// Number of threads that have a number.
 static NUMBERED: AtomicU32 = AtomicU32::new(0);
-/// Of these, those that have ended.
+/// Number of these threads that have ended.
 static ENDED: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Still there while other thread-locals are dropped.
+    /// It exists until other thread-locals were dropped.
     static OWN: Cell<Option<Thread>> = const { Cell::new(None) };
     static END: End = const { End };
 }
 
-/// Counts its thread when that ends.
+/// Counts its thread when the thread ends.
 struct End;
 
 impl Drop for End {
@@ -39,7 +39,8 @@ impl Drop for End {
     }
 }
 
-/// The thread that calls: how many were recorded before it, in any trace of this process.
+/// The calling thread. Its number is the number of threads recorded before it in any trace of this
+/// process.
 fn own() -> Thread {
     OWN.get().unwrap_or_else(|| {
         let _ = END.try_with(|_| ());
@@ -50,31 +51,32 @@ fn own() -> Thread {
     })
 }
 
-/// Who called last.
+/// The last calling thread.
 #[derive(Debug, Default)]
 pub(super) struct Caller {
-    /// Its name, which none has at first.
+    /// Its name; 0, which no thread has, before the first call.
     name: usize,
     ended: usize,
     thread: Thread,
 }
 
 impl Caller {
-    /// Whether the same thread calls again. Who has its control block was made after it had ended, and
-    /// sees that counted.
+    /// Returns whether the same thread calls again. A new thread with its control block was created
+    /// after it had ended, and sees that in the count.
     #[inline(always)]
     pub(super) fn is_same(&self) -> bool {
         self.name == thread::current() && self.ended == ENDED.load(Ordering::Relaxed)
     }
 
-    /// Looks who calls; whether that is another thread than before, or than thread 0 at first.
+    /// Notes the calling thread. Returns whether it differs from the last one; the first is
+    /// compared with thread 0.
     #[cold]
     pub(super) fn has_changed(&mut self) -> bool {
         (self.name, self.ended) = (thread::current(), ENDED.load(Ordering::Relaxed));
         std::mem::replace(&mut self.thread, own()) != self.thread
     }
 
-    /// The thread that was seen last.
+    /// The thread that was noted last.
     pub(super) fn thread(&self) -> Thread {
         self.thread
     }
@@ -85,10 +87,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_follows_one_that_ended_is_another_one_whatever_its_control_block() {
+    fn a_thread_after_one_that_ended_has_another_number() {
         let mut caller = Caller::default();
         let mut numbers = Vec::new();
-        // Stacks, and control blocks with them, are used again.
+        // Stacks are reused, and control blocks with them.
         for _ in 0..20 {
             std::thread::scope(|scope| {
                 let look = || {

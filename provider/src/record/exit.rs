@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is open still when the process exits.
+//! Objects that are still open when the process exits.
 
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-/// What has something to write or to give back when the process exits.
+/// An object that writes or releases something when the process exits.
 pub(crate) trait AtExit: Send + Sync {
     fn at_exit(&self);
 }
@@ -22,17 +22,17 @@ fn register(object: Weak<dyn AtExit>, open: &Open) {
     open.push(object);
 }
 
-/// Remembers an endpoint.
+/// Registers an endpoint.
 pub(crate) fn register_endpoint<T: AtExit + 'static>(endpoint: &Arc<T>) {
     register(Arc::downgrade(endpoint) as Weak<dyn AtExit>, &ENDPOINTS);
 }
 
-/// Remembers a shared receive context, whose turn is before that of all endpoints.
+/// Registers a shared receive context. Contexts come before all endpoints.
 pub(crate) fn register_context<T: AtExit + 'static>(context: &Arc<T>) {
     register(Arc::downgrade(context) as Weak<dyn AtExit>, &CONTEXTS);
 }
 
-/// The process exits.
+/// Calls all registered objects when the process exits.
 pub(crate) fn run_all() {
     for open in [&CONTEXTS, &ENDPOINTS] {
         let open = std::mem::take(&mut *open.lock());

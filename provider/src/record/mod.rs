@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a run leaves behind: reports, traces, and the numbers of `fi_profile(3)`.
+//! The records of a run: reports, traces, and the counters of `fi_profile(3)`.
 
 mod caller;
 pub(crate) mod exit;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_profile(3)`: how full the queues of a device are at the moment.
+//! `fi_profile(3)`: the current occupancy of a device's queues.
 
 use ffi::ops::profile::Variable;
 use nic::device::Device;
@@ -8,7 +8,7 @@ use crate::device::carried::{Kept, RecvOp};
 
 /// `FI_VAR_UNEXP_MSG_CNT`.
 const UNEXPECTED: u32 = 0;
-/// Numbers from here on are ours.
+/// First private number of a variable.
 const OWN: u32 = 1 << 16;
 
 /// The variables of an endpoint and of a shared receive context.
@@ -36,7 +36,7 @@ const fn own(
     Variable { id: OWN + number, name, help }
 }
 
-/// Their values.
+/// The values of [`VARIABLES`].
 pub(crate) fn values(device: &Device<RecvOp, Kept>) -> Vec<u64> {
     let [tagged, msg] = [&device.tagged, &device.msg].map(nic::device::Context::occupancy);
     let unexpected: usize = [tagged[1], msg[1]].iter().map(|(table, host)| table + host).sum();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What an endpoint did, written to `FI_TCAM_REPORT` when it closes or when the
+//! The report of an endpoint, written to `FI_TCAM_REPORT` when the endpoint closes or when the
 //! process exits with it open.
 
 use std::{
@@ -26,8 +26,8 @@ use crate::{
     record::summary,
 };
 
-/// Begins the draft of an endpoint's report, if one is wanted. What keeps it from being made is said
-/// on the error output.
+/// Begins the draft of an endpoint's report, if a report is requested. If it cannot be created,
+/// prints the reason to the error output.
 pub(crate) fn begin(params: &Params, address: String, opened: Instant) -> Option<Box<Growing>> {
     if params.text("report").is_empty() {
         return None;
@@ -47,24 +47,24 @@ pub(crate) fn begin(params: &Params, address: String, opened: Instant) -> Option
     }
 }
 
-/// The report of an endpoint that is open, and what it is written to.
+/// The report of an open endpoint, and its draft.
 #[derive(Debug)]
 pub(crate) struct Growing {
     draft: Draft,
     report: Report,
-    /// What was told when it was written.
+    /// The counters that were last written.
     told: Option<[LiveContext; 2]>,
     opened: Instant,
     due: Instant,
 }
 
 impl Growing {
-    /// Whether it is time to write.
+    /// Returns whether it is time to write.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         now >= self.due
     }
 
-    /// Writes what was counted, if that is another than before.
+    /// Writes the counts, if they have changed.
     pub(crate) fn put(&mut self, count: impl FnOnce(&mut Report), live: &Live, now: Instant) {
         self.due = now + INTERVAL;
         let told = Some([live.tagged, live.msg]);
@@ -77,19 +77,19 @@ impl Growing {
         self.draft.put(&mut self.report);
     }
 
-    /// What is left to write to, once the report is written.
+    /// The draft, for use after the report was written.
     pub(crate) fn into_draft(self) -> Draft {
         self.draft
     }
 }
 
-/// Whether a report is wanted when an endpoint closes, as a file or as a summary.
+/// Returns whether a report is requested when an endpoint closes, as a file or as a summary.
 pub(crate) fn is_wanted(params: &Params) -> bool {
     !params.text("report").is_empty() || summary::is_wanted(params)
 }
 
-/// Prints a report that is complete, and writes it, as far as is wanted. The error output says if it
-/// cannot be written.
+/// Prints and writes a complete report, as far as requested. If it cannot be written, prints the
+/// reason to the error output.
 pub(crate) fn finish(params: &Params, report: &mut Report, draft: Option<Draft>) {
     if summary::is_wanted(params) {
         summary::print(report);
@@ -106,7 +106,7 @@ fn save_checked(params: &Params, report: &mut Report, draft: Option<Draft>) {
     let base = expand(params.text("report"), report);
     let Err(error) = save(&base, report) else { return };
     let Some(mut draft) = draft else { return say(&base, &error, "") };
-    // Its room was taken when the endpoint was opened.
+    // Its space was reserved when the endpoint was opened.
     draft.put(report);
     say(&base, &error, &format!("; what it would say is in {}", draft.path().display()));
     draft.keep();
@@ -116,7 +116,7 @@ fn say(base: &Path, error: &io::Error, rest: &str) {
     eprintln!("tcam: cannot write the report FI_TCAM_REPORT={}: {error}{rest}", base.display());
 }
 
-/// The report of what was opened at some time, before anything is counted.
+/// The report of an object that was opened at `opened`, without counts.
 pub(crate) fn make(
     params: &Params,
     address: String,
@@ -144,19 +144,19 @@ pub(crate) fn make(
     }
 }
 
-/// Writes `base.json` and `base.txt`, each whole or not at all: what an earlier run left stays
-/// where there is no room for more. A process with several endpoints gets `base.1.json` and so on
+/// Writes `base.json` and `base.txt`, each whole or not at all: if there is no room, earlier files
+/// stay. A process with several endpoints gets `base.1.json` and so on for all but the first.
 /// for all but the first.
 ///
-/// Others may write to the directory, too: no file is opened for writing by a name that they can
-/// know, and links are replaced, not followed.
+/// Other users may write to the directory too: no file is opened for writing by a name that they
+/// can predict, and links are replaced, not followed.
 fn save(base: &Path, report: &Report) -> io::Result<()> {
     let directory = match base.parent() {
         Some(directory) if directory != Path::new("") => directory,
         _ => Path::new("."),
     };
     fs::create_dir_all(directory)?;
-    // Endpoints of a process must not take the same number.
+    // Endpoints of a process must not use the same number.
     static SAVING: Mutex<()> = Mutex::new(());
     let _saving = SAVING.lock();
     let json = report.to_json().map_err(io::Error::other)?;
@@ -186,7 +186,7 @@ fn save(base: &Path, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// A file that goes unless it is renamed.
+/// A file that is removed unless it is renamed.
 fn new_file(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new()
         .prefix(".tcam-")
@@ -197,11 +197,10 @@ fn new_file(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// More than any report takes.
+/// More bytes than any report has.
 const MOST: usize = 16 << 20;
 
-/// So many bytes of the file with this name. There is nothing to keep in a file that is empty or
-/// in a link.
+/// Up to `most` bytes of the file with this name. An empty file or a link contains nothing to keep.
 fn head_of(path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
     let about = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -210,7 +209,7 @@ fn head_of(path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
     if about.is_symlink() || about.is_file() && about.len() == 0 {
         return Ok(None);
     }
-    // Others may put something else there meanwhile.
+    // Other users may replace it meanwhile.
     let no_link = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = fs::File::options().read(true).custom_flags(no_link).open(path);
     let file = file.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_runs_are_replaced_and_a_second_endpoint_gets_a_name_of_its_own() {
+    fn earlier_runs_are_replaced_and_a_second_endpoint_gets_another_name() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         let base = directory.join("0");
@@ -250,11 +249,11 @@ mod tests {
             Report::from_json(&text).unwrap().pid
         };
         assert_eq!((pid("0.json"), pid("0.1.json")), (2, 2));
-        assert_eq!(fs::read_dir(directory).unwrap().count(), 4, "and two texts");
+        assert_eq!(fs::read_dir(directory).unwrap().count(), 4, "two reports and two texts");
     }
 
     #[test]
-    fn what_a_link_leads_to_is_neither_written_nor_read() {
+    fn the_target_of_a_link_is_neither_written_nor_read() {
         let directory = tempfile::tempdir().unwrap();
         let place = |name: &str| directory.path().join(name);
         let precious = report(7).to_json().unwrap();
@@ -262,7 +261,7 @@ mod tests {
         for name in ["0.json", "0.txt", "0.7.json.new", "0.7.txt.new"] {
             symlink("precious", place(name)).unwrap();
         }
-        // Its report is there, if links are followed.
+        // If links were followed, this would be its own report.
         save(&place("0"), &report(7)).unwrap();
         assert_eq!(fs::read_to_string(place("precious")).unwrap(), precious);
         for name in ["0.json", "0.txt"] {
@@ -287,7 +286,7 @@ mod tests {
         }
         assert_eq!(count(), before);
         assert_eq!(fs::read_to_string(place("b.txt")).unwrap(), "notes");
-        // What tells nothing is replaced, and so is what another tcam wrote.
+        // Empty files are replaced, and so are reports of other versions.
         fs::write(place("e.json"), "").unwrap();
         fs::write(place("f.json"), "{\"format\": \"tcam-report\", \"pid\": 1, \"x\": 2}").unwrap();
         for name in ["e", "f"] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `FI_TCAM_SUMMARY=on`: the report in a line for each matching context, on the error output.
+//! `FI_TCAM_SUMMARY=on`: the report as one line per matching context, on the error output.
 
 use std::io::{self, Write as _};
 
@@ -8,12 +8,13 @@ use nic::{
     report::{ContextCounters, Report},
 };
 
-/// Whether a summary is wanted.
+/// Returns whether a summary is requested.
 pub(crate) fn is_wanted(params: &Params) -> bool {
     params.text("summary") == "on"
 }
 
-/// Prints the summary of an endpoint or a shared receive context. One that had no message and no receive has none.
+/// Prints the summary of an endpoint or a shared receive context. Contexts without a message and a
+/// receive are omitted.
 pub(crate) fn print(report: &Report) {
     let text: String = lines(report).map(|line| line + "\n").collect();
     // In one call, so that the lines of several ranks do not mix.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `FI_TCAM_TRACE`: what is asked of the device, recorded (see `nic::trace`).
+//! `FI_TCAM_TRACE`: records the operations of the device (see `nic::trace`).
 
 use std::{
     collections::HashSet,
@@ -30,15 +30,14 @@ use crate::{
     record::caller::Caller,
 };
 
-/// Operations from one look at the clock to the next: reading it takes longer than
-/// recording.
+/// Operations between two reads of the clock: a read takes longer than recording.
 const CLOCK: u32 = 64;
-/// Operations of a kind in a row from one look to the next where sends are recorded: a program computes
-/// or waits before it does something else.
+/// If sends are recorded: operations of one kind in a row between two reads. Before an operation of
+/// another kind, a program computes or waits.
 const RUN: u32 = 16;
-/// What it computes or waits shows if it takes longer.
+/// A computation or a wait is recorded if it takes longer.
 const PAUSE: Duration = Duration::from_micros(10);
-/// Bytes of a unit of `FI_TCAM_TRACE_MAX`.
+/// Bytes per unit of `FI_TCAM_TRACE_MAX`.
 const MIB: u64 = 1 << 20;
 
 /// No record.
@@ -46,41 +45,42 @@ const NONE: u32 = 0;
 
 type Recorded = std::result::Result<(), Stop>;
 
-/// The trace of one context. Its file is made with the first operation.
+/// The trace of one context. Its file is created with the first operation.
 #[derive(Debug)]
 struct Trace {
     path: PathBuf,
-    /// Apart, so that what is looked at for each operation lies together.
+    /// Boxed, so that the fields that each operation uses are close together.
     header: Box<Header>,
     max: u64,
     state: State,
     started: Instant,
-    /// Operations until the clock is looked at; 0 where sends are recorded.
+    /// Operations until the clock is read; 0 if sends are recorded.
     until_clock: u32,
     caller: Caller,
-    /// Where sends are recorded.
+    /// Set if sends are recorded.
     pauses: Option<Pauses>,
     encoder: Encoder,
-    /// The record of the last operation, if it was a short one whose key was known.
+    /// The record of the last operation, if it was short and its key was known.
     last: u32,
     peers: Arc<Peers>,
-    /// Numbers whose addresses are written.
+    /// Peers whose addresses were written.
     told: HashSet<u32>,
 }
 
-/// When both clocks are looked at where sends are recorded (`FI_TCAM_TRACE_SENDS`).
+/// The times at which both clocks are read, if sends are recorded (`FI_TCAM_TRACE_SENDS`).
 #[derive(Debug, Default)]
 struct Pauses {
-    /// The kind of the last operation, and how many more of it may follow without a look.
+    /// The kind of the last operation.
     kind: Option<u32>,
+    /// How many more operations of this kind may follow without a read.
     more: u32,
-    /// When they were last looked at.
+    /// Time of the last read.
     looked: Option<Instant>,
 }
 
 impl Pauses {
-    /// Whether another thread calls, or the last look was long ago, as an operation of this kind
-    /// begins.
+    /// Returns whether the clocks are due before an operation of this kind: another thread calls,
+    /// or the last read was long ago.
     fn is_due(&mut self, kind: Option<u32>, is_other: bool) -> bool {
         if !is_other && self.kind == kind && self.more > 0 {
             self.more -= 1;
@@ -90,7 +90,7 @@ impl Pauses {
         is_other || self.looked.is_none_or(|then| then.elapsed() >= PAUSE)
     }
 
-    /// The processor time of the thread that calls.
+    /// Reads the processor time of the calling thread.
     fn look(&mut self) -> u64 {
         self.looked = Some(Instant::now());
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -110,7 +110,7 @@ impl Recorder for Trace {
     #[inline]
     fn short(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
-        // Nothing here keeps a register for later: all calls are at the end.
+        // No register is kept for later here: all calls are at the end.
         if self.until_clock > 0 && self.caller.is_same() && self.has_put_known(head, &key) {
             self.until_clock -= 1;
         } else {
@@ -120,7 +120,7 @@ impl Recorder for Trace {
 
     #[cold]
     fn record(&mut self, op: &Op) {
-        // Rare, and often the last of all, long after what came before.
+        // These are rare, and often the last of all, long after other operations.
         if matches!(op, Op::Cancel(_) | Op::Drop(_)) {
             self.idle();
         }
@@ -145,7 +145,7 @@ impl Recorder for Trace {
     }
 
     fn close(&mut self) {
-        // A child that was forked has the same file.
+        // A forked child has the same file.
         if self.header.pid == std::process::id()
             && let State::Recording(tape) = std::mem::replace(&mut self.state, State::Stopped)
         {
@@ -197,8 +197,8 @@ impl Trace {
         }
     }
 
-    /// Writes the record of an operation whose key is known, or that the last one is repeated, if
-    /// the window has room.
+    /// Writes the record of an operation with a known key, or that the last one is repeated.
+    /// Returns false if the key is unknown or the window is full.
     #[inline(always)]
     fn has_put_known(&mut self, head: Head, key: &Key) -> bool {
         if let State::Recording(tape) = &mut self.state
@@ -211,7 +211,7 @@ impl Trace {
         false
     }
 
-    /// Writes where a peer is, before the first operation that names it.
+    /// Writes the address of a peer, before the first operation that names it.
     fn tell(&mut self, source: Source) {
         let Some(number) = source.get().filter(|number| !self.told.contains(number)) else {
             return;
@@ -230,8 +230,8 @@ impl Trace {
         }
     }
 
-    /// Before an operation: looks at the clock, if it is time, and says which thread does it, if that
-    /// is another one than before.
+    /// Prepares an operation: reads the clock, if it is due, and records the calling thread, if it
+    /// has changed.
     fn look_if_due(&mut self, kind: Option<u32>) {
         let is_other = !self.caller.is_same() && self.caller.has_changed();
         let is_due = match &mut self.pauses {
@@ -292,11 +292,12 @@ impl Trace {
     }
 }
 
-/// Has a device recorded, if that is wanted. `name` tells it from others of this process.
+/// Records the operations of a device, if that is requested. `name` distinguishes it from other
+/// devices of this process.
 ///
 /// # Errors
-/// The directory cannot be made: said on the error output, since the recording is
-/// what the run is for.
+/// The directory cannot be created. The reason is printed to the error output, because the
+/// recording is the purpose of the run.
 pub(crate) fn start(
     device: &mut Device<RecvOp, Kept>,
     params: &Params,
@@ -328,12 +329,12 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// Whether operations are recorded.
+/// Returns whether operations are recorded.
 pub(crate) fn is_wanted(params: &Params) -> bool {
     !params.text("trace").is_empty()
 }
 
-/// Whether messages that are sent are recorded.
+/// Returns whether sends are recorded.
 pub(crate) fn records_sends(params: &Params) -> bool {
     params.text("trace_sends") == "on" && is_wanted(params)
 }

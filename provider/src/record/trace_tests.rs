@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What several threads ask of one device: a trace has it in the order in which it took effect, and
-//! what each thread asked in the order in which it did.
+//! Operations of several threads on one device: a trace has them in the order in which they took
+//! effect, and those of each thread in the thread's order.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Bits that tell which receives and messages match; the others say who asked and when.
+/// Bits that decide which receives and messages match. The other bits are the thread and the step.
 const CLASS: u64 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ fn config(engine: HostEngine) -> DeviceConfig {
     DeviceConfig { prq: queue, umq: queue, ..DeviceConfig::default() }
 }
 
-/// A trace in a directory that goes with the test.
+/// A trace in a directory that is removed after the test.
 fn trace_in(directory: &tempfile::TempDir, pauses: Option<Pauses>) -> (PathBuf, Box<Trace>) {
     let path = directory.path().join("0.1.2.tagged.trace");
     let header = Header { window: WINDOW as u32, ..Header::default() };
@@ -55,8 +55,8 @@ fn trace_in(directory: &tempfile::TempDir, pauses: Option<Pauses>) -> (PathBuf, 
     (path, Box::new(trace))
 }
 
-/// Has a thread for each list do its steps, all at a time. The bits of a step are those of its thread
-/// and place.
+/// Runs one thread for each list of steps, concurrently. The bits of a step are its thread and its
+/// place.
 fn ask(lists: &[Vec<Step>], does: impl Fn(Step, u64) + Sync) {
     let start = Barrier::new(lists.len());
     std::thread::scope(|scope| {
@@ -73,7 +73,8 @@ fn ask(lists: &[Vec<Step>], does: impl Fn(Step, u64) + Sync) {
     });
 }
 
-/// Reads a trace: the counts of its replay, and for each number of a thread the bits of what it asked.
+/// Reads a trace. Returns the counts of its replay, and the bits of the operations of each thread
+/// number.
 fn read(path: &Path, config: &DeviceConfig) -> (ContextCounters, BTreeMap<u32, Vec<u64>>) {
     let mut reader = Reader::new(File::open(path).unwrap()).unwrap();
     let (mut replay, mut asked) = (Replay::new(config).unwrap(), BTreeMap::<u32, Vec<u64>>::new());
@@ -88,7 +89,7 @@ fn read(path: &Path, config: &DeviceConfig) -> (ContextCounters, BTreeMap<u32, V
     (replay.counters(), asked)
 }
 
-/// What is read of the threads is what they did.
+/// Checks that the operations of the trace are those of the threads.
 fn check(lists: &[Vec<Step>], asked: &BTreeMap<u32, Vec<u64>>) {
     assert_eq!(asked.len(), lists.len(), "threads");
     let mut seen = vec![false; lists.len()];
@@ -109,7 +110,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn threads_behind_one_lock_are_recorded_in_the_order_that_was_matched(
+    fn threads_with_one_lock_are_recorded_in_matching_order(
         lists in lists(), sends in any::<bool>(),
     ) {
         let (directory, config) = (tempfile::tempdir().unwrap(), config(HostEngine::default()));
@@ -138,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn threads_that_search_at_a_time_are_recorded_in_an_order_that_gives_the_same(lists in lists()) {
+    fn concurrent_threads_are_recorded_in_an_equivalent_order(lists in lists()) {
         let (directory, config) = (tempfile::tempdir().unwrap(), config(HostEngine::TailQueues));
         let (path, trace) = trace_in(&directory, None);
         let device = TailDevice::new(&config).unwrap();
@@ -161,11 +162,12 @@ proptest! {
 }
 
 #[test]
-fn a_turn_costs_a_word_and_who_has_it_records_as_before() {
+fn a_change_of_thread_costs_one_word() {
     let size = |threads: &[usize]| {
         let directory = tempfile::tempdir().unwrap();
         let (path, mut trace) = trace_in(&directory, None);
-        // All of one message, so that each record takes a word. This thread records first of all.
+        // All operations are of one message, so that each record takes a word. This thread is
+        // recorded first.
         let record = |trace: &mut Trace| {
             let (head, key) = Op::Arrive(Envelope { source: 1, bits: 5, len: 8 }).short().unwrap();
             trace.short(head, key.bits, key.ignore, key.source);
@@ -181,12 +183,12 @@ fn a_turn_costs_a_word_and_who_has_it_records_as_before() {
         let words = bytes[nic::trace::HEADER..].as_chunks::<4>().0;
         words.iter().rposition(|word| *word != [0; 4]).unwrap() + 1
     };
-    // Each thread tells that it has its turn, names the message again, and that this repeats.
+    // Each thread records the change, names the message again, and records that it repeats.
     assert_eq!([size(&[1]), size(&[9]), size(&[9, 9])].map(|it| it - size(&[])), [2, 3, 6]);
 }
 
 #[test]
-fn what_is_cancelled_or_dropped_at_the_end_has_its_time() {
+fn a_cancel_or_drop_at_the_end_has_its_time() {
     for last in [Op::Cancel(0), Op::Drop(0)] {
         let directory = tempfile::tempdir().unwrap();
         let (path, mut trace) = trace_in(&directory, None);

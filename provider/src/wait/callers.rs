@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which threads call an endpoint: whether another one may wait for the thread that polls.
+//! The threads that call an endpoint, and whether one of them may be waiting for the thread that
+//! polls.
 //!
-//! Under `MPI_THREAD_MULTIPLE` a thread of MPICH polls with a lock held that the other threads
-//! of its process need to send. Nobody can ring for a thread that waits for such a lock, since
-//! it has not called yet. So a poll that sleeps keeps it out to the end of the sleep, and what
-//! tells of it is that it called before.
+//! Under `MPI_THREAD_MULTIPLE`, a thread of MPICH polls while it holds a lock that the other
+//! threads of its process need to send. A thread that waits for that lock has not called the
+//! provider yet, so no doorbell can ring for it. A poll that sleeps delays it until the end of the
+//! sleep. The only sign of such a thread is that it called before.
 //!
-//! Who starts operations leaves its name in passing, without a look at the clock. Who is about
-//! to sleep finds it and notes when.
+//! A thread that starts an operation stores its name, without reading the clock. A thread that is
+//! about to sleep finds the name and notes the time.
 
 use std::{
     sync::{
@@ -20,46 +21,46 @@ use std::{
 use crossbeam_utils::CachePadded;
 use ffi::thread;
 
-/// Threads other than the one that polls.
+/// The threads other than the polling one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Others {
-    /// None has called for long: nobody is kept waiting.
+    /// None has called for a long time, so none is delayed.
     Away,
-    /// One has called, and may come back.
+    /// One has called, and may call again.
     About,
-    /// One has just started an operation: the next may follow at any moment.
+    /// One has just started an operation. The next one may follow at any moment.
     Active,
 }
 
-/// From an operation of another thread to the next sleep. One that starts something this
-/// often must find the lock free; one that does less often is delayed by little.
+/// Time from an operation of another thread to the next sleep. A thread that starts operations this
+/// often must find the lock free; one that starts fewer is delayed little.
 const ACTIVE: Duration = Duration::from_millis(20);
-/// From a call of another thread to the next long sleep. While one thread sleeps the others
-/// cannot tell that they are there, and some compute for seconds between two calls.
+/// Time from a call of another thread to the next long sleep. While one thread sleeps the others
+/// cannot leave a sign, and some compute for seconds between two calls.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
-/// Threads that leave their names apart.
+/// Number of separate words for names of threads.
 const STARTERS: usize = 4;
 
-/// What threads leave that start operations without the lock of the endpoint.
+/// The signs of threads that start operations without the lock of the endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
-    /// The last of some threads that did since somebody was about to sleep ([`thread::current`]); 0 if
-    /// none did. Threads that start operations all the time would otherwise take the line from each
-    /// other.
+    /// In each word, the last thread that started an operation since a thread was about to sleep
+    /// ([`thread::current`]), or 0. Several words keep threads that start operations continuously
+    /// from taking the cache line from each other.
     starters: [CachePadded<AtomicUsize>; STARTERS],
-    /// Whether something went to a peer since a wait was slept through.
+    /// Whether an operation went to a peer since a wait ended in a sleep.
     acted: AtomicBool,
 }
 
 impl Beside {
-    /// This thread starts an operation.
+    /// Notes that this thread starts an operation.
     #[inline]
     pub(crate) fn start(&self) {
         leave(&self.starters[thread::current_of(STARTERS)], thread::current());
     }
 
-    /// It went to a peer.
+    /// Notes that the operation went to a peer.
     #[inline]
     pub(crate) fn act(&self) {
         if !self.acted.load(Ordering::Relaxed) {
@@ -68,7 +69,7 @@ impl Beside {
     }
 }
 
-/// Stores what is not there yet.
+/// Stores a name, unless it is stored already.
 #[inline]
 fn leave(at: &AtomicUsize, thread: usize) {
     if at.load(Ordering::Relaxed) != thread {
@@ -76,40 +77,40 @@ fn leave(at: &AtomicUsize, thread: usize) {
     }
 }
 
-/// The threads that called an endpoint lately.
+/// The threads that recently called an endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Callers {
-    /// The last thread that started an operation since somebody was about to sleep; 0 if none did.
+    /// The last thread that started an operation since a thread was about to sleep, or 0.
     starter: usize,
     beside: Arc<Beside>,
-    /// When a thread other than the one about to sleep last started an operation.
+    /// Time at which a thread other than the one about to sleep last started an operation.
     started: Option<Instant>,
-    /// The last to poll in vain,
+    /// The last thread with an empty poll.
     poller: usize,
-    /// and whether another one did before, since somebody was about to sleep.
+    /// Whether several threads had empty polls since a thread was about to sleep.
     polled_by_several: bool,
-    /// When a thread other than the one about to sleep was last noticed.
+    /// Time at which a thread other than the one about to sleep was last noticed.
     noticed: Option<Instant>,
 }
 
 impl Callers {
-    /// This thread starts an operation.
+    /// Notes that this thread starts an operation.
     #[inline(always)]
     pub(crate) fn start(&mut self) {
         self.starter = thread::current();
     }
 
-    /// Where threads leave their traces that start operations without the lock of the endpoint.
+    /// The signs of threads that start operations without the lock of the endpoint.
     pub(crate) fn beside(&self) -> Arc<Beside> {
         Arc::clone(&self.beside)
     }
 
-    /// Whether one of these has sent something since this was last asked.
+    /// Returns whether such a thread has sent something since the last call.
     pub(crate) fn take_acts(&self) -> bool {
         self.beside.acted.swap(false, Ordering::Relaxed)
     }
 
-    /// This thread polls in vain.
+    /// Notes an empty poll of this thread.
     #[inline]
     pub(crate) fn poll(&mut self) {
         let this = thread::current();
@@ -117,7 +118,7 @@ impl Callers {
         self.polled_by_several |= before != this && before != 0;
     }
 
-    /// What the other threads do, for one that is about to sleep.
+    /// Returns what the other threads do, for a thread that is about to sleep.
     pub(crate) fn others(&mut self) -> Others {
         let now = Instant::now();
         let this = thread::current();
@@ -152,7 +153,7 @@ mod tests {
         });
     }
 
-    /// As if so much time had passed.
+    /// Simulates the passage of `time`.
     fn pass(callers: &mut Callers, time: Duration) {
         for noted in [&mut callers.started, &mut callers.noticed] {
             *noted = noted.and_then(|noted| noted.checked_sub(time));
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn who_starts_operations_is_active_then_about_and_forgotten_in_the_end() {
+    fn a_thread_that_starts_operations_is_active_then_about_then_away() {
         let mut callers = Callers::default();
         in_another_thread(|| callers.start());
         callers.poll();
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_of_one_thread_are_noticed_by_another_that_waits_only() {
+    fn operations_of_one_thread_are_noticed_by_another_that_only_waits() {
         let mut callers = Callers::default();
         callers.start();
         in_another_thread(|| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A counter (`fi_cntr(3)`), as others than its owner use it.
+//! A counter (`fi_cntr(3)`), as other objects use it.
 
 use std::{fmt::Debug, sync::Arc};
 
-/// A counter, as seen by those who count and those who wait.
+/// A counter, for objects that count on it or wait for it.
 pub(crate) trait Count: Debug + Send + Sync {
     /// The count, without progress.
     fn value(&self) -> u64;
@@ -14,10 +14,10 @@ pub(crate) trait Count: Debug + Send + Sync {
     /// Counts an operation.
     fn count(&self, failed: bool);
 
-    /// Adds to the count. What waits for it is found by the next look.
+    /// Adds to the count. Operations that wait for it are found at the next check.
     fn raise(&self, value: u64);
 
-    /// Sets the count. What waits for it is found by the next look.
+    /// Sets the count. Operations that wait for it are found at the next check.
     fn put(&self, value: u64);
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longer than anybody waits.
+/// Longer than any wait.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(3600);
 
 /// The end of a waiting call.
@@ -14,7 +14,7 @@ pub(crate) const FOR_EVER: Duration = Duration::from_secs(3600);
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// Milliseconds from now; negative is never.
+    /// Creates the deadline `timeout` milliseconds from now; negative: never.
     pub(crate) fn after(timeout: c_int) -> Self {
         Self(
             u64::try_from(timeout)

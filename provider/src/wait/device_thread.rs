@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `FI_PROGRESS_AUTO`: a thread for each domain that matches and moves data while the
-//! application computes, as a NIC does.
+//! `FI_PROGRESS_AUTO`: a thread of each domain that matches and moves data while the application
+//! computes, as a NIC does.
 //!
 //! ```text
-//! progress on every endpoint; some: again
-//! nothing for SPIN: arm every bell; nothing in a ring: sleep on epoll:
-//!     the sockets of the bells | an event descriptor for commands
+//! progress on all endpoints; some: again
+//! no progress for SPIN: arm all doorbells; no arrivals: sleep on epoll:
+//!     the sockets of the doorbells | an event descriptor for commands
 //! ```
 //!
-//! A thread of the application that polls makes progress itself, which spares a wake-up
-//! for each message: while it does, it takes the device's bit off the bell (see
-//! [`crate::port`]). Long messages are copied without the endpoint's lock, so that
-//! the application can post meanwhile.
+//! A thread of the application that polls makes progress itself, which saves a wakeup for each
+//! message: meanwhile it clears the device's bit of the doorbell (see [`crate::ep_shared`]). Long
+//! messages are copied without the endpoint's lock, so that the application can post meanwhile.
 
 use std::{
     cell::Cell,
@@ -33,35 +32,34 @@ use super::{
     triggers::Triggers,
 };
 
-/// Longest look for another message before a sleep.
+/// Longest time of polling for another message before a sleep.
 const SPIN: Duration = Duration::from_micros(20);
-/// Looks between looks at the clock.
+/// Polls between two reads of the clock.
 const LOOKS: u32 = 16;
-/// Longest wait for the thread when it is to do something: it only takes longer if the
-/// process is not scheduled.
+/// Longest wait for the thread to obey: it takes longer only if the process is not scheduled.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same when the process exits: what the thread waits for may be this very thread's, which a
-/// signal took out of its work and whose handler calls `exit`.
+/// Longest wait for the thread when the process exits. It may wait for a lock of this very thread,
+/// if a signal interrupted it and the handler calls `exit`.
 const AT_EXIT: Duration = Duration::from_secs(1);
 
-/// From a panic, which is a defect of ours, to the next try: one in every round must not
-/// fill the log.
+/// Time from a panic, which is a defect of the provider, to the next attempt: a panic in each round
+/// must not fill the log.
 const AFTER_PANIC: Duration = Duration::from_millis(100);
 
 enum Command {
     Add(Arc<dyn Pollable>),
-    /// Answered when the endpoint is no longer used.
+    /// Answered when the thread no longer uses the endpoint.
     Remove(Arc<dyn Pollable>, Sender<()>),
     Stop,
 }
 
-/// The thread of a domain, as the domain holds it.
+/// The thread of a domain, as the domain owns it.
 #[derive(Debug)]
 pub(crate) struct DeviceThread {
     commands: Sender<Command>,
     event: Arc<OwnedFd>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// A child that is forked has no such thread.
+    /// A forked child does not have the thread.
     pid: u32,
 }
 
@@ -70,12 +68,12 @@ static RUNNING: Mutex<Vec<Weak<DeviceThread>>> = Mutex::new(Vec::new());
 
 thread_local!(static IS_HERE: Cell<bool> = const { Cell::new(false) });
 
-/// Whether the thread that calls is that of a domain.
+/// Returns whether the calling thread is the thread of a domain.
 pub(crate) fn is_current() -> bool {
     IS_HERE.get()
 }
 
-/// Stops the threads of domains that are open still.
+/// Stops the threads of domains that are still open.
 pub(crate) fn stop_all() {
     let running = std::mem::take(&mut *RUNNING.lock());
     for device in running.iter().filter_map(Weak::upgrade) {
@@ -126,7 +124,7 @@ impl DeviceThread {
         Ok(())
     }
 
-    /// Has an endpoint looked after.
+    /// Makes progress on an endpoint from now on.
     ///
     /// # Errors
     /// No descriptors are left, or the thread is gone.
@@ -135,7 +133,7 @@ impl DeviceThread {
         self.tell(Command::Add(Arc::clone(port) as Arc<dyn Pollable>))
     }
 
-    /// Returns when the thread no longer uses an endpoint and its receives' buffers.
+    /// Returns when the thread no longer uses an endpoint and the buffers of its receives.
     pub(crate) fn remove<P: Pollable + 'static>(&self, port: &Arc<P>) {
         let (done, is_done) = bounded(1);
         if self.pid == std::process::id()
@@ -173,7 +171,7 @@ impl Drop for DeviceThread {
         if self.pid == std::process::id() {
             self.stop();
         } else {
-            // Nothing may touch the handle of a thread that never was.
+            // The handle of a thread that does not exist must not be used.
             std::mem::forget(self.thread.lock().take());
         }
     }
@@ -183,7 +181,7 @@ fn add(epoll: &OwnedFd, source: impl std::os::fd::AsFd) -> rustix::io::Result<()
     epoll::add(epoll, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
 }
 
-/// The thread's side.
+/// The state of the thread.
 struct Worker {
     commands: Receiver<Command>,
     event: Arc<OwnedFd>,
@@ -215,7 +213,7 @@ impl Worker {
         }
     }
 
-    /// Does what the domain wants; false if that is to end.
+    /// Executes the commands of the domain. Returns false if the thread must end.
     fn obey(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a poll that finds nothing does, and deadlines of waiting calls.
+//! Decides what a poll does that found nothing.
 //!
-//! With a core for everyone who polls a poll spins: a message is seen 0.1 us after it
-//! was sent. A caller that does nothing but poll (MPICH yields the core, 0.3 us and more,
-//! after each poll that finds nothing) is kept a moment inside of it. With more of them
-//! than cores they may run on ([`host::census`]) the one that has the message to
-//! send is waiting for this core: a poll sleeps, once many found nothing, until a sender
-//! rings (`channel::shm::bell`).
+//! If there is a core for each poller, a poll spins: a message is seen 0.1 us after it was sent.
+//! MPICH yields the core after each empty poll, which takes 0.3 us and more. A caller that does
+//! nothing but poll is therefore kept in the poll for a moment. If there are more pollers than
+//! cores they may run on ([`host::census`]), the process with the message to send waits for this
+//! core. A poll then sleeps, after many empty ones, until a sender rings (`channel::shm::bell`).
 //!
-//! `MPI_Wait` and a program that computes for 0.1 us between two `MPI_Test` look the same
-//! from here, and what such a program computes is what others wait for. So nobody is kept
-//! inside of polls for long: only the first few spin; between two sleeps there are many polls
-//! where few share a core; and who does something else than wait, or waits for very long, does
-//! not sleep while a core has nothing to do.
+//! `MPI_Wait` and a program that computes for 0.1 us between two calls of `MPI_Test` look the same
+//! here, and other processes may wait for the result of that computation. So no caller is kept in
+//! polls for long: only the first few empty polls spin, and between two sleeps there are many polls
+//! if few pollers share a core. A caller that does more than wait, or that waits for very long,
+//! does not sleep while a core is idle.
 //!
-//! Nor may a poll sleep for long where another thread may wait for a lock that this one holds
+//! A poll must not sleep for long while another thread may wait for a lock that this thread holds
 //! ([`super::callers`]).
 
 use std::{
@@ -25,163 +24,172 @@ use std::{
 
 use crate::wait::callers::{Callers, Others};
 
-/// Longest sleep of who waits for room at a peer, or for a descriptor, which rings no bell.
+/// Longest sleep of a thread that waits for room at a peer or for a descriptor, which no doorbell
+/// announces.
 pub(crate) const RETRY: Duration = Duration::from_micros(50);
 
-/// What to do after a poll that found nothing.
+/// The action after an empty poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
     /// Return to the caller.
     None,
-    /// Look again for a moment, [`SPINS`] times.
+    /// Poll again for a moment, [`SPINS`] times.
     Spin,
     /// Let another process run.
     Yield,
-    /// Sleep until a message comes, at most so long.
+    /// Sleep until a message comes, for at most this time.
     Sleep(Duration),
 }
 
-/// Who polls.
+/// The caller of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// A blocking call, or one that tries again until a peer has made room: nothing is to be
-    /// done before.
+    /// A blocking call, or one that tries again until a peer has room: it has nothing else to do.
     Waits,
     /// The application.
     Polls,
-    /// The same, which may poll other endpoints as well: what they have must not wait for a
-    /// spin, and who finds something there is not idle.
+    /// The application, which may poll other endpoints as well: their messages must not wait for a
+    /// spin, and a thread that finds messages there is not idle.
     PollsSeveral,
 }
 
 /// How idle polls behave (`FI_TCAM_IDLE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// Give the core away when those who poll outnumber cores.
+    /// Give the core away if there are more pollers than cores.
     Auto,
-    /// Never give it away.
+    /// Never give the core away.
     Spin,
-    /// Always give it away.
+    /// Always give the core away.
     Yield,
 }
 
-/// Polls in a row that found nothing.
+/// The state of empty polls in a row.
 #[derive(Debug)]
 pub(crate) struct Idle {
     policy: Policy,
-    /// Those who poll outnumber cores,
+    /// Whether there are more pollers than cores.
     outnumbered: bool,
-    /// there are so many for each,
+    /// Pollers per core.
     pollers: u32,
-    /// and so many empty polls between two sleeps: told rarely and asked for in each poll.
+    /// Empty polls between two sleeps, computed from `pollers`: it changes rarely, and each poll
+    /// reads it.
     again: u32,
-    /// So many since the thread found something at any endpoint that it polls,
+    /// Empty polls since the thread found something at any endpoint that it polls.
     empty: u32,
-    /// and since it did at this one.
+    /// Empty polls since the thread found something at this endpoint.
     empty_here: u32,
-    /// When the last poll that found nothing returned.
+    /// Time at which the last empty poll returned.
     rested: Instant,
-    /// Processor time of the polling thread when it was last looked at,
+    /// Processor time of the polling thread when it was last read.
     cpu: Duration,
-    /// and when that was, if no sleep came since.
+    /// Time of that read, if no sleep came since.
     watched: Instant,
     /// Sleeps since something was found.
-    naps: u32,
-    /// Length of the last.
-    nap: Duration,
-    /// The last was that of a caller who may just wait, and nothing was found or started since.
+    backoffs: u32,
+    /// Length of the last sleep.
+    backoff: Duration,
+    /// Whether the last sleep was that of a caller that may only wait, and nothing was found or
+    /// started since.
     rests: bool,
-    /// Waits to sleep through until the caller is taken for one that just waits: it has started
-    /// something without having found anything.
+    /// Waits that must end in a sleep until the caller counts as one that only waits: it has
+    /// started an operation without having found anything.
     acts: u32,
-    /// The caller has lately done nothing but wait.
+    /// Whether the caller recently did nothing but wait.
     waits: bool,
-    /// Whether the host has a processor with nothing to do; none to ask where those that this
-    /// thread may run on are not all of them.
+    /// Returns whether the host has an idle processor. `None` if this thread may not run on all
+    /// processors.
     ask: Option<fn() -> bool>,
-    /// It had when last asked.
+    /// The last answer of `ask`.
     room: bool,
-    /// What [`FOUND`] was.
+    /// The last value of [`FOUND`].
     found: u32,
-    /// Each poll asks more than the ring: it has no time to look there again and again, nor at the clock.
+    /// Each poll also polls the network: it has no time to poll the ring repeatedly, or to read the
+    /// clock.
     pub(crate) asks_elsewhere: bool,
     pub(crate) callers: Callers,
 }
 
-/// A caller that comes back this soon does nothing but poll.
+/// A caller that polls again within this time does nothing but poll.
 const TIGHT: Duration = Duration::from_micros(2);
-/// Looks at the ring in one poll of such a caller, about 1.5 us,
+/// Reads of the ring in one poll of such a caller, about 1.5 us.
 pub(crate) const SPINS: u32 = 80;
-/// and how many polls in a row that found nothing look so often: what is waited for comes
-/// soon, or the caller may have something else to do.
+/// Empty polls in a row that spin: the message comes soon, or the caller may have something else to
+/// do.
 const SPINNING: u32 = 16;
-/// Empty polls before the core is given away though there is one for everyone:
-/// some 30 ms, in case others need it.
+/// Empty polls before the core is given away although there is one for each poller: some 30 ms, in
+/// case other programs need it.
 const PATIENCE: u32 = 20_000;
-/// Empty polls before a sleep though there is a core for everyone: what comes
-/// after so long a wait is not hurt by a wake-up.
+/// Empty polls before a sleep although there is a core for each poller. After such a long wait, a
+/// wakeup does not matter.
 const LONG: u32 = 200_000;
-/// Empty polls before a sleep when cores are short. Who waits long must leave the
-/// core to who computes; a message that comes at once should find us awake.
-/// Measured on 2 cores, sleep after 20 / 100 / 300 / 1000 polls: FDS-like program on
-/// 32 ranks of MPICH 0.14 / 0.20 / 0.30 / 0.47 s; barrier on 64 ranks of MPICH 7.4 /
-/// 7.9 / 5.4 / 5.4 ms, of Open MPI 1.1 ms each. A yield of our own on top of the MPI
-/// library's only costs.
+/// Empty polls before a sleep if cores are short. A caller that waits long must leave the core to
+/// processes that compute, but a message that comes at once should find it awake.
+///
+/// Measured on 2 cores, with a sleep after 20 / 100 / 300 / 1000 polls:
+/// - FDS-like program on 32 ranks of MPICH: 0.14 / 0.20 / 0.30 / 0.47 s.
+/// - Barrier on 64 ranks of MPICH: 7.4 / 7.9 / 5.4 / 5.4 ms; of Open MPI: 1.1 ms each.
+///
+/// A yield in addition to that of the MPI library only costs time.
 const SHORT: u32 = 20;
-/// The same of a caller that only waited before, with many for each core: the one whose
-/// message is waited for has its turn only after all others. Barrier, allreduce, alltoall
-/// on 64 ranks of MPICH after 20 polls 5.4 / 5.6 / 8.0 ms, after 3 4.2 / 4.1 / 6.3, on 32 ranks
-/// 1.3 / 1.4 / 2.3 and 1.3 / 1.3 / 1.8; but on 16 ranks after 20 0.20 / 0.20 / 0.36, after 2
-/// 0.30 / 0.30 / 0.44.
+/// Empty polls before a sleep of a caller that only waited before, with many pollers per core. The
+/// process with the awaited message runs only after all others.
+///
+/// Barrier, allreduce and alltoall on MPICH:
+/// - 64 ranks: 5.4 / 5.6 / 8.0 ms after 20 polls, 4.2 / 4.1 / 6.3 ms after 3.
+/// - 32 ranks: 1.3 / 1.4 / 2.3 ms after 20 polls, 1.3 / 1.3 / 1.8 ms after 3.
+/// - 16 ranks: 0.20 / 0.20 / 0.36 ms after 20 polls, but 0.30 / 0.30 / 0.44 ms after 2.
 const SHORTEST: u32 = 3;
-/// Pollers a core that are many.
+/// More pollers per core than this are many.
 const MANY: u32 = 8;
-/// Empty polls before a sleep when cores are short, but one had nothing to do when last
-/// asked. To ask takes 4 us.
+/// Empty polls before a sleep if cores are short, but one was idle when last asked. Asking takes 4
+/// us.
 const ROOMY: u32 = 1000;
-/// Processor time a poll of a caller that only waits takes at most, on average
-/// over those that are watched. One that works between polls must not be put to sleep.
+/// Most processor time per poll of a caller that only waits, on average over the measured polls. A
+/// caller that works between polls must not be put to sleep.
 const POLL: Duration = Duration::from_micros(5);
-/// The same for all that happens between two sleeps, if the polls do not take longer.
+/// Most processor time between two sleeps of a caller that only waits, if the polls do not take
+/// longer.
 const BETWEEN_SLEEPS: Duration = Duration::from_micros(100);
-/// Empty polls between two sleeps; with two, three ... threads for each core a fourth, a
-/// ninth ... of them. MPI libraries yield after each, for which some 3 us of the core are gone
-/// where another uses it.
+/// Empty polls between two sleeps. With two, three ... pollers per core, it is a fourth, a ninth
+/// ... of this. MPI libraries yield after each poll, which costs some 3 us of the core if another
+/// process uses it.
 const AGAIN: u32 = 200;
-/// Sleeps in vain, with fewer cores than pollers, after which one asks for a core. That one
-/// which only waits has it keeps it from those who come to compute (`fds_gather`, 32 ranks of
-/// MPICH on 2 cores, after 1 / 4 / 16 sleeps / never: 0.84 / 0.74 / 0.69 / 0.63 s, medians
-/// of 11).
+/// Sleeps without a message, with fewer cores than pollers, after which a thread asks for an idle
+/// core. A thread that only waits should not take a core from processes that come to compute:
+/// `fds_gather`, 32 ranks of MPICH on 2 cores, takes 0.84 / 0.74 / 0.69 / 0.63 s after 1 / 4 / 16
+/// sleeps / never (medians of 11).
 const LATE: u32 = 16;
-/// Waits that a caller sleeps through before it is taken for one that just waits, if it once
-/// did something else after a sleep in vain. NWChem, whose ranks serve others between steps, on 4
-/// ranks of Open MPI and 2 cores after 1 / 64: 4.5 / 3.5 s, as without sleeping.
+/// Waits that must end in a sleep until a caller counts as one that only waits, after it did
+/// something else after a sleep without a message. The ranks of NWChem serve others between steps:
+/// on 4 ranks of Open MPI and 2 cores it takes 4.5 s with 1, and with 64 it takes 3.5 s, as without
+/// sleeping.
 const ACTS: u32 = 64;
-/// Sleeps in vain after which a thread that shared its core, though there is one for everyone,
-/// sees again whether it does.
+/// Sleeps without a message after which a thread checks again whether it shares its core, although
+/// there is one for each poller.
 const ENOUGH: u32 = 256;
-/// First sleep; each further one without a message is twice as long.
-pub(crate) const NAP: Duration = Duration::from_millis(1);
-/// Longest sleep of a poll while another thread is about, to which the kernel adds 50 us.
-const BRIEF_NAP: Duration = Duration::from_micros(50);
-/// Longest sleep of all. 256 ranks that wake every millisecond keep two cores busy.
-pub(crate) const LONGEST_NAP: Duration = Duration::from_millis(16);
+/// First sleep. Each further sleep without a message is twice as long.
+pub(crate) const BACKOFF: Duration = Duration::from_millis(1);
+/// Longest sleep of a poll while another thread may call. The kernel adds 50 us.
+const BRIEF_BACKOFF: Duration = Duration::from_micros(50);
+/// Longest sleep. 256 ranks that wake every millisecond keep two cores busy.
+pub(crate) const LONGEST_BACKOFF: Duration = Duration::from_millis(16);
 
-/// How often threads that poll several endpoints found something.
+/// How often threads that poll several endpoints have found something.
 static FOUND: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// Which of several endpoints this thread polled last: the address of its [`Idle`].
+    /// The endpoint that this thread polled last: the address of its [`Idle`].
     static POLLED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Polls before the first sleep of which the processor time is looked at: asking for it
-/// takes 0.7 us, which a wait that soon ends is spared.
+/// Polls before the first sleep over which the processor time is measured. Reading it takes 0.7 us,
+/// which a short wait does not pay.
 fn watched(patience: u32) -> u32 {
     (patience / 2).max(2)
 }
 
-/// Processor time this thread has used.
+/// The processor time that this thread has used.
 fn cpu_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
@@ -199,8 +207,8 @@ impl Idle {
             rested: Instant::now(),
             cpu: Duration::ZERO,
             watched: Instant::now(),
-            naps: 0,
-            nap: NAP,
+            backoffs: 0,
+            backoff: BACKOFF,
             rests: false,
             acts: 0,
             waits: false,
@@ -212,8 +220,8 @@ impl Idle {
         }
     }
 
-    /// Threads that poll endpoints, as far as known, and cores for them; and how to `ask` for
-    /// a core that nobody uses, if any on the host will do.
+    /// Sets the number of threads that poll endpoints, as far as known, and of cores for them.
+    /// `ask` returns whether a core is idle; it is given if this thread may run on any core.
     pub(crate) fn set_population(
         &mut self,
         population: usize,
@@ -227,7 +235,7 @@ impl Idle {
         self.ask = ask;
     }
 
-    /// Whether those who poll outnumber cores, so that polls may sleep.
+    /// Returns whether there are more pollers than cores, so that polls may sleep.
     pub(crate) fn is_crowded(&self) -> bool {
         match self.policy {
             Policy::Auto => self.outnumbered,
@@ -236,13 +244,13 @@ impl Idle {
         }
     }
 
-    /// The caller starts an operation.
+    /// Notes that the caller starts an operation.
     #[inline(always)]
     pub(crate) fn starts(&mut self) {
         self.callers.start();
     }
 
-    /// The caller has started an operation that goes to a peer.
+    /// Notes that the caller has started an operation that goes to a peer.
     #[inline]
     pub(crate) fn acted(&mut self) {
         if std::mem::take(&mut self.rests) {
@@ -250,27 +258,27 @@ impl Idle {
         }
     }
 
-    /// A poll found something. `several`: there are other endpoints, which the same thread may
-    /// poll.
+    /// Notes that a poll found something. `several`: there are other endpoints, which the same
+    /// thread may poll.
     #[inline]
     pub(crate) fn busy(&mut self, several: bool) {
         if std::mem::take(&mut self.rests) {
             self.acts = if self.callers.take_acts() { ACTS } else { self.acts.saturating_sub(1) };
         }
         self.room &= self.acts > 0;
-        (self.empty, self.empty_here, self.naps) = (0, 0, 0);
+        (self.empty, self.empty_here, self.backoffs) = (0, 0, 0);
         if several && self.comes_from_another() {
             FOUND.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether this thread polled another endpoint since it last polled this one.
+    /// Returns whether this thread polled another endpoint since it last polled this one.
     fn comes_from_another(&self) -> bool {
         let this = std::ptr::from_ref(self).addr();
         POLLED.replace(this) != this
     }
 
-    /// A poll found nothing.
+    /// Handles an empty poll.
     #[inline]
     pub(crate) fn pause(&mut self, caller: Caller) -> Pause {
         self.callers.poll();
@@ -278,7 +286,7 @@ impl Idle {
         if polls_others {
             let found = FOUND.load(Ordering::Relaxed);
             if found != std::mem::replace(&mut self.found, found) {
-                (self.empty, self.naps, self.rests) = (0, 0, false);
+                (self.empty, self.backoffs, self.rests) = (0, 0, false);
             }
         }
         self.empty = self.empty.saturating_add(1);
@@ -289,7 +297,7 @@ impl Idle {
             if self.empty >= patience {
                 return self.sleep(patience, crowded, caller);
             }
-            if self.naps == 0 && self.empty == patience - watched(patience) + 1 {
+            if self.backoffs == 0 && self.empty == patience - watched(patience) + 1 {
                 self.cpu = cpu_time();
                 self.watched = Instant::now();
             }
@@ -305,9 +313,9 @@ impl Idle {
         if spins { Pause::Spin } else { Pause::None }
     }
 
-    /// Empty polls before a sleep.
+    /// The number of empty polls before a sleep.
     fn patience(&self, crowded: bool) -> u32 {
-        match (crowded, self.naps) {
+        match (crowded, self.backoffs) {
             (true, _) if self.room => ROOMY,
             (true, 0) if self.acts == 0 && self.waits && self.pollers > MANY => SHORTEST,
             (true, 0) if self.acts == 0 => SHORT,
@@ -317,8 +325,8 @@ impl Idle {
         }
     }
 
-    /// Sleeps, unless another thread needs what this one may hold, the caller has been working
-    /// between its polls, or nobody else has a use for the core.
+    /// Sleeps, unless another thread needs a lock that this one may hold, the caller worked between
+    /// its polls, or a core is idle.
     #[cold]
     fn sleep(&mut self, patience: u32, crowded: bool, caller: Caller) -> Pause {
         let others = self.callers.others();
@@ -328,58 +336,62 @@ impl Idle {
         }
         let now = cpu_time();
         let used = now.saturating_sub(std::mem::replace(&mut self.cpu, now));
-        let most = match self.naps {
+        let most = match self.backoffs {
             0 => POLL * watched(patience),
             _ => (POLL * patience).max(BETWEEN_SLEEPS),
         };
         self.waits = used <= most;
         self.empty = 0;
         if !self.waits {
-            self.naps = 0;
+            self.backoffs = 0;
             return Pause::None;
         }
         if caller != Caller::Waits && self.has_core(used, crowded) {
             return Pause::None;
         }
-        // What was started beside the calls of this thread, since the last sleep.
+        // Operations that other threads started since the last sleep.
         if self.callers.take_acts() && self.rests {
             self.acts = ACTS;
         }
-        self.nap = if self.naps == 0 { NAP } else { (self.nap * 2).min(self.longest_nap()) };
-        (self.naps, self.rests) = (self.naps.saturating_add(1), caller != Caller::Waits);
-        Pause::Sleep(if others == Others::Away { self.nap } else { BRIEF_NAP })
+        self.backoff = if self.backoffs == 0 {
+            BACKOFF
+        } else {
+            (self.backoff * 2).min(self.longest_backoff())
+        };
+        (self.backoffs, self.rests) = (self.backoffs.saturating_add(1), caller != Caller::Waits);
+        Pause::Sleep(if others == Others::Away { self.backoff } else { BRIEF_BACKOFF })
     }
 
-    /// Whether this thread may as well poll on: it had a core for itself while it was watched
-    /// and `used` so much time of it, or the host has one for it.
+    /// Returns whether this thread may go on polling: it had a core for itself while it was
+    /// measured and `used` that much processor time, or the host has an idle core.
     fn has_core(&mut self, used: Duration, crowded: bool) -> bool {
         if !crowded {
-            let has_one = match self.naps {
+            let has_one = match self.backoffs {
                 0 => used > self.watched.elapsed() * 7 / 8,
-                naps => naps >= ENOUGH,
+                backoffs => backoffs >= ENOUGH,
             };
             if has_one {
-                self.naps = 0;
+                self.backoffs = 0;
             }
             return has_one;
         }
-        // With many pollers not each of them after each of its sleeps.
+        // With many pollers, not each of them asks after each of its sleeps.
         let turns = (self.pollers / 4).max(1);
-        let is_late = self.naps >= LATE && self.naps.is_multiple_of(turns);
+        let is_late = self.backoffs >= LATE && self.backoffs.is_multiple_of(turns);
         let asks = self.policy == Policy::Auto && (self.room || self.acts > 0 || is_late);
         self.room = asks && self.ask.is_some_and(|ask| ask());
         self.room
     }
 
-    /// Longest sleep: the more endpoints share a core, the longer, so that waking
-    /// them takes a bounded share of it. With few it stays short: a caller that
-    /// tests a request a number of times and goes on must not be held up.
-    fn longest_nap(&self) -> Duration {
-        (NAP * self.pollers.min(256) / 16).clamp(NAP, LONGEST_NAP)
+    /// The longest sleep. It grows with the number of endpoints per core, so that wakeups take a
+    /// bounded share of the core. With few it stays short: a caller that tests a request a number
+    /// of times and goes on must not be delayed.
+    fn longest_backoff(&self) -> Duration {
+        (BACKOFF * self.pollers.min(256) / 16).clamp(BACKOFF, LONGEST_BACKOFF)
     }
 
-    /// The poll that found nothing returns. When only matters if the next may spin; the clock
-    /// takes longer than all else in such a poll.
+    /// Notes that an empty poll returns. The time matters only if the next poll may spin: reading
+    /// the clock takes longer than the rest of such a poll.
     #[inline]
     pub(crate) fn rested(&mut self, caller: Caller) {
         let may_spin = self.empty_here < SPINNING || caller == Caller::Waits;
@@ -388,7 +400,7 @@ impl Idle {
         }
     }
 
-    /// Empty polls in a row, of this endpoint.
+    /// Empty polls of this endpoint in a row.
     pub(crate) fn empty_polls(&self) -> u32 {
         self.empty_here
     }

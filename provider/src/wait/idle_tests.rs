@@ -3,22 +3,24 @@
 
 use super::*;
 
-/// Polls until the next sleep, if it is among so many, and how long that is.
+/// Polls until the next sleep, if there is one within `most` polls, and its length.
 fn next_sleep(idle: &mut Idle, most: u32) -> Option<(u32, Duration)> {
     (1..=most).find_map(|polls| match idle.pause(Caller::Polls) {
-        Pause::Sleep(nap) => Some((polls, nap)),
+        Pause::Sleep(backoff) => Some((polls, backoff)),
         _ => None,
     })
 }
 
 #[test]
-fn on_a_crowded_host_polls_sleep_in_the_end_and_a_message_starts_over() {
+fn on_a_crowded_host_polls_sleep_after_a_while_and_a_message_resets_that() {
     let mut idle = Idle::new(Policy::Auto);
-    for (population, polls, longest) in [(2, SHORT, NAP), (usize::MAX, SHORTEST, LONGEST_NAP)] {
+    for (population, polls, longest) in
+        [(2, SHORT, BACKOFF), (usize::MAX, SHORTEST, LONGEST_BACKOFF)]
+    {
         idle.set_population(population, 1, None);
         let pauses: Vec<_> = (0..polls).map(|_| idle.pause(Caller::Polls)).collect();
         assert_eq!(pauses[0], Pause::None);
-        assert_eq!(pauses[polls as usize - 1], Pause::Sleep(NAP));
+        assert_eq!(pauses[polls as usize - 1], Pause::Sleep(BACKOFF));
         let again = if population == 2 { AGAIN / 4 } else { AGAIN / 100 };
         assert!((0..10).all(|_| next_sleep(&mut idle, LONG).unwrap().0 == again));
         assert_eq!(next_sleep(&mut idle, LONG), Some((again, longest)));
@@ -29,7 +31,7 @@ fn on_a_crowded_host_polls_sleep_in_the_end_and_a_message_starts_over() {
 }
 
 #[test]
-fn who_works_between_polls_is_not_put_to_sleep() {
+fn a_caller_that_works_between_polls_is_not_put_to_sleep() {
     let work = |time| {
         let start = cpu_time();
         while cpu_time() - start < time {}
@@ -38,7 +40,7 @@ fn who_works_between_polls_is_not_put_to_sleep() {
         let mut idle = Idle::new(Policy::Yield);
         idle.set_population(population, 1, None);
         for (polls, time) in [(1, 4 * POLL), (2, 30 * POLL), (3, 30 * POLL)] {
-            // It waits first.
+            // The caller waits first.
             assert!((0..10 * SHORT).any(|_| idle.pause(Caller::Polls) != Pause::None));
             idle.busy(false);
             let pauses = (0..10 * SHORT).flat_map(|_| {
@@ -52,48 +54,52 @@ fn who_works_between_polls_is_not_put_to_sleep() {
 }
 
 #[test]
-fn who_waits_for_very_long_polls_on_while_a_core_has_nothing_to_do() {
+fn a_caller_that_waits_for_very_long_polls_on_while_a_core_is_idle() {
     let mut idle = Idle::new(Policy::Auto);
     idle.set_population(2, 1, Some(|| true));
     assert!((0..LATE).all(|_| next_sleep(&mut idle, SHORT.max(AGAIN)).is_some()));
     assert_eq!(next_sleep(&mut idle, LONG), None);
     idle.busy(false);
-    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)));
-    // Who waits for room has nothing else to do.
+    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, BACKOFF)));
+    // A caller that waits for room has nothing else to do.
     idle.busy(false);
     let sleeps = (0..LONG).filter(|_| idle.pause(Caller::Waits) != Pause::None);
     assert!(sleeps.count() > LATE as usize);
 }
 
-/// It computes between two polls what others wait for.
+/// Between two polls, the caller computes what others wait for.
 #[test]
-fn who_starts_something_after_a_sleep_in_vain_does_not_just_wait() {
+fn a_caller_that_starts_something_after_a_sleep_in_vain_does_not_only_wait() {
     let mut idle = Idle::new(Policy::Auto);
     idle.set_population(2, 1, Some(|| true));
     idle.acted();
-    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)));
+    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, BACKOFF)));
     idle.acted();
     assert_eq!(next_sleep(&mut idle, LONG), None);
     idle.busy(false);
     assert_eq!(next_sleep(&mut idle, LONG), None, "nor after a message");
     idle.set_population(2, 1, Some(|| false));
     idle.busy(false);
-    assert_eq!(next_sleep(&mut idle, ROOMY), Some((ROOMY, NAP)));
-    assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, NAP)));
+    assert_eq!(next_sleep(&mut idle, ROOMY), Some((ROOMY, BACKOFF)));
+    assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, BACKOFF)));
     for _ in 2..ACTS {
         idle.busy(false);
-        assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, NAP)));
+        assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, BACKOFF)));
     }
     idle.set_population(8, 1, None);
     idle.busy(false);
-    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "no less than who waits");
+    assert_eq!(
+        next_sleep(&mut idle, LONG),
+        Some((SHORT, BACKOFF)),
+        "as early as a caller that waits"
+    );
     idle.set_population(2, 1, None);
     idle.busy(false);
-    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "it waited");
+    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, BACKOFF)), "it waited");
 }
 
 #[test]
-fn who_may_keep_another_thread_waiting_sleeps_briefly_or_not_at_all() {
+fn a_thread_that_may_delay_another_sleeps_briefly_or_not_at_all() {
     let mut idle = Idle::new(Policy::Yield);
     let mut in_another_thread = |work: fn(&mut Idle)| {
         std::thread::scope(|scope| {
@@ -102,30 +108,30 @@ fn who_may_keep_another_thread_waiting_sleeps_briefly_or_not_at_all() {
         let at_most = AGAIN + SHORT;
         (next_sleep(&mut idle, at_most), next_sleep(&mut idle, at_most))
     };
-    let is_brief = |sleep: Option<(u32, Duration)>| sleep.unwrap().1 == BRIEF_NAP;
+    let is_brief = |sleep: Option<(u32, Duration)>| sleep.unwrap().1 == BRIEF_BACKOFF;
     let (first, second) = in_another_thread(|_| {});
-    assert!(first.unwrap().1 == NAP && second.unwrap().1 == NAP, "nobody else");
+    assert!(first.unwrap().1 == BACKOFF && second.unwrap().1 == BACKOFF, "no other thread");
     let (first, second) = in_another_thread(|idle| _ = idle.pause(Caller::Polls));
     assert!(is_brief(first) && is_brief(second), "another one polls");
     assert_eq!(in_another_thread(Idle::starts), (None, None), "another one starts something");
-    // Who waits for room starts nothing before there is some.
-    assert!((0..AGAIN).any(|_| idle.pause(Caller::Waits) == Pause::Sleep(BRIEF_NAP)));
+    // A caller that waits for room starts nothing before there is some.
+    assert!((0..AGAIN).any(|_| idle.pause(Caller::Waits) == Pause::Sleep(BRIEF_BACKOFF)));
 }
 
 #[test]
-fn who_shares_its_core_with_others_than_pollers_sleeps_after_a_long_wait() {
+fn a_thread_that_shares_its_core_with_other_programs_sleeps_after_a_long_wait() {
     let mut idle = Idle::new(Policy::Auto);
     idle.watched = Instant::now();
     assert!(!idle.has_core(Duration::ZERO, false));
     assert!(idle.has_core(Duration::from_secs(1), false));
-    idle.naps = 1;
+    idle.backoffs = 1;
     assert!(!idle.has_core(Duration::from_secs(1), false));
-    idle.naps = ENOUGH;
+    idle.backoffs = ENOUGH;
     assert!(idle.has_core(Duration::ZERO, false));
 }
 
 #[test]
-fn who_finds_something_elsewhere_is_not_idle() {
+fn a_thread_that_finds_messages_elsewhere_is_not_idle() {
     let [mut busy, mut quiet] = [Idle::new(Policy::Yield), Idle::new(Policy::Yield)];
     for _ in 0..10 * SHORT {
         busy.busy(true);
@@ -135,7 +141,7 @@ fn who_finds_something_elsewhere_is_not_idle() {
 }
 
 #[test]
-fn with_a_core_for_everyone_polls_spin() {
+fn with_a_core_for_each_poller_polls_spin() {
     let spins = |pause| matches!(pause, Pause::None | Pause::Spin);
     let mut idle = Idle::new(Policy::Auto);
     assert!((0..1000).all(|_| spins(idle.pause(Caller::Polls))));
@@ -143,11 +149,11 @@ fn with_a_core_for_everyone_polls_spin() {
     idle.busy(false);
     for spun in [true, false] {
         for _ in 0..SPINNING {
-            idle.rested = Instant::now() + LONGEST_NAP;
+            idle.rested = Instant::now() + LONGEST_BACKOFF;
             assert_eq!(idle.pause(Caller::Polls) == Pause::Spin, spun);
         }
     }
-    idle.rested = Instant::now() + LONGEST_NAP;
+    idle.rested = Instant::now() + LONGEST_BACKOFF;
     assert_eq!(idle.pause(Caller::Waits), Pause::Spin);
     let mut idle = Idle::new(Policy::Spin);
     assert!((0..2 * LONG).all(|_| spins(idle.pause(Caller::Polls))));

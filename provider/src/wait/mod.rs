@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Who waits for what, and how. Endpoints are known here only as [`pollable::Pollable`].
+//! Waits of threads and operations. Endpoints are known here only as [`pollable::Pollable`].
 //!
 //! ```text
-//! set  device_thread     endpoints that a queue, a counter or the thread of a domain looks after
+//! set  device_thread     endpoints that a queue, a counter or the thread of a domain polls
 //! triggers               operations that wait for a counter
-//! pollable  count        what these see of an endpoint and of a counter
-//! idle  callers          what a poll does that finds nothing, and who else calls
-//! pollers                how many threads poll
+//! pollable  count        interfaces of endpoints and counters
+//! idle  callers          empty polls, and the other calling threads
+//! pollers                number of threads that poll
 //! deadline
 //! ```
 

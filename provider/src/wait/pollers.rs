@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How many threads poll in vain.
+//! The number of threads with empty polls.
 
 use std::{
     cell::Cell,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// Threads that have polled in vain for a while.
+/// Threads that have had empty polls for a while.
 static POLLERS: AtomicUsize = AtomicUsize::new(0);
 
-/// How many threads of the application poll endpoints. One that has ended still counts:
-/// there are never taken to be more of them than endpoints.
+/// Number of threads of the application that poll endpoints. A thread that has ended still counts,
+/// but callers never assume more pollers than endpoints.
 pub(crate) fn pollers() -> usize {
     POLLERS.load(Ordering::Relaxed)
 }

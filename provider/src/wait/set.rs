@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a queue or counter makes progress on when it is read, and how it sleeps.
+//! The endpoints that a queue or counter polls when it is read, and its sleep.
 //!
-//! Two things end a sleep: a message in the ring of one of the endpoints, for which
-//! its sender rings ([`channel::shm::bell`]), and what this process itself reports
-//! here, for which [`WaitSet::ring`] does. Both are armed before the sleeper looks a
-//! last time.
+//! Two events end a sleep: a message in the ring of one of the endpoints, whose sender rings
+//! ([`channel::shm::bell`]), and a report of this process to the queue or counter, for which
+//! [`WaitSet::ring`] rings. Both are armed before the sleeping thread checks once more.
 //!
 //! ```text
-//! one endpoint     sleep on the word of its bell; `ring` rings that, too
-//! several, or a    epoll descriptor: the sockets of their bells | an event
-//! descriptor       descriptor for `ring` | a timer, where a peer may die unseen
+//! one endpoint     sleep on the word of its doorbell; `ring` rings that too
+//! several, or a    epoll descriptor: the sockets of their doorbells | an event
+//! descriptor       descriptor for `ring` | a timer, if a peer may die unseen
 //! ```
 
 use std::{
@@ -35,30 +34,31 @@ use rustix::{
 };
 
 use super::{
-    idle::{Caller, NAP, Pause, RETRY},
+    idle::{BACKOFF, Caller, Pause, RETRY},
     pollable::{Pollable, Progress},
     triggers::Triggers,
 };
 
-/// Polls that spin before a sleep, about 15 us.
+/// Spinning polls before a sleep, about 15 us.
 const SPINS: u32 = 10;
 
-/// The endpoints that a queue or counter makes progress on when it is read, or that
-/// look up their peers in an address vector.
+/// The endpoints that a queue or counter polls when it is read, or that look up their peers in an
+/// address vector.
 #[derive(Debug)]
 pub(crate) struct WaitSet {
     ports: Serial<Vec<Arc<dyn Pollable>>>,
     wait_obj: WaitObj,
-    /// Somebody sleeps or is about to: what is reported rings.
+    /// A thread sleeps or is about to: reports must ring.
     armed: AtomicBool,
-    bed: Mutex<Bed>,
+    sleepers: Mutex<Sleepers>,
     descriptors: OnceLock<Descriptors>,
 }
 
-/// Threads that sleep here, and at whose bell if there is one endpoint.
+/// The number of threads that sleep here, and the endpoint whose doorbell they use if it is the
+/// only one.
 #[derive(Debug, Default)]
-struct Bed {
-    sleepers: u32,
+struct Sleepers {
+    count: u32,
     port: Option<Arc<dyn Pollable>>,
 }
 
@@ -86,8 +86,8 @@ impl Descriptors {
         Ok(descriptors)
     }
 
-    /// Has the bell of an endpoint wake who sleeps; the device thread empties its own, and
-    /// what comes of it is reported here.
+    /// Adds the doorbell of an endpoint. The device thread empties its doorbell itself, and its
+    /// results are reported here.
     fn add(&self, port: &dyn Pollable) -> Result<()> {
         if port.is_auto() {
             return Ok(());
@@ -130,27 +130,27 @@ fn is<P: Pollable>(one: &Arc<dyn Pollable>, other: &Arc<P>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }
 
-/// Sleeps until one of some descriptors is readable.
+/// Sleeps until one of the descriptors is readable.
 pub(crate) fn sleep_on(descriptors: &[BorrowedFd<'_>], at_most: Duration) {
     let mut polled: Vec<_> =
         descriptors.iter().map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
-    // Every result means the same: look again.
+    // The caller looks again in any case.
     let _ = poll(&mut polled, Some(&timespec(at_most)));
 }
 
 impl WaitSet {
-    /// The set of something that nobody waits for.
+    /// Creates the set of an object that no thread waits for.
     pub(crate) fn new(locked: bool) -> Self {
         Self {
             ports: Serial::new(Vec::new(), locked),
             wait_obj: WaitObj::None,
             armed: AtomicBool::new(false),
-            bed: Mutex::default(),
+            sleepers: Mutex::default(),
             descriptors: OnceLock::new(),
         }
     }
 
-    /// The set of a queue or counter with this wait object.
+    /// Creates the set of a queue or counter with this wait object.
     ///
     /// # Errors
     /// `ENOSYS` for wait objects that are not supported, or no descriptors are left.
@@ -169,7 +169,7 @@ impl WaitSet {
         }
     }
 
-    /// The descriptors, made when they are first needed.
+    /// The descriptors, which are created when they are first needed.
     fn descriptors(&self, ports: &[Arc<dyn Pollable>]) -> Result<&Descriptors> {
         if self.descriptors.get().is_none() {
             let _ = self.descriptors.set(Descriptors::new(ports)?);
@@ -177,10 +177,10 @@ impl WaitSet {
         self.descriptors.get().ok_or(Errno::EOTHER)
     }
 
-    /// What `fi_control` asks of a queue or counter: its wait object.
+    /// Handles `fi_control` of a queue or counter: its wait object.
     ///
     /// # Errors
-    /// `ENOSYS` for other questions, and for the descriptor where there is none.
+    /// `ENOSYS` for other commands, and for the descriptor if it does not exist.
     pub(crate) fn control(&self, command: Control<'_>) -> Result<()> {
         match (command, self.wait_obj, self.descriptors.get()) {
             (Control::GetWaitObj(to), wait_obj, _) => *to = wait_obj.raw(),
@@ -205,7 +205,7 @@ impl WaitSet {
             ports.push(Arc::clone(port) as Arc<dyn Pollable>);
         }
         drop(ports);
-        // A thread that sleeps has not armed the bell of this endpoint.
+        // A sleeping thread has not armed the doorbell of this endpoint.
         self.ring();
         Ok(())
     }
@@ -225,8 +225,8 @@ impl WaitSet {
         self.ring();
     }
 
-    /// Tells every endpoint how many processes there are. Each counts under its own lock: the
-    /// last to tell must not be the first to have counted.
+    /// Sets the number of processes of every endpoint. Each endpoint calls `count` under its lock,
+    /// so that an older count does not replace a newer one.
     pub(crate) fn set_processes(&self, count: impl Fn() -> u32) {
         for port in &*self.ports.lock() {
             port.set_processes(&count);
@@ -252,16 +252,16 @@ impl WaitSet {
         progress
     }
 
-    /// Makes progress on every endpoint but one and those that other threads are at.
+    /// Makes progress on all endpoints but `one` and those that other threads use.
     pub(crate) fn progress_beside<P: Pollable>(&self, one: &Arc<P>) {
         for port in self.ports.lock().iter().filter(|port| !is(port, one)) {
             port.try_progress();
         }
     }
 
-    /// After a poll that found nothing: looks a moment longer, or gives the core
-    /// away where that helps, unless another thread has reported something that is `ready`.
-    /// Whether another poll would find something.
+    /// Handles an empty poll: polls a moment longer, or gives the core away if that helps, unless
+    /// another thread has reported something that is `ready`. Returns whether another poll may find
+    /// something.
     pub(crate) fn pause(&self, ready: impl Fn() -> bool) -> bool {
         let ports = self.ports.lock();
         let several = own_count() > 1;
@@ -273,16 +273,16 @@ impl WaitSet {
         match (pause, ports.as_slice()) {
             (Pause::None, _) => return false,
             (Pause::Spin, _) => return true,
-            (Pause::Sleep(nap), [port]) => {
-                // Others may use the queue while this thread sleeps.
+            (Pause::Sleep(backoff), [port]) => {
+                // Other threads may use the queue while this thread sleeps.
                 let port = Arc::clone(port);
                 drop(ports);
-                self.lie_down(Some(&port));
+                self.begin_sleep(Some(&port));
                 self.armed.store(true, Ordering::SeqCst);
-                port.sleep(nap, &ready);
-                self.get_up();
+                port.sleep(backoff, &ready);
+                self.end_sleep();
             }
-            // One bell does not ring for several endpoints.
+            // There is no common doorbell of several endpoints.
             _ => {
                 drop(ports);
                 std::thread::yield_now();
@@ -291,11 +291,11 @@ impl WaitSet {
         true
     }
 
-    /// Wakes who sleeps, after something was reported.
+    /// Wakes sleeping threads, after something was reported.
     #[inline]
     pub(crate) fn ring(&self) {
-        // Whoever arms looks at what is reported afterwards, in the order of one lock or
-        // of sequentially consistent operations.
+        // A thread that arms checks for reports afterwards, in the order of one lock or of
+        // sequentially consistent operations.
         if self.armed.load(Ordering::SeqCst) {
             self.wake();
         }
@@ -304,7 +304,7 @@ impl WaitSet {
     #[cold]
     fn wake(&self) {
         self.armed.store(false, Ordering::SeqCst);
-        if let Some(port) = &self.bed.lock().port {
+        if let Some(port) = &self.sleepers.lock().port {
             port.wake();
         }
         if let Some(descriptors) = self.descriptors.get() {
@@ -312,7 +312,7 @@ impl WaitSet {
         }
     }
 
-    /// Sleeps until it is worth another look, at most so long; not at all if something
+    /// Sleeps until another check is worthwhile, for at most `at_most`. Does not sleep if something
     /// is `ready`.
     pub(crate) fn sleep(&self, at_most: Duration, ready: impl Fn() -> bool) {
         let bound = self.ports.lock();
@@ -329,17 +329,17 @@ impl WaitSet {
             _ => Some(self.descriptors(&bound)),
         };
         let ports = bound.clone();
-        // Others may use the queue, and bind it, while this thread sleeps.
+        // Other threads may use the queue, and bind it, while this thread sleeps.
         drop(bound);
-        let sleepers = self.lie_down(ports.first().filter(|_| descriptors.is_none()));
+        let sleepers = self.begin_sleep(ports.first().filter(|_| descriptors.is_none()));
         match (descriptors, ports.as_slice()) {
             (None, [port]) => {
                 self.armed.store(true, Ordering::SeqCst);
                 port.sleep(at_most, &ready);
             }
             (Some(Ok(descriptors)), ports) => {
-                // What wakes one thread may be meant for the other.
-                let at_most = if sleepers > 1 { at_most.min(NAP) } else { at_most };
+                // A wakeup of one thread may be meant for the other.
+                let at_most = if sleepers > 1 { at_most.min(BACKOFF) } else { at_most };
                 let longest = self.arm(descriptors, ports).min(at_most);
                 if longest > Duration::ZERO && !ready() {
                     sleep_on(&[descriptors.epoll.as_fd()], longest);
@@ -347,30 +347,31 @@ impl WaitSet {
             }
             _ => std::thread::sleep(at_most.min(RETRY)),
         }
-        self.get_up();
+        self.end_sleep();
         for port in &ports {
             port.look_around();
         }
     }
 
-    /// Before a sleep, at the bell of an endpoint or on the descriptors; how many threads sleep.
-    fn lie_down(&self, port: Option<&Arc<dyn Pollable>>) -> u32 {
-        let mut bed = self.bed.lock();
-        bed.sleepers += 1;
-        bed.port = port.cloned();
-        bed.sleepers
+    /// Begins a sleep, on the doorbell of an endpoint or on the descriptors. Returns the number of
+    /// sleeping threads.
+    fn begin_sleep(&self, port: Option<&Arc<dyn Pollable>>) -> u32 {
+        let mut sleepers = self.sleepers.lock();
+        sleepers.count += 1;
+        sleepers.port = port.cloned();
+        sleepers.count
     }
 
-    /// After a sleep.
-    fn get_up(&self) {
-        let mut bed = self.bed.lock();
-        bed.sleepers -= 1;
-        if bed.sleepers == 0 {
-            bed.port = None;
+    /// Ends a sleep.
+    fn end_sleep(&self) {
+        let mut sleepers = self.sleepers.lock();
+        sleepers.count -= 1;
+        if sleepers.count == 0 {
+            sleepers.port = None;
         }
     }
 
-    /// Looks for a message a moment longer; whether one came.
+    /// Polls for a message a moment longer. Returns whether one came.
     fn spin(ports: &[Arc<dyn Pollable>]) -> bool {
         let [port] = ports else { return false };
         for _ in 0..SPINS {
@@ -383,7 +384,7 @@ impl WaitSet {
         false
     }
 
-    /// From here on the descriptors become readable; answers the longest sleep.
+    /// Arms the descriptors: from now on they become readable. Returns the longest sleep.
     fn arm(&self, descriptors: &Descriptors, ports: &[Arc<dyn Pollable>]) -> Duration {
         descriptors.empty();
         self.armed.store(true, Ordering::SeqCst);
@@ -392,10 +393,10 @@ impl WaitSet {
         ports.map(|port| port.arm_bells()).min().unwrap_or(Duration::MAX)
     }
 
-    /// Gets ready for a sleep on the descriptor (`fi_trywait`), at most so long.
+    /// Prepares for a sleep on the descriptor (`fi_trywait`) of at most `at_most`.
     ///
     /// # Errors
-    /// `EAGAIN` if there is something to do first, `EINVAL` without a descriptor.
+    /// `EAGAIN` if there is work to do first, `EINVAL` without a descriptor.
     pub(crate) fn try_wait(
         &self,
         triggers: &Triggers,
@@ -427,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_reported_after_the_last_look_wakes_who_sleeps_on_the_descriptor() {
+    fn a_report_after_the_last_check_wakes_a_sleep_on_the_descriptor() {
         let set = WaitSet::with_wait(true, WaitObj::Fd).unwrap();
         let look = || {
             // Another thread reports something a moment later.

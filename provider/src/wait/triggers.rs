@@ -2,16 +2,16 @@
 //! `fi_trigger(3)`: operations that wait until a counter reaches a threshold.
 //!
 //! ```text
-//! whenever somebody looks at a queue or a counter of the domain:
-//!     unless another thread does:
+//! when a queue or a counter of the domain is read:
+//!     unless another thread does this:
 //!         read each counter once
 //!         while work is ripe (its counter has reached its threshold):
-//!             start it, by threshold; without room it stays ripe
+//!             start it, in the order of thresholds; without room it stays ripe
 //! ```
-//! One thread at a time, and one value of a counter for all: otherwise work of a higher threshold,
-//! or submitted later, could be started first while the counter rises.
-//! Work is started outside of the lock of the endpoint whose completion made it
-//! ripe. It holds no object open: work of a closed one is dropped.
+//! One thread at a time starts work, with one value of each counter. Otherwise, while a counter
+//! rises, work with a higher threshold or submitted later could start first. Work is started
+//! outside of the lock of the endpoint whose completion made it ripe. It keeps no object open: work
+//! of a closed object is dropped.
 
 use std::{
     fmt::Debug,
@@ -29,37 +29,37 @@ use parking_lot::Mutex;
 
 use super::count::Count;
 
-/// What starts an operation: an endpoint.
+/// An object that starts operations: an endpoint.
 pub(crate) trait Start: Debug + Send + Sync {
-    /// Starts an operation that waited for a counter. One that cannot be started ends as one
-    /// that fails later does; it is tried again after `EAGAIN`.
+    /// Starts an operation that waited for a counter. After `EAGAIN` it is tried again. Another
+    /// error is reported as if the operation had failed later.
     fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()>;
 }
 
-/// How the operation of deferred work ends.
+/// How deferred work is reported when its operation ends.
 #[derive(Debug)]
 pub(crate) struct DeferredOp {
-    /// What counts it.
+    /// The counter that counts it.
     pub(crate) counter: Option<Arc<dyn Count>>,
-    /// Whether success is told to the endpoint's queue and counters, too.
+    /// Whether success is also reported to the endpoint's queue and counters.
     pub(crate) reports: bool,
 }
 
-/// The work of a domain that waits.
+/// The waiting work of a domain.
 #[derive(Debug, Default)]
 pub(crate) struct Triggers {
     waiting: Mutex<Vec<Waiting>>,
     any: AtomicBool,
-    /// Of who starts work.
+    /// Held by the thread that starts work.
     turn: Mutex<()>,
-    /// Somebody looked who had no turn.
+    /// Another thread found the turn taken.
     again: AtomicBool,
 }
 
-/// Work that waits.
+/// Waiting work.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    /// Deferred work has one, an operation with `FI_TRIGGER` none.
+    /// The name of deferred work; `None` for an operation with `FI_TRIGGER`.
     pub(crate) name: Option<WorkName>,
     pub(crate) counter: Weak<dyn Count>,
     pub(crate) threshold: u64,
@@ -67,16 +67,16 @@ pub(crate) struct Waiting {
     pub(crate) action: Action,
 }
 
-/// A counter as it was read.
+/// The values of a counter when it was read.
 struct Seen {
     counter: Weak<dyn Count>,
     value: u64,
     failures: u64,
 }
 
-/// What is done when its time has come.
+/// The action of ripe work.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "few wait")]
+#[allow(clippy::large_enum_variant, reason = "few operations wait")]
 pub(crate) enum Action {
     Start(Weak<dyn Start>, Op),
     Set(Weak<dyn Count>, u64),
@@ -84,7 +84,7 @@ pub(crate) enum Action {
 }
 
 impl Triggers {
-    /// An operation with `FI_TRIGGER`.
+    /// Adds an operation with `FI_TRIGGER`.
     pub(crate) fn add_op(
         &self,
         endpoint: Weak<dyn Start>,
@@ -101,7 +101,7 @@ impl Triggers {
         });
     }
 
-    /// Work that waits from here on.
+    /// Adds waiting work.
     pub(crate) fn add(&self, waiting: Waiting) {
         self.waiting.lock().push(waiting);
         self.any.store(true, Ordering::Release);
@@ -121,7 +121,7 @@ impl Triggers {
         self.waiting.lock().retain(|work| work.name.is_none());
     }
 
-    /// Starts what is ripe.
+    /// Starts ripe work.
     #[inline]
     pub(crate) fn run(&self) {
         if self.any.load(Ordering::Relaxed) {
@@ -132,7 +132,7 @@ impl Triggers {
     #[cold]
     fn run_ripe(&self) {
         self.again.store(true, Ordering::SeqCst);
-        // Who has the turn looks once more after it, so that nothing ripens unseen.
+        // The thread that has the turn checks once more afterwards, so that no ripe work is missed.
         while self.again.load(Ordering::SeqCst) {
             let Some(_turn) = self.turn.try_lock() else { return };
             while self.again.swap(false, Ordering::SeqCst) {
@@ -147,12 +147,12 @@ impl Triggers {
             waiting.retain(|work| work.counter.strong_count() > 0);
             let mut seen = Vec::new();
             let mut ripe: Vec<_> = waiting.extract_if(.., |work| work.is_ripe(&mut seen)).collect();
-            // Stable: of one threshold in the order of submission.
+            // The sort is stable: work with one threshold stays in the order of submission.
             ripe.sort_by_key(|work| work.threshold);
             self.any.store(!waiting.is_empty() || !ripe.is_empty(), Ordering::Release);
             drop(waiting);
             let found = ripe.len();
-            // What finds no room keeps its place in front of what ripens later.
+            // Work without room stays in front of work that ripens later.
             ripe.retain(|work| !work.start());
             let stuck = ripe.len() == found;
             let mut waiting = self.waiting.lock();
@@ -166,8 +166,8 @@ impl Triggers {
 }
 
 impl Waiting {
-    /// Failures count for deferred work, as `fi_trigger(3)` has it. `seen` has the counters that
-    /// were read in this round.
+    /// Returns whether the work is ripe. Failures count for deferred work, as `fi_trigger(3)`
+    /// requires. `seen` has the counters that were read in this round.
     fn is_ripe(&self, seen: &mut Vec<Seen>) -> bool {
         let known = seen.iter().find(|seen| seen.counter.ptr_eq(&self.counter));
         let (value, failures) = if let Some(seen) = known {
@@ -182,7 +182,7 @@ impl Waiting {
         value.saturating_add(errors) >= self.threshold
     }
 
-    /// Starts it; false if it must be tried again.
+    /// Starts the work. Returns false if it must be tried again.
     fn start(&self) -> bool {
         match &self.action {
             Action::Start(endpoint, op) => {

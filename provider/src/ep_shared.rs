@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What an endpoint shares with the queues and threads that make progress on it or sleep on it:
-//! its engine behind a lock, and its bell.
+//! The state that an endpoint shares with the queues and threads that make progress on it or sleep
+//! on it: its engine behind a lock, and its doorbell.
 
 use std::{
     net::SocketAddrV4,
@@ -28,45 +28,45 @@ use crate::{
     address,
     engine::Engine,
     network,
-    posts::Posts,
     record::{exit::AtExit, report},
-    sends::Sends,
+    rx_fast_path::RxFastPath,
+    tx_fast_path::TxFastPath,
     wait::{
-        idle::{Caller, LONGEST_NAP, Pause, RETRY, SPINS},
+        idle::{Caller, LONGEST_BACKOFF, Pause, RETRY, SPINS},
         pollable::{Pollable, Progress},
         pollers,
         set::sleep_on,
     },
 };
 
-/// What an endpoint shares with the queues that drive it.
+/// State of an endpoint that is shared with its queues.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub(crate) struct EpShared {
     pub(crate) address: SocketAddrV4,
     /// The secret in its name, or 0.
     secret: u64,
     pub(crate) opened: Instant,
-    /// Holds the port number; see [`Port::let_go`].
+    /// Holds the port number; see [`EpShared::let_go`].
     socket: Mutex<Option<Unshared>>,
-    /// Our segment; atomics, used without the lock.
+    /// The own segment. It has only atomics, and needs no lock.
     pub(crate) own: Arc<Segment>,
-    /// None once the endpoint is closed.
+    /// `None` once the endpoint is closed.
     pub(crate) engine: Serial<Option<Engine>>,
-    /// What posts receives without it, once the endpoint is enabled and several threads may.
-    pub(crate) posts: OnceLock<Posts>,
-    /// The same of what sends.
-    pub(crate) sends: OnceLock<Sends>,
+    /// The rx fast path: set once the endpoint is enabled, if several threads may post receives.
+    pub(crate) rx_fast_path: OnceLock<RxFastPath>,
+    /// The tx fast path: set once the endpoint is enabled.
+    pub(crate) tx_fast_path: OnceLock<TxFastPath>,
     pub(crate) bell: Bell,
-    /// The network, as long as the engine uses it.
+    /// The network. The engine owns it.
     net: Option<Weak<Net>>,
-    /// Whether a device thread makes progress.
+    /// Whether the device thread makes progress.
     auto: bool,
     /// Whether threads of the application may wait here while another one starts an operation.
     has_waiters: bool,
 }
 
-impl Port {
-    /// The port of an endpoint that was just made.
+impl EpShared {
+    /// Creates the shared state of a new endpoint.
     pub(crate) fn new(
         held: Held,
         engine: Engine,
@@ -81,8 +81,8 @@ impl Port {
             opened,
             own,
             engine: Serial::new(Some(engine), locked),
-            posts: OnceLock::new(),
-            sends: OnceLock::new(),
+            rx_fast_path: OnceLock::new(),
+            tx_fast_path: OnceLock::new(),
             bell: Bell::default(),
             net: net.as_ref().map(Arc::downgrade),
             auto,
@@ -91,28 +91,28 @@ impl Port {
         }
     }
 
-    /// The name of the endpoint, if peers list it at `address`.
+    /// The name of the endpoint, if peers list it under `address`.
     pub(crate) fn name_at(&self, address: SocketAddrV4) -> Vec<u8> {
         address::to_name(address, self.secret).to_vec()
     }
 
-    /// Lets the port go, before the segment does: of a port that is held and has no segment peers say
-    /// that it is in another `/dev/shm`.
+    /// Releases the port before the segment is closed. A peer that finds a held port without a
+    /// segment reports that the segment is in another `/dev/shm`.
     pub(crate) fn let_go(&self) {
         *self.socket.lock() = None;
     }
 
-    /// Removes what peers find us by, of an endpoint whose process exits without closing it.
+    /// Removes the port and the segment of an endpoint whose process exits without closing it.
     fn abandon(&self) {
         self.let_go();
         self.own.abandon();
     }
 }
 
-/// How many ports are tried, of which endpoints that are being closed may have the segment still.
+/// Most ports that are tried. Endpoints that are being closed may still have their segments.
 const PORTS: usize = 16;
 
-/// A port that is held, and the segment that peers find by it.
+/// A held port, and the segment under which peers find it.
 pub(crate) struct Held {
     socket: Unshared,
     pub(crate) address: SocketAddrV4,
@@ -122,7 +122,7 @@ pub(crate) struct Held {
 }
 
 /// Holds a port, makes its segment, and opens the network if there is to be one. `context` is the
-/// number of the context where a scalable endpoint has several, and 0 otherwise; later contexts have the
+/// index in a scalable endpoint with several contexts, and 0 otherwise. Later contexts have the
 /// secret of the first one.
 pub(crate) fn hold(
     wanted: SocketAddrV4,
@@ -165,11 +165,11 @@ impl Held {
     }
 }
 
-/// Empty polls in a row of a thread that counts as one that polls.
+/// Empty polls in a row after which a thread counts as a poller.
 const POLLS: u32 = 256;
 
-impl Port {
-    /// Makes progress, and the copies that come of it without the lock.
+impl EpShared {
+    /// Makes progress. Copies that are due then are made without the lock.
     #[inline]
     fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
         let Some(state) = &mut *engine else { return Progress::None };
@@ -177,7 +177,7 @@ impl Port {
         if state.copies.is_empty() { progress } else { self.copy_unlocked(engine, progress) }
     }
 
-    /// Makes the copies that nobody makes yet, without the lock.
+    /// Makes the copies that no other thread makes, without the lock.
     #[cold]
     fn copy_unlocked<'a>(
         &'a self,
@@ -188,7 +188,7 @@ impl Port {
             drop(engine);
             let copied = copy.make();
             engine = self.engine.lock();
-            // Who closes the endpoint waits for the copy.
+            // The thread that closes the endpoint waits for the copy.
             let Some(state) = &mut *engine else { break };
             state.copied(copy, copied);
             progress = Progress::Some;
@@ -196,7 +196,7 @@ impl Port {
         progress
     }
 
-    /// Makes progress in a thread of the application, unless another thread does.
+    /// Makes progress in a thread of the application, unless another thread holds the engine.
     fn progress_beside_device(&self) -> Progress {
         let Some(mut engine) = self.engine.try_lock() else { return Progress::None };
         let Some(state) = &mut *engine else { return Progress::None };
@@ -208,15 +208,15 @@ impl Port {
         progress
     }
 
-    /// While a thread of the application looks after the endpoint, messages need not
-    /// wake the device thread.
+    /// While a thread of the application makes progress on the endpoint, messages need not wake the
+    /// device thread.
     fn take_over(&self, engine: &Engine) {
         if engine.device_sleeps {
             Bell::take_over(&self.own);
         }
     }
 
-    /// After [`Port::take_over`].
+    /// Undoes [`EpShared::take_over`].
     fn hand_over(&self, engine: &mut Engine) {
         if engine.device_sleeps {
             Bell::hand_over(&self.own);
@@ -226,8 +226,8 @@ impl Port {
         }
     }
 
-    /// Wakes the device thread, or threads that wait, if there is something to copy, or to answer once
-    /// a peer has room.
+    /// Wakes the device thread, or waiting threads, if there is something to copy, or to answer
+    /// once a peer has room.
     #[inline]
     pub(crate) fn wake(&self, engine: &Engine) {
         if (engine.device_sleeps || self.has_waiters) && engine.goes_on() {
@@ -235,14 +235,15 @@ impl Port {
         }
     }
 
-    /// Makes the copies that an operation of this thread has brought, unless the device thread does.
+    /// Makes the copies that an operation of this thread has queued, unless the device thread makes
+    /// them.
     pub(crate) fn make_copies(&self) {
         if self.has_waiters {
             self.copy_unlocked(self.engine.lock(), Progress::None);
         }
     }
 
-    /// Sleeps on the descriptor of the network beside that of the bell.
+    /// Sleeps on the descriptors of the network and of the doorbell.
     fn sleep_on_bells(
         &self,
         net: &Net,
@@ -250,14 +251,14 @@ impl Port {
         at_most: Duration,
         ready: &dyn Fn() -> bool,
     ) {
-        // What wakes one thread may be meant for another that sleeps here.
-        let longest = self.arm_bells().min(at_most).min(LONGEST_NAP);
+        // A wakeup of one thread may be meant for another that sleeps here.
+        let longest = self.arm_bells().min(at_most).min(LONGEST_BACKOFF);
         if longest > Duration::ZERO && !ready() {
             sleep_on(&[net.bell(), bell], longest);
         }
     }
 
-    /// The network, if there is one that is open.
+    /// The network, if it is open.
     fn network(&self) -> Option<Arc<Net>> {
         self.net.as_ref()?.upgrade()
     }
@@ -267,7 +268,7 @@ impl Port {
     }
 }
 
-impl Pollable for Port {
+impl Pollable for EpShared {
     #[inline]
     fn progress(&self) -> Progress {
         if self.auto {
@@ -291,7 +292,7 @@ impl Pollable for Port {
         let mut engine = self.engine.lock();
         let Some(engine) = &mut *engine else { return Pause::None };
         let caller = if engine.wants_room { Caller::Waits } else { caller };
-        // Who asks the network each time has not the time to look at this host again and again.
+        // A thread that polls the network each time has no time to poll shared memory repeatedly.
         engine.idle.asks_elsewhere = engine.home.has_net() && engine.home.turns.is_each();
         let pause = engine.idle.pause(caller);
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
@@ -303,7 +304,7 @@ impl Pollable for Port {
         }
         if pause != Pause::Spin {
             engine.idle.rested(caller);
-            // Nor may one endpoint sleep while a message is for another that this thread
+            // Nor may the thread sleep on one endpoint while a message waits at another one that it
             // polls next.
             let yields = gives_way && (engine.waits_for_room() || own_count() > 1);
             return if yields { Pause::Yield } else { pause };
@@ -313,7 +314,7 @@ impl Pollable for Port {
             std::hint::spin_loop();
             engine.has_near_arrivals()
         });
-        // What came is for the caller.
+        // The caller handles what came.
         if !came {
             engine.home.turns.looked(SPINS);
             self.hand_over(engine);
@@ -329,7 +330,7 @@ impl Pollable for Port {
     }
 
     fn sleep(&self, at_most: Duration, ready: &dyn Fn() -> bool) {
-        // Where there is a device thread, it hears the network.
+        // If there is a device thread, it waits for the network.
         let net = self.network().filter(|_| !self.auto);
         if let Some(net) = &net
             && let Ok(bell) = self.bell.socket(&self.own)
@@ -366,7 +367,7 @@ impl Pollable for Port {
     }
 
     fn settle(&self) {
-        // Nobody else may be about to make the copies that are due.
+        // No other thread may be about to make the copies that are due.
         self.copy_unlocked(self.engine.lock(), Progress::None);
         while self.engine.lock().as_ref().is_some_and(|engine| engine.holds_arrivals) {
             std::thread::yield_now();
@@ -400,8 +401,8 @@ impl Pollable for Port {
     }
 }
 
-impl Port {
-    /// Writes the report of an endpoint that closes, if one is wanted.
+impl EpShared {
+    /// Writes the report of an endpoint that closes, if a report is requested.
     pub(crate) fn write_report(&self) {
         if let Some(engine) = &mut *self.engine.lock() {
             self.write_report_of(engine, WrittenAt::Close);
@@ -420,13 +421,13 @@ impl Port {
     }
 }
 
-impl AtExit for Port {
+impl AtExit for EpShared {
     fn at_exit(&self) {
         if !self.own.is_ours() {
             return;
         }
         match self.engine.lock_at_exit().as_deref_mut() {
-            // A thread may be in the middle of a post, and be this one.
+            // A thread may be in the middle of a post, and it may be this one.
             Some(Some(engine)) if engine.device.is_free_at_exit() => {
                 self.write_report_of(engine, WrittenAt::Exit);
                 engine.device.lock().end_recording();

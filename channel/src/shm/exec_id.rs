@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The image of a process: its number alone does not name the memory that an endpoint is in. A
-//! process that calls `exec` keeps its number and has other data at the same addresses, and the
-//! number of a dead one becomes another's.
+//! The exec id of a process. A process id does not identify the memory that an endpoint is in. A
+//! process that calls `exec` keeps its process id and has other data at the same addresses. The
+//! process id of a dead process is reused.
 //!
 //! ```text
 //! memory of the process    WORD: 64 random bits
-//! header of its segments   number | address of WORD | the bits
+//! header of its segments   process id | address of WORD | the bits
 //! ```
 //!
-//! Who copies out of a process's memory reads its word with the same call, which is of one image
-//! from its first byte to its last, and has nothing if the word is another.
+//! A process that copies from another process's memory reads WORD with the same system call, which
+//! sees one program from its first byte to its last. If WORD differs, the copy is discarded.
 
 use std::{
     io,
@@ -22,28 +22,29 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 /// See the module.
 static WORD: AtomicU64 = AtomicU64::new(0);
-/// Whose word it is: a child that was forked has its parent's until it opens an endpoint.
+/// The process that WORD belongs to. A forked child has that of its parent until it opens an
+/// endpoint.
 static OWNER: Mutex<Option<u32>> = Mutex::new(None);
 
-/// See the module. Addresses of others are what they say: only the kernel goes there.
+/// See the module. Addresses from other processes are not verified: only the kernel accesses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Image {
-    /// Number of the process.
+pub(crate) struct ExecId {
+    /// Process id.
     pub(super) pid: u32,
-    /// Where its word is.
+    /// Address of its word.
     pub(super) at: u64,
     pub(super) word: u64,
 }
 
-impl Image {
-    /// That of this process.
+impl ExecId {
+    /// The exec id of this process.
     ///
     /// # Errors
     /// The kernel has no random numbers.
     pub(crate) fn own() -> Result<Self, Errno> {
         let pid = std::process::id();
         let mut owner = OWNER.lock();
-        // The first stays: segments tell it already.
+        // The first word is kept, because segments contain it already.
         if *owner != Some(pid) {
             let mut bytes = [0_u8; 8];
             let random = getrandom(&mut bytes, GetRandomFlags::empty()).map_err(io::Error::from)?;
@@ -63,9 +64,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_of_a_process_stays() {
-        let own = Image::own().unwrap();
-        assert_eq!(Image::own(), Ok(own));
+    fn the_word_of_a_process_does_not_change() {
+        let own = ExecId::own().unwrap();
+        assert_eq!(ExecId::own(), Ok(own));
         assert_eq!(WORD.load(Ordering::Relaxed), own.word);
     }
 }

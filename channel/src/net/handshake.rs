@@ -10,10 +10,11 @@
 //! Seen 4    number of frames handled: 8
 //! Refused 5 reason: 1
 //! ```
-//! Where frames are sealed, so is each message after Hello: a tag follows it.
-//! The magic contains the version and the byte order. Both ends say Start at once. The dialer says Hello
-//! when it has the acceptor's nonce, the acceptor when the dialer has proved that it knows the secret
-//! ([`super::secret`]). Every length is checked before it is used.
+//! If frames are sealed, so is each message after Hello: a tag follows it.
+//!
+//! The magic contains the version and the byte order. Both ends send Start at once. The dialer
+//! sends Hello when it has the acceptor's nonce. The acceptor sends Hello when the dialer has
+//! proved that it knows the secret ([`super::secret`]). Every length is checked before it is used.
 
 use std::net::SocketAddrV4;
 
@@ -23,7 +24,7 @@ use crate::{
     identity::Identity,
 };
 
-/// Version 4 of these messages.
+/// Magic number of version 4 of these messages.
 const MAGIC: u64 = 0x7463_616d_6e65_0004;
 
 /// Longest message.
@@ -32,17 +33,17 @@ pub(super) const LONGEST: usize = 128;
 /// The reason why a peer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Another job's key.
+    /// It has the key of another job.
     Key,
-    /// Another version of tcam, or another byte order.
+    /// It has another version of tcam, or another byte order.
     Version,
     /// Only one of the two seals frames.
     Seal,
-    /// It is in touch with as many as it can be.
+    /// The refusing end has as many peers as it can have.
     Full,
-    /// It has a connection of the same endpoint.
+    /// The refusing end already has a connection of the same endpoint.
     Twice,
-    /// Its connection to that endpoint broke: messages may be missing.
+    /// An earlier connection to that endpoint broke: messages may be missing.
     Lost,
 }
 
@@ -51,17 +52,17 @@ pub(super) enum Refusal {
 pub(super) struct Hello {
     /// Its identity.
     pub(super) who: Identity,
-    /// Where, as addresses are compared.
+    /// Its address, in the form in which addresses are compared.
     pub(super) address: SocketAddrV4,
-    /// The address of the peer that it speaks to. A dialer names the address that it connected to.
+    /// The address of the peer that it is for. A dialer names the address that it connected to.
     pub(super) to: SocketAddrV4,
     /// The token that frames to it carry, masked for this connection.
     pub(super) masked_token: u64,
-    /// The number under which it knows who it talks to.
+    /// The number that it has given to the peer.
     pub(super) number: u16,
     /// Whether its frames are sealed (`FI_TCAM_NET_SEAL`).
     pub(super) seals: bool,
-    /// That it is at its address: see [`super::secret::Claim`].
+    /// Its claim to be at its address; see [`super::secret::Claim`].
     pub(super) claim: [u8; PROOF],
 }
 
@@ -72,27 +73,27 @@ pub(super) enum Said {
     Start([u8; 16]),
     /// See [`Hello`]; with the proof that its sender knows the secret.
     Hello(Hello, [u8; PROOF]),
-    /// So many frames were sent, and no more will be.
+    /// The number of frames that were sent. No more follow.
     Bye(u64),
-    /// So many frames were seen.
+    /// The number of frames that were handled.
     Seen(u64),
-    /// No contact.
+    /// The connection is refused.
     Refused(Refusal),
 }
 
-/// What bytes are no message.
+/// The reason why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nonsense {
-    /// Of another version, or of another byte order.
+    /// They come from another version, or have another byte order.
     Version,
-    /// Of no version.
+    /// They do not come from tcam.
     Garbage,
-    /// A frame with a wrong tag.
+    /// They are a frame with a wrong tag.
     Forged,
 }
 
 impl Hello {
-    /// The bytes that its claim is of.
+    /// The bytes that the claim covers.
     pub(super) fn unclaimed(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for word in [self.who.word(), pack(self.address), pack(self.to), self.masked_token] {
@@ -103,14 +104,14 @@ impl Hello {
         bytes
     }
 
-    /// The bytes that its proof is of.
+    /// The bytes that the proof covers.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         [self.unclaimed(), self.claim.to_vec()].concat()
     }
 }
 
 impl Said {
-    /// As bytes.
+    /// Encodes the message.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0, 0];
         match self {
@@ -139,10 +140,11 @@ impl Said {
         bytes
     }
 
-    /// The first message of some bytes, and how many it has; none as long as it is not whole.
+    /// Decodes the first message of some bytes. Returns it with its length, or `None` while it is
+    /// incomplete.
     ///
     /// # Errors
-    /// They are no message.
+    /// The bytes are not a message.
     pub(super) fn of_bytes(bytes: &[u8]) -> Result<Option<(Self, usize)>, Nonsense> {
         let Some((&len, rest)) = bytes.split_first_chunk() else { return Ok(None) };
         let len = usize::from(u16::from_ne_bytes(len));
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_understood_also_in_pieces() {
+    fn messages_round_trip_and_wait_while_incomplete() {
         let refusals = [
             Refusal::Key,
             Refusal::Version,
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_told_from_other_versions() {
+    fn strangers_differ_from_other_versions() {
         assert_eq!(Said::of_bytes(b"GET / HTTP/1.1\r\n"), Err(Nonsense::Garbage));
         let mut bytes = Said::Start([1; 16]).to_bytes();
         bytes[3] = 1;
@@ -269,14 +271,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_odd(bytes in prop::collection::vec(any::<u8>(), 0..700)) {
+        fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..700)) {
             if let Ok(Some((_, len))) = Said::of_bytes(&bytes) {
                 prop_assert!(len <= bytes.len());
             }
         }
 
         #[test]
-        fn nor_is_a_message_that_changed(at in 0_usize..64, byte in any::<u8>()) {
+        fn changed_messages_do_no_harm(at in 0_usize..64, byte in any::<u8>()) {
             let mut bytes = Said::Hello(hello(), [3; PROOF]).to_bytes();
             let at = at % bytes.len();
             bytes[at] = byte;

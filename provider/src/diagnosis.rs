@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Why a peer cannot be found, for who reads the log.
+//! Explains in the log why a peer cannot be found.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 
 use crate::address;
 
-/// Ports that are explained: a job that asks for thousands of them has one reason.
+/// Most ports that are explained: a job that asks for thousands of ports has one reason.
 const MOST: usize = 16;
 
-/// Says, once a port, why it has no segment, as far as can be told from here.
+/// Logs, once per port, the likely reason why it has no segment.
 ///
-/// Nobody waits here for a peer that opens or closes just now: where 128 ranks share a core that
+/// It does not wait for a peer that is about to open or close: where 128 ranks share a core, that
 /// takes longer than any wait.
 #[cold]
 pub(crate) fn explain(port: u16) {

@@ -1,61 +1,62 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The lanes of an endpoint to all its peers, for one thread at a time.
+//! The tx rings of an endpoint to all its peers, for one thread at a time.
 
 use ffi::Buffer;
 
-use super::{lane::Lane, link::Link, segment::Segment};
+use super::{link::Link, segment::Segment, tx_ring::TxRing};
 use crate::{contract::Sent, wire::Header};
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Lanes {
-    /// Which of the threads that send at a time it is for.
+pub(crate) struct TxRings {
+    /// Index of the intent word in which the thread announces its claims.
     thread: usize,
     /// By peer number.
-    all: Vec<Option<Box<Lane>>>,
-    /// Messages that were sent without the engine, and their bytes.
+    all: Vec<Option<Box<TxRing>>>,
+    /// Messages that were sent to open peers, and their bytes.
     sent: (u64, u64),
 }
 
-impl Lanes {
+impl TxRings {
     pub(crate) fn new(thread: usize) -> Self {
         Self { thread, all: Vec::new(), sent: (0, 0) }
     }
 
-    /// From now on this link leads to a peer.
+    /// From now on, messages to `peer` go over this link.
     pub(crate) fn connect(&mut self, peer: u32, link: &Link) {
         let index = peer as usize;
         if self.all.len() <= index {
             self.all.resize_with(index + 1, || None);
         }
-        self.all[index] = Some(Box::new(link.lane(self.thread)));
+        self.all[index] = Some(Box::new(link.tx_ring(self.thread)));
     }
 
-    /// Nothing more goes to a peer.
+    /// Sends nothing more to a peer.
     pub(crate) fn disconnect(&mut self, peer: u32) {
-        if let Some(lane) = self.all.get_mut(peer as usize) {
-            *lane = None;
+        if let Some(tx_ring) = self.all.get_mut(peer as usize) {
+            *tx_ring = None;
         }
     }
 
-    /// Nothing more goes to anybody.
+    /// Sends nothing more to any peer.
     pub(crate) fn disconnect_all(&mut self) {
         self.all.clear();
     }
 
-    /// The lane to a peer.
+    /// The tx ring to a peer.
     #[inline(always)]
-    pub(super) fn get(&mut self, peer: u32) -> Option<&mut Lane> {
+    pub(super) fn get(&mut self, peer: u32) -> Option<&mut TxRing> {
         self.all.get_mut(peer as usize)?.as_deref_mut()
     }
 
-    /// The lane to a peer that has not closed its endpoint.
+    /// The tx ring to a peer that has not closed its endpoint.
     #[inline(always)]
-    pub(super) fn open(&mut self, peer: u32) -> Option<&mut Lane> {
-        self.get(peer).filter(|lane| lane.is_open())
+    pub(super) fn open(&mut self, peer: u32) -> Option<&mut TxRing> {
+        self.get(peer).filter(|tx_ring| tx_ring.is_open())
     }
 
-    /// Sends a message that fits a slot; none if there is no open lane to its receiver.
+    /// Sends a message that fits a slot. Returns `None` if there is no open tx ring to its
+    /// receiver.
     #[inline(always)]
     pub(crate) fn send_short(
         &mut self,
@@ -69,7 +70,7 @@ impl Lanes {
         Some(sent)
     }
 
-    /// Tells an open peer where a message is; who sends hears when it was read.
+    /// Sends an open peer the location of a message. The peer reports when it has read the message.
     pub(crate) fn send_where(
         &mut self,
         own: &Segment,
@@ -87,7 +88,7 @@ impl Lanes {
         }
     }
 
-    /// Messages that were sent without the engine, and their bytes.
+    /// Messages that were sent to open peers, and their bytes.
     pub(crate) fn sent(&self) -> (u64, u64) {
         self.sent
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Receives that are posted without the lock of the endpoint's engine: by one thread, beside others
-//! that send, poll or copy ([`crate::device::matcher`]).
+//! The rx fast path: receives that are posted without the lock of the endpoint's engine. One thread
+//! at a time posts; others may send, poll or copy meanwhile ([`crate::device::matcher`]).
 
 use std::sync::{
     Arc,
@@ -23,23 +23,23 @@ use crate::{
     wait::callers::Beside,
 };
 
-/// What an endpoint that is enabled needs to post receives.
+/// The state of an enabled endpoint that a post needs.
 #[derive(Debug)]
-pub(crate) struct Posts {
+pub(crate) struct RxFastPath {
     device: Arc<Shared>,
     av: Arc<AddressVector>,
     directed: Directed,
     tagged_multi: bool,
-    /// Of receives that have no flags of their own; set at any time.
+    /// Flags of receives without flags; may change at any time.
     op_flags: AtomicU64,
-    /// The smallest rest of a buffer for several messages; set at any time.
+    /// Smallest rest of a multi-receive buffer; may change at any time.
     min_multi_recv: AtomicUsize,
     beside: Arc<Beside>,
 }
 
-impl Posts {
-    /// Those of an endpoint whose device is not in its engine, unless its receives are those of a
-    /// shared context. Contexts of a scalable endpoint have an engine each, and may open, close and open
+impl RxFastPath {
+    /// Creates the rx fast path. Returns `None` if the device is part of the engine, if receives
+    /// belong to a shared context, or for a context of a scalable endpoint: it may close and open
     /// again with other receives.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
         let device = engine.device.own_beside().filter(|_| !engine.is_context)?;
@@ -54,13 +54,13 @@ impl Posts {
         })
     }
 
-    /// The flags of receives and the smallest rest of their buffers are others from now on.
+    /// Changes the default flags and the smallest rest of a buffer.
     pub(crate) fn set(&self, op_flags: u64, min_multi_recv: usize) {
         self.op_flags.store(op_flags, Ordering::Relaxed);
         self.min_multi_recv.store(min_multi_recv, Ordering::Relaxed);
     }
 
-    /// Posts a receive; see [`Shared::post`]. It is none with `FI_PEEK` or the like.
+    /// Posts a receive; see [`Shared::post`]. `op` has no `FI_PEEK` or the like.
     ///
     /// # Errors
     /// Those of `fi_recv(3)`.

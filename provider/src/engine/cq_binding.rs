@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Where operations of one direction, and of one kind, are told: completion queues and counters.
+//! The completion queue of each direction, and the counters, of an endpoint.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use ffi::{
 
 use crate::{cntr::Counter, cq::CompletionQueue, engine::ops::OpKind};
 
-/// Counters bound to an endpoint, by what they count (`fi_cntr(3)`).
+/// Counters that are bound to an endpoint, by what they count (`fi_cntr(3)`).
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) send: Option<Arc<Counter>>,
@@ -22,7 +22,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Each, with the flag it is bound with.
+    /// All counters, each with its bind flag.
     pub(crate) fn all(&mut self) -> [(u64, &mut Option<Arc<Counter>>); 6] {
         [
             (flags::SEND, &mut self.send),
@@ -44,18 +44,18 @@ impl Counters {
     }
 }
 
-/// One direction of an endpoint: its queue.
+/// One direction of an endpoint: its queue and its flags.
 #[derive(Debug, Default)]
-pub(crate) struct Side {
+pub(crate) struct CqBinding {
     pub(crate) cq: Option<Arc<CompletionQueue>>,
-    /// Success is only reported where an operation asks for it.
+    /// Success is reported only if an operation requests it.
     pub(crate) selective: bool,
-    /// Flags of operations that have none of their own.
+    /// Default flags of operations.
     pub(crate) op_flags: u64,
 }
 
-impl Side {
-    /// Inlined by force down to the queue: out of line it costs 20 instructions a message.
+impl CqBinding {
+    /// Inlined down to the queue: out of line, it costs 20 instructions per message.
     #[inline(always)]
     pub(crate) fn complete(&self, report: bool, completion: Completion) {
         if let (true, Some(cq)) = (report, &self.cq) {

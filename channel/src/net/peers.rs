@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The peers of an endpoint on the network, each under a number ([`super::contact`]).
+//! The peers of an endpoint on the network, each under a number ([`super::peer`]).
 //!
-//! Both ends may connect at the same time: whichever Hello comes first opens the contact, the other
-//! says the same again.
+//! Both ends may connect at the same time. The first Hello that comes opens the peer; the other
+//! Hello repeats it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,23 +15,24 @@ use ffi::{Buffer, Errno};
 
 use super::{
     connections::{Connections, Happened},
-    contact::{Contact, State},
-    hello::{Hello, Nonsense, Refusal, Said},
+    handshake::{Hello, Nonsense, Refusal, Said},
     input::Frame,
+    peer::{Peer, State},
     secret::{Claim, Secret, random},
 };
 use crate::{identity::Identity, shm::segment::Liveness};
 
-/// Most peers of an endpoint: each has a number.
+/// Most peers of an endpoint: each has a 16-bit number.
 const MOST: usize = 1 << 16;
-/// Peers that are looked at in one look.
+/// Most peers that one call of [`Peers::look_around`] handles.
 const A_LOOK: usize = 1024;
-/// Time between lines of the log about connections that are refused.
+/// Time between log messages about refused connections.
 const SAYING: Duration = Duration::from_secs(1);
-/// How often a peer is dialed that closes connections before it has looked at them, and the time between.
+/// Most dials of a peer that closes connections before it has handled them.
 const DIALS: u32 = 50;
+/// Time between dials.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Most endpoints whose connections broke that are remembered.
+/// Most endpoints that are remembered because their connections broke.
 const MOST_LOST: usize = 1 << 16;
 /// Time for which the reason is kept why a peer cannot be reached.
 const FORGET: Duration = Duration::from_secs(10);
@@ -50,26 +51,27 @@ pub(super) struct Own {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Contacts {
+pub(super) struct Peers {
     own: Own,
     pub(super) connections: Connections,
-    all: Vec<Option<Box<Contact>>>,
-    /// The one at each address, of those that are not gone.
+    all: Vec<Option<Box<Peer>>>,
+    /// Number of the last peer that was added at each address.
     at: HashMap<SocketAddrV4, u16>,
-    /// By connection.
+    /// Number of the peer of each connection.
     of: HashMap<usize, u16>,
-    /// Endpoints whose connections broke: a message may be missing before what they would send next.
+    /// Endpoints whose connections broke: a message may be missing, so they are refused.
     lost: HashSet<Identity>,
-    /// Number that is looked at first when one is given.
+    /// Number at which the search for a free one begins.
     next: usize,
-    /// When a connection was last refused or found to be nonsense, which the log says once a second.
+    /// Time of the last log message about a refused or invalid connection. There is at most one per
+    /// second.
     said: Option<Instant>,
-    /// Number that is looked at next.
+    /// The last number that [`Peers::look_around`] handled.
     look: usize,
 }
 
-impl Contacts {
-    /// Those of an endpoint that holds its port with this socket.
+impl Peers {
+    /// Creates the peers of an endpoint that holds its port with this socket.
     pub(super) fn new(own: Own, socket: OwnedFd, timeout: Duration) -> Result<Self, Errno> {
         let secret = own.job.unwrap_or(own.secret);
         Ok(Self {
@@ -85,30 +87,30 @@ impl Contacts {
         })
     }
 
-    /// What becomes readable when something happens on a connection.
+    /// A descriptor that becomes readable when something happens on a connection.
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
         self.connections.bell()
     }
 
-    pub(super) fn get(&self, number: usize) -> Option<&Contact> {
+    pub(super) fn get(&self, number: usize) -> Option<&Peer> {
         self.all.get(number)?.as_deref()
     }
 
-    pub(super) fn get_mut(&mut self, number: u16) -> Option<&mut Contact> {
+    pub(super) fn get_mut(&mut self, number: u16) -> Option<&mut Peer> {
         self.all.get_mut(usize::from(number))?.as_deref_mut()
     }
 
-    /// The open contact at an address.
+    /// The open peer at an address.
     #[cfg(any(test, feature = "testing"))]
-    pub(super) fn at(&self, address: SocketAddrV4) -> Option<(u16, &Contact)> {
+    pub(super) fn at(&self, address: SocketAddrV4) -> Option<(u16, &Peer)> {
         let number = *self.at.get(&address)?;
-        Some((number, self.get(number.into()).filter(|contact| contact.is_open())?))
+        Some((number, self.get(number.into()).filter(|peer| peer.is_open())?))
     }
 
-    /// Those that are open.
+    /// Number of open peers.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn open(&self) -> usize {
-        self.all.iter().flatten().filter(|contact| contact.is_open()).count()
+        self.all.iter().flatten().filter(|peer| peer.is_open()).count()
     }
 
     /// See [`super::end::Net::meet`].
@@ -119,9 +121,9 @@ impl Contacts {
     ) -> Result<(u16, Identity), Errno> {
         if let Some(&number) = self.at.get(&address)
             && self.is_verified(number, || secret)
-            && let Some(contact) = self.get(number.into())
+            && let Some(peer) = self.get(number.into())
         {
-            match (contact.state, contact.who) {
+            match (peer.state, peer.who) {
                 (State::Open, Some(who)) => return Ok((number, who)),
                 (State::Failed(errno, _), _) => {
                     self.remove(number);
@@ -140,8 +142,8 @@ impl Contacts {
             return Err(Errno::EACCES);
         };
         let number = self.add(address)?;
-        if let Some(contact) = self.get_mut(number) {
-            contact.secret = Some(secret);
+        if let Some(peer) = self.get_mut(number) {
+            peer.secret = Some(secret);
         }
         if let Err(errno) = self.dial(number) {
             self.remove(number);
@@ -151,20 +153,20 @@ impl Contacts {
     }
 
     fn dial(&mut self, number: u16) -> Result<(), Errno> {
-        let contact = self.get(number.into()).ok_or(Errno::ECONNABORTED)?;
-        let (address, secret) = (contact.address, contact.secret.ok_or(Errno::EACCES)?);
+        let peer = self.get(number.into()).ok_or(Errno::ECONNABORTED)?;
+        let (address, secret) = (peer.address, peer.secret.ok_or(Errno::EACCES)?);
         let stream = self.connections.dial(address, secret)?;
         self.attach(number, stream);
-        if let Some(contact) = self.get_mut(number) {
-            contact.dials += 1;
+        if let Some(peer) = self.get_mut(number) {
+            peer.dials += 1;
         }
         Ok(())
     }
 
-    /// Dials a peer again that closed the connection before it had looked at it.
+    /// Dials a peer again that closed the connection before it had handled it.
     fn redial(&mut self, number: u16) {
-        let Some(contact) = self.get_mut(number) else { return };
-        contact.redial = None;
+        let Some(peer) = self.get_mut(number) else { return };
+        peer.redial = None;
         if let Err(errno) = self.dial(number) {
             self.fail(number, errno);
         }
@@ -174,7 +176,7 @@ impl Contacts {
         let len = self.all.len();
         let free = |at: &usize| self.all[*at].is_none();
         let found = (self.next..len).find(free).or_else(|| (0..self.next.min(len)).find(free));
-        // Numbers rest for a while before another has them.
+        // A number is not reused at once.
         let number = match found {
             _ if len < 64 => len,
             Some(number) => number,
@@ -185,40 +187,40 @@ impl Contacts {
             self.all.push(None);
         }
         self.next = number + 1;
-        let contact = Contact::new(address, u64::from_ne_bytes(random()?));
-        self.all[number] = Some(Box::new(contact));
+        let peer = Peer::new(address, u64::from_ne_bytes(random()?));
+        self.all[number] = Some(Box::new(peer));
         self.at.insert(address, number as u16);
         Ok(number as u16)
     }
 
     fn attach(&mut self, number: u16, stream: usize) {
         self.of.insert(stream, number);
-        self.connections.set_contact(stream, number);
-        if let Some(contact) = self.get_mut(number) {
-            contact.streams.push(stream);
+        self.connections.set_peer(stream, number);
+        if let Some(peer) = self.get_mut(number) {
+            peer.streams.push(stream);
         }
     }
 
     fn remove(&mut self, number: u16) {
-        let Some(contact) = self.all[usize::from(number)].take() else { return };
-        for stream in contact.streams {
+        let Some(peer) = self.all[usize::from(number)].take() else { return };
+        for stream in peer.streams {
             self.of.remove(&stream);
             self.connections.close(stream);
         }
-        if self.at.get(&contact.address) == Some(&number) {
-            self.at.remove(&contact.address);
+        if self.at.get(&peer.address) == Some(&number) {
+            self.at.remove(&peer.address);
         }
     }
 
     /// Sends Hello.
     fn greet(&mut self, number: u16, stream: usize) {
-        let Some(contact) = self.get(number.into()) else { return };
+        let Some(peer) = self.get(number.into()) else { return };
         let Own { who, address, seals, secret, .. } = self.own;
         let hello = Hello {
             who,
             address,
-            to: contact.address,
-            masked_token: contact.token_here,
+            to: peer.address,
+            masked_token: peer.token_here,
             number,
             seals,
             claim: Default::default(),
@@ -226,13 +228,13 @@ impl Contacts {
         self.connections.greet(stream, hello, &secret);
     }
 
-    /// Sends, receives, and sees to what happened on connections.
+    /// Sends, receives, and handles the events of connections.
     pub(super) fn tend(&mut self) {
         self.connections.poll();
         while let Some((stream, happened)) = self.connections.next() {
             let number = self.of.get(&stream).copied();
             match happened {
-                // The acceptor's nonce is here: the dialer says Hello.
+                // The acceptor's nonce has come, so the dialer sends Hello.
                 Happened::Started => number.into_iter().for_each(|it| self.greet(it, stream)),
                 Happened::Proved(hello, claim) => self.greeted(stream, &hello, claim),
                 Happened::Said(said) => {
@@ -264,10 +266,11 @@ impl Contacts {
 
     fn greeted(&mut self, stream: usize, hello: &Hello, claim: Claim) {
         let dialed = self.of.get(&stream).copied();
-        // Both ends name the endpoint that they speak to: a handshake cannot be relayed to another one.
+        // Both ends name the endpoint that they speak to: a handshake cannot be relayed to another
+        // one.
         let meant = match dialed.and_then(|number| self.get(number.into())) {
-            Some(contact) => {
-                hello.to == self.own.address && hello.address.port() == contact.address.port()
+            Some(peer) => {
+                hello.to == self.own.address && hello.address.port() == peer.address.port()
             }
             None => self.connections.local_address(stream) == Some(hello.to),
         };
@@ -283,41 +286,42 @@ impl Contacts {
             return self.refuse(stream, Refusal::Lost);
         }
         let known = dialed.or_else(|| self.at.get(&hello.address).copied());
-        let fits = |contact: &Contact| match contact.state {
+        let fits = |peer: &Peer| match peer.state {
             State::Greeting => true,
             State::Open => {
-                let (number, token) = (contact.number, contact.token);
-                contact.who == Some(hello.who)
-                    && (number, token) == (hello.number, hello.masked_token)
+                let (number, token) = (peer.number, peer.token);
+                peer.who == Some(hello.who) && (number, token) == (hello.number, hello.masked_token)
             }
             _ => false,
         };
         let number = match known {
             Some(number) if self.get(number.into()).is_some_and(fits) => {
-                // Its second connection: this endpoint dialed that address, and knows the secret there.
-                let secret = self.get(number.into()).and_then(|contact| contact.secret);
+                // A second connection of this peer. This endpoint dialed its address, so it knows
+                // the secret there.
+                let secret = self.get(number.into()).and_then(|peer| peer.secret);
                 let is_it = dialed.is_some() || secret.is_some_and(|secret| claim.is_of(&secret));
                 if !has_job && !is_it {
                     return self.refuse(stream, Refusal::Key);
                 }
                 number
             }
-            // We are in touch with its successor already.
+            // This endpoint is already connected to a later endpoint at that address.
             Some(_) if dialed.is_some() => return self.gone(stream, Errno::ECONNABORTED),
             _ if self.knows(hello.who) => return self.refuse(stream, Refusal::Twice),
-            // A successor, or a newcomer. A contact at that address goes on until its own connections end.
+            // A new peer, possibly at the address of an earlier one. The earlier one stays until
+            // its connections end.
             _ => match self.add(hello.address) {
                 Ok(number) => number,
                 Err(_) => return self.refuse(stream, Refusal::Full),
             },
         };
-        let Some(contact) = self.get_mut(number) else { return };
-        if contact.greets() {
-            contact.claim = (!has_job).then_some(claim);
-            contact.who = Some(hello.who);
-            contact.token = hello.masked_token;
-            contact.number = hello.number;
-            contact.state = State::Open;
+        let Some(peer) = self.get_mut(number) else { return };
+        if peer.greets() {
+            peer.claim = (!has_job).then_some(claim);
+            peer.who = Some(hello.who);
+            peer.token = hello.masked_token;
+            peer.number = hello.number;
+            peer.state = State::Open;
             tracing::debug!("in touch with {} over the network", hello.address);
         }
         if dialed.is_none() {
@@ -326,7 +330,8 @@ impl Contacts {
         }
     }
 
-    /// Whether the log may have another line about refused connections: a stranger decides how many come.
+    /// Returns whether another log message about refused connections is due. Their rate is limited,
+    /// because strangers decide how many there are.
     fn may_say(&mut self) -> bool {
         let is_quiet = self.said.is_none_or(|said| said.elapsed() > SAYING);
         if is_quiet {
@@ -355,13 +360,13 @@ impl Contacts {
     }
 
     fn told(&mut self, number: u16, said: &Said) {
-        let Some(contact) = self.get_mut(number) else { return };
+        let Some(peer) = self.get_mut(number) else { return };
         match said {
             Said::Bye(frames) => {
-                contact.bye = Some(*frames);
+                peer.bye = Some(*frames);
                 self.close_if_seen(number);
             }
-            Said::Seen(frames) => contact.is_seen = *frames >= contact.sent,
+            Said::Seen(frames) => peer.is_seen = *frames >= peer.sent,
             Said::Refused(refusal) => {
                 let why = match refusal {
                     Refusal::Key => "it has another secret (is FI_TCAM_JOB_KEY the same there?)",
@@ -371,7 +376,7 @@ impl Contacts {
                     Refusal::Twice => "it has a connection of this endpoint already",
                     Refusal::Lost => "the former connection broke, and messages may be missing",
                 };
-                tracing::error!("{} refuses this process: {why}", contact.address);
+                tracing::error!("{} refuses this process: {why}", peer.address);
                 self.fail(number, error_of(*refusal));
             }
             Said::Start(_) | Said::Hello(..) => {}
@@ -379,42 +384,43 @@ impl Contacts {
     }
 
     fn fail(&mut self, number: u16, errno: Errno) {
-        let Some(contact) = self.get_mut(number) else { return };
-        if contact.greets() {
-            contact.state = State::Failed(errno, Instant::now());
+        let Some(peer) = self.get_mut(number) else { return };
+        if peer.greets() {
+            peer.state = State::Failed(errno, Instant::now());
         }
     }
 
-    /// A connection is gone, or is to go.
+    /// Closes a connection that is gone or refused.
     fn gone(&mut self, stream: usize, errno: Errno) {
         self.connections.close(stream);
         let Some(number) = self.of.remove(&stream) else { return };
-        let Some(contact) = self.get_mut(number) else { return };
-        contact.streams.retain(|&other| other != stream);
-        let had_frames = [contact.outgoing, contact.incoming].contains(&Some(stream));
-        if !contact.streams.is_empty() && had_frames {
+        let Some(peer) = self.get_mut(number) else { return };
+        peer.streams.retain(|&other| other != stream);
+        let had_frames = [peer.outgoing, peer.incoming].contains(&Some(stream));
+        if !peer.streams.is_empty() && had_frames {
             return self.tear(number);
         }
-        if !contact.streams.is_empty() {
+        if !peer.streams.is_empty() {
             return;
         }
         self.lose(number);
-        let Some(contact) = self.get_mut(number) else { return };
+        let Some(peer) = self.get_mut(number) else { return };
         let closed = matches!(errno, Errno::ECONNABORTED | Errno::ECONNRESET);
-        if closed && contact.greets() && contact.dials < DIALS {
-            contact.redial = Some(Instant::now() + PAUSE);
+        if closed && peer.greets() && peer.dials < DIALS {
+            peer.redial = Some(Instant::now() + PAUSE);
         } else {
             self.fail(number, errno);
         }
     }
 
-    /// The connection to a peer broke: its endpoint does not connect again, since a message may be missing.
+    /// Notes that the connection to a peer broke. Its endpoint may not connect again, since a
+    /// message may be missing.
     fn lose(&mut self, number: u16) {
         let is_vouched_for = self.is_vouched_for(number);
-        let Some(contact) = self.get_mut(number) else { return };
-        // An endpoint cannot be excluded by a process that only claims to be it.
-        let lost = contact.who.filter(|_| is_vouched_for && contact.is_open());
-        contact.lose();
+        let Some(peer) = self.get_mut(number) else { return };
+        // A process that only claims to be an endpoint must not exclude the real one.
+        let lost = peer.who.filter(|_| is_vouched_for && peer.is_open());
+        peer.lose();
         if let Some(who) = lost {
             if self.lost.len() == MOST_LOST {
                 self.lost.clear();
@@ -423,18 +429,18 @@ impl Contacts {
         }
     }
 
-    /// Sends a frame: `front`, and behind it the bytes of buffers. False if there is no room.
+    /// Sends a frame: `front`, then the bytes of the buffers. Returns false if there is no room.
     pub(super) fn send(&mut self, number: u16, front: &[u8], data: &[Buffer]) -> bool {
         if self.get(number.into()).is_none() {
             return true;
         }
         let Some(stream) = self.proved(number) else { return false };
         let sent = self.connections.send(stream, front, data);
-        let Some(contact) = self.get_mut(number) else { return true };
+        let Some(peer) = self.get_mut(number) else { return true };
         match sent {
             Ok(true) => {
-                contact.outgoing = Some(stream);
-                contact.sent += 1;
+                peer.outgoing = Some(stream);
+                peer.sent += 1;
                 true
             }
             Ok(false) => false,
@@ -445,32 +451,32 @@ impl Contacts {
         }
     }
 
-    /// Whether a frame may go to a peer.
+    /// Returns whether a frame can be sent to a peer.
     pub(super) fn has_room(&self, number: u16) -> bool {
-        let outgoing = self.get(number.into()).and_then(|contact| contact.outgoing);
+        let outgoing = self.get(number.into()).and_then(|peer| peer.outgoing);
         outgoing.is_none_or(|stream| self.connections.has_room(stream))
     }
 
-    /// Whether a contact is at the address that it says: it knows `secret`, which the name of the endpoint
-    /// there contains. One that does not is torn off.
+    /// Returns whether a peer is at the address that it claims: it knows `secret`, which is part of
+    /// the name of the endpoint there. A peer that does not know it is disconnected.
     pub(super) fn is_verified(
         &mut self,
         number: u16,
         secret: impl FnOnce() -> Option<Secret>,
     ) -> bool {
         let own = self.own.secret;
-        let Some(contact) = self.get_mut(number) else { return false };
-        let Some(claim) = contact.claim else { return true };
+        let Some(peer) = self.get_mut(number) else { return false };
+        let Some(claim) = peer.claim else { return true };
         let Some(secret) = secret() else { return true };
-        if contact.verified == Some(secret) {
+        if peer.verified == Some(secret) {
             return true;
         }
-        // All peers know the secret of this endpoint.
+        // A claim with the secret of this endpoint proves nothing: all peers know it.
         if claim.is_of(&secret) && secret != own {
-            contact.verified = Some(secret);
+            peer.verified = Some(secret);
             return true;
         }
-        let address = contact.address;
+        let address = peer.address;
         tracing::error!(
             "a process says that it is {address}, and does not know the secret in that name"
         );
@@ -478,17 +484,17 @@ impl Contacts {
         false
     }
 
-    /// Whether it is certain that a contact is at its address: it knows the secret of the job, or that in
-    /// the name of the endpoint there.
+    /// Returns whether a peer has proved that it is at its address: it knows the secret of the job,
+    /// or the secret in the name of the endpoint there.
     pub(super) fn is_vouched_for(&self, number: u16) -> bool {
-        let contact = self.get(number.into());
-        contact.is_some_and(|contact| contact.claim.is_none() || contact.verified.is_some())
+        let peer = self.get(number.into());
+        peer.is_some_and(|peer| peer.claim.is_none() || peer.verified.is_some())
     }
 
-    /// Ends all that is between a contact and this endpoint; its address may be another's.
+    /// Disconnects a peer. Its address may be that of another endpoint.
     pub(super) fn disown(&mut self, number: u16) {
-        if let Some(contact) = self.get(number.into()) {
-            let address = contact.address;
+        if let Some(peer) = self.get(number.into()) {
+            let address = peer.address;
             if self.at.get(&address) == Some(&number) {
                 self.at.remove(&address);
             }
@@ -496,21 +502,21 @@ impl Contacts {
         }
     }
 
-    /// Whether an endpoint is connected.
+    /// Returns whether an endpoint is connected.
     fn knows(&self, who: Identity) -> bool {
-        self.all.iter().flatten().any(|contact| contact.is_open() && contact.who == Some(who))
+        self.all.iter().flatten().any(|peer| peer.is_open() && peer.who == Some(who))
     }
 
-    /// The next frame that came over a connection, with the number of the connection and that of its
-    /// sender; to be handled until [`Connections::done`].
+    /// Takes the next frame, with the numbers of its connection and of its sender. It is in use
+    /// until [`Connections::done`].
     pub(super) fn take(&mut self) -> Option<(usize, u16, Frame)> {
         loop {
             let (stream, frame) = self.connections.take()?;
             if let Some(&number) = self.of.get(&stream)
-                && let Some(contact) = self.get_mut(number)
+                && let Some(peer) = self.get_mut(number)
             {
-                let is_from = contact.is_open() && contact.token_here == frame.head.token;
-                if is_from && *contact.incoming.get_or_insert(stream) == stream {
+                let is_from = peer.is_open() && peer.token_here == frame.head.token;
+                if is_from && *peer.incoming.get_or_insert(stream) == stream {
                     return Some((stream, number, frame));
                 }
                 self.tear(number);
@@ -520,79 +526,81 @@ impl Contacts {
         }
     }
 
-    /// Ends all that is between a peer and this endpoint, at both.
+    /// Ends the connections to a peer, at both ends.
     fn tear(&mut self, number: u16) {
         self.lose(number);
-        let Some(contact) = self.get_mut(number) else { return };
-        for stream in std::mem::take(&mut contact.streams) {
+        let Some(peer) = self.get_mut(number) else { return };
+        for stream in std::mem::take(&mut peer.streams) {
             self.of.remove(&stream);
             self.connections.close(stream);
         }
         self.fail(number, Errno::ECONNABORTED);
     }
 
-    /// A frame of a peer was handled.
+    /// Notes that a frame of a peer was handled.
     pub(super) fn saw(&mut self, number: u16) {
-        if let Some(contact) = self.get_mut(number) {
-            contact.seen += 1;
-            if contact.bye.is_some() {
+        if let Some(peer) = self.get_mut(number) {
+            peer.seen += 1;
+            if peer.bye.is_some() {
                 self.close_if_seen(number);
             }
         }
     }
 
     fn close_if_seen(&mut self, number: u16) {
-        let Some(contact) = self.get_mut(number) else { return };
-        if !contact.is_open() || contact.bye.is_none_or(|bye| contact.seen < bye) {
+        let Some(peer) = self.get_mut(number) else { return };
+        if !peer.is_open() || peer.bye.is_none_or(|bye| peer.seen < bye) {
             return;
         }
-        contact.state = State::Closed;
-        let seen = contact.seen;
+        peer.state = State::Closed;
+        let seen = peer.seen;
         if let Some(stream) = self.proved(number) {
             self.connections.say(stream, &Said::Seen(seen));
         }
     }
 
-    /// A peer cannot be sent to: what follows would not be what follows.
+    /// Ends the connections to a peer after a failed send: later messages must not arrive without
+    /// this one.
     fn lost(&mut self, number: u16, errno: Errno) {
-        let Some(contact) = self.get(number.into()).filter(|contact| contact.is_open()) else {
+        let Some(peer) = self.get(number.into()).filter(|peer| peer.is_open()) else {
             return;
         };
-        tracing::warn!("{} cannot be sent to: {errno}", contact.address);
+        tracing::warn!("{} cannot be sent to: {errno}", peer.address);
         self.tear(number);
     }
 
     /// See [`super::link::Link::liveness`].
     pub(super) fn liveness(&self, number: u16, who: Identity) -> Liveness {
-        let contact = self.get(number.into()).filter(|contact| contact.who == Some(who));
-        contact.map_or(Liveness::Dead, Contact::liveness)
+        let peer = self.get(number.into()).filter(|peer| peer.who == Some(who));
+        peer.map_or(Liveness::Dead, Peer::liveness)
     }
 
-    /// The endpoint has no link to a peer any more.
+    /// Notes that the endpoint has no link to a peer any more.
     pub(super) fn unlink(&mut self, number: u16, who: Identity) {
-        if let Some(contact) = self.get_mut(number)
-            && contact.who == Some(who)
+        if let Some(peer) = self.get_mut(number)
+            && peer.who == Some(who)
         {
-            contact.is_linked = false;
-            if contact.is_gone() {
+            peer.is_linked = false;
+            if peer.is_gone() {
                 self.remove(number);
             }
         }
     }
 
-    /// Removes peers that are gone, and strangers. One call looks at up to [`A_LOOK`] peers.
+    /// Closes stale connections, redials, and removes peers that are gone. One call handles up to
+    /// [`A_LOOK`] peers.
     pub(super) fn look_around(&mut self) {
         self.connections.look_around();
         for _ in 0..self.all.len().min(A_LOOK) {
             self.look = (self.look + 1) % self.all.len();
-            let Some(contact) = self.all[self.look].as_deref_mut() else { continue };
-            if contact.redial.is_some_and(|at| Instant::now() >= at) {
+            let Some(peer) = self.all[self.look].as_deref_mut() else { continue };
+            if peer.redial.is_some_and(|at| Instant::now() >= at) {
                 self.redial(self.look as u16);
                 continue;
             }
-            let is_over = match contact.state {
+            let is_over = match peer.state {
                 State::Failed(_, since) => since.elapsed() > FORGET,
-                _ => contact.is_gone() && !contact.is_linked,
+                _ => peer.is_gone() && !peer.is_linked,
             };
             if is_over {
                 self.remove(self.look as u16);
@@ -605,33 +613,33 @@ impl Contacts {
         for number in 0..self.all.len() as u32 {
             let number = number as u16;
             let Some(stream) = self.proved(number) else { continue };
-            let Some(contact) = self.get_mut(number) else { continue };
-            if contact.who.is_some() && contact.said_bye != Some(contact.sent) {
-                contact.said_bye = Some(contact.sent);
-                contact.is_seen = contact.sent == 0;
-                let sent = contact.sent;
+            let Some(peer) = self.get_mut(number) else { continue };
+            if peer.who.is_some() && peer.said_bye != Some(peer.sent) {
+                peer.said_bye = Some(peer.sent);
+                peer.is_seen = peer.sent == 0;
+                let sent = peer.sent;
                 self.connections.say(stream, &Said::Bye(sent));
             }
         }
     }
 
-    /// The connection to a peer that frames take, or would take: one whose other end has proved that it
-    /// knows the secret.
+    /// The connection for frames to a peer. Its other end has proved that it knows the secret.
     fn proved(&self, number: u16) -> Option<usize> {
-        let contact = self.get(number.into())?;
-        let first = || contact.streams.iter().copied().find(|&it| self.connections.is_proved(it));
-        contact.outgoing.or_else(first)
+        let peer = self.get(number.into())?;
+        let first = || peer.streams.iter().copied().find(|&it| self.connections.is_proved(it));
+        peer.outgoing.or_else(first)
     }
 
-    /// Whether a peer that got Bye has not confirmed all frames yet.
+    /// Returns whether a peer that got Bye has not confirmed all frames yet.
     pub(super) fn awaits_seen(&self) -> bool {
-        self.all.iter().flatten().any(|contact| {
-            contact.said_bye.is_some() && !contact.is_seen && !contact.streams.is_empty()
-        })
+        self.all
+            .iter()
+            .flatten()
+            .any(|peer| peer.said_bye.is_some() && !peer.is_seen && !peer.streams.is_empty())
     }
 }
 
-/// The error of an operation towards a peer that is refused, or refuses.
+/// The error of an operation to a peer that is refused or that refuses this endpoint.
 fn error_of(refusal: Refusal) -> Errno {
     if refusal == Refusal::Lost { Errno::ECONNREFUSED } else { Errno::EACCES }
 }

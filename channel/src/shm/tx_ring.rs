@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The sending end of a peer's ring, as [`super::outbox`] has it.
+//! A tx ring: the sending end of a peer's ring, which [`super::tx_queue`] uses.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{ptr, sync::Arc};
@@ -8,7 +8,7 @@ use ffi::{Buffer, ops::ep::rma::RemotePart};
 
 use super::{
     bell,
-    fills::Fills,
+    eager_policy::EagerPolicy,
     ring::Sender,
     segment::{BUFFER, Segment},
 };
@@ -20,30 +20,30 @@ use crate::{
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct TxRing {
     segment: Arc<Segment>,
     sender: Sender,
-    /// Our number in the peer's list of senders.
+    /// This endpoint's number in the peer's list of senders.
     number: u16,
-    /// How quickly buffers fill for the peer.
-    pub(super) fills: Fills,
+    /// The eager policy for the peer.
+    pub(super) eager_policy: EagerPolicy,
 }
 
-impl Lane {
+impl TxRing {
     pub(super) fn new(peer: &Arc<Segment>, number: u16, thread: usize, checks: bool) -> Self {
         let mut sender = Sender::new(peer.identity(), thread);
         if checks {
             sender.add_checks();
         }
-        Self { segment: Arc::clone(peer), sender, number, fills: Fills::new() }
+        Self { segment: Arc::clone(peer), sender, number, eager_policy: EagerPolicy::new() }
     }
 
-    /// The checksum of what goes with the next slot.
+    /// Sets the checksum of the payload of the next slot.
     pub(super) fn set_check(&mut self, check: u32) {
         self.sender.set_check(check);
     }
 
-    /// Whether the peer has not closed its endpoint.
+    /// Returns whether the peer has not closed its endpoint.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.segment.is_open()
@@ -65,7 +65,7 @@ impl Lane {
         self.push(own, *header, |_| ())
     }
 
-    /// Offers a message that stays in our memory.
+    /// Sends the location of a message that stays in local memory.
     pub(super) fn push_rendezvous(
         &mut self,
         own: &Segment,
@@ -82,8 +82,7 @@ impl Lane {
         })
     }
 
-    /// Sends a slot whose payload is remote parts and what follows them; together at
-    /// most [`INLINE`] bytes.
+    /// Sends a slot whose payload is remote parts and data, together at most [`INLINE`] bytes.
     #[inline]
     pub(super) fn push_frame(
         &mut self,
@@ -96,18 +95,17 @@ impl Lane {
         self.push(own, *header, |payload| unsafe { write_frame(payload, INLINE, parts, data) })
     }
 
-    /// Sends a slot with bytes of ours; at most [`INLINE`].
+    /// Sends a slot with at most [`INLINE`] bytes that are not in a [`Buffer`].
     #[inline]
     pub(super) fn push_bytes(&mut self, own: &Segment, header: &Header, bytes: &[u8]) -> bool {
         self.push(own, *header, |payload| {
             let len = bytes.len().min(INLINE);
-            // SAFETY: a payload has room for INLINE bytes, and is not ours.
+            // SAFETY: a payload has room for INLINE bytes, and does not overlap `bytes`.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), payload, len) };
         })
     }
 
-    /// Sends a slot with remote parts and the segments of memory here that belong to
-    /// them.
+    /// Sends a slot with remote parts and the local segments that belong to them.
     pub(super) fn push_segments(
         &mut self,
         own: &Segment,
@@ -139,7 +137,7 @@ impl Lane {
     }
 }
 
-/// Fills one of our own buffers, which the pool lent.
+/// Fills a buffer of the own segment, which was taken from the pool.
 pub(super) fn fill_buffer(own: &Segment, buffer: usize, from: &Buffer) {
     let len = from.len().min(BUFFER);
     lines::expect_writes(own.buffer(buffer), len);
@@ -147,7 +145,7 @@ pub(super) fn fill_buffer(own: &Segment, buffer: usize, from: &Buffer) {
     unsafe { from.copy_out(own.buffer(buffer), len) };
 }
 
-/// Fills one of our own buffers, which the pool lent, with a frame of at most
+/// Fills a buffer of the own segment, which was taken from the pool, with a frame of at most
 /// [`BUFFER`] bytes.
 pub(super) fn fill_frame(own: &Segment, buffer: usize, parts: &[RemotePart], data: &[Buffer]) {
     let len = size_of_val(parts) + data.iter().map(Buffer::len).sum::<usize>();
@@ -156,7 +154,7 @@ pub(super) fn fill_frame(own: &Segment, buffer: usize, parts: &[RemotePart], dat
     unsafe { write_frame(own.buffer(buffer), BUFFER, parts, data) };
 }
 
-/// Fills one of our own buffers, which the pool lent, with bytes of ours.
+/// Fills a buffer of the own segment, which was taken from the pool, with bytes.
 pub(super) fn fill_bytes(own: &Segment, buffer: usize, bytes: &[u8]) {
     let len = bytes.len().min(BUFFER);
     lines::expect_writes(own.buffer(buffer), len);
@@ -164,7 +162,7 @@ pub(super) fn fill_bytes(own: &Segment, buffer: usize, bytes: &[u8]) {
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), own.buffer(buffer), len) };
 }
 
-/// Writes remote parts and, behind them, data; as much as there is room for.
+/// Writes remote parts and then data, as much as there is room for.
 ///
 /// # Safety
 /// `to` is valid for writes of `room` bytes, which four parts fit.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations between two endpoints, over each way: of every length, and with a death after any
-//! step.
+//! Operations between two endpoints over each transport: with all lengths, and with a death after
+//! each step.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -10,7 +10,7 @@ use super::pairs::*;
 
 #[test]
 fn operations_of_all_lengths_bring_their_bytes() {
-    for (net, settings) in ways().iter().flat_map(|net| SETTINGS.map(|it| (net, it))) {
+    for (net, settings) in transports().iter().flat_map(|net| SETTINGS.map(|it| (net, it))) {
         for what in ALL {
             let [mut one, mut other] = friends(net.as_ref(), 301, settings);
             for &len in lengths(what) {
@@ -24,7 +24,7 @@ fn operations_of_all_lengths_bring_their_bytes() {
                 };
                 let mut steps = 0;
                 while !is_done(&one, &other) {
-                    assert!(steps < STEPS, "it does not end: {case:?}");
+                    assert!(steps < STEPS, "the operation does not end: {case:?}");
                     other.step();
                     one.step();
                     steps += 1;
@@ -37,7 +37,7 @@ fn operations_of_all_lengths_bring_their_bytes() {
                     assert!(node.reported.iter().all(std::result::Result::is_ok));
                     node.reported.clear();
                 }
-                // The next has a region of its own.
+                // The next operation registers another region.
                 other.engine.domain.regions.remove(KEY);
             }
         }
@@ -45,8 +45,8 @@ fn operations_of_all_lengths_bring_their_bytes() {
 }
 
 #[test]
-fn a_death_after_any_step_ends_what_waits_for_the_dead() {
-    for (net, settings) in ways().iter().flat_map(|net| SETTINGS.map(|it| (net, it))) {
+fn a_death_after_any_step_ends_all_operations_at_the_dead_peer() {
+    for (net, settings) in transports().iter().flat_map(|net| SETTINGS.map(|it| (net, it))) {
         for what in ALL {
             for &len in lengths(what).iter().filter(|&&len| len <= 300_000 && len != 207) {
                 for other_dies in [false, true] {
@@ -63,7 +63,7 @@ fn a_death_after_any_step_ends_what_waits_for_the_dead() {
     }
 }
 
-/// Whether something was under way still when the one or the other died.
+/// Returns whether the operation was still in progress when one end died.
 fn dies_after(
     steps: usize,
     net: Option<&Arc<Net>>,

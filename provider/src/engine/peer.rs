@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Who is at an address: an endpoint of ours knows one there at a time.
+//! The endpoint at each address: one at a time is known there.
 //!
-//! Matching compares addresses (a *peer number* each), since that is what receives name. All else
-//! is had with one endpoint, which is told from those before it by its identity: a link, a number
-//! in our list of senders, operations under way, long messages that wait in its memory.
+//! Matching compares addresses (*peer numbers*), because receives name addresses. All other state
+//! belongs to one endpoint: a link, a number in the list of senders, operations in progress, and
+//! long messages that wait in its memory. Its identity distinguishes the endpoint from earlier ones
+//! at its address.
 //!
 //! ```text
-//! we send, nobody known       open whoever is there
-//! we send, it is gone         handle what it sent, forget it, open whoever is there now
-//! somebody new sends          open it and no other; whoever was at that address is gone, and all
-//!                             that one sent was before this in the ring: forget it first
+//! send, no endpoint known        open the current endpoint
+//! send, endpoint is gone         handle what it sent, forget it, open the current endpoint
+//! a new endpoint sends           open only this one; the earlier endpoint at that address is gone, and
+//!                                its slots come before this one in the ring: forget it first
 //! ```
 //!
-//! So what one endpoint sent, held or was owed never reaches the next one at its address. What
-//! outlives it here, messages that nobody received yet, says of which it is ([`Engine::epoch`]).
+//! So the next endpoint at an address never receives what an earlier one sent, held or was owed.
+//! Unexpected messages outlive their sender here. They contain its epoch ([`Engine::epoch`]).
 //!
-//! Each context of a scalable endpoint is an endpoint at a port of its own, and a peer of its own:
-//! what it sends is answered there. To matching it is the peer at the port of context 0, which is
-//! the address that receives name.
+//! Each context of a scalable endpoint has its own port and is a separate peer, which gets the
+//! answers to what it sends. For matching, the sender is the peer at the port of context 0, which
+//! is the address that receives name.
 //!
-//! Short of descriptors or memory nobody can be opened: what is sent then is to be sent again
-//! (`FI_EAGAIN`), and a slot stays in the ring until its sender can be opened. Nothing is lost.
+//! If descriptors or memory are short, peers cannot be opened. Sends then return `FI_EAGAIN`, and a
+//! slot stays in the ring until its sender can be opened. Nothing is lost.
 
 use std::{
     net::SocketAddrV4,
@@ -35,23 +36,23 @@ use channel::{
 };
 
 use crate::{
-    absence, address,
+    address, diagnosis,
     engine::{
         Engine,
         state::{CONTEXT, UNKNOWN},
     },
 };
 
-/// Why nobody knows who sent a slot.
+/// The reason why the sender of a slot is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unknown {
-    /// Nobody has its number.
+    /// The number is not in the list.
     Unlisted,
-    /// It cannot be opened now.
+    /// The sender cannot be opened now.
     Short,
 }
 
-/// Says once what is lacking.
+/// Logs, once, what is short.
 #[cold]
 fn say_short(errno: Errno) {
     static SAID: AtomicBool = AtomicBool::new(false);
@@ -65,20 +66,21 @@ fn say_short(errno: Errno) {
     }
 }
 
-/// Who sent a slot whose source is known.
+/// The sender of a slot whose source is known.
 #[inline]
 pub(crate) fn sender(sources: &[u32], header: &Header) -> u32 {
     sources.get(header.peer as usize).map_or(UNKNOWN, |peer| peer & !CONTEXT)
 }
 
-/// Tells an endpoint from others that were, or will be, at its address.
+/// The epoch of a peer number, which distinguishes the endpoints that follow each other at its
+/// address.
 #[inline]
 pub(crate) fn epoch(epochs: &[u32], peer: u32) -> u32 {
     epochs.get(peer as usize).copied().unwrap_or(0)
 }
 
 impl Engine {
-    /// Whether there is a link to a peer.
+    /// Returns whether there is a link to a peer.
     #[inline]
     pub(crate) fn is_linked(&self, peer: u32) -> bool {
         matches!(self.links.get(peer as usize), Some(Some(_)))
@@ -87,7 +89,7 @@ impl Engine {
     /// The link to a peer.
     ///
     /// # Errors
-    /// `ECONNABORTED` if there is none: it is gone.
+    /// `ECONNABORTED` if there is no link: the peer is gone.
     #[inline]
     pub(crate) fn link(&mut self, peer: u32) -> Result<&mut Link> {
         match self.links.get_mut(peer as usize) {
@@ -96,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// Whether a peer is reached over the network.
+    /// Returns whether a peer is reached over the network.
     #[inline]
     pub(crate) fn is_net(&self, peer: u32) -> bool {
         matches!(self.links.get(peer as usize), Some(Some(link)) if link.is_net())
@@ -108,10 +110,7 @@ impl Engine {
         epoch(&self.epochs, peer)
     }
 
-    /// Has a link to whoever is at a peer's address, for an operation that starts.
-    ///
-    /// # Errors
-    /// Nobody is there, or `EAGAIN`: it cannot be opened yet.
+    /// Opens a link to the endpoint at a peer's address, unless it exists, for a new operation.
     #[inline]
     pub(crate) fn link_to(&mut self, peer: u32) -> Result<()> {
         if self.is_open(peer) && (!self.has_unnamed || self.is_verified(peer)) {
@@ -120,14 +119,14 @@ impl Engine {
         self.meet(peer)
     }
 
-    /// The endpoint that is known at a peer's address.
+    /// The identity of the endpoint that is known at a peer's address.
     pub(crate) fn who_is_at(&self, peer: u32) -> Option<Identity> {
         let link = self.links.get(peer as usize).and_then(Option::as_deref);
         let number = self.numbers.get(peer as usize).copied().flatten();
         link.map(Link::identity).or(number.map(|(_, who)| who))
     }
 
-    /// Whether there is a link to a peer that has not closed.
+    /// Returns whether there is a link to a peer that has not closed.
     #[inline]
     fn is_open(&self, peer: u32) -> bool {
         matches!(self.links.get(peer as usize), Some(Some(link)) if link.is_open())
@@ -141,7 +140,7 @@ impl Engine {
             tracing::warn!("{address} is on another host, and FI_TCAM_NET says of no network");
             return Err(Errno::ENETUNREACH);
         }
-        // What somebody sent that was there before is handled before its successor is met.
+        // Messages of an earlier endpoint are handled before the new one is opened.
         let parted = match self.who_is_at(peer) {
             Some(gone) => self.part(peer, gone),
             None => self.has_received_all(),
@@ -150,7 +149,7 @@ impl Engine {
             return Err(Errno::EAGAIN);
         }
         if self.is_linked(peer) {
-            // A successor sent already, and may have closed since.
+            // A new endpoint has sent already, and may have closed since.
             return if self.is_open(peer) { Ok(()) } else { Err(Errno::EAGAIN) };
         }
         let opened = if is_far {
@@ -164,10 +163,10 @@ impl Engine {
                 Ok(())
             }
             Err(Errno::ECONNREFUSED) if !is_far => {
-                absence::explain(address.port());
+                diagnosis::explain(address.port());
                 Err(Errno::ECONNREFUSED)
             }
-            // Without memory for a mapping, there may never be any (mlockall).
+            // If memory for a mapping is short, it may stay short (mlockall).
             Err(Errno::ENOMEM) => Err(Errno::ENOMEM),
             Err(errno) if is_short(errno) => {
                 say_short(errno);
@@ -188,8 +187,8 @@ impl Engine {
         (secret != 0).then(|| Secret::of_endpoint(secret))
     }
 
-    /// Whether an endpoint is reached over the network: on another host, or on this one where we do not
-    /// see its segment.
+    /// Returns whether an endpoint is reached over the network: it is on another host, or its
+    /// segment is not visible here.
     pub(crate) fn is_far(&self, address: SocketAddrV4) -> bool {
         let is_local = address::is_local(*address.ip());
         !is_local || self.home.has_net() && !self.home.is_there(address.port())
@@ -206,7 +205,7 @@ impl Engine {
         self.domain.peers.saw(peer);
     }
 
-    /// Drops the link to a peer, and the number it had in our list.
+    /// Drops the link to a peer, and its number in the list of senders.
     pub(crate) fn drop_link(&mut self, peer: u32) {
         let index = peer as usize;
         if let Some(link) = self.links.get_mut(index)
@@ -226,7 +225,7 @@ impl Engine {
         self.epochs[index] = self.epochs[index].wrapping_add(1);
     }
 
-    /// Whose slot it is, to receives.
+    /// The source of a slot, as receives name it.
     #[inline]
     pub(crate) fn source_of(&mut self, header: &Header) -> std::result::Result<u32, Unknown> {
         match self.sources.get(header.peer as usize) {
@@ -235,7 +234,7 @@ impl Engine {
         }
     }
 
-    /// Who sent a slot whose source is known, and is answered.
+    /// The sender of a slot whose source is known. It gets the answers.
     #[inline]
     pub(crate) fn sender_of(&self, header: &Header) -> u32 {
         sender(&self.sources, header)
@@ -266,7 +265,7 @@ impl Engine {
                 return Err(Unknown::Short);
             }
             if opened.is_err() && self.is_open(peer) {
-                // Those before it were met before it: somebody wrote over our list.
+                // Earlier endpoints were opened before: the list of senders was overwritten.
                 return Err(Unknown::Unlisted);
             }
             if self.who_is_at(peer).is_some() {
@@ -307,7 +306,7 @@ impl Engine {
         Ok(source)
     }
 
-    /// The peer that receives name to receive from a sender, which may be a context of it.
+    /// The peer that receives name to receive from a sender. The sender may be one of its contexts.
     fn source_at(&self, who: Identity, address: Option<SocketAddrV4>) -> u32 {
         match address {
             None => self.peer_at(who.endpoint_port()),
@@ -318,7 +317,8 @@ impl Engine {
         }
     }
 
-    /// Whether the peer is the one that it claims to be: see [`channel::home::Home::is_at_its_address`].
+    /// Returns whether a peer is the one that it claims to be; see
+    /// [`channel::home::Home::is_at_its_address`].
     pub(crate) fn is_verified(&self, peer: u32) -> bool {
         let Some(&Some((number, _))) = self.numbers.get(peer as usize) else { return true };
         let is_context = self.sources.get(number as usize).is_some_and(|&of| of == CONTEXT + peer);
@@ -326,14 +326,15 @@ impl Engine {
         self.knows_secrets(number, peer, source)
     }
 
-    /// Whether a sender over the network knows the secrets in the names at its address, and at that of the
-    /// endpoint that it says to be a context of, as far as names were inserted.
+    /// Returns whether a sender over the network knows the secrets in the names at its address and,
+    /// if it claims to be a context, at that of its endpoint. Names that were not inserted are not
+    /// checked.
     fn knows_secrets(&self, number: u32, peer: u32, source: u32) -> bool {
         let knows = |of: u32| self.home.is_at_its_address(number, || self.secret_of(of));
         knows(peer) && (source == peer || knows(source))
     }
 
-    /// Whether a sender over the network may be at the address that it claims.
+    /// Returns whether a sender over the network may be at the address that it claims.
     fn may_be_at(&mut self, number: u32, who: Identity, peer: u32, source: u32) -> bool {
         // An endpoint of this host sends over shared memory.
         let is_far = self.is_far(self.domain.peers.address(peer));
@@ -342,7 +343,7 @@ impl Engine {
         }
         let is_certain = self.home.is_vouched_for(number);
         self.has_unnamed |= !is_certain;
-        // The endpoint that is there now goes on until its connection ends.
+        // An endpoint that is connected keeps the address until its connection ends.
         is_certain || !self.is_open(peer) || self.who_is_at(peer) == Some(who)
     }
 
@@ -353,7 +354,7 @@ impl Engine {
         self.domain.peers.number(address)
     }
 
-    /// Gives back the numbers of some that entered our list and are gone without a message.
+    /// Frees numbers of senders in the list that are gone without having sent a message.
     pub(crate) fn strike_silent(&mut self, most: usize) {
         let page = self.next_page % self.home.list_parts();
         self.next_page = page + 1;
@@ -367,7 +368,7 @@ impl Engine {
             opened.err().is_some_and(|errno| !is_short(errno))
         };
         let gone: Vec<_> = silent.take(most).filter(gone).collect();
-        // What they sent before they went may be in the ring.
+        // Messages that they sent before may still be in the ring.
         if !gone.is_empty() && self.has_received_all() {
             for (number, who) in gone.into_iter().filter(|&(n, _)| unknown(&self.sources, n)) {
                 self.home.strike(number, who);

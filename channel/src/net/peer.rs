@@ -6,7 +6,7 @@
 //!    |                          `----- connection gone -----------> Dead
 //!    `--- refused, no answer --> Failed
 //! ```
-//! A connection is gone once the frames that came over it were handled.
+//! A connection is gone after the frames that came over it were handled.
 
 use std::{net::SocketAddrV4, time::Instant};
 
@@ -18,7 +18,7 @@ use crate::{identity::Identity, shm::segment::Liveness};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Greeting,
-    /// Why, and since when.
+    /// The reason, and the time of the failure.
     Failed(Errno, Instant),
     Open,
     Dead,
@@ -27,41 +27,48 @@ pub(super) enum State {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Contact {
+pub(super) struct Peer {
     pub(super) address: SocketAddrV4,
     pub(super) who: Option<Identity>,
-    /// What frames to it carry.
+    /// Token that frames to the peer carry.
     pub(super) token: u64,
+    /// Number of this endpoint at the peer.
     pub(super) number: u16,
-    /// What its frames carry.
+    /// Token that frames from the peer carry.
     pub(super) token_here: u64,
     pub(super) state: State,
-    /// Connections to it, and the secret by which they are made.
+    /// Connections to the peer.
     pub(super) streams: Vec<usize>,
+    /// The secret that is proved on these connections.
     pub(super) secret: Option<Secret>,
-    /// Its claim to be at its address, and the secret that it was verified with; none in a job with a secret.
+    /// The peer's claim to be at its address; `None` in a job with a secret.
     pub(super) claim: Option<Claim>,
+    /// The secret that the claim was verified with.
     pub(super) verified: Option<Secret>,
-    /// The ones over which frames go to it and come from it.
+    /// The connection for frames to the peer.
     pub(super) outgoing: Option<usize>,
+    /// The connection for frames from the peer.
     pub(super) incoming: Option<usize>,
-    /// How often it was dialed, and when it is dialed again: a busy peer may close a connection before it
-    /// has looked at it.
+    /// Number of dials.
     pub(super) dials: u32,
+    /// Time of the next dial: a busy peer may close a connection before it has handled it.
     pub(super) redial: Option<Instant>,
     /// Whether the endpoint has a link to it.
     pub(super) is_linked: bool,
-    /// Frames to it, and frames from it that were handled.
+    /// Frames sent to the peer.
     pub(super) sent: u64,
+    /// Frames from the peer that were handled.
     pub(super) seen: u64,
-    /// How many it said it had sent, and how many we said.
+    /// Number of frames in the peer's Bye.
     pub(super) bye: Option<u64>,
+    /// Number of frames in the last Bye to the peer.
     pub(super) said_bye: Option<u64>,
+    /// The peer has confirmed all frames.
     pub(super) is_seen: bool,
 }
 
-impl Contact {
-    /// One at an address, whose frames are to carry this token.
+impl Peer {
+    /// Creates a peer at an address, whose frames must carry this token.
     pub(super) fn new(address: SocketAddrV4, token_here: u64) -> Self {
         Self {
             address,
@@ -87,7 +94,7 @@ impl Contact {
         }
     }
 
-    /// Whether its Hello has not come yet.
+    /// Returns whether the peer's Hello has not come yet.
     pub(super) fn greets(&self) -> bool {
         self.state == State::Greeting
     }
@@ -96,12 +103,12 @@ impl Contact {
         self.state == State::Open
     }
 
-    /// Whether nothing more comes of it.
+    /// Returns whether nothing more comes from the peer.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self.state, State::Dead | State::Closed)
     }
 
-    /// Its connection is gone.
+    /// Notes that the connection is gone.
     pub(super) fn lose(&mut self) {
         if self.state == State::Open {
             self.state = State::Dead;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The sending end of an endpoint: what goes with a slot lies in its payload, or in a buffer of the
-//! sender's segment that the slot names.
+//! The tx queue: the sending end of an endpoint. The payload of a slot is in the slot, or in a
+//! buffer of the sender's segment that the slot names.
 //!
 //! ```text
 //! send(peer, header, payload):
@@ -8,12 +8,12 @@
 //!     it does not                     buffer = a free one                  else NoBuffer
 //!                                     fill it; slot with its number        else give it back: NoRoom
 //! ```
-//! A thread announces in its segment which slot of which ring it claims. There are a few places for
-//! that, and so a few threads may send at a time, by lanes of their own ([`crate::sending`]); those
-//! after the first send what fits a slot.
+//! A thread announces in its segment which slot of which ring it claims. The segment has a few
+//! intent words for that, so a few threads can send at a time, each with a set of tx rings
+//! ([`crate::sending`]). All but the first send only what fits a slot.
 //!
-//! What a message passes on its way into a slot is inlined by force (`inline(always)`): out of line
-//! it costs 20 to 48 instructions a message.
+//! Functions between a message and its slot are `inline(always)`: out of line, they take 20 to 48
+//! instructions per message.
 
 use std::time::Instant;
 
@@ -21,9 +21,9 @@ use ffi::{Buffer, ops::ep::rma::RemotePart};
 
 use super::{
     buffers::Buffers,
-    lane::{Lane, fill_buffer, fill_bytes, fill_frame},
-    lanes::Lanes,
     segment::{BUFFER, Segment},
+    tx_ring::{TxRing, fill_buffer, fill_bytes, fill_frame},
+    tx_rings::TxRings,
 };
 use crate::{
     contract::{Payload, Sent},
@@ -32,8 +32,8 @@ use crate::{
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Outbox {
-    pub(crate) lanes: Lanes,
+pub(crate) struct TxQueue {
+    pub(crate) tx_rings: TxRings,
     buffers: Buffers,
     /// Longest payload of a slot.
     room: usize,
@@ -41,23 +41,24 @@ pub(crate) struct Outbox {
     checks: bool,
 }
 
-impl Outbox {
+impl TxQueue {
     pub(crate) fn new(checks: bool) -> Self {
-        Self { lanes: Lanes::new(0), buffers: Buffers::new(), room: room(checks), checks }
+        Self { tx_rings: TxRings::new(0), buffers: Buffers::new(), room: room(checks), checks }
     }
 
-    /// What a peer has comes back, which is gone and has no lane any more.
+    /// Reclaims the buffers that a disconnected peer still holds.
     pub(crate) fn reclaim(&mut self, own: &Segment, peer: u32) {
         self.buffers.reclaim(own, peer);
     }
 
-    /// The checksum of what goes to a peer with the next slot; whether there is a lane to it.
+    /// Sets the checksum of the payload of the next slot to a peer. Returns whether there is a tx
+    /// ring to it.
     pub(crate) fn set_check(&mut self, peer: u32, check: u32) -> bool {
-        let lane = self.lanes.get(peer);
-        lane.map(|lane| lane.set_check(check)).is_some()
+        let tx_ring = self.tx_rings.get(peer);
+        tx_ring.map(|tx_ring| tx_ring.set_check(check)).is_some()
     }
 
-    /// Sends a message; none if there is no open lane to its receiver.
+    /// Sends a message. Returns `None` if there is no open tx ring to its receiver.
     #[inline(always)]
     pub(crate) fn send_to_open(
         &mut self,
@@ -67,12 +68,13 @@ impl Outbox {
         message: &Buffer,
     ) -> Option<Sent> {
         if message.len() <= self.room {
-            return self.lanes.send_short(own, peer, header, message);
+            return self.tx_rings.send_short(own, peer, header, message);
         }
         self.send_noted(own, peer, header, Payload::Message(message))
     }
 
-    /// The same of a message that is longer than a slot has room for.
+    /// Sends and counts a message that may need a buffer. Returns `None` if there is no open tx
+    /// ring to its receiver.
     #[inline(always)]
     pub(crate) fn send_noted(
         &mut self,
@@ -81,13 +83,13 @@ impl Outbox {
         header: &Header,
         payload: Payload<'_>,
     ) -> Option<Sent> {
-        self.lanes.open(peer)?;
+        self.tx_rings.open(peer)?;
         let sent = self.send(own, peer, header, payload)?;
-        self.lanes.note(sent, header);
+        self.tx_rings.note(sent, header);
         Some(sent)
     }
 
-    /// Sends a slot and what goes with it to a peer of this number; none if there is no lane to it.
+    /// Sends a slot and its payload to a peer. Returns `None` if there is no tx ring to it.
     #[inline(always)]
     pub(crate) fn send(
         &mut self,
@@ -96,13 +98,13 @@ impl Outbox {
         header: &Header,
         payload: Payload<'_>,
     ) -> Option<Sent> {
-        let Self { lanes, buffers, room, checks } = self;
-        let lane = lanes.get(peer)?;
-        let mut load = Load { own, lane, peer, buffers, room: *room, checks: *checks };
+        let Self { tx_rings, buffers, room, checks } = self;
+        let tx_ring = tx_rings.get(peer)?;
+        let mut load = Load { own, tx_ring, peer, buffers, room: *room, checks: *checks };
         Some(match payload {
-            Payload::Nothing => Sent::if_room(load.lane.push_bare(own, header)),
+            Payload::Nothing => Sent::if_room(load.tx_ring.push_bare(own, header)),
             Payload::Message(message) if message.len() <= load.room => {
-                Sent::if_room(load.lane.push_inline(own, header, message))
+                Sent::if_room(load.tx_ring.push_inline(own, header, message))
             }
             Payload::Message(message) => load.send_buffered(header, message),
             Payload::IfQuick(message) => load.send_if_quick(header, message),
@@ -110,25 +112,25 @@ impl Outbox {
             Payload::Frame(parts, data) => load.send_frame(header, parts, data),
             Payload::Bytes(bytes) => load.send_bytes(header, bytes),
             Payload::Where(message) => {
-                Sent::if_room(load.lane.push_rendezvous(own, header, message))
+                Sent::if_room(load.tx_ring.push_rendezvous(own, header, message))
             }
             Payload::Segments(parts, here) => {
-                Sent::if_room(load.lane.push_segments(own, header, parts, here))
+                Sent::if_room(load.tx_ring.push_segments(own, header, parts, here))
             }
         })
     }
 
-    /// Whether no buffer was free for a while, all along.
+    /// Returns whether requests for a buffer have failed for a while.
     pub(crate) fn is_stuck(&self) -> bool {
         self.buffers.is_stuck()
     }
 
-    /// Whether a buffer is free.
+    /// Returns whether a buffer is free.
     pub(crate) fn has_room(&mut self, own: &Segment) -> bool {
         self.buffers.has_room(own)
     }
 
-    /// Whether receivers have not emptied all that was sent.
+    /// Returns whether receivers still hold buffers.
     pub(crate) fn is_lent(&mut self, own: &Segment) -> bool {
         self.buffers.is_lent(own)
     }
@@ -145,10 +147,10 @@ pub(crate) fn room(checks: bool) -> usize {
     if checks { CHECKED_INLINE } else { INLINE }
 }
 
-/// What is sent to a peer, and by which lane.
+/// A send: its peer, and what it needs.
 struct Load<'a> {
     own: &'a Segment,
-    lane: &'a mut Lane,
+    tx_ring: &'a mut TxRing,
     peer: u32,
     buffers: &'a mut Buffers,
     room: usize,
@@ -156,9 +158,9 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Sends a slot whose buffer is filled.
+    /// Sends a slot whose buffer is filled. If there is no room, returns the buffer.
     fn send_filled(&mut self, header: &Header) -> Sent {
-        let there_is = self.lane.push_bare(self.own, header);
+        let there_is = self.tx_ring.push_bare(self.own, header);
         if !there_is {
             self.buffers.untake(self.own);
         }
@@ -181,14 +183,14 @@ impl Load<'_> {
     #[inline(never)]
     fn send_if_quick(&mut self, header: &Header, message: &Buffer) -> Sent {
         let is_alone = self.buffers.last_is_back(self.own);
-        let Some(is_timed) = self.lane.fills.ask(is_alone) else { return Sent::NoBuffer };
+        let Some(is_timed) = self.tx_ring.eager_policy.ask(is_alone) else { return Sent::NoBuffer };
         let Some(buffer) = self.buffers.take(self.own, self.peer) else { return Sent::NoBuffer };
         let start = is_timed.then(Instant::now);
         fill_buffer(self.own, buffer, message);
         let header = Header { kind: Kind::Buffered, count: buffer as u32, ..*header };
         let sent = self.send_filled(&header);
         if let (Sent::Yes, Some(start)) = (sent, start) {
-            self.lane.fills.note(message.len(), start.elapsed());
+            self.tx_ring.eager_policy.note(message.len(), start.elapsed());
         }
         sent
     }
@@ -199,7 +201,7 @@ impl Load<'_> {
         let mut frame = Frame { parts: parts.len() as u8, ..Frame::default() };
         if len <= self.room {
             let header = Header { count: frame.pack(), ..*header };
-            return Sent::if_room(self.lane.push_frame(self.own, &header, parts, data));
+            return Sent::if_room(self.tx_ring.push_frame(self.own, &header, parts, data));
         }
         let Some(buffer) = self.buffers.take(self.own, self.peer) else { return Sent::NoBuffer };
         fill_frame(self.own, buffer, parts, data);
@@ -211,7 +213,7 @@ impl Load<'_> {
     #[inline(never)]
     fn send_bytes(&mut self, header: &Header, bytes: &[u8]) -> Sent {
         if bytes.len() <= self.room {
-            return Sent::if_room(self.lane.push_bytes(self.own, header, bytes));
+            return Sent::if_room(self.tx_ring.push_bytes(self.own, header, bytes));
         }
         let Some(buffer) = self.buffers.take(self.own, self.peer) else { return Sent::NoBuffer };
         fill_bytes(self.own, buffer, bytes);
@@ -220,12 +222,12 @@ impl Load<'_> {
         self.send_filled(&Header { count: frame.pack(), ..*header })
     }
 
-    /// What goes with the next slot is in this buffer.
+    /// Sets the checksum of the next slot to that of a buffer.
     fn note_checksum(&mut self, buffer: usize) {
         if self.checks
             && let Some(bytes) = self.own.buffer_bytes(buffer, BUFFER as u64)
         {
-            self.lane.set_check(crc32c::crc32c(&bytes.keep()));
+            self.tx_ring.set_check(crc32c::crc32c(&bytes.keep()));
         }
     }
 }

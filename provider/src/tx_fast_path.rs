@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Messages that are sent without the lock of the endpoint's engine: by one thread, beside others that
-//! poll, copy, read or write.
+//! The tx fast path: messages that are sent without the lock of the endpoint's engine. Other
+//! threads may poll, copy, read or write meanwhile.
 //!
 //! ```text
 //! send(op):
-//!     to a peer of this host that was met, and nobody acknowledges it, fences it or has
-//!     reads or writes under way:
-//!         short:                    lock of the lanes; slot; unlock; completion
-//!         long:                     lock of what is under way; enter; slot that says where it is;
-//!                                   unlock. Who has the engine hears of its end
+//!     to a known peer of this host, without acknowledgement or fence, and without reads or
+//!     writes in progress:
+//!         short:                    lock of the tx rings; slot; unlock; completion
+//!         long:                     lock of the operations; enter; slot with the location; unlock.
+//!                                   The thread that holds the engine sees the answer
 //!     anything else, or no room:    with the lock of the engine, from the start
 //! ```
-//! What one thread sends to one peer stays in order whichever way a message takes: it is in the ring of
-//! the peer when the call returns.
+//! Messages of one thread to one peer stay in order on either path: a message is in the ring of the
+//! peer when the call returns.
 
 use std::sync::{
     Arc,
@@ -39,38 +39,40 @@ use crate::{
     wait::{callers::Beside, count::count},
 };
 
-/// What an endpoint that is enabled needs to send so.
+/// The state of an enabled endpoint that a send needs.
 #[derive(Debug)]
-pub(crate) struct Sends {
+pub(crate) struct TxFastPath {
     near: Arc<Sending>,
     av: Arc<AddressVector>,
-    /// Whether there is a queue, and a counter, for successes.
+    /// Whether successes are reported to a queue.
     reports: bool,
+    /// Whether successes are counted.
     counts: bool,
     told: Serial<Told>,
     selective: bool,
-    /// Of messages that have no flags of their own; set at any time.
+    /// Flags of messages without flags; may change at any time.
     op_flags: AtomicU64,
     sizes: Arc<Sizes>,
-    /// Longest message that is copied at once, and longest that is if that is quick.
+    /// Longest message that is copied at once.
     at_once: usize,
+    /// Longest message that is copied at once if that is fast.
     if_quick: usize,
     under_way: Arc<Ops>,
     rma_under_way: UnderWay,
     beside: Arc<Beside>,
-    /// Nothing is sent so any more.
+    /// Set when the fast path may no longer be used.
     over: AtomicBool,
 }
 
-/// Where successes are reported, and counted; nowhere once that is over.
+/// The queue and the counter of successes; both empty once the fast path is over.
 #[derive(Debug, Default)]
 struct Told {
     cq: Option<Arc<CompletionQueue>>,
     counter: Option<Arc<Counter>>,
 }
 
-impl Sends {
-    /// Those of an endpoint, unless what is sent is recorded, or has checksums.
+impl TxFastPath {
+    /// Creates the tx fast path. Returns `None` if sends are recorded or have checksums.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
         if engine.records_sends || engine.check {
             return None;
@@ -94,24 +96,24 @@ impl Sends {
         })
     }
 
-    /// The flags of messages are others from now on.
+    /// Changes the default flags of messages.
     pub(crate) fn set(&self, op_flags: u64) {
         self.op_flags.store(op_flags, Ordering::Relaxed);
     }
 
-    /// From now on nothing is sent so: what is told of messages is told elsewhere.
+    /// Ends the fast path, because completions and counts go elsewhere.
     pub(crate) fn stop(&self) {
         self.over.store(true, Ordering::Relaxed);
         *self.told.lock() = Told::default();
     }
 
-    /// The endpoint is closed.
+    /// Closes the endpoint's sending end.
     pub(crate) fn close(&self) {
         self.stop();
         self.near.stop();
     }
 
-    /// Sends a message if that can be without the engine; whether it is sent.
+    /// Sends a message if it does not need the engine. Returns whether it was sent.
     #[inline]
     pub(crate) fn send(&self, op: &Send) -> bool {
         let op_flags = self.op_flags.load(Ordering::Relaxed);
@@ -134,7 +136,7 @@ impl Sends {
         true
     }
 
-    /// A message that its receiver reads from where it is, if that is not slower than a copy.
+    /// Sends a message that its receiver copies from user memory, unless an eager copy is faster.
     #[inline(never)]
     fn send_long(&self, peer: u32, op: &Send, outgoing: Outgoing) -> bool {
         let header = outgoing.header(op);
@@ -162,7 +164,7 @@ impl Sends {
         is_told
     }
 
-    /// A message is on its way, and its buffer may be used again.
+    /// Completes a message whose buffer may be reused.
     #[inline(always)]
     fn has_gone(&self, op: &Send, report: bool) {
         self.beside.act();
