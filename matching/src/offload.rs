@@ -53,9 +53,6 @@ use crate::timing::Timing;
 use crate::traffic::Classifier;
 use crate::{Element, Leave, Overflow};
 
-/// Most elements that room is made for at the start.
-const PREALLOCATE: usize = 4096;
-
 /// Where an element lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -186,7 +183,7 @@ impl Offload {
             refused: 0,
             pool: None,
             classifier: Classifier::new(config.engine_config.layout),
-            locations: vec![Location::Nowhere; config.entries.min(PREALLOCATE)],
+            locations: Vec::new(),
             age: 0,
             matched: None,
             depths: config.depths,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The table: bounded, in age order, without allocation after construction.
+//! The table: bounded, in age order. It grows with its entries.
 
 use crate::deep::Deep;
 use crate::entry::{Entry, Key};
@@ -8,6 +8,9 @@ use crate::kernel::{Available, Kernel};
 use crate::nursery::Nursery;
 use crate::slot::{Class, Slot, Stamp};
 
+/// Slots of a table when it has its first entry.
+const FEWEST_SLOTS: usize = 8;
+
 /// A bounded ternary match table. See the crate's documentation.
 ///
 /// Insert, search and remove are inlined by force: what they do for a short queue
@@ -15,6 +18,7 @@ use crate::slot::{Class, Slot, Stamp};
 // What all of them need is one line of the cache, in front: see the assertion below.
 #[repr(C)]
 pub struct Table {
+    /// Doubles up to the capacity.
     slots: Box<[Slot]>,
     /// Free slots, a stack.
     free: Vec<u16>,
@@ -24,6 +28,7 @@ pub struct Table {
     nursery: Nursery,
     /// All others.
     deep: Deep,
+    capacity: usize,
 }
 
 impl Table {
@@ -37,18 +42,19 @@ impl Table {
         }
         let available = Available::new(kernel).ok_or(TableError::Kernel(kernel))?;
         Ok(Self {
-            slots: vec![Slot::EMPTY; capacity].into(),
-            free: (0..capacity).rev().map(|slot| slot as u16).collect(),
+            slots: Box::default(),
+            free: Vec::new(),
             serial: 0,
             nursery: Nursery::default(),
             deep: Deep::new(capacity, available),
+            capacity,
         })
     }
 
     /// Most entries it can hold.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.slots.len()
+        self.capacity
     }
 
     /// Entries it holds.
@@ -69,7 +75,7 @@ impl Table {
     #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.free.is_empty()
+        self.free.is_empty() && self.slots.len() == self.capacity
     }
 
     /// The kernel it compares with.
@@ -84,12 +90,16 @@ impl Table {
     /// [`Full`] when every entry is taken.
     #[inline(always)]
     pub fn insert(&mut self, entry: Entry) -> Result<Handle, Full> {
-        if self.nursery.is_full() && !self.free.is_empty() {
-            let nursery = std::mem::take(&mut self.nursery);
-            let taken = self.slots.len() - self.free.len();
-            self.deep.insert(&mut self.slots, nursery, taken);
+        if self.free.is_empty() {
+            self.grow();
         }
         let Some(id) = self.free.pop() else { return Err(Full) };
+        if self.nursery.is_full() {
+            let nursery = std::mem::take(&mut self.nursery);
+            // The new one is not among them.
+            let taken = self.slots.len() - self.free.len() - 1;
+            self.deep.insert(&mut self.slots, nursery, taken);
+        }
         let slot = &mut self.slots[usize::from(id)];
         slot.bits = entry.bits;
         slot.ignore = entry.ignore;
@@ -100,6 +110,21 @@ impl Table {
         slot.stamp = Stamp::new(serial, Class::YOUNG);
         self.nursery.push(id);
         Ok(Handle { slot: id, serial })
+    }
+
+    /// Adds slots, if there are fewer than the capacity.
+    #[cold]
+    fn grow(&mut self) {
+        let len = self.slots.len();
+        if len == self.capacity {
+            return;
+        }
+        let more = (2 * len).clamp(FEWEST_SLOTS.min(self.capacity), self.capacity);
+        let mut slots = std::mem::take(&mut self.slots).into_vec();
+        slots.resize(more, Slot::EMPTY);
+        self.slots = slots.into();
+        self.free.reserve_exact(more);
+        self.free.extend((len..more).rev().map(|slot| slot as u16));
     }
 
     /// The oldest entry that matches.

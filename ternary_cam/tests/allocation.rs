@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Nothing allocates after construction, whatever is built and dropped inside.
+//! Nothing allocates once a table was full, whatever is built and dropped inside.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -31,12 +31,17 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// The same for both tables.
-macro_rules! nothing_allocates_after_construction {
+macro_rules! nothing_allocates_once_full {
     ($test:ident, $table:ident) => {
         #[test]
         fn $test() {
             let mut table = $table::new(256, Kernel::best()).unwrap();
             let mut seen = 0_u64;
+            let any = Entry { bits: 0, ignore: 0, source: Source::ANY, token: 0 };
+            let entries: Vec<_> = std::iter::from_fn(|| table.insert(any).ok()).collect();
+            for entry in entries {
+                assert_eq!(table.remove(entry), Some(any));
+            }
             let before = ALLOCATIONS.get();
             for phase in 0..6_u32 {
                 // Exact, wildcards in entries, in keys, and in both.
@@ -75,5 +80,5 @@ macro_rules! nothing_allocates_after_construction {
     };
 }
 
-nothing_allocates_after_construction!(index, Table);
-nothing_allocates_after_construction!(cam, Cam);
+nothing_allocates_once_full!(index, Table);
+nothing_allocates_once_full!(cam, Cam);

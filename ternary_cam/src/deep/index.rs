@@ -111,12 +111,9 @@ pub(crate) struct Index {
 impl Index {
     pub(crate) fn new() -> Self {
         let buckets = vec![EMPTY; ALL_BUCKETS].into_boxed_slice();
-        let Ok(mut buckets): Result<Box<[u32; ALL_BUCKETS]>, _> = buckets.try_into() else {
+        let Ok(buckets): Result<Box<[u32; ALL_BUCKETS]>, _> = buckets.try_into() else {
             unreachable!("the length is ALL_BUCKETS")
         };
-        // Those of the base class are written, so that they are there: otherwise each of the first
-        // messages of a queue would wait for a page.
-        std::hint::black_box(&mut buckets)[..BUCKETS].fill(EMPTY);
         Self { buckets, spread: Spread::new(), walked: AtomicU32::new(0) }
     }
 
