@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a figure of ours is worth beside a paper's: how it came about, and when the two
-//! agree.
+//! The origin of our figures next to those of papers, and the criterion for agreement.
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-/// How a figure came about.
+/// The origin of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Basis {
     /// Timed on this machine.
     Measured,
-    /// A constant or formula of the workload, chosen so that it comes out.
+    /// A constant or formula of the workload, chosen so that the figure comes out.
     Fitted,
-    /// The cap k sqrt(n): as many as are allowed, whatever the workload does.
+    /// The cap k sqrt(n): the largest number that is allowed, for any workload.
     Capped,
-    /// Follows from the algorithm and the workload, without having been aimed at.
+    /// Follows from the algorithm and the workload, which were not chosen for it.
     Predicted,
     /// A limit of what can be explained; the figure itself is on one side of it.
     Bounded,
-    /// Asked for on the command line.
+    /// Given on the command line.
     Given,
 }
 
@@ -30,16 +29,15 @@ impl Basis {
     }
 }
 
-/// How far ours may be from a paper's figure and still count as the same: 30 % of the
-/// latter.
+/// Largest difference from a paper's figure that counts as agreement: 30 % of the paper's figure.
 const TOLERANCE: f64 = 0.3;
 
-/// Whether ours is as the paper's.
+/// Returns true if our figure agrees with the paper's.
 pub(crate) fn agree(ours: f64, paper: f64) -> bool {
     (ours - paper).abs() <= TOLERANCE * paper
 }
 
-/// By how much two figures differ: the larger over the smaller.
+/// Returns the factor between two figures: the larger divided by the smaller.
 pub(crate) fn factor(ours: f64, paper: f64) -> f64 {
     (ours / paper).max(paper / ours)
 }
