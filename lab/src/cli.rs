@@ -30,9 +30,9 @@ use crate::commands::workload::Workload;
 
 /// How large must the match table of a NIC be for this MPI program?
 ///
-/// tcam runs unmodified MPI programs over a libfabric provider that emulates
-/// the tag-matching unit of a NIC: a bounded table of posted receives (PRQ) and
-/// one of unexpected messages (UMQ); what does not fit spills to the host.
+/// tcam runs unmodified MPI programs over a libfabric provider that emulates the tag-matching unit
+/// of a NIC: a bounded table of posted receives (PRQ) and a bounded table of unexpected messages
+/// (UMQ). Elements that do not fit spill to the host.
 #[derive(Debug, Parser)]
 #[command(name = "tcam", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -66,7 +66,7 @@ pub(crate) enum Task {
     Completions(Completions),
 }
 
-/// The first word of a command that no `--` stands before, if that is what is wrong.
+/// Returns the first word of a command if the error is a missing `--` before it.
 pub(crate) fn command_without_dashes(
     error: &clap::Error,
     words: impl IntoIterator<Item = OsString>,
@@ -83,7 +83,7 @@ pub(crate) fn command_without_dashes(
     (takes_command && !dashes && !word.starts_with('-')).then(|| word.clone())
 }
 
-/// Whether a sweep has neither a program nor traces.
+/// Returns true if the error is a sweep without a program and without traces.
 pub(crate) fn lacks_what_to_sweep(
     error: &clap::Error,
     words: impl IntoIterator<Item = OsString>,
@@ -92,8 +92,8 @@ pub(crate) fn lacks_what_to_sweep(
         && words.into_iter().nth(1).is_some_and(|task| task == "sweep")
 }
 
-/// The option of a size that `--` stands in place of: it would be taken for the value, and what
-/// follows for nothing that is known.
+/// Returns the option of a size whose value is missing before `--`. clap would take `--` as the
+/// value, and report the words after it as unknown.
 pub(crate) fn without_size(words: impl IntoIterator<Item = OsString>) -> Option<&'static str> {
     let words: Vec<_> = words.into_iter().collect();
     let end = words.iter().position(|word| word == "--")?;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_dashes_is_the_command() {
+    fn words_after_the_dashes_are_the_command() {
         let cli = Cli::parse_from(["tcam", "run", "--prq", "7", "--", "mpiexec", "--prq", "8"]);
         let Task::Run(run) = cli.task else { panic!("not run: {cli:?}") };
         assert_eq!(run.tables.prq, Some(7));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_cannot_be_get_the_range() {
+    fn invalid_sizes_get_the_range() {
         for line in [
             "tcam run --prq -1 -- app",
             "tcam run --umq 1k -- app",
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_cannot_be_are_told_as_values() {
+    fn invalid_numbers_are_value_errors() {
         for line in [
             "tcam sweep --repeat -1 -- app",
             "tcam tune --rounds -1 -- app",
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_is_forgotten_is_told() {
+    fn a_missing_size_is_reported() {
         for (line, option) in [
             ("tcam run --prq -- app", Some("--prq")),
             ("tcam sweep --prq 1 --umq -- app", Some("--umq")),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_dashes_are_told_from_other_mistakes() {
+    fn missing_dashes_are_distinguished_from_other_mistakes() {
         for (line, word) in [
             ("tcam run mpiexec -n 2 app", Some("mpiexec")),
             ("tcam record --out x ./app", Some("./app")),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What can go wrong, in words for people.
+//! Errors, as messages for users.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use nic::trace::TraceError;
 use crate::foreign;
 use crate::hint;
 
-/// A failure of tcam, or of the program it ran.
+/// A failure of tcam, or of the program that it ran.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{}", hint::explained(.0))]
@@ -39,7 +39,7 @@ pub(crate) enum Error {
     #[error("--set {name}: use {option}")]
     OwnOption { name: String, option: &'static str },
 
-    /// A parameter of a run, set for a replay.
+    /// A parameter of a run was set for a replay.
     #[error("{option} {name}: {why}")]
     OfRuns { option: &'static str, name: String, why: &'static str },
 
@@ -84,7 +84,7 @@ pub(crate) enum Error {
     #[error("{path}: libfabric takes a `:` for the end of a directory: put the provider elsewhere")]
     Colon { path: PathBuf },
 
-    /// What is in the way of the directory that endpoints meet in.
+    /// The obstacle to the directory of the endpoints' segments.
     #[error("{0}")]
     Directory(String),
 
@@ -100,7 +100,7 @@ pub(crate) enum Error {
     #[error("--out {path}: {expected}")]
     OtherFile { path: PathBuf, expected: &'static str },
 
-    /// Reports have sums only.
+    /// Reports were given, which have sums only.
     #[error("{option}: takes traces, of `tcam record`: reports do not have each operation")]
     NoOperations { option: &'static str },
 
@@ -221,18 +221,18 @@ pub(crate) enum Error {
     )]
     NoProviderThere { path: PathBuf },
 
-    /// Where runs of a sweep are wanted one by one.
+    /// The directory of a sweep was given instead of one of its runs.
     #[error("{directory}: of `tcam sweep`; its runs have the reports: give one, such as {run}")]
     OfSweep { directory: PathBuf, run: PathBuf },
 
     #[error("{path}: recorded with the tag layout `{layout}`, which this tcam does not know")]
     Layout { path: PathBuf, layout: String },
 
-    /// Traces of several runs, or copies.
+    /// Traces of several runs, or copies, were given.
     #[error("{first} and {second} are of the same endpoint: give the traces of one run", first = first.display(), second = second.display())]
     SameEndpoint { first: PathBuf, second: PathBuf },
 
-    /// Reports and traces that do not belong together.
+    /// Reports and traces are of different runs.
     #[error("{path}: a trace of another run than the reports there: give one or the other", path = .0.display())]
     OtherRun(PathBuf),
 

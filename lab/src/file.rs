@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Files whose places people name. Others may write to their directories, too, so that a link
-//! may be there, or be put there while we work: it is replaced and never followed. What takes
-//! the place of an earlier file is whole.
+//! Files that users name. Other users may write to the same directories. A link at the place of a
+//! file, even one that appears while tcam runs, is replaced and never followed. A file that
+//! replaces another one is complete.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write};
@@ -14,10 +14,10 @@ use tempfile::NamedTempFile;
 
 use crate::error::Error;
 
-/// Most bytes of a file that is read as a whole: programs and profiles may be large.
+/// Size limit of a file that is read as a whole, in bytes; programs and profiles may be large.
 pub(crate) const LONGEST: u64 = 4 << 30;
 
-/// A file that is written, and goes if it is not kept.
+/// A file that is being written. It is removed if it is dropped without `keep`.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     to: To,
@@ -26,20 +26,21 @@ pub(crate) struct NewFile {
 
 #[derive(Debug)]
 enum To {
-    /// Renamed when it is whole.
+    /// A temporary file in the same directory, renamed when it is complete.
     Beside(NamedTempFile),
-    /// What is written is gone: a device, a pipe, what standard output is.
+    /// A device, a pipe or standard output, or a file in a directory that takes no other: written
+    /// in place.
     Straight(File),
 }
 
 impl NewFile {
-    /// Begins a file.
+    /// Opens a file for writing.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         let to = open(path).map_err(Error::io(path))?;
         Ok(Self { to, path: path.into() })
     }
 
-    /// Puts it in its place.
+    /// Puts the file in its place.
     pub(crate) fn keep(self) -> Result<(), Error> {
         match self.to {
             To::Beside(file) => file
@@ -50,7 +51,7 @@ impl NewFile {
         }
     }
 
-    /// The same where there must be nothing.
+    /// Puts the file in its place if nothing is there yet.
     pub(crate) fn keep_first(self) -> Result<(), Error> {
         match self.to {
             To::Beside(file) => match file.persist_noclobber(&self.path) {
@@ -91,7 +92,7 @@ fn open(path: &Path) -> io::Result<To> {
     options.write(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     let is_file = there.is_some_and(|there| there.is_file());
     if is_file {
-        // What may not be written to may not be replaced.
+        // A file that may not be written to may not be replaced either.
         options.open(path)?;
     }
     let directory = match path.parent() {
@@ -105,39 +106,39 @@ fn open(path: &Path) -> io::Result<To> {
             file.inspect_err(|error| why = error.raw_os_error())
         });
     match beside {
-        // The directory takes no other file.
+        // The directory takes no other file, so the file is written in place.
         Err(error) if is_file && error.kind() == ErrorKind::PermissionDenied => {
             options.truncate(true).open(path).map(To::Straight)
         }
-        // As it was before the name of the new file was added.
+        // The error without the path of the temporary file, which tempfile adds.
         Err(error) => Err(why.map_or(error, io::Error::from_raw_os_error)),
         Ok(file) => Ok(To::Beside(file)),
     }
 }
 
-/// Whether it is a link of the system's, such as `/dev/stdout` and `/dev/fd/3`.
+/// Returns true for a link of the system, such as `/dev/stdout` and `/dev/fd/3`.
 fn names_a_descriptor(path: &Path) -> bool {
     let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
     directory.is_some_and(|of| of == Path::new("/dev") || of.starts_with("/proc"))
 }
 
-/// Writes a file.
+/// Writes a file, and replaces what was there.
 pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
     let mut file = NewFile::create(path)?;
     file.write_all(content.as_ref()).map_err(Error::io(path))?;
     file.keep()
 }
 
-/// Writes a file where there must be none.
+/// Writes a file if nothing is there yet.
 pub(crate) fn write_first(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
     let mut file = NewFile::create(path)?;
     file.write_all(content.as_ref()).map_err(Error::io(path))?;
     file.keep_first()
 }
 
-/// Refuses to write in the place of a file that does not begin as what is written.
+/// Refuses to replace a file that does not begin with `start`.
 pub(crate) fn spare_others(path: &Path, start: &str) -> Result<(), Error> {
-    // What is no file, such as a pipe, cannot be replaced, and must not be waited for.
+    // A pipe or a device cannot be replaced, and opening it could block.
     if !path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
         return Ok(());
     }
@@ -151,7 +152,7 @@ pub(crate) fn spare_others(path: &Path, start: &str) -> Result<(), Error> {
     }
 }
 
-/// Begins a file that is read while it grows. What was there goes.
+/// Replaces a file by an empty one that others may read while it grows.
 pub(crate) fn begin(path: &Path) -> Result<File, Error> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(path)(error)),
@@ -159,23 +160,22 @@ pub(crate) fn begin(path: &Path) -> Result<File, Error> {
     }
 }
 
-/// Whether a file can be written, before the work for it is done. What is in it stays until there
-/// is something new.
+/// Checks before the work that a file can be written. Its content stays until there is new content.
 pub(crate) fn check(path: &Path) -> Result<(), Error> {
     match fs::metadata(path) {
-        // Who opens a pipe waits for its reader, or ends what it reads.
+        // Opening a pipe waits for its reader, and closing it ends what the reader gets.
         Ok(there) if !there.is_file() && !there.is_dir() => Ok(()),
         _ => NewFile::create(path).map(drop),
     }
 }
 
-/// Endings of files that are not a page, or none of several in a directory.
+/// Endings of files that cannot be a directory of several files, nor a page if they do not fit it.
 const FILES: [&str; 14] = [
     "csv", "eps", "gif", "html", "jpeg", "jpg", "json", "md", "parquet", "pdf", "png", "ps", "svg",
     "txt",
 ];
 
-/// Refuses the name of a file of another kind than what is written.
+/// Refuses a name with the ending of another kind of file.
 pub(crate) fn check_kind(out: &Path, fits: &[&str], expected: &'static str) -> Result<(), Error> {
     let ending = out.extension().map(|end| end.to_string_lossy().to_lowercase());
     match ending {
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_cannot_be_written_is_known_before() {
+    fn an_unwritable_file_is_an_error_before_the_work() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("old.csv");
         check(&path).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_replaced_and_what_they_lead_to_stays() {
+    fn links_are_replaced_and_their_targets_stay() {
         let directory = tempfile::tempdir().unwrap();
         let place = |name: &str| directory.path().join(name);
         fs::write(place("precious"), "precious").unwrap();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_leaves_what_was_there() {
+    fn a_file_that_is_not_kept_leaves_the_old_one() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x");
         write(&path, "old").unwrap();

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Traces of other tools, which users have and tcam does not read.
+//! Traces of other tools, which tcam does not read.
 
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-/// What a trace of GOAL as text begins with.
+/// First bytes of a GOAL trace in text form.
 const GOAL: &[u8] = b"num_ranks ";
 
-/// Files of a directory that are looked at.
+/// Largest number of files of a directory that are examined.
 const LOOKED_AT: usize = 1000;
 
-/// What to do with a file of another tool, or a directory that contains one; empty for others.
+/// Returns advice for a file of another tool, or for a directory that contains one; empty for
+/// others.
 pub(crate) fn hint(path: &Path) -> String {
     let mut files = fs::read_dir(path).into_iter().flatten().flatten().take(LOOKED_AT);
     let tool = tool(path).or_else(|| files.find_map(|entry| tool(&entry.path())));
@@ -23,7 +24,7 @@ pub(crate) fn hint(path: &Path) -> String {
     })
 }
 
-/// The tool of a file by its name, or by how it begins.
+/// Returns the tool that wrote a file, by its name or its first bytes.
 fn tool(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_str()?;
     let ending = path.extension().unwrap_or_default().to_str()?;

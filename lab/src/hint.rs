@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What was meant by a word that is none of those there are.
+//! Suggestions for words that are not known.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,10 +13,10 @@ use strsim::damerau_levenshtein;
 
 use crate::foreign;
 
-/// Letters a word must have to be looked for inside of others.
+/// Length from which a word is searched inside other words.
 const PART: usize = 3;
 
-/// The words that contain this one, or else the nearest if it is near.
+/// Returns the known words that contain this one, or else the nearest word if it is near enough.
 fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let word = word.to_lowercase();
     if word.len() >= PART {
@@ -32,7 +32,7 @@ fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'
     nearest.map(|(_, one)| one).into_iter().collect()
 }
 
-/// `a`, `a or b`, `a, b or c`.
+/// Returns `a`, `a or b`, or `a, b or c`.
 fn list(words: &[String]) -> String {
     match words {
         [] => String::new(),
@@ -41,7 +41,7 @@ fn list(words: &[String]) -> String {
     }
 }
 
-/// What an assignment would have been of a word that is none.
+/// Suggests assignments for a word that is not of the form NAME=VALUE.
 pub(crate) fn of_setting(word: &str) -> String {
     let word = word.to_lowercase();
     let has = |values: &Values| match values {
@@ -56,7 +56,7 @@ pub(crate) fn of_setting(word: &str) -> String {
     }
 }
 
-/// How to set the parameter that was given as an option, if that is what is wrong.
+/// Suggests how to set a parameter that was given as an option.
 pub(crate) fn of_option(
     error: &clap::Error,
     words: impl IntoIterator<Item = OsString>,
@@ -83,7 +83,7 @@ pub(crate) fn of_option(
     Some(format!("{given}: a parameter is set with {}", list(&sets.collect::<Vec<_>>())))
 }
 
-/// A path as a word of a shell's command line.
+/// Quotes a path for the command line of a shell.
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |letter: char| letter.is_alphanumeric() || "_-./,:=@%+".contains(letter);
@@ -93,7 +93,7 @@ pub(crate) fn quoted(path: &Path) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// What can be done about a trace.
+/// Returns what can be done about an error in a trace.
 pub(crate) fn of_trace(path: &Path, error: &TraceError) -> String {
     match error {
         TraceError::Cut(_) => "; with --cut-off what is before is taken".to_owned(),
@@ -102,7 +102,7 @@ pub(crate) fn of_trace(path: &Path, error: &TraceError) -> String {
     }
 }
 
-/// What is wrong with a report.
+/// Describes an error in a report.
 pub(crate) fn of_report(error: &ReportError) -> String {
     match error {
         ReportError::Json(json) if json.is_eof() => {
@@ -112,7 +112,7 @@ pub(crate) fn of_report(error: &ReportError) -> String {
     }
 }
 
-/// What is wrong with a file of settings.
+/// Describes an error in a file of settings.
 pub(crate) fn of_config(error: &ConfigError) -> String {
     match error {
         ConfigError::Param { line, error } => format!("line {line}: {}", explained(error)),
@@ -120,7 +120,7 @@ pub(crate) fn of_config(error: &ConfigError) -> String {
     }
 }
 
-/// The error, with what was meant as far as that can be guessed.
+/// Describes an error in a parameter, with a suggestion if there is a near word.
 pub(crate) fn explained(error: &ParamError) -> String {
     match error {
         ParamError::Name { name, .. } => {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_is_named() {
+    fn near_words_are_suggested() {
         for (told, end) in [
             (
                 value("device", "cassini"),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_that_are_cut_off_are_told_from_others() {
+    fn reports_that_are_cut_off_are_recognised() {
         let told = |text| of_report(&nic::report::Report::from_json(text).unwrap_err());
         for cut in ["{", "{\n", "{\"format\""] {
             assert!(told(cut).contains("cut off in the middle: EOF"), "{}", told(cut));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_given_as_options_are_told_how_to_be_set() {
+    fn parameters_given_as_options_get_a_hint() {
         for (line, told) in [
             ("run --device connectx -- app", Some("--set device=connectx")),
             ("compare --device=alpu x", Some("--set device=alpu or --with device=alpu")),

@@ -33,7 +33,7 @@ use crate::error::Error;
 use crate::launch::ending::{self, OWN_FAILURE};
 use crate::text::output;
 
-/// Exit code of a command line that is none, as clap has it.
+/// Exit code for a command line that cannot be read, as in clap.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let runs = matches!(task, Task::Run(_) | Task::Record(_));
-    // `tcam stats DIR | head` ends when head does; a run of a program goes on to its end.
+    // `tcam stats DIR | head` ends when head does; a run of a program continues to its end.
     let measures = matches!(&task, Task::Sweep(sweep) if sweep.trace.is_empty())
         || matches!(&task, Task::Answer(answer) if answer.runs_a_program())
         || matches!(task, Task::Tune(_));
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
             _ => OWN_FAILURE,
         }
     });
-    // The exit code of a run is the program's, which has its own way to tell of this.
+    // A run exits with the code of its program, so it reports this error in another way.
     if !runs && let Some(error) = output::incomplete() {
         eprintln!("tcam: standard output: {error}");
         return ExitCode::from(OWN_FAILURE);
@@ -93,7 +93,7 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Help, or what is wrong with the command line.
+/// Prints help, or the error in the command line. Returns the exit code.
 fn usage(error: &clap::Error) -> ExitCode {
     if let Some(option) = cli::without_size(std::env::args_os()) {
         eprintln!("tcam: {option}: a size is expected before `--`");

@@ -11,7 +11,7 @@ use nic::params::{PREFIX, Params};
 use crate::error::Error;
 use crate::options::Tables;
 
-/// Parameters of what runs, which a replay would take and do nothing with.
+/// Parameters of a run that have no effect on a replay, with the reason.
 const OF_RUNS: &[(&[&str], &str)] = &[
     (&["report"], "`tcam replay` keeps the reports of a replay: --report DIR"),
     (
@@ -49,7 +49,8 @@ const OF_RUNS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// A file of clusters by its whole name, for who reads it elsewhere; every line of it is checked.
+/// Checks every line of a file of clusters. Returns its absolute path, because ranks may have
+/// another working directory.
 fn clusters(name: &str) -> Result<String, Error> {
     let path = fs::canonicalize(name).map_err(Error::io(Path::new(name)))?;
     let mut file = host::regular::open(&path).map_err(Error::io(&path))?;
@@ -58,21 +59,22 @@ fn clusters(name: &str) -> Result<String, Error> {
     path.to_str().map(str::to_owned).ok_or(Error::NoText { path })
 }
 
-/// A file of settings, every line of it checked.
+/// Reads a file of settings and checks every line.
 pub(crate) fn config(path: &Path) -> Result<Config, Error> {
     let file = host::regular::open(path).map_err(ConfigError::from);
     let read = file.and_then(|mut file| Config::read(&mut file));
     read.map_err(|error| Error::Config { path: path.to_owned(), error })
 }
 
-/// A file of settings by its whole name, for who reads it elsewhere.
+/// Checks a file of settings. Returns its absolute path, because ranks may have another working
+/// directory.
 fn whole(name: &str) -> Result<String, Error> {
     config(Path::new(name))?;
     let path = fs::canonicalize(name).map_err(Error::io(Path::new(name)))?;
     path.to_str().map(str::to_owned).ok_or(Error::NoText { path })
 }
 
-/// The value of a parameter in the environment.
+/// Returns the value of a parameter in the environment.
 fn of_environment(name: &str) -> Option<String> {
     let value = std::env::var_os(format!("{PREFIX}{}", name.to_uppercase()))?;
     Some(value.to_string_lossy().into_owned())
@@ -83,7 +85,7 @@ fn of_environment(name: &str) -> Option<String> {
 pub(crate) struct Settings(BTreeMap<String, String>);
 
 impl Settings {
-    /// Reads the `NAME=VALUE` words of `--set`; a name may carry its `FI_TCAM_` prefix.
+    /// Reads the `NAME=VALUE` words of `--set`; a name may have its `FI_TCAM_` prefix.
     pub(crate) fn parse(words: &[String]) -> Result<Self, Error> {
         let settings = Self::words("--set", words)?;
         if settings.get("report").is_some() {
@@ -92,7 +94,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The same for a replay, of this option; refuses what has no effect on one.
+    /// Reads the words of this option of a replay. Refuses parameters that have no effect on a
+    /// replay.
     pub(crate) fn for_replay(option: &'static str, words: &[String]) -> Result<Self, Error> {
         let settings = Self::words(option, words)?;
         for (names, why) in OF_RUNS {
@@ -127,7 +130,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Sets what an option of its own gives, if it does and `--set` does not as well.
+    /// Sets a parameter from an option such as `--timing`, if it is given. Refuses it if `--set`
+    /// sets the parameter too.
     pub(crate) fn give(
         &mut self,
         name: &'static str,
@@ -142,23 +146,23 @@ impl Settings {
         Ok(())
     }
 
-    /// The same for the sizes of both tables.
+    /// Sets the sizes of both tables from `--prq` and `--umq`.
     pub(crate) fn give_sizes(&mut self, tables: Tables) -> Result<(), Error> {
         self.give("prq_entries", "--prq", tables.prq.as_ref())?;
         self.give("umq_entries", "--umq", tables.umq.as_ref())
     }
 
-    /// Whether nothing is set here.
+    /// Returns true if nothing is set.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The value of a parameter that is set here.
+    /// Returns the value of a parameter that is set here.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Sets all that others set.
+    /// Adds the parameters of `others`, which have priority.
     pub(crate) fn merge(&mut self, others: Self) {
         self.0.extend(others.0);
     }
@@ -168,8 +172,9 @@ impl Settings {
         self.0.insert(name.to_owned(), value.to_string());
     }
 
-    /// What the provider will find: these settings over the environment's, and both over those of the
-    /// file that they name. Everything is checked as the provider would, before anything starts.
+    /// Returns the parameters that the provider will find. These settings have priority over the
+    /// environment, and both over the file of settings that they name. Everything is checked as the
+    /// provider checks it, before anything starts.
     pub(crate) fn check(&self) -> Result<Params, Error> {
         Params::check_names(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
         let set = |name: &str| self.0.get(name).cloned().or_else(|| of_environment(name));
@@ -185,7 +190,7 @@ impl Settings {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Sizes are not set like other parameters where a sweep varies them.
+    /// Refuses table sizes in `--set` of a sweep, which varies them.
     pub(crate) fn refuse_sizes(&self) -> Result<(), Error> {
         for (name, option) in [("prq_entries", "--prq LIST"), ("umq_entries", "--umq LIST")] {
             if self.get(name).is_some() {
@@ -196,8 +201,8 @@ impl Settings {
     }
 }
 
-/// Parameters in the environment that a replay has no use for, recordings having their own:
-/// said, since a run would have taken them.
+/// Prints which parameters in the environment a replay does not use. A run would use them, but a
+/// recording contains its parameters.
 pub(crate) fn note_unused() {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let unused: Vec<_> = names.filter(|name| name.starts_with(PREFIX)).collect();
@@ -206,8 +211,7 @@ pub(crate) fn note_unused() {
     }
 }
 
-/// A place for reports in the environment, which a run does not use: said, with the option that is
-/// for that.
+/// Prints that FI_TCAM_REPORT is not used, with the option that gives the place of reports.
 pub(crate) fn note_report(option: &str) {
     let name = format!("{PREFIX}REPORT");
     if std::env::var_os(&name).is_some() {
@@ -234,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_twice_is_refused() {
+    fn a_parameter_that_is_set_twice_is_refused() {
         let words = ["overflow=spill", "FI_TCAM_OVERFLOW=prefix"].map(str::to_owned);
         for error in [Settings::parse(&words), Settings::for_replay("--set", &words)] {
             let expected = "--set overflow=spill and overflow=prefix: give one of them";
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_replay_does_nothing_with_is_refused() {
+    fn parameters_without_effect_on_a_replay_are_refused() {
         let parse = |word: &str| Settings::for_replay("--with", &[word.to_owned()]);
         assert_eq!(parse("overflow=prefix").unwrap().get("overflow"), Some("prefix"));
         for (word, part) in [
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_settings_comes_behind_what_is_set() {
+    fn settings_have_priority_over_a_file_of_settings() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tcam.conf");
         let word = format!("config={}", path.display());
@@ -277,7 +281,7 @@ mod tests {
         let settings = parse("idle=yield").unwrap();
         let params = settings.check().unwrap();
         let values = ["idle", "prq_entries", "umq_entries"].map(|name| params.text(name));
-        assert_eq!(values, ["yield", "7", "0"], "the device has no table of these");
+        assert_eq!(values, ["yield", "7", "0"], "the device has no table of unexpected messages");
         assert!(!params.recorded().contains_key("config"));
         fs::write(&path, "\nkernels = scalar\n").unwrap();
         let error = settings.check().unwrap_err().to_string();
@@ -296,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_option_gives_is_not_set_as_well() {
+    fn a_parameter_with_an_option_is_not_set_twice() {
         let mut settings = Settings::parse(&["timing=none".to_owned()]).unwrap();
         settings.give_sizes(Tables { prq: Some(7), umq: None }).unwrap();
         settings.give("timing", "--timing", None::<&String>).unwrap();

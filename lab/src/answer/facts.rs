@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The need, the devices and the costs, as they stand in `--json`.
+//! The need, the devices and the costs, as `--json` prints them.
 
 use std::collections::BTreeSet;
 
@@ -19,10 +19,10 @@ use crate::traces::counted::{self, Counted};
 use crate::traces::files::{self, Found};
 use crate::traces::play;
 
-/// Nanoseconds for the way from a NIC to the host, and for that back: an assumption.
+/// Assumed nanoseconds for the way from a NIC to the host, and again for the way back.
 pub(crate) const WAY_NS: u64 = 500;
 
-/// The least and the most of some runs.
+/// The least and the most of several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Range<T> {
     pub(crate) least: T,
@@ -44,10 +44,10 @@ impl Range<f64> {
     }
 }
 
-/// Entries that the worst rank needs, or the worst NIC, over the runs.
+/// Entries that the worst rank, or the worst NIC, needs in the runs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Needed {
-    /// Of the run that needs most.
+    /// Name of the unit in the run that needs most.
     pub(crate) name: String,
     pub(crate) prq: Range<u64>,
     pub(crate) umq: Range<u64>,
@@ -58,34 +58,34 @@ pub(crate) struct Needed {
     pub(crate) at_once: Range<u64>,
 }
 
-/// A device in all runs.
+/// Results of a device in all runs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Device {
-    /// Of the run in which most spills.
+    /// The judgement of the run with the most spills.
     #[serde(flatten)]
     pub(crate) judged: Judged,
     /// Entries of its pool, or of the tables of a rank: PRQ and UMQ.
     pub(crate) entries: Vec<u64>,
-    /// Runs in which nothing spills.
+    /// Number of runs without a spill.
     pub(crate) suffices_in: usize,
-    /// Time of the host in per cent of the run, on the rank where that is most, with the costs of
-    /// `cpu-list`.
+    /// Time of the host in per cent of the run, on the rank where that is highest, with the costs
+    /// of `cpu-list`.
     pub(crate) cpu_list_percent: Range<f64>,
-    /// Adds the way from the NIC to the host and back to it.
+    /// That time with the way from the NIC to the host and back, in per cent of the run.
     pub(crate) with_way_percent: Range<f64>,
 }
 
-/// A NIC whose ranks share all its entries, in all runs.
+/// Results of a NIC whose ranks share all its entries, in all runs.
 #[derive(Debug, Serialize)]
 pub(crate) struct AtSize {
     pub(crate) entries: u64,
     pub(crate) at_once_percent: Range<f64>,
-    /// As of a device.
+    /// As for [`Device`].
     pub(crate) cpu_list_percent: Range<f64>,
     pub(crate) with_way_percent: Range<f64>,
 }
 
-/// All of it.
+/// The facts of the answer.
 #[derive(Debug, Serialize)]
 pub(crate) struct Facts {
     pub(crate) title: String,
@@ -97,33 +97,34 @@ pub(crate) struct Facts {
     pub(crate) ranks_of: u32,
     pub(crate) hosts: usize,
     pub(crate) processors: Option<usize>,
-    /// More ranks ran on a host than it has processors for.
+    /// True if a host had more ranks than processors.
     pub(crate) crowded: bool,
-    /// The messages were generated, and no program ran.
+    /// True if the messages were generated, and no program ran.
     pub(crate) generated: bool,
-    /// Of the first run that failed; nothing if it was not recorded.
+    /// Highest exit status of the runs; none if it was not recorded.
     pub(crate) exit_status: Option<u8>,
     pub(crate) runs: usize,
     pub(crate) messages: Range<u64>,
     pub(crate) seconds: Range<f64>,
-    /// Nodes that the ranks were placed on; nothing where all stay where they ran.
+    /// Number of nodes that the ranks were placed on; none if all stay where they ran.
     pub(crate) nodes: Option<usize>,
     pub(crate) rank: Needed,
     pub(crate) nic: Needed,
     pub(crate) devices: Vec<Device>,
-    /// NICs of other sizes, where a picture was asked for.
+    /// NICs of other sizes, if a picture is drawn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) sizes: Vec<AtSize>,
-    /// Says that an earlier version recorded the runs, with few times.
+    /// A note that an earlier version recorded the runs, with few readings of the clock.
     pub(crate) coarse: Option<String>,
-    /// Names the ranks that are missing, in a sentence.
+    /// A sentence on missing ranks.
     pub(crate) lack: Option<String>,
-    /// A device is among them whose flow control a replay does not have.
+    /// True if one of the devices has flow control, which a replay does not have.
     pub(crate) holds_back: bool,
 }
 
 impl Facts {
-    /// Finds the facts of some runs of one program. NICs of other sizes are played for a picture.
+    /// Finds the facts of some runs of one program. If a picture is drawn, NICs of other sizes are
+    /// replayed, too.
     pub(crate) fn of(runs: &[&Found], is_drawn: bool) -> Result<Self, Error> {
         let first = runs[0];
         if runs.iter().any(|run| run.iter().all(|trace| trace.header.context != "tagged")) {
@@ -247,7 +248,7 @@ fn of_model(device: &str) -> Settings {
     settings
 }
 
-/// A NIC whose ranks share these entries.
+/// Returns the settings of a NIC whose ranks share these entries.
 fn of_size(entries: usize) -> Settings {
     let mut settings = of_model("ideal");
     settings.set("pool", &"node");
@@ -255,14 +256,14 @@ fn of_size(entries: usize) -> Settings {
     settings
 }
 
-/// Sizes of a NIC up to one that holds all.
+/// Returns sizes of a NIC up to one that holds all elements.
 fn sizes_below(need: u64) -> Vec<usize> {
     let most = need.next_power_of_two();
     let sizes = Sizes::around(need).0.into_iter();
     sizes.filter(|&size| size > 0 && size as u64 <= most).collect()
 }
 
-/// Adds the costs of a list on the host, and the way to it and back.
+/// Adds the costs of a list on the host and, if `way` is true, of the way to it and back.
 fn with_costs(settings: &Settings, way: bool) -> Settings {
     let mut settings = settings.clone();
     settings.set("timing", &"cpu-list");
@@ -270,15 +271,15 @@ fn with_costs(settings: &Settings, way: bool) -> Settings {
         settings.set("up_ns", &WAY_NS);
         settings.set("down_ns", &WAY_NS);
     }
-    // The engine that the costs were measured with.
+    // The engine for which the costs were measured.
     settings.set("host_engine", &"list");
     settings
 }
 
-/// Counts of a run on a device.
+/// The results of a run on a device.
 struct Played {
     sum: Summary,
-    /// Time of the host on the rank where that is most, in per cent of the run.
+    /// Time of the host on the rank where that is highest, in per cent of the run.
     cost: f64,
     seconds: f64,
 }

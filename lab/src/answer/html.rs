@@ -9,12 +9,12 @@ use crate::plot::picture;
 use crate::text::html::{self, escaped};
 use crate::text::sheet::Sheet;
 
-/// The title of a page that has nothing else.
+/// Returns the title of a page that contains only answers.
 pub(crate) fn title(all: &[Facts]) -> String {
     all.iter().map(|facts| facts.title.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The section.
+/// Returns the section.
 pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     let mut text = String::from("<section>\n<h2>Answer</h2>\n");
     text += &facts.lack.as_deref().map_or_else(String::new, html::lack);
@@ -48,7 +48,7 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     Ok(text + "</section>\n")
 }
 
-/// The picture, if NICs of other sizes were played for it.
+/// Returns the picture, if NICs of other sizes were replayed for it.
 pub(crate) fn drawn(facts: &Facts) -> Option<need::Picture> {
     let sizes = &facts.sizes;
     let pair = |range: &super::facts::Range<f64>| (range.least, range.most);

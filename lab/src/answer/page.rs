@@ -5,10 +5,10 @@ use super::facts::{Device, Facts};
 use super::sentences::{device_cells, limits, need_rows, products, quote, ran};
 use crate::text::page::{WIDTH, cut, folded};
 
-/// Most lines of it.
+/// Largest number of lines.
 const LINES: usize = 40;
 
-/// The page.
+/// Returns the lines of the page.
 pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
     lines.extend(facts.lack.iter().flat_map(|lack| folded(lack, 0)));
@@ -34,7 +34,7 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     let quote = folded(&format!("To quote: {}", quote(facts)), 0);
     let mut room = room.saturating_sub(quote.len());
     for limit in limits(facts).iter().map(|limit| folded(&format!("- {limit}"), 2)) {
-        // No sentence is cut off.
+        // A sentence that does not fit is left out, not cut off.
         if limit.len() <= room {
             room -= limit.len();
             lines.extend(limit);
@@ -53,7 +53,7 @@ fn row([name, rank, nic]: [&str; 3]) -> String {
 const WHY: usize = 57;
 
 fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
-    // The heading of the costs is as wide as both.
+    // The heading of the costs is as wide as both columns of costs.
     let text = format!("{name:<17}{entries:<12}{holds:<6}{list:<11}{way:<11}{why}");
     match list.len() > 11 {
         true => format!("{name:<17}{entries:<12}{holds:<6}{list:<22}{why}"),
@@ -61,12 +61,12 @@ fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
     }
 }
 
-/// The row of a device; what does not fit of the reason goes to the next line.
+/// Returns the row of a device. Reasons that do not fit go to the next lines.
 fn of_device(device: &Device, runs: usize) -> Vec<String> {
     let [name, entries, holds, cost, way] = device_cells(device, runs);
     let mut why = vec![String::new()];
     for part in device.judged.why.split("; ").filter(|part| !part.is_empty()) {
-        let line = why.last_mut().expect("there is one");
+        let line = why.last_mut().expect("there is a line");
         if !line.is_empty() && line.len() + 2 + part.len() > WIDTH - WHY {
             line.push(';');
             why.push(part.to_owned());

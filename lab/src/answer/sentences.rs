@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Sentences and cells of the answer, the same in text and in HTML.
+//! Sentences and cells of the answer, which text and HTML share.
 
 use nic::plain::plain;
 
@@ -7,10 +7,10 @@ use super::facts::{Device, Facts, Range, WAY_NS};
 use crate::text::numbers::{count, entries, share, whole};
 use crate::text::page::cut;
 
-/// The device without limits: it is no product.
+/// The device without limits, which is no product.
 const IDEAL: &str = "ideal";
 
-/// Rows of the need: a name, the most of a rank and the most of a NIC.
+/// Returns the rows of the need: a name, the most of a rank and the most of a NIC.
 pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
     let (rank, nic) = (&facts.rank, &facts.nic);
     let row = |name: &str, [rank, nic]: [Range<u64>; 2]| [name.to_owned(), told(rank), told(nic)];
@@ -24,7 +24,7 @@ pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
     ]
 }
 
-/// `101 entries (ranks 0-7)`
+/// Returns text such as `101 entries (ranks 0-7)`.
 fn needs_of(facts: &Facts) -> String {
     let more = if failed(facts) { " or more" } else { "" };
     format!("{}{more} ({})", entries(facts.nic.at_once.most), facts.nic.name)
@@ -34,12 +34,13 @@ fn failed(facts: &Facts) -> bool {
     facts.exit_status.is_some_and(|status| status != 0)
 }
 
-/// Devices that are products.
+/// Returns the devices that are products.
 pub(super) fn products(facts: &Facts) -> impl Iterator<Item = &Device> {
     facts.devices.iter().filter(|device| device.judged.device != IDEAL)
 }
 
-/// Cells of a device but for the reason: name, entries, in how many runs it holds all, both costs.
+/// Returns the cells of a device without the reason: name, entries, number of runs in which it
+/// holds all elements, and both costs.
 pub(super) fn device_cells(device: &Device, runs: usize) -> [String; 5] {
     let Device { judged, suffices_in, cpu_list_percent, with_way_percent, .. } = device;
     let holds = match *suffices_in {
@@ -52,7 +53,7 @@ pub(super) fn device_cells(device: &Device, runs: usize) -> [String; 5] {
     [judged.device.clone(), sizes.join("+"), holds, cost, way]
 }
 
-/// Names the run.
+/// Describes the run.
 pub(super) fn ran(facts: &Facts) -> String {
     let Facts { command, mpi, runs, processors, hosts, .. } = facts;
     let command = if command.is_empty() { &facts.title } else { command };
@@ -85,7 +86,7 @@ pub(super) fn ran(facts: &Facts) -> String {
     )
 }
 
-/// `12`, or `12 to 15`.
+/// Returns `12`, or `12 to 15`.
 fn told_of<T: PartialEq>(least: T, most: T, text: impl Fn(T) -> String) -> String {
     let (least, most) = (text(least), text(most));
     if least == most { most } else { format!("{least} to {most}") }
@@ -101,13 +102,13 @@ fn percent(range: Range<f64>) -> String {
     match (range.most <= 0.0, least == most) {
         (true, _) => "0".to_owned(),
         (false, true) => format!("{most} %"),
-        // As narrow as its column.
+        // Short enough for its column.
         (false, false) if range.least <= 0.0 || least.starts_with('<') => format!("0 to {most} %"),
         (false, false) => format!("{least} to {most} %"),
     }
 }
 
-/// What limits the answer.
+/// Returns the limits of the answer.
 pub(super) fn limits(facts: &Facts) -> Vec<String> {
     let mut limits: Vec<String> = facts.coarse.iter().cloned().collect();
     if facts.crowded {
@@ -145,7 +146,7 @@ pub(super) fn limits(facts: &Facts) -> Vec<String> {
     limits
 }
 
-/// A paragraph for a paper or a tender.
+/// Returns a paragraph for a paper or a tender.
 pub(super) fn quote(facts: &Facts) -> String {
     let command = if facts.command.is_empty() { &facts.program } else { &facts.command };
     let mut ranks = count(u64::from(facts.ranks), "rank");

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The capacity curve of traces.
 //!
-//! With the overflow model `spill`, one pass over a trace answers for every table
-//! size (`matching::Curve`); otherwise, and where the timing model is on, every size
-//! is replayed.
+//! With the overflow model `spill`, one pass over a trace answers for every table size
+//! (`matching::Curve`). With another model, and with the timing model, every size is replayed.
 
 use indicatif::ProgressBar;
 use matching::Traversals;
@@ -27,8 +26,8 @@ use crate::traces::counted::{self, Counted};
 use crate::traces::files::Found;
 use crate::traces::play::{self, Curves};
 
-/// The points of traces at sizes from 0 to beyond what they need; none of them without
-/// traces, or where the table does not hold the oldest elements.
+/// Returns the points of traces at sizes from 0 to beyond their need. Returns none without traces,
+/// or if the table does not always hold the oldest elements.
 pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Swept>, Error> {
     let settings = Settings::default();
     let Some(first) = found.first() else { return Ok(None) };
@@ -45,27 +44,27 @@ pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Swept>, 
     Ok(Some(Swept { points, knob: Knob::Tables, needs: vec![need], pool_entries: None, turns }))
 }
 
-/// Whether the timing model is on.
+/// Returns true if the timing model is on.
 pub(crate) fn is_charged(params: &Params) -> bool {
     config::costs(params) != Costs::default()
 }
 
-/// Whether the table always holds the oldest elements.
+/// Returns true if the table always holds the oldest elements.
 pub(crate) fn is_plain(params: &Params) -> bool {
     params.text("overflow") == "spill"
         && params.text("pool") == "endpoint"
         && params.text("refuse") == "none"
 }
 
-/// What a recording counted at each of some sizes, and what a message cost there.
+/// The counts of a recording at each of some sizes, and the cost of a message there.
 pub(crate) type Sums = Vec<Option<(Summary, Cost)>>;
 
-/// Says that ranks of a recording shared processors, if they did.
+/// Returns a note if ranks of a recording shared processors.
 pub(crate) fn turns_of(played: &[Sums]) -> Option<String> {
     played.iter().flatten().flatten().find_map(|(sum, _)| sum.turns())
 }
 
-/// The points and rows of recordings, each of which was played at all sizes.
+/// Returns the points and rows of recordings, each of which was replayed at all sizes.
 pub(crate) fn points_of(
     pairs: &[(usize, usize)],
     played: &[Sums],
@@ -80,7 +79,7 @@ pub(crate) fn points_of(
             rows.push(Row::of(knob, (prq, umq), repeat, 0.0, sum).with(*cost));
         }
         if !sums.is_empty() {
-            // Of the middle one: a mean would be of no recording.
+            // The cost of the median recording: a mean would be that of no recording.
             costs.sort_by(|one, other| one.value().total_cmp(&other.value()));
             let cost = Some(costs[costs.len() / 2]);
             let point = match knob {
@@ -93,7 +92,7 @@ pub(crate) fn points_of(
     (points, rows)
 }
 
-/// What the tables of each size would have counted, from one pass.
+/// Returns the counts of tables of each size, from one pass.
 pub(crate) fn sums_of(
     pairs: &[(usize, usize)],
     passed: &[Curves],
@@ -114,7 +113,7 @@ pub(crate) fn sums_of(
                     of_umq.counters(&counted.counters.umq, umq),
                 );
                 let kinds = ContextCounters::kinds_of(&prq, &umq);
-                // What was in the table over time, only a replay of this size knows.
+                // Only a replay of this size knows the elements in the table over time.
                 let lengths = Lengths::default();
                 let counters =
                     ContextCounters { prq, umq, kinds, lengths, ..counted.counters.clone() };
@@ -146,12 +145,13 @@ pub(crate) fn replays(
     Ok(replayed.into_iter().map(|of| of.map(|of| (of.sum.clone(), cost(&of)))).collect())
 }
 
-/// Whether an engine of the host was asked for: a linear search says nothing of what that one passes.
+/// Returns true if the settings name a host engine. The number of entries that a linear search
+/// compares does not apply to another engine.
 pub(crate) fn names_engine(settings: &Settings) -> bool {
     ["host_engine", "queue"].iter().any(|name| settings.get(name).is_some())
 }
 
-/// What a replay of traces counted, all of them together, and what a message cost.
+/// The sum of a replay of traces, and the cost of a message.
 pub(crate) struct Replayed {
     pub(crate) sum: Summary,
     pub(crate) cost: Cost,
@@ -159,7 +159,8 @@ pub(crate) struct Replayed {
     pub(crate) traversed: f64,
 }
 
-/// Replays traces to each of some tables; the cost is that of the timing model where it is charged.
+/// Replays traces on each of some tables. If `charged` is true, the cost is that of the timing
+/// model.
 pub(crate) fn replayed(
     found: &Found,
     settings: &[Settings],
@@ -188,7 +189,7 @@ fn messages(sum: &Summary) -> f64 {
     sum.tagged.arrivals.max(1) as f64
 }
 
-/// The sum of what was counted, which must add up; nothing of nothing.
+/// Returns the sum of the counts, which must add up, or none without traces.
 fn sum_of(
     counted: &[Counted],
     settings: &Settings,
@@ -201,7 +202,7 @@ fn sum_of(
     Ok(Summary::of_traces(&reports, ranks))
 }
 
-/// Headline: the program and its ranks.
+/// Returns the title: the program and its ranks.
 pub(crate) fn title(found: &Found) -> String {
     let header = &found[0].header;
     let name = origin::name_of(&header.program, &header.origin.command);
@@ -229,7 +230,8 @@ mod tests {
     use crate::traces::take::Take;
     use crate::workload::pattern::Pattern;
 
-    /// What a rank's traces cost under each of some settings, of `cpu-list` where they say nothing.
+    /// Returns the costs of a rank's traces under each of some settings, with the timing `cpu-list`
+    /// by default.
     fn costs(path: PathBuf, settings: &[&[&str]]) -> Vec<Modelled> {
         let found = files::find(&[path], Take::default()).unwrap();
         let of = |words: &&[&str]| {
@@ -242,7 +244,7 @@ mod tests {
         let replayed = replayed(&found, &settings, true).unwrap();
         let cost = |of: Option<Replayed>| match of.unwrap().cost {
             Cost::Modelled(modelled) => modelled,
-            _ => unreachable!("it is charged"),
+            _ => unreachable!("the timing model is on"),
         };
         replayed.into_iter().map(cost).collect()
     }
@@ -267,10 +269,10 @@ mod tests {
         }
         fs::write(&path, bytes).unwrap();
         let [small, large] = costs(path, &[&["umq_entries=64"], &["umq_entries=4096"]])[..] else {
-            unreachable!("there are two");
+            unreachable!("there are two settings");
         };
         assert_eq!((large.matching, large.added), (0.0, 0.0));
-        // 1,936 of 2,000 spill, and are promoted before they match.
+        // 1,936 of 2,000 elements spill, and are promoted before they match.
         assert!((small.added - 0.968 * (3.0 + 22.0)).abs() < 1e-9, "{small:?}");
         assert!(small.arrivals[2] > large.arrivals[2] && small.posts[0] > large.posts[0]);
     }

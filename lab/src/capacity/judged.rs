@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Whether a device holds all that a recording brought, and why it does not.
+//! Whether a device holds all elements of a recording, and the reason if it does not.
 
 use matching::{BlockReasons, QueueCounters};
 use serde::Serialize;
@@ -7,28 +7,28 @@ use serde::Serialize;
 use crate::results::summary::Summary;
 use crate::text::numbers::{count, total, whole};
 
-/// A device and what a replay to it showed.
+/// A device with the result of a replay on it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Judged {
     pub(crate) device: String,
-    /// Nothing spilled.
+    /// True if nothing spilled.
     pub(crate) suffices: bool,
-    /// Elements that the device takes by design into no table.
+    /// Elements that a table of no size of this device would take.
     pub(crate) by_design: u64,
-    /// Elements for which there was no room, or that followed others to the host.
+    /// Elements for which there was no space, or that followed others to the host.
     pub(crate) overflowed: u64,
-    /// In a line.
+    /// The reason in one line.
     pub(crate) why: String,
 }
 
-/// Counts elements that no size of a table would take.
+/// Counts elements that a table of no size would take.
 fn by_design(reasons: &BlockReasons) -> u64 {
     total([reasons.disabled, reasons.refused, reasons.short])
 }
 
 impl Judged {
-    /// Judges by the tagged messages and, where they draw from the `pool` of a NIC, by the elements of
-    /// the MPI itself.
+    /// Judges by the tagged messages. With a `pool` it also counts the elements of the MPI itself,
+    /// which draw from it too.
     pub(crate) fn of(device: &str, sum: &Summary, pool: bool) -> Self {
         let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
         let own = if pool { sum.internal_spills() } else { 0 };
@@ -54,7 +54,7 @@ impl Judged {
     }
 }
 
-/// What overflows, and mostly why.
+/// Describes an overflow with its main reason.
 fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64) -> String {
     let of = prq.block_reasons.iter().zip(umq.block_reasons.iter());
     let reasons = of.filter(|((reason, _), _)| !["disabled", "refused", "short"].contains(reason));
@@ -68,15 +68,15 @@ fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64)
     }
 }
 
-/// `Sufficient: a, b. Not sufficient: c, d.`
-/// Of several recordings, a device suffices that suffices for each.
+/// Returns a sentence such as `Nothing spills on a, b; something does on c`. With several
+/// recordings, a device suffices if it does for each.
 pub(crate) fn sentence(recordings: &[&[Judged]]) -> String {
     let devices = recordings.first().map_or(&[][..], |judged| judged);
     let is_enough = |device: &str| {
         let mut judged = recordings.iter().flat_map(|judged| judged.iter());
         judged.all(|of| of.suffices || of.device != device)
     };
-    // A device without limits is none that anybody has.
+    // The device `ideal` has no limits and is no product.
     let known = || devices.iter().map(|of| of.device.as_str()).filter(|device| *device != "ideal");
     let name = |device: &str| match device {
         "as recorded" | "as set" => format!("the tables {device}"),
@@ -99,7 +99,7 @@ mod tests {
     use crate::results::reports::tests::sample;
 
     #[test]
-    fn design_and_overflow_are_told_apart() {
+    fn design_and_overflow_are_counted_separately() {
         let mut report = sample(0, 10, 25);
         let judged = |report| Judged::of("x", &Summary::of(&[report]).unwrap(), true);
         let full = judged(report.clone());

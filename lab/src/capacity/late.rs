@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How few messages would have been unexpected if every message came as late as it may.
+//! The number of messages that would be unexpected if every message arrived as late as possible.
 //!
 //! The program decides the order of its receives and probes, and a message cannot overtake another
-//! one of its source. When a message comes within these bounds is the scheduler's doing, or the
-//! network's. So each message is delayed until the recorded run needed it, or one behind it of the
-//! same source: when a receive took it, or a probe found it.
+//! one of its source. Within these bounds the scheduler or the network decides when a message
+//! arrives. So each message is delayed until the recorded run needed it, or needed a later one of
+//! the same source: when a receive took it, or a probe found it.
 //!
 //! ```text
 //! needed(m)   the operation that took m from the queue, or found it
-//! comes(m)    the least needed(n) of m and all behind it of the same source
+//! comes(m)    the smallest needed(n) of m and all later messages of the same source
 //! m is unexpected from comes(m) until a receive takes it
 //! ```
 
@@ -31,7 +31,7 @@ pub(crate) struct Late {
     pub(crate) nic: u64,
 }
 
-/// A message, by the numbers of operations.
+/// A message, with the number of the operation that needed it and of that which removed it.
 #[derive(Clone, Copy)]
 struct Message {
     needed: u64,
@@ -40,7 +40,7 @@ struct Message {
 
 const NEVER: u64 = u64::MAX;
 
-/// Of all traces of tagged messages.
+/// Computes both for all traces of tagged messages.
 pub(crate) fn of(traces: &[Trace], bar: &ProgressBar) -> Result<Late, Error> {
     let mut nodes: BTreeMap<_, Vec<&Trace>> = BTreeMap::new();
     for trace in traces.iter().filter(|trace| trace.header.context == "tagged") {
@@ -54,14 +54,14 @@ pub(crate) fn of(traces: &[Trace], bar: &ProgressBar) -> Result<Late, Error> {
     })
 }
 
-/// The messages of a rank, by source in the order of their arrival.
+/// The messages of a rank with their sources, in the order of their arrival.
 #[derive(Default)]
 struct Messages {
     all: Vec<(u32, Message)>,
 }
 
 impl Messages {
-    /// Notes what operation `at` of the rank did.
+    /// Notes the effect of operation `at` of the rank.
     fn note(&mut self, at: u64, op: &Op, change: Option<Change>) {
         if let Op::Arrive(envelope) = op {
             let kept = matches!(change, Some(Change::Kept(..)));
@@ -83,7 +83,7 @@ impl Messages {
         }
     }
 
-    /// How the length of the queue changes, by operation.
+    /// Returns the changes of the length of the queue, by operation.
     fn changes(&self) -> Vec<(u64, i64)> {
         let mut soonest: HashMap<u32, u64> = HashMap::new();
         let mut changes = Vec::new();
@@ -105,7 +105,7 @@ impl Messages {
 fn of_node(traces: &[&Trace], bar: &ProgressBar) -> Result<Late, Error> {
     let mut together = Together::alone(traces.iter().copied(), &Settings::default())?;
     let mut messages: Vec<Messages> = traces.iter().map(|_| Messages::default()).collect();
-    // The place of each operation among all of the node, by rank.
+    // Index of each operation among all operations of the node, by rank.
     let mut places: Vec<Vec<u64>> = vec![Vec::new(); traces.len()];
     let mut place = 0;
     while let Some((at, op, change)) = together.step_and_tell(bar)? {
@@ -124,7 +124,7 @@ fn of_node(traces: &[&Trace], bar: &ProgressBar) -> Result<Late, Error> {
     Ok(late)
 }
 
-/// The longest that a queue was.
+/// Returns the largest length of a queue.
 fn longest(changes: &[(u64, i64)]) -> u64 {
     let mut now = 0;
     changes
@@ -160,20 +160,24 @@ mod tests {
             (0..).zip(ops).for_each(|(at, (op, change))| messages.note(at, op, *change));
             longest(&messages.changes())
         };
-        // Taken in the order in which they came: each could come when it was taken.
+        // Taken in the order of arrival: each message could arrive when it was taken.
         let came = [(arrive(1, 0), kept(0)), (arrive(1, 1), kept(1)), (arrive(1, 2), kept(2))];
         let taken = |number| (post(number), Some(Change::Taken(number)));
         assert_eq!(changes(&[&came[..], &[taken(0), taken(1), taken(2)]].concat()), 0);
-        // The last one first: the others had to be there.
+        // The last message is taken first, so the others had arrived before.
         assert_eq!(changes(&[&came[..], &[taken(2), taken(1), taken(0)]].concat()), 2);
-        assert_eq!(changes(&[&came[..], &[taken(2)]].concat()), 2, "those that nobody takes stay");
-        // A probe found it, and it stayed.
+        assert_eq!(
+            changes(&[&came[..], &[taken(2)]].concat()),
+            2,
+            "messages that are never taken stay"
+        );
+        // A probe found the message, and it stayed.
         let peek = (Op::Peek(key(0)), Some(Change::Met(0)));
         assert_eq!(changes(&[came[0], peek, taken(0)]), 1);
-        // One of another source does not hold it.
+        // A message of another source does not hold it back.
         let other = (arrive(2, 5), None);
         assert_eq!(changes(&[came[0], other, taken(0)]), 0);
-        // Dropped at the end, not needed.
+        // Dropped at the end without being needed.
         let drop = (Op::Drop(0), Some(Change::Taken(0)));
         assert_eq!(changes(&[came[0], drop]), 0);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How large a table has to be: points of a curve, and what they say.
+//! The size that a table needs: the points of a capacity curve, and conclusions from them.
 
 pub(crate) mod curve;
 pub(crate) mod judged;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How many entries a recording needs: of the tables of each rank, and of the NIC that the ranks of a
-//! node share.
+//! The number of entries that a recording needs: in the tables of each rank, and in the NIC that
+//! the ranks of a node share.
 //!
-//! All ranks of a node are played on one clock, to the device in question, with a pool that always has
-//! another entry. Up to the first spill a device holds every element that its queues hold. So the
-//! smallest size without a spill is the most that was held at one moment, and what spills here spills
-//! at every size.
+//! All ranks of a node are replayed on one clock, on the given device, with a pool that never runs
+//! out. Up to the first spill a device holds every element of its queues. So the smallest size
+//! without a spill is the largest number of elements at one moment, and elements that spill here
+//! spill at every size.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ use crate::traces::files;
 use crate::traces::together::{InTurn, Together, share_of};
 use crate::traces::trace::Trace;
 
-/// Elements in queues, in tables and on hosts.
+/// Numbers of elements in queues, in tables and on hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Held {
     /// Receives that the program posted.
@@ -49,16 +49,16 @@ impl Held {
     }
 }
 
-/// The most that a rank held, or all ranks of a NIC together.
+/// The largest numbers of elements of a rank, or of all ranks of a NIC together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Most {
-    /// The ranks, as far as they are known.
+    /// The ranks, if known.
     pub(crate) ranks: Vec<u32>,
-    /// The most of each queue, whenever that was.
+    /// Largest number of each queue, at different moments.
     pub(crate) each: Held,
-    /// Elements of each queue when all together were longest.
+    /// Elements of each queue at the moment when all together were most.
     pub(crate) at_once: Held,
-    /// When that was, in seconds since the run began, as it was recorded.
+    /// That moment as recorded, in seconds since the run began.
     pub(crate) at_s: f64,
     #[serde(skip)]
     now: Held,
@@ -78,7 +78,7 @@ impl Most {
         }
     }
 
-    /// `rank 3`, `ranks 0-7` or `8 ranks`.
+    /// Returns text such as `rank 3`, `ranks 0-7` or `8 ranks`.
     pub(crate) fn name(&self) -> String {
         let consecutive = self.ranks.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         match (&self.ranks[..], consecutive) {
@@ -89,7 +89,7 @@ impl Most {
         }
     }
 
-    /// `30 receives, 6 unexpected messages and 64 receives of the MPI itself`.
+    /// Returns text such as `30 receives, 6 unexpected messages and 64 of the MPI itself`.
     pub(crate) fn parts(&self) -> String {
         let Held { prq, umq, internal } = self.at_once;
         let own = match internal {
@@ -101,21 +101,21 @@ impl Most {
     }
 }
 
-/// Entries that a recording needs. See the module.
+/// Entries that a recording needs, see the module.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Need {
-    /// Each endpoint, the longest queues first.
+    /// Each endpoint, the one that needs most first.
     pub(crate) ranks: Vec<Most>,
-    /// Each NIC, likewise.
+    /// Each NIC, the one that needs most first.
     pub(crate) nics: Vec<Most>,
-    /// Entries of the smallest tables of every rank without a spill: PRQ and UMQ.
+    /// Entries of the smallest tables without a spill on any rank: PRQ and UMQ.
     pub(crate) tables: [u64; 2],
-    /// Entries of the smallest pool of every NIC without a spill.
+    /// Entries of the smallest pool without a spill on any NIC.
     pub(crate) pool: u64,
     /// Elements that spill at every size, by reason.
     pub(crate) never: BlockReasons,
-    /// Seconds by which the recorded times of ranks that share a NIC are too early at most, and their order
-    /// is uncertain; 0 where the clock was looked at often.
+    /// Bound in seconds by which recorded times of ranks that share a NIC are too early, so that
+    /// their order is uncertain. 0 if the recorder read its clock often.
     pub(crate) early_s: f64,
 }
 
@@ -123,19 +123,19 @@ pub(crate) struct Need {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Knob {
-    /// Of the tables of each endpoint.
+    /// Size of the tables of each endpoint.
     Tables,
-    /// Of the pool that the endpoints of a node share.
+    /// Size of the pool that the endpoints of a node share.
     Pool,
 }
 
 impl Knob {
-    /// That of a device: of its pool, if it has one.
+    /// Returns the size that limits a device: that of its pool, if it has one.
     pub(crate) fn of(params: &Params) -> Self {
         if params.text("pool") == "node" { Self::Pool } else { Self::Tables }
     }
 
-    /// Settings with these sizes.
+    /// Returns settings with these sizes.
     pub(crate) fn set(self, settings: &Settings, (prq, umq): (usize, usize)) -> Settings {
         let mut settings = settings.clone();
         match self {
@@ -150,7 +150,7 @@ impl Knob {
 }
 
 impl Need {
-    /// What traces need of a device.
+    /// Computes the need of traces on a device.
     pub(crate) fn of(
         traces: &[Trace],
         settings: &Settings,
@@ -161,7 +161,7 @@ impl Need {
         let mut settings = settings.clone();
         if knob == Knob::Tables {
             for name in ["prq_entries", "umq_entries"] {
-                // A device without such a table gets none.
+                // A table that the device does not have stays absent.
                 if params.iter().any(|params| params.number(name) > 0) {
                     settings.set(name, &LARGEST);
                 }
@@ -198,8 +198,8 @@ impl Need {
         Ok(need)
     }
 
-    /// The size without a spill, of what varies: tables of the same size, or the pool. Nothing if
-    /// some element spills at every size for another reason than that its queue has no table.
+    /// Returns the smallest size without a spill: of both tables, or of the pool. Returns none if
+    /// an element spills at every size, except because its queue has no table.
     pub(crate) fn size(&self, knob: Knob) -> Option<u64> {
         let others =
             self.never.iter().any(|(reason, elements)| reason != "disabled" && elements > 0);
@@ -209,12 +209,13 @@ impl Need {
         })
     }
 
-    /// The NIC that needs most.
+    /// Returns the NIC that needs most.
     pub(crate) fn nic(&self) -> &Most {
         &self.nics[0]
     }
 
-    /// Why elements spill at every size: `refused 40, short 16,004`; nothing if none does.
+    /// Returns the reasons why elements spill at every size, such as `refused 40, short 16,004`, or
+    /// none if no element does.
     pub(crate) fn why_never(&self) -> Option<String> {
         let told: Vec<_> = self
             .never
@@ -243,7 +244,8 @@ pub(crate) fn told_of_nic<'a>(
     ))
 }
 
-/// Says that the order of ranks at a NIC is uncertain, where an earlier version recorded it.
+/// Returns a note that the order of ranks at a NIC is uncertain, if an earlier version recorded the
+/// traces.
 pub(crate) fn told_coarse<'a>(needs: impl IntoIterator<Item = &'a Need>) -> Option<String> {
     let early = needs.into_iter().map(|need| need.early_s).fold(0.0, f64::max);
     (early >= SHOWS).then(|| {
@@ -254,15 +256,15 @@ pub(crate) fn told_coarse<'a>(needs: impl IntoIterator<Item = &'a Need>) -> Opti
     })
 }
 
-/// Seconds that are told.
+/// Smallest error in seconds that is printed.
 const SHOWS: f64 = 0.001;
 
-/// The looks of a recorder at its clock.
+/// The readings of a recorder's clock.
 #[derive(Clone, Copy, Debug, Default)]
 struct Looks {
     last: u64,
     operations: u64,
-    /// Longest time in nanoseconds to the next look of operations that had none of their own.
+    /// Longest time in nanoseconds from operations without a reading to the next reading.
     longest: u64,
 }
 
@@ -340,7 +342,7 @@ fn of_node(
             if is_tagged {
                 *table = queue.table_high_water.max(*table);
             }
-            // Untagged messages have separate tables, unless all draw from one pool.
+            // Untagged messages have separate tables, except if all draw from one pool.
             if is_tagged || knob == Knob::Pool {
                 never.merge(&queue.block_reasons);
             }
@@ -371,13 +373,13 @@ fn of_node(
 struct Drawn {
     taken: u64,
     most: u64,
-    /// With what members have reserved and do not hold.
+    /// Entries taken, and entries that members have reserved and do not hold.
     promised: u64,
     most_promised: u64,
 }
 
 impl Drawn {
-    /// Notes what is taken after an operation: one may draw an entry and give it back.
+    /// Updates the maxima after an operation, because an operation may take an entry and return it.
     fn note(&mut self) {
         self.most = self.most.max(self.taken);
         self.most_promised = self.most_promised.max(self.promised);
@@ -388,7 +390,7 @@ fn lock(drawn: &Mutex<Drawn>) -> std::sync::MutexGuard<'_, Drawn> {
     drawn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A member of it.
+/// A member of an engine.
 #[derive(Debug)]
 struct Meter {
     engine: Arc<Mutex<Drawn>>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The need of random traces against bisection over replays.
+//! Compares the need of random traces with a bisection over replays.
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -17,7 +17,7 @@ use crate::traces::node::Placed;
 use crate::traces::play;
 use crate::traces::take::Take;
 
-/// Sources, and ranks that may record.
+/// Number of sources, and of ranks that may record.
 const RANKS: u32 = 4;
 
 fn key() -> impl Strategy<Value = Key> {
@@ -51,7 +51,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Operations with the nanoseconds that passed before each.
+/// Operations, each with the nanoseconds since the one before.
 type Ops = Vec<(u64, Op)>;
 
 fn ops() -> impl Strategy<Value = Ops> {
@@ -91,10 +91,10 @@ fn device() -> impl Strategy<Value = Vec<(&'static str, String)>> {
         .prop_map(|(a, b, c, d, e, f, g, h, i, j, k)| vec![a, b, c, d, e, f, g, h, i, j, k])
 }
 
-/// Whether a queue spills that has a table in this device.
+/// Returns true if a queue spills that has a table on this device.
 fn spills(found: &Found, settings: &Settings, knob: Knob, has: [bool; 2]) -> bool {
     let counted = match play::all(found, settings) {
-        // No pool can be as small.
+        // A pool cannot be smaller than this.
         Err(Error::Pool | Error::Param(_)) => return true,
         counted => counted.unwrap(),
     };
@@ -145,7 +145,8 @@ proptest! {
                 }
             }
         }
-        // Without refusals, a pool that all queues of a node share holds what they held.
+        // Without refusals, a pool that all queues of a node share holds all elements that they
+        // held.
         let plain = Settings::default();
         let shared = Need::of(&found, &plain, Knob::Pool, &ProgressBar::hidden()).unwrap();
         prop_assert_eq!(shared.pool, shared.nic().at_once.all());
@@ -158,7 +159,7 @@ fn messages_that_are_left_out_have_had_their_time() {
     let key = Key { bits: 1, ignore: 0, source: Source::new(2) };
     let post = Op::Post(Posted { key, len: 8, multi: None, non_contiguous: false });
     let arrive = |source| Op::Arrive(Envelope { source, bits: 1, len: 8 });
-    // Rank 0 looks at the clock after 64 operations, of which two are not with rank 1 of its node.
+    // Rank 0 reads the clock after 64 operations. All but two of them are with rank 1 of its node.
     let mut first = vec![(0, arrive(1)); 64];
     (first[10].1, first[50].1) = (post, arrive(2));
     first.push((64_000, arrive(1)));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A point of a capacity curve: what was measured at one table size, and what a message costs
-//! there.
+//! A point of a capacity curve: the results at one table size, and the cost of a message there.
 
 use matching::timing::ModelledTime;
 use nic::latency::{Latencies, Latency};
@@ -11,47 +10,47 @@ use crate::results::summary::{Peak, Summary, spilled};
 use crate::text::numbers::{entries, share, whole};
 use crate::traces::counted::Counted;
 
-/// What was measured at one table size: the medians of its runs.
+/// Results at one table size: the medians of its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
     /// Entries of the table of posted receives.
     pub(crate) prq: usize,
     /// Entries of the table of unexpected messages.
     pub(crate) umq: usize,
-    /// Elements that went to the host and entered a table later, per cent.
+    /// Share of the elements that went to the host and entered a table later, in per cent.
     pub(crate) promoted: f64,
-    /// Elements that did not fit, per cent: both queues together, PRQ, UMQ.
+    /// Shares of the elements that did not fit, in per cent: both queues together, PRQ, UMQ.
     pub(crate) spilled: [f64; 3],
-    /// The most of any run.
+    /// The largest share of any run.
     pub(crate) spilled_most: [f64; 3],
-    /// Elements that did not fit, counted in the run with most of them: PRQ, UMQ.
+    /// Numbers of elements that did not fit, in the run with most of them: PRQ, UMQ.
     pub(crate) spills: [u64; 2],
-    /// Elements of the MPI itself that did not fit the pool, in the run with most of them; nothing where
-    /// they have tables of their own.
+    /// Number of elements of the MPI itself that did not fit the pool, in the run with most of
+    /// them. 0 if they have separate tables.
     pub(crate) internal_spills: u64,
     /// Longest PRQ and UMQ of any rank.
     pub(crate) peaks: [Peak; 2],
-    /// The same of each run.
+    /// Longest PRQ and UMQ of each run.
     pub(crate) marks: [Vec<u64>; 2],
-    /// Seconds of the run: shortest, median, longest.
+    /// Seconds of the runs: shortest, median, longest.
     pub(crate) seconds: [f64; 3],
-    /// What a message costs, if nothing was run.
+    /// Cost of a message; none if programs were run.
     pub(crate) cost: Option<Cost>,
 }
 
-/// What matching costs a message in a replay.
+/// Cost of matching a message in a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cost {
     /// Nanoseconds of the timing model.
     Modelled(Modelled),
     /// Entries that a linear search on the host compares.
     Compared(f64),
-    /// Entries that the host engine traverses, where one was asked for.
+    /// Entries that the host engine traverses, if the settings name one.
     Traversed(f64),
 }
 
 impl Cost {
-    /// What is drawn, and its unit.
+    /// Returns the name of the cost, and its unit.
     pub(crate) fn title(self) -> (&'static str, &'static str) {
         match self {
             Self::Modelled(_) => ("Modelled time of matching", "ns a message"),
@@ -68,24 +67,23 @@ impl Cost {
     }
 }
 
-/// Nanoseconds a message, on average.
+/// Mean nanoseconds per message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Modelled {
-    /// Of all searches, spills and promotions.
+    /// Cost of all searches, spills and promotions.
     pub(crate) matching: f64,
-    /// Of all but the searches of tables: what overflow adds.
+    /// Cost of overflow: everything except the searches of tables.
     pub(crate) added: f64,
-    /// The same of the rank where it is most.
+    /// Cost of overflow on the rank where it is highest.
     pub(crate) worst: f64,
     pub(crate) rank: Option<u32>,
-    /// Latency of arrivals and of posts, waiting counted: mean, median and what 99 % do not
-    /// exceed.
+    /// Latencies of arrivals and of posts, including waiting: mean, median and 99th percentile.
     pub(crate) arrivals: [Option<f64>; 3],
     pub(crate) posts: [Option<f64>; 3],
 }
 
 impl Modelled {
-    /// What was charged for the tagged messages of traces and their sum.
+    /// Computes the costs of the tagged messages of traces, and of their sum.
     pub(crate) fn of(sum: &Summary, counted: &[Counted]) -> Self {
         let ns = |of: &ContextCounters, ps: fn(&ModelledTime) -> u64| {
             let ps = ps(&of.prq.modelled).saturating_add(ps(&of.umq.modelled));
@@ -108,14 +106,14 @@ impl Modelled {
 }
 
 impl Point {
-    /// The same where the size is that of a pool, which the MPI's own elements draw from as well.
+    /// Makes the point of a pool of this size. The MPI's own elements draw from the pool, too.
     pub(crate) fn of_pool(size: usize, runs: &[Summary]) -> Self {
         let own = runs.iter().map(Summary::internal_spills);
         Self { internal_spills: own.max().unwrap_or(0), ..Self::of(size, size, runs) }
     }
 
-    /// The medians of the runs at one size; peaks are the highest of any run,
-    /// since a table must hold them all.
+    /// Makes the point of the runs at one size, from their medians. Peaks are the highest of any
+    /// run, because a table must hold them all.
     ///
     /// # Panics
     /// Without runs.
@@ -158,23 +156,24 @@ impl Point {
         }
     }
 
-    /// What spilled of a queue, or of both: the median, and the most where that is more.
+    /// Returns the spilled share of a queue, or of both: the median, and the largest if that is
+    /// larger.
     pub(crate) fn told_spilled(&self, of: usize) -> String {
         let (median, most) = (share(self.spilled[of]), share(self.spilled_most[of]));
         if median == most { median } else { format!("{median}, at most {most}") }
     }
 
-    /// Elements that fit at once, per cent.
+    /// Returns the share of elements that fit at once, in per cent.
     pub(crate) fn at_once(&self) -> f64 {
         100.0 - self.spilled[0]
     }
 
-    /// Whether nothing spilled here.
+    /// Returns true if nothing spilled.
     pub(super) fn fits(&self) -> bool {
         self.spills == [0, 0] && self.internal_spills == 0
     }
 
-    /// The size as entries.
+    /// Returns the size in entries.
     pub(super) fn entries(&self) -> String {
         if self.prq == self.umq {
             entries(self.prq as u64)
@@ -183,7 +182,7 @@ impl Point {
         }
     }
 
-    /// The size as one number, or both when they differ.
+    /// Returns the size as one number, or both sizes if they differ.
     pub(crate) fn size(&self) -> String {
         if self.prq == self.umq {
             whole(self.prq as u64)

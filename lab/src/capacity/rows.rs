@@ -24,14 +24,15 @@ const NAME: &str = "sweep.csv";
 pub(crate) struct Row {
     prq_entries: usize,
     umq_entries: usize,
-    /// Entries of the pool, where that varies.
+    /// Entries of the pool, if that varies.
     pool_entries: Option<usize>,
     repeat: u32,
     ranks: u32,
-    /// Ranks there are, and those whose counts end before their program.
+    /// Ranks of the job.
     ranks_of: u32,
+    /// Ranks whose counts end before their program.
     ranks_cut_short: u32,
-    /// Ranks of a node, where messages between these were left out.
+    /// Ranks of a node (`--ppn`); messages between them are left out.
     ranks_a_node: Option<NonZeroU32>,
     seconds: f64,
     wall_seconds: f64,
@@ -53,25 +54,25 @@ pub(crate) struct Row {
     umq_spills: u64,
     umq_promotions: u64,
     umq_high_water: u64,
-    /// Elements of the MPI itself that did not fit.
+    /// Spilled elements of the MPI itself.
     internal_spills: u64,
-    /// Nanoseconds a message, of the timing model; nothing without it.
+    /// Nanoseconds per message in the timing model; none without it.
     matching_ns: Option<f64>,
     added_ns: Option<f64>,
     added_ns_worst_rank: Option<f64>,
-    /// Latency of arrivals and posts, waiting counted.
+    /// Latencies of arrivals and posts, including waiting.
     arrival_mean_ns: Option<f64>,
     arrival_median_ns: Option<f64>,
     arrival_99_percent_ns: Option<f64>,
     post_mean_ns: Option<f64>,
     post_median_ns: Option<f64>,
     post_99_percent_ns: Option<f64>,
-    /// Entries that a linear search on the host compares for a message; only of traces
-    /// without the model.
+    /// Entries that a linear search on the host compares for a message; only from traces without
+    /// the timing model.
     host_entries_a_message: Option<f64>,
-    /// Those that the host engine traverses, where one was set.
+    /// Entries that the host engine traverses, if the settings name one.
     host_traversed_a_message: Option<f64>,
-    /// Where the line comes from, as the ranks told it.
+    /// Origin of the line, from the reports.
     command: String,
     mpi: String,
     libfabric: String,
@@ -81,31 +82,32 @@ pub(crate) struct Row {
     started: String,
 }
 
-/// All that `--json` tells of a sweep.
+/// The JSON of a sweep.
 #[derive(Debug, Serialize)]
 pub(crate) struct Runs<'a> {
     title: &'a str,
     #[serde(flatten)]
     completeness: Completeness,
-    /// The longest queues of all runs: tables of these sizes hold them.
+    /// The longest queues of all runs. Tables of these sizes hold them.
     prq_high_water: u64,
     prq_high_water_rank: Option<u32>,
     umq_high_water: u64,
     umq_high_water_rank: Option<u32>,
-    /// The same, run by run.
+    /// The longest queues, run by run.
     prq_needs: Spread,
     umq_needs: Spread,
-    /// What the sizes are of, and the smallest without a spill.
+    /// The kind of size that varies.
     sizes_of: Knob,
+    /// The smallest size without a spill.
     needed_entries: Option<u64>,
-    /// What each recording needs, by rank and by NIC.
+    /// The need of each recording, by rank and by NIC.
     needs: &'a [Need],
-    /// A size that holds that and its spread.
+    /// A size that holds the need and its spread.
     recommended_entries: Option<u64>,
     runs: &'a [Row],
-    /// Sizes that failed, and how.
+    /// Sizes that failed, with the reason.
     failed: Vec<String>,
-    /// Of traces, where the table holds the oldest elements.
+    /// From traces, if the table holds the oldest elements.
     smallest_tables: Vec<Smallest>,
 }
 
@@ -149,7 +151,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// `sweep.csv`, of which every line is on the disk when its run has ended.
+/// `sweep.csv` while a sweep runs. Each line is written when its run has ended.
 pub(crate) struct Rows {
     path: PathBuf,
     writer: csv::Writer<File>,
@@ -171,13 +173,13 @@ impl Rows {
         self.writer.flush().map_err(Error::io(&self.path))
     }
 
-    /// What was put.
+    /// Returns all rows that were put.
     pub(crate) fn all(&self) -> &[Row] {
         &self.all
     }
 }
 
-/// Writes `sweep.csv` at once, of what was replayed.
+/// Writes `sweep.csv` of replays at once.
 pub(crate) fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {
     let path = out.join(NAME);
     let failed = |error| Error::Csv { path: path.clone(), error };
@@ -260,7 +262,7 @@ impl Row {
         self.ranks_a_node = ranks;
     }
 
-    /// The same with what matching costs.
+    /// Returns the row with the cost of matching.
     pub(crate) fn with(self, cost: Cost) -> Self {
         match cost {
             Cost::Modelled(Modelled { matching, added, worst, arrivals, posts, .. }) => Self {

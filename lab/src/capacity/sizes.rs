@@ -8,27 +8,27 @@ use nic::params::Params;
 use crate::error::Error;
 use crate::options::{LARGEST, table_size};
 
-/// Table sizes as given on the command line.
+/// Table sizes of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes(pub(crate) Vec<usize>);
 
 /// Sizes of the second table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UmqSizes {
-    /// Those of the first.
+    /// The sizes of the first table.
     Same,
-    /// One for all runs, or one a run.
+    /// One size for all runs, or one for each run.
     List(Sizes),
 }
 
 impl Sizes {
-    /// Those of a sweep that is given none and knows no need.
+    /// Returns the sizes of a sweep without sizes and without a known need.
     pub(crate) fn usual() -> Self {
         Self(vec![0, 64, 128, 256, 512, 1024, 2048, 4096, 8192])
     }
 
-    /// Sizes that tell most where so many entries are needed: none, quarters of that, and powers of
-    /// two from a sixteenth to one that is twice as large.
+    /// Returns sizes around a need: 0, quarters of the need, the need, and powers of two from a
+    /// sixteenth of the need to twice the next power of two.
     pub(crate) fn around(need: u64) -> Self {
         let need = need.min(LARGEST as u64) as usize;
         if need == 0 {
@@ -38,7 +38,7 @@ impl Sizes {
         let least = (need / 16).next_power_of_two();
         let powers = std::iter::successors(Some(least), |size| Some(2 * size));
         let mut sizes: Vec<_> = powers.take_while(|size| *size <= most).collect();
-        // Of two that are nearly the same, one is enough.
+        // A quarter that is nearly a power of two is left out.
         let quarters = (1..4).map(|quarters| (need * quarters).div_ceil(4));
         let is_near = |size: &usize| sizes.iter().any(|power| power.abs_diff(*size) * 8 <= *size);
         let between: Vec<_> = quarters.filter(|size| !is_near(size)).collect();
@@ -103,8 +103,8 @@ impl FromStr for UmqSizes {
     }
 }
 
-/// PRQ and UMQ size of every run, smallest first, each pair once. Unless sizes of the UMQ are
-/// given they are the same, but for a device that has no table of unexpected messages.
+/// Returns the PRQ and UMQ sizes of every run, smallest first, each pair once. Without sizes of the
+/// UMQ, those of the PRQ are taken, or 0 for a device without a table of unexpected messages.
 pub(crate) fn pairs(
     prq: &Sizes,
     umq: Option<&UmqSizes>,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_without_a_table_of_unexpected_messages_gets_none() {
+    fn the_umq_size_is_0_for_a_device_without_that_table() {
         let prq = "4,8".parse().unwrap();
         let pairs = |umq: Option<&str>, device| {
             pairs(&prq, umq.map(|umq| umq.parse().unwrap()).as_ref(), &params(device)).unwrap()

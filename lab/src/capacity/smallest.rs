@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The smallest tables with which no more than some share of the elements spills, from the
-//! curves of one pass over traces.
+//! The smallest tables with which at most a given share of the elements spills, from the curves of
+//! one pass over traces.
 
 use comfy_table::Table;
 use matching::Curve;
@@ -10,13 +10,13 @@ use crate::text::numbers::whole;
 use crate::text::sheet::Sheet;
 use crate::traces::play::Curves;
 
-/// Ranks that are told apart for people.
+/// Number of ranks with a line in the table.
 const RANKS: usize = 8;
 
 /// The smallest tables of a queue, in entries.
 #[derive(Debug, Serialize)]
 pub(crate) struct Smallest {
-    /// The worst rank, all ranks together, a kind of their traffic, or a rank.
+    /// The worst rank, all ranks together, a kind of traffic, or a rank.
     of: String,
     queue: &'static str,
     no_spill: usize,
@@ -25,8 +25,8 @@ pub(crate) struct Smallest {
     spilled_10_percent: usize,
 }
 
-/// Of the rank that is worst off, in whichever recording, of all ranks together, of each kind of
-/// traffic, then of each rank, those that need most first.
+/// Returns the smallest tables for the worst rank of all recordings, for all ranks together, for
+/// each kind of traffic, and for each rank, those that need most first.
 pub(crate) fn smallest<'a>(
     passed: impl Iterator<Item = &'a Curves>,
     recordings: usize,
@@ -89,7 +89,7 @@ pub(crate) fn smallest<'a>(
     all
 }
 
-/// A rank, with its process where several have that number or none is known.
+/// Returns the name of a rank, with its process if several ranks have that number or none is known.
 fn name_of(rank: Option<u32>, pid: u32, all: &[Option<u32>]) -> String {
     match rank {
         None => format!("rank {pid}"),
@@ -100,7 +100,7 @@ fn name_of(rank: Option<u32>, pid: u32, all: &[Option<u32>]) -> String {
     }
 }
 
-/// For people: without the ranks that need least.
+/// Returns the table for the terminal, without the ranks that need least.
 pub(crate) fn table(all: &[Smallest]) -> Table {
     const TOGETHER: usize = 4;
     let header =
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_of_one_number_are_told_apart() {
+    fn ranks_of_one_number_get_different_names() {
         let all = [Some(0), Some(1), Some(1), None];
         let names = [(Some(0), 7), (Some(1), 8), (Some(1), 9), (None, 10)];
         let names = names.map(|(rank, pid)| name_of(rank, pid, &all));

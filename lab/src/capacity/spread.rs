@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How much a number varies from run to run.
+//! The variation of a number from run to run.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use crate::text::numbers::whole;
 
-/// How much a number varies from run to run.
+/// The variation of a number from run to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) min: u64,
     pub(crate) median: f64,
     pub(crate) max: u64,
-    /// Of so many runs.
+    /// Number of runs.
     pub(crate) runs: usize,
 }
 
@@ -32,7 +32,7 @@ impl Spread {
 }
 
 impl fmt::Display for Spread {
-    /// `18`, or `14 to 18 (median 14)`.
+    /// Writes `18`, or `14 to 18 (median 14)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.width() {
             0 => f.write_str(&whole(self.max)),
@@ -44,7 +44,7 @@ impl fmt::Display for Spread {
     }
 }
 
-/// The middle one of some values, or halfway between the middle ones.
+/// Returns the middle value, or the mean of the two middle values.
 pub(super) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<_> = values.collect();
     values.sort_by(f64::total_cmp);

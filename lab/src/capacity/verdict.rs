@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What the points of a capacity curve say: how large a table or a pool has to be, and how far that
-//! can be relied on.
+//! Conclusions from the points of a capacity curve: the size that a table or a pool needs, and how
+//! reliable that is.
 
 use super::need::{self, Knob, Need};
 use super::point::{Cost, Modelled, Point};
@@ -15,27 +15,28 @@ use crate::traces::repeats;
 #[derive(Debug)]
 pub(crate) struct Swept {
     pub(crate) points: Vec<Point>,
-    /// What the sizes are of.
+    /// The size that varies.
     pub(crate) knob: Knob,
-    /// What each recording needs; nothing of runs, whose queues are only known from their reports.
+    /// The need of each recording. Empty for runs of a program, whose needs follow from their
+    /// reports.
     pub(crate) needs: Vec<Need>,
     /// Entries of the pool that limits tables of any size.
     pub(crate) pool_entries: Option<u64>,
-    /// Says that ranks shared processors, if they did.
+    /// A note that ranks shared processors, if they did.
     pub(crate) turns: Option<String>,
 }
 
-/// What a sweep says of the size that is needed.
+/// The size that a sweep finds.
 #[derive(Debug, PartialEq, Eq)]
 enum Size {
-    /// The smallest without a spill, or the highest marks of runs.
+    /// The smallest size without a spill, or the largest high-water mark of runs.
     Needs(u64),
-    /// Elements spill at every size.
+    /// Elements spill at every size, for this reason.
     Never(String),
 }
 
 impl Swept {
-    /// Those of runs.
+    /// Makes a sweep from runs of a program.
     pub(crate) fn of_runs(points: Vec<Point>, knob: Knob, turns: Option<String>) -> Self {
         Self { points, knob, needs: Vec::new(), pool_entries: None, turns }
     }
@@ -48,7 +49,7 @@ impl Swept {
         self.points.iter().any(|point| point.umq > 0)
     }
 
-    /// The size that each recording needs; nothing if one has none.
+    /// Returns the size that each recording needs, or none if one of them has no such size.
     fn sizes(&self) -> Option<Vec<u64>> {
         self.needs.iter().map(|need| need.size(self.knob)).collect()
     }
@@ -76,7 +77,7 @@ impl Swept {
         }
     }
 
-    /// What reports of runs tell.
+    /// Finds the size from the reports of runs.
     fn size_of_runs(&self) -> Size {
         let [prq, umq] = self.peaks();
         let longest = if self.has_umq() { prq.elements.max(umq.elements) } else { prq.elements };
@@ -88,7 +89,8 @@ impl Swept {
                 None => Size::Never("elements spill at every size of this sweep".to_owned()),
             };
         }
-        // Both tables hold all: one that does not may have the other one left (`sticky`).
+        // Only points count at which both tables hold all elements. With `sticky`, a table that
+        // overflows makes the other one overflow, too.
         let holds = |point: &&Point| {
             point.prq as u64 >= prq.elements
                 && (!self.has_umq() || point.umq as u64 >= umq.elements)
@@ -107,7 +109,7 @@ impl Swept {
         }
     }
 
-    /// The longest PRQ and UMQ seen at any size.
+    /// Returns the longest PRQ and UMQ at any size.
     pub(crate) fn peaks(&self) -> [Peak; 2] {
         [0, 1].map(|queue| {
             let peaks = self.points.iter().map(|point| point.peaks[queue].clone());
@@ -115,7 +117,7 @@ impl Swept {
         })
     }
 
-    /// The entries that are needed, if some size is enough.
+    /// Returns the entries that are needed, or none if no size is enough.
     pub(crate) fn needs(&self) -> Option<u64> {
         match self.size() {
             Size::Needs(size) => Some(size),
@@ -123,10 +125,10 @@ impl Swept {
         }
     }
 
-    /// What the longest PRQ and UMQ were, run by run. Their lengths do not depend on the size of the
-    /// tables, so that the runs of all sizes tell.
+    /// Returns the spreads of the longest PRQ and UMQ from run to run. Lengths do not depend on the
+    /// size of the tables, so the runs of all sizes count.
     pub(crate) fn spreads(&self) -> [Spread; 2] {
-        // All points of replays are of the same recordings.
+        // All points of replays are from the same recordings.
         let points = if self.replayed() { &self.points[..1] } else { &self.points };
         [0, 1].map(|queue| {
             let marks: Vec<_> =
@@ -135,8 +137,8 @@ impl Swept {
         })
     }
 
-    /// A size that holds what was seen and as much more as it varied: the next power of two. None
-    /// where no size would do.
+    /// Returns the next power of two above the largest need plus its spread, or none if no size
+    /// would do.
     pub(crate) fn recommended(&self) -> Option<u64> {
         let need = self.needs()?;
         let most = |spread: Spread| spread.max + spread.width();
@@ -151,7 +153,7 @@ impl Swept {
         Some(size.next_power_of_two()).filter(|size| *size <= LARGEST as u64)
     }
 
-    /// How far what is needed can be relied on, and what to take.
+    /// Returns sentences on the spread of the need, and the recommended size.
     ///
     /// `failed` has the sizes at which the program failed.
     pub(crate) fn reliance(&self, failed: &[usize]) -> Vec<String> {
@@ -186,10 +188,10 @@ impl Swept {
         lines
     }
 
-    /// Entries that are needed, where no size of a sweep has as many.
+    /// Returns the entries that are needed, if no size of the sweep has as many.
     fn beyond(&self) -> Option<u64> {
         let [prq, umq] = self.peaks();
-        // Sizes of the UMQ that are not those of the PRQ were chosen as they are.
+        // If the sizes of the UMQ differ from those of the PRQ, they were chosen on purpose.
         let same = self.points.iter().all(|point| point.prq == point.umq);
         let need = match self.knob {
             Knob::Pool => self.needs()?,
@@ -199,8 +201,8 @@ impl Swept {
         self.points.iter().all(|point| (point.prq as u64) < need).then_some(need)
     }
 
-    /// How to ask for tables that hold all, where a sweep had none of sizes for which the UMQ's were
-    /// given like this.
+    /// Returns how to ask for tables that hold all elements, if the sweep had none. `given` has the
+    /// sizes of the UMQ on the command line.
     pub(crate) fn larger(&self, given: Option<&UmqSizes>) -> Option<String> {
         let need = self.beyond()?;
         self.needs()?;
@@ -211,7 +213,7 @@ impl Swept {
         if need > LARGEST as u64 {
             return Some(format!("{most}: {} entries are the most", whole(LARGEST as u64)));
         }
-        // A list of as many sizes would not fit it.
+        // A longer list of `--prq` would not fit a list of `--umq`.
         if matches!(given, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1) {
             let need = whole(need);
             return Some(format!(
@@ -225,7 +227,7 @@ impl Swept {
         ))
     }
 
-    /// What is needed, and what a smaller size costs.
+    /// Returns sentences on the need, and on the cost of a smaller size.
     pub(crate) fn reading(&self) -> Vec<String> {
         let mut lines = vec![match self.size() {
             Size::Never(why) => format!("no size would do: {why}"),
@@ -245,7 +247,7 @@ impl Swept {
             return match most {
                 Some(nic) => {
                     let (name, parts) = (nic.name(), nic.parts());
-                    // By engines of their own, reserved shares or preemption.
+                    // Several engines, reserved shares or preemption leave a part unused.
                     let unused = match size > nic.at_once.all() {
                         true => ", and this device leaves part of its pool unused",
                         false => "",
@@ -282,7 +284,7 @@ impl Swept {
 
     fn told_smaller(&self) -> String {
         let points = &self.points;
-        // What has no table at any size spills at all of them.
+        // A queue without a table spills at every size.
         let has = [|point: &Point| point.prq > 0, |point: &Point| point.umq > 0]
             .map(|table| points.iter().any(table));
         let small_of = |point: &&Point| {
@@ -291,7 +293,8 @@ impl Swept {
                 point.internal_spills > 0 || spills.any(|(spills, has)| has && *spills > 0);
             spills && (!has[0] || point.prq > 0) && (!has[1] || point.umq > 0)
         };
-        // 1,024 entries is a size hardware has; otherwise the largest that is too small.
+        // 1,024 entries is a common size of hardware. Without it, the largest size that is too
+        // small is the example.
         let usual = |point: &Point| {
             let mut sizes = [point.prq, point.umq].into_iter().zip(has);
             sizes.all(|(size, has)| !has || size == 1024)
@@ -334,12 +337,12 @@ fn of_rank(peak: &Peak) -> String {
     peak.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"))
 }
 
-/// ` of rank 3 held at most 175`.
+/// Returns text such as ` of rank 3 held at most 175`.
 fn told(peak: &Peak) -> String {
     format!("{} held at most {}", of_rank(peak), whole(peak.elements))
 }
 
-/// What the host adds to a message, where that is modelled.
+/// Returns the time that the host adds to a message, if that is modelled.
 fn added(cost: Option<Cost>) -> String {
     let Some(Cost::Modelled(Modelled { added, worst, rank, .. })) = cost else {
         return String::new();
@@ -348,7 +351,7 @@ fn added(cost: Option<Cost>) -> String {
     format!("; the host adds {added:.1} ns to a message{rank}")
 }
 
-/// What to think of times that were measured: one is that of the whole program on this machine.
+/// Returns a note on measured times, which are those of the whole program on this machine.
 pub(crate) fn times(points: &[Point]) -> Option<String> {
     if points.len() < 2 || points.iter().any(|point| point.cost.is_some()) {
         return None;
@@ -394,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_need_that_no_size_meets_is_not_told() {
+    fn no_need_is_printed_if_no_size_meets_it() {
         let mut points: Vec<_> = [64, 4096].map(|size| point(size, &[175])).into();
         points[1].spills = [40, 0];
         // A device without a table of unexpected messages.
@@ -428,13 +431,13 @@ mod tests {
         });
         let second = &reading(points.clone())[1];
         assert!(second.starts_with("at 64 + 0 entries "), "{second}");
-        // Where it always fits, what spills is said nevertheless.
+        // If a queue without a table spills and the other fits, the spills are still printed.
         let second = &reading(&points[2..])[1];
         assert!(second.starts_with("at 2,048 + 0 entries "), "{second}");
     }
 
     #[test]
-    fn times_of_one_run_or_within_their_spread_are_told() {
+    fn times_of_one_run_or_within_their_spread_get_a_note() {
         let told = |seconds: [[f64; 3]; 2]| {
             let points: Vec<_> = (seconds.into_iter())
                 .map(|seconds| Point { seconds, ..point(64, &[10]) })
@@ -449,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_hold_all_are_told_where_there_were_none() {
+    fn larger_sizes_are_suggested_if_none_holds_all() {
         let told = |posts| swept([64, 1024].map(|size| point(size, &[posts]))).larger(None);
         assert_eq!(told(1024), None);
         assert!(told(1025).unwrap().ends_with("--prq 0,64,...,2048 has one that does"));
@@ -458,7 +461,7 @@ mod tests {
         let list = UmqSizes::List(Sizes(vec![5, 6]));
         let told = swept([64, 1024].map(|size| point(size, &[1025]))).larger(Some(&list)).unwrap();
         assert!(told.ends_with("--prq needs one of 1,025 or more"), "{told}");
-        // The UMQ was not to be held.
+        // The sizes of the UMQ were chosen on purpose.
         let mut points = [point(64, &[10])];
         points[0].peaks[1].elements = 100;
         assert_eq!(swept(points.clone()).beyond(), Some(100));
@@ -467,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_adds_is_said_where_it_is_modelled() {
+    fn the_cost_of_the_host_is_printed_if_it_is_modelled() {
         let mut points: Vec<_> = [0, 1024].map(|size| point(size, &[1500])).into();
         assert!(!reading(points.clone())[1].contains("the host adds"));
         let modelled = Modelled {

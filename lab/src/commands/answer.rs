@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam answer`: how large the match table of a NIC has to be for a program, on one page.
+//! `tcam answer`: prints on one page how large the match table of a NIC must be for a program.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ use crate::traces::node::Placed;
 use crate::traces::take::Take;
 use crate::traces::{files, repeats};
 
-/// Answers on one page: how many entries a program needs, which devices hold them, and what
-/// overflow costs.
+/// Prints one page: the entries that a program needs, the devices that hold them, and the cost of
+/// overflow.
 ///
-/// Records a program several times, or takes recordings, and replays them on every device of
-/// `tcam devices`. Needs are those of a rank, and of the NIC that all ranks of a node share.
+/// Records a program several times, or takes recordings, and replays them on every device of `tcam
+/// devices`. The page has the need of a rank, and of the NIC that all ranks of a node share.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam answer -- mpiexec -n 16 ./app
@@ -40,7 +40,7 @@ use crate::traces::{files, repeats};
   tcam answer --html answer.html --plot answer.svg run-1 run-2 run-3
   tcam answer --ppn 8 --json answer.json tcam-trace")]
 pub(crate) struct Answer {
-    /// Runs of the program.
+    /// Number of runs of the program.
     #[arg(
         long,
         value_name = "N",
@@ -50,18 +50,19 @@ pub(crate) struct Answer {
     )]
     repeat: u32,
 
-    /// Where the recordings of a program go, each in a separate directory.
+    /// Directory for the recordings, each in a subdirectory with its number.
     #[arg(long, value_name = "DIR", default_value = "tcam-answer")]
     out: PathBuf,
 
     #[command(flatten)]
     placed: Placed,
 
-    /// Writes the same as a page of HTML, with a picture, to this file.
+    /// Also writes the page as HTML, with a picture, to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Draws what fits in NICs of several sizes, and what overflow costs there, as SVG or PNG.
+    /// Draws the share that fits in NICs of several sizes and the cost of overflow there, as SVG or
+    /// PNG.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 
@@ -71,11 +72,13 @@ pub(crate) struct Answer {
     #[command(flatten)]
     common: Common,
 
-    /// Takes traces of killed ranks as far as they go, and leaves out those without a beginning.
+    /// Accepts traces that were cut off, as by an incomplete copy, up to the cut; leaves out traces
+    /// without a beginning.
     #[arg(long)]
     cut_off: bool,
 
-    /// Recordings: directories of traces. Those that have ranks in common are repeats.
+    /// Traces, or directories of traces. Directories that have ranks in common are repeats of one
+    /// program.
     #[arg(value_name = "TRACE", required_unless_present = "command", conflicts_with = "command")]
     traces: Vec<PathBuf>,
 
@@ -89,7 +92,8 @@ impl Answer {
         !self.command.is_empty()
     }
 
-    /// Whether something is drawn. Files that cannot be written are an error before the work.
+    /// Returns true if a page of HTML or a picture is drawn. Fails before the work starts if a file
+    /// cannot be written.
     fn check_drawings(&self) -> Result<bool, Error> {
         if let Some(path) = &self.html {
             file::check_kind(
@@ -107,7 +111,7 @@ impl Answer {
         Ok(self.html.is_some() || self.plot.is_some())
     }
 
-    /// Writes the page of HTML and the picture, as far as they were asked for.
+    /// Writes the page of HTML and the picture that were asked for.
     fn draw(&self, all: &[Facts]) -> Result<(), Error> {
         if let Some(path) = &self.html {
             let sections = all.iter().map(html::section).collect::<Result<String, _>>()?;
@@ -129,7 +133,7 @@ impl Answer {
     }
 }
 
-/// Prints the page. Returns the exit code of the program, or 3 of a part of the ranks.
+/// Prints the page. Returns the exit code of the program, or 3 if results are incomplete.
 pub(crate) fn answer(arguments: &Answer) -> Result<u8, Error> {
     arguments.json.check()?;
     let is_drawn = arguments.check_drawings()?;
@@ -170,13 +174,13 @@ pub(crate) fn answer(arguments: &Answer) -> Result<u8, Error> {
     Ok(if code == 0 { of_ranks } else { code })
 }
 
-/// What `--json` tells of recordings of several sizes or programs.
+/// The JSON of recordings of several sizes or programs.
 #[derive(Debug, Serialize)]
 struct Several<'a> {
     recordings: &'a [Facts],
 }
 
-/// `answer-2.svg` of `answer.svg`.
+/// Returns `answer-2.svg` for `answer.svg`.
 fn numbered(path: &Path, number: usize) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().display();
     let ending = path.extension().map_or_else(String::new, |end| format!(".{}", end.display()));
@@ -186,13 +190,14 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 /// Outcome of the runs.
 enum Recorded {
     All(Vec<PathBuf>),
-    /// The program failed, and recorded something.
+    /// The program failed, and left at least one recording.
     Failed(Vec<PathBuf>, u8),
-    /// Nothing was recorded, and why was said.
+    /// Nothing was recorded; the reason was printed.
     Nothing(u8),
 }
 
-/// Records the program, its output in a log beside each recording. A run that fails is the last.
+/// Records the program, with its output in a log in the directory of each recording. A run that
+/// fails is the last.
 fn recorded(arguments: &Answer) -> Result<Recorded, Error> {
     let settings = Settings::parse(&arguments.common.set)?;
     for (name, option) in [("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")] {
@@ -235,7 +240,7 @@ fn recorded(arguments: &Answer) -> Result<Recorded, Error> {
     Ok(Recorded::All(names))
 }
 
-/// One run. Returns how it ended, and whether it left traces.
+/// Records one run. Returns how it ended, and true if it left traces.
 fn record(
     plan: &mut Plan<'_>,
     signals: &mut Signals,

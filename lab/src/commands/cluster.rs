@@ -4,13 +4,13 @@
 //!
 //! ```text
 //! for each rank i and each of its queues:
-//!     A[i] = elements that each source j added                       (the profile)
-//!     B[i] = K-means of A[i], k clusters: sources that add much, less, little
+//!     A[i] = number of elements that each source j added            (the profile)
+//!     B[i] = K-means of A[i] with k clusters: sources that added many, fewer, few
 //! ```
 //!
-//! A search walks the queue of its source's cluster. With N elements of which N_c are in cluster
-//! c, the queue that an element is in has sum(N_c^2) / N of them on average: `auto` takes the
-//! fewest clusters with which that is within 10 % of what the most would leave.
+//! A search passes through the queue of its source's cluster. With N elements, of which N_c are in
+//! cluster c, the queue of an element has sum(N_c^2) / N elements on average. `auto` takes the
+//! fewest clusters whose average is at most 10 % above that of the largest choice.
 
 use std::path::PathBuf;
 
@@ -24,16 +24,16 @@ use crate::file;
 use crate::text::numbers::{percent, share, whole};
 use crate::text::sheet::Sheet;
 
-/// Clusters that `auto` chooses among: those of the paper.
+/// Numbers of clusters that `auto` chooses from, as in the paper.
 const CHOICES: [u16; 6] = [1, 2, 4, 8, 16, 32];
-/// How much longer a queue `auto` allows for fewer clusters.
+/// Factor by which `auto` lets a queue be longer for fewer clusters.
 const GAP: f64 = 1.1;
-/// Ranks that are printed.
+/// Number of queues that are printed.
 const WORST: usize = 8;
 
 /// Makes clusters of the sources of each rank, from a profile.
 ///
-/// Sources that added about as many elements share a queue (K-means).
+/// Sources that added about the same number of elements share a queue (K-means).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam profile tcam-trace --out app.profile
@@ -41,16 +41,16 @@ const WORST: usize = 8;
   tcam compare --with host_engine=list --with host_engine=kmeans,clusters=app.clusters tcam-trace
   tcam run --set host_engine=kmeans --set clusters=$PWD/app.clusters -- mpiexec -n 64 ./app")]
 pub(crate) struct MakeClusters {
-    /// What tcam profile wrote.
+    /// The profile that tcam profile wrote.
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
 
-    /// Clusters of a queue: a number, or auto, the fewest of 1, 2, 4, 8, 16 and 32 whose queues are
+    /// Number of clusters of a queue, or auto: the fewest of 1, 2, 4, 8, 16 and 32 whose queues are
     /// at most 10 % longer than with 32.
     #[arg(long, value_name = "K", default_value = "auto", value_parser = wanted)]
     k: Wanted,
 
-    /// The clusters; - is standard output.
+    /// Output file; - is standard output.
     #[arg(long, value_name = "FILE", default_value = "tcam.clusters")]
     out: PathBuf,
 }
@@ -110,19 +110,19 @@ fn of_queue(added: &[(u32, u64)], wanted: Wanted) -> Clustered {
             let mut all = CHOICES.map(|k| kmeans(added, k));
             let least = all[CHOICES.len() - 1].part;
             let fewest = all.iter().position(|made| made.part <= least * GAP);
-            all.swap(0, fewest.expect("the last is one of them"));
+            all.swap(0, fewest.expect("the last choice satisfies the condition"));
             let [made, ..] = all;
             made
         }
     }
 }
 
-/// Whether there are several sources and they cannot be told apart.
+/// Returns true if several sources added equally, so that K-means makes one cluster of them.
 fn of_equals(added: &[(u32, u64)], made: &Clustered) -> bool {
     added.len() > 1 && made.clusters == 1 && added.windows(2).all(|two| two[0].1 == two[1].1)
 }
 
-/// The ranks whose queues gain most.
+/// Returns the table of the queues with the most elements.
 fn sheet(made: &[(&Row, [Clustered; 2])]) -> Sheet {
     let elements = |of: &[(u32, u64)]| of.iter().fold(0_u64, |sum, (_, n)| sum.saturating_add(*n));
     let mut queues: Vec<_> = made

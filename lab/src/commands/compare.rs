@@ -32,12 +32,15 @@ use crate::traces::take::Take;
 use crate::traces::trace::Trace;
 use crate::traces::{play, repeats};
 
-/// Compares what devices would do with a recorded program, side by side.
+/// Compares how devices would handle a recorded program.
 ///
-/// Plays the traces as they were recorded, then to every device that has a name, or to
-/// what --with says, and prints a line for each: what fit the table, what
-/// spilled and mostly why, and what the host had to compare. Directories that have ranks in common are
-/// recordings by themselves: of runs of one program there is the worst, others have a table each.
+/// Replays the traces as they were recorded, then on every device that has a name, or on the
+/// configurations of --with. Prints a line for each: the share that fit the table at once, the
+/// share that spilled with the main reason, and the number of entries that searches traverse on the
+/// host.
+///
+/// If several directories have ranks in common, each is a separate recording. Of runs of one
+/// program the worst is printed; other recordings have a table each.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam compare tcam-trace
@@ -46,15 +49,15 @@ use crate::traces::{play, repeats};
   tcam compare --with overflow=spill --with overflow=prefix --with overflow=sticky tcam-trace
   tcam compare --with device=alpu --with device=alpu,prq_entries=128,umq_entries=128 tcam-trace")]
 pub(crate) struct Compare {
-    /// A line of the comparison: parameters that are set for it, such as device=connectx or
-    /// host_engine=list,queue=linked; all devices unless given.
+    /// Adds a line with these parameters, such as device=connectx or host_engine=list,queue=linked.
+    /// Without it there is a line for every device.
     #[arg(long, value_name = "NAME=VALUE,...")]
     with: Vec<String>,
 
     #[command(flatten)]
     tables: Tables,
 
-    /// Sets a parameter for all lines, as --prq and --umq do; what --with sets wins.
+    /// Sets a parameter for all lines, as --prq and --umq do; --with has priority.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
@@ -62,7 +65,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "NAME")]
     timing: Option<String>,
 
-    /// Writes the numbers to this file as well; - is standard output, in place of the table.
+    /// Also writes the numbers to this file; - is standard output, instead of the table.
     #[arg(long, value_name = "FILE")]
     csv: Option<Place>,
 
@@ -80,7 +83,7 @@ pub(crate) struct Compare {
     traces: Vec<PathBuf>,
 }
 
-/// A line of the comparison, before it is replayed.
+/// A line of the comparison, with the settings to replay.
 struct Line {
     name: String,
     settings: Settings,
@@ -90,7 +93,7 @@ struct Line {
 #[derive(Debug, Serialize)]
 struct Row {
     what: String,
-    /// Ranks of a node, where messages between these were left out.
+    /// Ranks of a node (`--ppn`); messages between them are left out.
     ranks_a_node: Option<NonZeroU32>,
     prq_entries: u64,
     umq_entries: u64,
@@ -102,28 +105,28 @@ struct Row {
     umq_spilled_percent: f64,
     prq_spills: u64,
     umq_spills: u64,
-    /// Of the MPI itself.
+    /// Spills of the MPI's own receives and unexpected messages.
     internal_spills: u64,
     mostly: &'static str,
-    /// Entries that a linear search on the host compares for a message, without the timing
-    /// model.
+    /// Entries that a linear search on the host compares for a message; none with the timing model.
     host_entries_a_message: Option<f64>,
-    /// Those that the host engine traverses.
+    /// Entries that the host engine traverses for a message.
     host_traversed_a_message: f64,
-    /// Nanoseconds a message, of the timing model.
+    /// Nanoseconds per message in the timing model.
     matching_ns: Option<f64>,
     added_ns: Option<f64>,
+    /// Latencies in nanoseconds, including waiting.
     arrival_mean_ns: Option<f64>,
     arrival_median_ns: Option<f64>,
     arrival_99_percent_ns: Option<f64>,
     post_mean_ns: Option<f64>,
     post_median_ns: Option<f64>,
     post_99_percent_ns: Option<f64>,
-    /// The directory, where several recordings were named.
+    /// Name of the directory, if several recordings were given.
     recording: Option<String>,
 }
 
-/// All that `--json` tells.
+/// The JSON of one recording.
 #[derive(Debug, Serialize)]
 struct Compared {
     recording: Option<String>,
@@ -131,7 +134,7 @@ struct Compared {
     #[serde(flatten)]
     completeness: Completeness,
     lines: Vec<Row>,
-    /// What the recording needs, by rank and by NIC.
+    /// The need of each rank and of each NIC.
     need: Need,
     judged: Vec<Judged>,
 }
@@ -155,7 +158,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     let recordings = || groups.iter().flatten().map(|recording| &recording.found);
     let lines = lines(first, &arguments.with, &common)?;
     recordings().filter_map(|found| files::mixed(found)).for_each(|mixed| eprintln!("{mixed}"));
-    // What is wrong with one of them is said before the first replay.
+    // Settings that do not fit one of the recordings fail before the first replay.
     let of_line = |line: &Line| {
         let params = recordings().map(|found| files::params(found, &line.settings));
         params.collect::<Result<Vec<_>, _>>().map(|params| params.concat())
@@ -174,7 +177,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     if !held.is_empty() {
         play::note_flow_control(&format!("{} (overflow=flow-control)", held.join(", ")));
     }
-    // One unit for all lines, or they could not be compared.
+    // All lines have one unit, so that they can be compared.
     let charged = params.iter().flatten().any(curve::is_charged);
     let length: u64 = recordings().flat_map(|found| found.iter()).map(Trace::records).sum();
     if length >= play::LONG {
@@ -242,7 +245,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     Ok(code)
 }
 
-/// What `--json` tells of several recordings.
+/// The JSON of several recordings.
 #[derive(Debug, Serialize)]
 struct Several<'a> {
     recordings: &'a [Compared],
@@ -257,7 +260,7 @@ fn replayed(lines: &[Line], found: &Found, charged: bool) -> Result<Run, Error> 
     Ok(replayed.filter_map(|(line, of)| Some((line.name.clone(), of?))).collect())
 }
 
-/// What is compared: first what all lines have, then all devices or what was asked for.
+/// Returns the lines: first the common settings alone, then every device, or the lines of `--with`.
 fn lines(first: &str, with: &[String], common: &Settings) -> Result<Vec<Line>, Error> {
     let mut lines = vec![Line { name: first.to_owned(), settings: common.clone() }];
     if with.is_empty() {
@@ -276,7 +279,7 @@ fn lines(first: &str, with: &[String], common: &Settings) -> Result<Vec<Line>, E
     Ok(lines)
 }
 
-/// `a=1,b=x,y` as `a=1` and `b=x,y`: values may have commas, too.
+/// Splits `a=1,b=x,y` into `a=1` and `b=x,y`: values may contain commas.
 fn assignments(words: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for word in words.split(',') {
@@ -319,7 +322,7 @@ fn sheet(title: &str, runs: &[Run], charged: bool) -> Sheet {
     sheet
 }
 
-/// The reason that most elements of both queues spilled for.
+/// The reason for which most elements of both queues spilled, and its share in per cent.
 struct Mostly {
     reason: &'static str,
     per_cent: f64,
@@ -342,7 +345,8 @@ fn mostly(prq: &QueueCounters, umq: &QueueCounters) -> Option<Mostly> {
     (elements > 0).then_some(Mostly { reason, per_cent })
 }
 
-/// What the columns mean, and what no device changes.
+/// Returns the lines below the table: the meaning of the columns, and the numbers that are the same
+/// for all devices.
 fn foot(runs: &[Run], charged: bool) -> String {
     let unit = match charged {
         true => "host adds: what spilled elements cost a message, on average, as modelled",
@@ -442,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn the_commonest_reason_is_told_with_its_share() {
+    fn the_main_reason_is_printed_with_its_share() {
         let queue = &sample(0, 10, 25).tagged.prq;
         assert_eq!(mostly(queue, queue).unwrap().to_string(), "table full");
         let mut other = queue.clone();

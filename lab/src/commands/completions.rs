@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam completions`: what shells need to complete its words.
+//! `tcam completions`: scripts with which shells complete the command line.
 
 use clap::{Args, Command, ValueEnum};
 use clap_complete::generate;
 use clap_complete::shells::{Bash, Fish, Zsh};
 
-/// Prints what a shell needs to complete tasks, options and their values.
+/// Prints completions of commands, options and their values for a shell.
 ///
-/// Everything is on standard output: put it where your shell looks for completions.
+/// The script goes to standard output. Put it where the shell looks for completions.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam completions bash > ~/.local/share/bash-completion/completions/tcam

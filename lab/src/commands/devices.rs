@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam devices`: what `FI_TCAM_DEVICE` stands for, as the provider has it.
+//! `tcam devices`: the parameters that each value of `FI_TCAM_DEVICE` sets.
 
 use clap::Args;
 use nic::models::MODELS;
@@ -9,17 +9,17 @@ use crate::error::Error;
 use crate::text::numbers::whole;
 use crate::text::sheet::Sheet;
 
-/// Lists the devices by name, or shows what one of them sets.
+/// Lists the devices, or prints all parameters of one device.
 ///
-/// Devices are real NICs and some that are none, for --set device=NAME. docs/devices.md has the
-/// source of each value.
+/// Some devices are real NICs, others are models. --set device=NAME takes each name.
+/// docs/devices.md has the source of each value.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam devices
   tcam devices connectx
   tcam run --set device=connectx -- mpiexec -n 4 ./app")]
 pub(crate) struct Devices {
-    /// A device: all its parameters.
+    /// Prints all parameters of this device.
     #[arg(value_name = "NAME")]
     name: Option<String>,
 }
@@ -36,7 +36,7 @@ pub(crate) fn devices(arguments: &Devices) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// What a device comes to where nothing else is set.
+/// Returns the parameters of a device if nothing else is set.
 fn params_of(device: &str) -> Result<Params, Error> {
     Ok(Params::from_lookup(|name| (name == "device").then(|| device.to_owned()))?)
 }
@@ -55,7 +55,7 @@ fn all() -> Result<Sheet, Error> {
             "none" => "-".to_owned(),
             refused => refused.replace(',', ",\n"),
         };
-        // What has no table has nothing that could overflow.
+        // A device without tables cannot overflow.
         let overflow = if sizes == [0, 0] { "-" } else { params.text("overflow") };
         let [prq, umq] = sizes.map(whole);
         sheet.row([model.name.to_owned(), prq, umq, overflow.to_owned(), pool, refuses]);
@@ -63,7 +63,7 @@ fn all() -> Result<Sheet, Error> {
     Ok(sheet)
 }
 
-/// All parameters that devices set, as this one has them.
+/// Returns all parameters that any device sets, with their values on this one.
 fn one(device: &str) -> Result<Sheet, Error> {
     let params = params_of(device)?;
     let sets = |device: &str, name: &str| {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_shown_with_what_it_leaves_as_it_is() {
+    fn a_device_is_shown_with_all_parameters() {
         let sheet = one("connectx").unwrap();
         let row = |name: &str| sheet.rows.iter().find(|row| row[0] == name).unwrap();
         assert_eq!(row("FI_TCAM_OVERFLOW")[1..], ["prefix", "of the device"]);

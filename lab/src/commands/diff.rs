@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam diff`: what changed between two experiments.
+//! `tcam diff`: differences between two experiments.
 
 use std::path::PathBuf;
 
@@ -18,21 +18,21 @@ use crate::text::numbers::{share, whole};
 use crate::text::sheet::Sheet;
 use crate::traces::take::Take;
 
-/// Tells what changed between two experiments: needs, spills and search depths.
+/// Prints the differences between two experiments: needs, spills and search depths.
 ///
-/// Takes reports or traces, or directories of them, of two runs, such as of yesterday's and today's
-/// version of a program. With --fail-above the exit code is 1 if something grew by more than that,
-/// so that a team can watch its code.
+/// Takes reports, traces or directories of them, of two runs, such as of yesterday's and today's
+/// version of a program. With --fail-above the exit code is 1 if a number grew by more, for use in
+/// tests of a program.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam diff before after
   tcam diff --fail-above 10 before.trace after.trace
   tcam diff --json - before after
-What a single run needs varies with the scheduling of its ranks: compare several runs, or allow as
-much as they vary.")]
+The need of a single run varies with the scheduling of its ranks: compare several runs, or allow
+for their spread.")]
 pub(crate) struct Diff {
-    /// Exit code 1 where a high-water mark, the share that spills (in points) or the mean search
-    /// depth grew by more than so many per cent.
+    /// Exits with 1 if a high-water mark, the share that spills (in points) or the mean search
+    /// depth grew by more than PERCENT.
     #[arg(long, value_name = "PERCENT", value_parser = per_cent, allow_negative_numbers = true)]
     fail_above: Option<f64>,
 
@@ -42,11 +42,11 @@ pub(crate) struct Diff {
     #[command(flatten)]
     take: Take,
 
-    /// The experiment before: reports, traces or a directory of them.
+    /// The earlier experiment: reports, traces or a directory of them.
     #[arg(value_name = "A")]
     before: PathBuf,
 
-    /// The experiment after.
+    /// The later experiment.
     #[arg(value_name = "B")]
     after: PathBuf,
 }
@@ -62,9 +62,10 @@ struct Line {
     what: String,
     before: f64,
     after: f64,
-    /// Per cent of what was before; points where both are shares.
+    /// Change in per cent of the earlier value, or in points if both are shares. None if a
+    /// count grew from 0.
     change: Option<f64>,
-    /// More of it is worse.
+    /// True if growth is a regression.
     is_cost: bool,
     #[serde(skip)]
     unit: Unit,
@@ -77,15 +78,15 @@ enum Unit {
     Mean,
 }
 
-/// All that `--json` tells.
+/// The JSON of the comparison.
 #[derive(Debug, Serialize)]
 struct Changes<'a> {
     before: &'a str,
     after: &'a str,
-    /// Ranks of both are whole.
+    /// True if no rank of either experiment is missing or was cut short.
     complete: bool,
     changes: &'a [Line],
-    /// What grew by more than is allowed.
+    /// Names of the numbers that grew by more than `--fail-above`.
     failed: Vec<&'a str>,
 }
 
@@ -104,8 +105,8 @@ impl Line {
         Self { is_cost: true, ..self }
     }
 
-    /// Whether it grew by more than so many per cent, or points; something where there was nothing
-    /// is more than any.
+    /// Returns true if the number grew by more than `most` per cent, or points. Growth from 0 is
+    /// more than any limit.
     fn grew_above(&self, most: f64) -> bool {
         self.is_cost && self.change.map_or(self.after > self.before, |change| change > most)
     }
@@ -126,7 +127,7 @@ impl Line {
     }
 }
 
-/// Mean entries that searches compared.
+/// Returns the mean number of entries that a search compared.
 fn depth(of: &QueueCounters) -> f64 {
     let entries = of.search_depth.hit_entries + of.search_depth.miss_entries;
     entries as f64 / of.searches.max(1) as f64
@@ -160,8 +161,8 @@ fn lines(both: [&Experiment; 2]) -> Vec<Line> {
     lines
 }
 
-/// Prints what changed. Returns 1 if something grew by more than is allowed, 3 of a part of the
-/// ranks.
+/// Prints the differences. Returns 1 if a number grew by more than `--fail-above`, or 3 if results
+/// are incomplete.
 pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
     arguments.json.check()?;
     let read = |path: &PathBuf| {
@@ -205,7 +206,7 @@ pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
     Ok(incomplete.into_iter().max().unwrap_or(0))
 }
 
-/// What the ranks told of their runs that is not the same, but for when they began.
+/// Returns the facts about the runs that differ, except for the time at which they began.
 fn origins(both: [&Experiment; 2]) -> Vec<(&'static str, [String; 2])> {
     let value = |of: &Experiment, name: &str| {
         let line = of.sum.origin.iter().find(|(other, _)| *other == name);
@@ -216,14 +217,14 @@ fn origins(both: [&Experiment; 2]) -> Vec<(&'static str, [String; 2])> {
     both.into_iter().filter(|(_, [before, after])| before != after).collect()
 }
 
-/// Parameters that are not the same, as the first rank of each told them.
+/// Returns the parameters that differ, from the first rank of each experiment.
 fn configuration(before: &Experiment, after: &Experiment) -> Vec<(String, String, String)> {
     let [before, after] = [before, after].map(|of| &*of.heads[0].config);
     let value = |of: Option<&String>| of.map_or_else(|| "unknown".to_owned(), Clone::clone);
     let mut names: Vec<_> = before.keys().chain(after.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    // Where something is written to is no difference.
+    // The place of the output is no difference.
     let differs = |name: &&String| {
         before.get(*name) != after.get(*name) && !["report", "trace"].contains(&name.as_str())
     };
@@ -237,7 +238,7 @@ mod tests {
     use crate::experiment::outcome::tests::experiment;
 
     #[test]
-    fn growth_is_told_where_more_is_worse() {
+    fn growth_counts_only_for_costs() {
         let line = |unit, before, after| Line::new("x", unit, [before, after]).cost();
         for (line, change, above) in [
             (line(Unit::Count, 100.0, 109.0), "+9.0 %", false),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam export`: what an experiment counted, for other programs.
+//! `tcam export`: the numbers of an experiment, for other programs.
 
 use std::path::PathBuf;
 
@@ -14,29 +14,30 @@ use crate::file;
 use crate::results::fresh::{self, Earlier};
 use crate::results::lock::Lock;
 
-/// Writes what an experiment counted as CSV or Parquet, for pandas and others.
+/// Writes the numbers of an experiment as CSV or Parquet, for pandas and other programs.
 ///
-/// queues.csv has a line for each rank and queue, kinds.csv one for each kind of
-/// traffic too; depths.csv has the histograms and lengths.csv the lengths over time,
-/// a line a value; origin.csv says where all of that comes from. From traces there are also operations.csv and the queue statistics
-/// of LogGOPSim (`--qstat`). With `--parquet` the same columns are in queues.parquet and
-/// so on.
+/// The files are queues.csv (a line for each rank and queue), kinds.csv (also for each kind of
+/// traffic), depths.csv (for each bucket of a histogram), lengths.csv (for each sample of the
+/// lengths over time) and origin.csv (origin of the numbers). From traces there are also
+/// operations.csv and the queue statistics of LogGOPSim (`--qstat`). With `--parquet` the same
+/// columns are in queues.parquet and so on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam export reports
   tcam export tcam-trace --out csv
   tcam export tcam-trace --out frames --parquet
-LogGOPSim's files are PREFIX-rq-hit.data, -rq-miss.data, -uq-hit.data and -uq-miss.data, with
-`depth,time` of each search, time in ns, a line a rank; and -rq-max.data and -uq-max.data.")]
+LogGOPSim's files are PREFIX-rq-hit.data, -rq-miss.data, -uq-hit.data and -uq-miss.data. Each has
+a line for each rank: `depth,time` of each search, with the time in ns. -rq-max.data and
+-uq-max.data have the longest queue of each rank.")]
 pub(crate) struct Export {
     #[command(flatten)]
     from: Sources,
 
-    /// Where the files go; those of other names stay as they are.
+    /// Directory for the files. Files of other names stay.
     #[arg(long, value_name = "DIR", default_value = "tcam-export")]
     out: PathBuf,
 
-    /// Parquet instead of CSV: typed columns, and much smaller for operations.
+    /// Writes Parquet instead of CSV: typed columns, and much smaller for operations.
     #[arg(long)]
     parquet: bool,
 
@@ -45,7 +46,7 @@ pub(crate) struct Export {
     qstat: String,
 }
 
-/// A part of the name of a file; the files go where --out says.
+/// Checks that a prefix has no path; the files go to the directory of `--out`.
 fn name(text: &str) -> Result<String, &'static str> {
     if text.contains('/') {
         return Err("a name without a path is expected; --out is where the files go");
@@ -53,7 +54,7 @@ fn name(text: &str) -> Result<String, &'static str> {
     Ok(text.to_owned())
 }
 
-/// Writes the files. Returns 0, or 3 of a part of the ranks.
+/// Writes the files. Returns 0, or 3 if results are incomplete.
 pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let expected = "there are several files: give a directory; --parquet says of which kind";
     file::check_kind(&arguments.out, &[], expected)?;

@@ -16,25 +16,26 @@ use crate::file;
 use crate::results::fresh::{self, Earlier};
 use crate::results::lock::Lock;
 
-/// Draws what the tables of an experiment did.
+/// Draws the pictures of an experiment.
 ///
-/// Writes the length of the longest queues over time, whose elements they had, what of them was in the table,
-/// histograms of search depths, why elements were not in the table, a map of the
-/// entries compared on each rank and, from traces, the capacity curve.
+/// The pictures show the length of the longest queues over time, the origin of their elements, and
+/// the part of them in the table. Others are histograms of search depths, reasons why elements were
+/// not in the table, and maps of the entries compared and traversed on each rank. From traces there
+/// is also the capacity curve.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam plot reports
   tcam plot tcam-trace --out pictures --format svg
-Of several recordings, each has its pictures in a directory of its own: DIR/1-NAME and so on.")]
+If several recordings are given, the pictures of each go to a directory DIR/1-NAME and so on.")]
 pub(crate) struct Plot {
     #[command(flatten)]
     from: Sources,
 
-    /// Where the pictures go; files of other names stay as they are.
+    /// Directory for the pictures. Files of other names stay.
     #[arg(long, value_name = "DIR", default_value = "tcam-plot")]
     out: PathBuf,
 
-    /// What is written of each picture.
+    /// File formats of each picture.
     #[arg(long, value_enum, default_value_t = Format::Both)]
     format: Format,
 }
@@ -47,7 +48,7 @@ pub(crate) enum Format {
     Both,
 }
 
-/// Draws the pictures. Returns 0, or 3 of a part of the ranks.
+/// Draws the pictures. Returns 0, or 3 if results are incomplete.
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let expected = "there are several pictures: give a directory; --format says svg or png";
     file::check_kind(&arguments.out, &[], expected)?;

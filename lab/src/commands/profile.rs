@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam profile`: who added how much to the queues of each rank, for `tcam cluster`.
+//! `tcam profile`: how many elements each source added to the queues of each rank, for `tcam
+//! cluster`.
 
 use std::path::PathBuf;
 
@@ -12,11 +13,12 @@ use crate::experiment::profile::{self, Profile};
 use crate::experiment::sources::Sources;
 use crate::file;
 
-/// Writes who added how much to the queues of each rank, for tcam cluster.
+/// Writes how many elements each source added to the queues of each rank, for tcam cluster.
 ///
-/// Elements are posted receives that waited and messages that were unexpected, in whatever table or
-/// engine. Receives from any source are of none. Sources are peers as the device numbers them, which
-/// need not be their ranks: another run through the same MPI has the same numbers.
+/// Elements are posted receives that waited and messages that were unexpected, in any table or
+/// engine. Any-source receives are not attributed to a source. Sources are peers as the device
+/// numbers them, which need not be their ranks. Another run through the same MPI has the same
+/// numbers.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam profile tcam-trace
@@ -27,12 +29,12 @@ pub(crate) struct MakeProfile {
     #[command(flatten)]
     from: Sources,
 
-    /// The profile; - is standard output.
+    /// Output file; - is standard output.
     #[arg(long, value_name = "FILE", default_value = "tcam.profile")]
     out: PathBuf,
 }
 
-/// Writes the profile. Returns 0, or 3 of a part of the ranks.
+/// Writes the profile. Returns 0, or 3 if results are incomplete.
 pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
     file::check_kind(&arguments.out, &[], "a profile is written: give a name such as app.profile")?;
     let experiment = Experiment::read(&arguments.from, Keep::Added)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam record`: one run, its traces kept.
+//! `tcam record`: runs a program once and keeps its traces.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use crate::traces::files;
 use crate::traces::take::Take;
 use crate::traces::trace::Trace;
 
-/// Runs a program once and records what is asked of the tables of its ranks.
+/// Runs a program once and records all operations on the tables of its ranks.
 ///
-/// Writes a trace for each matching context and the report of each rank to a
-/// directory; `tcam replay` and `tcam sweep --trace` ask the traces again.
+/// Writes a trace for each matching context and a report for each rank to a directory. `tcam
+/// replay` and `tcam sweep --trace` replay the traces.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam record -- mpiexec -n 4 ./app
@@ -35,11 +35,11 @@ pub(crate) struct Record {
     #[command(flatten)]
     pub(crate) tables: Tables,
 
-    /// Where the traces and reports go; they replace those of an earlier run.
+    /// Directory for the traces and reports. They replace those of an earlier run.
     #[arg(long, value_name = "DIR", default_value = "tcam-trace")]
     pub(crate) out: PathBuf,
 
-    /// Largest trace in MiB; the recording ends there, the program goes on.
+    /// Largest size of a trace in MiB; the recording ends there and the program continues.
     #[arg(long, value_name = "MIB", default_value_t = 1024, allow_negative_numbers = true)]
     pub(crate) max: u32,
 
@@ -55,7 +55,7 @@ pub(crate) struct Record {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Runs the command and says what was recorded. Returns the program's exit code.
+/// Runs the command and prints a summary. Returns the program's exit code.
 pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
     for (name, option) in [("trace", "--out DIR"), ("trace_max", "--max MIB")] {
@@ -70,7 +70,7 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let fresh = Fresh::inside(&arguments.out, &[reports::old, files::old])?;
-    // It may be in there.
+    // The file of `--json` may be in that directory.
     json.check()?;
     plan.settings.set("trace", &fresh.path().display());
     let left = Leftovers::claim(fresh.path());
@@ -92,7 +92,7 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     }
     let found = match files::find(&[directory.to_owned()], Take::default()) {
         Ok(found) => found,
-        // What a program leaves that failed or was ended may be cut off anywhere.
+        // Traces of a program that failed or was ended may be cut off anywhere.
         Err(error) if ended.code() != 0 => {
             eprintln!("tcam: {error}");
             return plan.summarise(directory, &[], &left, ended, &json);
@@ -101,7 +101,7 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     };
     let ranks = found.ranks();
     let lack = ranks.lack("trace");
-    // The counts may be whole where the traces are not.
+    // The reports may be complete although the traces are not.
     lack.iter().for_each(|lack| eprintln!("Traces: {lack}"));
     let mut code = plan.summarise(directory, &found, &left, ended, &json)?;
     if lack.is_some() && code == 0 {

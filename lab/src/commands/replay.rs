@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam replay`: traces played to another table, engine or overflow model.
+//! `tcam replay`: replays traces on another table, engine or overflow model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -30,11 +30,10 @@ use crate::traces::take::Take;
 use crate::traces::trace::Trace;
 use crate::traces::{counted, files};
 
-/// Plays traces to another table, engine or overflow model.
+/// Replays traces on another table, engine or overflow model.
 ///
-/// Prints what the tables would have counted. Everything is as recorded but for
-/// what is set here; time does not pass, and the costs of the timing model are
-/// counted.
+/// Prints what the tables would have counted. Everything is as recorded, except for the given
+/// settings. Time does not pass; the costs of the timing model are counted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam replay tcam-trace
@@ -49,7 +48,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
 
-    /// Costs of searches: cpu-list, cpu-hash or none; the same as --set timing=NAME.
+    /// Sets the costs of searches: cpu-list, cpu-hash or none; as --set timing=NAME does.
     #[arg(long, value_name = "NAME")]
     pub(crate) timing: Option<String>,
 
@@ -60,7 +59,7 @@ pub(crate) struct Replay {
     #[command(flatten)]
     pub(crate) json: Json,
 
-    /// Compares with the reports of a run; the exit code is 1 if they differ.
+    /// Compares with the reports of a run; the exit code is 1 if a count differs.
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,
 
@@ -75,8 +74,8 @@ pub(crate) struct Replay {
     pub(crate) traces: Vec<PathBuf>,
 }
 
-/// Replays the traces and prints what was counted. Returns 1 if that is not what the
-/// reports to compare with say.
+/// Replays the traces and prints the counts. Returns 1 if they differ from the reports of
+/// `--against`.
 pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
     settings::note_unused();
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
@@ -120,13 +119,13 @@ pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
     .map(|code| code.max(ranks.code(arguments.take.partial)))
 }
 
-/// Refuses a directory for reports that has those of a run: they may be all that is left of it.
+/// Refuses a directory that has the reports of a run, which may be all that is left of it.
 fn spare_runs(directory: &Path) -> Result<(), Error> {
     if !directory.is_dir() {
         return Ok(());
     }
     for path in reports::old(directory)? {
-        // A replay sends nothing over any channel.
+        // A replay uses no channel, so reports with channels are those of a run.
         let of_run = |report: Report| !report.channels.is_empty();
         if path.extension() == Some(OsStr::new("json"))
             && reports::read_one(&path).is_ok_and(of_run)
@@ -137,7 +136,7 @@ fn spare_runs(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The reports to compare with, which must be of the run that was recorded.
+/// Returns the reports to compare with, which must be of the recorded run.
 fn reports_of(directory: &Path, traces: &[Trace]) -> Result<Vec<Report>, Error> {
     let live = reports::read(directory)?;
     let path = || directory.to_owned();
@@ -159,8 +158,8 @@ fn reports_of(directory: &Path, traces: &[Trace]) -> Result<Vec<Report>, Error> 
     }
 }
 
-/// Writes reports as the provider would: `RANK`, and `RANK.1` and so on for further endpoints of a
-/// rank; and the record of the run, which says how its program ended.
+/// Writes reports as the provider would, as `RANK`, and as `RANK.1` and so on for further endpoints
+/// of a rank. Also writes the record of the run, with the exit status of its program.
 fn write(directory: &Path, reports: &[Report], run: Option<&RunRecord>) -> Result<(), Error> {
     let _lock = Lock::of(&fresh::make(directory)?)?;
     let directory = reports::prepare(directory)?;
@@ -183,7 +182,7 @@ fn write(directory: &Path, reports: &[Report], run: Option<&RunRecord>) -> Resul
     run.map_or(Ok(()), |run| run.write(&directory))
 }
 
-/// Says where the reports of a replay are not those of the run.
+/// Prints the differences between the reports of a replay and of the run.
 fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8, Error> {
     let played: BTreeSet<_> =
         traces.iter().map(|trace| (trace.endpoint(), &*trace.header.context)).collect();
@@ -195,7 +194,7 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
         for (name, of_replay, of_run) in
             [("tagged", &report.tagged, &other.tagged), ("msg", &report.msg, &other.msg)]
         {
-            // Of a context that nothing happened in there is no trace.
+            // A context without operations has no trace.
             if of_run.has_operations() && !played.contains(&(endpoint(report), name)) {
                 continue;
             }
@@ -220,7 +219,7 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
     Ok(u8::from(different > 0))
 }
 
-/// The lines of two texts that differ, of the replay and of the run.
+/// Returns the lines that differ between two reports, those of the replay and those of the run.
 fn differences(counters: &[ContextCounters; 2]) -> String {
     let [replay, run] = counters.each_ref().map(ToString::to_string);
     let mut text = String::new();
@@ -233,7 +232,7 @@ fn differences(counters: &[ContextCounters; 2]) -> String {
     text
 }
 
-/// The counts but for what a clock said.
+/// Returns the counts without those that depend on a clock.
 fn without_times(counters: &ContextCounters) -> ContextCounters {
     let mut counters = counters.clone();
     counters.lengths.us.clear();
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_told() {
+    fn only_differences_are_printed() {
         let [one, other] = [25, 24].map(|posts| sample(0, 10, posts).tagged);
         let text = differences(&[one, other]);
         assert!(text.contains("replay 25 receives posted, 25 messages arrived"), "{text}");
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_of_another_run_are_told_before_the_replay() {
+    fn reports_of_another_run_are_an_error_before_the_replay() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
         let report = sample(0, 10, 25);

@@ -15,8 +15,8 @@ use crate::file;
 
 /// Writes an experiment as one page of HTML.
 ///
-/// The pictures of `tcam plot`, the tables of `tcam stats`, the configuration and how to
-/// read them, in one file that needs no other, on the screen and in print.
+/// The page has the pictures of `tcam plot`, the tables of `tcam stats`, the configuration, and how
+/// to read them. It is one file that needs no other, for the screen and for print.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam report reports
@@ -25,12 +25,12 @@ pub(crate) struct ReportPage {
     #[command(flatten)]
     from: Sources,
 
-    /// The page; - is standard output.
+    /// Output file; - is standard output.
     #[arg(long, value_name = "FILE", default_value = "tcam-report.html")]
     out: PathBuf,
 }
 
-/// Writes the page. Returns 0, or 3 of a part of the ranks.
+/// Writes the page. Returns 0, or 3 if results are incomplete.
 pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
     file::check_kind(
         &arguments.out,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam run`: one run, its reports summed.
+//! `tcam run`: runs a program once and adds up its reports.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,12 +17,13 @@ use crate::results::json::Json;
 use crate::results::reports;
 use crate::settings::{self, Settings};
 
-/// Runs a program once and sums the reports of its ranks.
+/// Runs a program once and adds up the reports of its ranks.
 ///
-/// Sets the environment that makes MPICH, Open MPI or Intel MPI load tcam, runs
-/// the command, and prints what the tables of its ranks did. The exit code is
-/// the program's; 3 stands for ranks that are missing or were cut short, unless --partial says that
-/// they may, 125 for a failure of tcam itself, 2 for a command line that cannot be read.
+/// Sets the environment that makes MPICH, Open MPI or Intel MPI load tcam, runs the command, and
+/// prints what the tables of its ranks counted.
+///
+/// The exit code is that of the program. It is 3 if ranks are missing or were cut short, unless
+/// --partial accepts that, 125 if tcam itself failed, and 2 if the command line cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam run -- mpiexec -n 4 ./app
@@ -65,7 +66,7 @@ pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
         return plan.summarise(scratch.path(), &[], &left, ended, &json);
     };
     let fresh = Fresh::inside(directory, &[reports::old])?;
-    // It may be in there.
+    // The file of `--json` may be in that directory.
     json.check()?;
     let left = Leftovers::claim(fresh.path());
     let ended = plan.run(&mut signals, fresh.path())?;

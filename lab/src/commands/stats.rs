@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam stats`: what the tables of an experiment did, who filled its queues, and what threads asked.
+//! `tcam stats`: tables of an experiment, by rank, by origin of the elements, or by thread.
 
 use clap::Args;
 use nic::plain::plain;
@@ -21,10 +21,10 @@ use crate::results::ranks::Completeness;
 use crate::text::sheet::Sheet;
 use crate::traces::play;
 
-/// Prints what the tables of an experiment did.
+/// Prints the tables of an experiment.
 ///
-/// Tables of the ranks, the worst first, of kinds of traffic, of search depths, of
-/// high-water marks, and why elements were not in the table.
+/// They show the ranks, the worst first, the kinds of traffic, search depths, high-water marks, and
+/// the reasons why elements were not in the table.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam stats reports
@@ -36,27 +36,28 @@ use crate::traces::play;
   tcam stats run-1 run-2 run-3
 Directories that have ranks in common are runs of one program: there is a line for each of them, or
 with --by tables for each.
-With --json there are always all ranks. Phases end with each collective operation of
+--json always has all ranks. Phases end with each collective operation of
 MPI_COMM_WORLD that all ranks took part in; times are seconds since the run began, which is when its
 first rank opened the provider.")]
 pub(crate) struct Stats {
     #[command(flatten)]
     sources: Sources,
 
-    /// All ranks, not only the worst.
+    /// Prints all ranks, not only the worst.
     #[arg(long)]
     all: bool,
 
-    /// Who fills the queues: their elements by communicator, tag, peer, kind or phase, when each
-    /// queue was longest and over the run; or by thread: what each posted and handled. Takes traces.
+    /// Groups the elements of the queues by communicator, tag, peer, kind or phase, at the moment
+    /// when each queue was longest and over the run; or prints the operations of each thread. Takes
+    /// traces.
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<By>,
 
-    /// With --by: leaves out what was before so many seconds since the run began.
+    /// With --by: leaves out operations before this time since the run began.
     #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
     from: Option<f64>,
 
-    /// With --by: leaves out what was after so many seconds.
+    /// With --by: leaves out operations after this time since the run began.
     #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
     to: Option<f64>,
 
@@ -69,7 +70,7 @@ fn seconds(text: &str) -> Result<f64, &'static str> {
     seconds.ok_or("a number of seconds is expected")
 }
 
-/// Prints the tables. Returns 0, or 3 of a part of the ranks.
+/// Prints the tables. Returns 0, or 3 if results are incomplete.
 pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     arguments.json.check()?;
     if let Some(by) = arguments.by {
@@ -89,7 +90,7 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     }
 }
 
-/// Prints the tables of each of some recordings of several sizes or programs.
+/// Prints the tables of each recording, for recordings of several sizes or programs.
 fn stats_of_several(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Error> {
     let needs = experiments.iter().map(Experiment::need).collect::<Result<Vec<_>, _>>()?;
     let (mut recordings, mut code) = (Vec::new(), 0);
@@ -105,7 +106,7 @@ fn stats_of_several(arguments: &Stats, experiments: &[Experiment]) -> Result<u8,
     Ok(code)
 }
 
-/// Prints the tables of one. Returns the exit code.
+/// Prints the tables of one experiment. Returns the exit code.
 fn stats_of(arguments: &Stats, experiment: &Experiment, need: Option<&Need>) -> u8 {
     if arguments.json.takes_output() {
         return experiment.code(arguments.sources.take);
@@ -122,7 +123,7 @@ fn stats_of(arguments: &Stats, experiment: &Experiment, need: Option<&Need>) -> 
     experiment.sum.ranks.code(arguments.sources.take.partial)
 }
 
-/// Prints what several runs needed.
+/// Prints the needs of several runs.
 fn stats_of_runs(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Error> {
     let repeated = Repeated::of(&arguments.sources, experiments);
     for (name, experiment) in arguments.sources.names.iter().zip(experiments) {
@@ -137,7 +138,7 @@ fn stats_of_runs(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Er
     Ok(experiments.iter().map(code).max().unwrap_or(0))
 }
 
-/// What `--by --json` writes of a recording.
+/// The JSON of `--by` for one recording.
 #[derive(Debug, Serialize)]
 struct ToldBy {
     title: String,
@@ -154,7 +155,7 @@ enum What {
     Groups(Groups),
     Phases {
         phases: Vec<by::Phase>,
-        /// Operations whose calls could not be found.
+        /// Names collective operations whose calls could not be distinguished.
         warnings: Vec<String>,
     },
     Threads(Threads),
@@ -178,7 +179,7 @@ impl What {
         Ok(what)
     }
 
-    /// For people: tables and what they say.
+    /// Returns the tables for the terminal, and sentences about them.
     fn sheets(&self) -> (Vec<Sheet>, Vec<String>) {
         match self {
             Self::Groups(groups) => (vec![groups.sheet()], groups.readings().to_vec()),
@@ -191,7 +192,7 @@ impl What {
     }
 }
 
-/// What `--json` writes of several recordings.
+/// The JSON of several recordings.
 #[derive(Debug, Serialize)]
 struct Several<T> {
     recordings: Vec<Named<T>>,
@@ -204,7 +205,7 @@ struct Named<T> {
     told: T,
 }
 
-/// Prints who fills the queues, or what threads asked, of each recording.
+/// Prints the groups or threads of each recording.
 fn stats_by(arguments: &Stats, by: By) -> Result<u8, Error> {
     let window = Window {
         from: arguments.from.unwrap_or(Window::ALL.from),
@@ -234,7 +235,7 @@ fn stats_by(arguments: &Stats, by: By) -> Result<u8, Error> {
     Ok(code)
 }
 
-/// Prints it of one recording.
+/// Prints the groups or threads of one recording. Returns its JSON.
 fn told_by(
     arguments: &Stats,
     experiment: &Experiment,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam workload`: traces of ranks of machines that nobody here has, made from what
-//! papers say of their applications.
+//! `tcam workload`: traces of ranks of machines that need not exist, made from what papers report
+//! on applications.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -31,23 +31,23 @@ use crate::workload::stream::Place;
 
 /// Generates traces like those of large machines.
 ///
-/// Writes what some ranks of an application are sent and receive, as a recording with
-/// FI_TCAM_TRACE would have it, and prints how long their queues became beside what
-/// papers say, and whether these lengths are fitted (constants chosen so that they come
-/// out), predicted (of the algorithm) or given. Memory depends on the queues, not on
-/// the number of ranks. The same seed gives the same traces.
+/// Writes the operations of some ranks of an application, as FI_TCAM_TRACE would record them.
+/// Prints how long their queues became, next to the figures of papers. For each length it prints
+/// its origin: fitted (constants chosen so that the length comes out), predicted (by the algorithm)
+/// or given. Memory depends on the queues, not on the number of ranks. The same seed gives the same
+/// traces.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam workload fds --ranks 4096 --out fds-traces
   tcam workload halo --ranks 512 --rank 0,255 --steps 100 --seed 7 --out halo-traces
   tcam workload pingpong --messages 200 --bytes 8192 --out pingpong-traces
-tests/apps/patterns.c does most of them with MPI.")]
+tests/apps/patterns.c does most of the patterns with MPI.")]
 pub(crate) struct Workload {
-    /// Who communicates how.
+    /// Communication pattern of an application.
     #[arg(value_enum)]
     pub(crate) pattern: Pattern,
 
-    /// Ranks of the machine, 2 to 65536; otherwise as many as in the paper.
+    /// Ranks of the machine, 2 to 65536. The default is the number in the paper.
     #[arg(
         long,
         value_name = "N",
@@ -56,12 +56,12 @@ pub(crate) struct Workload {
     )]
     pub(crate) ranks: Option<u32>,
 
-    /// Orders of arrival.
+    /// Seed of the orders of arrival.
     #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
 
-    /// Ranks to write traces of; `all-that-matter` is rank 0, which everything is
-    /// gathered to, or one of many alike.
+    /// Ranks to write traces of; `all-that-matter` is rank 0, where everything is gathered, or
+    /// which is one of many alike.
     #[arg(
         long,
         value_name = "R,...",
@@ -80,8 +80,8 @@ pub(crate) struct Workload {
     )]
     pub(crate) steps: u32,
 
-    /// Messages in flight of shuffle, burst and reverse, otherwise 1024, or receives that wait in a
-    /// pingpong, 0 to 1000000, otherwise 100; no other pattern takes it.
+    /// Messages in flight of shuffle, burst and reverse (default 1024), or receives that wait in a
+    /// pingpong, 0 to 1000000 (default 100). No other pattern takes it.
     #[arg(
         long,
         value_name = "M",
@@ -90,7 +90,7 @@ pub(crate) struct Workload {
     )]
     pub(crate) messages: Option<u32>,
 
-    /// Bytes of each message of the same patterns, otherwise 256.
+    /// Bytes of each message of the same patterns (default 256).
     #[arg(
         long,
         value_name = "B",
@@ -99,7 +99,7 @@ pub(crate) struct Workload {
     )]
     pub(crate) bytes: Option<u64>,
 
-    /// Where the traces go, `RANK.PID.PORT.tagged.trace`; it must not have any yet.
+    /// Directory for the traces, `RANK.PID.PORT.tagged.trace`; it must not contain traces yet.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
 }
@@ -125,7 +125,7 @@ impl std::str::FromStr for Ranks {
     }
 }
 
-/// What is wrong with what was asked for.
+/// Arguments that do not fit each other or the directory.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkloadError {
     #[error("--rank {rank}: there are {ranks} ranks, 0 to {}", .ranks - 1)]
@@ -155,13 +155,12 @@ impl From<WorkloadError> for Error {
     }
 }
 
-/// Nanoseconds from one operation to the next in the traces: a time that nothing
-/// depends on.
+/// Nanoseconds from one operation to the next in the traces. No result depends on it.
 const PACE: u64 = 100;
-/// Operations between two looks at the progress bar.
+/// Operations between two updates of the progress bar.
 const TICK: u64 = 1 << 16;
 
-/// Generates the traces and prints the queues.
+/// Generates the traces and prints the lengths of the queues.
 pub(crate) fn workload(arguments: &Workload) -> Result<u8, Error> {
     let pattern = arguments.pattern;
     let ranks = arguments.ranks.unwrap_or(pattern.usual_ranks());
@@ -221,7 +220,7 @@ fn check(arguments: &Workload, ranks: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the trace of a rank, up to a signal, and replays it to see its queues.
+/// Writes the trace of a rank, until a signal ends it, and replays it to count its queues.
 fn write(
     arguments: &Workload,
     place: Place,
@@ -253,7 +252,7 @@ fn write(
         layout: TagLayout::Mpich.name().to_owned(),
         config: params.recorded(),
     };
-    // What is not wanted of a queue but its length is fastest without a table.
+    // Only the length of the queues is counted, and that is fastest without a table.
     let on_host = generate::params(ranks, &[("prq_entries", "0"), ("umq_entries", "0")])?;
     let mut replay = Replay::new(&DeviceConfig::from_params(&on_host, TagLayout::Mpich))?;
     let file = File::create_new(path).map_err(Error::io(path))?;
@@ -283,7 +282,7 @@ fn write(
     Ok(replay.counters())
 }
 
-/// Queues of the ranks beside the paper's.
+/// Returns the queues of the ranks next to those of the paper.
 fn summary(pattern: Pattern, ranks: u32, steps: u32, made: &[(u32, ContextCounters)]) -> String {
     let paper = pattern.paper();
     let said = |text: &str| if text.is_empty() { "not said".to_owned() } else { text.to_owned() };
@@ -354,12 +353,12 @@ pub(crate) mod tests {
         }
     }
 
-    /// Traces of two ranks of a halo exchange.
+    /// Writes traces of two ranks of a halo exchange.
     pub(crate) fn write_to(out: &Path) {
         workload(&arguments(Pattern::Halo, "0,5", out)).unwrap();
     }
 
-    /// The trace of rank 0 of a pattern.
+    /// Writes the trace of rank 0 of a pattern.
     pub(crate) fn write_pattern(pattern: Pattern, ranks: u32, steps: u32, out: &Path) {
         let ranks = Some(ranks);
         workload(&Workload { ranks, steps, ..arguments(pattern, "0", out) }).unwrap();
@@ -391,7 +390,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_contradicts_the_paper_is_said() {
+    fn contradictions_to_the_paper_are_printed() {
         let place = tempfile::tempdir().unwrap();
         let params = generate::params(64, &[]).unwrap();
         let mut arguments = arguments(Pattern::Fds, "0", place.path());
@@ -407,7 +406,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_said() {
+    fn invalid_arguments_are_errors() {
         let place = tempfile::tempdir().unwrap();
         let error = |pattern, rank| {
             workload(&arguments(pattern, rank, place.path())).unwrap_err().to_string()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `--by`: elements of the queues by communicator, tag, peer, kind of traffic or phase. What threads
-//! asked stands apart ([`super::threads`]).
+//! `--by`: elements of the queues by communicator, tag, peer, kind of traffic or phase.
+//! [`super::threads`] has the operations of threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,14 @@ use crate::text::numbers::{percent, share, whole};
 use crate::text::sheet::Sheet;
 use crate::traces::trace::Trace;
 
-/// Seconds by which times may be too early without a word: half of their last digit.
+/// Bound in seconds below which it is not printed that a time may be too early: half of the last
+/// digit.
 const EARLY: f64 = 0.000_5;
-/// Groups that have a line of their own.
+/// Largest number of lines for groups.
 const LINES: usize = 24;
-/// Groups that have one however small they are.
+/// Number of groups that have a line however small they are.
 const FEW: usize = 4;
-/// Per cent of a queue at its longest above which others have one.
+/// Smallest share of a queue at its longest, in per cent, for which a further group has a line.
 const SHARE: f64 = 1.0;
 
 /// Value of `--by`.
@@ -37,14 +38,14 @@ pub(crate) enum By {
     Peer,
     /// Point-to-point, or the collective operation.
     Kind,
-    /// What lies between collective operations of all ranks.
+    /// Time between collective operations of all ranks.
     Phase,
-    /// Who posted receives and handled messages.
+    /// Thread that posted receives or handled messages.
     Thread,
 }
 
 impl By {
-    /// The group of a class.
+    /// Returns the name of the group of a class.
     fn group(self, class: &Class, communicators: &Communicators) -> String {
         match self {
             Self::Communicator => communicators.name(class),
@@ -56,7 +57,7 @@ impl By {
     }
 }
 
-/// Name of a tag or collective operation.
+/// Returns the name of a tag or collective operation.
 pub(crate) fn what(class: &Class) -> String {
     match (class.told.operation, class.told.tag) {
         (Some(operation), _) => operation.to_owned(),
@@ -73,12 +74,12 @@ fn peer(peer: Peer) -> String {
     }
 }
 
-/// Elements of one queue in a group.
+/// Numbers of elements of a group in one queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Part {
-    /// When the queue was longest, on the rank where it was longest of all.
+    /// At the moment when the queue was longest, on the rank where it was longest of all.
     at_mark: u64,
-    /// That entered the queue over the run, on all ranks.
+    /// Entered the queue over the run, on all ranks.
     added: u64,
 }
 
@@ -90,15 +91,17 @@ pub(crate) struct Group {
     umq: Part,
 }
 
-/// What `--json` tells.
+/// The groups, as `--json` prints them.
 #[derive(Debug, Serialize)]
 pub(crate) struct Groups {
     by: &'static str,
-    /// Ranks of the longest queues, most elements there, when that was in seconds since the run began,
-    /// and by how many seconds that is too early at most.
+    /// Rank of the longest PRQ; the fields of the UMQ follow those of the PRQ.
     prq_rank: Option<u32>,
+    /// Number of its elements when it was longest.
     prq_high_water: u64,
+    /// That moment, in seconds since the run began.
     prq_at_s: f64,
+    /// Largest number of seconds by which that time is too early.
     prq_early_s: f64,
     umq_rank: Option<u32>,
     umq_high_water: u64,
@@ -109,7 +112,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Of makeups, by something that is neither phase nor thread.
+    /// Groups elements by anything except phase and thread.
     pub(crate) fn of(makeups: &[Makeup], by: By) -> Self {
         let mut parts: BTreeMap<String, [Part; 2]> = BTreeMap::new();
         let worst = Queue::BOTH.map(|queue| fill::worst(makeups, queue));
@@ -158,7 +161,7 @@ impl Groups {
         }
     }
 
-    /// For people.
+    /// Returns the table for the terminal.
     pub(crate) fn sheet(&self) -> Sheet {
         let of = |name: &str, rank: Option<u32>| match rank {
             Some(rank) => format!("{name} of rank {rank} at its longest"),
@@ -199,7 +202,8 @@ impl Groups {
         sheet
     }
 
-    /// Groups that have a line: no more than fit, and beyond a few only those with a share of a queue.
+    /// Returns the number of groups that have a line: up to [`LINES`], and beyond [`FEW`] only
+    /// groups with a share of a queue.
     fn lines(&self) -> usize {
         let most = self.groups.len().min(LINES);
         let has_share = |group: &Group| {
@@ -207,7 +211,7 @@ impl Groups {
                 || percent(group.umq.at_mark, self.umq_high_water) >= SHARE
         };
         let shown = self.groups[..most].iter().rposition(has_share).map_or(0, |last| last + 1);
-        // One that is left over takes no less room as `1 others`.
+        // A line `1 others` takes as much room as that group itself.
         match self.groups.len() - shown.max(FEW).min(most) {
             1 => most,
             _ => shown.max(FEW).min(most),
@@ -219,14 +223,14 @@ impl Groups {
     }
 }
 
-/// A group that has many of the elements.
+/// Elements of a group, to find the group with the most.
 #[derive(Debug, Default)]
 struct Mostly {
     count: u64,
     ranks: BTreeSet<u32>,
-    /// Peers whose ranks are not known.
+    /// Numbers of peers whose ranks are not known.
     numbers: BTreeSet<u32>,
-    /// Some are of any source.
+    /// True if some elements are receives from any source.
     any: bool,
     tags: BTreeSet<i64>,
 }
@@ -245,7 +249,7 @@ impl Mostly {
     }
 }
 
-/// What fills the longest PRQ and UMQ mostly, in a sentence each.
+/// Returns a sentence for each queue on the largest group of elements in it when it was longest.
 pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
     let communicators = Communicators::of(makeups);
     Queue::BOTH
@@ -266,7 +270,8 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
                 groups.into_iter().max_by_key(|(_, group)| group.count)
             };
             let (mut name, mut group) = most(By::Tag)?;
-            // Where tags count something, none of them says much.
+            // If no tag has half of the elements, as if tags count something, the largest
+            // communicator is named.
             if group.count * 2 < filled.mark {
                 (name, group) = most(By::Communicator)?;
                 name = match (group.tags.first(), group.tags.last()) {
@@ -298,7 +303,7 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
         .collect()
 }
 
-/// `at 1.351 s`, and how much too early that may be if it shows.
+/// Returns `at 1.351 s`, with the bound of the error if that shows in the digits.
 pub(crate) fn moment(filled: &Filled) -> String {
     let Filled { at, early, .. } = filled;
     match *early >= EARLY {
@@ -307,24 +312,24 @@ pub(crate) fn moment(filled: &Filled) -> String {
     }
 }
 
-/// What a phase needs.
+/// The need of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Phase {
     number: usize,
     from_s: f64,
-    /// Nothing for the end of the recording.
+    /// None for the end of the recording.
     to_s: Option<f64>,
     prq_high_water: u64,
     prq_rank: Option<u32>,
     umq_high_water: u64,
     umq_rank: Option<u32>,
-    /// By how many seconds its end is too early at most.
+    /// Largest number of seconds by which the end is too early.
     early_s: f64,
     /// Elements that entered the queues of all ranks.
     added: u64,
 }
 
-/// Returns what each of the phases needs.
+/// Returns the need of each phase.
 pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<Phase>, Error> {
     let windows = &phases.windows;
     let needed = fill::needed(traces, windows, &phases.ends)?;
@@ -353,7 +358,7 @@ pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<Phase>,
     Ok(phases.collect())
 }
 
-/// For people: those that need most.
+/// Returns the table of the phases that need most.
 pub(crate) fn sheet_of(phases: &[Phase]) -> Sheet {
     let header = ["phase", "from, s", "to, s", "PRQ mark", "rank", "UMQ mark", "rank", "added"];
     let title = "Phases between collective operations of all ranks, in seconds since the run began";
@@ -382,7 +387,7 @@ pub(crate) fn sheet_of(phases: &[Phase]) -> Sheet {
     sheet
 }
 
-/// What to think of a single phase, and of times.
+/// Returns notes on a run with a single phase, and on inexact times.
 pub(crate) fn notes_of(phases: &[Phase]) -> Vec<String> {
     let mut notes = Vec::new();
     if phases.len() == 1 {
@@ -398,7 +403,7 @@ pub(crate) fn notes_of(phases: &[Phase]) -> Vec<String> {
     notes
 }
 
-/// What a window says of itself.
+/// Returns a note on the window, unless it is the whole run.
 pub(crate) fn window_note(window: Window) -> Option<String> {
     let to = if window.to.is_finite() { format!("{} s", window.to) } else { "the end".to_owned() };
     (window != Window::ALL).then(|| format!("From {} s to {to} since the run began", window.from))
@@ -477,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_is_any() {
+    fn open_tags_and_communicators_are_named_any() {
         let told = Told { communicator: Some(8), tag: None, source: None, operation: None };
         let open = Class { told, peer: Peer::Number(3) };
         let group = |by: By| by.group(&open, &Communicators::default());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Names of communicators: numbers in the order of their first elements, with the ranks that these are
-//! of. The context id of the MPI, which says nothing to a user, stands behind them.
+//! Names of communicators: a number in the order of their first elements, and the ranks of these
+//! elements. The context id of the MPI comes last, because it means nothing to a user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ const RANGES: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Communicators(BTreeMap<u32, String>);
 
-/// A communicator, as its elements show it.
+/// Facts about a communicator from its elements.
 struct Seen {
     first: f64,
     ranks: BTreeSet<u32>,
 }
 
 impl Communicators {
-    /// Those of the elements of some ranks.
+    /// Names the communicators of the elements of some ranks.
     pub(crate) fn of<'a>(makeups: impl IntoIterator<Item = &'a Makeup>) -> Self {
         let mut seen: BTreeMap<u32, Seen> = BTreeMap::new();
         for makeup in makeups {
@@ -50,7 +50,7 @@ impl Communicators {
         Self(named.collect())
     }
 
-    /// The name of the communicator of some elements.
+    /// Returns the name of the communicator of a class.
     pub(crate) fn name(&self, class: &Class) -> String {
         match class.told.communicator {
             Some(0) => "MPI_COMM_WORLD".to_owned(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Counts as CSV or Parquet: a line a value, or a rank and queue, as data frames want
-//! them.
+//! Counts as CSV or Parquet: one line for each value, or for each rank and queue, in the form of
+//! data frames.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::outcome::Experiment;
 use super::rank::Queue;
 use crate::error::Error;
 
-/// Names of all files; `operations` is of traces only.
+/// Names of all files. Only traces have `operations`.
 pub(crate) const NAMES: [&str; 6] =
     ["queues", "kinds", "depths", "lengths", "origin", "operations"];
 
@@ -84,14 +84,14 @@ row! {
         queue: &'a str,
         place: &'a str,
         operations: u64,
-        /// Since the run began.
+        /// Microseconds since the run began.
         us: u64,
         elements: u64,
     }
 }
 
 row! {
-    /// A line of `origin`: what is known of the run, and what of it is missing.
+    /// A line of `origin`: a fact about the run, or a note on missing ranks.
     struct OriginRow<'a> {
         name: &'a str,
         value: &'a str,
@@ -180,7 +180,7 @@ fn origin(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Erro
     lines.end()
 }
 
-/// Lengths, for each place of each queue of each rank one after the other.
+/// Writes lengths over time, for one place of one queue of one rank after the other.
 fn lengths(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Error> {
     let mut lines = Lines::new::<LengthRow<'_>>(out, "lengths", parquet)?;
     for rank in &experiment.ranks {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Who fills the queues: what their elements are at the moment they are longest, and over the run.
+//! The origin of the elements of queues, at the moment when a queue is longest and over the run.
 //!
 //! ```text
-//! play every trace; for each element that enters a queue: its class, one more of it
-//! the queue is longer than ever: as soon as something leaves it, keep how many there are of each
+//! replay every trace; count each element that enters a queue by its class
+//! if the queue is longer than ever: keep the counts of all classes before an element leaves
 //! ```
 
 use indicatif::ProgressBar;
@@ -22,21 +22,21 @@ use crate::traces::trace::Trace;
 
 /// Operations from one step of a progress bar to the next.
 const STEP: u64 = 1 << 16;
-/// Nanoseconds of a second.
+/// Nanoseconds in a second.
 const SECOND: f64 = 1e9;
 
-/// What elements have in common that are counted together.
+/// The properties by which elements are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Class {
     pub(crate) told: Told,
     pub(crate) peer: Peer,
 }
 
-/// Whose messages an element is of, or waits for.
+/// The sender of a message, or the source that a receive waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Peer {
     Rank(u32),
-    /// A number of the provider whose rank is not known.
+    /// A number of the provider for a peer whose rank is not known.
     Number(u32),
     Any,
 }
@@ -55,31 +55,31 @@ impl Window {
 /// Elements of a queue by class.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filled {
-    /// Most at once.
+    /// Largest number of elements at once.
     pub(crate) mark: u64,
-    /// When, in seconds since the run began, and by how much that is too early at most: the clock was
-    /// looked at before, and next so much later.
+    /// Time of `mark` in seconds since the run began: that of the last reading of the clock.
     pub(crate) at: f64,
+    /// Largest number of seconds by which `at` is too early.
     pub(crate) early: f64,
-    /// What there was then, by number of the class.
+    /// Elements at that moment, by number of the class.
     pub(crate) at_mark: Vec<u64>,
-    /// What entered the queue in all.
+    /// Elements that entered the queue, by number of the class.
     pub(crate) added: Vec<u64>,
-    /// The same of all classes.
+    /// Elements that entered the queue.
     entered: u64,
     now: Vec<u64>,
     length: u64,
-    /// It was never as long as now, and nothing has left since.
+    /// True if the queue is at its longest, and no element has left since.
     fresh: bool,
-    /// It became so since the last look at the clock.
+    /// True if it became longest after the last reading of the clock.
     untimed: bool,
-    /// The same of the time since the last sample, for who takes samples.
+    /// Largest length since the last sample, if samples are taken.
     lately: Option<Lately>,
     /// Class of each element, by number.
     elements: HashMap<u64, u32>,
 }
 
-/// When a queue was longest since its last sample.
+/// The moment since the last sample when a queue was longest.
 #[derive(Clone, Debug, Default)]
 struct Lately {
     most: u64,
@@ -87,17 +87,17 @@ struct Lately {
     counts: Vec<u64>,
 }
 
-/// What the queues of a rank were filled with.
+/// Elements of the queues of a rank, by class.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Makeup {
     pub(crate) rank: Option<u32>,
     pub(crate) classes: Vec<Class>,
-    /// When the first element of each was there, in seconds since the run began.
+    /// Time of the first element of each class, in seconds since the run began.
     pub(crate) first: Vec<f64>,
     pub(crate) queues: [Filled; 2],
-    /// Operations that were played.
+    /// Number of operations that were replayed.
     pub(crate) operations: u64,
-    /// When the first was, and the last, in seconds since the run began.
+    /// Times of the first and the last operation, in seconds since the run began.
     pub(crate) span: [f64; 2],
 }
 
@@ -108,7 +108,7 @@ impl Makeup {
 }
 
 impl Filled {
-    /// `exact`: the clock was looked at for this operation.
+    /// Adds an element. `exact` is true if the clock was read for this operation.
     fn enter(&mut self, number: u64, class: u32, at: f64, exact: bool) {
         let class_at = class as usize;
         for counts in [&mut self.now, &mut self.added] {
@@ -127,7 +127,7 @@ impl Filled {
         }
     }
 
-    /// The clock was looked at.
+    /// Notes a reading of the clock.
     fn tick(&mut self, now: f64) {
         if std::mem::take(&mut self.untimed) {
             self.early = now - self.at;
@@ -141,7 +141,7 @@ impl Filled {
         self.length -= 1;
     }
 
-    /// Keeps what there is, if it is the most there was.
+    /// Keeps the counts, if the queue is at its longest.
     fn settle(&mut self) {
         if std::mem::take(&mut self.fresh) {
             self.at_mark.clone_from(&self.now);
@@ -152,14 +152,15 @@ impl Filled {
         }
     }
 
-    /// What there was when it was longest since the last sample. Samples begin with the first.
+    /// Returns the counts when the queue was longest since the last sample. The first call begins
+    /// the samples.
     fn sample(&mut self) -> Vec<u64> {
         self.settle();
         let next = Lately { most: self.length, fresh: true, counts: Vec::new() };
         self.lately.replace(next).unwrap_or_default().counts
     }
 
-    /// Forgets what was before: a window begins.
+    /// Begins a window: forgets earlier lengths and elements.
     fn begin(&mut self, at: f64) {
         (self.mark, self.at, self.early, self.fresh) = (self.length, at, 0.0, true);
         self.untimed = false;
@@ -167,11 +168,11 @@ impl Filled {
     }
 }
 
-/// Ranks by their addresses, as far as their traces are there.
+/// Ranks by their addresses, from the traces that are present.
 #[derive(Debug, Default)]
 pub(crate) struct Ranks {
     by_address: HashMap<String, u32>,
-    /// All addresses of a host with one port are one endpoint.
+    /// All addresses of a host with one port belong to one endpoint.
     by_port: HashMap<(String, u16), u32>,
 }
 
@@ -194,13 +195,13 @@ impl Ranks {
     }
 }
 
-/// Gives classes their numbers.
+/// Numbers the classes.
 struct Classes<'a> {
     layout: TagLayout,
     host: &'a str,
     ranks: &'a Ranks,
     numbers: HashMap<Class, u32>,
-    /// The same by key: to tell what a key says takes longer than to look it up.
+    /// Numbers by key, because decoding a key takes longer than a lookup.
     known: HashMap<(u64, u64, Source), u32>,
 }
 
@@ -231,8 +232,8 @@ impl Classes<'_> {
     }
 }
 
-/// What a trace fills its queues with, within a window. `each` is told of every operation, when it
-/// was and what there is of each class behind it.
+/// Replays a trace and counts the elements of its queues within a window. `each` is called after
+/// every operation, with its time and the counts.
 fn play(
     trace: &Trace,
     ranks: &Ranks,
@@ -301,12 +302,12 @@ fn play(
     Ok(makeup)
 }
 
-/// Those of tagged messages.
+/// Returns the traces of tagged messages.
 pub(crate) fn tagged(traces: &[Trace]) -> Vec<Trace> {
     traces.iter().filter(|trace| trace.header.context == "tagged").cloned().collect()
 }
 
-/// What the ranks of traces of tagged messages fill their queues with.
+/// Returns the elements of the queues of each rank, from its trace of tagged messages.
 pub(crate) fn of(
     traces: &[Trace],
     window: Window,
@@ -316,12 +317,12 @@ pub(crate) fn of(
     play::each(&tagged(traces), bar, |trace, bar| play(trace, &ranks, window, bar, |_, _| {}))
 }
 
-/// The makeup whose queue became longest.
+/// Returns the makeup whose queue became longest.
 pub(crate) fn worst(makeups: &[Makeup], queue: Queue) -> Option<&Makeup> {
     worst_at(makeups, queue).map(|at| &makeups[at])
 }
 
-/// Its place.
+/// Returns the index of that makeup.
 pub(crate) fn worst_at(makeups: &[Makeup], queue: Queue) -> Option<usize> {
     // The first of equals.
     (0..makeups.len()).rev().max_by_key(|&at| makeups[at].of(queue).mark)
@@ -331,17 +332,17 @@ pub(crate) fn worst_at(makeups: &[Makeup], queue: Queue) -> Option<usize> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
     pub(crate) classes: Vec<Class>,
-    /// Seconds since the run began.
+    /// Times of the samples, in seconds since the run began.
     pub(crate) at: Vec<f64>,
-    /// At each of these, elements by number of the class when the queue was longest since the one
-    /// before.
+    /// For each sample, the elements by number of the class when the queue was longest since the
+    /// sample before.
     pub(crate) counts: [Vec<Vec<u64>>; 2],
 }
 
-/// Samples of a series.
+/// Number of samples of a series.
 const SAMPLES: u64 = 400;
 
-/// The series of one of some traces, of which there is the makeup.
+/// Returns the series of a trace whose makeup is known.
 pub(crate) fn series(
     traces: &[Trace],
     trace: &Trace,
@@ -365,7 +366,7 @@ pub(crate) fn series(
             }
         };
         if at - before > pause {
-            // What comes behind a pause was not there in it.
+            // Elements that come after a pause were not there during it.
             sample(before);
             sample(at);
         } else if makeup.operations.is_multiple_of(every) {
@@ -376,20 +377,21 @@ pub(crate) fn series(
     Ok(series)
 }
 
-/// Most elements at once and elements that entered, of each queue of a rank in a phase.
+/// Largest number of elements at once, and number of elements that entered, for each queue of a
+/// rank in a phase.
 pub(crate) type Needed = [(u64, u64); 2];
 
-/// What a rank needs, phase by phase.
+/// The needs of a rank in each phase.
 #[derive(Clone, Debug)]
 pub(crate) struct OfRank {
     pub(crate) rank: Option<u32>,
     pub(crate) needed: Vec<Needed>,
-    /// By how many seconds the end of each phase is too early at most.
+    /// Largest number of seconds by which the end of each phase is too early.
     pub(crate) early: Vec<f64>,
 }
 
-/// Returns what ranks need in each of some phases, one after the other. A trace enters the next phase behind the
-/// operation in `ends`, or by time if it has none there.
+/// Returns the needs of each rank in each of the phases. A trace enters the next phase after the
+/// operation in `ends`, or by time if it has no operations there.
 pub(crate) fn needed(
     traces: &[Trace],
     phases: &[Window],
@@ -420,7 +422,7 @@ pub(crate) fn needed(
             }
             let Some(of) = needed.get_mut(phase) else { return };
             for ((of, before), queue) in of.iter_mut().zip(&mut before).zip(&makeup.queues) {
-                // What is there when a phase begins is needed in it, too.
+                // Elements that are present when a phase begins count in it, too.
                 of.0 = of.0.max(before.0).max(queue.length);
                 of.1 += queue.entered - before.1;
                 *before = (queue.length, queue.entered);
@@ -441,7 +443,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_is_is_kept_when_there_is_most() {
+    fn counts_are_kept_when_a_queue_is_longest() {
         let mut queue = Filled::default();
         for (number, class) in [(0, 0), (1, 1), (2, 1)] {
             queue.enter(number, class, number as f64, true);
@@ -453,7 +455,11 @@ mod tests {
         queue.enter(4, 2, 4.0, false);
         queue.tick(4.5);
         queue.tick(9.0);
-        assert_eq!((queue.at, queue.early), (4.0, 0.5), "the next look at the clock is the bound");
+        assert_eq!(
+            (queue.at, queue.early),
+            (4.0, 0.5),
+            "the next reading of the clock is the bound"
+        );
         queue.settle();
         assert_eq!((queue.mark, queue.at_mark.as_slice()), (4, &[0, 2, 2][..]));
         assert_eq!(queue.added, [1, 2, 2]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Reports of an experiment, which are added up as they are read: of each stays what its rank
-//! counted, and of few how long their queues were over time.
+//! Adds up the reports of an experiment as they are read. It keeps the counts of each rank, and the
+//! lengths over time of few ranks.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,12 +15,12 @@ use crate::results::head::Head;
 use crate::results::reports::{self, Endpoint};
 use crate::results::summary::{Adding, NO_LIBFABRIC, Summary};
 
-/// Ranks of which a picture shows the lengths, beside the one whose queue became longest.
+/// Number of ranks that a picture shows next to the one whose queue became longest.
 pub(super) const OTHERS: usize = 7;
-/// Ranks with lengths above which those are dropped that no picture shows.
+/// Number of ranks with lengths above which lengths that no picture shows are dropped.
 const MANY: usize = 64;
 
-/// Selects the data that are kept beside the counts of each rank.
+/// Selects the data that are kept in addition to the counts of each rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Keep {
     /// The lengths that pictures show.
@@ -36,11 +36,12 @@ pub(crate) enum Keep {
 #[derive(Debug)]
 pub(crate) struct Added {
     pub(crate) rank: Option<u32>,
-    /// All elements, and those of each source.
+    /// Number of all elements, and of those of each source.
     pub(crate) queues: [(u64, Vec<(u32, u64)>); 2],
 }
 
-/// Whether the rank is unknown, then its number or else that of its process, and the host of that.
+/// Identifies a rank: true if the rank is unknown, its number or else that of its process, and the
+/// host of that process.
 type Who = (bool, u32, Arc<str>);
 
 /// Adds reports up.
@@ -48,12 +49,12 @@ type Who = (bool, u32, Arc<str>);
 pub(super) struct Gathering {
     keep: Keep,
     adding: Adding,
-    /// In the order in which they were read.
+    /// Ranks in the order in which they were read.
     ranks: Vec<Rank>,
     index: BTreeMap<Who, usize>,
     with_lengths: BTreeSet<Who>,
     added: Vec<Added>,
-    /// The file of each endpoint's report, if it has one.
+    /// The file of each endpoint's report; empty for a report from a draft or a trace.
     seen: BTreeMap<Endpoint, PathBuf>,
     differ: bool,
 }
@@ -75,7 +76,7 @@ impl Gathering {
         job.is_some() && self.adding.heads().iter().any(|head| head.origin.job == job)
     }
 
-    /// Adds a report, once: a directory and a file in it may both be named.
+    /// Adds a report once, even if a directory and a file in it are both named.
     pub(super) fn add(&mut self, path: &Path, mut report: Report) {
         match self.seen.entry(reports::endpoint(&report)) {
             Entry::Vacant(entry) => _ = entry.insert(path.to_owned()),
@@ -101,13 +102,13 @@ impl Gathering {
         if self.keep == Keep::Added {
             self.added.push(Added { rank: report.rank, queues: [prq, umq] });
         }
-        let head = self.adding.heads().last().expect("one was added");
+        let head = self.adding.heads().last().expect("a head was added");
         let (who, start_ns) = (who(head), start_of(head));
         let lengths = std::mem::take(&mut report.tagged.lengths);
         let need = report.tagged.prq.high_water.max(report.tagged.umq.high_water);
         let at = *self.index.entry(who.clone()).or_insert(self.ranks.len());
         match self.ranks.get_mut(at) {
-            // A clone has no room to grow, which is much in many of them.
+            // A clone has no spare capacity, which saves much memory with many ranks.
             None => {
                 let tagged = report.tagged.clone();
                 self.ranks.push(Rank { number: 0, tagged, lengths, start_ns });
@@ -142,7 +143,7 @@ impl Gathering {
         self.with_lengths = shown;
     }
 
-    /// Sorts by rank: reports are read in the order of their names.
+    /// Sorts by rank. Reports are read in the order of their names.
     pub(super) fn sort(&mut self) {
         self.adding.sort();
     }
@@ -174,18 +175,18 @@ impl Gathering {
     }
 }
 
-/// Returns when an endpoint was opened, in nanoseconds since 1970, if its report contains that. Generated
-/// ones begin at 0.
+/// Returns the time at which an endpoint was opened, in nanoseconds since 1970, if its report
+/// contains it. Generated endpoints begin at 0.
 pub(super) fn start_of(head: &Head) -> Option<u64> {
     Some(head.start_ns).filter(|&start| start > 0 || &*head.libfabric == NO_LIBFABRIC)
 }
 
-/// The sum of the reports, and what is kept of each.
+/// The sum of the reports, and the data that are kept of each.
 #[derive(Debug)]
 pub(super) struct Gathered {
     pub(super) sum: Summary,
     pub(super) heads: Vec<Head>,
-    /// Number of the rank of each of them.
+    /// Number of the rank of each head.
     pub(super) numbers: Vec<u32>,
     pub(super) ranks: Vec<Rank>,
     pub(super) added: Vec<Added>,

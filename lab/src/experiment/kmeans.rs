@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! K-means over what the sources of a queue added.
+//! K-means over the numbers of elements that the sources of a queue added.
 
 use smartcore::cluster::kmeans::{KMeans, KMeansParameters};
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
-/// Starts of K-means: the same clusters each time.
+/// Seed of K-means, so that the clusters are the same each time.
 const SEED: u64 = 20_170_925;
 
 /// The clusters of the sources of a queue.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Clustered {
-    /// By source.
+    /// The cluster of each source.
     pub(crate) of: Vec<Option<u16>>,
-    /// Clusters that have a source.
+    /// Number of clusters that have a source.
     pub(crate) clusters: usize,
-    /// Part of the elements that is in the queue of an element, on average; 1 with one cluster.
+    /// Mean share of the elements that are in the queue of an element; 1 with one cluster.
     pub(crate) part: f64,
 }
 
-/// K-means of one number a source, what it added. Clusters are numbered from the one whose sources
-/// added least.
+/// Clusters sources by the number of elements that each added. Clusters are numbered from the one
+/// whose sources added least.
 pub(crate) fn kmeans(added: &[(u32, u64)], k: u16) -> Clustered {
     let mut values: Vec<u64> = added.iter().map(|(_, elements)| *elements).collect();
     values.sort_unstable();
     values.dedup();
-    // More would stay empty.
+    // Further clusters would stay empty.
     let k = usize::from(k).min(values.len());
     let labels = if k < 2 { vec![0; added.len()] } else { labels(added, k) };
     let mut sums: Vec<(u64, u128, usize)> = (0..k.max(1)).map(|at| (0, 0, at)).collect();
@@ -46,14 +46,14 @@ pub(crate) fn kmeans(added: &[(u32, u64)], k: u16) -> Clustered {
     Clustered { of, clusters: sums.len(), part: if total == 0 { 1.0 } else { squares } }
 }
 
-/// The label that K-means gives each source.
+/// Returns the label that K-means gives each source.
 fn labels(added: &[(u32, u64)], k: usize) -> Vec<usize> {
     let column: Vec<Vec<f64>> = added.iter().map(|(_, elements)| vec![*elements as f64]).collect();
     let matrix = DenseMatrix::from_2d_vec(&column).expect("each row has one number");
     let parameters = KMeansParameters { seed: Some(SEED), ..KMeansParameters::default().with_k(k) };
     let fitted: KMeans<f64, i64, _, Vec<i64>> =
-        KMeans::fit(&matrix, parameters).expect("there are two clusters at least");
-    let labels = fitted.predict(&matrix).expect("it is the matrix that was fitted");
+        KMeans::fit(&matrix, parameters).expect("there are at least two clusters");
+    let labels = fitted.predict(&matrix).expect("the matrix was fitted");
     labels.into_iter().map(|label| label as usize).collect()
 }
 
@@ -69,11 +69,11 @@ mod tests {
         let made = kmeans(&added, 4);
         let expected: Vec<_> = (0..40).map(|source| Some(source % 4)).collect();
         assert_eq!((made.of, made.clusters), (expected, 4));
-        assert_eq!(kmeans(&added, 4).part, made.part, "the same each time");
+        assert_eq!(kmeans(&added, 4).part, made.part, "a second run gives the same clusters");
     }
 
     #[test]
-    fn one_cluster_is_one_queue_and_more_than_there_are_values_are_empty() {
+    fn one_cluster_is_one_queue_and_clusters_beyond_the_values_are_empty() {
         let added = [(0, 5), (3, 5), (7, 9)];
         assert_eq!(kmeans(&added, 1), Clustered { of: one(), clusters: 1, part: 1.0 });
         let made = kmeans(&added, 32);

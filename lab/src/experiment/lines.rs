@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Files of lines with named columns, as CSV or Parquet: what is exported.
+//! Files of lines with named columns, as CSV or Parquet.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -18,7 +18,7 @@ use serde::{Serialize, Serializer};
 use crate::error::Error;
 use crate::file::NewFile;
 
-/// Lines of Parquet kept until they are written, a row group.
+/// Lines of a Parquet row group, which are kept until they are written.
 const GROUP: usize = 1 << 18;
 
 /// A kind of line: a struct whose fields are the columns. [`row!`] makes it.
@@ -26,11 +26,11 @@ pub(crate) trait Row: Serialize {
     /// Names and kinds of the columns.
     const COLUMNS: &'static [(&'static str, Kind)];
 
-    /// Adds the values to the columns.
+    /// Appends the values to the columns.
     fn put(&self, columns: &mut [Column]);
 }
 
-/// A struct that is a [`Row`].
+/// Defines a struct that is a [`Row`].
 macro_rules! row {
     ($(#[$meta:meta])* $vis:vis struct $name:ident<$life:lifetime> {
         $($(#[$of_field:meta])* $field:ident: $type:ty,)*
@@ -57,7 +57,7 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     physical: Physical,
@@ -72,7 +72,7 @@ const fn kind(physical: Physical) -> Kind {
 #[derive(Debug)]
 pub(crate) struct Column {
     values: Values,
-    /// 1 for a value, 0 where there is none; empty if there always is one.
+    /// 1 for a value and 0 for none. Empty if the column always has a value.
     present: Vec<i16>,
     /// Texts of this row group, by hash.
     met: HashMap<u64, ByteArray, FxBuildHasher>,
@@ -91,10 +91,10 @@ enum Values {
 pub(crate) struct Hex(pub(crate) u64);
 
 impl Hex {
-    /// Most characters.
+    /// Length of the longest text.
     const MOST: usize = 18;
 
-    /// As text, in the memory given.
+    /// Writes the bits as text into `to`.
     fn text(self, to: &mut [u8; Self::MOST]) -> &str {
         let mut at = to.len();
         let mut rest = self.0;
@@ -130,7 +130,7 @@ impl Value for u64 {
 
     fn put(&self, column: &mut Column) {
         if let Values::Whole(values) = &mut column.values {
-            // Counts are never so large.
+            // No count exceeds this.
             values.push(i64::try_from(*self).unwrap_or(i64::MAX));
         }
     }
@@ -171,7 +171,7 @@ impl Value for &str {
         if let Values::Text(values) = &mut column.values {
             let bytes = self.as_bytes();
             let same = column.met.entry(hash(bytes)).or_insert_with(|| bytes.to_vec().into());
-            // Texts repeat: those that have been met are not copied again.
+            // Texts repeat. A text that was met before shares its memory.
             let text = if same.data() == bytes { same.clone() } else { bytes.to_vec().into() };
             values.push(text);
         }
@@ -220,7 +220,7 @@ enum To {
     Parquet(Group),
 }
 
-/// Lines on their way to a Parquet file.
+/// Lines that are collected for a row group of a Parquet file.
 struct Group {
     file: SerializedFileWriter<NewFile>,
     columns: Vec<Column>,
@@ -256,7 +256,7 @@ impl Lines {
         }
     }
 
-    /// Writes what is left and tells the path.
+    /// Writes the remaining lines and prints the path.
     pub(crate) fn end(self) -> Result<(), Error> {
         let file = match self.to {
             To::Csv(writer) => {
@@ -315,7 +315,7 @@ impl Group {
         Ok(Self { file, columns, lines: 0 })
     }
 
-    /// Writes the lines kept as a row group.
+    /// Writes the collected lines as a row group.
     fn write(&mut self) -> Result<(), ParquetError> {
         let mut group = self.file.next_row_group()?;
         for Column { values, present, met } in &mut self.columns {
@@ -358,7 +358,7 @@ mod tests {
     use parquet::record::Field;
 
     row! {
-        /// Every kind of value.
+        /// A line with every kind of value.
         struct Sample<'a> {
             number: u64,
             real: f64,

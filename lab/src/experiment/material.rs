@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What pictures and pages take from traces.
+//! Data from traces for pictures and pages.
 
 use rayon::prelude::*;
 
@@ -11,20 +11,20 @@ use crate::capacity::verdict::Swept;
 use crate::error::Error;
 use crate::traces::play;
 
-/// What was played for them, whatever is drawn of it.
+/// Results of the replays, whatever is drawn of them.
 #[derive(Debug, Default)]
 pub(crate) struct Material {
-    /// Who filled the queues of each rank.
+    /// Origin of the elements in the queues of each rank.
     pub(crate) makeups: Vec<Makeup>,
-    /// The capacity curve, where the traces have one.
+    /// The capacity curve, if the traces have one.
     pub(crate) curve: Option<Swept>,
-    /// Each queue on the rank where it was longest, by place of the makeup.
+    /// Each queue on the rank where it was longest, with the index of the makeup.
     pub(crate) longest: Vec<(Queue, usize, Series)>,
 }
 
 impl Material {
-    /// Plays the traces twice, side by side, and once more those of the ranks with the longest
-    /// queues: to keep the series of all ranks would take more memory than that takes time.
+    /// Replays the traces twice, in parallel, and those of the ranks with the longest queues once
+    /// more. To keep the series of all ranks would cost more in memory than that costs in time.
     pub(crate) fn of(experiment: &Experiment) -> Result<Self, Error> {
         let traces = &experiment.traces;
         let bar = play::bar(traces, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What an experiment left, for who looks at it: tables, pictures, pages and files.
+//! Results of an experiment: tables, pictures, pages and files.
 
 pub(crate) mod by;
 mod communicators;

@@ -14,47 +14,49 @@ row! {
     pub(super) struct Row<'a> {
         rank: u32,
         context: &'a str,
-        /// Since the run began.
+        /// Nanoseconds since the run began.
         ns: u64,
         operation: &'static str,
-        /// Peer number; nothing for any, and where there is none.
+        /// Number of the peer; none for any source, and for operations without a source.
         source: Option<u32>,
         match_bits: Option<Hex>,
         ignore_bits: Option<Hex>,
         kind: Option<&'static str>,
-        /// Of a message, or of the buffer of a receive.
+        /// Length of a message, or of the buffer of a receive.
         bytes: Option<u64>,
-        /// Whether the operation found an element, and the entries its search compared; those of a
-        /// search that is not counted are not told.
+        /// True if the operation found an element; none for an operation that looks for none.
         found: Option<bool>,
+        /// Entries that the search compared; none for a search that is not counted.
         depth: Option<u64>,
-        /// Elements that it traversed in the host engine's queues.
+        /// Elements that the search traversed in the host engine's queues.
         traversed: Option<u64>,
-        /// Of a receive how many its context posted before it, of a message how many arrived there
-        /// before it. An operation that is neither names the one it is about.
+        /// Number of a receive or a message: how many its context had before. Other operations have
+        /// the number of the receive or message that they found.
         number: Option<u64>,
-        /// What it met: a receive its message, a message its receive.
+        /// The message that a receive matched, or the receive that a message matched.
         partner: Option<u64>,
-        /// Whether the buffer of a receive is in one part.
+        /// True if the buffer of a receive is contiguous.
         contiguous: Option<bool>,
-        /// Of a buffer that takes several messages: the bytes used, and the least room that keeps it
-        /// posted.
+        /// Bytes used of a buffer that takes several messages.
         multi_used: Option<u64>,
+        /// Least room that keeps such a buffer posted.
         multi_least: Option<u64>,
-        /// Peer number of who is sent a message.
+        /// Number of the peer that a message is sent to.
         destination: Option<u32>,
-        /// Ranks of both, as far as their traces are there.
+        /// Rank of the source, if its trace is present.
         source_rank: Option<u32>,
+        /// Rank of the destination, if its trace is present.
         destination_rank: Option<u32>,
-        /// Number of the thread in its process, and the processor time that it had taken.
+        /// Number of the thread in its process.
         thread: Option<u32>,
+        /// Processor time that the thread had taken, if it was recorded.
         cpu_ns: Option<u64>,
-        /// Whether the thread is the provider's own.
+        /// True for a thread of the provider.
         device_thread: Option<bool>,
     }
 }
 
-/// What the searches of one operation added: found or not, and how deep.
+/// The search of one operation: whether it found an element, and its depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Search {
     pub(super) queue: Queue,
@@ -63,7 +65,7 @@ pub(super) struct Search {
     pub(super) traversed: u64,
 }
 
-/// Entries compared and traversed so far.
+/// Entries compared and traversed up to a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     hit_entries: u64,
@@ -78,7 +80,8 @@ impl Mark {
         Self { hit_entries, miss_entries, traversed: context.traversals()[at].entries }
     }
 
-    /// The search between two marks. One that finds something compares at least it.
+    /// Returns the search between two marks. A search that finds an element compares at least that
+    /// one.
     pub(super) fn search(self, later: Self, queue: Queue) -> Search {
         let traversed = later.traversed - self.traversed;
         let (found, depth) = match later.hit_entries - self.hit_entries {
@@ -89,7 +92,7 @@ impl Mark {
     }
 }
 
-/// The queue that an operation searches.
+/// Returns the queue that an operation searches.
 pub(super) fn searched(op: &Op) -> Option<Queue> {
     match op {
         Op::Post(_) | Op::PostAnyway(_) => Some(Queue::Umq),
@@ -99,18 +102,18 @@ pub(super) fn searched(op: &Op) -> Option<Queue> {
     }
 }
 
-/// Whether an operation takes an unexpected message that no receive matched.
+/// Returns true if an operation takes an unexpected message that no receive matched.
 fn takes(op: &Op) -> bool {
     matches!(op, Op::Claim(_) | Op::Discard(_))
 }
 
-/// Whether the search of an operation is counted: one for a message to take is a probe where
-/// there is none.
+/// Returns true if the search of an operation is counted. An operation that takes a message and
+/// finds none is a probe, which is not counted.
 pub(super) fn is_counted(op: &Op, found: bool) -> bool {
     found || !takes(op)
 }
 
-/// How many receives were posted up to now, and how many messages arrived.
+/// Numbers of receives that were posted, and of messages that arrived, up to an operation.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     receives: u64,
@@ -118,7 +121,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Tells which receives and messages an operation is about, given the element that it found.
+    /// Sets the numbers of a row from its operation and the element that it found.
     pub(super) fn tell(&mut self, op: &Op, met: Option<u64>, row: &mut Row<'_>) {
         let next = |count: &mut u64| Some(std::mem::replace(count, *count + 1));
         (row.number, row.partner) = match op {
@@ -132,7 +135,7 @@ impl Numbers {
     }
 }
 
-/// The element that an operation met, if the change is that.
+/// Returns the element that an operation found, if the change has one.
 pub(super) fn met(change: Change) -> Option<u64> {
     match change {
         Change::Matched(number) | Change::Taken(number) | Change::Met(number) => Some(number),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations of traces, one by one, with how deep their searches went: as CSV or
-//! Parquet, and as the queue statistics of LogGOPSim.
+//! Operations of traces one by one, with the depth of their searches, as CSV or Parquet, and as the
+//! queue statistics of LogGOPSim.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,14 +20,13 @@ use crate::traces::play;
 use crate::traces::player::Player;
 use crate::traces::trace::Trace;
 
-/// Rows that go from who plays to who writes at a time.
+/// Rows that are sent from the replaying to the writing thread at a time.
 const BATCH: usize = 4096;
-/// Most batches on the way.
+/// Most batches in the channel.
 const ON_THE_WAY: usize = 8;
 
-/// Writes `operations` and LogGOPSim's files. Operations of the contexts of a rank
-/// come one context after the other. One thread plays, another writes `operations`: both take
-/// as long.
+/// Writes `operations` and LogGOPSim's files. The contexts of a rank come one after the other. One
+/// thread replays and another writes `operations`, because both take about as long.
 pub(crate) fn write(
     experiment: &Experiment,
     out: &Path,
@@ -50,17 +49,17 @@ pub(crate) fn write(
             Ok::<_, Error>(lines)
         });
         let played = play_all(&traces, &ranks, &mut qstat, sender, &bar);
-        (played, writer.join().expect("what writes does not panic"))
+        (played, writer.join().expect("the writing thread does not panic"))
     });
     bar.finish_and_clear();
-    // Where writing failed, playing ended for that.
+    // If writing failed, the replay ended because of that.
     let lines = lines?;
     played?;
     lines.end()?;
     qstat.end()
 }
 
-/// Plays all traces, by rank, and sends their operations.
+/// Replays all traces by rank, and sends their operations.
 fn play_all<'a>(
     traces: &[(u32, &'a Trace)],
     ranks: &Ranks,
@@ -87,14 +86,14 @@ fn play_all<'a>(
     Ok(())
 }
 
-/// Rows on their way to who writes.
+/// Rows that are collected for the writing thread.
 struct Batch<'a> {
     rows: Vec<Row<'a>>,
     sender: SyncSender<Vec<Row<'a>>>,
 }
 
 impl<'a> Batch<'a> {
-    /// Whether somebody still writes.
+    /// Adds a row. Returns false if the writing thread has ended.
     fn add(&mut self, row: Row<'a>) -> bool {
         self.rows.push(row);
         self.rows.len() < BATCH || self.send()
@@ -106,13 +105,13 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The rank of a trace: as the launcher told it, or the number that stands for it.
+/// Returns the rank of a trace from the launcher, or else the number that stands for it.
 fn rank_of(experiment: &Experiment, trace: &Trace) -> u32 {
     trace.header.rank.or_else(|| experiment.number_of(&trace.endpoint())).unwrap_or(0)
 }
 
-/// Sends the operations of a trace; the high-water marks of its queues if they are
-/// those of MPI. Ends early where nobody writes any more.
+/// Sends the operations of a trace. Returns the high-water marks of its queues if they are those of
+/// tagged messages, else 0. Ends early if the writing thread has ended.
 fn play<'a>(
     rank: u32,
     trace: &'a Trace,
@@ -130,7 +129,7 @@ fn play<'a>(
     while let Some(timed) = player.next()? {
         let (ns, op) = (trace.since_ns() + player.recorded(&timed), &timed.1);
         let row = Row::of(op, layout);
-        // What is generated is of no thread.
+        // Generated operations have no thread.
         let thread = (!trace.is_generated()).then(|| player.thread());
         let mut row = Row {
             rank,
@@ -187,7 +186,7 @@ mod tests {
     use super::*;
     use crate::experiment::sources::Sources;
 
-    /// Writes a trace of a rank: one operation every 10 ns.
+    /// Writes a trace of a rank, with one operation every 10 ns.
     fn put(path: &Path, rank: Option<u32>, ops: &[Op]) {
         let pid = 100 + rank.unwrap_or(99);
         let (context, layout) = ("tagged".to_owned(), "mpich".to_owned());
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn searches_are_told_one_by_one_and_a_line_a_rank() {
+    fn searches_are_written_one_by_one_with_a_line_for_each_rank() {
         let directory = tempfile::tempdir().unwrap();
         let (from, out) = (directory.path().join("traces"), directory.path().join("out"));
         std::fs::create_dir_all(&from).unwrap();
@@ -232,7 +231,7 @@ mod tests {
         assert_eq!(experiment.ranks[0].compared(), 2 + 1 + 1 + 2);
         write(&experiment, &out, "q", false).unwrap();
         let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
-        // Rank 1 left no trace: its lines are empty.
+        // Rank 1 has no trace, so its lines are empty.
         assert_eq!(read("q-rq-hit.data"), "2,30 \n\n\n");
         assert_eq!(read("q-rq-miss.data"), "1,40 1,50 \n\n0,10 \n");
         assert_eq!(read("q-uq-hit.data"), "2,60 \n\n\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What an experiment left: reports, or traces that are replayed for them.
+//! An experiment: its reports, or its traces, which are replayed if there are no reports.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -30,34 +30,34 @@ use crate::traces::take::Take;
 use crate::traces::trace::Trace;
 use crate::traces::unreported;
 
-/// Reports, traces, and what they say of each rank.
+/// Reports, traces, and the counts of each rank.
 #[derive(Debug)]
 pub(crate) struct Experiment {
-    /// One at least.
+    /// At least one.
     pub(crate) heads: Vec<Head>,
-    /// Empty unless it was to be kept.
+    /// Empty unless [`Keep::Added`] was given.
     pub(crate) added: Vec<Added>,
     pub(crate) traces: Found,
-    /// The reports are of a replay.
+    /// True if the counts are those of a replay.
     pub(crate) replayed: bool,
-    /// By number.
+    /// Ranks by number.
     pub(crate) ranks: Vec<Rank>,
     pub(crate) sum: Summary,
-    /// Lengths of queues have times since the run began; else since each rank began, where reports of
-    /// an earlier version do not say when that was.
+    /// True if the times of lengths are since the run began. Otherwise they are since each rank
+    /// began, because reports of earlier versions do not contain when that was.
     pub(crate) one_clock: bool,
     /// Number of the rank of each head.
     numbers: Vec<u32>,
 }
 
-/// See [`Experiment::counts`].
+/// The JSON of an experiment.
 #[derive(Debug, Serialize)]
 pub(crate) struct Counts<'a> {
     title: String,
     #[serde(flatten)]
     sum: Sum<'a>,
     by_rank: Vec<RankCounts<'a>>,
-    /// Of traces: what each rank and each NIC needs.
+    /// The need of each rank and each NIC; none without traces.
     need: Option<&'a Need>,
 }
 
@@ -69,13 +69,13 @@ struct RankCounts<'a> {
 }
 
 impl Experiment {
-    /// Says what is missing; what to exit with where nothing went wrong.
+    /// Prints which ranks are missing. Returns the exit code if nothing else fails.
     pub(crate) fn code(&self, take: Take) -> u8 {
         self.lack().iter().for_each(|lack| eprintln!("{lack}"));
         self.silent_code(take)
     }
 
-    /// What is missing of the counts, or else of the traces, in a sentence.
+    /// Returns a sentence on what the counts lack, or else the traces.
     pub(crate) fn lack(&self) -> Option<String> {
         match self.sum.ranks.are_whole() {
             true => self.lack_of_traces().or_else(|| self.sum.lack()),
@@ -83,7 +83,7 @@ impl Experiment {
         }
     }
 
-    /// The same, where what is missing was said.
+    /// Returns the exit code without printing the missing ranks.
     pub(crate) fn silent_code(&self, take: Take) -> u8 {
         let of_traces = match self.traces.is_empty() {
             true => 0,
@@ -105,7 +105,7 @@ impl Experiment {
             }
         }
         let mut gathering = Gathering::new(keep);
-        // Their traces may know more.
+        // Traces may contain more than drafts, so drafts wait for them.
         let mut drafts = Vec::new();
         let mut take = |path: &Path, report: Report| match report.written_at {
             WrittenAt::Running if !of_traces.is_empty() => drafts.push(report),
@@ -121,7 +121,7 @@ impl Experiment {
         let traces = match of_traces.as_slice() {
             [] => Found::default(),
             names => match files::find(names, sources.take) {
-                // The reports beside them are enough.
+                // The reports in the same directory are enough.
                 Err(Error::NoTraces(_)) if !replayed => Found::default(),
                 Err(Error::Trace { path, error: TraceError::Foreign }) => {
                     return Err(Error::Neither(path));
@@ -136,7 +136,8 @@ impl Experiment {
                 gathering.has(&endpoint)
                     || drafts.iter().any(|draft| reports::endpoint(draft) == endpoint)
             })
-            // Some ranks of one run may have had room for one of them only.
+            // If the disk was full, some ranks of a run may have only reports and others only
+            // traces.
             && !gathering.has_job(trace.header.origin.job)
             && !drafts.iter().any(|draft| {
                 draft.origin.job.is_some() && draft.origin.job == trace.header.origin.job
@@ -169,8 +170,8 @@ impl Experiment {
         Some(of)
     }
 
-    /// Has all times count from when the first rank of the run began. Returns whether it is known when
-    /// the ranks did.
+    /// Makes all times count from the moment when the first rank of the run began. Returns true if
+    /// it is known when each rank with lengths began.
     fn has_set_clock(&mut self) -> bool {
         let of_traces = self.traces.iter().map(|trace| trace.header.start_ns);
         let Some(began) = self.heads.iter().filter_map(start_of).chain(of_traces).min() else {
@@ -193,14 +194,15 @@ impl Experiment {
         true
     }
 
-    /// The number of the rank of an endpoint.
+    /// Returns the number of the rank of an endpoint.
     pub(crate) fn number_of(&self, (host, pid, address): &Endpoint) -> Option<u32> {
         let mut heads = self.heads.iter().zip(&self.numbers);
         let same = |head: &Head| (&*head.host, head.pid, &*head.address) == (host, *pid, address);
         heads.find(|(head, _)| same(head)).map(|(_, number)| *number)
     }
 
-    /// What is missing of what its traces are used for: reports may be whole where these are not.
+    /// Returns a sentence on what the traces lack. The reports may be complete although the traces
+    /// are not.
     pub(crate) fn lack_of_traces(&self) -> Option<String> {
         if self.traces.is_empty() || self.traces.ranks().are_whole() {
             return None;
@@ -208,7 +210,7 @@ impl Experiment {
         self.traces.ranks().lack("trace").map(|lack| format!("Traces: {lack}"))
     }
 
-    /// The program, its ranks, and whether that is a replay.
+    /// Returns the program, its ranks, and a note on a replay.
     pub(crate) fn title(&self) -> String {
         let Head { program, origin, .. } = &self.heads[0];
         let name = match origin::name_of(program, &origin.command) {
@@ -220,7 +222,7 @@ impl Experiment {
         format!("{name} on {ranks}{replayed}")
     }
 
-    /// What its traces need, if there are any.
+    /// Returns the need that the traces show, if there are traces.
     pub(crate) fn need(&self) -> Result<Option<Need>, Error> {
         if self.traces.is_empty() {
             return Ok(None);
@@ -231,7 +233,7 @@ impl Experiment {
         Ok(Some(need))
     }
 
-    /// What `--json` tells: the sum, and each rank.
+    /// Returns the JSON: the sum, and the counts of each rank.
     pub(crate) fn counts<'a>(&'a self, need: Option<&'a Need>) -> Counts<'a> {
         let by_rank = self.ranks.iter();
         let by_rank =
@@ -239,14 +241,14 @@ impl Experiment {
         Counts { title: self.title(), sum: (&self.sum).into(), by_rank: by_rank.collect(), need }
     }
 
-    /// The rank whose queue became longest.
+    /// Returns the rank whose queue became longest.
     pub(crate) fn worst(&self, queue: Queue) -> &Rank {
         let mark = |rank: &&Rank| queue.of(&rank.tagged).high_water;
         // The first of equals.
         self.ranks.iter().rev().max_by_key(mark).expect("an experiment has ranks")
     }
 
-    /// The ranks that need most first.
+    /// Returns the ranks, those that need most first.
     pub(crate) fn worst_first(&self) -> Vec<&Rank> {
         let mut ranks: Vec<_> = self.ranks.iter().collect();
         ranks.sort_by_key(|rank| std::cmp::Reverse((rank.need(), rank.compared())));
@@ -254,7 +256,8 @@ impl Experiment {
     }
 }
 
-/// Returns how the program ended, as `run.tcam` has it in these directories, or beside these files.
+/// Returns how the program ended, from the `run.tcam` in these directories, or in those of these
+/// files.
 fn ended(names: &[PathBuf], heads: &[Head]) -> Option<Ended> {
     let directory = |name: &PathBuf| match name.is_dir() {
         true => Some(name.clone()),
@@ -266,7 +269,7 @@ fn ended(names: &[PathBuf], heads: &[Head]) -> Option<Ended> {
     records.filter(|record| record.is_of(jobs())).map(|record| record.ended()).max()
 }
 
-/// Why there is nothing to look at.
+/// Returns the error for a name without reports and traces.
 fn nothing_in(names: &[PathBuf]) -> Error {
     let of_sweep = names.iter().find_map(|directory| {
         let has_reports = |run: &PathBuf| reports::old(run).is_ok_and(|found| !found.is_empty());
@@ -280,10 +283,10 @@ fn nothing_in(names: &[PathBuf]) -> Error {
     })
 }
 
-/// Most directories that are named.
+/// Largest number of directories that an error names.
 const BELOW: usize = 3;
 
-/// Directories in a directory that have what is looked for.
+/// Returns directories in a directory that contain reports or traces.
 fn below(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries
@@ -322,7 +325,8 @@ pub(crate) mod tests {
         Experiment::gathered(gathering, Found::default(), false)
     }
 
-    /// So many ranks, of which some have longer queues than others, with lengths.
+    /// Makes an experiment of ranks with lengths. The queues of some are longer than those of
+    /// others.
     pub(crate) fn experiment(ranks: u32, entries: u64) -> Experiment {
         let reports = (0..ranks).map(|rank| {
             let posts = 100 + u64::from(rank * 37 % 101) + if rank == 0 { 1500 } else { 0 };
@@ -439,7 +443,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_neither_report_nor_trace_is_told() {
+    fn a_file_that_is_neither_report_nor_trace_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("0.txt");
         fs::write(&path, "tcam 0.1 on libfabric 2.5").unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One page of HTML that needs nothing else: no script, no file beside it, no network.
+//! One page of HTML that needs no other file: no script and no network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -25,10 +25,10 @@ use crate::text::numbers::{count, entries, share, whole as number};
 use crate::text::sheet::Sheet;
 use crate::traces::trace::Trace;
 
-/// Ranks in the table of a page.
+/// Number of ranks in the tables of a page.
 const RANKS: usize = 32;
 
-/// Words of the page.
+/// Explanations of the terms.
 const WORDS: [(&str, &str); 8] = [
     ("table", "the match table of the NIC: bounded, searched by hardware"),
     ("host", "the queue in software behind it, for what does not fit"),
@@ -49,13 +49,13 @@ const WORDS: [(&str, &str); 8] = [
     ),
 ];
 
-/// The page.
+/// Returns the page of an experiment.
 pub(crate) fn of(experiment: &Experiment) -> Result<String, Error> {
     let sections = answer(&[experiment])? + &parts(experiment)?;
     Ok(whole(&experiment.title(), &lack(experiment), &sections))
 }
 
-/// The answer of recordings of one program; of reports alone, what they say of it.
+/// Returns the answer of recordings of one program. Reports alone give a part of it.
 fn answer(runs: &[&Experiment]) -> Result<String, Error> {
     let traces: Vec<_> = runs.iter().map(|run| &run.traces).collect();
     if traces.iter().all(|found| found.iter().any(|trace| trace.header.context == "tagged")) {
@@ -69,7 +69,8 @@ fn answer(runs: &[&Experiment]) -> Result<String, Error> {
     Ok(format!("<section>\n<h2>Answer</h2>\n{}</section>\n", html::list(lines)))
 }
 
-/// What reports say of the need: of a rank exactly, of the NIC of a host between two bounds.
+/// Returns what reports contain of the need: that of a rank exactly, and that of the NIC of a host
+/// between two bounds.
 fn need_of_reports(experiment: &Experiment) -> Vec<String> {
     let Summary { prq_peak, umq_peak, .. } = &experiment.sum;
     let mut lines = vec![format!(
@@ -79,7 +80,7 @@ fn need_of_reports(experiment: &Experiment) -> Vec<String> {
     )];
     let hosts: BTreeSet<_> = experiment.heads.iter().map(|head| &head.host).collect();
     if hosts.len() == 1 {
-        // Each queue is at its longest at a moment of its own.
+        // The queues are at their longest at different moments.
         let most = [&experiment.sum.tagged.prq, &experiment.sum.tagged.umq];
         let least = most.map(|queue| queue.high_water).into_iter().max().unwrap_or(0);
         let each = |rank: &Rank| rank.tagged.prq.high_water + rank.tagged.umq.high_water;
@@ -93,7 +94,8 @@ fn need_of_reports(experiment: &Experiment) -> Vec<String> {
     lines
 }
 
-/// The page of several recordings, one after the other. Repeats of one run begin with their spread.
+/// Returns the page of several recordings, one after the other. Repeats of one run begin with their
+/// spread.
 pub(crate) fn of_several(from: &Sources, experiments: &[Experiment]) -> Result<String, Error> {
     let names = from.names.iter().map(|name| plain(&name.display().to_string()).into_owned());
     let (mut sections, are_repeats) = (String::new(), repeated::are_repeats(experiments));
@@ -113,9 +115,9 @@ pub(crate) fn of_several(from: &Sources, experiments: &[Experiment]) -> Result<S
     Ok(whole(repeated.title(), &summary, &sections))
 }
 
-/// Sections of an experiment behind its answer.
+/// Returns the sections of an experiment after its answer.
 fn parts(experiment: &Experiment) -> Result<String, Error> {
-    // Drawn first: this plays the traces, and tells those that are not whole.
+    // Drawn first: the replay finds which traces are cut off.
     let material = Material::of(experiment)?;
     let figures = figures::all(experiment, &material);
     let makeups = &material.makeups;
@@ -141,7 +143,7 @@ fn parts(experiment: &Experiment) -> Result<String, Error> {
     Ok(page)
 }
 
-/// All around the sections.
+/// Returns the whole page around these sections.
 fn whole(title: &str, summary: &str, sections: &str) -> String {
     let mut main = format!("{sections}<section>\n<h2>How to read this</h2>\n<dl>\n");
     for (word, meaning) in WORDS {
@@ -152,12 +154,12 @@ fn whole(title: &str, summary: &str, sections: &str) -> String {
     html::page(title, summary, &main)
 }
 
-/// What is missing, to be seen first.
+/// Returns the note on missing ranks, which comes first.
 fn lack(experiment: &Experiment) -> String {
     experiment.lack().map_or_else(String::new, |lack| html::lack(&lack))
 }
 
-/// The recording in a few sentences.
+/// Returns a few sentences on the recording.
 fn summary(experiment: &Experiment, makeups: &[Makeup], need: Option<&Need>) -> String {
     let sum = &experiment.sum;
     let mut lines = vec![format!(
@@ -186,7 +188,7 @@ fn verdict(experiment: &Experiment, queue: Queue, peak: &Peak) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join("; ") + "."
 }
 
-/// Parameters, and whose, where not all ranks had the same.
+/// Returns the parameters. If ranks differ, each value has the number of reports with it.
 fn configuration(experiment: &Experiment) -> Sheet {
     let mut values: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     for head in &experiment.heads {
@@ -234,7 +236,7 @@ mod tests {
         for part in ["<script", "<link", "<img", "@import", "url(", "src="] {
             assert!(!page.contains(part), "{part}");
         }
-        // The only addresses are names of the SVG language.
+        // The only addresses are the names of SVG namespaces.
         let addresses = page.matches("http").count();
         assert_eq!(addresses, page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
         for tag in ["section", "figure", "svg", "table", "tr", "td", "th", "ul", "dl", "main"] {

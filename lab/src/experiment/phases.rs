@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Phases of a job: the times between collective operations that all ranks took part in.
 //!
-//! Only operations count that no rank leaves before all have entered. A rank posts the receives of
-//! one call in the same order of sources each time the same algorithm runs:
+//! Only operations count that no rank leaves before all have entered. Each time the same algorithm
+//! runs, a rank posts the receives of one call in the same order of sources:
 //!
 //! ```text
 //! sources of the receives of rank r, in order: w w w ... w   (K times the word w)
@@ -10,10 +10,12 @@
 //! call k has ended on a rank with the last receive of its k-th word
 //! ```
 //!
-//! The end is an operation of each rank: times are looked at every 64 operations only.
+//! The end of a phase is an operation of each rank, because the clock is read only every 64
+//! operations.
 //!
-//! A word may have a repetition in itself (a ring names one source), and the algorithm may change with
-//! the length of the message. Then the receives are divided where a rank posted another receive in between.
+//! A word may itself be a repetition (a ring names one source), and the algorithm may change with
+//! the length of the message. Then the receives are divided where a rank posted another receive in
+//! between.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -43,49 +45,51 @@ const OF_ALL: [&str; 7] = [
     "reduce_scatter",
     "reduce_scatter_block",
 ];
-/// Nanoseconds of a second.
+/// Nanoseconds in a second.
 const SECOND: f64 = 1e9;
-/// In place of a source that a receive leaves open.
+/// Source of a receive from any source.
 const ANY: u32 = u32::MAX;
 
 /// The phases, and warnings about operations whose calls could not be found.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Phases {
-    /// When each began and had ended on all ranks.
+    /// The time from the end of the previous phase to the end of this phase on all ranks.
     pub(crate) windows: Vec<Window>,
-    /// The number of the operation that ended each phase but the last, by trace of tagged messages; empty
-    /// for a trace without calls.
+    /// The number of the operation that ended each phase except the last, for each trace of tagged
+    /// messages. Empty for a trace without calls.
     pub(crate) ends: Vec<Vec<u64>>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// An operation of a rank: how many there were up to it, and seconds since the run began.
+/// An operation of a rank: the number of operations up to it, and its time in seconds since the run
+/// began.
 type End = (u64, f64);
 
-/// Receives that a rank posted for one operation, in order.
+/// Receives that a rank posted for one collective operation, in order.
 #[derive(Clone, Debug, Default)]
 struct Receives {
     sources: Vec<u32>,
-    /// When each was posted and its message there.
+    /// The operation at which each had been posted and had its message.
     ends: Vec<Option<End>>,
-    /// The first of each run that no receive of anything else interrupts.
+    /// Index of the first receive of each run that no other receive interrupts.
     runs: Vec<usize>,
 }
 
 impl Receives {
-    /// The receives of one run.
+    /// Returns the receives of one run.
     fn run(&self, at: usize) -> Range<usize> {
         self.runs[at]..self.runs.get(at + 1).copied().unwrap_or(self.sources.len())
     }
 
-    /// When each of the calls had ended that these receives are of, each call of as many.
+    /// Returns the end of each call. All calls have the same number of these receives.
     fn ends_of_calls(&self, receives: Range<usize>, calls: usize) -> Vec<End> {
         let each = receives.len() / calls;
         let first = |call: usize| receives.start + each * call;
         (0..calls).map(|call| self.end(first(call)..first(call + 1))).collect()
     }
 
-    /// Drops receives whose message never came, and those behind them: the recording was cut.
+    /// Drops receives whose message never came, and those after them, because the recording was cut
+    /// off.
     fn cut(&mut self) {
         let whole = self.ends.iter().position(Option::is_none).unwrap_or(self.ends.len());
         self.sources.truncate(whole);
@@ -93,14 +97,14 @@ impl Receives {
         self.runs.retain(|&first| first < whole);
     }
 
-    /// When all of these had ended.
+    /// Returns the end of the last of these receives.
     fn end(&self, receives: Range<usize>) -> End {
         let ends = self.ends[receives].iter().flatten().copied();
         ends.max_by_key(|(operations, _)| *operations).unwrap_or_default()
     }
 }
 
-/// The receives of one rank by operation.
+/// The receives of one rank by collective operation.
 type OfRank = BTreeMap<&'static str, Receives>;
 
 /// Finds the phases of traces.
@@ -148,7 +152,7 @@ fn receives_of(trace: &Trace) -> Result<OfRank, Error> {
                 let Some(called) = operation(layout, &key) else { continue };
                 match open.get_mut(&called).and_then(VecDeque::pop_front) {
                     Some(receive) => {
-                        let of = found.get_mut(called.0).expect("it has a receive");
+                        let of = found.get_mut(called.0).expect("the operation has a receive");
                         of.ends[receive] = Some(at);
                     }
                     None => *early.entry(called).or_default() += 1,
@@ -161,16 +165,17 @@ fn receives_of(trace: &Trace) -> Result<OfRank, Error> {
     Ok(found)
 }
 
-/// An operation of all ranks of MPI_COMM_WORLD, and the source that a key names.
+/// Returns the operation of all ranks of MPI_COMM_WORLD that a key belongs to, and the source of
+/// the key.
 fn operation(layout: TagLayout, key: &Key) -> Option<(&'static str, u32)> {
     let told = layout.tell(key);
     let name = told.operation.filter(|name| OF_ALL.contains(name) && told.communicator == Some(0));
     Some((name?, told.source.or(key.source.get()).unwrap_or(ANY)))
 }
 
-/// The windows between calls.
+/// Returns the windows between calls.
 fn between(each: &[OfRank], ranks: usize) -> Phases {
-    // The calls of each trace, by the operation that ended them.
+    // The calls of each trace, each with the operation that ended it.
     let mut calls: Vec<Vec<(End, &str)>> = vec![Vec::new(); each.len()];
     let mut warnings = Vec::new();
     let names: BTreeSet<_> = each.iter().flat_map(BTreeMap::keys).copied().collect();
@@ -217,7 +222,8 @@ fn between(each: &[OfRank], ranks: usize) -> Phases {
     Phases { windows, ends: ends.collect(), warnings }
 }
 
-/// When each call of an operation had ended, by rank; nothing if that cannot be known.
+/// Returns the end of each call of an operation, by rank. Returns none if the calls cannot be
+/// distinguished.
 fn ends_of(ranks: &[&Receives]) -> Option<Vec<Vec<End>>> {
     let all: Vec<_> = ranks.iter().map(|rank| rank.sources.as_slice()).collect();
     let runs = ranks.first()?.runs.len();
@@ -243,13 +249,14 @@ fn ends_of(ranks: &[&Receives]) -> Option<Vec<Vec<End>>> {
     Some(ends)
 }
 
-/// Whether each rank names one source only, so that its receives repeat whatever they are.
+/// Returns true if each rank names one source only, so that any number of its receives repeats.
 fn is_ring(words: &[&[u32]]) -> bool {
     words.iter().all(|word| word.iter().all(|source| *source == word[0]))
 }
 
-/// The number of calls that receives of all ranks are of, if they repeat; 1 if not. Nothing if they
-/// are too few for one call: each rank hears of all others in 2 (n - 1) messages at least.
+/// Returns the number of calls that the receives of all ranks belong to: 1 if they do not repeat.
+/// Returns none if there are too few receives for one call. In a call each rank hears of all
+/// others, which takes at least 2 (n - 1) messages in all.
 fn calls_in(words: &[&[u32]]) -> Option<usize> {
     let least = 2 * words.len().checked_sub(1).filter(|others| *others > 0)?;
     let total: usize = words.iter().map(|word| word.len()).sum();
@@ -260,9 +267,10 @@ fn calls_in(words: &[&[u32]]) -> Option<usize> {
     (1..=all.min(total / least)).rev().find(|calls| all.is_multiple_of(*calls))
 }
 
-/// How often a word repeats what it begins with.
+/// Returns how often a word repeats its beginning.
 fn repeats(word: &[u32]) -> usize {
-    // The longest proper prefix that is a suffix, too, of each prefix (Knuth, Morris and Pratt).
+    // Length of the longest proper prefix of each prefix that is also its suffix (Knuth, Morris and
+    // Pratt).
     let mut borders = vec![0; word.len()];
     for at in 1..word.len() {
         let mut border: usize = borders[at - 1];
@@ -283,8 +291,8 @@ fn gcd(one: usize, other: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Sources of the receives of each of `n` ranks in an allreduce by recursive doubling, where ranks
-    /// above the last power of two hand their part to a neighbour.
+    /// Returns the sources of the receives of each of `n` ranks in an allreduce by recursive
+    /// doubling. Ranks above the last power of two send their part to a neighbour.
     fn doubling(n: u32) -> Vec<Vec<u32>> {
         let core = 1 << n.ilog2();
         let rest = n - core;
@@ -301,7 +309,8 @@ mod tests {
         (0..n).map(of).collect()
     }
 
-    /// An allreduce of long messages of a power of two of ranks: halving and doubling.
+    /// Returns those of an allreduce of long messages on a power of two of ranks: halving and
+    /// doubling.
     fn halving(n: u32) -> Vec<Vec<u32>> {
         let of = |rank: u32| {
             let rounds = || (0..n.ilog2()).map(move |round| rank ^ (1 << round));
@@ -314,8 +323,8 @@ mod tests {
         (0..n).map(|rank| vec![(rank + n - 1) % n; 2 * (n as usize - 1)]).collect()
     }
 
-    /// The windows of calls, with or without other receives in between. The k-th call ends at k on rank 0, and
-    /// earlier on others.
+    /// Returns the phases of calls, with or without other receives in between. The k-th call ends
+    /// at k on rank 0, and earlier on other ranks.
     fn phases(calls: &[Vec<Vec<u32>>], apart: bool) -> Phases {
         let mut ranks: Vec<Receives> = vec![Receives::default(); calls[0].len()];
         for (call, words) in calls.iter().enumerate() {
@@ -349,7 +358,7 @@ mod tests {
             assert_eq!((ends(&of), of.warnings.len()), (expected.clone(), 0), "ring of {n}");
         }
         for n in [4, 8, 32] {
-            // A short one first.
+            // A short call first.
             let mut calls = vec![halving(n); 20];
             calls[0] = doubling(n);
             for (calls, apart) in [(&calls, true), (&vec![halving(n); 20], false)] {
@@ -360,8 +369,8 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_stands_for_calls_that_cannot_be_found() {
-        // Rank 0 alone was interrupted, and nothing repeats.
+    fn calls_that_cannot_be_distinguished_get_a_warning() {
+        // Only rank 0 posted other receives in between, and the sources do not repeat.
         let calls = [halving(4), doubling(4)].concat();
         let mut each: Vec<_> = (0..4)
             .map(|rank| {
@@ -386,12 +395,12 @@ mod tests {
             ["WARNING: 3 of 4 ranks have messages of allreduce: no phase ends with its calls"]
         );
         let ring = phases(&vec![ring(5); 3], false);
-        assert_eq!(ring.windows.len(), 2, "a run without an interruption is one");
+        assert_eq!(ring.windows.len(), 2, "receives without an interruption are one run");
         assert_eq!(between(&[], 0).windows, [Window::ALL]);
     }
 
     #[test]
-    fn each_rank_ends_a_phase_with_an_operation_of_its_own() {
+    fn each_rank_ends_a_phase_with_a_separate_operation() {
         let of = phases(&vec![doubling(3); 2], true);
         assert_eq!(of.ends, [[0, 1], [1, 3], [0, 1]]);
         let of = |first, second| {

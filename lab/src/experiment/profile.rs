@@ -28,7 +28,7 @@ pub(crate) const FORMAT: &str = "tcam-profile";
 const VERSION: u32 = 1;
 /// Largest source that queues count.
 const LARGEST: u32 = 1 << 20;
-/// Ranks that are printed.
+/// Number of ranks that are printed.
 const WORST: usize = 8;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ struct Head {
     processes: u32,
 }
 
-/// Who added how much to the queues of a rank.
+/// Elements that each source added to the queues of a rank: pairs of source and elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) rank: u32,
@@ -46,21 +46,22 @@ pub(crate) struct Row {
     pub(crate) umq: Vec<(u32, u64)>,
 }
 
-/// Matrix A.
+/// The profile of all ranks (matrix A).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Profile {
     pub(crate) processes: u32,
-    /// By rank.
+    /// Rows by rank.
     pub(crate) rows: Vec<Row>,
 }
 
-/// How a file of this format begins.
+/// Returns the beginning of a file of this format.
 pub(crate) fn start(format: &str) -> String {
     format!("{{\"format\":\"{format}\"")
 }
 
 impl Profile {
-    /// The profile of an experiment; nothing if there were elements and all are of no source.
+    /// Returns the profile of an experiment, or none if it has elements and none of them has a
+    /// source.
     pub(crate) fn of(experiment: &Experiment) -> Option<Self> {
         let mut rows: BTreeMap<u32, [BTreeMap<u32, u64>; 2]> = BTreeMap::new();
         let mut processes = 0;
@@ -103,8 +104,7 @@ impl Profile {
 
     /// Reads a profile.
     ///
-    /// # Errors
-    /// A file that cannot be read or is none.
+    /// If the file cannot be read, or is not a profile.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let bytes = host::regular::read(path, file::LONGEST).map_err(Error::io(path))?;
         Self::parse(&bytes).map_err(|why| Error::Profile { path: path.to_owned(), why })
@@ -149,7 +149,7 @@ impl Profile {
         Ok(Self { processes: head.processes, rows })
     }
 
-    /// The ranks to whose queues most was added.
+    /// Returns the table of the ranks with the most elements.
     pub(crate) fn sheet(&self) -> Sheet {
         let sum = |of: &[(u32, u64)]| of.iter().fold(0_u64, |sum, (_, n)| sum.saturating_add(*n));
         let most = |of: &[(u32, u64)]| {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The queue statistics of LogGOPSim.
 //!
-//! LogGOPSim (Hoefler, Schneider, Lumsdaine: "LogGOPSim: simulating large-scale
-//! applications in the LogGOPS model", LSAP 2010) keeps a receive queue (rq, our PRQ)
-//! and an unexpected queue (uq, our UMQ) for each rank. With `--qstat PREFIX` it
-//! writes, a line a rank:
+//! LogGOPSim (Hoefler, Schneider, Lumsdaine: "LogGOPSim: simulating large-scale applications in the
+//! LogGOPS model", LSAP 2010) keeps a receive queue (rq, our PRQ) and an unexpected queue (uq, our
+//! UMQ) for each rank. With `--qstat PREFIX` it writes one line for each rank:
 //!
 //! ```text
 //! PREFIX-rq-hit.data   depth,time for each search that found something, each
 //! PREFIX-uq-hit.data   followed by a space; times are nanoseconds
-//! PREFIX-rq-miss.data  the same of searches that found nothing
+//! PREFIX-rq-miss.data  depth,time for each search that found nothing
 //! PREFIX-uq-miss.data
-//! PREFIX-rq-max.data   the most elements at once
+//! PREFIX-rq-max.data   the largest number of elements at once
 //! PREFIX-uq-max.data
 //! ```
 
@@ -29,9 +28,9 @@ fn failed(path: &Path, error: std::io::Error) -> Error {
 
 /// LogGOPSim's files.
 pub(super) struct Qstat {
-    /// rq hit, rq miss, uq hit, uq miss.
+    /// Files of rq hit, rq miss, uq hit and uq miss.
     searches: [(PathBuf, BufWriter<NewFile>); 4],
-    /// rq, uq.
+    /// Files of rq and uq.
     most: [(PathBuf, BufWriter<NewFile>); 2],
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a rank counted, and its two queues.
+//! The counts of a rank, and its two queues.
 
 use matching::SearchDepth;
 use nic::lengths::Lengths;
@@ -8,28 +8,29 @@ use nic::report::ContextCounters;
 /// One rank and its tagged messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rank {
-    /// As the launcher told it; otherwise a number that no other has.
+    /// Number from the launcher; otherwise a number that no other rank has.
     pub(crate) number: u32,
     pub(crate) tagged: ContextCounters,
-    /// Lengths of its queues; with several endpoints, those of the one whose queues
-    /// became longest.
+    /// Lengths of its queues. With several endpoints, those of the endpoint whose queues became
+    /// longest.
     pub(crate) lengths: Lengths,
-    /// When that was opened, nanoseconds since 1970, if it is known.
+    /// When that endpoint was opened, in nanoseconds since 1970, if known.
     pub(crate) start_ns: Option<u64>,
 }
 
 impl Rank {
-    /// Most elements of either queue at once.
+    /// Returns the largest number of elements of either queue at once.
     pub(crate) fn need(&self) -> u64 {
         self.tagged.prq.high_water.max(self.tagged.umq.high_water)
     }
 
-    /// Entries that its searches compared.
+    /// Returns the number of entries that its searches compared.
     pub(crate) fn compared(&self) -> u64 {
         Queue::BOTH.iter().map(|queue| queue.compared(self)).sum()
     }
 
-    /// The same where it was counted: a search that finds something compares that.
+    /// Returns the number of compared entries, or none for a report that does not count them. A
+    /// search that finds an element compares at least one.
     pub(crate) fn counted_compared(&self) -> Option<u64> {
         let depths = Queue::BOTH.map(|queue| &queue.of(&self.tagged).search_depth);
         let counted = |depth: &&SearchDepth| depth.hit.total() == 0 || depth.hit_entries > 0;
@@ -68,7 +69,7 @@ impl Queue {
         }
     }
 
-    /// Lengths over time: in the table, and on the host.
+    /// Returns the lengths over time in the table, and on the host.
     pub(crate) fn lengths(self, lengths: &Lengths) -> [&[u64]; 2] {
         match self {
             Self::Prq => [&lengths.prq_table, &lengths.prq_host],
@@ -76,12 +77,12 @@ impl Queue {
         }
     }
 
-    /// Elements that the searches of a rank traversed on the host.
+    /// Returns the elements that the searches of a rank traversed on the host.
     pub(crate) fn traversed(self, rank: &Rank) -> u64 {
         self.of(&rank.tagged).traversals.entries
     }
 
-    /// Entries that the searches of a rank compared.
+    /// Returns the entries that the searches of a rank compared.
     pub(crate) fn compared(self, rank: &Rank) -> u64 {
         let depth = &self.of(&rank.tagged).search_depth;
         depth.hit_entries + depth.miss_entries

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam stats` of several runs of one program: what each needed, and how far that can be relied
-//! on.
+//! `tcam stats` of several runs of one program: the need of each, and its spread.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +18,14 @@ use crate::text::numbers::whole;
 use crate::text::sheet::Sheet;
 use crate::traces::repeats::{Measured, exceeded, overlap};
 
-/// What `--json` tells of several runs.
+/// The JSON of several runs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Repeated {
     title: String,
     runs: Vec<Run>,
     prq_needs: Spread,
     umq_needs: Spread,
-    /// How probable it is at most that another run needs more.
+    /// Upper bound of the probability that another run needs more.
     exceeded_with_probability_at_most: f64,
 }
 
@@ -42,7 +41,7 @@ struct Run {
     umq_high_water_rank: u32,
 }
 
-/// Whether all are of one program with one number of ranks.
+/// Returns true if all experiments are of one program with one number of ranks.
 pub(crate) fn are_repeats(experiments: &[Experiment]) -> bool {
     let measured = measured(experiments);
     measured.iter().all(|of| *of == measured[0])
@@ -53,8 +52,8 @@ fn measured(experiments: &[Experiment]) -> Vec<Measured<'_>> {
     first.map(|head| Measured::of(&head.program, &head.origin)).collect()
 }
 
-/// The experiments of directories of which two have a rank in common and none a process: reports
-/// and traces of one run have both.
+/// Reads each directory as an experiment. Returns them if two have a rank in common, and no process
+/// is in two. Reports and traces of one run have both in common.
 pub(crate) fn apart(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error> {
     let names = &sources.names;
     if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
@@ -69,7 +68,7 @@ pub(crate) fn apart(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error>
     let experiments = names.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let mut processes = BTreeSet::new();
     let mut each = experiments.iter().map(|experiment| {
-        // Generated ones differ in their program's arguments only.
+        // Generated recordings differ in their program's arguments only.
         let of =
             |head: &Head| (head.host.clone(), head.pid, head.address.clone(), head.program.clone());
         experiment.heads.iter().map(of).collect::<BTreeSet<_>>()
@@ -112,7 +111,7 @@ impl Repeated {
         &self.title
     }
 
-    /// A line for each run.
+    /// Returns a table with a line for each run.
     pub(crate) fn sheet(&self) -> Sheet {
         let header = ["run", "messages", "longest PRQ", "of rank", "longest UMQ", "of rank"];
         let mut sheet = Sheet::new(self.title.clone(), header);
@@ -129,7 +128,7 @@ impl Repeated {
         sheet
     }
 
-    /// The spread of the needs, and what it says of another run.
+    /// Returns the spread of the needs, and what it means for another run.
     pub(crate) fn readings(&self) -> [String; 2] {
         let next = match self.runs.iter().all(|run| run.completeness.is_complete()) {
             true => exceeded(self.runs.len()),
@@ -138,7 +137,7 @@ impl Repeated {
         [format!("PRQ {}, UMQ {}", self.prq_needs, self.umq_needs), next]
     }
 
-    /// For people.
+    /// Prints the table and the readings.
     pub(crate) fn print(&self) {
         println!("{}", self.sheet().terminal());
         self.readings().iter().for_each(|line| println!("{line}"));

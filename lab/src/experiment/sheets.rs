@@ -10,12 +10,12 @@ use crate::results::summary_text::quantile;
 use crate::text::numbers::{count, percent, share, whole};
 use crate::text::sheet::Sheet;
 
-/// Ranks shown unless all are asked for.
+/// Number of ranks that are shown by default.
 pub(crate) const WORST: usize = 10;
-/// Shares of the searches whose depths are told, in thousandths.
+/// Shares of the searches whose depths are shown, in thousandths.
 const SHARES: [u64; 4] = [500, 900, 990, 999];
 
-/// All tables; of so many ranks, if not of all.
+/// Returns all tables, with up to `most` ranks; `None` for all ranks.
 pub(crate) fn all(experiment: &Experiment, most: Option<usize>) -> Vec<Sheet> {
     vec![
         marks(experiment),
@@ -27,7 +27,7 @@ pub(crate) fn all(experiment: &Experiment, most: Option<usize>) -> Vec<Sheet> {
     ]
 }
 
-/// Most elements of each queue, and where.
+/// Returns the largest number of elements of each queue, and its rank.
 fn marks(experiment: &Experiment) -> Sheet {
     let header = ["queue", "entries of the table", "in the table", "on the host", "both", "rank"];
     let mut sheet = Sheet::new("High-water marks", header);
@@ -52,7 +52,7 @@ fn in_table(queues: [&QueueCounters; 2]) -> f64 {
     percent(table, table + host)
 }
 
-/// The ranks that need most first.
+/// Returns the table of ranks, those that need most first.
 fn ranks(experiment: &Experiment, most: usize) -> Sheet {
     let ranks = experiment.worst_first();
     let title = match ranks.len() {
@@ -93,7 +93,7 @@ fn ranks(experiment: &Experiment, most: usize) -> Sheet {
     sheet
 }
 
-/// What reports of an earlier tcam do not have.
+/// Stands for numbers that reports of earlier versions lack.
 fn unknown() -> String {
     "-".to_owned()
 }
@@ -149,15 +149,15 @@ fn depths(experiment: &Experiment) -> Sheet {
     sheet
 }
 
-/// The engine of all ranks, if it is one.
+/// Returns the host engine, if all ranks have the same.
 fn engine(experiment: &Experiment) -> Option<&str> {
     let mut engines = experiment.heads.iter().filter_map(|head| head.config.get("host_engine"));
     let first = engines.next()?;
     engines.all(|other| other == first).then_some(first)
 }
 
-/// The matching profiler of *Hint-driven matching*, section V.A: attempts by what they found, and
-/// the cells they traversed; and the bytes of messages.
+/// Returns the matching profile of *Hint-driven matching*, section V.A: searches by their result
+/// with the elements that they traversed, and the bytes of messages.
 fn profiles(experiment: &Experiment) -> Sheet {
     let engine = engine(experiment).map_or_else(String::new, |name| format!(", {name}"));
     let mut sheet = Sheet::new(
@@ -174,7 +174,7 @@ fn profiles(experiment: &Experiment) -> Sheet {
     sheet
 }
 
-/// A line of a table of profiles.
+/// Returns a line of a table of profiles.
 pub(crate) fn profile_cells(of: &str, what: &str, profile: &Profile) -> Vec<String> {
     let tenths = |value: Option<f64>| value.map_or_else(unknown, |value| format!("{value:.1}"));
     let quartiles = match profile.quartiles() {
@@ -229,7 +229,8 @@ mod tests {
         let ranks = &sheets[1];
         assert_eq!(ranks.title, "Ranks, the 10 of 256 that need most");
         assert_eq!((ranks.rows.len(), ranks.rows[0][0].as_str()), (WORST, "0"));
-        // 1,600 receives, matched at depths 1 to 1,600: half of the searches, none by receives.
+        // 1,600 receives are matched at depths 1 to 1,600. Half of the searches are those of the
+        // receives, which find no message.
         assert_eq!(ranks.rows[0][3], "1,600");
         assert_eq!(ranks.rows[0][8], "400.2");
         assert_eq!(all(&experiment, None)[1].rows.len(), 256);
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_happen_is_said() {
+    fn absent_events_are_printed() {
         let sheets = all(&experiment(1, 65_536), Some(WORST));
         assert_eq!(sheets[5].rows[0][1], "nothing spilled");
         assert_eq!(sheets[3].rows[2][3], "-", "no receive found a message");
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_tcam_did_not_count_is_not_zero() {
+    fn counts_that_earlier_versions_lack_are_not_zero() {
         let mut experiment = experiment(1, 64);
         experiment.sum.tagged.prq.search_depth.hit_entries = 0;
         experiment.ranks[0].tagged.prq.search_depth.hit_entries = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is looked at, as it is named on the command line.
+//! The reports and traces that are named on the command line.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,12 @@ use clap::Args;
 
 use crate::traces::take::Take;
 
-/// What is looked at.
+/// The reports and traces that are named on the command line.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Sources {
-    /// Reports or traces, or directories of them. Traces with reports beside them tell
-    /// what only they know; without, they are replayed as they were recorded.
+    /// Reports or traces, or directories of them. If traces have reports in the same directory,
+    /// only numbers that reports lack are taken from the traces. Traces without reports are
+    /// replayed as they were recorded.
     #[arg(required = true, value_name = "DIR|FILE")]
     pub(crate) names: Vec<PathBuf>,
 

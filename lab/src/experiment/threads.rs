@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `--by thread`: what each thread asked of the tables of its rank, and how deep its searches went.
+//! `--by thread`: the operations of each thread on the tables of its rank, and the depth of their
+//! searches.
 //!
 //! ```text
-//! play every trace of tagged messages, in the order that was recorded; each operation, and the
-//! search that it makes, count for the thread that did it
+//! replay every trace of tagged messages in the recorded order; count each operation, and the
+//! search
+//! that it makes, for the thread that did it
 //! ```
 
 use std::collections::BTreeMap;
@@ -23,11 +25,11 @@ use crate::traces::play;
 use crate::traces::player::Player;
 use crate::traces::trace::Trace;
 
-/// Threads that have a line of their own.
+/// Largest number of lines for threads.
 const LINES: usize = 24;
 /// Operations from one step of a progress bar to the next.
 const STEP: u64 = 1 << 16;
-/// Nanoseconds of a second.
+/// Nanoseconds in a second.
 const SECOND: f64 = 1e9;
 
 /// Searches of one queue.
@@ -35,8 +37,9 @@ const SECOND: f64 = 1e9;
 struct Searched {
     searches: u64,
     matches: u64,
-    /// Entries that a list in the order of age would have compared, and the most of one search.
+    /// Entries that a list in the order of age would have compared.
     compared: u64,
+    /// The most of them in one search.
     most_compared: u64,
     /// Elements traversed in the queues of the host engine.
     host_traversed: u64,
@@ -61,7 +64,7 @@ impl Searched {
         self.host_traversed += other.host_traversed;
     }
 
-    /// Cells of a sheet.
+    /// Returns the cells of a table.
     fn cells(&self) -> [String; 5] {
         let mean = |sum: u64| match self.searches {
             0 => "-".to_owned(),
@@ -77,21 +80,21 @@ impl Searched {
     }
 }
 
-/// What a thread did.
+/// Operations of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Asked {
-    /// Receives.
+    /// Receives that were posted.
     posts: u64,
-    /// Receives that were held back first.
+    /// Receives that were first held back.
     held: u64,
-    /// Messages.
+    /// Messages that arrived.
     arrivals: u64,
-    /// Looks at unexpected messages, also those that take one.
+    /// Probes of unexpected messages, including those that take one.
     probes: u64,
     cancels: u64,
-    /// Unexpected messages that nobody wants.
+    /// Unexpected messages that were dropped.
     drops: u64,
-    /// Messages that were sent, where these are recorded.
+    /// Messages that were sent, if these are recorded.
     sends: u64,
     prq: Searched,
     umq: Searched,
@@ -135,7 +138,7 @@ struct Thread {
     rank: Option<u32>,
     pid: u32,
     thread: u32,
-    /// Whether it is the provider's own.
+    /// True for a thread of the provider.
     device_thread: bool,
     #[serde(flatten)]
     asked: Asked,
@@ -152,7 +155,7 @@ impl Thread {
     }
 }
 
-/// What `--json` tells.
+/// The JSON of `--by thread`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Threads {
     by: &'static str,
@@ -160,11 +163,11 @@ pub(crate) struct Threads {
     readings: Vec<String>,
 }
 
-/// What the threads of one trace did, by number, and whether they are the provider's own.
+/// Operations by number of the thread, each with true for a thread of the provider.
 type Told = BTreeMap<u32, (bool, Asked)>;
 
 impl Threads {
-    /// Of traces, within a window.
+    /// Counts the operations in traces within a window.
     pub(crate) fn of(traces: &[Trace], window: Window, bar: &ProgressBar) -> Result<Self, Error> {
         let tagged = fill::tagged(traces);
         let told = play::each(&tagged, bar, |trace, bar| play(trace, window, bar))?;
@@ -187,7 +190,7 @@ impl Threads {
         &self.readings
     }
 
-    /// For people.
+    /// Returns the tables for the terminal.
     pub(crate) fn sheets(&self) -> Vec<Sheet> {
         let (shown, others) = self.shown();
         let mut all = Asked::default();
@@ -226,7 +229,7 @@ impl Threads {
         vec![posts, arrivals]
     }
 
-    /// The threads that did most, in their order, and what all others did.
+    /// Returns the threads with the most operations, in their order, and the sum of the others.
     fn shown(&self) -> (Vec<&Thread>, Option<(u64, Asked)>) {
         let mut order: Vec<usize> = (0..self.threads.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(self.threads[at].asked.operations()));
@@ -239,7 +242,7 @@ impl Threads {
     }
 }
 
-/// What to see in it, in a sentence each.
+/// Returns the results as sentences.
 fn readings(threads: &[Thread]) -> Vec<String> {
     let mut processes: BTreeMap<(Option<u32>, u32), u64> = BTreeMap::new();
     for thread in threads {
@@ -275,7 +278,7 @@ fn count_of_processes(number: u64) -> String {
     format!("{} process{}", whole(number), if number == 1 { "" } else { "es" })
 }
 
-/// What the threads of a trace did within a window.
+/// Counts the operations of each thread of a trace within a window.
 fn play(trace: &Trace, window: Window, bar: &ProgressBar) -> Result<Told, Error> {
     if trace.is_generated() {
         return Err(Error::NoThreads(trace.path.clone()));
@@ -329,13 +332,13 @@ mod tests {
     use crate::experiment::outcome::Experiment;
     use crate::experiment::sources::Sources;
 
-    /// A thread's turn: its number, whether it is the provider's, and what it asks.
+    /// The turn of a thread: its number, true for a thread of the provider, and its operation.
     type Turn<'a> = (u32, bool, &'a [Op]);
 
-    /// Writes a trace of a rank: one operation every second.
+    /// Writes a trace of a rank, with one operation every second.
     fn put(path: &Path, rank: u32, turns: &[Turn<'_>]) {
         let (context, layout) = ("tagged".to_owned(), "mpich".to_owned());
-        // Endpoints of one process.
+        // Traces of a rank are of endpoints of one process.
         let (pid, address) = (100 + rank, path.display().to_string());
         let header =
             Header { context, layout, rank: Some(rank), pid, address, ..Header::default() };
@@ -372,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thread_has_what_it_asked_in_all_traces_of_its_process() {
+    fn a_thread_has_its_operations_in_all_traces_of_its_process() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let turns: [Turn<'_>; 4] = [
@@ -399,7 +402,8 @@ mod tests {
             device_thread,
             asked,
         };
-        // The last post finds the second of two messages. The claim finds nothing, which is no search.
+        // The last post finds the second of two messages. The claim finds nothing, and is not
+        // counted as a search.
         let first = Asked {
             posts: 3,
             probes: 1,
@@ -438,14 +442,14 @@ mod tests {
         assert_eq!(arrivals.rows[1], row);
         assert_eq!(arrivals.rows.last().unwrap()[..3], ["all", "5", "1"]);
         assert_eq!(posts.rows[0][..3], ["rank 0, thread 0", "3", "1"]);
-        // The seconds at which the device thread had its first turn.
+        // Only the turn of the device thread is in the window.
         let part = of(directory.path(), Window { from: 2.0, to: 4.0 }).unwrap();
         assert_eq!(part.threads, [thread(0, 1, true, device)]);
         assert!(part.readings[0].starts_with("No process used"), "{:?}", part.readings);
     }
 
     #[test]
-    fn those_that_did_most_are_shown_and_the_rest_is_summed() {
+    fn the_busiest_threads_are_shown_and_the_rest_is_summed() {
         let directory = tempfile::tempdir().unwrap();
         let count = LINES as u32 + 3;
         let lists: Vec<Vec<Op>> =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Endpoints that run, and those whose process was ended: the first pages of their segments
-//! ([`host::directory`]). Nothing in them is taken for a length.
+//! Endpoints that run, and those whose process has ended: the first pages of their segments
+//! ([`host::directory`]). No value in a page is used as a length.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,14 +19,14 @@ use nic::plain::plain;
 
 use crate::error::Error;
 
-/// Readings of a page that is written meanwhile.
+/// Number of attempts to read a page, which may be written at the same time.
 const TRIES: usize = 20;
 
-/// Names an endpoint: process id, start of the process, port.
+/// Identifies an endpoint: process id, start of the process, port.
 pub(crate) type Id = (u32, u64, u16);
 
-/// Names a job, endpoints of which write their reports to one pattern: the last digits of
-/// [`live::job_of`], 0 where they write none.
+/// Identifies a job, whose endpoints write their reports to one pattern: the last digits of
+/// [`live::job_of`]. 0 for endpoints that write no reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Job(u16);
 
@@ -63,24 +63,24 @@ impl Endpoint {
         self.page.live.as_ref()
     }
 
-    /// The job that it is of, if it has told that.
+    /// Returns the job of the endpoint, if its page contains it.
     pub(crate) fn job(&self) -> Option<Job> {
         self.live().map(|live| Job(live.job as u16))
     }
 }
 
-/// Endpoints of this user, by rank.
+/// Returns the endpoints of this user, by rank.
 pub(crate) fn all() -> Result<Vec<Endpoint>, Error> {
     let Some(directory) = open()? else { return Ok(Vec::new()) };
-    // What ends meanwhile is no error.
+    // An endpoint that ends in between is left out.
     let lives = |name: String| endpoint(&directory, &name).ok().flatten();
     let mut found: Vec<_> = names(&directory, SEGMENT_NAME)?.filter_map(lives).collect();
     found.sort_by_key(|of| (of.live().map_or(Some(u32::MAX), |live| live.rank), of.id()));
     Ok(found)
 }
 
-/// What the processes of a job that were ended had counted, by rank. Their segments, which
-/// nobody needs any more, are removed; processes that are being ended are waited for so long.
+/// Returns the last counters of the ended processes of a job, by rank. Removes their segments,
+/// which no process needs any more. Waits up to `patience` for processes that are ending.
 pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> {
     let Some(directory) = open()? else { return Ok(Vec::new()) };
     let deadline = Instant::now() + patience;
@@ -97,7 +97,7 @@ pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> 
         }
         left.insert((live.rank, page.pid, page.started, page.port), live);
     }
-    // Those too that somebody else came across, or we did.
+    // Also segments of dead endpoints that a process, maybe this one, has found and renamed.
     for name in names(&directory, LEFT)? {
         let Some((page, live)) = of_job(&name) else { continue };
         left.insert((live.rank, page.pid, page.started, page.port), live);
@@ -106,7 +106,7 @@ pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> 
     Ok(left.into_values().collect())
 }
 
-/// The directory of this user; none if nothing of tcam has run.
+/// Opens the directory of this user. Returns none if tcam has never run here.
 pub(crate) fn open() -> Result<Option<Directory>, Error> {
     match Directory::open() {
         Ok(directory) => Ok(Some(directory)),
@@ -122,28 +122,28 @@ fn names(directory: &Directory, prefix: &str) -> Result<impl Iterator<Item = Str
     directory.names(prefix).map_err(Error::io(&directory::path()))
 }
 
-/// The endpoint whose segment this is, if it lives.
+/// Returns the endpoint of a segment, if its process lives.
 fn endpoint(directory: &Directory, name: &str) -> io::Result<Option<Endpoint>> {
     let endpoint = |page| Some(Endpoint { program: program(&page)?, page });
     Ok(page_of(directory, name)?.and_then(endpoint))
 }
 
-/// The first page of a segment.
+/// Returns the first page of a segment.
 fn page_of(directory: &Directory, name: &str) -> io::Result<Option<Page>> {
     page(&directory.file(name)?)
 }
 
-/// The name of the program that owns a segment; nothing if it has ended.
+/// Returns the name of the program that owns a segment, or none if it has ended.
 fn program(page: &Page) -> Option<String> {
     let process = Path::new("/proc").join(page.pid.to_string());
-    // A process that died leaves its segment, and its number to another.
+    // A dead process leaves its segment, and another process may get its number.
     let stat = fs::read_to_string(process.join("stat")).ok()?;
     if live::start_of(&stat) != Some(page.started) {
         return None;
     }
     let name = fs::read_link(process.join("exe")).unwrap_or_default();
     let program = name.file_name().unwrap_or_default().to_string_lossy();
-    // It goes to the terminal.
+    // The name goes to the terminal.
     Some(plain(&program).into_owned())
 }
 
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// A segment of this process.
+    /// Returns a segment of this process.
     fn segment() -> [u8; PAGE] {
         let mut page = [0; PAGE];
         let stat = fs::read_to_string("/proc/self/stat").unwrap();
@@ -188,11 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_ours_and_lives_is_shown() {
+    fn only_living_endpoints_of_this_user_are_shown() {
         // No namespace has this number.
         let name = format!("{SEGMENT_NAME}0.{}", std::process::id());
         let path = directory::path().join(&name);
-        // The owner's lock: provider tests that run meanwhile remove what has none.
+        // The lock of the owner. Provider tests that run at the same time remove segments without a
+        // lock.
         let _owner = directory::create_locked(&name).unwrap();
         let directory = Directory::open().unwrap();
         let mut page = segment();
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!((found.page.pid, found.live()), (std::process::id(), None));
         assert!(!found.program.is_empty());
         put(&page, 0o644);
-        assert!(!is_shown(), "open to others");
+        assert!(!is_shown(), "other users may write to the segment");
         put(&page[..PAGE - 1], 0o600);
         assert!(!is_shown(), "too short");
         page[live::STARTED] ^= 1;

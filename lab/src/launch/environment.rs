@@ -15,40 +15,41 @@ use crate::error::Error;
 use crate::results::{fresh, reports};
 use crate::settings::Settings;
 
-/// MPICH: libfabric also between ranks of one host.
+/// MPICH: use libfabric between ranks of one host, too.
 const MPICH: &[(&str, &str)] = &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("MPIR_CVAR_NOLOCAL", "1")];
-/// Open MPI: matching left to libfabric; Debian's parameter file excludes it.
+/// Open MPI: leave matching to libfabric, which Debian's parameter file excludes.
 const OPEN_MPI: &[(&str, &str)] = &[
     ("OMPI_MCA_pml", "cm"),
     ("OMPI_MCA_mtl", "ofi"),
     ("OMPI_MCA_mtl_ofi_provider_include", "tcam"),
     ("OMPI_MCA_btl_ofi_provider_include", "tcam"),
 ];
-/// Open MPI opens a second endpoint for one-sided operations, whose report would be empty
-/// in most programs; set unless the user did.
+/// Open MPI opens a second endpoint for one-sided operations, whose report would be empty in most
+/// programs. Set unless the user has set it.
 const ONE_ENDPOINT: &[(&str, &str)] = &[("OMPI_MCA_btl", "^ofi")];
-/// What a site excludes in the environment: Open MPI does not start with this and ours.
+/// Providers that a site excludes in the environment. Open MPI does not start with both an
+/// exclusion and our choice.
 const EXCLUDES: &[&str] = &[
     "OMPI_MCA_mtl_ofi_provider_exclude",
     "OMPI_MCA_btl_ofi_provider_exclude",
     "OMPI_MCA_opal_common_ofi_provider_exclude",
 ];
-/// Intel MPI, with a libfabric that is not its own if it has none.
+/// Intel MPI: use libfabric and tcam.
 const INTEL: &[(&str, &str)] = &[("I_MPI_FABRICS", "ofi"), ("I_MPI_OFI_PROVIDER", "tcam")];
-/// More ranks than cores are the normal case here; set unless the user did. Without `slot` PRRTE puts
-/// all ranks on the first of several hosts.
+/// Allow more ranks than cores, which is the normal case here. Set unless the user has set it.
+/// Without `slot` PRRTE puts all ranks on the first of several hosts.
 const OVERSUBSCRIBE: &[(&str, &str)] = &[
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
     ("PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe"),
 ];
-/// Where Open MPI is told which variables ranks on other hosts get, separated by semicolons; it
-/// hands on its own only.
+/// Variables that Open MPI sends to ranks on other hosts, separated by semicolons. By default it
+/// sends only variables of Open MPI.
 const HANDED_ON: &str = "OMPI_MCA_mca_base_env_list";
 /// Open MPI's launchers refuse to run for root without these.
 const ROOT: &[(&str, &str)] =
     &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 
-/// What ranks of this job know, and those of others do not.
+/// Secret that all processes of a job share.
 const KEY: &str = "FI_TCAM_JOB_KEY";
 
 fn random_key() -> Result<String, Error> {
@@ -58,8 +59,8 @@ fn random_key() -> Result<String, Error> {
     Ok(format!("{:032x}", u128::from_ne_bytes(key)))
 }
 
-/// Variables for an MPI; for all of them if it is not known which it is, since
-/// each reads only its own.
+/// Returns the variables for an MPI, or for all of them if the MPI is unknown: each reads only its
+/// own variables.
 fn for_mpi(mpi: Option<Mpi>, root: bool) -> Vec<(&'static str, &'static str)> {
     let mut set = Vec::new();
     if matches!(mpi, Some(Mpi::Mpich) | None) {
@@ -79,7 +80,7 @@ fn for_mpi(mpi: Option<Mpi>, root: bool) -> Vec<(&'static str, &'static str)> {
     set
 }
 
-/// Everything a command needs to run over tcam.
+/// The environment that a command needs to run over tcam.
 #[derive(Debug)]
 pub(crate) struct Environment {
     variables: Vec<(String, OsString)>,
@@ -88,8 +89,8 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// The environment for one MPI, one library and these settings; each rank
-    /// writes its report to `place`.
+    /// Makes the environment for an MPI, a library and these settings. Each rank writes its report
+    /// to `place`.
     pub(crate) fn new(
         mpi: Option<Mpi>,
         library: &Library,
@@ -120,7 +121,7 @@ impl Environment {
         Ok(Self { variables, handed_on })
     }
 
-    /// A command with this environment.
+    /// Returns a command with this environment.
     pub(crate) fn command(&self, words: &[OsString]) -> Command {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
@@ -128,7 +129,8 @@ impl Environment {
             command.env_remove(name);
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        // Who names variables with -x names all: Open MPI 4 refuses both ways at once.
+        // Open MPI 4 refuses `-x` together with this variable, so a user of `-x` names all
+        // variables.
         if let Some(names) = &self.handed_on
             && !words.iter().any(|word| word == "-x")
         {
@@ -138,7 +140,8 @@ impl Environment {
     }
 }
 
-/// The variables of libfabric, ours and those of this environment, behind what the user hands on.
+/// Returns the user's value of [`HANDED_ON`], with the variables of libfabric that are set here or
+/// in the environment.
 fn handed_on(ours: &[(String, OsString)]) -> String {
     let of_user = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let all = ours.iter().map(|(name, _)| name.clone()).chain(of_user);
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn each_run_has_a_key_of_its_own() {
+    fn each_run_has_a_different_key() {
         let library = Library { directory: "/p".into(), file: "/p/libtcam-fi.so".into() };
         let key = |settings: &Settings| {
             let place = Path::new("/reports");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which MPI a command uses: found by asking its launcher.
+//! The MPI of a command, found by asking its launcher.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -23,7 +23,7 @@ pub(crate) enum Mpi {
 }
 
 impl Mpi {
-    /// The one chosen on the command line; `None` leaves it to the launcher.
+    /// Returns the MPI of the command line; `None` leaves the choice to the launcher.
     pub(crate) fn chosen(choice: MpiChoice) -> Option<Self> {
         match choice {
             MpiChoice::Auto => None,
@@ -45,13 +45,13 @@ impl fmt::Display for Mpi {
     }
 }
 
-/// Names launchers go by,
+/// Names of launchers.
 const LAUNCHERS: &[&str] = &["mpiexec", "mpirun", "orterun", "prterun", "prun"];
-/// and what may follow after a dot, as Debian has it for each MPI. A script `mpirun.sh` is none:
-/// launchers are asked for their version.
+/// Suffixes after a dot, as Debian has them for each MPI. A script `mpirun.sh` is not a launcher,
+/// because launchers are started with `--version`.
 const SUFFIXES: &[&str] = &["hydra", "mpich", "openmpi"];
 
-/// The launcher in a command: its first word that is the name of one, so that
+/// Returns the launcher in a command: its first word that is the name of a launcher, so that
 /// `timeout 60 mpiexec ...` works too.
 pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
     command.iter().map(OsString::as_os_str).find(|word| {
@@ -63,7 +63,7 @@ pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
     })
 }
 
-/// A program that can be started: found as the shell finds it, and executable.
+/// Finds a program as the shell does, and checks that it is executable.
 pub(crate) fn find(program: &OsStr) -> std::io::Result<PathBuf> {
     let executable = |path: PathBuf| {
         access(&path, Access::EXEC_OK)?;
@@ -79,7 +79,7 @@ pub(crate) fn find(program: &OsStr) -> std::io::Result<PathBuf> {
     found.next().ok_or_else(|| Errno::NOENT.into())
 }
 
-/// What a launcher answers to `--version`.
+/// Returns the output of a launcher for `--version`.
 pub(crate) fn version_text(launcher: &OsStr) -> std::io::Result<String> {
     let output = Command::new(launcher).arg("--version").output()?;
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -87,12 +87,12 @@ pub(crate) fn version_text(launcher: &OsStr) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// The MPI of a command; `None` if it has no launcher, or one unknown to us.
+/// Returns the MPI of a command; `None` if it has no launcher, or an unknown one.
 pub(crate) fn detect(command: &[OsString]) -> Option<Mpi> {
     recognise(&version_text(in_command(command)?).ok()?)
 }
 
-/// The MPI whose launcher answers `--version` with this text.
+/// Returns the MPI whose launcher prints this text for `--version`.
 pub(crate) fn recognise(text: &str) -> Option<Mpi> {
     if text.contains("Intel(R) MPI") {
         return Some(Mpi::Intel);
@@ -107,11 +107,11 @@ pub(crate) fn recognise(text: &str) -> Option<Mpi> {
             return digits.parse().ok().map(Mpi::Open);
         }
     }
-    // PRRTE's launcher alone is that of Open MPI 5.
+    // PRRTE's launcher is that of Open MPI 5.
     (text.contains("prterun") || text.contains("PRRTE")).then_some(Mpi::Open(5))
 }
 
-/// How many ranks a command asks for with `-n` or `-np`, if it says so.
+/// Returns the number of ranks that a command gives with `-n` or `-np`.
 pub(crate) fn ranks(command: &[OsString]) -> Option<usize> {
     let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();
     let at = words.iter().position(|word| ["-n", "-np", "--np", "--n"].contains(word))?;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_is_known_before() {
+    fn programs_that_cannot_be_started_are_found_before_a_run() {
         for good in ["sh", "/bin/sh"] {
             find(OsStr::new(good)).unwrap();
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What ranks had counted that were ended before they wrote a report: the counters that
-//! `tcam watch` would have shown last.
+//! Counters of ranks that were ended before they wrote a report: the last ones that `tcam watch`
+//! would have shown.
 
 use std::fs::File;
 use std::io;
@@ -17,31 +17,32 @@ use crate::results::reports::PATTERN;
 use crate::text::numbers::{count, whole};
 use crate::text::sheet::Sheet;
 
-/// How long ranks that are being ended may take.
+/// Longest time that ranks may take to end.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// Most ranks that have a line of their own.
+/// Largest number of ranks with a line.
 const LINES: usize = 16;
 
-/// What the ranks of a run leave in `/dev/shm`. As long as this is there nobody else removes it, as
-/// whoever comes across segments of the dead does otherwise; in the end it is removed.
+/// The segments that the ranks of a run leave in `/dev/shm`. While the claim exists, no other
+/// process removes them, as it otherwise does with segments of dead processes. They are removed
+/// when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Leftovers {
     job: u64,
-    /// Says so; without it others may be first.
+    /// The claim. If it could not be made, other processes may remove the segments first.
     claim: Option<File>,
 }
 
 impl Leftovers {
-    /// Of a run, before it starts, whose ranks write their reports to a directory.
+    /// Makes a claim for a run before it starts. Its ranks write their reports to `place`.
     pub(crate) fn claim(place: &Path) -> Self {
         let job = job_of(&place.join(PATTERN).to_string_lossy());
         Self { job, claim: claim(&claim_of(job)).ok() }
     }
 
-    /// What was counted by ranks that were ended, if they counted anything.
+    /// Returns a table of the counters of ranks that were ended, if they counted anything.
     pub(crate) fn counted(&self) -> Option<String> {
-        // Only what is said beside an error is lost by another one.
+        // The table is only printed next to another error, so its own error is ignored.
         let left = left_by(self.job, ENDING).ok()?;
         let has_counted = |live: &Live| live.tagged.posts > 0 || live.tagged.arrivals > 0;
         left.iter().any(has_counted).then(|| table(&left))
@@ -50,7 +51,7 @@ impl Leftovers {
 
 impl Drop for Leftovers {
     fn drop(&mut self) {
-        // The next who needs the room removes what is left now.
+        // Segments of processes that still end are removed by the next process that needs space.
         let _ = left_by(self.job, Duration::ZERO);
         if let (Some(_), Ok(directory)) = (self.claim.take(), Directory::open()) {
             let _ = directory.remove(&claim_of(self.job));
@@ -58,10 +59,10 @@ impl Drop for Leftovers {
     }
 }
 
-/// Locks a claim, unless somebody else has it.
+/// Locks a claim, unless another process holds it.
 fn claim(name: &str) -> io::Result<File> {
     match directory::create_locked(name) {
-        // One that was killed has left its own.
+        // A killed process leaves its claim behind.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let _ = remove_if_dead(&Directory::open()?, name);
             directory::create_locked(name)
@@ -94,7 +95,7 @@ fn table(left: &[Live]) -> String {
     )
 }
 
-/// Sums, and of high-water marks the highest.
+/// Returns the sums of the counts, and the highest of the high-water marks.
 fn cells(of: &[LiveContext]) -> impl Iterator<Item = String> {
     let sum = |count: fn(&LiveContext) -> u64| of.iter().map(count).fold(0, u64::saturating_add);
     let both = |count: fn(&Tallies) -> u64| {
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_who_left_nothing() {
+    fn no_table_is_printed_without_leftovers() {
         assert_eq!(Leftovers::claim(Path::new("/nowhere/of/this/name")).counted(), None);
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Where the provider is.
+//! The place of the provider library.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::file;
 
-/// Names of the library: installed, and as cargo builds it. libfabric opens
-/// every file of FI_PROVIDER_PATH that ends in `fi.so`.
+/// Names of the library: as installed, and as cargo builds it. libfabric opens every file of
+/// FI_PROVIDER_PATH that ends in `fi.so`.
 const NAMES: [&str; 2] = ["libtcam-fi.so", "libtcam_fi.so"];
 
 /// The provider library.
@@ -15,7 +15,7 @@ const NAMES: [&str; 2] = ["libtcam-fi.so", "libtcam_fi.so"];
 pub(crate) struct Library {
     /// The file.
     pub(crate) file: PathBuf,
-    /// Its directory: the value of FI_PROVIDER_PATH.
+    /// Its directory, the value of FI_PROVIDER_PATH.
     pub(crate) directory: PathBuf,
 }
 
@@ -26,7 +26,8 @@ impl Library {
         Some(Self { file, directory })
     }
 
-    /// The library given, or the one that belongs to this program, if libfabric would take it.
+    /// Finds the given library, or the one of this program, and checks that libfabric would load
+    /// it.
     pub(crate) fn find_whole(given: Option<&Path>) -> Result<Self, Error> {
         let library = Self::find(given)?;
         let bytes =
@@ -38,7 +39,7 @@ impl Library {
         }
     }
 
-    /// The library given, or the one that belongs to this program.
+    /// Finds the given library, or the one of this program.
     pub(crate) fn find(given: Option<&Path>) -> Result<Self, Error> {
         if let Some(path) = given {
             let directory = if path.is_dir() { Some(path) } else { path.parent() };
@@ -59,8 +60,8 @@ impl Library {
     }
 }
 
-/// Directories where the library may be: beside the program, where cargo puts
-/// both; below the prefix, where `make install` puts it; FI_PROVIDER_PATH.
+/// Returns the directories to search: that of the program, where cargo puts both;
+/// `../lib/libfabric` from there, where `make install` puts it; and FI_PROVIDER_PATH.
 fn places() -> Vec<PathBuf> {
     let mut places = Vec::new();
     let program = std::env::current_exe().and_then(|path| path.canonicalize());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A program is started over tcam, waited for and ended.
+//! Starts a program over tcam, waits for it, and ends it.
 
 pub(crate) mod ending;
 pub(crate) mod endpoints;

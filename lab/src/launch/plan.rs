@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is run, and how, and what is told of its end.
+//! The plan of a run, and the summary after it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ use crate::settings::Settings;
 use crate::traces::trace::Trace;
 use crate::traces::unreported;
 
-/// What is run, and how; all of it checked.
+/// The checked plan of a run.
 pub(crate) struct Plan<'a> {
     pub(crate) words: &'a [OsString],
     pub(crate) mpi: Option<Mpi>,
@@ -41,7 +41,7 @@ pub(crate) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Checks everything that can be checked without a run.
+    /// Makes a plan. Checks everything that can be checked without a run.
     pub(crate) fn new(
         common: &Common,
         command: &'a [OsString],
@@ -55,18 +55,18 @@ impl<'a> Plan<'a> {
         Ok(Self { words: command, mpi, library, settings, partial: common.partial })
     }
 
-    /// Runs the command with its reports in a directory.
+    /// Runs the command; its reports go to a directory.
     pub(crate) fn run(&self, signals: &mut Signals, directory: &Path) -> Result<Ended, Error> {
         signals.wait(&mut self.command(&self.settings, directory)?, &program(self.words), None)
     }
 
-    /// The command with these settings and its reports in a directory.
+    /// Returns the command with these settings; its reports go to a directory.
     pub(crate) fn command(&self, settings: &Settings, directory: &Path) -> Result<Command, Error> {
         let environment = Environment::new(self.mpi, &self.library, settings, directory)?;
         Ok(environment.command(self.words))
     }
 
-    /// The record of a run whose ranks were told to write to a directory.
+    /// Returns the record of a run whose ranks wrote to the directory `place`.
     pub(crate) fn recorded(&self, ended: Ended, place: &Path) -> RunRecord {
         let command = self.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let mut job = job_of(&place.join(reports::PATTERN).to_string_lossy());
@@ -77,8 +77,8 @@ impl<'a> Plan<'a> {
         RunRecord::new(command, ended.code(), processors, job)
     }
 
-    /// Prints the sum of the reports in a directory and of the traces of ranks without, or what
-    /// these have counted. Returns the exit code.
+    /// Prints the sum of the reports in a directory, and of the traces of ranks without a report.
+    /// Without either, prints the last counters of the ranks. Returns the exit code.
     pub(crate) fn summarise(
         &self,
         directory: &Path,
@@ -120,7 +120,7 @@ impl<'a> Plan<'a> {
                 {
                     eprintln!("tcam: {shortage}");
                 }
-                // Whoever ends tcam knows why it has ended.
+                // A user who ends tcam knows why it ended.
                 if incomplete != 0 && ended.caught.is_none() {
                     if code != 0 {
                         eprintln!("{} ended with exit code {code}", program(self.words));
@@ -143,14 +143,14 @@ impl<'a> Plan<'a> {
                 }
             },
             Err(error @ Error::Report { error: ReportError::Counts(_), .. }) => return Err(error),
-            // What a program leaves that failed or was ended may be cut off anywhere.
+            // Reports of a program that failed or was ended may be cut off anywhere.
             Err(error) if code != 0 => eprintln!("tcam: {error}"),
             Err(error) => return Err(error),
         }
         Ok(code)
     }
 
-    /// Why there is no report, as far as it can be known.
+    /// Returns the error for a run without reports, with the likely reason.
     pub(crate) fn no_reports(&self, ended: Ended) -> Error {
         let real = launcher::detect(self.words);
         let without = software::without_libfabric(self.words);
@@ -158,14 +158,14 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Ranks of a program that did not fail have counted something, and wrote no report.
+/// The error for ranks that counted something, did not fail, and wrote no report.
 fn unfinished() -> Error {
     let why = "ranks ended by _exit or the like, without MPI_Finalize";
     Error::NoReports { why: why.to_owned() }
 }
 
-/// Why a program that ended like this wrote no report, run for one MPI by the launcher
-/// of another, which may be `without` libfabric.
+/// Returns the reason why a program that ended like this wrote no report. `mpi` is the MPI of the
+/// run and `real` that of the launcher. `without` says that the MPI was built without libfabric.
 fn silence(
     program: &str,
     ended: Ended,
@@ -208,7 +208,7 @@ fn silence(
     why.join("; ")
 }
 
-/// The first word of a command, for messages.
+/// Returns the first word of a command, for messages.
 pub(crate) fn program(command: &[OsString]) -> String {
     command[0].to_string_lossy().into_owned()
 }
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_the_program_says_why_there_is_no_report() {
+    fn the_exit_status_explains_missing_reports() {
         let mpi = (Some(Mpi::Open(5)), Some(Mpi::Mpich));
         for (raw, (mpi, real), why) in [
             (9, (None, None), "app was ended by SIGKILL"),

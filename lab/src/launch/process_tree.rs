@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Ends a program that takes too long, with all that it started: SIGTERM to its launcher, which
-//! ends its ranks, and to what outlives that; SIGKILL to what is there after some seconds.
+//! Ends a program that takes too long, with all processes that it started. The launcher gets
+//! SIGTERM and ends its ranks. Processes that outlive it get SIGTERM, too. Processes that remain
+//! after some seconds get SIGKILL.
 
 use std::fs;
 use std::path::Path;
@@ -11,19 +12,19 @@ use std::time::{Duration, Instant};
 use nic::live::start_of;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// From SIGTERM to SIGKILL.
+/// Time from SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 
 /// A program that is being ended.
 #[derive(Debug)]
 pub(crate) struct Ending {
-    /// What it had started.
+    /// Processes that it had started.
     below: Vec<Process>,
     kill: Instant,
 }
 
-/// A process: its number may become another's, which starts later.
+/// A process. Its number may be reused by another process, which starts later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Process {
     pid: i32,
@@ -37,7 +38,7 @@ impl Ending {
         Self { below, kill: Instant::now() + GRACE }
     }
 
-    /// Kills the launcher when it is time to; it was not waited for yet.
+    /// Kills the launcher when the time has come. The caller has not waited for it yet.
     pub(crate) fn go_on(&mut self, child: &mut Child) {
         if Instant::now() >= self.kill {
             self.below.extend(below(child));
@@ -46,7 +47,7 @@ impl Ending {
         }
     }
 
-    /// Ends what outlives the launcher.
+    /// Ends processes that outlive the launcher.
     pub(crate) fn finish(mut self) {
         self.below.retain(Process::lives);
         self.below.iter().for_each(|of| signal(of.pid, Signal::TERM));
@@ -72,17 +73,17 @@ fn signal(pid: i32, signal: Signal) {
     }
 }
 
-/// A process that is no zombie, and its parent, by its directory in `/proc`.
+/// Returns the process of a directory in `/proc`, and its parent, unless it is a zombie.
 fn process(directory: &Path) -> Option<(Process, i32)> {
     let pid = directory.file_name()?.to_str()?.parse().ok()?;
     let stat = fs::read_to_string(directory.join("stat")).ok()?;
-    // The name before may have anything in it.
+    // The name before the last parenthesis may contain any characters.
     let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let parent = words.nth(1)?.parse().ok()?;
     Some((Process { pid, started: start_of(&stat)? }, parent))
 }
 
-/// The processes below one.
+/// Returns all descendants of a process.
 fn below(child: &Child) -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let all: Vec<_> = entries.filter_map(|entry| process(&entry.path())).collect();
@@ -104,7 +105,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn what_outlives_its_launcher_is_ended_too() {
+    fn processes_that_outlive_their_launcher_are_ended_too() {
         let script = "sleep 100 & sh -c 'sleep 100; :' & echo; wait";
         let mut command = Command::new("sh");
         let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
@@ -117,7 +118,7 @@ mod tests {
         let ending = Ending::begin(&child);
         child.wait().unwrap();
         ending.finish();
-        // Whoever still held it would keep it open.
+        // A process that still held the pipe would keep it open.
         assert_eq!(out.read(&mut [0]).unwrap(), 0);
         assert!(!all.iter().any(Process::lives), "{all:?}");
     }
@@ -130,7 +131,7 @@ mod tests {
         child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
         let mut ending = Ending::begin(&child);
         ending.go_on(&mut child);
-        assert!(child.try_wait().unwrap().is_none(), "killed at once");
+        assert!(child.try_wait().unwrap().is_none(), "the launcher gets time to end");
         ending.kill = Instant::now();
         ending.go_on(&mut child);
         assert!(!child.wait().unwrap().success());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Whether ranks may have had no room on the disk for what they counted.
+//! Checks whether ranks lacked space on the disk for their counts.
 
 use std::path::Path;
 
@@ -8,10 +8,11 @@ use rustix::fs::statvfs;
 
 use crate::text::numbers::{bytes, count};
 
-/// Room that a rank takes: its draft and then its report, and the windows of two traces.
+/// Bytes that a rank takes: its draft and then its report, and the windows of two traces.
 const OF_A_RANK: u64 = 2 * draft::LENGTH as u64;
 
-/// Says that a file system is full, where it has no room for what so many ranks would write.
+/// Returns a note that a file system is full, if it lacks space for the files of this number of
+/// ranks.
 pub(crate) fn shortage(directory: &Path, ranks: u32) -> Option<String> {
     let about = statvfs(directory).ok()?;
     let free = about.f_bavail.saturating_mul(about.f_frsize);
@@ -35,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_there_is_room_nothing_is_said() {
+    fn no_shortage_is_reported_if_there_is_space() {
         assert_eq!(shortage(&std::env::temp_dir(), 1), None);
         assert_eq!(shortage(Path::new("/nowhere/of/this/name"), 1), None);
     }

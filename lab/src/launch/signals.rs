@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Signals while a program runs: whoever ends tcam ends the program with it.
+//! Signals while a program runs: a signal that ends tcam ends the program, too.
 //!
-//! SIGTERM and SIGHUP go on to the launcher, which ends its ranks. Ctrl-C reaches it by
-//! itself. Either way tcam waits for it, since only then the ranks have written all they
-//! write.
+//! SIGTERM and SIGHUP are passed on to the launcher, which ends its ranks. Ctrl-C reaches the
+//! launcher directly. In both cases tcam waits for the launcher, because only then the ranks have
+//! written all files.
 
 use std::fs::{self, File};
 use std::process::{Child, Command};
@@ -20,49 +20,49 @@ use super::ending::Ended;
 use super::process_tree::Ending;
 use crate::error::Error;
 
-/// The signals that have come since this was made.
+/// The signals that have arrived since this was made.
 pub(crate) struct Signals {
     coming: iterator::Signals,
     caught: Option<i32>,
-    /// Nothing tells of the end of a child.
+    /// True if the end of a child is not signalled, so that it must be polled.
     polls: bool,
 }
 
-/// Time between two looks at a child whose end nothing tells of.
+/// Time between two polls of a child.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Whether a signal of this number has a name.
+/// Returns true if a signal of this number has a name.
 pub(crate) fn is_signal(number: i32) -> bool {
     signal_name(number).is_some()
 }
 
-/// Name of a signal, such as SIGTERM.
+/// Returns the name of a signal, such as SIGTERM.
 pub(crate) fn name_of(signal: i32) -> String {
     signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
 impl Signals {
-    /// From now on signals do not end tcam at once.
+    /// Catches signals, so that they do not end tcam at once.
     pub(crate) fn catch() -> Result<Self, Error> {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        // nohup(1) and shells that start something in the background want them ignored.
+        // nohup(1) and shells that start something in the background want these signals ignored.
         let ignores = |&signal: &i32| has(&status, "SigIgn:", signal);
         let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignores(signal));
-        // A daemon may have left it blocked for all that it starts.
+        // A daemon may have left SIGCHLD blocked for all processes that it starts.
         let polls = has(&status, "SigBlk:", SIGCHLD);
         let coming = iterator::Signals::new(wanted.chain([SIGCHLD]))
             .map_err(|error| Error::Signals { error })?;
         Ok(Self { coming, caught: None, polls })
     }
 
-    /// The signal that tcam is to end with, if one has come.
+    /// Returns the signal that asked tcam to end, if one has arrived.
     pub(crate) fn caught(&mut self) -> Option<i32> {
         let come = self.coming.pending().find(|&signal| signal != SIGCHLD);
         self.caught = self.caught.or(come);
         self.caught
     }
 
-    /// Starts a command and waits for its end, or ends it after some time.
+    /// Starts a command and waits for its end. Ends it after `timeout`.
     pub(crate) fn wait(
         &mut self,
         command: &mut Command,
@@ -74,7 +74,7 @@ impl Signals {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut ending: Option<Ending> = None;
         loop {
-            // Before the signals: the end of the child is one.
+            // Checked before the signals, because the end of the child is one of them.
             if let Some(status) = child.try_wait().map_err(failed)? {
                 let late = ending.is_some();
                 if let Some(ending) = ending {
@@ -121,12 +121,12 @@ fn pass_on(child: &Child, signal: i32) {
     }
 }
 
-/// Whether Ctrl-C at the terminal is sent to this process and its children.
+/// Returns true if Ctrl-C at the terminal is sent to this process and its children.
 fn at_terminal() -> bool {
     File::open("/dev/tty").is_ok_and(|tty| tcgetpgrp(tty) == Ok(getpgrp()))
 }
 
-/// Whether a `/proc/PID/status` has a signal in this set.
+/// Returns true if a set of signals in `/proc/PID/status` has this signal.
 fn has(status: &str, set: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix(set));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

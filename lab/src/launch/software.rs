@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Whether an MPI was built with libfabric, as its own tools tell it.
+//! Checks whether an MPI was built with libfabric, by asking its own tools.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::launcher::{self, Mpi};
 
-/// What an MPI has for communication.
+/// The communication layer of an MPI.
 #[derive(Debug)]
 pub(crate) enum Device {
     /// It can use libfabric.
@@ -50,7 +50,8 @@ impl Device {
     }
 }
 
-/// Why the MPI of a command's launcher cannot use libfabric, if it was built without.
+/// Returns the reason why the MPI of a command's launcher cannot use libfabric, if it was built
+/// without.
 pub(crate) fn without_libfabric(command: &[OsString]) -> Option<String> {
     let path = launcher::find(launcher::in_command(command)?).ok()?;
     let mpi = launcher::detect(command)?;
@@ -60,16 +61,16 @@ pub(crate) fn without_libfabric(command: &[OsString]) -> Option<String> {
     }
 }
 
-/// Whether the MPI was built with libfabric, as its own tools tell it.
+/// Asks the tools of an MPI for its communication layer. Returns none if they cannot be asked.
 pub(crate) fn device(launcher: &Path, mpi: Mpi) -> Option<Device> {
     let (tool, arguments): (_, &[&str]) = match mpi {
         Mpi::Mpich => ("mpichversion", &[]),
         Mpi::Open(_) => ("ompi_info", &["--parsable"]),
-        // Intel MPI has no other way to communicate.
+        // Intel MPI always communicates through libfabric.
         Mpi::Intel => return None,
     };
     let output = Command::new(launcher.with_file_name(tool)).args(arguments).output().ok()?;
-    // One that cannot be run to its end tells nothing.
+    // A tool that fails gives no answer.
     let text = output.status.success().then(|| String::from_utf8_lossy(&output.stdout))?;
     let lines: Vec<_> = text.lines().map(str::to_owned).collect();
     Some(Device::told(mpi, &lines))
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_judged_by_what_the_tools_print() {
+    fn devices_are_judged_by_the_output_of_the_tools() {
         let is_ready = |mpi, text: &str| {
             let lines: Vec<_> = text.lines().map(str::to_owned).collect();
             matches!(Device::told(mpi, &lines), Device::Ready { .. })

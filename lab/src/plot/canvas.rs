@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A drawing surface in the picture's own units, whatever its resolution.
+//! A drawing surface in units of the picture, for any resolution.
 
 use std::sync::Once;
 
@@ -13,31 +13,31 @@ use plotters::style::{FontStyle, register_font};
 
 use crate::error::Error;
 
-/// Text and frames.
+/// Colour of text and frames.
 pub(crate) const DARK: RGBColor = RGBColor(0x22, 0x22, 0x22);
-/// Ticks and dashes.
+/// Colour of ticks and dashes.
 pub(crate) const GREY: RGBColor = RGBColor(0x77, 0x77, 0x77);
-/// Grid.
+/// Colour of the grid.
 pub(crate) const LIGHT: RGBColor = RGBColor(0xe2, 0xe2, 0xe2);
 
-/// Anything plotters draws on.
+/// Any backend of plotters.
 pub(crate) trait Surface: DrawingBackend {}
 impl<T: DrawingBackend> Surface for T {}
 
-/// A point in the picture's units.
+/// A point in units of the picture.
 pub(crate) type At = (f64, f64);
 
-/// Where a text stands relative to its point; always below it.
+/// Alignment of a text to its point. The text is always below the point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Align {
     Left,
     Centre,
     Right,
-    /// Centred on the point and read from bottom to top.
+    /// Centred on the point, and read from bottom to top.
     Upwards,
 }
 
-/// The machine may have no fonts at all: bring one.
+/// Registers the embedded font, because a machine may have no fonts.
 pub(crate) fn register_fonts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -47,7 +47,7 @@ pub(crate) fn register_fonts() {
     });
 }
 
-/// A surface drawn at a multiple of the picture's size.
+/// A surface that is drawn at a multiple of the picture's size.
 pub(crate) struct Canvas<'a, S: Surface> {
     area: &'a DrawingArea<S, Shift>,
     scale: i32,
@@ -71,14 +71,14 @@ impl<'a, S: Surface> Canvas<'a, S> {
         self.area.fill(&WHITE).map_err(failed)
     }
 
-    /// A line through points.
+    /// Draws a line through points.
     pub(crate) fn line(&self, points: &[At], width: f64, colour: RGBColor) -> Result<(), Error> {
         let points: Vec<_> = points.iter().map(|&point| self.at(point)).collect();
         let style = colour.stroke_width(self.length(width).round() as u32);
         self.area.draw(&PathElement::new(points, style)).map_err(failed)
     }
 
-    /// A dashed straight line.
+    /// Draws a dashed straight line.
     pub(crate) fn dashed(
         &self,
         from: At,
@@ -140,7 +140,7 @@ impl<'a, S: Surface> Canvas<'a, S> {
         self.area.draw_text(text, &style, self.at(at)).map_err(failed)
     }
 
-    /// Width of a text.
+    /// Returns the width of a text.
     pub(crate) fn width(&self, text: &str, size: f64) -> Result<f64, Error> {
         let style = ("sans-serif", self.length(size)).into_text_style(self.area);
         let (width, _) = self.area.estimate_text_size(text, &style).map_err(failed)?;

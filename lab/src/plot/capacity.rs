@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The capacity curve: four panels over the table size, as SVG and PNG.
 //!
-//! The table size is drawn to a scale of powers of two; 0 stands one step below
-//! the smallest other size.
+//! The axis of the table size has a scale of powers of two. 0 is one step below the smallest other
+//! size.
 
 use std::path::{Path, PathBuf};
 
@@ -18,11 +18,11 @@ use crate::error::Error;
 use crate::file;
 use crate::text::numbers::whole;
 
-/// Size of the curve.
+/// Size of the picture.
 const SIZE: (u32, u32) = (1400, 1160);
 
-/// Colours that people with any colour vision tell apart (Okabe and Ito), and
-/// a shape for each, for prints without colour.
+/// Colours that people with any colour vision can distinguish (Okabe and Ito), with a shape for
+/// each for prints without colour.
 const PRQ: (RGBColor, Marker) = (RGBColor(0x00, 0x72, 0xb2), Marker::Disc);
 const UMQ: (RGBColor, Marker) = (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle);
 const BOTH: (RGBColor, Marker) = (RGBColor(0x33, 0x33, 0x33), Marker::Square);
@@ -53,7 +53,7 @@ pub(crate) fn draw(directory: &Path, title: &str, swept: &Swept) -> Result<[Path
     Ok(paths)
 }
 
-/// The whole figure.
+/// Draws the whole figure.
 fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Result<(), Error> {
     let points = &swept.points;
     let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1));
@@ -65,7 +65,7 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Resu
         canvas.text(text, (40.0, y), 18.0, DARK, Align::Left)?;
     }
 
-    // The table that varies gives the axis: the PRQ's, or the UMQ's if only it does.
+    // The axis has the size of the PRQ's table, or that of the UMQ's if only it varies.
     let by_umq = points.iter().all(|point| point.prq == points[0].prq) && points.len() > 1;
     let size = |point: &Point| if by_umq { point.umq } else { point.prq };
     let label = if swept.knob == Knob::Pool {
@@ -138,13 +138,13 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Resu
     panel(frame(1, 1), what, "seconds", Axis::Linear, vec![time])
 }
 
-/// Least and most.
+/// Returns the smallest and the largest value.
 fn range(values: &[u64]) -> (f64, f64) {
     let most = values.iter().max().copied().unwrap_or(0);
     (values.iter().min().copied().unwrap_or(most) as f64, most as f64)
 }
 
-/// What colours, shapes and dashes mean.
+/// Draws the legend of colours, shapes and dashes.
 fn legend(canvas: &Canvas<'_, impl Surface>, (mut x, y): (f64, f64)) -> Result<(), Error> {
     for ((colour, marker), name) in [
         (PRQ, "posted receives (PRQ)"),

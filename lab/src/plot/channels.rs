@@ -10,32 +10,33 @@ use super::picture::Picture;
 use crate::error::Error;
 
 const SIZE: (u32, u32) = (1400, 1100);
-/// Colours that people with any colour vision tell apart (Okabe and Ito), and a shape for each.
+/// Colours that people with any colour vision can distinguish (Okabe and Ito), with a shape for
+/// each.
 const STYLES: [(RGBColor, Marker); 2] =
     [(RGBColor(0x00, 0x72, 0xb2), Marker::Disc), (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle)];
 
-/// A line: sizes with the median, and the quartiles around it.
+/// A line: sizes, each with the median and the quartiles.
 pub(crate) type Line = Vec<(usize, f64, (f64, f64))>;
 
-/// What one panel shows.
+/// The data of one panel.
 pub(crate) struct Measured {
     pub(crate) title: &'static str,
     pub(crate) unit: &'static str,
-    /// In per cent, and not to a scale of powers.
+    /// True for values in per cent, which have a linear scale.
     pub(crate) is_share: bool,
-    /// As many as there are channels.
+    /// One line for each channel.
     pub(crate) lines: Vec<Line>,
-    /// The size from which the other channel stays better.
+    /// The size from which the other channel stays better, with its label.
     pub(crate) mark: Option<(u64, String)>,
 }
 
 /// The picture.
 pub(crate) struct Channels {
     pub(crate) title: String,
-    /// One or two.
+    /// Names of one or two channels.
     pub(crate) names: Vec<&'static str>,
     pub(crate) panels: [Measured; 3],
-    /// What follows from it.
+    /// The results as sentences.
     pub(crate) reading: Vec<String>,
 }
 

@@ -6,7 +6,7 @@ use super::panel::nice_steps;
 use crate::error::Error;
 use crate::text::numbers::whole;
 
-/// Texts are large enough to be read on a printed page.
+/// Sizes of texts, large enough for a printed page.
 const TITLE: f64 = 22.0;
 const LABEL: f64 = 19.0;
 pub(crate) const TICK: f64 = 18.0;
@@ -16,27 +16,27 @@ pub(crate) struct Chart {
     /// Left, top, width and height of the plot itself, without labels.
     pub(crate) frame: (f64, f64, f64, f64),
     pub(crate) title: String,
-    /// Under the title.
+    /// A line below the title.
     pub(crate) note: String,
     pub(crate) x_label: String,
     pub(crate) y_label: &'static str,
 }
 
-/// Where values stand on an axis.
+/// The scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scale {
     /// From 0 to a little more than this, in even steps.
     Linear(f64),
     /// From 0 to this, in even steps.
     Span(f64),
-    /// Powers of ten from 1 to at least this; 0 stands at the foot.
+    /// Powers of ten from 1 to at least this; 0 is at the lower end.
     Tens(f64),
     /// Slots with their names.
     Slots(Vec<String>),
 }
 
 impl Scale {
-    /// Highest value, as far as the axis goes.
+    /// Returns the value at the upper end of the axis.
     fn top(&self) -> f64 {
         match self {
             Self::Linear(most) => {
@@ -58,17 +58,17 @@ impl Scale {
         }
     }
 
-    /// Position of a value from 0 to 1.
+    /// Returns the position of a value, from 0 to 1.
     pub(crate) fn part(&self, value: f64) -> f64 {
         match self {
             Self::Linear(_) | Self::Span(_) | Self::Slots(_) => value / self.top(),
-            // 1 stands a little above 0.
+            // 1 is a little above 0.
             Self::Tens(_) if value > 0.0 => (value.log10() + 0.5).max(0.0) / self.top(),
             Self::Tens(_) => 0.0,
         }
     }
 
-    /// Positions with their labels.
+    /// Returns positions with their labels.
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         match self {
             Self::Linear(most) | Self::Span(most) => {
@@ -96,8 +96,8 @@ impl Scale {
 }
 
 impl Chart {
-    /// Texts, grid and ticks: what lies behind the values. A grid goes with the
-    /// vertical axis, or with the horizontal one if only that counts.
+    /// Draws texts, grid and ticks, on which the values are drawn. The grid belongs to the vertical
+    /// axis, or to the horizontal one if the vertical axis has slots.
     pub(crate) fn draw(
         &self,
         canvas: &Canvas<'_, impl Surface>,
@@ -127,7 +127,7 @@ impl Chart {
             }
             canvas.line(&[(at, bottom), (at, bottom + 6.0)], 1.0, GREY)?;
             let half = canvas.width(&label, TICK)? / 2.0;
-            // A label that would touch the one before it is left out.
+            // A label that would touch the previous one is left out.
             if at - half > free_from {
                 canvas.text(&label, (at, bottom + 11.0), TICK, DARK, Align::Centre)?;
                 free_from = at + half + 6.0;
@@ -138,7 +138,7 @@ impl Chart {
         canvas.rectangle((left, top), (right, bottom), GREY)
     }
 
-    /// Where a point stands.
+    /// Returns the place of a point in the picture.
     pub(crate) fn at(&self, x: f64, y: f64) -> (f64, f64) {
         let (left, top, width, height) = self.frame;
         (left + x * width, top + height - y * height)

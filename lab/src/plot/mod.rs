@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Pictures of the capacity curve, and what all pictures are drawn with.
+//! Pictures of the capacity curve, and the parts that all pictures share.
 
 pub(crate) mod canvas;
 pub(crate) mod capacity;

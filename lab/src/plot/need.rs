@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The need of a NIC: what fits in pools of several sizes, and what overflow costs, side by side.
+//! The need of a NIC: the elements that fit pools of several sizes, next to the cost of overflow.
 
 use plotters::prelude::RGBColor;
 
@@ -10,31 +10,32 @@ use crate::error::Error;
 use crate::text::numbers::whole;
 
 const SIZE: (u32, u32) = (1400, 640);
-/// Colours of Okabe and Ito, which people with any colour vision distinguish, and a shape for each.
+/// Colours that people with any colour vision can distinguish (Okabe and Ito), with a shape for
+/// each.
 const FITS: (RGBColor, Marker) = (RGBColor(0x00, 0x9e, 0x73), Marker::Square);
 const LIST: (RGBColor, Marker) = (RGBColor(0x00, 0x72, 0xb2), Marker::Disc);
 const WAY: (RGBColor, Marker) = (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle);
 
-/// Least and most of all runs, at each size.
+/// The least and the most of all runs, at each size.
 pub(crate) type Ranges = Vec<(f64, f64)>;
 
 /// Shares of the run's time that overflow costs, in per cent.
 #[derive(Debug)]
 pub(crate) struct Costs {
-    /// Searches of a list on the host.
+    /// Cost of searches of a list on the host.
     pub(crate) list: Ranges,
-    /// And the way from the NIC to the host and back.
+    /// That cost with the way from the NIC to the host and back.
     pub(crate) with_way: Ranges,
 }
 
-/// See the module.
+/// The picture of a need.
 #[derive(Debug)]
 pub(crate) struct Picture {
     pub(crate) title: String,
-    /// Entries that hold all.
+    /// Entries that hold all elements.
     pub(crate) need: u64,
     pub(crate) sizes: Vec<usize>,
-    /// Per cent of the elements that fit at once.
+    /// Share of the elements that fit at once, in per cent.
     pub(crate) at_once: Ranges,
     pub(crate) costs: Costs,
 }
@@ -75,7 +76,7 @@ impl picture::Picture for Picture {
     }
 }
 
-/// What colours, shapes and dashes mean.
+/// Draws the legend of colours, shapes and dashes.
 fn legend(canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
     let (mut x, y) = (40.0, 84.0);
     for ((colour, marker), name) in [

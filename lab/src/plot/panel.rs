@@ -51,55 +51,55 @@ impl Marker {
 pub(super) struct Series {
     pub(super) colour: RGBColor,
     pub(super) marker: Marker,
-    /// Table size and value.
+    /// Table sizes with their values.
     pub(super) values: Vec<(usize, f64)>,
     /// Lowest and highest value at each size; may be empty.
     pub(super) spread: Vec<(f64, f64)>,
 }
 
-/// What the y axis shows.
+/// The scale of the y axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Axis {
     /// 0 to 100.
     Percent,
     /// From 0 in even steps.
     Linear,
-    /// Powers of two, as on the x axis; the table size is a dashed line.
+    /// Powers of two, as on the x axis. The table size is a dashed line.
     Powers,
-    /// To a scale of powers of ten.
+    /// A scale of powers of ten.
     Decades,
 }
 
-/// A panel and everything on it.
+/// A panel with its data.
 pub(super) struct Panel<'a> {
     /// Left, top, width and height of the plot itself, without labels.
     pub(super) frame: (f64, f64, f64, f64),
     pub(super) title: &'a str,
     pub(super) unit: &'a str,
     pub(super) x_label: &'a str,
-    /// Measured table sizes, rising.
+    /// Measured table sizes in rising order.
     pub(super) sizes: &'a [usize],
-    /// A size that a dashed line marks, and what it is.
+    /// A size that a dashed line marks, with its label.
     pub(super) mark: Option<(u64, String)>,
     pub(super) axis: Axis,
     pub(super) series: Vec<Series>,
 }
 
-/// A scale of powers of two on which 0 stands one step below the lowest value.
+/// A scale of powers of two on which 0 is one step below the lowest value.
 struct Powers {
     low: f64,
     high: f64,
 }
 
 impl Powers {
-    /// A scale from the lowest to the highest of some values.
+    /// Makes a scale from the lowest to the highest value.
     fn over(values: impl Iterator<Item = f64> + Clone) -> Self {
         let least = values.clone().filter(|&value| value > 0.0).fold(f64::INFINITY, f64::min);
         let least = if least.is_finite() { least.log2() } else { 0.0 };
         let zero = values.clone().any(|value| value <= 0.0);
         let high = values.fold(1.0, f64::max).log2().max(least);
         let low = if zero { least - 1.0 } else { least };
-        // One value alone still needs a scale around it.
+        // A single value needs a scale around it, too.
         if high - low < 1.0 {
             Self { low: low - 0.5, high: high + 0.5 }
         } else {
@@ -107,7 +107,7 @@ impl Powers {
         }
     }
 
-    /// Position from 0 to 1.
+    /// Returns the position of a value, from 0 to 1.
     fn part(&self, value: f64) -> f64 {
         let power = if value > 0.0 { value.log2().max(self.low) } else { self.low };
         (power - self.low) / (self.high - self.low)
@@ -122,7 +122,7 @@ impl Panel<'_> {
         let (left, top, width, height) = self.frame;
         let sizes = self.sizes.iter().map(|&size| size as f64);
         let largest = self.sizes.last().copied().unwrap_or(0) as f64;
-        // The mark is drawn when it is not far beyond what was measured.
+        // The mark is drawn if it is at most twice the largest measured size.
         let mark = self.mark.as_ref().map(|(at, label)| (*at as f64, label));
         let mark = mark.filter(|(at, _)| *at > 0.0 && *at <= 2.0 * largest);
         let x_scale = Powers::over(sizes.clone().chain(mark.map(|(at, _)| at)));
@@ -144,7 +144,7 @@ impl Panel<'_> {
             let (at, label) = (x(size as f64), whole(size as u64));
             let half = canvas.width(&label, TICK)? / 2.0;
             canvas.line(&[(at, top + height), (at, top + height + 6.0)], 1.0, GREY)?;
-            // A label that would touch the one before it is left out.
+            // A label that would touch the previous one is left out.
             if at - half > free_from {
                 canvas.text(&label, (at, top + height + 11.0), TICK, DARK, Align::Centre)?;
                 free_from = at + half + 6.0;
@@ -165,7 +165,7 @@ impl Panel<'_> {
         }
         canvas.rectangle((left, top), (left + width, top + height), GREY)?;
         for (at, series) in self.series.iter().enumerate() {
-            // One that lies on the one before it leaves its edges to be seen.
+            // A line that covers the previous one is thinner, so that the edges of that one show.
             let width = 2.5 + 4.0 * (self.series.len() - 1 - at) as f64;
             let points: Vec<_> = series
                 .values
@@ -184,8 +184,7 @@ impl Panel<'_> {
         Ok(())
     }
 
-    /// The table size itself, as far as it lies in the panel: where a line is
-    /// below it, everything fits.
+    /// Draws the table size itself, within the panel. If a line is below it, everything fits.
     fn table_size(
         &self,
         canvas: &Canvas<'_, impl Surface>,
@@ -208,7 +207,7 @@ impl Panel<'_> {
         Ok(())
     }
 
-    /// Ticks of the y axis, and where a value stands on it.
+    /// Returns the ticks of the y axis, and the function from values to positions.
     fn y_axis(&self) -> (Vec<Tick>, Box<dyn Fn(f64) -> f64>) {
         let values = self.series.iter().flat_map(|series| {
             let spread = series.spread.iter().map(|&(_, high)| high);
@@ -216,7 +215,7 @@ impl Panel<'_> {
         });
         match self.axis {
             Axis::Percent => {
-                // Room above 100 %, or the line would lie on the frame.
+                // The scale ends above 100 %, so that a line at 100 % is not on the frame.
                 let ticks = (0..=5).map(|i| (f64::from(i) * 20.0 / 105.0, (i * 20).to_string()));
                 (ticks.collect(), Box::new(|value| value / 105.0))
             }
@@ -236,7 +235,7 @@ impl Panel<'_> {
                 let low = least.fold(f64::INFINITY, f64::min).log2().floor();
                 let low = if low.is_finite() { low - 0.5 } else { -0.5 };
                 let high = (values.fold(1.0, f64::max).log2() + 0.4).max(low + 3.0);
-                // 0, and all that is too small for the panel, stands at the bottom.
+                // 0, and values too small for the panel, are at the lower end.
                 let part = move |value: f64| {
                     if value > 0.0 { ((value.log2() - low) / (high - low)).max(0.0) } else { 0.0 }
                 };
@@ -253,7 +252,7 @@ impl Panel<'_> {
     }
 }
 
-/// Ticks of powers of ten, with 2 and 5 between them where there is room.
+/// Returns ticks of powers of ten, with 2 and 5 between them if there is space.
 fn decades(values: impl Iterator<Item = f64>) -> (Vec<Tick>, Box<dyn Fn(f64) -> f64>) {
     let powers = values.filter(|value| *value > 0.0).map(f64::log10);
     let (low, high) = powers.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), power| {
@@ -281,15 +280,15 @@ fn decades(values: impl Iterator<Item = f64>) -> (Vec<Tick>, Box<dyn Fn(f64) -> 
     (ticks, Box::new(part))
 }
 
-/// A step of 1, 2 or 5 times a power of ten of which at most six reach `most`,
-/// how many do, and the decimals they need.
+/// Returns a step of 1, 2 or 5 times a power of ten, the number of steps that reach `most` (at most
+/// six), and the decimals that they need.
 pub(super) fn nice_steps(most: f64) -> (f64, u32, usize) {
     let most = if most > 0.0 { most } else { 1.0 };
     let power = (most / 6.0).log10().floor() as i32;
     let candidates = [(1.0, power), (2.0, power), (5.0, power), (1.0, power + 1)];
     let steps = |(factor, power): (f64, i32)| {
         let step = factor * 10f64.powi(power);
-        // What lies on a tick but for rounding does not need another one.
+        // A value that is on a tick except for rounding does not need another tick.
         (step, (most / step - 1e-9).ceil() as u32, (-power).max(0) as usize)
     };
     candidates.map(steps).into_iter().find(|&(_, count, _)| count <= 6).unwrap_or((most, 1, 2))
@@ -317,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn decades_hold_what_there_is() {
+    fn decades_contain_all_values() {
         for values in [vec![0.7, 180.0], vec![9.0, 8000.0], vec![5.0], vec![0.0], vec![]] {
             let (ticks, part) = decades(values.iter().copied());
             assert!(!ticks.is_empty(), "{values:?}");

@@ -10,19 +10,19 @@ use super::canvas::{self, Canvas, Surface};
 use crate::error::Error;
 use crate::file::NewFile;
 
-/// The bitmap is drawn this much larger and then averaged: smooth lines.
+/// Factor by which the bitmap is drawn larger and then averaged, for smooth lines.
 const OVERSAMPLE: u32 = 3;
 
-/// What can be drawn on any surface.
+/// A picture for any surface.
 pub(crate) trait Picture {
-    /// Width and height.
+    /// Returns width and height.
     fn size(&self) -> (u32, u32);
 
-    /// Draws it on an empty surface.
+    /// Draws the picture on an empty surface.
     fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error>;
 }
 
-/// The picture as SVG.
+/// Returns the picture as SVG.
 pub(crate) fn svg(picture: &impl Picture) -> Result<String, Error> {
     canvas::register_fonts();
     let mut text = String::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What ranks counted together, as JSON with the names that reports have.
+//! The sum of all ranks as JSON, with the names that reports have.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use serde::Serialize;
 use super::ranks::Completeness;
 use super::summary::Summary;
 
-/// What ranks counted together.
+/// The sum of all ranks.
 #[derive(Debug, Serialize)]
 pub(crate) struct Sum<'a> {
     ranks: usize,
     #[serde(flatten)]
     completeness: Completeness,
-    /// Reports of endpoints that were never closed.
+    /// Reports that were written at exit, because the endpoint was never closed.
     written_at_exit: usize,
-    /// Why these may be reports of several runs.
+    /// Reason to assume that the reports are of several runs.
     mixed: Option<&'a str>,
-    /// What is to be known of the host engines.
+    /// Remarks on the host engines.
     remarks: &'a [String],
     libfabric: &'a str,
-    /// Where the numbers come from, as the ranks told it.
+    /// Facts about the run, from the reports.
     origin: BTreeMap<&'a str, &'a str>,
     elapsed_s: f64,
     at_once_percent: f64,
@@ -99,7 +99,7 @@ mod tests {
         let path = directory.path().join("sum.json");
         let json = Json::file(Some(&path)).unwrap();
         json.check().unwrap();
-        assert!(!path.exists(), "only looked at");
+        assert!(!path.exists(), "the check writes no file");
         json.write(Kind::Summary, Sum::from(&sum)).unwrap();
         let value = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
         let text = std::fs::read_to_string(&path).unwrap();

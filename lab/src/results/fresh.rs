@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a run writes, apart from what an earlier run left: that goes only when there is
-//! something new in its place.
+//! The files that a run writes, in a staging directory. The files of an earlier run are removed
+//! only when new files replace them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,8 +15,9 @@ use crate::error::Error;
 /// Lists the files of one kind that an earlier run left in a directory.
 pub(crate) type Old = fn(&Path) -> Result<Vec<PathBuf>, Error>;
 
-/// A new directory inside the one its files are for; it goes with this value.
-// Fields are dropped in order: the outer directory is empty only without the inner one and the lock.
+/// A staging directory inside the directory of the files. It is removed when this value is dropped.
+// Fields are dropped in order. The outer directory is empty only after the inner one and the lock
+// are gone.
 #[derive(Debug)]
 pub(crate) struct Fresh {
     new: TempDir,
@@ -26,26 +27,26 @@ pub(crate) struct Fresh {
     _made: Option<Made>,
 }
 
-/// A directory that was not there before; it goes if nothing is in it.
+/// A directory that did not exist before. It is removed if it is empty.
 #[derive(Debug)]
 struct Made(PathBuf);
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // Fails as it should where something was kept.
+        // This fails, as intended, if a file was kept.
         let _ = fs::remove_dir(&self.0);
     }
 }
 
 impl Fresh {
-    /// Makes both directories, which may hold reports, and finds what an earlier run left. Nothing
-    /// is removed yet.
+    /// Makes both directories, and finds the files of an earlier run. The directory may contain
+    /// reports, so its name is checked. Nothing is removed yet.
     pub(crate) fn inside(directory: &Path, kinds: &[Old]) -> Result<Self, Error> {
         check_name(directory)?;
         Self::in_any(directory, kinds)
     }
 
-    /// The same where no reports will be.
+    /// Like [`Self::inside`], for a directory that will contain no reports.
     pub(crate) fn in_any(directory: &Path, kinds: &[Old]) -> Result<Self, Error> {
         let existed = directory.is_dir();
         let directory = make(directory)?;
@@ -62,18 +63,18 @@ impl Fresh {
         Ok(Self { new, directory, old, _lock: lock, _made: made })
     }
 
-    /// Where the run writes.
+    /// Returns the directory that the run writes to.
     pub(crate) fn path(&self) -> &Path {
         self.new.path()
     }
 
-    /// Puts what the run wrote in place of what an earlier one left, if there is a file
-    /// that has one of these endings. Returns whether there is.
+    /// Replaces the files of an earlier run by those of this run, if a file of this run has one of
+    /// these endings. Returns true if there is one.
     pub(crate) fn keep(&self, endings: &[&str]) -> Result<bool, Error> {
         let mut files = Vec::new();
         for entry in fs::read_dir(self.path()).map_err(Error::io(self.path()))? {
             let path = entry.map_err(Error::io(self.path()))?.path();
-            // What a rank was writing when it was killed.
+            // A file that a rank was writing when it was killed.
             if path.extension() != Some(OsStr::new("new")) {
                 files.push(path);
             }
@@ -98,18 +99,18 @@ impl Fresh {
         Ok(true)
     }
 
-    /// The directory that the files are for.
+    /// Returns the directory of the files.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 }
 
-/// Files that an earlier task may have left where one writes its own: what is not written over
-/// tells of another experiment.
+/// Files that an earlier command may have left in a directory. Those that are not replaced describe
+/// another experiment.
 pub(crate) struct Earlier(Vec<(PathBuf, SystemTime)>);
 
 impl Earlier {
-    /// Those of these names in a directory.
+    /// Finds files of these names in a directory.
     pub(crate) fn of(directory: &Path, names: &[&str], endings: &[&str]) -> Self {
         let path = |name: &str, ending: &str| directory.join(name).with_extension(ending);
         let paths = names.iter().flat_map(|name| endings.iter().map(move |end| path(name, end)));
@@ -117,13 +118,13 @@ impl Earlier {
         Self(paths.filter_map(at).collect())
     }
 
-    /// Those that were not written over.
+    /// Returns the names of the files that were not replaced.
     fn left(&self) -> Vec<String> {
         let left = self.0.iter().filter(|(path, at)| changed(path) == Some(*at));
         left.filter_map(|(path, _)| Some(path.file_name()?.to_str()?.to_owned())).collect()
     }
 
-    /// Says which were not written over.
+    /// Prints which files were not replaced.
     pub(crate) fn note(&self, what: &str) {
         let left = self.left();
         if !left.is_empty() {
@@ -132,18 +133,18 @@ impl Earlier {
     }
 }
 
-/// When a file was last written.
+/// Returns when a file was last written.
 fn changed(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|meta| meta.modified()).ok()
 }
 
-/// Makes a directory that ranks write their reports to. Returns its full path.
+/// Makes a directory for reports of ranks. Returns its full path.
 pub(crate) fn make_for_reports(directory: &Path) -> Result<PathBuf, Error> {
     check_name(directory)?;
     make(directory)
 }
 
-/// Refuses the name of a directory in which reports cannot be.
+/// Refuses the name of a directory that reports cannot be written to.
 pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
     let full = std::path::absolute(directory).map_err(Error::io(directory))?;
     match full.to_str() {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_goes_when_there_is_something_new() {
+    fn old_files_are_removed_when_new_ones_exist() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
         fs::write(place.join("0.json"), sample(0, 4, 2).to_json().unwrap()).unwrap();
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_written_over_is_told() {
+    fn files_that_are_not_replaced_are_named() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
         for name in ["map.svg", "map.png", "other.svg"] {
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_hold_reports_is_told_before_anything_is_made() {
+    fn unfit_names_of_report_directories_are_refused_first() {
         let directory = tempfile::tempdir().unwrap();
         let odd = directory.path().join("50%r");
         assert!(make_for_reports(&odd).unwrap_err().to_string().contains("pattern"));

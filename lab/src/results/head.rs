@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nic::origin::Origin;
 use nic::report::Report;
 
-/// A report without its counts. Jobs have many: what is the same in several of them is kept once.
+/// A report without its counts. Values that several reports of a job have in common are kept once.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     pub(crate) libfabric: Arc<str>,
@@ -20,14 +20,14 @@ pub(crate) struct Head {
     pub(crate) address: Box<str>,
     pub(crate) program: Arc<str>,
     pub(crate) origin: Arc<Origin>,
-    /// Processes that its MPI gave it addresses of.
+    /// Number of processes whose addresses the MPI gave.
     pub(crate) processes: u32,
     pub(crate) config: Arc<BTreeMap<String, String>>,
-    /// Tagged messages were matched.
+    /// True if tagged messages were matched.
     pub(crate) has_tagged: bool,
 }
 
-/// What several reports have in common.
+/// Values that several reports have in common.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     texts: BTreeSet<Arc<str>>,

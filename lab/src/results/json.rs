@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `--json FILE`: what a task tells people, for programs. What reports count has the names it
-//! has there, what `sweep.csv` and `compare --csv` count has theirs.
+//! `--json FILE`: the output of a command for programs. Counts have the names that they have in
+//! reports, in `sweep.csv` and in `compare --csv`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::file;
 /// Version of all formats.
 const VERSION: u32 = 1;
 
-/// What tells the numbers.
+/// Format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     #[serde(rename = "tcam-summary")]
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     Run,
 }
 
-/// Whether a text was written here: such a file may be in a directory of reports.
+/// Returns true for a text that `--json` wrote. Such a file may be in a directory of reports.
 pub(crate) fn is_ours(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Ours {
@@ -49,7 +49,7 @@ pub(crate) fn is_ours(text: &str) -> bool {
     serde_json::from_str::<Ours>(text).is_ok()
 }
 
-/// Where the numbers go.
+/// Destination of the numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Standard output.
@@ -63,16 +63,15 @@ impl From<OsString> for Place {
     }
 }
 
-/// The option, of what has standard output to itself.
+/// The option, for commands that may print JSON instead of their usual output.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Json {
-    /// Writes the numbers to this file as JSON; - is standard output, in place of what goes there
-    /// otherwise.
+    /// Writes the numbers to this file as JSON; - is standard output, instead of the usual output.
     #[arg(long = "json", value_name = "FILE")]
     place: Option<Place>,
 }
 
-/// A file that says what it is.
+/// A document with its format and version.
 #[derive(Debug, Serialize)]
 struct Document<T> {
     format: Kind,
@@ -83,7 +82,7 @@ struct Document<T> {
 }
 
 impl Json {
-    /// Where standard output is the program's.
+    /// Makes the option of a command whose standard output belongs to the program.
     pub(crate) fn file(path: Option<&PathBuf>) -> Result<Self, Error> {
         let place = path.map(|path| Place::from(path.clone().into_os_string()));
         match place {
@@ -92,12 +91,12 @@ impl Json {
         }
     }
 
-    /// Whether nothing else goes to standard output.
+    /// Returns true if only JSON goes to standard output.
     pub(crate) fn takes_output(&self) -> bool {
         self.place == Some(Place::Output)
     }
 
-    /// Whether it can be written, before the work for it is done.
+    /// Checks before the work that the file can be written.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.place {
             Some(Place::File(path)) => file::check(path),
@@ -105,7 +104,7 @@ impl Json {
         }
     }
 
-    /// Writes the numbers, if they are asked for.
+    /// Writes the numbers, if the option is given.
     pub(crate) fn write(&self, format: Kind, content: impl Serialize) -> Result<(), Error> {
         let Some(place) = &self.place else { return Ok(()) };
         let tcam = env!("CARGO_PKG_VERSION");

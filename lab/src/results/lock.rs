@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The lock of a directory that a command writes to: the files of two commands would mix.
+//! The lock of a directory that a command writes to, so that the files of two commands do not mix.
 //!
-//! A hidden file is locked with `flock`, which the kernel releases however the process ends, and
-//! which other hosts see on a shared file system. The file contains the command that holds the
-//! lock. It goes with the lock; a process that was killed leaves it, unlocked.
+//! A hidden file is locked with `flock`. The kernel releases that lock however the process ends,
+//! and other hosts see it on a shared file system. The file contains the command that holds the
+//! lock, and is removed with it. A process that was killed leaves the file behind, unlocked.
 //!
 //! Rejected: a lock of the directory itself, which NFS refuses.
 
@@ -20,7 +20,8 @@ use crate::hint;
 
 /// Name of the file.
 const NAME: &str = ".tcam-lock";
-/// Most bytes of the file that are shown: the command line that [`Origin`] keeps, process and host.
+/// Largest part of the file that is shown, in bytes: the command line that [`Origin`] keeps,
+/// process and host.
 const SHOWN: u64 = 1500;
 
 /// Held while a command writes to a directory.
@@ -31,7 +32,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Locks a directory. On a file system without locks it only notes who writes there.
+    /// Locks a directory. On a file system without locks it only writes the file.
     pub(crate) fn of(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(NAME);
         loop {
@@ -39,11 +40,11 @@ impl Lock {
             if let Err(TryLockError::WouldBlock) = file.try_lock() {
                 return Err(Error::InUse { path: directory.to_owned(), by: holder(&file) });
             }
-            // The command before may have removed it since it was opened.
+            // The previous command may have removed the file after it was opened here.
             let inode = |meta: fs::Metadata| meta.ino();
             let there = fs::symlink_metadata(&path).map(inode).ok();
             if there == file.metadata().map(inode).ok() {
-                // What is not written is not shown; the lock holds.
+                // If this fails, the command is not shown, but the lock holds.
                 let _ = file.set_len(0).and_then(|()| file.write_all(told().as_bytes()));
                 return Ok(Self { path, _file: file });
             }
@@ -57,14 +58,14 @@ impl Drop for Lock {
     }
 }
 
-/// Neither follows a link nor waits for a pipe.
+/// Opens the file. Does not follow a link and does not wait for a pipe.
 fn open(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false).custom_flags(flags).open(path)
 }
 
-/// This command.
+/// Returns a description of this command.
 fn told() -> String {
     let words: Vec<_> = std::env::args_os().skip(1).map(|it| hint::quoted(it.as_ref())).collect();
     let host = rustix::system::uname();
@@ -74,7 +75,7 @@ fn told() -> String {
     format!("`tcam {}` (process {pid} on {host})", origin.command)
 }
 
-/// The command that holds the lock of a file, as far as it has written that.
+/// Returns the command that holds the lock of a file, as far as it has written that.
 fn holder(file: &File) -> String {
     let mut text = Vec::new();
     let _ = file.take(SHOWN).read_to_end(&mut text);
@@ -92,7 +93,7 @@ mod tests {
     fn one_command_at_a_time_and_nothing_is_left() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
-        // What a killed command left.
+        // A file that a killed command left.
         fs::write(place.join(NAME), "`tcam sweep` (process 1 on a)").unwrap();
         let lock = Lock::of(place).unwrap();
         let error = Lock::of(place).unwrap_err().to_string();

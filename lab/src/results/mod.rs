@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a run left for who reads it later: reports, their sum, and the sum as text and JSON.
+//! Results of a run on the disk: reports, their sum, and the sum as text and JSON.
 
 pub(crate) mod documents;
 pub(crate) mod fresh;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Where numbers come from: what a reader needs to repeat the run.
+//! The origin of numbers: the facts that a reader needs to repeat the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use super::head::Head;
 use crate::text::numbers::whole;
 
-/// Hosts that are named.
+/// Largest number of hosts that are named.
 const HOSTS: usize = 8;
 
-/// A line of what is known of a run.
+/// A fact about a run: its name and value.
 pub(crate) type Line = (&'static str, String);
 
-/// Names and values of what the ranks told of their run; what none told is left out.
+/// Returns the facts about a run from its reports. Facts that no report contains are left out.
 pub(super) fn lines(heads: &[Head]) -> Vec<Line> {
     let each = |of: &dyn Fn(&Head) -> String| {
         let values: BTreeSet<_> = heads.iter().map(of).filter(|value| !value.is_empty()).collect();
@@ -42,8 +42,8 @@ pub(super) fn lines(heads: &[Head]) -> Vec<Line> {
     lines
 }
 
-/// Processors of each host that its ranks could use together. Reports of earlier versions have only the number that
-/// was online.
+/// Returns the number of processors on each host that its ranks could use together. Reports of
+/// earlier versions contain only the number of online processors.
 pub(super) fn processors(heads: &[Head]) -> BTreeMap<&str, u32> {
     let (mut usable, mut online) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
     for head in heads {
@@ -55,7 +55,7 @@ pub(super) fn processors(heads: &[Head]) -> BTreeMap<&str, u32> {
     online
 }
 
-/// The ranges of a list such as `0-3,8`, first and last; those that are none are left out.
+/// Returns the ranges of a list such as `0-3,8`, first and last. Invalid ranges are left out.
 fn ranges(list: &str) -> impl Iterator<Item = [u32; 2]> {
     list.split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -64,7 +64,7 @@ fn ranges(list: &str) -> impl Iterator<Item = [u32; 2]> {
     })
 }
 
-/// How many numbers are in one of these ranges.
+/// Returns how many numbers are in at least one of these ranges.
 fn union(mut ranges: Vec<[u32; 2]>) -> u32 {
     ranges.sort_unstable();
     ranges.dedup();
@@ -77,11 +77,11 @@ fn union(mut ranges: Vec<[u32; 2]>) -> u32 {
     all
 }
 
-/// Interpreters, whose name says nothing of the program that they run; a version may follow.
+/// Interpreters, whose names do not identify the program that they run. A version may follow.
 const INTERPRETERS: [&str; 8] =
     ["python", "pypy", "perl", "ruby", "julia", "Rscript", "R", "octave"];
 
-/// Name of a program for titles: of what an interpreter runs, that is the script or module.
+/// Returns the name of a program for titles. For an interpreter that is the script or module.
 pub(crate) fn name_of<'a>(program: &'a str, command: &'a str) -> &'a str {
     let last = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
     let name = last(program);
@@ -101,7 +101,7 @@ pub(crate) fn name_of<'a>(program: &'a str, command: &'a str) -> &'a str {
     INTERPRETERS.contains(&bare).then(script).flatten().unwrap_or(name)
 }
 
-/// Date and time, of the world, of seconds since 1970.
+/// Returns date and time in UTC of seconds since 1970.
 fn date(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|at| Timestamp::from_second(at).ok());
     time.map_or_else(String::new, |time| time.to_string())
@@ -114,7 +114,7 @@ mod tests {
     use crate::results::reports::tests::sample;
 
     #[test]
-    fn dates_are_told_as_iso_8601_has_them() {
+    fn dates_are_written_as_iso_8601() {
         assert_eq!(date(1_795_417_329), "2026-11-23T07:02:09Z");
         assert_eq!(date(u64::MAX), "");
     }
@@ -135,8 +135,12 @@ mod tests {
         };
         assert_eq!(of(&[("a", "0"), ("a", "0")]), [1], "taskset -c 0");
         assert_eq!(of(&[("a", "0-1"), ("a", "2-3,5"), ("a", "3")]), [5], "each rank is bound");
-        assert_eq!(of(&[("a", ""), ("b", "7"), ("b", "3-1,x,")]), [8, 1], "of an earlier version");
-        assert_eq!(of(&[("a", "0-4294967295")]), [u32::MAX], "a report may say anything");
+        assert_eq!(
+            of(&[("a", ""), ("b", "7"), ("b", "3-1,x,")]),
+            [8, 1],
+            "reports of an earlier version"
+        );
+        assert_eq!(of(&[("a", "0-4294967295")]), [u32::MAX], "a report may contain anything");
     }
 
     #[test]
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ranks_tell_stands_once() {
+    fn facts_of_several_ranks_occur_once() {
         let mut reports: Vec<_> = (0..20).map(|rank| sample(rank, 1, 1)).collect();
         for (at, report) in reports.iter_mut().enumerate() {
             report.host = format!("node{at:02}");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which ranks of a job counted something, and which should have: what is known of some of them is
-//! a lower bound for the job.
+//! The ranks of a job that counted something, and those that should have. If ranks are missing, the
+//! counts are a lower bound for the job.
 //!
-//! Rejected: a bit for each rank. A report may say any rank and any number of ranks; a set has no
-//! more members than there are reports.
+//! Rejected: a bit for each rank. A report may contain any rank and any number of ranks; a set has
+//! no more members than there are reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +12,20 @@ use signal_hook::low_level::signal_name;
 
 use crate::text::numbers::{count, whole};
 
-/// Exit code of what tells only a part, unless `--partial` says that it may.
+/// Exit code for incomplete results without `--partial`.
 pub(crate) const INCOMPLETE: u8 = 3;
-/// Ranges of ranks that are named.
+/// Largest number of ranges of ranks that are named.
 const NAMED: usize = 16;
 
 /// How the program of the ranks ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ended {
-    /// As a shell has it.
+    /// Exit status as a shell reports it.
     pub(crate) status: u8,
 }
 
 impl Ended {
-    /// `exit status 139 (SIGSEGV)`.
+    /// Returns text such as `exit status 139 (SIGSEGV)`.
     fn told(self) -> String {
         let signal = self.status.checked_sub(128).map(i32::from).and_then(signal_name);
         let signal = signal.map_or_else(String::new, |name| format!(" ({name})"));
@@ -36,35 +36,35 @@ impl Ended {
 /// The ranks of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranks {
-    /// Those that told something, by how many ranks they knew of: spawned ranks have a world of
-    /// their own, with numbers from 0 on.
+    /// Ranks with a report or trace, by the number of ranks that they know of. Spawned ranks form
+    /// another world, with numbers from 0.
     worlds: BTreeMap<Option<u32>, BTreeSet<u32>>,
-    /// Processes that told something and not their rank.
+    /// Processes without a rank in their report or trace.
     nameless: u32,
-    /// How many ranks these knew of.
+    /// Largest number of ranks that one of these knows of.
     nameless_of: u32,
-    /// Those whose counts end before their program.
+    /// Ranks whose counts end before their program.
     cut: BTreeSet<u32>,
-    /// The same of processes that did not tell their rank.
+    /// Processes without a rank whose counts end before their program.
     nameless_cut: u32,
-    /// They are of several runs.
+    /// True if the ranks are of several runs.
     mixed: bool,
-    /// They were made up: others were never to be.
+    /// True if the ranks were generated, so that none is missing.
     generated: bool,
-    /// How their program ended, if that was recorded.
+    /// How the program ended, if that was recorded.
     ended: Option<Ended>,
 }
 
-/// What `--json` tells of them.
+/// Completeness of results in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Completeness {
-    /// Whether all ranks told all they counted.
+    /// True if no rank is missing or was cut short.
     complete: bool,
-    /// Ranks of the job, as far as it is known.
+    /// Ranks of the job, as far as known.
     ranks_of: u32,
-    /// Those that told nothing, first and last of each range.
+    /// Missing ranks, first and last of each range.
     missing_ranks: Vec<[u32; 2]>,
-    /// Those whose counts end before their program.
+    /// Ranks whose counts end before their program.
     cut_short_ranks: Vec<[u32; 2]>,
     /// Exit status of the program, if it was recorded.
     exit_status: Option<u8>,
@@ -77,8 +77,8 @@ impl Completeness {
 }
 
 impl Ranks {
-    /// Notes a process, its rank, and how many ranks there are, as far as it knew. Each process is
-    /// to be noted once.
+    /// Adds a process, with its rank and the number of ranks that it knows of. Each process must be
+    /// added once.
     pub(crate) fn note(&mut self, rank: Option<u32>, of: Option<u32>) {
         match rank {
             Some(rank) => {
@@ -91,7 +91,7 @@ impl Ranks {
         }
     }
 
-    /// Each world with its ranks and how many there are.
+    /// Returns the ranks of each world, and the size of that world.
     fn sizes(&self) -> impl Iterator<Item = (&BTreeSet<u32>, u32)> {
         self.worlds.iter().map(|(of, have)| {
             let highest = have.last().map_or(0, |rank| rank.saturating_add(1));
@@ -109,60 +109,60 @@ impl Ranks {
         }
     }
 
-    /// They are of several runs, so that nobody knows what is missing.
+    /// Notes that the ranks are of several runs, so that it is unknown which are missing.
     pub(crate) fn note_mixed(&mut self) {
         self.mixed = true;
     }
 
-    /// They were made up, and none is missing.
+    /// Notes that the ranks were generated, so that none is missing.
     pub(crate) fn note_generated(&mut self) {
         self.generated = true;
     }
 
-    /// Notes how the program ended. Of several parts of a run, one that failed speaks for all.
+    /// Notes how the program ended. If parts of a run differ, the highest status counts.
     pub(crate) fn note_ended(&mut self, ended: Option<Ended>) {
         self.ended = self.ended.max(ended);
     }
 
-    /// Whether the program is known to have failed.
+    /// Returns true if the program is known to have failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed().is_some()
     }
 
-    /// How the program ended, if it failed.
+    /// Returns how the program ended, if it failed.
     fn failed(&self) -> Option<String> {
         self.ended.filter(|ended| ended.status != 0).map(Ended::told)
     }
 
-    /// What to exit with where nothing else went wrong.
+    /// Returns the exit code if nothing else failed.
     pub(crate) fn code(&self, partial: bool) -> u8 {
         if partial || self.are_whole() { 0 } else { INCOMPLETE }
     }
 
-    /// How many told something.
+    /// Returns the number of ranks with a report or trace.
     pub(crate) fn told(&self) -> u32 {
         let have = self.worlds.values().map(|have| have.len() as u32);
         have.fold(self.nameless, u32::saturating_add)
     }
 
-    /// How many there are.
+    /// Returns the number of ranks of the job.
     pub(crate) fn of(&self) -> u32 {
         let known = self.sizes().map(|(_, of)| of).fold(0, u32::saturating_add);
         let known = known.max(self.nameless_of);
         if self.generated { self.told() } else { known.max(self.told()) }
     }
 
-    /// Whether all of them told all they counted.
+    /// Returns true if no rank is missing or was cut short.
     pub(crate) fn are_whole(&self) -> bool {
         self.told() == self.of() && self.cut_short() == 0 && !self.mixed
     }
 
-    /// Those whose counts end before their program, counted.
+    /// Returns the number of ranks whose counts end before their program.
     pub(crate) fn cut_short(&self) -> u32 {
         (self.cut.len() as u32).saturating_add(self.nameless_cut)
     }
 
-    /// Those that told nothing, as far as they can be named.
+    /// Returns the missing ranks, if their numbers are known.
     fn missing(&self) -> Vec<[u32; 2]> {
         if self.generated || self.nameless > 0 {
             return Vec::new();
@@ -180,7 +180,8 @@ impl Ranks {
         ranges
     }
 
-    /// `8 ranks`, `3 of 8 ranks`, `8 ranks, 1 cut short` or `8 ranks, FAILED (exit status 1)`.
+    /// Returns text such as `8 ranks`, `3 of 8 ranks`, `8 ranks, 1 cut short` or `8 ranks, FAILED
+    /// (exit status 1)`.
     pub(crate) fn count(&self) -> String {
         let cut = match self.cut_short() {
             0 => String::new(),
@@ -198,8 +199,8 @@ impl Ranks {
         }
     }
 
-    /// Returns what is missing, in a sentence; nothing of a whole job whose program did not fail.
-    /// `source` is what the ranks would have told it in: a report or a trace.
+    /// Returns a sentence on missing ranks and on a failed program, or none if there are neither.
+    /// `source` is the kind of file that ranks lack: a report or a trace.
     pub(crate) fn lack(&self, source: &str) -> Option<String> {
         if self.are_whole() {
             return self.failed().map(|how| {
@@ -229,7 +230,7 @@ impl Ranks {
         Some(format!("INCOMPLETE, {}; every count is a lower bound", lacks.join("; ")))
     }
 
-    /// For programs.
+    /// Returns the completeness for JSON.
     pub(crate) fn completeness(&self) -> Completeness {
         Completeness {
             complete: self.are_whole(),
@@ -241,7 +242,7 @@ impl Ranks {
     }
 }
 
-/// First and last of each run of numbers.
+/// Returns the first and the last of each run of numbers.
 pub(crate) fn ranges(of: &BTreeSet<u32>) -> Vec<[u32; 2]> {
     let mut ranges: Vec<[u32; 2]> = Vec::new();
     for &rank in of {
@@ -253,7 +254,7 @@ pub(crate) fn ranges(of: &BTreeSet<u32>) -> Vec<[u32; 2]> {
     ranges
 }
 
-/// `rank 3`, `ranks 0-3 and 6`.
+/// Returns text such as `rank 3` or `ranks 0-3 and 6`.
 pub(crate) fn named(ranges: &[[u32; 2]]) -> String {
     let one = |[first, last]: &[u32; 2]| match last - first {
         0 => first.to_string(),
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn those_above_the_highest_are_missed_too() {
+    fn ranks_above_the_highest_are_missing_too() {
         assert_eq!(ranks(0..8, Some(8)).lack("report"), None);
         assert_eq!(ranks(0..8, None).lack("report"), None);
         let some = ranks([1, 2, 5], Some(16));
@@ -295,11 +296,11 @@ mod tests {
              bound"
         );
         assert_eq!(some.missing(), [[0, 0], [3, 4], [6, 15]]);
-        // What nobody knew the number of has the gaps.
+        // If the number of ranks is unknown, only the gaps are missing.
         assert_eq!(ranks([0, 3], None).missing(), [[1, 2]]);
-        // More than were to be: of several programs.
+        // More ranks than the job has, as of several programs.
         assert_eq!(ranks(0..4, Some(2)).lack("report"), None);
-        // Spawned ranks do not stand in for those of the same numbers.
+        // Spawned ranks do not replace ranks of the same numbers.
         let mut spawned = ranks(0..2, Some(2));
         (1..4).for_each(|rank| spawned.note(Some(rank), Some(4)));
         assert_eq!((spawned.count().as_str(), spawned.missing()), ("5 of 6 ranks", vec![[0, 0]]));
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_failed_is_told_first_and_in_titles() {
+    fn a_failed_program_is_reported_first_and_in_titles() {
         let mut all = ranks(0..2, Some(2));
         all.note_ended(None);
         all.note_ended(Some(Ended { status: 0 }));
@@ -343,7 +344,7 @@ mod tests {
         );
         assert_eq!(all.count(), "2 ranks, FAILED (exit status 1)");
         assert_eq!(all.completeness().exit_status, Some(1));
-        assert_eq!(all.code(false), 0, "the counts are whole");
+        assert_eq!(all.code(false), 0, "the counts are complete");
         let mut some = ranks([1], Some(2));
         some.note_ended(Some(Ended { status: 139 }));
         assert_eq!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a reader of a summary should know of the host engines: promises that were broken,
-//! clusters that do not fit, engines that `auto` chose.
+//! Remarks of a summary on the host engines: broken promises, clusters that do not fit, engines
+//! that `auto` chose.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use nic::report::Report;
 
 use crate::text::numbers::{count, total, whole};
 
-/// Most remarks of reports that are repeated: a report may say anything.
+/// Largest number of remarks that are repeated from reports, because a report may contain anything.
 const MOST: usize = 8;
 
-/// What reports said, one after the other.
+/// Remarks from reports, collected one report after the other.
 #[derive(Debug, Default)]
 pub(super) struct Remarks {
     said: Vec<String>,
@@ -21,7 +21,7 @@ pub(super) struct Remarks {
     unclustered: u64,
     /// Devices that had spills.
     devices: BTreeSet<String>,
-    /// Queues by the engine that `auto` chose last.
+    /// Number of queues by the engine that `auto` chose last.
     chosen: BTreeMap<String, u64>,
 }
 
@@ -46,7 +46,7 @@ impl Remarks {
         }
     }
 
-    /// A sentence each.
+    /// Returns each remark as a sentence.
     pub(super) fn told(self) -> Vec<String> {
         let Self { said: mut remarks, any_source, any_tag, unclustered, devices, chosen } = self;
         if any_source > 0 || any_tag > 0 {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_is_said_once() {
+    fn each_remark_occurs_once() {
         let mut report = Report { remarks: vec!["odd clusters".to_owned()], ..Report::default() };
         report.tagged.broken_promises.any_source = 1;
         report.tagged.umq.unclustered = 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The reports of a run's ranks, and their drafts, on the disk.
+//! Reports of the ranks of a run, and their drafts, on the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -15,11 +15,11 @@ use super::{fresh, json};
 use crate::error::Error;
 use crate::file;
 
-/// Most bytes of a report: 1,048,576 sources, the most that a queue counts, in each of four queues,
-/// with up to 32 bytes a source.
+/// Largest size of a report in bytes: 1,048,576 sources, the most that a queue counts, in each of
+/// four queues, with up to 32 bytes for each source.
 const LONGEST: u64 = (4 * 32) << 20;
 
-/// Files in a directory that have this ending, in order.
+/// Returns the files in a directory with this ending, in order.
 fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
@@ -36,7 +36,7 @@ fn json_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     files(directory, "json")
 }
 
-/// The drafts in a directory.
+/// Returns the drafts in a directory.
 fn drafts(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut drafts = files(directory, draft::EXTENSION)?;
     drafts.retain(|path| {
@@ -47,10 +47,10 @@ fn drafts(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(drafts)
 }
 
-/// Files of the reports of an earlier run; others are not ours.
+/// Returns the files of the reports of an earlier run, without files that tcam did not write.
 ///
 /// # Errors
-/// One of the others has the name of a report, in whose place one may come.
+/// If another file has the name of a report, which a new report would replace.
 pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = drafts(directory)?;
     for path in json_files(directory)? {
@@ -71,14 +71,13 @@ fn is_report(text: &[u8]) -> bool {
     matches!(report, Ok(Ok(_) | Err(ReportError::Counts(_))))
 }
 
-/// Whether its name is that of a report: `RANK.json`, or with more numbers behind.
+/// Returns true for the name of a report: `RANK.json`, or with further numbers.
 fn is_of_rank(path: &Path) -> bool {
     let name = path.file_stem().and_then(|name| name.to_str());
     name.is_some_and(|name| name.split('.').all(|word| word.parse::<u64>().is_ok()))
 }
 
-/// Makes a directory for reports and removes those of an earlier run; files
-/// that are no reports of ours stay.
+/// Makes a directory for reports and removes those of an earlier run. Other files stay.
 pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
     let directory = fresh::make(directory)?;
     for path in old(&directory)? {
@@ -87,16 +86,16 @@ pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
     Ok(directory)
 }
 
-/// What ranks write their reports to in a run of ours, see `FI_TCAM_REPORT`: processes of
-/// the same rank, as of a second program, must not write over each other.
+/// Pattern of `FI_TCAM_REPORT` in a run of tcam. Processes of the same rank, such as of a second
+/// program, must not write to one file.
 pub(crate) const PATTERN: &str = "%r.%p";
 
-/// Gives reports that are named by [`PATTERN`] the names of a run by hand, `RANK`; where
-/// several processes were of that rank, the later ones keep `RANK.PID`. The run is over: drafts
-/// become reports, where the disk has room for these.
+/// Renames reports with names of [`PATTERN`] to `RANK`, as in a run by hand. If several processes
+/// had that rank, the later ones keep `RANK.PID`. The run is over, so drafts become reports if the
+/// disk has space for them.
 pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
     let drafts = drafts(directory)?;
-    // A process may have been killed between its report and the end of its draft.
+    // A process may be killed after it wrote its report and before it removed its draft.
     let whole: BTreeSet<_> = match drafts.as_slice() {
         [] => BTreeSet::new(),
         _ => {
@@ -122,7 +121,7 @@ pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
             let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let name = name.replacen(&format!("{rank}.{pid}"), &rank.to_string(), 1);
             match fs::rename(&from, directory.join(name)) {
-                // The process ended between its two files.
+                // The process ended after it wrote one of its two files.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 done => done.map_err(Error::io(&from))?,
             }
@@ -131,8 +130,8 @@ pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes a report of a draft, unless there is one. What cannot be read or written stays as it is: it is read as it is,
-/// and then it is told what is wrong.
+/// Makes a report of a draft, unless there is one. A draft that cannot be read or written stays,
+/// and reading it later reports the error.
 fn finish(directory: &Path, draft: &Path, whole: &BTreeSet<Endpoint>) {
     let Ok(Some(report)) = read_draft(draft) else { return };
     if whole.contains(&endpoint(&report)) {
@@ -160,7 +159,8 @@ fn finish(directory: &Path, draft: &Path, whole: &BTreeSet<Endpoint>) {
     }
 }
 
-/// Rank and process in the name `RANK.PID.json` or, of a further endpoint, `RANK.PID.N.json`.
+/// Returns rank and process of the name `RANK.PID.json` or, for a further endpoint,
+/// `RANK.PID.N.json`.
 fn rank_and_pid(path: &Path) -> Option<(u64, u64)> {
     let mut words = path.file_stem()?.to_str()?.split('.').map(str::parse);
     Some((words.next()?.ok()?, words.next()?.ok()?))
@@ -173,13 +173,13 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
     Ok(reports)
 }
 
-/// Reads every report in a directory, one after the other; each must be whole and add up. What is
-/// left of those that did not come to be is in their drafts.
+/// Reads every report in a directory, one after the other. Each must be complete and add up. For
+/// endpoints without a report their drafts are read.
 pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Result<(), Error> {
     let mut whole = BTreeSet::new();
     for path in json_files(directory)? {
         match read_one(&path) {
-            // What `--json` wrote beside them.
+            // A file that `--json` wrote in the same directory.
             Err(Error::Report { .. })
                 if regular::read_text(&path, LONGEST).is_ok_and(|text| json::is_ours(&text)) => {}
             report => {
@@ -190,7 +190,7 @@ pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Res
         }
     }
     for path in drafts(directory)? {
-        // It goes when the report is there.
+        // The draft is removed when the report is written.
         match read_draft(&path) {
             Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
             Ok(Some(report)) if !whole.contains(&endpoint(&report)) => take(&path, report),
@@ -200,7 +200,7 @@ pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Res
     Ok(())
 }
 
-/// Reads a report, or a draft; it must be whole and add up.
+/// Reads a report or a draft, which must be complete and add up.
 pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
     if path.extension() == Some(OsStr::new(draft::EXTENSION)) {
         return read_draft(path)?.ok_or_else(|| Error::Neither(path.to_owned()));
@@ -212,7 +212,7 @@ pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
     Report::from_json(&text).map_err(|error| Error::Report { path: path.to_owned(), error })
 }
 
-/// What was put into a draft last; nothing if its process came to put nothing.
+/// Reads the last state of a draft. Returns none if its process never wrote one.
 fn read_draft(path: &Path) -> Result<Option<Report>, Error> {
     let mut file = Vec::new();
     let most = draft::LENGTH as u64;
@@ -222,10 +222,10 @@ fn read_draft(path: &Path) -> Result<Option<Report>, Error> {
     report.map_err(|error| Error::Report { path: path.to_owned(), error })
 }
 
-/// What a report has in common with the traces of its endpoint: host, process and address.
+/// The properties that a report shares with the traces of its endpoint: host, process and address.
 pub(crate) type Endpoint = (String, u32, String);
 
-/// The endpoint of a report.
+/// Returns the endpoint of a report.
 pub(crate) fn endpoint(report: &Report) -> Endpoint {
     (report.host.clone(), report.pid, report.address.clone())
 }
@@ -238,8 +238,8 @@ pub(crate) mod tests {
     use matching::{BlockReasons, ByKind, KindCounters};
     use nic::report::{ContextCounters, FORMAT, VERSION, WrittenAt};
 
-    /// A report whose counts add up: `posts` receives stood at once in a table
-    /// of `entries`, and each got a message.
+    /// Makes a report whose counts add up: `posts` receives were at once in a table of `entries`
+    /// entries, and each got a message.
     pub(crate) fn sample(rank: u32, entries: u64, posts: u64) -> Report {
         let fit = posts.min(entries);
         let block_reasons = BlockReasons {
@@ -390,7 +390,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_has_the_name_of_a_report_and_is_none_is_told() {
+    fn a_foreign_file_with_the_name_of_a_report_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
         put("0.json", "");

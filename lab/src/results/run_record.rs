@@ -11,11 +11,12 @@ use super::ranks::Ended;
 use crate::error::Error;
 use crate::file;
 
-/// Name of the file. It has JSON, but not that ending: scripts take all `*.json` for reports.
+/// Name of the file. It contains JSON, but has no such ending, because scripts read all `*.json` as
+/// reports.
 pub(crate) const NAME: &str = "run.tcam";
 /// Version of its format.
 const VERSION: u32 = 1;
-/// Most bytes of the file.
+/// Largest size of the file, in bytes.
 const LONGEST: u64 = 4 << 20;
 
 /// A run that tcam started.
@@ -26,9 +27,9 @@ pub(crate) struct RunRecord {
     tcam: String,
     /// The launcher, its options and the program.
     pub(crate) command: Vec<String>,
-    /// As a shell has it: 128 + signal for a program that a signal ended.
+    /// Exit status as a shell reports it: 128 + signal for a program that a signal ended.
     pub(crate) exit_status: u8,
-    /// The host that the launcher ran on.
+    /// The host of the launcher.
     pub(crate) host: String,
     /// Processors that the launcher could use there, by affinity, cpuset and quota.
     pub(crate) processors: usize,
@@ -37,7 +38,7 @@ pub(crate) struct RunRecord {
 }
 
 impl RunRecord {
-    /// A record of a run on this host.
+    /// Makes a record of a run on this host.
     pub(crate) fn new(command: Vec<String>, exit_status: u8, processors: usize, job: u64) -> Self {
         Self {
             format: Kind::Run,
@@ -58,20 +59,20 @@ impl RunRecord {
         file::write(&directory.join(NAME), text)
     }
 
-    /// Reads the record of a directory of reports or traces. Returns nothing for a recording of an earlier
-    /// version, and for a file of another kind or of a later version.
+    /// Reads the record of a directory of reports or traces. Returns none for a recording of an
+    /// earlier version, and for a file of another kind or of a later version.
     pub(crate) fn beside(directory: &Path) -> Option<Self> {
         let text = regular::read_text(&directory.join(NAME), LONGEST).ok()?;
         let record: Self = serde_json::from_str(&text).ok()?;
         (matches!(record.format, Kind::Run) && record.version == VERSION).then_some(record)
     }
 
-    /// Whether ranks of these jobs are of that run.
+    /// Returns true if one of these jobs is that of the run.
     pub(crate) fn is_of(&self, jobs: impl IntoIterator<Item = Option<u64>>) -> bool {
         jobs.into_iter().any(|job| job == Some(self.job))
     }
 
-    /// How the program ended.
+    /// Returns how the program ended.
     pub(crate) fn ended(&self) -> Ended {
         Ended { status: self.exit_status }
     }
@@ -95,12 +96,12 @@ mod tests {
         assert_eq!(RunRecord::beside(place).as_ref(), Some(&record));
         fs::write(place.join("0.json"), sample(0, 4, 2).to_json().unwrap()).unwrap();
         assert_eq!(reports::read(place).unwrap().len(), 1);
-        // Reports of another run may have come there since.
+        // Reports of another run may have been written there since.
         assert!(!record.is_of([None, Some(8)]) && record.is_of([Some(8), Some(7)]));
     }
 
     #[test]
-    fn what_is_no_record_of_this_version_is_none() {
+    fn records_of_other_versions_are_ignored() {
         let directory = tempfile::tempdir().unwrap();
         for text in ["", "{}", "[1]", "{\"format\": \"tcam-summary\", \"version\": 1}"] {
             fs::write(directory.path().join(NAME), text).unwrap();

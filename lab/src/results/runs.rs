@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Runs that a sweep left in its directory.
+//! The runs of a sweep in its directory.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -7,15 +7,15 @@ use std::{fs, io};
 use super::{reports, run_record};
 use crate::error::Error;
 
-/// The program's output, in the directory of a run.
+/// Name of the file with the program's output, in the directory of a run.
 pub(crate) const LOG: &str = "output.log";
 
-/// Name of the directory of a run.
+/// Returns the name of the directory of a run.
 pub(crate) fn name_of(prq: usize, umq: usize, repeat: u32) -> String {
     format!("prq{prq}-umq{umq}-{repeat}")
 }
 
-/// Whether a directory is that of a run.
+/// Returns true for the name of the directory of a run.
 fn is_run(name: &str) -> bool {
     let numbers = || {
         let (prq, rest) = name.strip_prefix("prq")?.split_once("-umq")?;
@@ -25,7 +25,7 @@ fn is_run(name: &str) -> bool {
     numbers().is_some_and(|(prq, umq, repeat)| name_of(prq, umq, repeat) == name)
 }
 
-/// Directories of the runs that a sweep left in its own, by name.
+/// Returns the directories of the runs of a sweep, by name.
 pub(crate) fn runs_in(out: &Path) -> Result<Vec<PathBuf>, Error> {
     let place = out.join("runs");
     let mut runs = Vec::new();
@@ -63,7 +63,7 @@ pub(crate) fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Resul
         }
         remove(&path.join(LOG))?;
         remove(&path.join(run_record::NAME))?;
-        // It stays where somebody else put something into it.
+        // The directory stays if it contains other files.
         let _ = fs::remove_dir(&path);
     }
     Ok(())
@@ -76,7 +76,7 @@ mod tests {
     use crate::results::run_record::RunRecord;
 
     #[test]
-    fn an_earlier_sweep_is_cleared_but_for_what_is_not_ours() {
+    fn clearing_a_sweep_keeps_foreign_files() {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path();
         let put = |name: &str| {

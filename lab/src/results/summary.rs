@@ -14,19 +14,19 @@ use super::ranks::Ranks;
 use super::remarks::Remarks;
 use crate::text::numbers::{count, percent, total};
 
-/// Most programs, or ranks without a report, that are named: a report may say anything.
+/// Largest number of programs that are named, because a report may contain anything.
 pub(crate) const MISSING: usize = 16;
 
-/// The most elements one queue ever held, and where.
+/// The largest number of elements of one queue, and its rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Peak {
-    /// Most elements at once.
+    /// Largest number of elements at once.
     pub(crate) elements: u64,
-    /// The rank, as far as it is known.
+    /// The rank, if known.
     pub(crate) rank: Option<u32>,
 }
 
-/// The version of libfabric in traces and reports of what `tcam workload` made.
+/// Version of libfabric in traces and reports of `tcam workload`.
 pub(crate) const NO_LIBFABRIC: &str = "none";
 
 /// The sum of a run's reports.
@@ -36,19 +36,19 @@ pub(crate) struct Summary {
     pub(crate) processes: usize,
     /// Reports written when a process exited without closing its endpoint.
     pub(crate) at_exit: usize,
-    /// Which ranks these are, and which there should be.
+    /// The ranks of these reports, and those that the job should have.
     pub(crate) ranks: Ranks,
-    /// Ranks and processors of a host that has more of the former.
+    /// Ranks and processors of a host with more ranks than processors.
     pub(crate) crowd: Option<(u32, u32)>,
-    /// Most endpoints of a process that matched tagged messages.
+    /// Largest number of endpoints of a process that matched tagged messages.
     pub(crate) endpoints: u32,
-    /// What the ranks told of their run.
+    /// Facts about the run, from the reports.
     pub(crate) origin: Vec<origin::Line>,
-    /// All of it was replayed.
+    /// True if all counts are those of a replay.
     pub(crate) replayed: bool,
-    /// What is to be known of the host engines.
+    /// Remarks on the host engines.
     pub(crate) remarks: Vec<String>,
-    /// Why these may be reports of several runs.
+    /// Reason to assume that the reports are of several runs.
     pub(crate) mixed: Option<String>,
     /// Version of libfabric.
     pub(crate) libfabric: String,
@@ -56,7 +56,7 @@ pub(crate) struct Summary {
     pub(crate) seconds: f64,
     /// Seconds that the timing model charged to all ranks together.
     pub(crate) modelled: f64,
-    /// What matching took on all ranks together, if that was measured.
+    /// Time that matching took on all ranks together, if it was measured.
     pub(crate) measured: MeasuredTime,
     /// Tagged messages: those of MPI.
     pub(crate) tagged: ContextCounters,
@@ -71,7 +71,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// What the messages went over, and for how long.
+    /// Returns the libfabric that sent the messages, and the time.
     pub(crate) fn way(&self) -> String {
         match self.libfabric.as_str() {
             NO_LIBFABRIC => "generated".to_owned(),
@@ -79,17 +79,18 @@ impl Summary {
         }
     }
 
-    /// Adds up what replays of traces counted; `None` of none.
+    /// Adds up the counts of replays. Returns `None` without reports.
     pub(crate) fn of_traces(reports: &[Report], ranks: &Ranks) -> Option<Self> {
         Self::of(reports).map(|sum| Self { replayed: true, ranks: ranks.clone(), ..sum })
     }
 
-    /// What is missing, in a sentence; nothing where all ranks told all they counted.
+    /// Returns a sentence on missing ranks and on a failed program, or none if there are neither.
     pub(crate) fn lack(&self) -> Option<String> {
         self.ranks.lack(if self.replayed { "trace" } else { "report" })
     }
 
-    /// Why another run would have queues of other lengths, if it is crowded.
+    /// Returns a note that the queues of another run would have other lengths, if ranks share
+    /// processors.
     pub(crate) fn turns(&self) -> Option<String> {
         let (ranks, cores) = self.crowd.filter(|_| self.tagged.umq.high_water > 0)?;
         Some(format!(
@@ -100,7 +101,8 @@ impl Summary {
         ))
     }
 
-    /// What is needed of a NIC that endpoints of a rank share, if there are several.
+    /// Returns a note on the need of a NIC that the endpoints of a rank share, if a rank has
+    /// several.
     pub(crate) fn shares(&self) -> Option<String> {
         (self.endpoints > 1).then(|| {
             format!(
@@ -114,49 +116,51 @@ impl Summary {
     /// See [`Ranks::count`].
     pub(crate) fn ranks(&self) -> String {
         match self.ranks.are_whole() && !self.ranks.has_failed() {
-            // Those of several programs as well.
+            // The ranks of several programs count as well.
             true => count(self.processes as u64, "rank"),
             false => self.ranks.count(),
         }
     }
 
-    /// Adds reports up; `None` of none.
+    /// Adds up reports. Returns `None` without reports.
     pub(crate) fn of(reports: &[Report]) -> Option<Self> {
         let mut adding = Adding::default();
         reports.iter().for_each(|report| adding.add(report));
         adding.sum().map(|(sum, _)| sum)
     }
 
-    /// Share of the messages that a table matched, in per cent.
+    /// Returns the share of the messages that a table matched, in per cent.
     pub(crate) fn in_table(&self) -> f64 {
         let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
         percent(total([prq.table_matches, umq.table_matches]), self.tagged.arrivals)
     }
 
-    /// Share of the elements that fit their table at once, in per cent; all of none.
+    /// Returns the share of the elements that fit their table at once, in per cent; 100 without
+    /// elements.
     pub(crate) fn at_once(&self) -> f64 {
         100.0 - self.spilled()
     }
 
-    /// Share of the elements that went to the host and entered their table later, in per cent.
+    /// Returns the share of the elements that went to the host and entered their table later, in
+    /// per cent.
     pub(crate) fn promoted(&self) -> f64 {
         let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
         percent(total([prq.promotions, umq.promotions]), total([prq.inserts, umq.inserts]))
     }
 
-    /// Elements of the MPI itself that did not fit their table, or the pool.
+    /// Returns the number of elements of the MPI itself that did not fit their table, or the pool.
     pub(crate) fn internal_spills(&self) -> u64 {
         total([self.msg.prq.spills, self.msg.umq.spills])
     }
 
-    /// Share of the elements that did not fit their table, in per cent.
+    /// Returns the share of the elements that did not fit their table, in per cent.
     pub(crate) fn spilled(&self) -> f64 {
         let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
         percent(total([prq.spills, umq.spills]), total([prq.inserts, umq.inserts]))
     }
 }
 
-/// Adds reports up one by one: only their heads are kept.
+/// Adds up reports one by one, and keeps only their heads.
 #[derive(Debug, Default)]
 pub(crate) struct Adding {
     sum: Summary,
@@ -200,7 +204,7 @@ impl Adding {
         &self.heads
     }
 
-    /// Sorts by rank: reports are read in the order of their names.
+    /// Sorts by rank. Reports are read in the order of their names.
     pub(crate) fn sort(&mut self) {
         self.heads.sort_by(|one, other| {
             let key = |of: &Head| (of.rank, of.pid);
@@ -228,7 +232,8 @@ impl Adding {
         sum.origin = origin::lines(&heads);
         sum.remarks = remarks.told();
         sum.mixed = mixed(&heads.iter().map(source).collect::<Vec<_>>());
-        // Spawned ranks have a job of their own; then a rank is there twice.
+        // Spawned ranks have another number of ranks. Then a rank number occurs twice, and there
+        // are fewer ranks than processes.
         let sizes: BTreeSet<_> = heads.iter().filter_map(|head| head.origin.ranks).collect();
         let runs: BTreeSet<_> = heads.iter().filter_map(|head| head.origin.job).collect();
         if runs.len() > 1 || sizes.len() > 1 && processes.len() as u32 == sum.ranks.told() {
@@ -238,7 +243,7 @@ impl Adding {
     }
 }
 
-/// Ranks and processors of the first host that has more of the former.
+/// Returns ranks and processors of the first host with more ranks than processors.
 fn crowd(heads: &[Head], processes: &BTreeSet<(&str, u32)>) -> Option<(u32, u32)> {
     let mut hosts: BTreeMap<&str, u32> = BTreeMap::new();
     for (host, _) in processes {
@@ -251,14 +256,14 @@ fn crowd(heads: &[Head], processes: &BTreeSet<(&str, u32)>) -> Option<(u32, u32)
     })
 }
 
-/// How many ranks there were, as far as one of them knew: what its launcher said, or else the
-/// addresses that its MPI gave it.
+/// Returns the number of ranks that a rank knows of: that of its launcher, or else the number of
+/// addresses that its MPI gave.
 fn ranks_of(head: &Head) -> Option<u32> {
     let addresses = Some(head.processes).filter(|number| *number > 0);
     head.origin.ranks.or(head.rank.and(addresses))
 }
 
-/// Says that these are several programs, if they are.
+/// Returns a note if there are several programs.
 fn several<'a>(programs: impl Iterator<Item = &'a str>) -> Option<String> {
     let programs: BTreeSet<&str> = programs.collect();
     (programs.len() > 1).then(|| {
@@ -270,7 +275,7 @@ fn several<'a>(programs: impl Iterator<Item = &'a str>) -> Option<String> {
     })
 }
 
-/// Who counted something.
+/// The process of a report or a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) program: &'a str,
@@ -280,7 +285,7 @@ pub(crate) struct Source<'a> {
     pub(crate) origin: &'a Origin,
 }
 
-/// Why counts of these may be of several runs, which tell nothing together.
+/// Returns the reason to assume that these are of several runs, whose counts cannot be added up.
 pub(crate) fn mixed(of: &[Source<'_>]) -> Option<String> {
     if let Some(several) = several(of.iter().map(|source| source.program)) {
         return Some(several);
@@ -314,7 +319,7 @@ pub(crate) fn mixed(of: &[Source<'_>]) -> Option<String> {
     })
 }
 
-/// Seconds that the ranks of a job may take to start.
+/// Longest time in seconds that the ranks of a job may take to start.
 const START: u64 = 30;
 
 fn source(head: &Head) -> Source<'_> {
@@ -323,7 +328,7 @@ fn source(head: &Head) -> Source<'_> {
 }
 
 impl Peak {
-    /// The lowest rank of equals, in whatever order they come.
+    /// Raises the peak. Of ranks with equal peaks the lowest is kept, in whatever order they come.
     fn raise(&mut self, elements: u64, rank: Option<u32>) {
         if elements > self.elements || elements == self.elements && elements > 0 && rank < self.rank
         {
@@ -331,13 +336,13 @@ impl Peak {
         }
     }
 
-    /// The higher of two peaks.
+    /// Returns the higher of two peaks.
     pub(crate) fn highest(self, other: Self) -> Self {
         if other.elements > self.elements { other } else { self }
     }
 }
 
-/// Share of one queue's elements that did not fit its table, in per cent.
+/// Returns the share of one queue's elements that did not fit its table, in per cent.
 pub(crate) fn spilled(queue: &QueueCounters) -> f64 {
     percent(queue.spills, queue.inserts)
 }

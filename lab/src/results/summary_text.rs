@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a run's tables did, for the terminal.
+//! The summary of a run, for the terminal.
 
 use std::fmt::Write;
 
@@ -10,17 +10,17 @@ use super::summary::{Peak, Summary};
 use crate::text::numbers::{bytes, count, entries, percent, share, total, whole};
 use crate::text::sheet::Sheet;
 
-/// A number with its share of a whole: `12,345 (98.7 %)`.
+/// Returns a number with its share of a whole: `12,345 (98.7 %)`.
 fn part_of(part: u64, of: u64) -> String {
     format!("{} ({})", whole(part), share(percent(part, of)))
 }
 
-/// ` (rank 3)`, as far as it is known.
+/// Returns ` (rank 3)`, or nothing if the rank is unknown.
 pub(crate) fn rank_of(peak: &Peak) -> String {
     peak.rank.map_or_else(String::new, |rank| format!(" (rank {rank})"))
 }
 
-/// The whole summary: headline, table, and what to conclude from it.
+/// Returns the whole summary: headline, table and conclusions.
 pub(crate) fn of(sum: &Summary) -> String {
     let fit = match (total([sum.tagged.prq.spills, sum.tagged.umq.spills]), sum.tagged.arrivals) {
         (_, 0) => String::new(),
@@ -137,7 +137,8 @@ pub(crate) fn of(sum: &Summary) -> String {
     text
 }
 
-/// What matching took, where, and what the host's queues cost beside searching them.
+/// Returns the time that matching took in searches, insertions and removals, and the overhead of
+/// the host's queues.
 fn measured(time: &MeasuredTime) -> String {
     let MeasuredTime { search, insert, remove, .. } = time;
     let part = |ns| share(percent(ns, time.ns()));
@@ -162,7 +163,7 @@ fn measured(time: &MeasuredTime) -> String {
     text
 }
 
-/// One sentence on a queue: whether it overflowed.
+/// Returns a sentence on whether a queue overflowed.
 pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String {
     let rank = rank_of(peak);
     if queue.spills == 0 && queue.held_back > 0 {
@@ -182,12 +183,13 @@ pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String 
         _ => format!("{name} overflowed: {spilled} spilled"),
     };
     let reasons = &queue.block_reasons;
-    // It left its table early, or since the other queue of the context overflowed.
+    // The queue left its table early, or because the other queue of the context overflowed.
     let left = reasons.preemptive > 0 || reasons.sticky > 0 && reasons.table_full == 0;
     let size = match unfit(queue) {
         0 if left => "its table was left before it was full".to_owned(),
         0 => format!("{} would have held all{rank}", entries(peak.elements)),
-        // What went to the host after another element did may have followed one of these.
+        // Elements that went to the host because another was there may have followed one of
+        // `unfit`.
         _ if reasons.sticky > 0 || reasons.order > 0 => {
             "a larger table would not have held all of them".to_owned()
         }
@@ -196,13 +198,13 @@ pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String 
     format!("{what}; {size}\n  not in the table: {}", told(queue))
 }
 
-/// Elements that are not in the table for reasons that its size does not change.
+/// Returns the number of elements that a table of no size would have held.
 fn unfit(queue: &QueueCounters) -> u64 {
     let reasons = &queue.block_reasons;
     total([reasons.refused, reasons.short, reasons.pool_share, reasons.pool_empty])
 }
 
-/// Why elements went to the host, with how many of them were collective.
+/// Returns the reasons why elements went to the host, each with the number of collective elements.
 fn told(queue: &QueueCounters) -> String {
     let collective = queue.kinds.collective.block_reasons.iter();
     let named: Vec<_> = queue
@@ -217,8 +219,8 @@ fn told(queue: &QueueCounters) -> String {
     named.join(", ")
 }
 
-/// About the median and the 99th percentile of a histogram of depths, in a queue that was never
-/// longer than this.
+/// Returns the approximate median and 99th percentile of a histogram of depths. `longest` is the
+/// largest length of the queue.
 fn depth(histogram: &Histogram, longest: u64) -> String {
     if histogram.total() == 0 {
         return "-".to_owned();
@@ -227,8 +229,9 @@ fn depth(histogram: &Histogram, longest: u64) -> String {
     format!("{half} / {most}")
 }
 
-/// About the depth that so many thousandths of the searches reach at most, in a queue that was never
-/// longer than this: within a bucket of the histogram depths are taken to be spread evenly.
+/// Returns the approximate depth that `thousandths` of the searches do not exceed. `longest` is the
+/// largest length of the queue. Within a bucket of the histogram, depths are assumed to be spread
+/// evenly.
 pub(crate) fn quantile(histogram: &Histogram, thousandths: u64, longest: u64) -> u64 {
     let wanted = histogram.total() as f64 * thousandths as f64 / 1000.0;
     let mut seen = 0.0;
@@ -237,7 +240,8 @@ pub(crate) fn quantile(histogram: &Histogram, thousandths: u64, longest: u64) ->
         seen += count as f64;
         if seen >= wanted {
             let part = ((wanted - before) / count as f64).clamp(0.0, 1.0);
-            // Half a step in front of the first of them, and behind the last.
+            // The first depth is half a step above the lower end of the bucket, and the last half a
+            // step below its upper end.
             let width = (high - low) as f64 + 1.0;
             return (low + (width * part).ceil().max(1.0) as u64 - 1).min(high);
         }
@@ -286,7 +290,7 @@ mod tests {
         assert!(text.starts_with("INCOMPLETE, 1 of 4,294,967,295 ranks: no report of"), "{text}");
         let shares = Point::of(10, 10, &[sum.clone(), sum]);
         assert!((0.0..=100.0).contains(&shares.at_once()));
-        // A bucket that no depth falls into.
+        // A bucket without depths.
         let deeper = format!("[{}]", vec!["1"; 99].join(","));
         report.tagged.prq.search_depth.hit = serde_json::from_str(&deeper).unwrap();
         let error = Report::from_json(&report.to_json().unwrap()).unwrap_err().to_string();
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn overflow_and_its_absence_are_said() {
+    fn overflow_and_its_absence_are_printed() {
         let sum = Summary::of(&[sample(0, 10, 25), sample(1, 10, 4)]).unwrap();
         let text = of(&sum);
         assert!(text.contains("2 ranks, 29 messages, over libfabric 2.5 in "), "{text}");
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_table_would_have_held_is_told_apart() {
+    fn elements_that_no_table_would_hold_are_separate() {
         let mut report = sample(0, 10, 25);
         let queue = &mut report.tagged.prq;
         queue.block_reasons.table_full = 7;
@@ -314,7 +318,7 @@ mod tests {
         let expected = "PRQ overflowed: 15 elements spilled; a larger table would not have held 8 of \
                         them\n  not in the table: table full 7 (0 collective), refused 8 (0 collective)";
         assert_eq!(text, expected);
-        // How many followed the ones that were refused is not counted.
+        // It is not counted how many elements followed the refused ones.
         for (sticky, order) in [(7, 0), (0, 7)] {
             let mut queue = queue.clone();
             queue.block_reasons = BlockReasons { refused: 8, sticky, order, ..Default::default() };
@@ -326,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn measured_time_is_said_where_there_is_any() {
+    fn measured_time_is_printed_if_there_is_any() {
         use matching::measured::{ByPlace, Spent};
         let places = |table, host| {
             let spent = |ns| Spent { count: 1, ns };

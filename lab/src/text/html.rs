@@ -7,7 +7,7 @@ use super::sheet::Sheet;
 
 const STYLE: &str = include_str!("page.css");
 
-/// A page with its title, what follows the title, and the rest.
+/// Returns a page with its title, a header below the title, and the main part.
 pub(crate) fn page(title: &str, header: &str, main: &str) -> String {
     let title = escaped(title);
     format!(
@@ -20,7 +20,7 @@ pub(crate) fn page(title: &str, header: &str, main: &str) -> String {
     )
 }
 
-/// A table with its title.
+/// Returns a table with its title.
 pub(crate) fn table(sheet: &Sheet) -> String {
     let cells = |tag: &str, cells: &[String]| {
         cells
@@ -38,7 +38,7 @@ pub(crate) fn table(sheet: &Sheet) -> String {
     text + "</tbody>\n</table></div>\n"
 }
 
-/// A list of lines.
+/// Returns a list of lines.
 pub(crate) fn list(lines: impl IntoIterator<Item = String>) -> String {
     let items = lines
         .into_iter()
@@ -46,19 +46,19 @@ pub(crate) fn list(lines: impl IntoIterator<Item = String>) -> String {
     format!("<ul>\n{items}</ul>\n")
 }
 
-/// A picture, its name and how to read it.
+/// Returns a picture with its name and an explanation.
 pub(crate) fn figure(svg: &str, name: &str, reading: &str) -> String {
     let named = format!("<svg role=\"img\" aria-label=\"{}\" ", escaped(name));
     let (svg, reading) = (svg.replacen("<svg ", &named, 1), escaped(reading));
     format!("<figure>\n{svg}<figcaption>{reading}</figcaption>\n</figure>\n")
 }
 
-/// A paragraph on ranks that are missing or failed, to be seen first.
+/// Returns a paragraph on missing ranks or a failed program, which comes first.
 pub(crate) fn lack(text: &str) -> String {
     format!("<p class=\"lack\">{}</p>\n", escaped(text))
 }
 
-/// Text that is no markup.
+/// Escapes text, so that it contains no markup.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Numbers, tables and progress for people, and how they are printed.
+//! Numbers, tables and progress bars, and how they are printed.
 
 #[macro_use]
 pub(crate) mod output;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Numbers for people.
+//! Numbers as text.
 
-/// A whole number with thousands set apart: `12,345`.
+/// Writes a number with separators of thousands: `12,345`.
 pub(crate) fn whole(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -14,7 +14,7 @@ pub(crate) fn whole(number: u64) -> String {
     text
 }
 
-/// A count of bytes in the unit that keeps it short: `1.5 MB`.
+/// Writes a number of bytes in a unit that keeps it short: `1.5 MB`.
 pub(crate) fn bytes(number: u64) -> String {
     let mut value = number as f64;
     let mut units = ["B", "kB", "MB", "GB", "TB"].iter();
@@ -27,18 +27,17 @@ pub(crate) fn bytes(number: u64) -> String {
     if number < 1000 { format!("{number} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// The sum of some counts. Reports of others may say anything: it does not wrap around.
+/// Returns the sum of some counts. It saturates, because reports may contain any number.
 pub(crate) fn total<const N: usize>(counts: [u64; N]) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
-/// `part` of `whole` in per cent; nothing of nothing is 0.
+/// Returns `part` of `whole` in per cent; 0 if `whole` is 0.
 pub(crate) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// A share in per cent for people: what is not quite none or all does not look
-/// like it.
+/// Writes a share in per cent. A share that is neither 0 nor 100 does not look like that.
 pub(crate) fn share(percent: f64) -> String {
     let rounded = (percent * 10.0).round() / 10.0;
     let misleads = (rounded == 0.0 && percent > 0.0) || (rounded == 100.0 && percent < 100.0);
@@ -50,12 +49,12 @@ pub(crate) fn share(percent: f64) -> String {
     }
 }
 
-/// A number with its noun, plural unless there is one.
+/// Writes a number with its noun, in the plural except for 1.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", whole(number), if number == 1 { "" } else { "s" })
 }
 
-/// A number of entries.
+/// Writes a number of entries.
 pub(crate) fn entries(number: u64) -> String {
     format!("{} {}", whole(number), if number == 1 { "entry" } else { "entries" })
 }
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_of_nothing_is_none() {
+    fn percent_of_nothing_is_0() {
         assert_eq!(percent(0, 0), 0.0);
         assert_eq!(percent(1, 4), 25.0);
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is printed. These macros stand in for those of the standard library, which panic
-//! where output goes nowhere: a run must end as its program does, whoever listens. What they
-//! print may have been written by others, the names of files as well, and commands nothing to
-//! a terminal.
+//! Printing. These macros replace those of the standard library, which panic if the output is
+//! closed: a run must end as its program does. Printed text may contain parts that other users
+//! wrote, such as names of files. It must not contain commands for the terminal.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
@@ -26,20 +25,20 @@ macro_rules! eprintln {
     ($($part:tt)*) => { $crate::text::output::error(format_args!("{}\n", format_args!($($part)*))) };
 }
 
-/// The first that failed.
+/// The first error of an output.
 static FAILED: OnceLock<io::Error> = OnceLock::new();
 
-/// To standard output.
+/// Prints to standard output.
 pub(crate) fn out(text: Arguments<'_>) {
     put(&mut io::stdout().lock(), text);
 }
 
-/// The same on a terminal that has nothing else.
+/// Prints to a terminal after clearing it.
 pub(crate) fn out_alone(text: Arguments<'_>) {
     put_behind("\x1b[H\x1b[J", &mut io::stdout().lock(), text);
 }
 
-/// To standard error.
+/// Prints to standard error.
 pub(crate) fn error(text: Arguments<'_>) {
     put(&mut io::stderr().lock(), text);
 }
@@ -51,18 +50,18 @@ fn put(to: &mut impl Write, text: Arguments<'_>) {
 fn put_behind(command: &str, to: &mut impl Write, text: Arguments<'_>) {
     let shown = |char: char| if is_plain(char) || matches!(char, '\n' | '\t') { char } else { '?' };
     let text: String = command.chars().chain(text.to_string().chars().map(shown)).collect();
-    // In one piece: lines of several processes on one pipe stay lines.
+    // One write, so that lines of several processes on one pipe stay whole.
     if let Err(error) = to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
         let _ = FAILED.set(error);
     }
 }
 
-/// Why output did not get where it should, if it did not.
+/// Returns the first error of an output, if there was one.
 pub(crate) fn failed() -> Option<&'static io::Error> {
     FAILED.get()
 }
 
-/// Why output is not complete, if somebody still waits for it.
+/// Returns the first error of an output, except if the reader closed it.
 pub(crate) fn incomplete() -> Option<&'static io::Error> {
     failed().filter(|error| error.kind() != ErrorKind::BrokenPipe)
 }

@@ -6,7 +6,7 @@ use nic::plain::plain;
 /// Columns of a page.
 pub(crate) const WIDTH: usize = 80;
 
-/// A text without control characters, no longer than this.
+/// Returns a text without control characters, cut to `width` characters.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     let text = plain(text);
     match text.chars().count() {
@@ -19,7 +19,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 pub(crate) fn folded(text: &str, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is one");
+        let line = lines.last_mut().expect("there is a line");
         if !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
             lines.push(format!("{}{}", " ".repeat(indent), cut(word, WIDTH - indent)));
             continue;

@@ -5,14 +5,14 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Says what long work begins with now, where there is no terminal for a bar.
+/// Prints the next step of long work, if there is no terminal for a bar.
 pub(crate) fn step(what: &str) {
     if !std::io::stderr().is_terminal() {
         eprintln!("{what}");
     }
 }
 
-/// A bar of this template (see `indicatif`) on a terminal, nothing elsewhere.
+/// Returns a bar of this template (see `indicatif`) on a terminal, and a hidden one elsewhere.
 pub(crate) fn bar(length: u64, template: &'static str) -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()

@@ -3,12 +3,13 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, TableComponent, Width, presets};
 
-/// Columns of a terminal. Where a table would be wider, its columns move together and names in the first are wrapped.
+/// Columns of a terminal. If a table is wider, its columns move together and names in the first
+/// column are wrapped.
 const WIDTH: usize = 80;
-/// The first column is no narrower than this.
+/// Smallest width of the first column.
 const NAME: usize = 12;
 
-/// See the module.
+/// A table with its title.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sheet {
     pub(crate) title: String,
@@ -28,13 +29,13 @@ impl Sheet {
         self.rows.push(cells);
     }
 
-    /// For people at a terminal.
+    /// Returns the table with its title, for the terminal.
     pub(crate) fn terminal(&self) -> String {
         format!("{}\n{}", self.title, self.table())
     }
 
-    /// The same without its title. Every column but the first is set to the right: they are
-    /// numbers. What a column is called does not make it wider than its longest word or cell.
+    /// Returns the table without its title. All columns except the first contain numbers and are
+    /// aligned to the right. The header does not make a column wider than its longest word or cell.
     pub(crate) fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
@@ -53,7 +54,7 @@ impl Sheet {
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        // One blank stands between columns in any case.
+        // One blank between columns remains in any case.
         for blanks in [(1, 0), (0, 0)] {
             if width_of(&table) > WIDTH {
                 table.column_iter_mut().for_each(|column| _ = column.set_padding(blanks));
@@ -75,7 +76,7 @@ fn width_of(table: &Table) -> usize {
     table.to_string().lines().map(|line| line.chars().count()).max().unwrap_or(0)
 }
 
-/// Words in lines of this width, or of the longest word.
+/// Wraps words into lines of this width, or of that of the longest word.
 fn wrapped(text: &str, width: usize) -> String {
     let len = |word: &str| word.chars().count();
     let width = text.split(' ').map(len).max().unwrap_or(0).max(width);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The time of a trace, which passes for what is counted and costs none.
+//! The time of a trace. Recorded times pass, costs of the timing model do not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use matching::timing::Pace;
 pub(crate) struct TraceClock(AtomicU64);
 
 impl TraceClock {
-    /// So many nanoseconds after the start.
+    /// Sets the time in nanoseconds since the start.
     pub(crate) fn set(&self, now: u64) {
         self.0.store(now, Ordering::Relaxed);
     }
@@ -23,7 +23,7 @@ impl Clock for TraceClock {
     }
 }
 
-/// Time that does not pass.
+/// Ignores the time that the timing model charges.
 #[derive(Debug)]
 pub(super) struct NoTime;
 

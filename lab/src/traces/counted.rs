@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What was counted for traces, as the reports that their ranks would have written.
+//! The counts of replays, as the reports that their ranks would have written.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use crate::error::Error;
 use crate::results::reports::Endpoint;
 use crate::settings::Settings;
 
-/// What was counted for one trace.
+/// The counts of one trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Counted {
     pub(crate) trace: Trace,
     pub(crate) counters: ContextCounters,
     pub(crate) operations: u64,
-    /// From the first record to the last.
+    /// Seconds from the first record to the last.
     pub(crate) seconds: f64,
 }
 
-/// A report for each endpoint.
+/// Returns a report for each endpoint.
 pub(crate) fn reports(counted: &[Counted], settings: &Settings) -> Result<Vec<Report>, Error> {
     let mut endpoints: BTreeMap<Endpoint, Vec<&Counted>> = BTreeMap::new();
     for counted in counted {
@@ -34,7 +34,7 @@ pub(crate) fn reports(counted: &[Counted], settings: &Settings) -> Result<Vec<Re
     Ok(reports)
 }
 
-/// The report of an endpoint, of which there is one trace at least.
+/// Returns the report of an endpoint with at least one trace.
 fn report(contexts: &[&Counted], settings: &Settings) -> Result<Report, Error> {
     let Counted { trace, .. } = contexts[0];
     let (header, params) = (&trace.header, trace.params(settings)?);
@@ -42,7 +42,7 @@ fn report(contexts: &[&Counted], settings: &Settings) -> Result<Report, Error> {
         let of = contexts.iter().find(|of| of.trace.header.context == name);
         match of {
             Some(of) => Ok(of.counters.clone()),
-            // There is no trace of a context that nothing happened in.
+            // A context without operations has no trace.
             None => Replay::new(&trace.device(&params)?)
                 .map(|replay| replay.counters())
                 .map_err(|error| Error::Replay(error.to_string())),

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Times of operations between two looks at the clock, for the timing model.
+//! Times of operations between two readings of the clock, for the timing model.
 //!
-//! The recorder looks at the clock every 64 operations, with cancels, and with the first operation
-//! after a poll that found nothing, the latter not more often than every 10 us. So operations stand in
-//! groups of one time. Those of a full group came one after the other until the next look, and are
-//! spread evenly over that time:
+//! The recorder reads the clock every 64 operations, with cancels and, at most every 10 us, with
+//! the first operation after a poll that found nothing. So several operations have one time. The
+//! operations of a full group came one after the other until the next reading, and are spread
+//! evenly over that time:
 //!
 //! ```text
 //! recorded   t0 t0 t0 ... t0               t1
 //! spread     t0    t0 + (t1 - t0) i / n    t1
 //! ```
-//! A group that ends early is one that a poll followed: it came at once.
+//! A smaller group ended with a poll, and its operations came at once.
 
 use std::collections::VecDeque;
 
 use nic::trace::Timed;
 
-/// Operations of a group that has no pause behind it: half of those between two looks, since
-/// records of peers count there as well.
+/// Smallest size of a full group: half of the operations between two readings, because records of
+/// peers count as operations there.
 const FULL: usize = 32;
-/// Most operations that are kept until the next look.
+/// Most operations that are kept until the next reading.
 const MOST: usize = 4096;
 
-/// Operations that wait until it is known when the next one came, each with what else is known of it.
+/// Operations that wait until the time of the next group is known, each with further facts.
 #[derive(Debug)]
 pub(crate) struct EvenTimes<T> {
     group: VecDeque<(Timed, T)>,
-    /// The first of the next group.
+    /// The first operation of the next group.
     next: Option<(Timed, T)>,
 }
 
@@ -37,7 +37,7 @@ impl<T> Default for EvenTimes<T> {
 }
 
 impl<T> EvenTimes<T> {
-    /// The next operation of those that `read` gives, in the same order.
+    /// Returns the next operation of `read`, in the same order, with its spread time.
     pub(crate) fn next<E>(
         &mut self,
         mut read: impl FnMut() -> Result<Option<(Timed, T)>, E>,
@@ -85,7 +85,7 @@ mod tests {
         let mut read = || Ok::<_, ()>(given.next());
         let mut told = Vec::new();
         while let Some((timed, known)) = spread.next(&mut read).unwrap() {
-            assert_eq!(known, times[told.len()], "of another operation");
+            assert_eq!(known, times[told.len()], "the facts belong to the operation");
             told.push(timed.0);
         }
         told
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_where_there_is_no_other_time() {
+    fn no_operation_is_lost_without_another_time() {
         assert_eq!(spread(&[]), Vec::<u64>::new());
         assert_eq!(spread(&vec![7; 10_000]), vec![7; 10_000]);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Traces by the names of files and directories, and of which ranks they are.
+//! Finds traces by the names of files and directories, and the ranks that they are of.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -23,16 +23,17 @@ use crate::results::run_record::RunRecord;
 use crate::results::summary::{self, NO_LIBFABRIC, Source};
 use crate::settings::Settings;
 
-/// Traces that were found, and what is known beside them.
+/// Traces, and facts about their run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     traces: Vec<Trace>,
-    /// Ranks of traces without a beginning, which were left out.
+    /// Ranks of the traces that were left out because they have no beginning.
     left_out: Vec<Option<u32>>,
-    /// Reports in the directories named of endpoints that did nothing: there is no trace of them, and
-    /// none is missing.
+    /// Reports of endpoints without operations, from the same directories. These endpoints have no
+    /// trace, and none is missing.
     quiet: Vec<Report>,
-    /// The record of the run, if there is one beside the traces; of several, that of one that failed.
+    /// The record of the run, if the directory of the traces has one. Of several, the one with the
+    /// highest exit status.
     pub(crate) run: Option<RunRecord>,
 }
 
@@ -45,8 +46,8 @@ impl Deref for Found {
 }
 
 impl Found {
-    /// Which ranks these are, and which there should be. What was cut off is known once the traces
-    /// were played.
+    /// Returns the ranks of these traces, and those that are missing. Only a replay finds that a
+    /// trace was cut off.
     pub(crate) fn ranks(&self) -> Ranks {
         let mut ranks = Ranks::default();
         let mut processes = BTreeSet::new();
@@ -77,19 +78,19 @@ impl Found {
         ranks
     }
 
-    /// Sets when the first rank of the run began, nanoseconds since 1970.
+    /// Sets when the first rank of the run began, in nanoseconds since 1970.
     pub(crate) fn begin(&mut self, began_ns: u64) {
         self.traces.iter_mut().for_each(|trace| trace.began_ns = began_ns);
     }
 
-    /// On how many nodes its ranks were placed, if they were.
+    /// Returns the number of nodes that the ranks were placed on, or none if they were not placed.
     pub(crate) fn placed_on(&self) -> Option<usize> {
         let nodes = |trace: &Trace| trace.nodes.as_ref()?.of(trace.header.rank?);
         let nodes: BTreeSet<_> = self.traces.iter().filter_map(nodes).collect();
         (!nodes.is_empty()).then_some(nodes.len())
     }
 
-    /// The same with its ranks on nodes.
+    /// Places the ranks on nodes.
     pub(crate) fn placed(mut self, placed: &Placed) -> Result<Self, Error> {
         let told = self.traces.iter().filter_map(|trace| trace.header.origin.ranks).max();
         let highest = self.traces.iter().filter_map(|trace| trace.header.rank).max();
@@ -102,12 +103,12 @@ impl Found {
     }
 }
 
-/// Files in a directory that end in `.trace`.
+/// Returns the files in a directory that end in `.trace`.
 fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
         let path = entry.map_err(Error::io(directory))?.path();
-        // A directory may be named so: what `tcam record --out app.trace` made.
+        // A directory may have such a name, as after `tcam record --out app.trace`.
         if path.extension() == Some(OsStr::new("trace")) && !path.is_dir() {
             files.push(path);
         }
@@ -115,8 +116,8 @@ fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The traces of an earlier run, damaged ones as well. A file of another kind is an
-/// error now, not after the run.
+/// Returns the traces of an earlier run, including damaged ones. A file of another kind is an error
+/// now, and not after the run.
 pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let files = trace_files(directory)?;
     for path in &files {
@@ -129,14 +130,15 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The traces named, and those in the directories named, in order. If that is allowed they may
-/// be cut off and are played up to there; those without a whole header are left out, and told.
+/// Finds the given traces, and those in the given directories, in order. With `take.cut_off`,
+/// traces that were cut off are accepted, and those without a whole header are left out with a
+/// message.
 pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     let (mut paths, mut quiet) = (Vec::new(), Vec::new());
     for name in names {
         if name.is_dir() {
             paths.extend(trace_files(name)?);
-            // What cannot be read tells nothing.
+            // Reports that cannot be read are ignored.
             let known = quiet.len();
             let read = reports::each(name, |_, report| {
                 if !report.tagged.has_operations() && !report.msg.has_operations() {
@@ -160,7 +162,7 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
                 error: error @ (TraceError::Empty | TraceError::Short(_)),
             }) if take.cut_off => {
                 eprintln!("{}: {error}; left out", path.display());
-                // RANK.PID.PORT.CONTEXT.trace.
+                // The name is RANK.PID.PORT.CONTEXT.trace.
                 let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
                 left_out.push(name.split('.').next().and_then(|rank| rank.parse().ok()));
             }
@@ -185,7 +187,7 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// Returns the record of the run of the traces, as `run.tcam` beside them has it.
+/// Returns the record of the run of the traces, from the `run.tcam` in their directories.
 fn run_of(traces: &[Trace]) -> Option<RunRecord> {
     let directories: BTreeSet<_> = traces.iter().filter_map(|trace| trace.path.parent()).collect();
     let jobs = || traces.iter().map(|trace| trace.header.origin.job);
@@ -193,7 +195,7 @@ fn run_of(traces: &[Trace]) -> Option<RunRecord> {
     records.filter(|record| record.is_of(jobs())).max_by_key(|record| record.exit_status)
 }
 
-/// Ranks by the addresses of their endpoints, which place the messages of their peers.
+/// Returns ranks by the addresses of their endpoints, which identify the peers of messages.
 fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     let mut ranks = HashMap::new();
     for trace in traces {
@@ -213,7 +215,8 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     Ok(ranks)
 }
 
-/// Why these may be traces of several runs, whose counts tell nothing together.
+/// Returns the reason to assume that these are traces of several runs, whose counts cannot be added
+/// up.
 pub(crate) fn mixed(traces: &[Trace]) -> Option<String> {
     let sources = traces.iter().map(|trace| {
         let Header { program, host, pid, rank, origin, .. } = &trace.header;
@@ -222,7 +225,7 @@ pub(crate) fn mixed(traces: &[Trace]) -> Option<String> {
     summary::mixed(&sources.collect::<Vec<_>>())
 }
 
-/// The parameters of each trace, see [`Trace::params`].
+/// Returns the parameters of each trace, see [`Trace::params`].
 pub(crate) fn params(traces: &[Trace], settings: &Settings) -> Result<Vec<Params>, Error> {
     traces.iter().map(|trace| trace.params(settings)).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Traces on the disk, and how they are played.
+//! Traces on the disk, and their replays.
 
 pub(crate) mod clock;
 pub(crate) mod counted;

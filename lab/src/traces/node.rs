@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `--ppn P`: the messages of a recording that the NICs of a cluster would see, with P ranks on each
-//! node.
+//! `--ppn P`: the messages of a recording that the NICs of a cluster with P ranks on each node
+//! would see.
 //!
-//! A run on one host sends everything through the provider. On a cluster the ranks of a node talk
-//! through shared memory, so their messages and the receives that name them are left out. A receive
-//! from any source stays: the NIC has to hold it, whoever it is for, until it is answered. If a
-//! rank of the same node does that, the receive is cancelled there:
+//! A run on one host sends everything through the provider. On a cluster the ranks of a node
+//! communicate through shared memory, so their messages and the receives that name them are left
+//! out. A receive from any source stays, because the NIC has to hold it until it is matched. If a
+//! rank of the same node sends the message that it matches, the receive is cancelled then:
 //!
 //! ```text
-//! beside the filter all operations are matched
-//! local message meets a receive that stayed   -> cancel of that receive
-//! receive meets a local message at once       -> it is left out, too
+//! all operations are also matched without the filter
+//! local message matches a receive that stayed   -> cancel of that receive
+//! receive matches a local message at once       -> the receive is left out, too
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
@@ -28,16 +28,18 @@ use nic::trace::{Address, Op, Posted, Sent};
 
 use crate::error::Error;
 
-/// How the ranks of a recording are placed on nodes, each with one NIC.
+/// The placement of the ranks of a recording on nodes, each with one NIC.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Placed {
-    /// Replays what a NIC sees that P ranks of a node share: messages between these ranks, and the
-    /// receives that name them, are left out. A receive from any source stays until it is matched.
+    /// Replays the traffic of a NIC with P ranks on a node. Messages between ranks of a node, and
+    /// the receives that name these ranks, are left out. A receive from any source stays until it
+    /// is matched.
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub(crate) ppn: Option<NonZeroU32>,
 
-    /// Nodes of the ranks: consecutive ranks share one (block), ranks go round all of them (cyclic),
-    /// or line N of a file names the node of rank N, and NODE:P that of the next P ranks.
+    /// Assigns ranks to nodes: consecutive ranks share a node (block, the default), or ranks are
+    /// dealt out to all nodes in turn (cyclic). Line N of a file names the node of rank N, counted
+    /// from 0, and a line NODE:P that of the next P ranks.
     #[arg(long, value_name = "block|cyclic|FILE")]
     pub(crate) placement: Option<Placement>,
 }
@@ -63,7 +65,7 @@ impl FromStr for Placement {
 }
 
 impl Placed {
-    /// Returns where so many ranks are, or nothing if all stay on the hosts where they ran.
+    /// Returns the rule for this number of ranks, or none if all stay on the hosts where they ran.
     pub(super) fn rule(&self, ranks: u32) -> Result<Option<Rule>, Error> {
         Ok(Some(match (&self.placement, self.ppn) {
             (None, None) => return Ok(None),
@@ -88,12 +90,12 @@ impl Placed {
     }
 }
 
-/// The node of each rank.
+/// The rule that gives the node of each rank.
 #[derive(Debug)]
 pub(super) enum Rule {
     /// Consecutive ranks share a node.
     Block(NonZeroU32),
-    /// Ranks go round so many nodes.
+    /// Ranks are dealt out to this number of nodes in turn.
     Cyclic(NonZeroU32),
     Listed(Vec<u32>),
 }
@@ -108,7 +110,7 @@ impl Rule {
     }
 }
 
-/// Nodes by rank, numbered in the order in which a file names them.
+/// Returns the node of each rank. Nodes are numbered in the order in which the file names them.
 fn listed(path: &Path) -> Result<Vec<u32>, Error> {
     let text = fs::read_to_string(path).map_err(Error::io(path))?;
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
@@ -131,17 +133,17 @@ fn listed(path: &Path) -> Result<Vec<u32>, Error> {
     Ok(nodes)
 }
 
-/// Most ranks of a line of a placement.
+/// Largest number of ranks in a line of a placement.
 const MOST: usize = 1 << 20;
 
-/// Which ranks share a node.
+/// The placement of ranks on nodes.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     rule: Rule,
-    /// Ranks by the addresses of their endpoints; generated traces have none, and their peer
-    /// numbers are ranks.
+    /// Ranks by the addresses of their endpoints. Empty for generated traces, whose peer numbers
+    /// are ranks.
     ranks: HashMap<Address, u32>,
-    /// All addresses of a host with one port are one endpoint.
+    /// All addresses of a host with one port belong to one endpoint.
     by_port: HashMap<u16, u32>,
 }
 
@@ -155,28 +157,29 @@ impl Nodes {
         self.ranks.get(at).or_else(|| self.by_port.get(&at.port)).copied()
     }
 
-    /// The node of a rank; nothing of a rank that is placed nowhere.
+    /// Returns the node of a rank, or none for a rank without a node.
     pub(crate) fn of(&self, rank: u32) -> Option<u32> {
         self.rule.of(rank)
     }
 }
 
-/// Leaves out what ranks of one node send each other, as the operations of one of them are read.
+/// Filters the operations of one rank: leaves out the messages between ranks of its node.
 #[derive(Debug)]
 pub(crate) struct Remote<'a> {
     nodes: &'a Nodes,
     node: Option<u32>,
-    /// Peer numbers are ranks.
+    /// True if peer numbers are ranks.
     generated: bool,
-    /// Whether a peer number is of this node.
+    /// For each peer number, true if the peer is on this node.
     known: HashMap<u32, bool>,
     posts: Left,
     arrivals: Left,
-    /// All operations, matched.
+    /// A replay of all operations, without the filter.
     whole: Box<Replay>,
 }
 
-/// Operations that were left out: cancels and drops name others by how many came before.
+/// Numbers of the operations that were left out. Cancels and drops refer to receives and messages
+/// by number.
 #[derive(Debug, Default)]
 struct Left {
     next: u64,
@@ -191,7 +194,7 @@ impl Left {
         self.next += 1;
     }
 
-    /// The number among those that stayed; nothing for one that did not.
+    /// Returns the number of an operation among those that stayed, or none if it was left out.
     fn renumber(&self, number: u64) -> Option<u64> {
         match self.out.binary_search(&number) {
             Ok(_) => None,
@@ -204,17 +207,18 @@ impl<'a> Remote<'a> {
     pub(crate) fn new(nodes: &'a Nodes, rank: u32, generated: bool) -> Self {
         let (known, posts, arrivals) = Default::default();
         let entries = |name: &str| name.ends_with("q_entries").then(|| "0".to_owned());
-        let params = Params::from_lookup(entries).expect("the defaults are allowed");
+        let params = Params::from_lookup(entries).expect("the defaults are valid");
         let device = DeviceConfig::from_params(&params, TagLayout::Opaque);
-        let whole = Box::new(Replay::new(&device).expect("there is no table to make"));
+        let whole = Box::new(Replay::new(&device).expect("a device without tables can be made"));
         Self { nodes, node: nodes.of(rank), generated, known, posts, arrivals, whole }
     }
 
-    /// The operation as it is without those left out; nothing if it is one of them.
+    /// Returns the operation as it is without those that were left out, or none if it is left out
+    /// itself.
     pub(crate) fn keep(&mut self, op: Op, peers: &BTreeMap<u32, Address>) -> Option<Op> {
         let mut met = None;
         self.whole.play_and_tell(&op, |change| met = met.or(Some(change)));
-        // Whether a message that was met is one of those left out.
+        // True if the operation matched a message that was left out.
         let met_local = match met {
             Some(Change::Taken(number)) => self.arrivals.renumber(number).is_none(),
             _ => false,
@@ -270,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ranks_of_a_node_send_each_other_is_left_out() {
+    fn messages_within_a_node_are_left_out() {
         let nodes = nodes(4);
         let mut remote = Remote::new(&nodes, 1, true);
         let post = |source| {
@@ -279,7 +283,7 @@ mod tests {
         };
         let arrive = |source| Op::Arrive(Envelope { source, bits: 7, len: 0 });
         let mut keep = |op: Op| remote.keep(op, &BTreeMap::new());
-        // One that a message of the node answers, before or after it is posted.
+        // A receive that a message of the same node matches, before or after it is posted.
         let [waits, meets] = [1, 2].map(|bits| {
             let key = Key { bits, ignore: 0, source: Source::ANY };
             Op::Post(Posted { key, len: 8, multi: None, non_contiguous: false })
@@ -294,7 +298,7 @@ mod tests {
         assert!(keep(far).is_some() && keep(any).is_some());
         assert_eq!(keep(arrive(0)), Some(Op::Cancel(2)));
         assert!(keep(arrive(4)).is_some());
-        // Those that stayed are counted anew.
+        // Numbers count only operations that stayed.
         assert_eq!(keep(Op::Cancel(2)), None);
         assert_eq!(keep(Op::Cancel(4)), Some(Op::Cancel(2)));
         assert_eq!(keep(Op::Drop(2)), None);

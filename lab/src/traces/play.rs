@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Traces played: to one table or to several at once, for counts, curves or whoever asks.
+//! Replays of traces, on one table or on several at once, for counts and curves.
 //!
 //! ```text
 //! for every trace, as many at a time as there are cores:
-//!     read a batch of operations; ask each table for the one before
+//!     read a batch of operations; at the same time, replay the previous batch on each table
 //! ```
-//! Reading takes as long as matching, so that tables which are compared share it; where
-//! there are fewer traces than cores, the tables and the reader of a trace are divided among them.
+//! Reading takes as long as matching, so tables that are compared share the reading. If there are
+//! fewer traces than cores, the tables and the reader of a trace are distributed over the cores.
 
 use std::{collections::BTreeMap, mem, sync::Arc};
 
@@ -30,12 +30,12 @@ use crate::text::progress;
 pub(crate) const LONG: u64 = 16 << 20;
 const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {eta} left";
 
-/// A bar for all traces, where their replay takes long enough to be seen.
+/// Returns a progress bar for all traces, if their replay takes long enough.
 pub(crate) fn bar(traces: &[Trace], times: usize) -> ProgressBar {
     length(traces, times).map_or_else(ProgressBar::hidden, |length| progress::bar(length, BAR))
 }
 
-/// The most bytes of records that are played, if there are many.
+/// Returns the largest number of bytes of records to be replayed, or none for a short replay.
 fn length(traces: &[Trace], times: usize) -> Option<u64> {
     let all = |of: fn(&Trace) -> u64| {
         traces.iter().map(of).fold(0, u64::saturating_add).saturating_mul(times as u64)
@@ -43,8 +43,8 @@ fn length(traces: &[Trace], times: usize) -> Option<u64> {
     (all(Trace::records) >= LONG).then(|| all(Trace::room))
 }
 
-/// Replays every trace, as many at a time as there are cores; those that share a
-/// pool together, in the order of their times.
+/// Replays every trace, as many at a time as there are cores. Traces that share a pool are replayed
+/// together, in the order of their times.
 pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
     let bar = bar(traces, 1);
     let counted = all_to_each(traces, std::slice::from_ref(settings), &bar);
@@ -52,8 +52,9 @@ pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>,
     Ok(counted?.pop().unwrap_or_default())
 }
 
-/// The same to several tables: what each of them counted, by trace. All tables at once, unless
-/// their queues together would be longer than one may be.
+/// Replays every trace on several tables. Returns the counts of each table, by trace. All tables
+/// are replayed at once if each of their queues stays below its share of `max_queue`, else one
+/// after the other.
 pub(crate) fn all_to_each(
     traces: &[Trace],
     settings: &[Settings],
@@ -71,7 +72,7 @@ pub(crate) fn all_to_each(
     Ok(counted)
 }
 
-/// Plays to all tables at once, of which each may have its share of the longest queue.
+/// Replays on all tables at once. Each may have `1 / shares` of the longest queue.
 fn at_once(
     traces: &[Trace],
     settings: &[Settings],
@@ -110,7 +111,7 @@ fn at_once(
     Ok(counted)
 }
 
-/// Plays a trace once, to each of some devices.
+/// Replays a trace once, on each of some devices.
 fn play_to_each(
     trace: &Trace,
     devices: Vec<DeviceConfig>,
@@ -139,7 +140,7 @@ fn play_to_each(
     Ok(played.iter().map(Played::counted).collect())
 }
 
-/// One trace, the counts of the table it was played to and the curves of PRQ and UMQ.
+/// One trace, the counts of the table that it was replayed on, and the curves of PRQ and UMQ.
 pub(crate) struct Curves {
     pub(crate) counted: Counted,
     pub(crate) curves: [Curve; 2],
@@ -160,14 +161,14 @@ pub(crate) fn curves(
     })
 }
 
-/// Does the same with every trace, as many at a time as there are cores.
+/// Applies `work` to every trace, as many at a time as there are cores.
 pub(crate) fn each<T: Send>(
     traces: &[Trace],
     bar: &ProgressBar,
     work: impl Fn(&Trace, &ProgressBar) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
     let results: Vec<_> = traces.par_iter().map(|trace| work(trace, bar)).collect();
-    // The error of the first trace is told, whichever was met first.
+    // The error of the first trace is returned, whichever occurred first.
     results.into_iter().collect()
 }
 
@@ -191,13 +192,13 @@ fn together(
     Ok(together.players.iter().map(Player::counted).collect())
 }
 
-/// Whether a device would hold messages back.
+/// Returns true if a device would hold messages back.
 pub(crate) fn holds_back(params: &[Params]) -> bool {
     params.iter().any(|params| params.text("overflow") == "flow-control")
 }
 
-/// Says what a replay cannot do: a trace has the messages that came, not those that a sender
-/// would have held back.
+/// Prints that a replay holds no message back: a trace contains the messages that arrived, not
+/// those that a sender would have held back.
 pub(crate) fn note_flow_control(what: &str) {
     eprintln!(
         "{what}: a replay holds no message back and fails no receive; what does not fit spills"
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bar_of_a_replay_is_as_long_as_what_may_be_read() {
+    fn the_bar_of_a_replay_has_the_length_of_the_records() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.trace");
         let header = Header { window: 64 << 10, ..Header::default() };
@@ -252,7 +253,7 @@ mod tests {
         };
         assert!(matches!(play(100), (Ok(1), Ok(1))));
         let (one, other) = play(99);
-        // Several tables are not played at once then, but one after the other.
+        // Then several tables are replayed one after the other.
         let take = Take { max_queue: 100, ..Default::default() };
         let found = files::find(std::slice::from_ref(&path), take).unwrap();
         let settings = [Settings::default(), Settings::default()];
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn several_tables_count_what_each_of_them_counts_alone() {
+    fn several_tables_at_once_count_as_each_alone() {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join("traces");
         crate::commands::workload::tests::write_to(&out);

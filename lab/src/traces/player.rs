@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One trace, read and played to tables.
+//! The reader of one trace, and its replay on tables.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use super::node::Remote;
 use super::trace::Trace;
 use crate::error::Error;
 
-/// Operations that are read at a time.
+/// Number of operations that are read at a time.
 pub(super) const BATCH: usize = 4096;
 
 fn note_stop(trace: &Trace, op: &Op) {
@@ -30,23 +30,23 @@ fn note_stop(trace: &Trace, op: &Op) {
     trace.tell(&format!("the recording ended before its program: {why}"));
 }
 
-/// The thread of an operation and the time that was recorded for it.
+/// The thread of an operation, and its recorded time.
 type Known = (Thread, u64);
 
-/// A trace that is read.
+/// The reader of a trace.
 pub(super) struct Source<'a> {
     pub(super) trace: &'a Trace,
     reader: Reader<fs::File>,
-    /// Where times between two looks at the clock matter.
+    /// Set if times between two readings of the clock matter.
     even: Option<EvenTimes<Known>>,
-    /// Of the last operation, where these are read ahead of their turn.
+    /// Facts about the last operation, if operations are read ahead.
     known: Known,
-    /// Where messages of ranks on the same node are left out.
+    /// Set if messages between ranks of the same node are left out.
     remote: Option<Remote<'a>>,
 }
 
 impl<'a> Source<'a> {
-    /// The operations of a trace for the timing model of a device, if it has one.
+    /// Reads a trace. Times are spread evenly if one of the devices has a timing model.
     pub(super) fn new<'d>(
         trace: &'a Trace,
         mut devices: impl Iterator<Item = &'d DeviceConfig>,
@@ -57,13 +57,13 @@ impl<'a> Source<'a> {
         Ok(Self { trace, reader: trace.reader()?, even, known, remote })
     }
 
-    /// The next operation, with its time since the start.
+    /// Returns the next operation, with its time since the start.
     #[inline]
     fn next(&mut self) -> Result<Option<Timed>, Error> {
         if self.remote.is_none() { self.read_even() } else { self.next_remote() }
     }
 
-    /// Times are spread over all operations, also over those that are left out.
+    /// Times are spread over all operations, including those that are left out.
     #[cold]
     fn next_remote(&mut self) -> Result<Option<Timed>, Error> {
         while let Some((time, op)) = self.read_even()? {
@@ -111,7 +111,7 @@ impl<'a> Source<'a> {
         Err(self.trace.error(error))
     }
 
-    /// The next operations, in place of those of `batch`; whether there may be more behind them.
+    /// Replaces `batch` by the next operations. Returns false if there are no more after these.
     pub(super) fn batch(&mut self, batch: &mut Vec<Timed>) -> Result<bool, Error> {
         batch.clear();
         while batch.len() < BATCH {
@@ -123,35 +123,35 @@ impl<'a> Source<'a> {
         Ok(true)
     }
 
-    /// The thread that does the last operation.
+    /// Returns the thread of the last operation.
     fn thread(&self) -> Thread {
         if self.even.is_some() { self.known.0 } else { self.reader.thread() }
     }
 
-    /// The time that was recorded for the last operation: at most that of it.
+    /// Returns the recorded time of the last operation, which is not later than its spread time.
     pub(super) fn recorded(&self, (time, _): &Timed) -> u64 {
         if self.even.is_some() { self.known.1 } else { *time }
     }
 
-    /// Bytes of records read so far.
+    /// Returns the bytes of records that were read.
     pub(super) fn taken(&self) -> u64 {
         self.reader.taken()
     }
 }
 
-/// What a trace is played to.
+/// A replay of a trace on one table.
 pub(super) struct Played<'a> {
     trace: &'a Trace,
     pub(super) replay: Replay,
     clock: Arc<TraceClock>,
     last: u64,
     operations: u64,
-    /// Most elements of a queue.
+    /// Largest number of elements that a queue may have.
     longest: usize,
 }
 
 impl<'a> Played<'a> {
-    /// `shares`: how many tables share the longest queue that is allowed.
+    /// `shares` is the number of tables that share the longest queue that is allowed.
     pub(super) fn new(
         trace: &'a Trace,
         device: DeviceConfig,
@@ -179,7 +179,7 @@ impl<'a> Played<'a> {
         self.clock.set(*time);
         self.replay.play_and_tell(op, tell);
         self.last = *time;
-        // Nothing is asked of the device.
+        // A send is no operation on the device.
         self.operations += u64::from(!matches!(op, Op::Send(_)));
         let context = self.replay.context();
         for (queue, elements) in [("PRQ", context.posted()), ("UMQ", context.unexpected())] {
@@ -208,7 +208,7 @@ impl<'a> Played<'a> {
     }
 }
 
-/// A trace that is read, and what it is played to, an operation at a time.
+/// A trace and its replay, one operation at a time.
 pub(crate) struct Player<'a> {
     pub(super) source: Source<'a>,
     pub(super) played: Played<'a>,
@@ -224,7 +224,7 @@ impl<'a> Player<'a> {
         Ok(Self { source, played: Played::new(trace, device, shares)? })
     }
 
-    /// One whose operations are merged with those of others.
+    /// Makes a player whose operations are merged with those of others.
     pub(super) fn together(
         trace: &'a Trace,
         device: DeviceConfig,
@@ -235,7 +235,7 @@ impl<'a> Player<'a> {
         Ok(player)
     }
 
-    /// The next operation, with its time since the start.
+    /// Returns the next operation, with its time since the start.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Timed>, Error> {
         self.source.next()
@@ -246,7 +246,7 @@ impl<'a> Player<'a> {
         self.played.step(timed)
     }
 
-    /// The same, telling what changed in the queues.
+    /// Replays an operation, and calls `tell` for each change in the queues.
     #[inline]
     pub(crate) fn step_and_tell(
         &mut self,
@@ -256,32 +256,32 @@ impl<'a> Player<'a> {
         self.played.step_and_tell(timed, tell)
     }
 
-    /// The thread that does the last operation.
+    /// Returns the thread of the last operation.
     pub(crate) fn thread(&self) -> Thread {
         self.source.thread()
     }
 
-    /// The time that was recorded for the last operation, before times are spread evenly.
+    /// Returns the recorded time of the last operation, before times are spread evenly.
     pub(crate) fn recorded(&self, timed: &Timed) -> u64 {
         self.source.recorded(timed)
     }
 
-    /// Where the peers are that were named up to now.
+    /// Returns the addresses of the peers that were named up to now.
     pub(crate) fn peers(&self) -> &BTreeMap<u32, Address> {
         self.source.reader.peers()
     }
 
-    /// Bytes of records read so far.
+    /// Returns the bytes of records that were read.
     pub(crate) fn taken(&self) -> u64 {
         self.source.taken()
     }
 
-    /// What it is played to.
+    /// Returns the replay.
     pub(crate) fn replay(&self) -> &Replay {
         &self.played.replay
     }
 
-    /// Plays all.
+    /// Replays all operations.
     pub(super) fn play(&mut self, bar: &ProgressBar) -> Result<(), Error> {
         let mut batch = Vec::with_capacity(BATCH);
         loop {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Several recordings of one program: repeats of a measurement, not more ranks.
+//! Several recordings of one program are repeats of a measurement, not further ranks.
 //!
-//! Directories are repeats if a rank stands in two of them; otherwise they are parts of one run,
-//! such as those of two hosts.
+//! Directories are repeats if two of them contain the same rank. Otherwise they are parts of one
+//! run, such as those of two hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use super::node::Placed;
 use super::take::Take;
 use crate::error::Error;
 
-/// The recordings named, each by itself and once, with their ranks on nodes.
+/// Finds the recordings, each as a unit, with their ranks on nodes.
 ///
 /// # Errors
-/// They are of different programs, or of the same processes.
+/// If they are of different programs, or of the same processes.
 pub(crate) fn find(names: &[PathBuf], take: Take, placed: &Placed) -> Result<Vec<Found>, Error> {
     each(names, take)?.into_iter().map(|found| found.placed(placed)).collect()
 }
@@ -49,8 +49,8 @@ fn each(names: &[PathBuf], take: Take) -> Result<Vec<Found>, Error> {
     Ok(each)
 }
 
-/// The recordings named, each with the directory that it is alone in. Repeats of one run are together,
-/// in order; recordings of other programs or of other numbers of ranks are apart.
+/// Finds the recordings, each with its directory. Repeats of one run form a group, in order.
+/// Recordings of other programs or other numbers of ranks form other groups.
 pub(crate) fn groups(names: &[PathBuf], take: Take) -> Result<Vec<Vec<Recording>>, Error> {
     let alone = |name: &PathBuf| {
         files::find(std::slice::from_ref(name), take)
@@ -87,13 +87,13 @@ pub(crate) fn groups(names: &[PathBuf], take: Take) -> Result<Vec<Vec<Recording>
     Ok(groups)
 }
 
-/// The name of the directory of the first of some recordings, if several were named.
+/// Returns the name of the directory of the first recording, if several directories were given.
 pub(crate) fn name_of(group: &[Recording]) -> Option<String> {
     let name = group[0].name.as_ref()?;
     Some(name.file_name().unwrap_or_default().display().to_string())
 }
 
-/// Traces of one run, and the directory that they are alone in, if several were named.
+/// Traces of one run, and their directory, if several directories were given.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) name: Option<PathBuf>,
@@ -101,7 +101,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// The same with its ranks on nodes.
+    /// Places the ranks on nodes.
     pub(crate) fn placed(self, placed: &Placed) -> Result<Self, Error> {
         Ok(Self { found: self.found.placed(placed)?, ..self })
     }
@@ -112,7 +112,7 @@ impl Recording {
     }
 }
 
-/// What must be the same for runs to be repeats.
+/// The properties that repeats have in common.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Measured<'a> {
     program: &'a str,
@@ -123,7 +123,7 @@ pub(crate) struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     pub(crate) fn of(program: &'a str, origin: &'a Origin) -> Self {
-        // Generated ones tell the seed there, which is what varies.
+        // Generated recordings contain the seed there, which varies between repeats.
         let program = program.split(" --seed ").next().unwrap_or(program);
         Self { program, command: &origin.command, mpi: &origin.mpi, ranks: origin.ranks }
     }
@@ -139,7 +139,7 @@ pub(crate) fn check(names: &[PathBuf], measured: &[Measured<'_>]) -> Result<(), 
     }
 }
 
-/// Whether a number stands in two of these.
+/// Returns true if two of these sets have a number in common.
 pub(crate) fn overlap(sets: impl Iterator<Item = BTreeSet<u32>>) -> bool {
     let mut all = BTreeSet::new();
     for set in sets {
@@ -153,8 +153,8 @@ pub(crate) fn overlap(sets: impl Iterator<Item = BTreeSet<u32>>) -> bool {
     false
 }
 
-/// What the highest of some runs says of the next one: all orders of as many and one more are
-/// equally likely, if nothing changed between them.
+/// Returns the probability that the next run exceeds the highest of some runs. All orders of these
+/// runs and the next one are equally likely, if nothing changed between them.
 pub(crate) fn exceeded(runs: usize) -> String {
     format!("another run exceeds the highest of {runs} with probability at most 1/{}", runs + 1)
 }

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which traces are taken, and how much of them.
+//! Options that select which traces are accepted.
 
 use clap::Args;
 
-/// Which traces are taken, and how much of them.
+/// Options that select which traces are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Take {
-    /// Takes traces of killed ranks as far as they go, and leaves out those without a beginning.
+    /// Accepts traces that were cut off, as by an incomplete copy, up to the cut; leaves out traces
+    /// without a beginning.
     #[arg(long)]
     pub(crate) cut_off: bool,
 
-    /// Fails a replay in which a queue has more than N elements. An element takes 150 to 250 bytes;
-    /// as many traces are replayed at a time as there are cores.
+    /// Ends a replay with an error if a queue has more than N elements. An element takes 150 to 250
+    /// bytes; as many traces are replayed at a time as there are cores.
     #[arg(long, value_name = "N", default_value_t = MAX_QUEUE)]
     pub(crate) max_queue: usize,
 
-    /// Accepts results of a part of the ranks, or of ranks that were cut short: otherwise the exit code is 3.
+    /// Accepts incomplete results, if ranks are missing or were cut short (default: exit with
+    /// status 3).
     #[arg(long)]
     pub(crate) partial: bool,
 }
@@ -26,5 +28,6 @@ impl Default for Take {
     }
 }
 
-/// A gigabyte, or a file of 62 KB: records say how often they repeat.
+/// Up to a gigabyte. A trace of 62 KB can make such a queue, because a record can repeat an
+/// operation many times.
 pub(crate) const MAX_QUEUE: usize = 4_000_000;

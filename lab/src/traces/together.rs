@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Traces of several endpoints played together, in the order of their times.
+//! Traces of several endpoints, replayed together in the order of their times.
 //!
-//! Times between two looks at the clock are spread evenly ([`EvenTimes`](super::even_times)), or
-//! ranks would take turns of 64 operations.
+//! Times between two readings of the clock are spread evenly ([`EvenTimes`](super::even_times)).
+//! Otherwise ranks would take turns of 64 operations.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,16 +21,17 @@ use crate::error::Error;
 use crate::results::reports::Endpoint;
 use crate::settings::Settings;
 
-/// See the module.
+/// Traces of several endpoints that are replayed together.
 pub(crate) struct Together<'a> {
     pub(crate) players: Vec<Player<'a>>,
-    /// The time of the next operation of each trace; the place of the trace breaks ties.
+    /// The time of the next operation of each trace; the index of the trace breaks ties.
     queue: BinaryHeap<Reverse<(u64, usize)>>,
     next: Vec<Option<Timed>>,
 }
 
 impl<'a> Together<'a> {
-    /// Traces to the devices of these settings. `join` gives each endpoint its share of a pool.
+    /// Replays traces on the devices of these settings. `join` gives each endpoint its share of a
+    /// pool.
     pub(crate) fn new(
         traces: impl Iterator<Item = &'a Trace>,
         settings: &Settings,
@@ -63,7 +64,7 @@ impl<'a> Together<'a> {
         Ok(together)
     }
 
-    /// Traces whose endpoints share no pool.
+    /// Replays traces whose endpoints share no pool.
     pub(crate) fn alone(
         traces: impl Iterator<Item = &'a Trace>,
         settings: &Settings,
@@ -71,8 +72,8 @@ impl<'a> Together<'a> {
         Self::new(traces, settings, 1, |_, _| Ok(Arc::new(Endless)))
     }
 
-    /// Plays the operation that comes next. Returns the place of its trace, the operation, and what it
-    /// changed first in the queues.
+    /// Replays the next operation. Returns the index of its trace, the operation, and its first
+    /// change in the queues.
     pub(crate) fn step_and_tell(
         &mut self,
         bar: &ProgressBar,
@@ -87,8 +88,8 @@ impl<'a> Together<'a> {
         Ok(step.zip(done).map(|((at, _), (op, changed))| (at, op, changed)))
     }
 
-    /// Plays the operation that comes next. Returns the place of its trace and its recorded time in
-    /// nanoseconds since the run began, or nothing at the end.
+    /// Replays the next operation. Returns the index of its trace and its recorded time in
+    /// nanoseconds since the run began, or none at the end.
     pub(crate) fn step(&mut self, bar: &ProgressBar) -> Result<Option<(usize, u64)>, Error> {
         self.step_with(bar, Player::step)
     }
@@ -120,7 +121,7 @@ impl<'a> Together<'a> {
     }
 }
 
-/// A pool that always has another entry.
+/// A pool that never runs out.
 #[derive(Debug)]
 struct Endless;
 
@@ -136,14 +137,14 @@ impl EntryPool for Endless {
     }
 }
 
-/// The engines of a NIC, to which endpoints are given in turn.
+/// The engines of a NIC, to which endpoints are assigned in turn.
 pub(crate) struct InTurn<P> {
     pub(crate) engines: Vec<P>,
     given: usize,
 }
 
 impl<P> InTurn<P> {
-    /// The engines that parameters ask for, each made with its entries.
+    /// Makes the number of engines that the parameters set, each with its entries.
     pub(crate) fn new(params: &Params, make: impl Fn(usize) -> P) -> Self {
         let engines = params.number("pool_engines");
         let entries = params.number("pool_entries") / engines;
@@ -156,7 +157,7 @@ impl<P> InTurn<P> {
     }
 }
 
-/// The share of a pool that parameters give to an endpoint.
+/// Returns the share of a pool that the parameters give to an endpoint.
 pub(crate) fn share_of(params: &Params) -> Share {
     let number = |name| u32::try_from(params.number(name)).unwrap_or(u32::MAX);
     Share { reserved: number("pool_reserved"), max: number("pool_max") }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A trace on the disk, and the device it is replayed to.
+//! A trace on the disk, and the device that it is replayed on.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::results::reports::Endpoint;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 
-/// That clusters are of another job is said once.
+/// A file of clusters of another job is reported once.
 static OTHER_JOB: Once = Once::new();
 
 /// A trace on the disk.
@@ -29,18 +29,18 @@ static OTHER_JOB: Once = Once::new();
 pub(crate) struct Trace {
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
-    /// When the first rank of its run began, nanoseconds since 1970.
+    /// When the first rank of its run began, in nanoseconds since 1970.
     pub(super) began_ns: u64,
-    /// Bytes of the window and of records.
+    /// Bytes of the window and of the records.
     pub(crate) bytes: u64,
     pub(crate) take: Take,
-    /// Its process was ended in the middle of it, or runs still.
+    /// True if its process was ended during the recording, or still runs.
     unfinished: bool,
     /// Why the recording ended before its program, if it did.
     stop: Option<Stop>,
-    /// Why it is not whole, once that was noticed.
+    /// Why the trace is not complete, once a replay found that.
     cut: Arc<OnceLock<String>>,
-    /// Which ranks share a node, where that matters.
+    /// The placement of ranks on nodes, if messages within a node are left out.
     pub(crate) nodes: Option<Arc<Nodes>>,
 }
 
@@ -61,7 +61,7 @@ impl Trace {
         self.header.start_ns.saturating_sub(self.began_ns)
     }
 
-    /// What leaves out the messages of ranks of the same node, where that is wanted.
+    /// Returns the filter of messages between ranks of the same node, if it is wanted.
     pub(crate) fn remote(&self) -> Option<Remote<'_>> {
         let (nodes, rank) = (self.nodes.as_deref()?, self.header.rank?);
         Some(Remote::new(nodes, rank, self.is_generated()))
@@ -71,13 +71,13 @@ impl Trace {
         self.header.libfabric == NO_LIBFABRIC
     }
 
-    /// Whether the clock was looked at after polls that found nothing. Recorders that do so are those that
-    /// name the processors.
+    /// Returns true if the clock was also read after polls that found nothing. Recorders that do so
+    /// write the list of processors.
     pub(crate) fn has_dense_times(&self) -> bool {
         self.is_generated() || !self.header.origin.processors.is_empty()
     }
 
-    /// Where its process ran, or would have.
+    /// Returns the host of its process, or the node that its rank is placed on.
     pub(crate) fn host(&self) -> (String, Option<u32>) {
         let node =
             self.nodes.as_ref().zip(self.header.rank).and_then(|(nodes, rank)| nodes.of(rank));
@@ -88,12 +88,13 @@ impl Trace {
         (self.header.host.clone(), self.header.pid, self.header.address.clone())
     }
 
-    /// Bytes of records, but for those of the window: a short recording leaves it nearly empty.
+    /// Returns the bytes of records without the window, which a short recording leaves nearly
+    /// empty.
     pub(crate) fn records(&self) -> u64 {
         self.bytes.saturating_sub(u64::from(self.header.window))
     }
 
-    /// Most bytes of records: the window of a long recording is full.
+    /// Returns the largest number of bytes of records: the window of a long recording is full.
     pub(crate) fn room(&self) -> u64 {
         self.bytes
     }
@@ -102,24 +103,24 @@ impl Trace {
         reader(&self.path)
     }
 
-    /// Says why it is not whole, once however often it is played.
+    /// Prints why the trace is not complete, once for any number of replays.
     pub(crate) fn tell(&self, why: &str) {
         if self.cut.set(why.to_owned()).is_ok() {
             eprintln!("{}: {why}", self.path.display());
         }
     }
 
-    /// Why it is not whole, if that was noticed as it was played.
+    /// Returns why the trace is not complete, if a replay found that.
     pub(crate) fn cut(&self) -> Option<&str> {
         self.cut.get().map(String::as_str)
     }
 
-    /// Whether it has all that was asked, as far as that was noticed.
+    /// Returns true if nothing is known to be missing from the trace.
     pub(crate) fn is_whole(&self) -> bool {
         !self.unfinished && self.stop.is_none() && self.cut().is_none()
     }
 
-    /// Whether the recording ended since there was no room for it.
+    /// Returns true if the recording ended because the disk was full.
     pub(crate) fn found_no_room(&self) -> bool {
         self.stop == Some(Stop::Disk)
     }
@@ -128,12 +129,12 @@ impl Trace {
         Error::Trace { path: self.path.clone(), error }
     }
 
-    /// The parameters it was recorded with, but for those set here.
+    /// Returns the recorded parameters, with those of `settings` instead of them.
     pub(crate) fn params(&self, settings: &Settings) -> Result<Params, Error> {
-        // Devices and timings set parameters, which were recorded with their values, too.
+        // Devices and timings set parameters whose values were recorded, too.
         let (device, timing) = (settings.get("device"), settings.get("timing"));
         let recorded = |name: &str| match (device, name) {
-            // The kernel is of the machine, not of the experiment.
+            // The kernel depends on the machine, not on the experiment.
             (Some(_), _) | (None, "kernel") => None,
             (None, _) if timing.is_some() && COSTS.contains(&name) => None,
             (None, _) => self.header.config.get(name).cloned(),
@@ -142,7 +143,7 @@ impl Trace {
         Ok(Params::from_lookup(|name| set(name).or_else(|| recorded(name)))?)
     }
 
-    /// How match bits are laid out, with these parameters.
+    /// Returns the layout of match bits with these parameters.
     pub(crate) fn layout(&self, params: &Params) -> Result<TagLayout, Error> {
         let layout = match params.text("tag_layout") {
             "auto" => self.header.layout.parse(),
@@ -154,7 +155,8 @@ impl Trace {
         })
     }
 
-    /// Its clusters in a file; none, and that is told, if the file is of another job.
+    /// Reads the clusters of this rank from a file. Returns none, with a message, if the file is of
+    /// another job.
     fn clusters(&self, file: &str) -> Result<Option<Own>, Error> {
         let path = Path::new(file);
         let Header { rank, origin, .. } = &self.header;
@@ -172,14 +174,14 @@ impl Trace {
         }
     }
 
-    /// The device of these parameters. Costs are counted, time does not pass.
+    /// Returns the device of these parameters. Costs are counted, but time does not pass.
     pub(crate) fn device(&self, params: &Params) -> Result<DeviceConfig, Error> {
         let layout = self.layout(params)?;
         let mut config = DeviceConfig::from_params(params, layout);
         (config.prq.depths, config.umq.depths) = (true, true);
         config.times = false;
         if self.header.context != "tagged" {
-            // Of the MPI itself, which promises nothing.
+            // The MPI itself makes no promise.
             config.promise = Promise::default();
         }
         if config.prq.engine == HostEngine::Kmeans {

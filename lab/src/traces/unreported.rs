@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Ranks that left traces and no report: they were killed, or ended without `MPI_Finalize`.
+//! Ranks with traces but without a report: they were killed, or ended without `MPI_Finalize`.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use crate::results::summary::MISSING;
 use crate::settings::Settings;
 use crate::text::numbers::count;
 
-/// Adds what the traces of endpoints count of which no whole report tells: there is none, or only a
-/// draft, which knows less. Says of how many, if there are any.
+/// Adds counts from the traces of endpoints without a complete report. A draft contains less than
+/// the traces, and is replaced. Returns a note on the number of endpoints, if there are any.
 pub(crate) fn add(
     is_told: impl Fn(&Endpoint) -> bool,
     drafts: &mut Vec<Report>,
@@ -27,7 +27,7 @@ pub(crate) fn add(
     }
     let settings = Settings::default();
     let mut replayed = counted::reports(&play::all(&silent, &settings)?, &settings)?;
-    // A draft goes on where the recording stopped.
+    // A draft may continue where the recording stopped, and is kept then.
     let stopped: BTreeSet<Endpoint> =
         silent.iter().filter(|trace| trace.cut().is_some()).map(Trace::endpoint).collect();
     for report in &mut replayed {

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a figure of ours is worth beside a paper's: how it came about, and when the two
-//! agree.
+//! The origin of our figures next to those of papers, and the criterion for agreement.
 
 use strum::IntoStaticStr;
 
-/// How a figure came about.
+/// The origin of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Basis {
-    /// A constant or formula of the workload, chosen so that it comes out.
+    /// A constant or formula of the workload, chosen so that the figure comes out.
     Fitted,
-    /// Follows from the algorithm and the workload, without having been aimed at.
+    /// Follows from the algorithm and the workload, which were not chosen for it.
     Predicted,
-    /// Asked for on the command line.
+    /// Given on the command line.
     Given,
 }
 
@@ -22,11 +21,10 @@ impl Basis {
     }
 }
 
-/// How far ours may be from a paper's figure and still count as the same: 30 % of the
-/// latter.
+/// Largest difference from a paper's figure that counts as agreement: 30 % of the paper's figure.
 const TOLERANCE: f64 = 0.3;
 
-/// Whether ours is as the paper's.
+/// Returns true if our figure agrees with the paper's.
 pub(crate) fn agree(ours: f64, paper: f64) -> bool {
     (ours - paper).abs() <= TOLERANCE * paper
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations of a rank, and what they are played to.
+//! Generates the operations of a rank, with parameters to replay them.
 
 use indicatif::ProgressBar;
 use matching::TagLayout;
@@ -13,7 +13,8 @@ use super::stream::{Place, play};
 use crate::error::Error;
 use crate::text::progress;
 
-/// The parameters of a job of so many ranks over MPICH, some set to other values.
+/// Returns the parameters of a job of this number of ranks over MPICH, with some of them set to
+/// other values.
 pub(crate) fn params(ranks: u32, set: &[(&str, &str)]) -> Result<Params, Error> {
     let ranks = ranks.to_string();
     let given = [("nprocs", ranks.as_str()), ("tag_layout", TagLayout::Mpich.name())];
@@ -23,12 +24,12 @@ pub(crate) fn params(ranks: u32, set: &[(&str, &str)]) -> Result<Params, Error> 
     })?)
 }
 
-/// A bar that counts steps.
+/// Returns a progress bar that counts steps.
 pub(crate) fn progress(steps: u64) -> ProgressBar {
     progress::bar(steps, "{bar:30} {pos}/{len} steps, {elapsed} passed, {eta} left, {msg}")
 }
 
-/// Every operation of a rank, step by step.
+/// Generates every operation of a rank, step by step.
 pub(crate) fn generate(
     pattern: Pattern,
     place: Place,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations of ranks of machines that nobody here has, made from what papers say of their
+//! Operations of ranks of machines that need not exist, made from what papers report on
 //! applications.
 
 pub(crate) mod basis;

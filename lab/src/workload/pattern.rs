@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The patterns, and what papers say of their queues.
+//! The patterns, with the lengths of queues in papers.
 //!
-//! COL+PNP is Ghazimirsaeed, Grant, Afsahi, Parallel Computing 89 (2019); Tail queues
-//! is Dosanjh, Grant, Schonbein, Bridges, CCPE 2019; hints are *Hint-driven matching*
-//! in MPC-MPI; K-means is Ghazimirsaeed, Afsahi. COL+PNP has speedups and numbers of
-//! queues rather than lengths; where nothing is printed, the shapes are those that
-//! give its queues and the shares of Fig. 1.
+//! COL+PNP is Ghazimirsaeed, Grant, Afsahi, Parallel Computing 89 (2019); Tail queues is Dosanjh,
+//! Grant, Schonbein, Bridges, CCPE 2019; hints are *Hint-driven matching* in MPC-MPI; K-means is
+//! Ghazimirsaeed, Afsahi. COL+PNP has speedups and numbers of queues rather than lengths. Where it
+//! prints none, the patterns are those that give its numbers of queues and the shares of Fig. 1.
 
 use clap::ValueEnum;
 
@@ -13,7 +12,7 @@ use super::basis::Basis;
 use super::flight::Flight;
 use super::stream::{Messages, Phase, Place, Sources, tag};
 
-/// Who communicates how.
+/// A communication pattern of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Pattern {
     /// Radix sort: an allgather of about ten messages, and little else
@@ -54,24 +53,24 @@ pub(crate) enum Pattern {
     Halo,
 }
 
-/// Nonblocking allgathers in flight.
+/// Number of nonblocking allgathers in flight.
 const WINDOW: u32 = 16;
-/// Round trips of a step of the ping-pong.
+/// Round trips in a step of the ping-pong.
 const TRIPS: usize = 64;
-/// Tiles of a column of the matrix that is factorized.
+/// Tiles in a column of the matrix that is factorized.
 const TILES: u32 = 64;
 /// Variables of a halo exchange.
 const VARIABLES: u32 = 4;
 
-/// What a paper says of the queues.
+/// The lengths of queues that a paper reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paper {
-    /// Processes that it is said of; 0 is any number.
+    /// Number of processes in the paper; 0 for any number.
     pub(crate) ranks: u32,
     pub(crate) prq: &'static str,
     pub(crate) umq: &'static str,
     pub(crate) source: &'static str,
-    /// How the lengths of PRQ and UMQ here came about.
+    /// Origin of our lengths of PRQ and UMQ.
     pub(crate) basis: [Basis; 2],
 }
 
@@ -80,7 +79,7 @@ impl Pattern {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Processes if none are asked for: as in the paper.
+    /// Returns the default number of processes, which is that of the paper.
     pub(crate) const fn usual_ranks(self) -> u32 {
         match self {
             Self::Radix | Self::Nbody | Self::Miniamr => 512,
@@ -92,13 +91,13 @@ impl Pattern {
         }
     }
 
-    /// Whether a rank receives anything.
+    /// Returns true if a rank receives anything.
     pub(crate) const fn reaches(self, rank: u32) -> bool {
         rank == 0 || !matches!(self, Self::Gather | Self::Manager)
     }
 
-    /// Whether the number of messages in flight, or of receives that wait, is asked for, and how
-    /// long messages are.
+    /// Returns true if the pattern has options for the messages in flight, or the receives that
+    /// wait, and for the length of messages.
     pub(crate) const fn takes_messages(self) -> bool {
         matches!(self, Self::Shuffle | Self::Burst | Self::Reverse | Self::Pingpong)
     }
@@ -125,7 +124,7 @@ impl Pattern {
             Self::Halo | Self::Solver | Self::Manager => (0, "", "", "no paper"),
         };
         let basis = match self {
-            // Messages of its algorithm, whatever their number is.
+            // The messages follow from the algorithm, for any number of ranks.
             Self::Radix
             | Self::Gather
             | Self::Allreduce
@@ -136,7 +135,7 @@ impl Pattern {
             Self::Nbody | Self::Miniamr | Self::Fds | Self::Amg | Self::Minimd | Self::Lammps => {
                 [Basis::Fitted; 2]
             }
-            // As many calls at once as fill the paper's 10 to 20 queues.
+            // The number of calls at once is chosen so that they fill the paper's 10 to 20 queues.
             Self::Iallgather => [Basis::Fitted; 2],
             Self::Shuffle | Self::Burst | Self::Reverse | Self::Pingpong => {
                 [Basis::Given, Basis::Predicted]
@@ -145,7 +144,7 @@ impl Pattern {
         Paper { ranks, prq, umq, source, basis }
     }
 
-    /// What is in flight unless something else is asked for.
+    /// Returns the default messages in flight.
     pub(crate) const fn usual_flight(self) -> Flight {
         let messages = match self {
             Self::Pingpong => 100,
@@ -154,14 +153,14 @@ impl Pattern {
         Flight { messages, bytes: 256 }
     }
 
-    /// What a rank is sent in one step, with so much in flight where a pattern takes that.
+    /// Returns the phases of one step of a rank. `flight` is for patterns that take it.
     pub(crate) fn step(self, place: Place, step: u32, flight: Flight) -> Vec<Phase> {
         let n = place.ranks;
         let others = n - 1;
         let first = |count: u32| behind(1, count.clamp(1, others));
         let collective = Messages::collective;
         let point_to_point = Messages::point_to_point;
-        // What has no tag of its own in MPI counts up.
+        // Nonblocking operations have no fixed tag in MPI; their tags count up.
         let call = tag::NONBLOCKING + step % (1 << 20) * WINDOW;
         match self {
             Self::Radix => {
@@ -232,7 +231,7 @@ impl Pattern {
                     Phase::on_time(vec![collective(0, tag::ALLREDUCE, partner)])
                 })
                 .collect(),
-            // The others complete what they can without the rank that is late.
+            // The other ranks complete as much as they can without the late one.
             Self::Iallgather if !step.is_multiple_of(2) => {
                 let doubling = Sources::Doubling(rounds(n));
                 let calls = Messages { each: WINDOW, ..collective(0, call, doubling) };
@@ -282,12 +281,12 @@ const fn behind(first: u32, count: u32) -> Sources {
     Sources::Behind { first, count }
 }
 
-/// Rounds in which a doubling reaches every process.
+/// Returns the number of rounds in which a doubling reaches every process.
 const fn rounds(ranks: u32) -> u32 {
     (ranks - 1).ilog2() + 1
 }
 
-/// An exchange with six neighbours, one after the other.
+/// Returns an exchange with six neighbours, one after the other.
 fn swaps(others: u32) -> Vec<Phase> {
     let swap = |side| {
         let neighbour = behind(1 + side % others, 1);
@@ -296,7 +295,8 @@ fn swaps(others: u32) -> Vec<Phase> {
     (0..6).map(swap).collect()
 }
 
-/// The PRQ, or with half the messages the UMQ (Fig. 1b: 25,000 elements to 11,000).
+/// Returns the phase of the PRQ (part 1), or with half the messages that of the UMQ (part 2). Fig.
+/// 1b has 25,000 and 11,000 elements.
 fn nbody(part: u32, others: u32, n: u32) -> Phase {
     let partners = 16.min(others);
     let strangers = (n / 4 / part).saturating_sub(partners).min(others - partners);
@@ -310,9 +310,10 @@ fn nbody(part: u32, others: u32, n: u32) -> Phase {
     if part == 1 { Phase::on_time(sets) } else { Phase::late(sets) }
 }
 
-/// Step k of the factorization of 64 by 64 tiles on a grid of p by q processes: the tiles below the
-/// diagonal of column k, from the p processes that have them, for the rows and then, late in every
-/// other step, for the columns of the update.
+/// Returns step k of the factorization of 64 by 64 tiles on a grid of p by q processes. The tiles
+/// below the diagonal of column k come from the p processes that have them. The first phase is for
+/// the rows of the update. The second is for its columns, and the receiver is late in every other
+/// step.
 fn cholesky(n: u32, k: u32) -> Vec<Phase> {
     let p = n.isqrt().max(2).min(n - 1);
     let tiles = (TILES - k).div_ceil(p);
@@ -324,8 +325,9 @@ fn cholesky(n: u32, k: u32) -> Vec<Phase> {
     ]
 }
 
-/// One sweep: half of up to 24 neighbours are early with a face, or in other steps as many receives
-/// of faces wait, while the others send corners and sums are reduced, the receiver late in turn.
+/// Returns one sweep. In even steps, half of up to 24 neighbours send faces early. In odd steps,
+/// receives of faces wait. In between, the other neighbours send corners and sums are reduced; the
+/// receiver is late for every other set of corners.
 fn solver(n: u32, step: u32) -> Vec<Phase> {
     let others = n - 1;
     let early = (others.min(24) / 2).max(1);
@@ -352,8 +354,8 @@ fn solver(n: u32, step: u32) -> Vec<Phase> {
     vec![faces.with(within)]
 }
 
-/// The 26 neighbours in a periodic box, as cubic as the number of processes allows;
-/// fewer where a side is shorter than three.
+/// Returns the 26 neighbours in a periodic box that is as cubic as the number of processes allows.
+/// There are fewer distinct ones if a side is shorter than three.
 fn neighbours(place: Place) -> Vec<u32> {
     let sides = sides(place.ranks);
     let at =
@@ -370,7 +372,7 @@ fn neighbours(place: Place) -> Vec<u32> {
     ranks
 }
 
-/// Three factors, as equal as they can be.
+/// Returns three factors that are as equal as possible.
 fn sides(ranks: u32) -> [u32; 3] {
     let divisor = |of: u32, up_to: u32| (1..=up_to).rev().find(|side| of.is_multiple_of(*side));
     let cube = (1..=ranks).take_while(|side| side * side * side <= ranks).last().unwrap_or(1);

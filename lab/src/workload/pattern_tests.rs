@@ -43,7 +43,7 @@ fn replayed(events: &[(Role, Op)]) -> ContextCounters {
     replay.counters()
 }
 
-/// High-water marks of PRQ and UMQ of rank 0.
+/// Returns the high-water marks of PRQ and UMQ of rank 0.
 fn marks(pattern: Pattern, ranks: u32) -> [u64; 2] {
     let counters = replayed(&events(pattern, Place { rank: 0, ranks }, 4, 1));
     [counters.prq.high_water, counters.umq.high_water]
@@ -104,14 +104,15 @@ fn a_list_is_traversed_as_the_papers_say() {
         events(pattern, place, 1, 1).iter().for_each(|(_, op)| replay.play(op));
         replay.counters().prq.traversals.found
     };
-    // N receives wait before the one of the ping-pong; then each message finds the first.
+    // N receives wait before the one of the ping-pong. After them, each message finds the first
+    // receive.
     assert_eq!(of(Pattern::Pingpong).sum, 64 * 101 + 100);
     assert_eq!(of(Pattern::Reverse).mean(), Some(50.5));
     assert_eq!(of(Pattern::Burst).quartiles(), Some([1; 3]));
 }
 
 #[test]
-fn collectives_are_told_from_messages() {
+fn collectives_are_distinguished_from_messages() {
     let place = Place { rank: 0, ranks: 64 };
     let phases = Pattern::Fds.step(place, 0, Pattern::Fds.usual_flight());
     for set in phases.iter().flat_map(|phase| &phase.sets) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Orders of arrival that depend on the seed alone and need no memory.
+//! Orders of arrival that depend only on the seed, and take no memory.
 
-/// A number that depends on both: the finalizer of SplitMix64.
+/// Returns a number that depends on both arguments: the finalizer of SplitMix64.
 pub(crate) const fn mix(seed: u64, value: u64) -> u64 {
     let mut x = (seed ^ value.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(0x9e37_79b9);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -9,10 +9,10 @@ pub(crate) const fn mix(seed: u64, value: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The numbers below `count` in an order of their own.
+/// A permutation of the numbers below `count`.
 ///
 /// ```text
-/// at(i):  (left, right) = the halves of i, of as many bits as count needs
+/// at(i):  (left, right) = the halves of i, with the bits that count needs
 ///         four times:  (left, right) = (right, left ^ hash(right))     a permutation
 ///         again while the result is not below count                    cycle walking
 /// ```
@@ -33,7 +33,7 @@ impl Permutation {
         Self { count, half: if half == 0 { 1 } else { half }, seed }
     }
 
-    /// The number at a place below `count`.
+    /// Returns the number at an index below `count`.
     pub(crate) const fn at(&self, place: u64) -> u64 {
         let low = (1 << self.half) - 1;
         let mut number = place;
@@ -76,7 +76,7 @@ mod tests {
         };
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));
-        // A search of a list in posting order goes half way on average.
+        // A search of a list in posting order passes half of it on average.
         let remaining = |order: &[u64]| {
             let mut left: Vec<u64> = (0..1000).collect();
             let depths = order.iter().map(|number| {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What one rank is sent and receives: posts and arrivals in phases, after each of
-//! which its queues are empty.
+//! The receives and messages of one rank: posts and arrivals in phases. After each phase the queues
+//! are empty.
 //!
 //! ```text
 //! on time   every receive is posted, then the messages arrive: point-to-point ones,
 //!           which overtake, before the collective ones              fills the PRQ
 //! late      the messages arrive, then every receive is posted, point-to-point ones
 //!           first                                                   fills the UMQ
-//! within    what happens after one half of a phase and before the other
+//! within    phases between the first and the second half of a phase
 //! ```
 //!
 //! Messages are computed, not kept: memory does not depend on their number.
@@ -26,44 +26,45 @@ pub(crate) mod tag {
     pub(crate) const ALLGATHER: u32 = 7;
     pub(crate) const ALLGATHERV: u32 = 8;
     pub(crate) const ALLREDUCE: u32 = 14;
-    /// The first of nonblocking operations, which count up.
+    /// The first tag of nonblocking operations, whose tags count up.
     pub(crate) const NONBLOCKING: u32 = 287;
 }
 
-/// Who sends, seen from the rank that receives.
+/// The senders, as seen from the receiving rank.
 #[derive(Clone, Debug)]
 pub(crate) enum Sources {
-    /// So many ranks behind it, from this distance on.
+    /// `count` ranks behind the receiver, from the distance `first` on.
     Behind { first: u32, count: u32 },
-    /// Those at distances 1, 2, 4 and so on: so many.
+    /// This number of ranks, at distances 1, 2, 4 and so on.
     Doubling(u32),
-    /// These, which may come more than once.
+    /// These ranks. A rank may be listed several times.
     Listed(Vec<u32>),
 }
 
-/// Messages that belong together.
+/// A set of messages with common properties.
 #[derive(Clone, Debug)]
 pub(crate) struct Messages {
     pub(crate) sources: Sources,
-    /// Messages from each source; each has a tag of its own.
+    /// Messages from each source, each with a separate tag.
     pub(crate) each: u32,
     pub(crate) collective: bool,
     pub(crate) communicator: u32,
     /// The first tag.
     pub(crate) tag: u32,
-    /// Bytes of each message, and of its receive: programs mostly know what they are sent.
+    /// Bytes of each message, and of its receive, because most programs know the length that they
+    /// receive.
     pub(crate) len: u64,
-    /// Receives name no source; each message of a source has the tag of that number.
+    /// True if receives name no source. Each message of a source has the tag of its number.
     pub(crate) any_source: bool,
 }
 
 impl Messages {
-    /// One call of a collective operation.
+    /// Returns the messages of one call of a collective operation.
     pub(crate) fn collective(communicator: u32, tag: u32, sources: Sources) -> Self {
         Self { sources, each: 1, collective: true, communicator, tag, len: 64, any_source: false }
     }
 
-    /// Messages of the application.
+    /// Returns messages of the application.
     pub(crate) fn point_to_point(tag: u32, sources: Sources, each: u32) -> Self {
         Self { sources, each, collective: false, communicator: 0, tag, len: 256, any_source: false }
     }
@@ -79,8 +80,8 @@ impl Messages {
         self.senders() * u64::from(self.each)
     }
 
-    /// Sender and match bits of a message, as MPICH lays them out: the context id of a
-    /// communicator is even, and odd for its collective operations.
+    /// Returns the sender and the match bits of a message, in the layout of MPICH: the context id
+    /// of a communicator is even, and odd for its collective operations.
     pub(super) fn message(&self, number: u64, place: Place) -> (u32, u64) {
         let sender = number % self.senders();
         let round = (number / self.senders()) as u32;
@@ -97,32 +98,32 @@ impl Messages {
     }
 }
 
-/// Who receives, of how many.
+/// The receiving rank, and the number of ranks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) rank: u32,
     pub(crate) ranks: u32,
 }
 
-/// In which order messages arrive.
+/// The order in which messages arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The seed tells.
+    /// An order that the seed gives.
     Shuffled,
-    /// As they are received.
+    /// The order in which they are received.
     Same,
-    /// The last that is received first.
+    /// The opposite of the order in which they are received.
     Reversed,
 }
 
-/// Messages that are on their way at the same time.
+/// Messages that are in flight at the same time.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase {
     pub(crate) sets: Vec<Messages>,
-    /// The receiver comes after the messages.
+    /// True if the receives are posted after the messages arrived.
     pub(crate) late: bool,
     pub(crate) order: Order,
-    /// Phases that begin and end while what is first here waits.
+    /// Phases that begin and end while the first half of this phase waits.
     pub(crate) within: Vec<Phase>,
 }
 
@@ -148,7 +149,7 @@ impl Phase {
     }
 }
 
-/// What becomes of an operation.
+/// The effect of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A receive that waits in the PRQ.
@@ -161,7 +162,7 @@ pub(crate) enum Role {
     FindsMessage,
 }
 
-/// Does every operation of a phase, in the order that the seed gives.
+/// Generates every operation of a phase, in the order that the seed gives.
 pub(crate) fn play(phase: &Phase, place: Place, seed: u64, mut sink: impl FnMut(Role, Op)) {
     play_to(phase, place, seed, &mut sink);
 }
@@ -184,7 +185,7 @@ fn play_to(phase: &Phase, place: Place, seed: u64, sink: &mut dyn FnMut(Role, Op
             };
             let mut sets = sets.iter();
             let set = loop {
-                let set = sets.next().expect("the numbers end with the sets");
+                let set = sets.next().expect("every number is in a set");
                 if number < set.count() {
                     break set;
                 }

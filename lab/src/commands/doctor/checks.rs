@@ -17,13 +17,13 @@ use crate::launch::{endpoints, launcher};
 use crate::settings::{self, Settings};
 use crate::text::numbers::{bytes, count, whole};
 
-/// Below this much free shared memory a few ranks may not start.
+/// With less free shared memory than this, only a few ranks may start.
 const LITTLE: u64 = 256 << 20;
-/// Below this much not even two will.
+/// With less than this, not even two ranks start.
 const NOTHING: u64 = 16 << 20;
 
-/// Whether the library is one libfabric can open: it has the entry point and
-/// the loader finds all it needs.
+/// Checks that libfabric can load the library: it has the entry point, and the loader finds its
+/// dependencies.
 pub(super) fn loadable(library: &Library) -> Finding {
     let file = library.file.display();
     let content = match host::regular::read(&library.file, file::LONGEST) {
@@ -54,7 +54,7 @@ pub(super) fn loadable(library: &Library) -> Finding {
     Finding::good(format!("provider: {file} can be loaded"))
 }
 
-/// FI_PROVIDER_PATH, for those who run without `tcam run`.
+/// Checks FI_PROVIDER_PATH, which matters for programs that are started without `tcam run`.
 pub(super) fn provider_path(library: &Library) -> Finding {
     let wanted = library.directory.display();
     match std::env::var_os("FI_PROVIDER_PATH") {
@@ -77,7 +77,7 @@ pub(super) fn provider_path(library: &Library) -> Finding {
     }
 }
 
-/// FI_PROVIDER may exclude us.
+/// Checks that FI_PROVIDER does not exclude tcam.
 pub(super) fn filter() -> Finding {
     let value = std::env::var("FI_PROVIDER").ok();
     judge_filter(value.as_deref())
@@ -102,9 +102,9 @@ fn judge_filter(value: Option<&str>) -> Finding {
     }
 }
 
-/// FI_TCAM_* variables: names and values.
+/// Checks the names and values of FI_TCAM_* variables.
 pub(super) fn parameters() -> Vec<Finding> {
-    // Of which nothing need be text.
+    // Names and values in the environment need not be UTF-8.
     let set: Vec<_> = std::env::vars_os()
         .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()))
         .filter(|set| set.starts_with(PREFIX))
@@ -129,7 +129,7 @@ pub(super) fn parameters() -> Vec<Finding> {
     }
 }
 
-/// What the file of settings sets, and what of that the environment sets otherwise.
+/// Reports the settings of the file of FI_TCAM_CONFIG, and those that the environment overrides.
 fn config(file: &str) -> Option<Finding> {
     let config = settings::config(Path::new(file)).ok().filter(|_| !file.is_empty())?;
     let is_set =
@@ -149,7 +149,7 @@ fn config(file: &str) -> Option<Finding> {
     })
 }
 
-/// Where FI_TCAM_REPORT has reports written.
+/// Checks that reports can be written to FI_TCAM_REPORT.
 fn report_place(pattern: &str) -> Option<Finding> {
     let directory = Path::new(pattern).parent()?;
     let error = unwritable(directory)?;
@@ -159,7 +159,7 @@ fn report_place(pattern: &str) -> Option<Finding> {
     ))
 }
 
-/// Where FI_TCAM_TRACE has traces written.
+/// Checks that traces can be written to FI_TCAM_TRACE.
 fn trace_place(directory: &str) -> Option<Finding> {
     let error = unwritable(Path::new(directory)).filter(|_| !directory.is_empty())?;
     Some(Finding::bad(
@@ -168,8 +168,8 @@ fn trace_place(directory: &str) -> Option<Finding> {
     ))
 }
 
-/// Why no file can be made in a directory, which may have to be made first. Of a pattern,
-/// the part counts that all ranks share.
+/// Returns the error of making a file in a directory, which may not exist yet. In a pattern, only
+/// the part before the first `%` is checked, which all ranks share.
 fn unwritable(directory: &Path) -> Option<std::io::Error> {
     let shared: PathBuf = directory
         .components()
@@ -177,11 +177,11 @@ fn unwritable(directory: &Path) -> Option<std::io::Error> {
         .collect();
     let place = Path::new(".").join(shared);
     let there = place.ancestors().find(|place| place.symlink_metadata().is_ok())?;
-    // A file without a name: nothing is left.
+    // A file without a name, so that nothing is left behind.
     tempfile::tempfile_in(there).err()
 }
 
-/// Size of /dev/shm, where every endpoint has its segment.
+/// Checks the size of /dev/shm, which contains the segment of every endpoint.
 pub(super) fn shared_memory(command: &[OsString], hosts: usize) -> Finding {
     if let Some(error) = unwritable(Path::new("/dev/shm")) {
         return Finding::bad(
@@ -223,7 +223,7 @@ fn judge_shared_memory(size: u64, free: u64, ranks: Option<usize>) -> Finding {
     }
 }
 
-/// The directory that endpoints meet in: another user may have taken its name.
+/// Checks the directory of the segments of endpoints: another user may have taken its name.
 pub(super) fn directory() -> Vec<Finding> {
     let shown = directory::path().display().to_string();
     match directory::obstacle() {
@@ -235,7 +235,7 @@ pub(super) fn directory() -> Vec<Finding> {
     }
 }
 
-/// Segments: an owner that lives holds a lock on its own.
+/// Counts segments. A living owner holds a lock on its segment; other segments are left over.
 fn leftovers() -> Vec<Finding> {
     let Ok(Some(directory)) = endpoints::open() else { return Vec::new() };
     let (mut living, mut dead) = (0, 0);
@@ -264,7 +264,7 @@ fn leftovers() -> Vec<Finding> {
     findings
 }
 
-/// Whether the kernel lets processes of a user copy from one another.
+/// Checks that the kernel lets processes of a user copy from each other.
 pub(super) fn kernel_copy() -> Finding {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
     judge_ptrace(scope.ok().as_deref().map(str::trim))
@@ -282,13 +282,13 @@ fn judge_ptrace(scope: Option<&str>) -> Finding {
     }
 }
 
-/// The compare kernel this processor gets.
+/// Reports the compare kernel for this processor.
 pub(super) fn processor() -> Finding {
     let kernel = matching::Kernel::best();
     Finding::good(format!("tables are searched with the {kernel} kernel here"))
 }
 
-/// Ranks against the most that can send to one of them.
+/// Compares the number of ranks with the largest number of peers that can send to one rank.
 pub(super) fn peers(command: &[OsString]) -> Option<Finding> {
     let ranks = launcher::ranks(command).filter(|ranks| *ranks > PEERS)?;
     Some(Finding::note(
@@ -301,12 +301,12 @@ pub(super) fn peers(command: &[OsString]) -> Option<Finding> {
     ))
 }
 
-/// How many ranks of a command are on this host, if they are spread evenly.
+/// Returns the number of ranks on this host, if a command spreads them evenly over its hosts.
 fn here(command: &[OsString], hosts: usize) -> Option<usize> {
     launcher::ranks(command).map(|ranks| ranks.div_ceil(hosts.max(1)))
 }
 
-/// Ranks of this host against its cores.
+/// Compares the ranks on a host with its cores.
 pub(super) fn cores(command: &[OsString], hosts: usize) -> Option<Finding> {
     let ranks = here(command, hosts)?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_memory_is_judged_by_what_is_free() {
+    fn shared_memory_is_judged_by_its_free_space() {
         for (size, free, ranks, verdict) in [
             (8 << 30, 4 << 30, None, Verdict::Good),
             (64 << 20, 60 << 20, None, Verdict::Note),

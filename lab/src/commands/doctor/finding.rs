@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a check of `tcam doctor` found.
+//! The result of a check of `tcam doctor`.
 
-/// How a check ended.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// As it should be.
+    /// No problem.
     Good,
-    /// Works, but worth knowing.
+    /// Works, with a consequence that the user should know.
     Note,
     /// Keeps tcam from working.
     Bad,
@@ -17,7 +17,7 @@ pub(super) enum Verdict {
 pub(super) struct Finding {
     pub(super) verdict: Verdict,
     pub(super) what: String,
-    /// What to do about it; empty when nothing.
+    /// What to do about it; empty if nothing need be done.
     pub(super) advice: String,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam doctor`: what could keep tcam from working here.
+//! `tcam doctor`: reasons that keep tcam from working on this machine.
 
 mod checks;
 mod finding;
@@ -16,13 +16,14 @@ use clap::Args;
 use crate::launch::library::Library;
 use finding::{Finding, Verdict};
 
-/// Says why the provider is not found or not chosen, and what to do.
+/// Prints why the provider is not found or not chosen, and what to do.
 ///
-/// Checks the library, libfabric, the MPI of the launcher given and its program, /dev/shm, the
-/// kernel's copy between processes, the environment and, where the command names several hosts, what
-/// these need. The launcher starts a shell in the place of the program, to see whether the ranks of a
-/// host share /dev/shm. Nothing is changed.
-/// The exit code is 1 when something keeps tcam from working.
+/// Checks the library, libfabric, the MPI of the launcher and its program, /dev/shm, the kernel's
+/// copy between processes, and the environment. If the command names several hosts, it also checks
+/// what these need. The launcher starts a shell instead of the program, to check whether the ranks
+/// of a host share /dev/shm. Nothing is changed.
+///
+/// The exit code is 1 if something keeps tcam from working.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam doctor
@@ -33,15 +34,15 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "PATH")]
     pub(crate) provider: Option<PathBuf>,
 
-    /// The command you want to run, with its launcher.
+    /// The command to be checked, with its launcher.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// Prints every finding. Returns 1 if one of them blocks, else 0.
+/// Prints every finding. Returns 1 if one of them is bad, else 0.
 pub(crate) fn doctor(arguments: &Doctor) -> u8 {
     let command: &[OsString] = &arguments.command;
-    // What is wrong here is why the provider is not offered: it comes first.
+    // A wrong parameter is a reason why the provider is not offered, so it comes first.
     let mut findings = checks::parameters();
     findings.push(checks::filter());
     match Library::find(arguments.provider.as_deref()) {

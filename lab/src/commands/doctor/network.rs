@@ -12,13 +12,13 @@ use crate::launch::launcher;
 use crate::settings::Settings;
 use crate::text::numbers::count;
 
-/// Options of launchers that list hosts, `a,b` or `a:16,b:16`,
+/// Options of launchers that list hosts: `a,b` or `a:16,b:16`.
 const LISTS: &[&str] = &["-hosts", "-host", "--host", "-H", "-w", "--nodelist"];
-/// that name a file with a host a line,
+/// Options that name a file with one host per line.
 const FILES: &[&str] = &["-f", "-hostfile", "--hostfile", "-machinefile", "--machinefile"];
-/// and, of srun, how many there are.
+/// Options of srun that give the number of hosts.
 const COUNTS: &[&str] = &["-N", "--nodes"];
-/// In an allocation of Slurm: how many hosts it has.
+/// The number of hosts in an allocation of Slurm.
 const ALLOCATED: &str = "SLURM_JOB_NUM_NODES";
 
 /// The value of the first of these options, `--name VALUE` or `--name=VALUE`.
@@ -30,14 +30,15 @@ fn value<'a>(words: &[&'a str], names: &[&str]) -> Option<&'a str> {
     })
 }
 
-/// Whether srun is the launcher.
+/// Returns true if srun is the launcher.
 fn is_srun(command: &[OsString]) -> bool {
     let is = |word: &OsString| Path::new(word).file_name().is_some_and(|name| name == "srun");
     launcher::in_command(command).is_none() && command.iter().any(is)
 }
 
-/// The launcher with its options: a program has an `-f` of its own. The program is the first word that
-/// is linked to an MPI, or else the first that can be run and is not the value of an option.
+/// Returns the launcher with its options, without the program, which may have an option `-f` too.
+/// The program is the first word that is linked to an MPI, or else the first that can be run and is
+/// not the value of an option.
 fn of_launcher(command: &[OsString]) -> &[OsString] {
     let is_launcher = |word: &OsString| {
         launcher::in_command(std::slice::from_ref(word)).is_some()
@@ -52,7 +53,7 @@ fn of_launcher(command: &[OsString]) -> &[OsString] {
     &command[..start + end.unwrap_or(behind.len())]
 }
 
-/// How many hosts the options of a launcher name, if they do.
+/// Returns the number of hosts that the options of a launcher name.
 fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<usize> {
     let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();
     let distinct = |names: &mut dyn Iterator<Item = &str>| {
@@ -62,7 +63,7 @@ fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<
     if is_srun(command)
         && let Some(nodes) = value(&words, COUNTS)
     {
-        // `2-4` is at least two.
+        // `2-4` means at least two.
         return nodes.split('-').next()?.parse().ok();
     }
     if let Some(list) = value(&words, LISTS) {
@@ -73,7 +74,7 @@ fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<
     Some(distinct(&mut lines.filter_map(|line| line.split_whitespace().next())))
 }
 
-/// On how many hosts a command starts ranks, as far as it or Slurm says; otherwise one.
+/// Returns the number of hosts that a command uses, as its options or Slurm give it; otherwise 1.
 pub(super) fn hosts(command: &[OsString]) -> usize {
     let starts = is_srun(command) || launcher::in_command(command).is_some();
     let named = named(of_launcher(command), |path| {
@@ -83,7 +84,7 @@ pub(super) fn hosts(command: &[OsString]) -> usize {
     named.or_else(|| allocated().filter(|_| starts)).unwrap_or(1)
 }
 
-/// What a job of several hosts needs; nothing if there is one.
+/// Checks what a job on several hosts needs. Returns nothing for one host.
 pub(super) fn network(command: &[OsString], hosts: usize) -> Vec<Finding> {
     if hosts < 2 {
         return Vec::new();
@@ -99,7 +100,7 @@ pub(super) fn network(command: &[OsString], hosts: usize) -> Vec<Finding> {
     findings
 }
 
-/// How other hosts are reached.
+/// Checks that other hosts can be reached.
 fn reach(net: &str) -> Finding {
     if net == "off" {
         return Finding::bad(
@@ -110,7 +111,7 @@ fn reach(net: &str) -> Finding {
     Finding::good("network: other hosts are reached over TCP".to_owned())
 }
 
-/// Under srun: whether it speaks with the MPI of the program.
+/// Checks that the `--mpi` of srun is that of the program's MPI.
 fn pmi(command: &[OsString]) -> Option<Finding> {
     if !is_srun(command) {
         return None;
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_counted_as_launchers_are_told_of_them() {
+    fn hosts_are_counted_from_options_of_launchers() {
         let file = |path: &str| {
             (path == "list").then(|| "a slots=4 # the first\n\n# none\nb:4\na:2\n".to_owned())
         };

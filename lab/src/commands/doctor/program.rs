@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The program behind a launcher: whether it is there, and linked to the launcher's MPI.
+//! The program behind a launcher: checks that it exists, and is linked to the launcher's MPI.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use super::finding::Finding;
 use crate::file::LONGEST;
 use crate::launch::launcher::{self, Mpi};
 
-/// What the first bytes of a program are that no interpreter runs.
+/// First bytes of a binary; scripts begin otherwise.
 const ELF: &[u8] = b"\x7fELF";
 
-/// Names of MPI libraries, as they stand in a program that is linked to one. A program in Fortran or C++ may name
-/// only the library of its language.
+/// Names of MPI libraries, as a program that is linked to one contains them. A program in Fortran
+/// or C++ may name only the library of its language.
 const LIBRARIES: &[(&[u8], &str)] = &[
     (b"libmpifort.so.12", "MPICH or Intel MPI"),
     (b"libmpicxx.so.12", "MPICH or Intel MPI"),
@@ -27,28 +27,29 @@ const LIBRARIES: &[(&[u8], &str)] = &[
     (b"libmpi.so.40", "Open MPI"),
 ];
 
-/// Whether a file is a program linked to an MPI library.
+/// Returns true if a file is a program linked to an MPI library.
 fn is_linked(path: &Path) -> bool {
     regular::read(path, LONGEST).is_ok_and(|content| library(&content).is_some())
 }
 
-/// The first of these words that is a program linked to an MPI library.
+/// Returns the path of the first of these words that is a program linked to an MPI library.
 fn linked(words: &[&OsStr]) -> Option<PathBuf> {
     words.iter().filter_map(|word| launcher::find(word).ok()).find(|path| is_linked(path))
 }
 
-/// Which of these words that is.
+/// Returns the index of the first of these words that is a program linked to an MPI library.
 pub(super) fn position(words: &[OsString]) -> Option<usize> {
     words.iter().position(|word| launcher::find(word).is_ok_and(|path| is_linked(&path)))
 }
 
-/// The program of a command that has no launcher of an MPI: one alone, or started by a scheduler.
+/// Checks the program of a command without a launcher of an MPI: one alone, or started by a
+/// scheduler.
 pub(super) fn alone(command: &[OsString]) -> Option<Finding> {
     let (path, of) = linked_program(command)?;
     Some(Finding::good(format!("MPI: {} is linked to {of}", path.display())))
 }
 
-/// The MPI that the program of a command is linked to.
+/// Returns the MPI that the program of a command is linked to.
 pub(super) fn linked_to(command: &[OsString]) -> Option<&'static str> {
     linked_program(command).map(|(_, of)| of)
 }
@@ -60,12 +61,12 @@ fn linked_program(command: &[OsString]) -> Option<(PathBuf, &'static str)> {
     Some((path, of))
 }
 
-/// The program of a command with a launcher of this MPI.
+/// Checks the program of a command with a launcher of this MPI.
 pub(super) fn program(command: &[OsString], mpi: Mpi) -> Option<Finding> {
     let launcher = launcher::in_command(command)?;
     let behind = command.iter().skip_while(|word| *word != launcher).skip(1);
     let words: Vec<&OsStr> = behind.map(OsString::as_os_str).collect();
-    // Numbers and most other words of options are no programs; `node` is one on some hosts.
+    // Numbers and most other arguments of options are no programs; `node` is one on some hosts.
     let mut programs = words.iter().filter_map(|word| launcher::find(word).ok());
     let Some(path) = linked(&words).or_else(|| programs.next()) else {
         let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
@@ -77,7 +78,7 @@ pub(super) fn program(command: &[OsString], mpi: Mpi) -> Option<Finding> {
     Some(judge(&path, &regular::read(&path, LONGEST).ok()?, mpi))
 }
 
-/// The MPI that a program is linked to.
+/// Returns the MPI that a program is linked to.
 fn library(content: &[u8]) -> Option<&'static str> {
     let has = |name: &[u8]| content.windows(name.len()).any(|part| part == name);
     let linked = LIBRARIES.iter().find(|(name, _)| content.starts_with(ELF) && has(name));
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_judged_by_what_they_are_linked_to() {
+    fn programs_are_judged_by_their_mpi_library() {
         let judged = |content: &[u8], mpi| judge(Path::new("app"), content, mpi).verdict;
         assert_eq!(judged(b"\x7fELF..libmpi.so.40\0", Mpi::Open(5)), Verdict::Good);
         assert_eq!(judged(b"\x7fELF..libmpi.so.40\0", Mpi::Mpich), Verdict::Bad);
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_blocks() {
+    fn a_missing_program_is_bad() {
         let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
         let missing = program(&words("mpiexec -n 2 ./no-such-program"), Mpi::Mpich).unwrap();
         assert_eq!(missing.verdict, Verdict::Bad);
@@ -147,7 +148,7 @@ mod tests {
         let words =
             |app: &Path| ["sh", "-n", "2"].map(OsString::from).into_iter().chain([app.into()]);
         let words: Vec<_> = words(&app).collect();
-        assert!(alone(&words).is_none(), "it cannot be run");
+        assert!(alone(&words).is_none(), "the program is not executable");
         fs::set_permissions(&app, fs::Permissions::from_mode(0o755)).unwrap();
         let finding = alone(&words).unwrap();
         assert_eq!(finding.verdict, Verdict::Good);

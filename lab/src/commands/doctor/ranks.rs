@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Whether the ranks of a host see the same /dev/shm. The launcher starts a shell in the place of
-//! the program, which looks at it from each rank.
+//! Checks that the ranks of a host see the same /dev/shm. The launcher starts a shell instead of
+//! the program, which prints the identity of /dev/shm as each rank sees it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -16,17 +16,17 @@ use crate::text::numbers::count;
 
 /// First word of a rank's line; some launchers put a label before it.
 const BEGINS: &str = "tcam-shm ";
-/// Prints the kernel and network of a rank, within which peers are looked for in /dev/shm, and
-/// device and inode of that.
+/// Prints the boot id of the kernel, the network namespace, and the device and inode of /dev/shm.
+/// Ranks with the same kernel and namespace must see the same /dev/shm.
 const PROBE: &str = "echo tcam-shm $(cat /proc/sys/kernel/random/boot_id) \
                      $(readlink /proc/self/ns/net) $(stat -Lc %d:%i /dev/shm)";
 /// Longest time that the launcher may take.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Most bytes of its output that are read.
+/// Largest output that is read, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Starts the ranks of a command with an MPI's launcher and a program linked to an MPI. None if
-/// they are fewer than two, or do not answer.
+/// Starts the probe with the launcher and the ranks of a command whose program is linked to an MPI.
+/// Returns none if fewer than two ranks answer.
 pub(super) fn share_memory(command: &[OsString]) -> Option<Finding> {
     launcher::in_command(command)?;
     let at = program::position(command)?;
@@ -72,7 +72,7 @@ mod tests {
         for (lines, verdict) in [
             ("tcam-shm k n 1:1\n[1] tcam-shm k n 1:1\nother", Some(Verdict::Good)),
             ("tcam-shm k n 1:1\ntcam-shm k n 2:1", Some(Verdict::Bad)),
-            // Other hosts, and containers with a network of their own.
+            // Other hosts, and containers with separate networks.
             ("tcam-shm k n 1:1\ntcam-shm l n 2:1\ntcam-shm k m 3:1", Some(Verdict::Good)),
             ("tcam-shm k n 1:1", None),
             ("tcam-shm k n\ntcam-shm k n", None),

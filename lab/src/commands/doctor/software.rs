@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Checks of libfabric and of the MPI, by asking their own programs.
+//! Checks of libfabric and of the MPI, by running their own programs.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,7 +14,7 @@ use crate::launch::launcher;
 use crate::launch::library::Library;
 use crate::launch::software::{self, Device};
 
-/// The lines a program prints, or nothing if it cannot be run.
+/// Returns the lines that a program prints, or none if it cannot be run.
 fn lines_of(command: &mut Command) -> Option<Vec<String>> {
     let output = command.output().ok()?;
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -22,7 +22,7 @@ fn lines_of(command: &mut Command) -> Option<Vec<String>> {
     Some(text.lines().map(str::to_owned).collect())
 }
 
-/// Whether libfabric's own fi_info, if there is one, lists the provider.
+/// Checks that libfabric's fi_info lists the provider, if fi_info is installed.
 pub(super) fn fi_info(library: &Library) -> Vec<Finding> {
     let Some(lines) = lines_of(Command::new("fi_info").arg("--version")) else {
         return vec![Finding::note(
@@ -36,7 +36,7 @@ pub(super) fn fi_info(library: &Library) -> Vec<Finding> {
     let version = version("libfabric:");
     let mut listing = Command::new("fi_info");
     listing.args(["-p", "tcam"]).env("FI_PROVIDER_PATH", &library.directory);
-    // Those have findings of their own.
+    // Other checks report variables of tcam.
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             listing.env_remove(name);
@@ -56,7 +56,7 @@ pub(super) fn fi_info(library: &Library) -> Vec<Finding> {
     )]
 }
 
-/// The MPI of a command: its launcher, whether it can use libfabric, and which.
+/// Checks the MPI of a command: its launcher, and the libfabric that it can use.
 pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
     let Some(first) = command.first() else {
         return vec![Finding::note(
@@ -68,7 +68,7 @@ pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
         return vec![not_started(first, &error)];
     }
     let Some(launcher) = launcher::in_command(command) else {
-        // `srun`, or a program that is run alone.
+        // The command begins with `srun`, or is a program that is run alone.
         return vec![alone(command).unwrap_or_else(|| {
             Finding::note(
                 format!("MPI: `{}` is no launcher I know", first.to_string_lossy()),
@@ -95,7 +95,7 @@ pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
     findings
 }
 
-/// What the tools of the MPI told.
+/// Makes a finding of the answer of the MPI's own tools.
 fn finding(device: Device) -> Finding {
     match device {
         Device::Ready { what } => Finding::good(what),
@@ -103,7 +103,7 @@ fn finding(device: Device) -> Finding {
     }
 }
 
-/// A word that should be a program.
+/// The finding for a word that should be a program and cannot be started.
 fn not_started(program: &OsStr, error: &io::Error) -> Finding {
     let shown = program.to_string_lossy();
     if error.kind() == io::ErrorKind::NotFound {
@@ -115,10 +115,10 @@ fn not_started(program: &OsStr, error: &io::Error) -> Finding {
     Finding::bad(format!("MPI: `{shown}` cannot be started: {error}"), "make it executable")
 }
 
-/// The libfabric an MPI brings along, found below its prefix.
+/// Finds the libfabric that an MPI contains, below its prefix.
 fn bundled(launcher: &Path) -> Option<Finding> {
     let prefix = launcher.canonicalize().ok()?.parent()?.parent()?.to_owned();
-    // A system's own directory holds the system's libfabric, which fi_info showed.
+    // A system directory has the system's libfabric, which fi_info showed.
     if prefix == Path::new("/usr") || prefix == Path::new("/usr/local") {
         return None;
     }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_started_blocks_and_what_is_no_launcher_does_not() {
+    fn a_program_that_cannot_be_started_is_bad_and_an_unknown_launcher_is_not() {
         for (command, verdict, what) in [
             ("no-such-directory/mpiexec", Verdict::Bad, "no program `no-such-directory/mpiexec`"),
             ("no-such-program ./app", Verdict::Bad, "no program `no-such-program`"),

@@ -6,7 +6,7 @@ use std::fmt;
 use matching::{HostEngine, Queue};
 use serde::{Serialize, Serializer};
 
-/// See the module.
+/// A host engine with a storage of its queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Contender {
     #[serde(serialize_with = "name_of_engine")]
@@ -24,19 +24,19 @@ fn name_of_queue<S: Serializer>(queue: &Queue, to: S) -> Result<S::Ok, S::Error>
 }
 
 impl Contender {
-    /// Every engine that is measured, on every storage.
+    /// Returns every engine that is measured, on every storage.
     pub(crate) fn all() -> Vec<Self> {
         let engines = HostEngine::ALL.iter().copied().filter(|&engine| why_not(engine).is_none());
         let on_each = |engine| Queue::ALL.iter().map(move |&queue| Self { engine, queue });
         engines.flat_map(on_each).collect()
     }
 
-    /// Whether its engine is for programs that promise to use no wildcard.
+    /// Returns true if the engine is for programs that promise to use no wildcard.
     pub(crate) fn promises(self) -> bool {
         self.engine == HostEngine::Hash
     }
 
-    /// Engines that are not measured, and why.
+    /// Returns the engines that are not measured, with the reason.
     pub(crate) fn left_out() -> Vec<(HostEngine, &'static str)> {
         let engines = HostEngine::ALL.iter();
         engines.filter_map(|&engine| Some((engine, why_not(engine)?))).collect()
@@ -49,7 +49,7 @@ impl fmt::Display for Contender {
     }
 }
 
-/// Why an engine is not measured, if it is not.
+/// Returns the reason why an engine is not measured, or none if it is measured.
 fn why_not(engine: HostEngine) -> Option<&'static str> {
     match engine {
         HostEngine::Kmeans => Some("it needs clusters of an earlier run"),

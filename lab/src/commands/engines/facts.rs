@@ -19,19 +19,21 @@ use crate::text::progress;
 use crate::traces::files::Found;
 use crate::traces::play;
 
-/// Least share of the time that is worth another engine (*Hint-driven matching*, section V).
+/// Smallest share of the time for which another engine is worth its use (*Hint-driven matching*,
+/// section V).
 const WORTH: f64 = 0.05;
 const BAR: &str = "{bar:30} {pos}/{len} rounds of engines, {eta} left";
 
-/// The page, and the JSON file.
+/// The numbers of the page and of the JSON file.
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
     pub(super) title: String,
     pub(super) runs: Vec<Completeness>,
     /// Messages that were measured in all runs.
     pub(super) messages: u64,
-    /// Operations of all runs, and those measured.
+    /// Operations of all runs.
     pub(super) operations: u64,
+    /// Operations that were measured.
     pub(super) measured_operations: u64,
     pub(super) receives: u64,
     pub(super) wildcards: u64,
@@ -39,15 +41,15 @@ pub(super) struct Facts {
     pub(super) cases: Vec<Case>,
 }
 
-/// Every engine with tables of one size.
+/// All engines with tables of one size.
 #[derive(Debug, Serialize)]
 pub(super) struct Case {
     pub(super) prq_entries: u64,
     pub(super) umq_entries: u64,
-    /// Share of the elements that did not fit the tables.
+    /// Share of the elements that did not fit the tables, in per cent.
     pub(super) spilled_percent: f64,
     pub(super) engines: Vec<EngineFacts>,
-    /// The times in words.
+    /// The result as a sentence.
     pub(super) reading: String,
 }
 
@@ -56,24 +58,24 @@ pub(super) struct Case {
 pub(super) struct EngineFacts {
     #[serde(flatten)]
     pub(super) of: Contender,
-    /// Whether it is the one recorded, or set.
+    /// True for the engine that was recorded, or set.
     pub(super) is_now: bool,
-    /// Processor time of matching, by message. The rest of a call is not in it.
+    /// Processor time of matching per message. It does not include the rest of a call.
     pub(super) ns_a_message: Middle,
-    /// By the time of the engine recorded, or set.
+    /// Time relative to the engine that was recorded, or set.
     pub(super) beside_now: Middle,
-    /// Elements that a search of the engine traverses on average, if there was one.
+    /// Mean number of elements that a search of the engine traverses; none without searches.
     pub(super) traversed_a_search: Option<f64>,
-    /// Of all ranks and runs.
+    /// Sum of all ranks and runs.
     pub(super) counters: ContextCounters,
 }
 
 impl Facts {
-    /// Counts, and measures the first operations of each trace, `most` of all together.
+    /// Counts all operations, and measures the first `most` operations of all traces together.
     ///
     /// # Errors
     ///
-    /// If a trace cannot be replayed, or nothing happened in all of them.
+    /// If a trace cannot be replayed, or no trace has an operation.
     pub(super) fn of(found: &[Found], settings: &Settings, most: u64) -> Result<Self, Error> {
         let params = found[0][0].params(settings)?;
         let entries = ["prq_entries", "umq_entries"].map(|name| params.number(name) as u64);
@@ -93,7 +95,7 @@ impl Facts {
         let wildcards =
             streams().map(Stream::wildcards).fold(Wildcards::default(), Wildcards::plus);
         let mut cases = Vec::new();
-        // Ranks are measured one by one, and share no pool.
+        // Ranks are measured one by one, so they share no pool.
         let is_pooled = Knob::of(&params) == Knob::Pool;
         let sizes = match entries {
             [0, 0] => vec![entries],
@@ -126,8 +128,8 @@ impl Facts {
     }
 }
 
-/// The engine and storage that traces were recorded with, or that are set; in the place of an
-/// engine that is not measured, the usual one.
+/// Returns the engine and storage that traces were recorded with, or that are set. The default
+/// engine replaces an engine that is not measured.
 fn now(params: &Params) -> Contender {
     let queue = params.text("queue").parse::<Queue>().unwrap_or_default();
     let mut engine = params.text("host_engine").parse().unwrap_or_default();
@@ -139,7 +141,7 @@ fn now(params: &Params) -> Contender {
 }
 
 impl Case {
-    /// Counts what each engine does.
+    /// Counts the operations of each engine.
     fn count(
         found: &[Found],
         settings: &Settings,
@@ -170,12 +172,12 @@ impl Case {
         })
     }
 
-    /// Whether anything came to the host, where engines are.
+    /// Returns true if an element spilled, so that the host engine has something to match.
     pub(super) fn uses_host(&self) -> bool {
         self.spilled_percent > 0.0
     }
 
-    /// Measures what each engine takes in each run, and sorts them by it.
+    /// Measures the time of each engine in each run, and sorts the engines by it.
     fn measure(&mut self, runs: &[Vec<Stream>]) -> Result<(), Error> {
         let contenders = Contender::all();
         let now = self.engines.iter().position(|engine| engine.is_now).unwrap_or(0);
@@ -206,7 +208,8 @@ impl Case {
         }
     }
 
-    /// A sentence or two: which engine is the fastest, by how much, and whether the program may use it.
+    /// Returns one or two sentences: which engine is the fastest, by how much, and whether the
+    /// program may use it.
     fn read(&self, wildcards: Wildcards, runs: usize) -> String {
         let tables = self.tables();
         if !self.uses_host() {
@@ -282,7 +285,7 @@ impl EngineFacts {
 }
 
 impl Contender {
-    /// These settings with this engine and storage.
+    /// Returns these settings with this engine and storage.
     fn set(self, settings: &Settings) -> Settings {
         let mut settings = settings.clone();
         settings.set("host_engine", &self.engine.name());

@@ -2,12 +2,12 @@
 //! Times of replays to each engine.
 //!
 //! ```text
-//! for some rounds, for each engine:          whatever slows the machine hits all
+//! for each round, for each engine:           a slow moment of the machine slows all engines
 //!     for each trace: an empty context, all operations       at least a millisecond in all
 //! time of an engine      median of its rounds
 //! ratio of two engines   median of the ratios of both times in one round
 //! ```
-//! The range of each is that of 80 % of the rounds.
+//! Each number has the range of 80 % of the rounds.
 
 use std::time::{Duration, Instant};
 
@@ -19,16 +19,16 @@ use super::contender::Contender;
 use super::stream::Stream;
 use crate::error::Error;
 
-/// Rounds of a measurement; fewer after ten seconds.
+/// Rounds of a measurement; fewer if it takes longer than ten seconds.
 const ROUNDS: usize = 15;
 const FEWEST_ROUNDS: usize = 5;
 const LONGEST: Duration = Duration::from_secs(10);
-/// Time that one replay, or several of a short stream, take in a round at least.
+/// Shortest time of an engine in a round. A short stream is replayed several times.
 const SPAN: Duration = Duration::from_millis(1);
-/// Most replays of a round: making a context takes time, too.
+/// Most replays of an engine in a round, because making a context takes time, too.
 const REPLAYS: u32 = 100;
 
-/// A median, and the range that 80 % of the values are in.
+/// A median, and the range of 80 % of the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Middle {
     pub(crate) median: f64,
@@ -37,7 +37,7 @@ pub(crate) struct Middle {
 }
 
 impl Middle {
-    /// Of some values, by nearest rank.
+    /// Computes both by nearest rank.
     pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |share: f64| {
@@ -53,7 +53,8 @@ impl Middle {
 pub(crate) struct Rounds(Vec<Vec<f64>>);
 
 impl Rounds {
-    /// Measures all engines in turn, beside tables of these entries (PRQ, UMQ), in 15 rounds, or in as many as ten seconds allow: at least 5.
+    /// Measures all engines in turn, with tables of these entries (PRQ, UMQ). It does 15 rounds, or
+    /// as many as ten seconds allow, but at least 5.
     pub(crate) fn measure(
         streams: &[Stream],
         contenders: &[Contender],
@@ -79,24 +80,24 @@ impl Rounds {
         Ok(Self(rounds))
     }
 
-    /// Steps that a bar shows for so many engines.
+    /// Returns the steps of a progress bar for this number of engines.
     pub(crate) const fn steps(contenders: usize) -> u64 {
         (ROUNDS * contenders) as u64
     }
 
-    /// Times of an engine by what they are divided by, such as messages.
+    /// Returns the times of an engine, each divided by a number such as that of messages.
     pub(crate) fn of(&self, at: usize, by: f64) -> impl Iterator<Item = f64> {
         self.0[at].iter().map(move |ns| ns / by)
     }
 
-    /// Ratios of the times of two engines, round by round.
+    /// Returns the ratios of the times of two engines, round by round.
     pub(crate) fn beside(&self, at: usize, other: usize) -> impl Iterator<Item = f64> {
         self.0[at].iter().zip(&self.0[other]).map(|(ns, other)| ns / other)
     }
 }
 
-/// Nanoseconds of all streams, one after the other: of one replay, or of several where these are
-/// short.
+/// Returns the nanoseconds of a replay of all streams, one after the other. Short streams are
+/// replayed several times, and the mean is returned.
 fn time(streams: &[Stream], configs: &[DeviceConfig]) -> Result<f64, Error> {
     let (mut spent, mut replays) = (Duration::ZERO, 0);
     while replays == 0 || spent < SPAN && replays < REPLAYS {

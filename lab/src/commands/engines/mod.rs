@@ -23,9 +23,9 @@ use crate::traces::take::Take;
 
 /// Measures the time that each host engine takes to match a recorded program.
 ///
-/// Replays the recordings to every engine, with both storages of its queues, several times in turn,
-/// and prints the processor time for each message with its spread: with the recorded tables, if
-/// something spills from them, and without tables, where the engine matches everything.
+/// Replays the recordings on every engine, with both storages of its queues, several times in turn.
+/// Prints the processor time for each message with its spread: with the recorded tables, if
+/// elements spill from them, and without tables, where the engine matches everything.
 /// Directories that have ranks in common are runs of one program.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -35,7 +35,7 @@ use crate::traces::take::Take;
 Times are those of matching alone, one thread for each rank, on this machine: a program takes
 more time. `tcam answer` has the sizes of tables.")]
 pub(crate) struct Engines {
-    /// Tables of a device (`tcam devices`), in place of those recorded.
+    /// Uses the tables of this device (see `tcam devices`) instead of those recorded.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
 
@@ -62,7 +62,7 @@ pub(crate) struct Engines {
     traces: Vec<PathBuf>,
 }
 
-/// Measures and prints. Returns 0, or 3 of a part of the ranks.
+/// Measures and prints. Returns 0, or 3 if results are incomplete.
 pub(crate) fn engines(arguments: &Engines) -> Result<u8, Error> {
     settings::note_unused();
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
@@ -77,7 +77,7 @@ pub(crate) fn engines(arguments: &Engines) -> Result<u8, Error> {
     }
     arguments.json.check()?;
     let facts = Facts::of(&found, &settings, arguments.operations)?;
-    // What was cut off is known now.
+    // Only the replay finds that a trace was cut off.
     let lacks: Vec<_> = found.iter().filter_map(|found| found.ranks().lack("trace")).collect();
     if arguments.json.takes_output() {
         lacks.iter().for_each(|lack| eprintln!("{lack}"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What `tcam engines` prints.
+//! The page of `tcam engines`.
 
 use super::contender::Contender;
 use super::facts::{Case, Facts};

@@ -16,25 +16,26 @@ use crate::error::Error;
 use crate::settings::Settings;
 use crate::traces::trace::Trace;
 
-/// See the module.
+/// The operations of one trace, with its parameters.
 pub(crate) struct Stream {
     ops: Vec<Op>,
-    /// Operations of the whole trace.
+    /// Number of operations of the whole trace.
     all: u64,
     layout: TagLayout,
-    /// Parameters by name.
+    /// Recorded parameters, by name.
     params: BTreeMap<String, String>,
-    /// Whether a program made these receives, and not the MPI itself.
+    /// True if the receives are those of the program, and not of the MPI itself.
     is_tagged: bool,
 }
 
-/// Receives of a program, and those among them that keep engines for exact names from being used.
+/// Receives of a program, and the wildcards among them. Wildcards rule out engines that need exact
+/// source and tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wildcards {
     pub(crate) receives: u64,
-    /// Receives that leave source or tag open.
+    /// Receives with any source or any tag.
     pub(crate) wildcards: u64,
-    /// Probes that do.
+    /// Probes with any source or any tag.
     pub(crate) open_probes: u64,
 }
 
@@ -49,11 +50,11 @@ impl Wildcards {
 }
 
 impl Stream {
-    /// The first operations of a trace, at most `most` of them.
+    /// Reads a trace, and keeps its first `most` operations.
     ///
     /// # Errors
     ///
-    /// If the trace cannot be read, or was cut off where that is not allowed.
+    /// If the trace cannot be read, or was cut off and that is not accepted.
     pub(crate) fn of(trace: &Trace, settings: &Settings, most: usize) -> Result<Self, Error> {
         let params = trace.params(settings)?;
         let layout = trace.layout(&params)?;
@@ -78,12 +79,12 @@ impl Stream {
         Ok(Self { ops, all, layout, params: params.recorded(), is_tagged })
     }
 
-    /// Operations of the whole trace.
+    /// Returns the number of operations of the whole trace.
     pub(crate) fn operations(&self) -> u64 {
         self.all
     }
 
-    /// Operations that are replayed.
+    /// Returns the number of operations that are replayed.
     pub(crate) fn measured(&self) -> usize {
         self.ops.len()
     }
@@ -92,7 +93,8 @@ impl Stream {
         self.ops.iter().filter(|op| matches!(op, Op::Arrive(_))).count()
     }
 
-    /// Counts what the program left open; what the MPI itself posts is not the program's.
+    /// Counts the wildcards of the program, without those of receives that the MPI posts for
+    /// itself.
     pub(crate) fn wildcards(&self) -> Wildcards {
         let mut counted = Wildcards::default();
         if !self.is_tagged {
@@ -114,8 +116,8 @@ impl Stream {
         counted
     }
 
-    /// The device of the trace with another engine and tables of these entries (PRQ, UMQ), which
-    /// counts no depths and no times.
+    /// Returns the device of the trace with another engine and tables of these entries (PRQ, UMQ).
+    /// It counts no depths and no times.
     pub(crate) fn device(
         &self,
         contender: Contender,
@@ -133,8 +135,8 @@ impl Stream {
         Ok(config)
     }
 
-    /// Processor time of one replay to an empty context. Other programs on the machine change it
-    /// less than they change wall time.
+    /// Returns the processor time of one replay on an empty context. Other programs on the machine
+    /// change processor time less than wall time.
     pub(crate) fn time(&self, config: &DeviceConfig) -> Result<Duration, Error> {
         let mut replay = Replay::new(config)?;
         let before = processor_time();
@@ -143,7 +145,7 @@ impl Stream {
     }
 }
 
-/// Processor time of this thread.
+/// Returns the processor time of this thread.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)

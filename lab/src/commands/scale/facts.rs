@@ -29,7 +29,7 @@ const COUNTS: [(&str, Count, f64); 4] = [
 /// An assumption on counts that depend on timing, where no size has several runs.
 const TIMED: f64 = 0.25;
 
-/// All of them.
+/// The numbers of the page.
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
     pub(super) program: String,
@@ -40,8 +40,8 @@ pub(super) struct Facts {
     /// PRQ, UMQ, those of the MPI itself and all at once, of a rank and then of a NIC.
     pub(super) needs: Vec<Scaled>,
     pub(super) placed: bool,
-    /// Ranks of the node that has most, by size. If they grow, the need of a NIC has no law of one
-    /// machine, and is not predicted.
+    /// Ranks of the node that has most, by size. If they grow, the need of a NIC follows no law of
+    /// one machine, and is not predicted.
     pub(super) ranks_of_a_node: Vec<usize>,
     pub(super) generated: bool,
     /// Describes missing ranks and failed programs, a sentence for each recording.
@@ -63,14 +63,14 @@ pub(super) struct Scaled {
     pub(super) of: &'static str,
     /// `prq`, `umq`, `internal` or `at_once`.
     pub(super) count: &'static str,
-    /// Of the rank or NIC that needs most in each run.
+    /// Need of the rank or NIC that needs most, by size.
     pub(super) needs: Vec<Point>,
     #[serde(flatten)]
     pub(super) growth: Growth,
 }
 
 impl Facts {
-    /// A program was recorded once at some size.
+    /// Returns true if a program was recorded only once at some size.
     pub(super) fn has_single_runs(&self) -> bool {
         !self.generated && self.sizes.iter().any(|size| size.runs == 1)
     }
@@ -146,7 +146,7 @@ impl Facts {
     }
 }
 
-/// Whether ranks of a node grow with the size.
+/// Returns true if the number of ranks of a node changes with the size.
 pub(super) fn grows(ranks_of_a_node: &[usize]) -> bool {
     ranks_of_a_node.iter().any(|ranks| *ranks != ranks_of_a_node[0])
 }

@@ -23,7 +23,7 @@ pub(super) struct Point {
     pub(super) ranks: u32,
     pub(super) least: u64,
     pub(super) most: u64,
-    /// Part of the need that another run may differ by, as far as the runs do not show it.
+    /// Part of the need that another run may differ by, if the runs do not show more.
     pub(super) share: f64,
 }
 
@@ -32,7 +32,7 @@ impl Point {
         (self.least as f64 + self.most as f64) / 2.0
     }
 
-    /// Runs differ by more than a band does without them, or are assumed to.
+    /// Returns true if runs differ by more than the smallest width of a band, or are assumed to.
     pub(super) fn varies(&self) -> bool {
         let [least, most] = [self.least, self.most].map(|need| need as f64);
         self.share > SHARE || most - least > ELEMENTS.max(SHARE * most)
@@ -78,11 +78,11 @@ impl Law {
         }
     }
 
-    /// The least and the most that its curves through all bands have at a size no smaller than
-    /// these. Returns nothing if no curve passes through all bands.
+    /// Returns the least and the most that its curves through all bands have at `ranks`, which is
+    /// not below any of the points. Returns none if no curve passes through all bands.
     ///
-    /// The curves are a convex set of lines: the extremes pass through ends of two bands, or are
-    /// horizontal and pass through one.
+    /// The curves are a convex set of lines. The extreme ones pass through ends of two bands, or
+    /// are horizontal and pass through one end.
     fn predicts(self, points: &[Point], ranks: u32) -> Option<[f64; 2]> {
         let ends: Vec<_> = points
             .iter()
@@ -112,11 +112,11 @@ impl Law {
     }
 }
 
-/// A law beside the needs.
+/// A law with its distance from the needs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Fit {
     pub(super) law: Law,
-    /// Of the least squares, `a + b f(ranks)`.
+    /// Coefficients of `a + b f(ranks)` with the least squares.
     a: f64,
     b: f64,
     /// Most elements between a need and this curve.
@@ -143,13 +143,13 @@ impl Fit {
     }
 }
 
-/// A value that is at least this, with two digits if it is above 100.
+/// Rounds up, to two digits above 100.
 fn up(value: f64) -> u64 {
     let unit = unit(value);
     ((value / unit - ROUNDING).ceil().max(0.0) * unit) as u64
 }
 
-/// A value that is at most this, likewise.
+/// Rounds down, to two digits above 100.
 fn down(value: f64) -> u64 {
     let unit = unit(value);
     ((value / unit + ROUNDING).floor().max(0.0) * unit) as u64
@@ -159,7 +159,7 @@ fn unit(value: f64) -> f64 {
     10_f64.powf((value.max(1.0).log10().floor() - 1.0).max(0.0))
 }
 
-/// What sizes say of another one.
+/// The prediction for another size from the needs of the recorded sizes.
 #[derive(Debug, Serialize)]
 pub(super) struct Growth {
     /// All laws, the closest first.
@@ -170,14 +170,14 @@ pub(super) struct Growth {
     pub(super) predicts: Option<[u64; 2]>,
     /// The prediction is too wide to be of use.
     pub(super) refused: bool,
-    /// Timing decides, and the range is from the largest part to the sum of all.
+    /// Runs differ by timing, so the range is from the largest part to the sum of all parts.
     pub(super) bracket: bool,
     /// A number of ranks at which the predictions of the laws that fit are apart.
     pub(super) apart_at: Option<u32>,
 }
 
 impl Growth {
-    /// Of sizes in order.
+    /// Computes the growth from points in the order of their sizes.
     pub(super) fn of(points: &[Point], to: u32) -> Self {
         let mut laws = Law::ALL.map(|law| Fit::of(law, points, to)).to_vec();
         let rises = points.windows(2).all(|pair| pair[0].middle() < pair[1].middle());
@@ -197,8 +197,9 @@ impl Growth {
         Self { laws, constant, predicts, refused, bracket: false, apart_at }
     }
 
-    /// Takes the range of elements at one moment from their parts, each at its longest, if these have
-    /// one: no fewer than the largest part, and no more than the sum.
+    /// Replaces the range of the elements at one moment by a range from their parts, each at its
+    /// longest, if all parts have a prediction. The need is no less than the largest part, and no
+    /// more than the sum.
     pub(super) fn bracket(&mut self, parts: &[&Self]) {
         let ranges: Option<Vec<_>> =
             parts.iter().map(|part| part.predicts.filter(|_| !part.refused)).collect();
@@ -208,12 +209,12 @@ impl Growth {
         (self.predicts, self.refused, self.bracket) = (Some([low, high]), false, true);
     }
 
-    /// Takes the prediction back.
+    /// Withdraws the prediction.
     pub(super) fn withhold(&mut self) {
         (self.predicts, self.refused, self.bracket, self.apart_at) = (None, true, false, None);
     }
 
-    /// The laws that fit, the closest first; constant growth alone if the need is constant.
+    /// Returns the laws that fit, the closest first; constant growth alone if the need is constant.
     pub(super) fn fitting(&self) -> impl Iterator<Item = Law> + Clone {
         let constant = self.constant;
         self.laws
@@ -224,7 +225,8 @@ impl Growth {
     }
 }
 
-/// The smallest size, of doubled ones below the one in question, whose band leaves one of these laws.
+/// Returns the smallest of the doubled sizes below `to` at which the ranges of these laws are more
+/// than a band apart, so that a recording leaves one law.
 fn apart(laws: &[Law], points: &[Point], to: u32) -> Option<u32> {
     let largest = points.last()?.ranks;
     let sizes = std::iter::successors(largest.checked_mul(2), |ranks| ranks.checked_mul(2));

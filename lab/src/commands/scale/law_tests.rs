@@ -9,7 +9,7 @@ fn points(needs: impl IntoIterator<Item = (u32, u64)>) -> Vec<Point> {
         .collect()
 }
 
-/// All ways to add up to this many elements to four needs, or to take them away.
+/// Returns all ways to add to each of four needs a number from `-most` to `most`.
 fn noise(most: i64) -> impl Iterator<Item = [i64; 4]> {
     let values = 2 * most + 1;
     (0..values.pow(4))
@@ -61,7 +61,7 @@ fn a_constant_need_stays_constant() {
 }
 
 #[test]
-fn laws_that_cannot_be_told_apart_are_all_in_the_range() {
+fn the_range_has_all_laws_that_fit() {
     let growth = Growth::of(&points([(4, 3), (8, 7), (16, 15)]), 10_000);
     let fitting: Vec<_> = growth.fitting().collect();
     assert_eq!(fitting, [Law::Linear, Law::SquareRoot, Law::Logarithmic]);
@@ -70,8 +70,8 @@ fn laws_that_cannot_be_told_apart_are_all_in_the_range() {
     for fit in growth.laws.iter().filter_map(|fit| fit.predicts) {
         assert!(low <= fit[0] && fit[1] <= high, "{growth:?}");
     }
-    // The size that it names leaves one law.
-    let next = growth.apart_at.expect("one size does");
+    // A recording of the size that it names leaves one law.
+    let next = growth.apart_at.expect("one size separates the laws");
     let more = points([(4, 3), (8, 7), (16, 15), (next, u64::from(next) - 1)]);
     assert_eq!(Growth::of(&more, 10_000).fitting().collect::<Vec<_>>(), [Law::Linear]);
 }
@@ -80,7 +80,7 @@ fn laws_that_cannot_be_told_apart_are_all_in_the_range() {
 fn needs_of_no_law_are_refused() {
     let growth = Growth::of(&points([(4, 10), (8, 80), (16, 30)]), 1_000);
     assert!(growth.refused && growth.predicts.is_none() && growth.fitting().count() == 0);
-    // Runs that differ as much are no contradiction.
+    // Repeats that differ by as much contradict no law.
     let runs = [(4, 10, 60), (8, 20, 80), (16, 30, 50)];
     let runs = runs.map(|(ranks, least, most)| Point { ranks, least, most, share: SHARE });
     assert_eq!(Growth::of(&runs, 1_000).predicts.map(|range| range[1] >= 80), Some(true));
@@ -97,7 +97,7 @@ fn all_at_once_is_no_less_than_a_part_and_no_more_than_the_sum() {
     let [prq, umq] = [prq, umq].map(|part| part.predicts.unwrap());
     assert_eq!((low, at_once.bracket, at_once.refused), (umq[0], true, false));
     assert!(low <= 256 && (384..=2 * (prq[1] + umq[1])).contains(&high), "{at_once:?}");
-    // Parts without an answer give none.
+    // If a part has no prediction, neither has the sum.
     let mut refused = Growth::of(&points([(4, 3), (8, 7), (16, 15)]), 10_000);
     let none = Growth::of(&points([(4, 10), (8, 80), (16, 30)]), 10_000);
     refused.bracket(&[&none]);

@@ -20,9 +20,9 @@ use crate::traces::take::Take;
 
 /// Predicts the entries that a program needs at another number of ranks.
 ///
-/// Takes recordings of one program at three or more numbers of ranks, and compares constant,
-/// logarithmic, square root and linear growth with their needs. Prints the range that the laws which
-/// fit predict for a rank and for a NIC, or that it is too wide to be of use.
+/// Takes recordings of one program at three or more numbers of ranks, and compares their needs with
+/// constant, logarithmic, square root and linear growth. Prints the range that the fitting laws
+/// predict for a rank and for a NIC, or that the range is too wide to be of use.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam scale run-8 run-16 run-32 --to 1000
@@ -32,7 +32,7 @@ pub(crate) struct Scale {
     #[arg(value_name = "DIR", required = true)]
     directories: Vec<PathBuf>,
 
-    /// Ranks to predict the need for.
+    /// Predicts the need at this number of ranks.
     #[arg(
         long,
         value_name = "RANKS",

@@ -19,7 +19,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Recordings in directories, with their ranks on nodes.
+    /// Reads recordings from directories, and places their ranks on nodes.
     pub(super) fn find(
         names: &[PathBuf],
         take: Take,

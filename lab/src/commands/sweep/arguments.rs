@@ -12,11 +12,10 @@ use crate::results::json::Json;
 use crate::traces::node::Placed;
 use crate::traces::take::MAX_QUEUE;
 
-/// Runs a program, or replays its traces, once a table size and draws the capacity
-/// curve.
+/// Runs a program, or replays its traces, once for each table size and draws the capacity curve.
 ///
-/// Writes curve.svg, curve.png, sweep.csv and, for every run, the program's
-/// output and the reports of its ranks to the output directory.
+/// Writes curve.svg, curve.png, sweep.csv and, for every run, the program's output and the reports
+/// of its ranks to the output directory.
 #[derive(Debug, Args)]
 #[command(after_help = "Sizes are a list of numbers; `A,...,B` doubles from A up to B:
   --prq 0,64,...,8192    0 64 128 256 512 1024 2048 4096 8192
@@ -29,25 +28,26 @@ Examples:
   tcam sweep --trace tcam-trace --timing cpu-list
   tcam sweep --trace tcam-trace --ppn 8 --set pool=node
   tcam sweep --trace tcam-trace --set table_ns=20 --set host_ns=500 --set host_entry_ns=5.1
-The time that the host adds is the cost of its searches, spills and promotions a message, of all
-ranks and of the rank that pays most. It is a sum without waiting; latencies in sweep.csv include
-waiting, since a unit does one operation after the other. The model has no overlap, no caches and
-nothing of the network, and the order of messages stays that of the recording. docs/devices.md has
+The time that the host adds is the cost of its searches, spills and promotions for each message, of
+all ranks and of the worst rank. It is a sum without waiting; latencies in sweep.csv include
+waiting, because a unit does one operation after the other. The model has no overlap, no caches and
+no network, and the order of messages stays that of the recording. docs/devices.md has
 the sources of costs.")]
 pub(crate) struct Sweep {
-    /// Entries of the table of posted receives, one run each; otherwise sizes around what a first
-    /// run, or the traces, need.
+    /// Entries of the table of posted receives, one run for each size. Without it the sizes are
+    /// around the need of a first run, or of the traces.
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) prq: Option<Sizes>,
 
-    /// Entries of the table of unexpected messages: `same` as the other table, one number for
-    /// all runs, or a list as long as that of --prq; otherwise the same, or none with a device
-    /// that has no such table.
+    /// Entries of the table of unexpected messages: `same` as the other table, one number for all
+    /// runs, or a list as long as that of --prq. The default is `same`, or 0 with a device that has
+    /// no such table.
     #[arg(long, value_name = "same|LIST", allow_hyphen_values = true)]
     pub(crate) umq: Option<UmqSizes>,
 
-    /// Entries of the pool that the ranks of a node share, with --set pool=node or a device that has
-    /// a pool; otherwise sizes around what the traces need. The tables stay as they are.
+    /// Entries of the pool that the ranks of a node share, with --set pool=node or a device that
+    /// has a pool. Without it the sizes are around the need of the traces. The tables stay as they
+    /// are.
     #[arg(
         long,
         value_name = "LIST",
@@ -67,16 +67,16 @@ pub(crate) struct Sweep {
     )]
     pub(crate) repeat: u32,
 
-    /// Longest time of a run; one that takes longer is ended and counts as failed.
+    /// Ends a run that takes longer; its size counts as failed.
     #[arg(long, value_name = "SECONDS", value_parser = timeout, allow_negative_numbers = true)]
     pub(crate) timeout: Option<f64>,
 
-    /// Where the curve, the table and the logs go.
+    /// Directory for the curve, the table and the logs.
     #[arg(long, value_name = "DIR", default_value = "tcam-sweep")]
     pub(crate) out: PathBuf,
 
-    /// Traces, or directories of traces, to replay instead of running a program. With
-    /// the overflow model `spill` one pass answers for all sizes.
+    /// Replays traces, or those of directories, instead of running a program. With the overflow
+    /// model `spill`, one pass answers for all sizes.
     #[arg(
         long,
         value_name = "TRACE",
@@ -85,21 +85,22 @@ pub(crate) struct Sweep {
     )]
     pub(crate) trace: Vec<PathBuf>,
 
-    /// Takes traces of killed ranks as far as they go, and leaves out those without a beginning.
+    /// Accepts traces that were cut off, as by an incomplete copy, up to the cut; leaves out traces
+    /// without a beginning.
     #[arg(long, requires = "trace")]
     pub(crate) cut_off: bool,
 
-    /// Ends a replay, with an error, in which a queue has more elements. Each takes 150 to 250
-    /// bytes; as many traces are replayed at a time as there are cores.
+    /// Ends a replay with an error if a queue has more than N elements. Each element takes 150 to
+    /// 250 bytes; as many traces are replayed at a time as there are cores.
     #[arg(long, value_name = "N", default_value_t = MAX_QUEUE, requires = "trace")]
     pub(crate) max_queue: usize,
 
     #[command(flatten)]
     pub(crate) placed: Placed,
 
-    /// Costs of searches, for the time that matching takes and the time that the host
-    /// adds to a message at each size: cpu-list, cpu-hash or none, or --set table_ns=NS,
-    /// host_ns=NS and host_entry_ns=NS.
+    /// Costs of searches: cpu-list, cpu-hash or none, or --set table_ns=NS, host_ns=NS and
+    /// host_entry_ns=NS. Adds the time of matching, and the time that the host adds to a message,
+    /// for each size.
     #[arg(long, value_name = "NAME", requires = "trace")]
     pub(crate) timing: Option<String>,
 

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Runs of a sweep that went wrong, and what it ends with for them.
+//! Runs of a sweep that failed, and the error that the sweep ends with.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// Lines of a failed program's output that are shown.
+/// Number of lines of a failed program's output that are shown.
 const TAIL: usize = 20;
 
-/// A run that went wrong.
+/// A run that failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// The sizes.
+    /// The table sizes and the number of the run.
     pub(crate) which: String,
-    /// The larger of them.
+    /// The larger of both table sizes.
     pub(crate) size: usize,
     /// How the program ended.
     pub(crate) why: String,
     pub(crate) code: u8,
     pub(crate) log: PathBuf,
-    /// It ended well, but no rank wrote a report.
+    /// True if the program ended with 0, but no rank wrote a report.
     pub(crate) silent: bool,
 }
 
-/// What the sweep ends with: the sizes that failed, and why the first did.
+/// Returns the error of the sweep: all sizes that failed, with the exit code and log of the first.
 pub(crate) fn failure_of(failed: &[Failure]) -> Result<u8, Error> {
     let Some(first) = failed.first() else { return Ok(0) };
     Err(Error::Program {
@@ -35,7 +35,7 @@ pub(crate) fn failure_of(failed: &[Failure]) -> Result<u8, Error> {
     })
 }
 
-/// A line for each way to fail, with the sizes that did.
+/// Returns a line for each reason, with the runs that failed for it.
 pub(crate) fn told(failed: &[Failure]) -> Vec<String> {
     let mut ways: Vec<(&str, Vec<&str>)> = Vec::new();
     for failure in failed {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam sweep`: what a program needs, one run a table size, or its traces one replay.
+//! `tcam sweep`: the capacity curve, from one run or one replay for each table size.
 
 pub(crate) mod arguments;
 mod failure;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam sweep`: one run a table size, then the capacity curve.
+//! `tcam sweep` with a program: one run for each table size, then the capacity curve.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,12 +32,13 @@ use crate::settings::{self, Settings};
 use crate::text::numbers::{count, entries, share, whole};
 use crate::text::progress;
 
-/// Entries of the tables of the run that tells which sizes to try.
+/// Table entries of the first run, which finds the sizes to try.
 const FIRST: usize = 8192;
-/// Exit code for a program that took too long, as timeout(1) has it.
+/// Exit code for a program that took too long, as of timeout(1).
 const TIMED_OUT: u8 = 124;
 
-/// Runs the sweep. Returns 0: a program that fails is an error, after the other sizes.
+/// Runs the sweep. Returns 0, 3 if results are incomplete, or the exit code of a signal. A program
+/// that fails is an error, after the other sizes have run.
 pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let common = &arguments.common;
     for (option, given) in [
@@ -52,7 +53,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     settings.refuse_sizes()?;
     let params = settings.check()?;
     let pairs = |prq: &Sizes| sizes::pairs(prq, arguments.umq.as_ref(), &params);
-    // What is wrong with sizes that were given is said before anything runs.
+    // Wrong sizes fail before a program is run.
     let given = pairs(&arguments.prq.clone().unwrap_or_else(Sizes::usual))?;
     if Knob::of(&params) == Knob::Pool {
         eprintln!(
@@ -66,7 +67,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let mut signals = Signals::catch()?;
     let out = fresh::make_for_reports(&arguments.out)?;
     let _lock = Lock::of(&out)?;
-    // It may be in there.
+    // The file of `--json` may be in that directory.
     arguments.json.check()?;
 
     let pairs = match chosen(arguments, &plan, &mut signals, &out)? {
@@ -85,7 +86,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let mut runs: Vec<Vec<Summary>> = vec![Vec::new(); pairs.len()];
     let mut failed: Vec<Failure> = Vec::new();
     let mut rows = None;
-    // All sizes once, then again: slow moments of the machine hit all alike.
+    // All sizes run once before any runs again: slow moments of the machine affect all sizes.
     'runs: for repeat in 1..=arguments.repeat {
         for (at, &(prq, umq)) in pairs.iter().enumerate() {
             progress.set_message(format!("PRQ {} UMQ {}", whole(prq as u64), whole(umq as u64)));
@@ -110,7 +111,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
                 Ok(sum) => {
                     let rows = match &mut rows {
                         Some(rows) => rows,
-                        // What an earlier sweep left stays until there is something new.
+                        // The files of an earlier sweep stay until there is a new result.
                         None => {
                             runs::clear(&out, &pairs, arguments.repeat)?;
                             rows.insert(Rows::create(&arguments.out)?)
@@ -120,7 +121,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
                     rows.put(Row::of(Knob::Tables, (prq, umq), repeat, seconds, &sum))?;
                     runs[at].push(sum);
                 }
-                // Then nor would any at another size.
+                // Then no run at another size would write a report either.
                 Err(mut failure) if failure.silent && repeat == 1 && at == 0 => {
                     progress.finish_and_clear();
                     if pairs.len() > 1 {
@@ -143,7 +144,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let turns = runs.iter().flatten().find_map(Summary::turns);
     let swept = Swept::of_runs(points, Knob::Tables, turns);
     let mut incomplete = 0;
-    // The run that lacks most speaks for all.
+    // The completeness is that of the run with the most missing ranks.
     let least = |sum: &&Summary| (sum.ranks.told(), std::cmp::Reverse(sum.ranks.cut_short()));
     if let Some(run) = runs.iter().flatten().min_by_key(least) {
         let title = title(plan.words, plan.mpi, run);
@@ -177,18 +178,18 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     failure_of(&failed).map(|code| code.max(incomplete))
 }
 
-/// Which sizes are swept.
+/// The sizes that are swept.
 enum Chosen {
-    /// Those given.
+    /// The sizes of the command line.
     Given,
-    /// Those around what a first run needed.
+    /// Sizes around the need of a first run.
     Around(u64),
-    /// The first run went wrong.
+    /// The first run failed.
     Failed(Failure),
 }
 
-/// Runs the program once with large tables, where no sizes are given, to see what it needs. A list
-/// of sizes of the UMQ goes with the usual ones.
+/// If no sizes are given, runs the program once with large tables to find its need. A list of sizes
+/// of the UMQ goes with the usual sizes instead.
 fn chosen(
     arguments: &Sweep,
     plan: &Plan<'_>,
@@ -225,7 +226,7 @@ fn progress_bar(runs: u64) -> ProgressBar {
     bar
 }
 
-/// One run, its output in a log beside its reports.
+/// Does one run, with its output in a log in the directory of its reports.
 fn one(
     plan: &Plan<'_>,
     signals: &mut Signals,
@@ -278,7 +279,7 @@ fn one(
     })
 }
 
-/// Headline of the curve: the program, its ranks, the MPI.
+/// Returns the title of the curve: the program, its ranks, the MPI.
 fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     let is_program = |word: &_| {

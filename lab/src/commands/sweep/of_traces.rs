@@ -31,8 +31,8 @@ use crate::traces::files::{self, Found};
 use crate::traces::take::Take;
 use crate::traces::{play, repeats};
 
-/// Draws the curve and says how small the table may be; of recordings of several sizes or programs a
-/// curve for each. Returns 0, or 3 of a part of the ranks.
+/// Draws the curve and prints how small the table may be. Recordings of several sizes or programs
+/// have a curve each. Returns 0, or 3 if results are incomplete.
 pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     settings::note_unused();
     let common = &arguments.common;
@@ -78,13 +78,13 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     Ok(code)
 }
 
-/// What `--json` tells of recordings of several sizes or programs.
+/// The JSON of recordings of several sizes or programs.
 #[derive(Debug, Serialize)]
 struct Several<'a> {
     recordings: &'a [Value],
 }
 
-/// The curve of the repeats of one run. Returns what `--json` tells, and the exit code.
+/// Draws the curve of the repeats of one run. Returns its JSON and the exit code.
 fn one(
     arguments: &Sweep,
     settings: &Settings,
@@ -104,7 +104,7 @@ fn one(
     if play::holds_back(&params) {
         play::note_flow_control("overflow=flow-control");
     }
-    // A list of sizes of the UMQ goes with the usual ones alone.
+    // A list of sizes of the UMQ goes with the usual sizes only.
     let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);
     let given = arguments.prq.is_some() || arguments.umq.is_some();
     let knob = if given { Knob::Tables } else { Knob::of(&params[0]) };
@@ -128,9 +128,9 @@ fn one(
             sizes::pairs(&sizes, Some(&UmqSizes::Same), &params[0])
         }
     };
-    // What is wrong with sizes that were given is said before anything is played.
+    // Wrong sizes fail before a replay.
     pairs(0)?;
-    // First of all; what was cut off may only be seen as it is played.
+    // This is the first line of the output. Only the replay finds that a trace was cut off.
     let lacks = || {
         runs.iter().find_map(|found| {
             let lack = found.ranks().lack("trace")?;
@@ -194,14 +194,15 @@ fn one(
     let later = lacks().filter(|later| lack.as_ref() != Some(later));
     show(arguments, out, &title, &swept, later.as_deref(), &[])?;
     let ranks: Vec<_> = runs.iter().map(Found::ranks).collect();
-    // What is told of completeness is of the recording that lacks most.
+    // The completeness in JSON is that of an incomplete recording, if there is one.
     let least = ranks.iter().max_by_key(|ranks| ranks.code(false)).expect("there are recordings");
     let told = Runs::of_traces(&title, &rows, &swept, least.completeness(), smallest);
     let told = serde_json::to_value(told).map_err(Error::Json)?;
     Ok((told, ranks.iter().map(|ranks| ranks.code(arguments.common.partial)).max().unwrap_or(0)))
 }
 
-/// Adds to the sentence on ranks that take turns what the scheduler has no part in.
+/// Extends the note on ranks that share cores by the UMQ that the order of messages forces under
+/// any scheduling.
 fn forced(runs: &[Found], turns: &str) -> Result<String, Error> {
     let late = runs.iter().map(|run| Ok(late::of(run, &ProgressBar::hidden())?.rank));
     let late = late.collect::<Result<Vec<_>, Error>>()?;
@@ -213,7 +214,7 @@ fn forced(runs: &[Found], turns: &str) -> Result<String, Error> {
     Ok(format!("{turns}. The order of messages alone forces a UMQ of {range}"))
 }
 
-/// Entries of the smallest pool that a device may have.
+/// Returns the number of entries of the smallest pool that a device may have.
 fn least_pool(params: &Params) -> usize {
     params.number("pool_engines") * params.number("pool_reserved").max(1)
 }

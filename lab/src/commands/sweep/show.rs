@@ -42,18 +42,19 @@ pub(crate) fn show(
     Ok(())
 }
 
-/// What spilled: the median, and below it the most where that is more.
+/// Returns the median of the spilled share, and below it the largest share if that is larger.
 fn spread_of(point: &Point, of: usize) -> String {
     point.told_spilled(of).replace(", at most ", "\n- ")
 }
 
-/// One line a size, for the terminal.
+/// Returns the table for the terminal, one line for each size.
 fn points_table(swept: &Swept) -> Table {
     let points = &swept.points;
     let header = ["entries", "fit at once", "promoted first", "PRQ spilled", "UMQ spilled"];
     let mut sheet = Sheet::new("", header);
     let mut columns = |names: &[&str]| sheet.header.extend(names.iter().map(|&of| of.to_owned()));
-    // The length of a queue does not vary with the size if the order of operations does not.
+    // Without the column of high-water marks: the length of a queue does not vary with the size if
+    // the order of operations does not.
     let is_modelled = matches!(points[0].cost, Some(Cost::Modelled(_)));
     if !is_modelled {
         columns(&["PRQ high water", "UMQ high water"]);

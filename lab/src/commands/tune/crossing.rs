@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! From which size on one channel stays better than the other ("channel polling", sections 4.2
-//! and 4.3).
+//! The size from which one channel stays better than the other ("channel polling", sections 4.2 and
+//! 4.3).
 //!
 //! ```text
-//! at a size     better    its median is, and the middle halves of both do not touch
+//! at a size     better    its median is, and the middle halves of both do not overlap
 //!               tie       otherwise: the difference is within the spread
 //! crossing      the smallest size at which the channel for long messages is better, such that
-//!               the other is better at no larger one, and at most half of these are ties
+//!               the other is better at no larger size, and at most half of the larger ones are
+//! ties
 //! ```
 //!
-//! A tie decides nothing, so that a noisy size neither makes a crossing nor ends one; half of the
-//! sizes beyond it must show the difference, so that one lucky size makes none.
+//! A tie decides nothing, so that a noisy size neither makes a crossing nor ends one. Half of the
+//! sizes from the crossing on must show the difference, so that one lucky size makes none.
 
 use std::ops::RangeInclusive;
 
@@ -18,7 +19,7 @@ use serde::Serialize;
 
 use super::curves::{Curve, Measure, Spread};
 
-/// Which channel is better at a size.
+/// The channel that is better at a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Better {
     Short,
@@ -26,28 +27,29 @@ enum Better {
     Tie,
 }
 
-/// What two curves say.
+/// The result of comparing two curves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub(super) enum Crossing {
     /// The channel for long messages stays better from a size on.
     At {
-        /// The size before it, of those that were measured.
+        /// The measured size before `from`.
         after: Option<usize>,
-        /// That size.
+        /// The smallest measured size at which it stays better.
         from: usize,
     },
-    /// The channel for short messages is better, if one is.
+    /// The channel for short messages is better at half of the sizes or more, and the other at
+    /// none.
     Never,
-    /// Each is better at some sizes, in turns.
+    /// Each channel is better at some sizes, and neither stays so.
     Alternates,
     /// The difference is within the spread.
     Same,
-    /// No size was measured of both.
+    /// No size was measured on both channels.
     Unknown,
 }
 
-/// Where the curves cross, among the sizes at which the channels differ at all.
+/// Finds the crossing among the sizes `differ`, at which the channels differ at all.
 pub(super) fn crossing(
     short: &Curve,
     long: &Curve,
@@ -101,13 +103,13 @@ mod tests {
 
     const ALL: RangeInclusive<usize> = 1..=usize::MAX;
 
-    /// A curve of sizes with a value and how much it varies.
+    /// Returns a curve of sizes, each with a value and its spread.
     fn curve(points: &[(usize, f64, f64)]) -> Curve {
         let mut curve = Curve::default();
         for part in [-1.0, -0.5, 0.0, 0.5, 1.0] {
             for &(size, value, spread) in points {
                 let value = value + part * spread;
-                // Less latency is better, more of the others.
+                // Less latency is better; more bandwidth and overlap are.
                 curve.put(&Measured { size, values: [value, 1e6 / value, 1.0 / value] });
             }
         }
@@ -122,7 +124,7 @@ mod tests {
         };
         let (short, long) = (sized(short), sized(long));
         let [first, rest @ ..] = Measure::ALL.map(|measure| crossing(&short, &long, measure, &ALL));
-        assert_eq!(rest, [first; 2], "each measure has its better side");
+        assert_eq!(rest, [first; 2], "all measures agree");
         first
     }
 
@@ -133,19 +135,20 @@ mod tests {
         assert_eq!(of(&linear, &[5.0, 5.5, 6.0, 7.0, 9.0], 0.1), at(Some(4), 8));
         // Better from the first size on.
         assert_eq!(of(&linear, &[0.5, 1.0, 2.0, 4.0, 8.0], 0.1), at(None, 1));
-        // Better at a small size already, and then not: what stays counts.
+        // Better at a small size, but not at the next: only the sizes from which it stays better
+        // count.
         assert_eq!(of(&linear, &[0.5, 3.0, 6.0, 7.0, 9.0], 0.1), at(Some(4), 8));
-        // The last size alone.
+        // Better at the last size only.
         assert_eq!(of(&linear, &[5.0, 5.5, 6.0, 9.0, 9.0], 0.1), at(Some(8), 16));
     }
 
     #[test]
     fn noise_makes_no_crossing_and_ends_none() {
         let linear = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
-        // A tie in the middle of what is better.
+        // A tie among better sizes.
         let long = [5.0, 5.5, 3.0, 8.0, 9.0, 12.0];
         assert_eq!(of(&linear, &long, 0.1), Crossing::At { after: Some(2), from: 4 });
-        // All of it within the spread.
+        // All sizes within the spread.
         assert_eq!(of(&linear, &linear.map(|it| 1.01 * it), 1.0), Crossing::Same);
         // One lucky size among ties.
         let lucky = [1.0, 1.5, 4.0, 8.0, 16.0, 32.0];
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_that_do_not_cross_are_told() {
+    fn curves_without_a_crossing_have_a_reason() {
         let linear = [1.0, 2.0, 4.0, 8.0];
         assert_eq!(of(&linear, &[2.0, 4.0, 8.0, 16.0], 0.1), Crossing::Never);
         assert_eq!(of(&linear, &[0.5, 1.0, 8.0, 16.0], 0.1), Crossing::Alternates);

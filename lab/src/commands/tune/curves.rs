@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What was measured of a channel, by the size of messages.
+//! Values of a channel by message size.
 
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// What is measured.
+/// A measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Measure {
     /// Half a round trip.
     Latency,
-    /// Bytes a second with a window of messages.
+    /// Bytes per second with a window of messages.
     Bandwidth,
     /// Share of an exchange that a computation hides.
     Overlap,
@@ -37,21 +37,21 @@ impl Measure {
         }
     }
 
-    /// Whether less of it is better.
+    /// Returns true if smaller values are better.
     pub(super) fn wants_less(self) -> bool {
         self == Self::Latency
     }
 }
 
-/// One size in one run of the program.
+/// The values of one size in one run of the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
     pub(super) size: usize,
-    /// In the order of [`Measure::ALL`].
+    /// Values in the order of [`Measure::ALL`].
     pub(super) values: [f64; 3],
 }
 
-/// How a value varies from round to round.
+/// Spread of a value over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Spread {
     pub(super) rounds: usize,
@@ -63,7 +63,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value.
+    /// Computes the spread of at least one value.
     pub(super) fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -84,7 +84,7 @@ impl Spread {
     }
 }
 
-/// The values of one channel: of each size and measure one a round.
+/// The values of one channel, by size. Each measure has one value per round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Curve(BTreeMap<usize, [Vec<f64>; 3]>);
 
@@ -105,7 +105,7 @@ impl Curve {
         (!values.is_empty()).then(|| Spread::of(values))
     }
 
-    /// Sizes with their spreads, rising.
+    /// Returns the sizes with their spreads, in rising order.
     pub(super) fn spreads(&self, measure: Measure) -> impl Iterator<Item = (usize, Spread)> {
         self.sizes().filter_map(move |size| Some((size, self.spread(size, measure)?)))
     }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_have_what_was_measured() {
+    fn curves_have_the_measured_values() {
         let mut curve = Curve::default();
         for value in [1.0, 2.0, 4.0] {
             curve.put(&Measured { size: 64, values: [value, 10.0 * value, 0.5] });

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam tune`: thresholds between channels, measured in place ("channel polling", section 4).
+//! `tcam tune`: thresholds between channels, measured on the user's hosts ("channel polling",
+//! section 4).
 //!
 //! ```text
 //! once            a short run with a report: do the ranks share a host, does the kernel copy?
-//! each round      the program once for each channel, which settings force; no report
-//! then            where do latency, bandwidth and overlap of the two cross, by size?
+//! each round      one run for each channel, which settings force; no report
+//! then            sizes at which latency, bandwidth and overlap of the two cross
 //! ```
 //!
-//! Channels take turns, so that a slow moment of the machine hits both.
+//! Channels take turns, so that a slow moment of the machine affects both.
 
 mod crossing;
 mod curves;
@@ -43,10 +44,10 @@ use crate::text::progress;
 
 /// Measures the channels between two ranks, and writes the thresholds between them.
 ///
-/// Compiles an MPI program of its own and runs it with the launcher given, once a round for each
-/// channel: on one host through shared buffers and by kernel copy, between hosts over the network at
-/// once and asked for. Writes tcam.conf (the settings), tune.csv, tune.svg and tune.png to the output
-/// directory, which all hosts must have.
+/// Compiles an MPI program and runs it with the launcher, once in each round for each channel. On
+/// one host the channels are shared buffers and kernel copy; between hosts, messages that are sent
+/// at once and messages that the receiver asks for. Writes tcam.conf (the settings), tune.csv,
+/// tune.svg and tune.png to the output directory, which all hosts must have.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam tune -- mpiexec -n 2
@@ -55,11 +56,11 @@ Then:
   tcam run --set config=tcam-tune/tcam.conf -- mpiexec -n 16 ./app
   export FI_TCAM_CONFIG=$PWD/tcam-tune/tcam.conf")]
 pub(crate) struct Tune {
-    /// Where the settings, the numbers and the picture go.
+    /// Directory for the settings, the numbers and the picture.
     #[arg(long, value_name = "DIR", default_value = "tcam-tune")]
     out: PathBuf,
 
-    /// Runs of each channel, in turns; what is within their spread is no difference.
+    /// Runs of each channel, in turns. A difference within their spread decides nothing.
     #[arg(
         long,
         value_name = "N",
@@ -69,28 +70,29 @@ pub(crate) struct Tune {
     )]
     rounds: u32,
 
-    /// What decides the settings that are written; all three are told.
+    /// Measure that decides the settings; all three are printed.
     #[arg(long, value_enum, default_value_t = Measure::Latency)]
     by: Measure,
 
-    /// Fewer sizes, each for a shorter time: whether it works, and not what is best.
+    /// Measures fewer sizes for a shorter time. The result shows that the measurement works, and
+    /// not which setting is best.
     #[arg(long)]
     quick: bool,
 
-    /// The compiler of the MPI; otherwise the mpicc beside the launcher, or in PATH.
+    /// Compiler of the MPI. The default is the mpicc in the launcher's directory, or in PATH.
     #[arg(long, value_name = "PATH")]
     mpicc: Option<PathBuf>,
 
-    /// Sets a parameter of the provider for what is measured, such as net_seal=on.
+    /// Sets a parameter of the provider for the measurement, such as net_seal=on.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// The provider libtcam-fi.so, or the directory that holds it; otherwise the
-    /// one installed or built with this program.
+    /// The provider libtcam-fi.so, or the directory that holds it. The default is the one installed
+    /// or built with this program.
     #[arg(long, value_name = "PATH")]
     provider: Option<PathBuf>,
 
-    /// Which MPI it is; auto asks the launcher.
+    /// MPI of the launcher; auto asks the launcher.
     #[arg(long, value_enum, default_value_t = MpiChoice::Auto)]
     mpi: MpiChoice,
 
@@ -102,27 +104,28 @@ pub(crate) struct Tune {
     launcher: Vec<OsString>,
 }
 
-/// Sizes that are measured, closer where thresholds may be.
+/// Sizes that are measured, closer together where thresholds may be.
 const SIZES: [usize; 19] = [
     8, 64, 256, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768, 49_152,
     65_536, 131_072, 262_144, 1_048_576,
 ];
 const QUICK: [usize; 8] = [8, 512, 2048, 4096, 8192, 16_384, 65_536, 262_144];
-/// Milliseconds of each measurement of a size.
+/// Milliseconds for each measurement of a size.
 const MS: u32 = 20;
 const QUICK_MS: u32 = 2;
-/// Sizes of the first run: what the kernel copies, if it does.
+/// Sizes of the first run. The kernel copies the larger one, if it copies at all.
 const FIRST: [usize; 2] = [8192, 131_072];
 
-/// What the first run tells.
+/// Facts that the first run finds.
 struct Place {
     reports: Vec<Report>,
     pair: &'static Pair,
-    /// The kernel lets processes copy from one another; what the network does needs no such copy.
+    /// True if the kernel lets processes copy from each other, or if the channels are those of the
+    /// network, which need no such copy.
     copies: bool,
 }
 
-/// Measures, and writes what follows. Returns 0, or the code of a signal.
+/// Measures, and writes the settings. Returns 0, or the exit code of a signal.
 pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
     let settings = Settings::parse(&arguments.set)?;
     if let Some(name) = PARAMETERS.into_iter().find(|name| settings.get(name).is_some()) {
@@ -157,7 +160,7 @@ pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// The place and a curve for each channel; none if tcam is to end.
+/// Returns the place and a curve for each channel, or none after a signal.
 fn measure(
     arguments: &Tune,
     program: &mut Program<'_>,
@@ -204,7 +207,7 @@ fn measure(
     Ok(Some((place, curves)))
 }
 
-/// Arguments of the program.
+/// Returns the arguments of the program.
 fn words(ms: u32, sizes: &[usize]) -> Vec<String> {
     let first = ["--ms".to_owned(), ms.to_string()];
     first.into_iter().chain(sizes.iter().map(usize::to_string)).collect()
@@ -235,7 +238,7 @@ impl Place {
     }
 }
 
-/// What follows from the curves.
+/// Computes the settings from the curves.
 fn tell<'a>(arguments: &Tune, place: &'a Place, curves: &'a [Curve]) -> Told<'a> {
     let pair = place.pair;
     let answers: Vec<_> = match curves {

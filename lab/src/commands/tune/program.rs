@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The MPI program that measures channels (`tests/apps/channels.c`): compiled with the user's MPI, run
-//! by its launcher, its lines read.
+//! The MPI program that measures channels (`tests/apps/channels.c`): it is compiled with the user's
+//! MPI and run by its launcher, and the lines that it prints are read.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,14 +21,14 @@ use crate::launch::plan::program;
 use crate::launch::signals::Signals;
 use crate::settings::Settings;
 
-/// Its name, and what its lines begin with.
+/// Name of the program, and first word of its lines.
 const NAME: &str = "channels";
 const SOURCES: [(&str, &str); 3] = [
     ("channels.c", include_str!("../../../../tests/apps/channels.c")),
     ("check.h", include_str!("../../../../tests/apps/check.h")),
     ("compute.h", include_str!("../../../../tests/apps/compute.h")),
 ];
-/// Lines of a failed program's output that are shown.
+/// Number of lines of a failed program's output that are shown.
 const TAIL: usize = 20;
 
 /// The program with its launcher.
@@ -37,7 +37,7 @@ pub(super) struct Program<'a> {
     pub(super) mpi: Option<Mpi>,
     pub(super) library: Library,
     pub(super) settings: Settings,
-    /// What it printed last.
+    /// Output of the last command.
     log: PathBuf,
     file: PathBuf,
 }
@@ -45,12 +45,12 @@ pub(super) struct Program<'a> {
 /// How a command failed.
 struct Failed {
     status: ExitStatus,
-    /// The end of what it printed.
+    /// Last lines of the output.
     tail: String,
 }
 
 impl<'a> Program<'a> {
-    /// What is run, without a program yet; a log of it goes to this directory.
+    /// Makes a program that is not compiled yet. Its log goes to the directory `out`.
     pub(super) fn new(
         launcher: &'a [OsString],
         mpi: Option<Mpi>,
@@ -62,7 +62,7 @@ impl<'a> Program<'a> {
         Self { launcher, mpi, library, settings, log, file: PathBuf::new() }
     }
 
-    /// Compiles it into a directory that all hosts have. None if tcam is to end, here and below.
+    /// Compiles the program into a directory that all hosts have. Returns none after a signal.
     pub(super) fn compile(
         &mut self,
         mpicc: &Path,
@@ -86,7 +86,8 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Runs it with these settings over the user's. A report slows the run.
+    /// Runs the program with these settings, which have priority over the user's. Returns none
+    /// after a signal. A report slows the run.
     pub(super) fn run(
         &self,
         forced: &[(&str, &str)],
@@ -126,7 +127,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Runs a command to its end; what it printed.
+    /// Runs a command to its end. Returns its output, or none after a signal.
     fn started(
         &self,
         mut command: Command,
@@ -151,7 +152,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// The compiler of the MPI: that beside the launcher, or the one in `PATH`.
+/// Returns the compiler of the MPI: the one in the directory of the launcher, or the one in `PATH`.
 pub(super) fn compiler(launcher: &[OsString]) -> Result<PathBuf, Error> {
     let mpicc = OsStr::new("mpicc");
     let beside = launcher::in_command(launcher)
@@ -161,7 +162,7 @@ pub(super) fn compiler(launcher: &[OsString]) -> Result<PathBuf, Error> {
     found.ok_or_else(|| Error::NoCompiler { program: program(launcher) })
 }
 
-/// The lines of sizes.
+/// Reads the lines of sizes.
 fn sizes(text: &str) -> Vec<Measured> {
     text.lines().filter_map(line).collect()
 }

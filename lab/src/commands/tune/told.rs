@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What `tcam tune` tells and writes: a table, the settings, CSV, JSON, the picture.
+//! The output of `tcam tune`: a table, the settings, CSV, JSON and the picture.
 
 use std::path::Path;
 
@@ -21,18 +21,18 @@ use crate::results::summary::Summary;
 use crate::text::numbers::whole;
 use crate::text::sheet::Sheet;
 
-/// See the module.
+/// The results of a measurement.
 #[derive(Serialize)]
 pub(super) struct Told<'a> {
-    /// Host, MPI and date, as the ranks told.
+    /// Hosts, MPI and date, from the reports.
     #[serde(serialize_with = "map")]
     origin: Vec<origin::Line>,
     how: String,
     by: Measure,
-    /// What follows, in words.
+    /// The results as sentences.
     reading: Vec<String>,
     crossings: Vec<Answer>,
-    /// What is written.
+    /// Settings that are written to tcam.conf.
     #[serde(serialize_with = "map")]
     settings: Vec<(&'static str, String)>,
     measured: Vec<Row>,
@@ -83,7 +83,7 @@ impl Row {
     }
 }
 
-/// What is known of the place that others want to know.
+/// Names of the facts that are written about the place.
 const ORIGIN: [&str; 6] = ["started", "hosts", "processors", "MPI", "libfabric", "tcam"];
 
 impl<'a> Told<'a> {
@@ -111,7 +111,8 @@ impl<'a> Told<'a> {
         Self { origin, how, by, reading, crossings, settings, measured, ways, curves }
     }
 
-    /// All files. The settings come last: who finds them finds the rest.
+    /// Writes all files. The settings come last, so that whoever finds them finds the other files
+    /// too.
     pub(super) fn write(&self, directory: &Path) -> Result<(), Error> {
         let mut csv = csv::Writer::from_writer(Vec::new());
         self.measured.iter().try_for_each(|row| csv.serialize(row)).map_err(Error::NoCsv)?;
@@ -123,7 +124,7 @@ impl<'a> Told<'a> {
         file::write(&directory.join(CONF), self.conf())
     }
 
-    /// The file of settings.
+    /// Returns the file of settings.
     fn conf(&self) -> String {
         let mut text =
             "# Thresholds between the channels of tcam, measured by `tcam tune`.\n".to_owned();
@@ -147,7 +148,7 @@ impl<'a> Told<'a> {
         text
     }
 
-    /// For people.
+    /// Returns the text for the terminal.
     pub(super) fn terminal(&self, out: &Path) -> String {
         let mut sheet = Sheet::new("", []);
         sheet.header.push("bytes".to_owned());
@@ -251,7 +252,7 @@ mod tests {
     use crate::results::reports::tests::sample;
 
     #[test]
-    fn what_is_written_is_read_as_settings() {
+    fn the_written_file_is_read_as_settings() {
         let mut curves = vec![Curve::default(), Curve::default()];
         for (curve, value) in curves.iter_mut().zip([1.0, 2.0]) {
             curve.put(&Values { size: 4096, values: [value, 100.0 * value, 0.2 * value] });

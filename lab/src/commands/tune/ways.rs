@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The channels that are measured against each other, and what follows for the threshold between them.
+//! The channels that are compared, and the settings of the threshold between them.
 
 use std::ops::RangeInclusive;
 
@@ -9,16 +9,16 @@ use super::crossing::Crossing;
 use super::curves::Measure;
 use crate::text::numbers::whole;
 
-/// Longest message that travels in a slot of the ring, whatever the settings.
+/// Longest message that fits a slot of the ring, whatever the settings.
 const IN_A_SLOT: usize = 208;
-/// Longest message that an MPI may inject, which goes at once whatever the settings.
+/// Longest message that an MPI may inject, which is sent at once whatever the settings.
 const INJECTED: usize = 4096;
 
 /// A channel, and the settings that force it.
 #[derive(Debug)]
 pub(super) struct Way {
     pub(super) name: &'static str,
-    /// How a message goes.
+    /// How a message is sent, as words of a sentence.
     how: &'static str,
     pub(super) forced: &'static [(&'static str, &'static str)],
 }
@@ -26,15 +26,15 @@ pub(super) struct Way {
 /// Two channels with a threshold between them.
 #[derive(Debug)]
 pub(super) struct Pair {
-    /// For short messages, and for long ones.
+    /// The channel for short messages, and the one for long messages.
     pub(super) ways: [Way; 2],
-    /// The longest message that goes the first way.
+    /// Parameter of the longest message that the first channel takes.
     pub(super) parameter: &'static str,
-    /// What it may be at most.
+    /// Largest value of the parameter.
     most: usize,
     /// Sizes at which the settings make a difference.
     pub(super) differ: RangeInclusive<usize>,
-    /// What turns the second way off.
+    /// Setting that turns the second channel off.
     off: Option<(&'static str, &'static str)>,
 }
 
@@ -78,23 +78,23 @@ pub(super) const NETWORK: Pair = Pair {
     off: None,
 };
 
-/// Where the kernel copies nothing, asking it is in vain.
+/// Without permission to copy, each attempt of a kernel copy fails.
 pub(super) const KERNEL_COPY_OFF: (&str, &str) = ("kernel_copy", "off");
 
-/// Every parameter that is set here.
+/// Every parameter that tune sets.
 pub(super) const PARAMETERS: [&str; 3] = ["eager_size", "kernel_copy", "net_eager_size"];
 
-/// What one measure says.
+/// The result of one measure.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
     pub(super) measure: Measure,
     pub(super) crossing: Crossing,
-    /// Nothing where the defaults are kept.
+    /// Empty if the defaults are kept.
     pub(super) settings: Vec<(&'static str, String)>,
 }
 
 impl Pair {
-    /// The settings that follow.
+    /// Returns the settings for a crossing.
     pub(super) fn answer(&self, measure: Measure, crossing: Crossing) -> Answer {
         let settings = match crossing {
             Crossing::At { after, .. } => {
@@ -110,7 +110,7 @@ impl Pair {
         Answer { measure, crossing, settings }
     }
 
-    /// The same in words.
+    /// Returns the answer as a sentence.
     pub(super) fn told(&self, answer: &Answer) -> String {
         let [short, long] = &self.ways;
         let by = answer.measure.name();
@@ -144,7 +144,7 @@ impl Pair {
     }
 }
 
-/// `eager_size = 4096, kernel_copy = off`.
+/// Returns text such as `eager_size = 4096, kernel_copy = off`.
 fn settings(all: &[(&str, String)]) -> String {
     let all: Vec<_> = all.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     all.join(", ")
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_within_what_parameters_allow() {
+    fn settings_are_within_the_limits_of_parameters() {
         for pair in [&ONE_HOST, &NETWORK] {
             let param = PARAMS.iter().find(|param| param.name == pair.parameter).unwrap();
             assert_eq!(param.values, Values::Number(0, pair.most as u64));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_say_what_is_set_and_why() {
+    fn answers_have_the_settings_and_the_reason() {
         let at = |after, from| Crossing::At { after, from };
         for (crossing, expected) in [
             (

@@ -2,7 +2,8 @@
 //! `tcam watch`: counters of running programs, as rates, in the terminal.
 //!
 //! ```text
-//! look at /dev/shm, wait, look again: counts that grew, over the endpoint's own time
+//! read the counters in /dev/shm, wait, read them again
+//! rate = growth of a counter / time between the endpoint's two updates
 //! ```
 
 mod view;
@@ -18,20 +19,21 @@ use crate::error::Error;
 use crate::launch::endpoints::{self, Endpoint, Id, Job};
 use crate::text::output;
 
-/// Columns where the output is no terminal.
+/// Columns if the output is no terminal.
 const COLUMNS: usize = 120;
-/// Lines of the view that are no endpoints, and one below it.
+/// Lines of the view that show no endpoint, and the line below the view.
 const OTHER_LINES: usize = 5;
 
 /// Shows the counters of running programs, live.
 ///
-/// A line for each endpoint of this user on this host: receives posted, messages that
-/// arrived, matches in the table and on the host, spills and unexpected messages a
-/// second; elements in the table and on the host now, and the most there ever were. They
-/// are those of tagged messages, as in reports, and of untagged ones where there are no
-/// others.
-/// Endpoints tell their counters every 50 ms while they wait, and now and then while
-/// they are busy; one that calls no MPI shows none. Ctrl-C ends it.
+/// There is a line for each endpoint of this user on this host. It has rates per second: receives
+/// posted, messages that arrived, unexpected messages, matches in the table and on the host, and
+/// spills. Then come the elements in the table and on the host now, and the largest number since
+/// the start. The counters are those of tagged messages, as in reports, or of untagged messages if
+/// no tagged ones came.
+///
+/// Endpoints update their counters every 50 ms while they wait for messages, and every 1024 polls
+/// that find some. The rates of a process that calls no MPI are shown as -. Ctrl-C ends watch.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam watch
@@ -39,11 +41,12 @@ const OTHER_LINES: usize = 5;
   tcam watch --once
   tcam watch --job 3fa9
 Columns: `unexp/s` unexpected messages, `PRQ` and `UMQ` elements in the table + on the
-host, `mark` the most at once. A narrow terminal shows fewer. With --once the exit code
-is 1 if nothing runs. A job is what one `tcam run` or `record` starts, or all that write their
-reports to one FI_TCAM_REPORT; where several run they are listed, 0000 those without reports.")]
+host, `mark` the largest number since the start. A narrow terminal shows fewer columns. With
+--once the exit code is 1 if nothing runs. A job is one `tcam run` or `record`, one run of a sweep,
+or all ranks that write their reports to one FI_TCAM_REPORT. If several jobs run, they are listed;
+0000 stands for processes that write no reports.")]
 pub(crate) struct Watch {
-    /// Seconds from one look to the next.
+    /// Seconds between two tables.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -53,7 +56,7 @@ pub(crate) struct Watch {
     )]
     pub(crate) interval: f64,
 
-    /// Ends after so many tables.
+    /// Exits after N tables.
     #[arg(
         long,
         value_name = "N",
@@ -62,11 +65,11 @@ pub(crate) struct Watch {
     )]
     pub(crate) count: Option<u32>,
 
-    /// Only endpoints of one job; where several run, `tcam watch` lists them.
+    /// Shows only endpoints of one job; if several run, `tcam watch` lists them.
     #[arg(long, value_name = "JOB", allow_hyphen_values = true)]
     pub(crate) job: Option<Job>,
 
-    /// Prints one table, after one interval, and ends.
+    /// Prints one table after one interval, and exits.
     #[arg(long, conflicts_with = "count")]
     pub(crate) once: bool,
 }
@@ -78,7 +81,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Looks until Ctrl-C. Returns 1 if one look was asked for and found nothing.
+/// Shows tables until Ctrl-C or `--count`. Returns 1 if `--once` found no program.
 pub(crate) fn watch(arguments: &Watch) -> Result<u8, Error> {
     let count = if arguments.once { Some(1) } else { arguments.count };
     let all = || -> Result<Vec<Endpoint>, Error> {
@@ -122,7 +125,7 @@ fn show(before: &[Endpoint], now: &[Endpoint]) {
     let before: HashMap<Id, &Endpoint> = before.iter().map(|of| (of.id(), of)).collect();
     let out = io::stdout();
     let size = if out.is_terminal() { tcgetwinsize(&out).ok() } else { None };
-    // Some terminals do not know their size.
+    // Some terminals report a size of 0.
     let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
     let columns = size.map_or(COLUMNS, |size| usize::from(size.ws_col));
     let lines =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The table of `tcam watch`: columns of fixed width, so that numbers stay where they
-//! are from one look to the next.
+//! The table of `tcam watch`: columns of fixed width, so that numbers stay in place from one table
+//! to the next.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -11,23 +11,23 @@ use nic::live::{Live, LiveContext};
 use crate::launch::endpoints::{Endpoint, Id, Job};
 use crate::text::numbers::count;
 
-/// Most characters of the name of a job's program.
+/// Longest name of a job's program, in characters.
 const NAME: usize = 40;
 
-/// What a line shows.
+/// Values of a line.
 #[derive(Clone, Debug, Default)]
 struct Row {
     rank: String,
     pid: String,
     program: String,
-    /// Posts, arrivals, unexpected, matches in the table and on the host, spills; a
-    /// second. None until two looks found an endpoint that told something new.
+    /// Posts, arrivals, unexpected messages, matches in the table, matches on the host, and spills,
+    /// per second. None until an endpoint updated its counters between two tables.
     rates: Option<[f64; 6]>,
     prq: Tallies,
     umq: Tallies,
 }
 
-/// A column: title, width with the space before it, whether a narrow terminal has it.
+/// A column: its title, its width with the space before it, and true if a narrow terminal shows it.
 struct Column {
     title: &'static str,
     width: usize,
@@ -51,7 +51,7 @@ const COLUMNS: [Column; 13] = [
     Column { title: "mark", width: 6, narrow: true, text: |row| short(row.umq.high_water) },
 ];
 
-/// Up to five characters, or six: `12345`, `123 k`, `1.2 M`.
+/// Writes a number in up to five characters, or six: `12345`, `123 k`, `1.2 M`.
 fn short(number: u64) -> String {
     let mut value = number as f64;
     if number < 100_000 {
@@ -69,7 +69,7 @@ fn short(number: u64) -> String {
     "many".to_owned()
 }
 
-/// Elements in the table and on the host.
+/// Returns the numbers of elements in the table and on the host as text.
 fn place(tallies: &Tallies) -> String {
     format!("{}+{}", short(tallies.table_occupancy), short(tallies.host_occupancy))
 }
@@ -88,13 +88,14 @@ fn sum(one: &Tallies, other: &Tallies) -> Tallies {
     }
 }
 
-/// Tagged messages, as in reports; untagged ones where there are no others.
+/// Returns the counters of tagged messages, as in reports, or of untagged messages if no tagged
+/// ones came.
 fn context(live: &Live) -> &LiveContext {
     let LiveContext { posts, arrivals, .. } = live.tagged;
     if posts == 0 && arrivals == 0 { &live.msg } else { &live.tagged }
 }
 
-/// What grows, in the order of [`Row::rates`].
+/// Returns the counts whose rates are shown, in the order of [`Row::rates`].
 fn grows(of: &LiveContext) -> [u64; 6] {
     let LiveContext { posts, arrivals, unexpected, prq, umq } = of;
     let of_both = |of: fn(&Tallies) -> u64| of(prq).saturating_add(of(umq));
@@ -129,7 +130,7 @@ impl Row {
     }
 }
 
-/// Counts that grew, over the time between two shows.
+/// Returns the growth of the counts over the time between two updates of the endpoint.
 fn rates(before: &Live, now: &Live) -> Option<[f64; 6]> {
     let seconds = now.ns.checked_sub(before.ns).filter(|ns| *ns > 0)? as f64 * 1e-9;
     let (before, now) = (grows(context(before)), grows(context(now)));
@@ -140,7 +141,7 @@ fn rates(before: &Live, now: &Live) -> Option<[f64; 6]> {
     Some(rates)
 }
 
-/// All ranks together.
+/// Returns a row with the sums of all rows.
 fn total(rows: &[Row]) -> Row {
     let mut all = Row { program: "all".to_owned(), ..Row::default() };
     for row in rows {
@@ -163,8 +164,8 @@ fn line(columns: &[&Column], text: impl Fn(&Column) -> String) -> String {
     line
 }
 
-/// A line for each job, so many at most, if there are several: whoever wants one of them needs
-/// its name.
+/// Returns a line for each job, at most `most`, if several run. The lines have the names that
+/// `--job` takes.
 fn jobs(endpoints: &[Endpoint], most: usize) -> Vec<String> {
     let mut jobs: BTreeMap<Job, (u64, &str)> = BTreeMap::new();
     for (job, of) in endpoints.iter().filter_map(|of| Some((of.job()?, of))) {
@@ -186,8 +187,9 @@ fn jobs(endpoints: &[Endpoint], most: usize) -> Vec<String> {
     lines
 }
 
-/// The table, of so many columns of characters, and of so many endpoints at most: those
-/// with the most elements in their queues, by rank.
+/// Returns the table. It is up to `width` characters wide and has up to `most` lines of endpoints
+/// and jobs. If there are more endpoints, it shows those with the largest high-water marks, by
+/// rank.
 pub(super) fn table(
     before: &HashMap<Id, &Endpoint>,
     now: &[Endpoint],
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_listed_where_there_are_several() {
+    fn several_jobs_are_listed() {
         let of_job = |rank: u32, job| {
             let mut endpoint = endpoint(rank, 1, 1, 0);
             endpoint.page.live.as_mut().unwrap().job = job;
@@ -302,7 +304,7 @@ mod tests {
         let two = lines(2, 10);
         let told = "job 0001: 10 endpoints of a_program_with_a_long_name";
         assert_eq!(two.last().unwrap(), told);
-        assert_eq!(two.len(), 1 + 8 + 2 + 2, "in place of endpoints");
+        assert_eq!(two.len(), 1 + 8 + 2 + 2, "jobs take lines of endpoints");
         assert_eq!(lines(9, 18).last().unwrap(), "and 3 other jobs");
     }
 
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn untagged_messages_are_shown_where_there_are_no_others() {
+    fn untagged_messages_are_shown_if_no_tagged_ones_came() {
         let Live { tagged, .. } = *endpoint(0, 1, 10, 3).live().unwrap();
         let msg = LiveContext { posts: 7, ..LiveContext::default() };
         assert_eq!(context(&Live { tagged, msg, ..Live::default() }).posts, 10);

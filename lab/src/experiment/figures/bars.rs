@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Bars: search depths, and why elements were not in the table.
+//! Bars: search depths, and reasons why elements were not in the table.
 
 use matching::Histogram;
 
@@ -14,10 +14,10 @@ use crate::text::numbers::{entries, percent, share, whole};
 pub(crate) const DEPTHS_HEIGHT: u32 = 900;
 /// Height of a row of block reasons.
 const ROW: f64 = 46.0;
-/// Buckets drawn at least, so that bars do not become walls.
+/// Smallest number of buckets that are drawn, so that bars do not become too wide.
 const LEAST_BUCKETS: usize = 8;
 
-/// Counts by number of the bucket.
+/// Returns the counts by number of the bucket.
 fn counts(histogram: &Histogram) -> Vec<u64> {
     let mut counts = Vec::new();
     for (low, _, count) in histogram.buckets() {
@@ -28,12 +28,12 @@ fn counts(histogram: &Histogram) -> Vec<u64> {
     counts
 }
 
-/// Lowest value of a bucket.
+/// Returns the lowest value of a bucket.
 fn lowest(at: usize) -> u64 {
     if at < 2 { at as u64 } else { 1 << (at - 1) }
 }
 
-/// Histograms of search depths.
+/// Draws histograms of search depths.
 pub(crate) fn depths(
     canvas: &Canvas<'_, impl Surface>,
     experiment: &Experiment,
@@ -79,7 +79,8 @@ pub(crate) fn depths(
     Ok(())
 }
 
-/// Queue, reason, and how many elements of collective operations and others.
+/// Returns the queue, the reason, and the numbers of elements of collective operations and of
+/// others.
 fn reasons(experiment: &Experiment) -> Vec<(Queue, &'static str, [u64; 2])> {
     let mut rows = Vec::new();
     for queue in Queue::BOTH {
@@ -94,23 +95,23 @@ fn reasons(experiment: &Experiment) -> Vec<(Queue, &'static str, [u64; 2])> {
     rows
 }
 
-/// Whether any element was kept out of its table.
+/// Returns true if any element was kept out of its table.
 pub(crate) fn has_blocks(experiment: &Experiment) -> bool {
     !reasons(experiment).is_empty()
 }
 
-/// Whether any search was counted.
+/// Returns true if any search was counted.
 pub(crate) fn has_depths(experiment: &Experiment) -> bool {
     let depths = Queue::BOTH.map(|queue| &queue.of(&experiment.sum.tagged).search_depth);
     depths.into_iter().any(|depth| depth.hit.total() + depth.miss.total() > 0)
 }
 
-/// Height of the picture of block reasons.
+/// Returns the height of the picture of block reasons.
 pub(crate) fn blocks_height(experiment: &Experiment) -> u32 {
     250 + (ROW * reasons(experiment).len().max(1) as f64) as u32
 }
 
-/// Bars of block reasons, by kind of traffic.
+/// Draws bars of block reasons, by kind of traffic.
 pub(crate) fn blocks(
     canvas: &Canvas<'_, impl Surface>,
     experiment: &Experiment,
@@ -119,7 +120,7 @@ pub(crate) fn blocks(
     let signs = [(Sign::Area(DEEP), "collective"), (Sign::Area(WARM), "point-to-point")];
     legend(canvas, &signs)?;
     let most = rows.iter().map(|(.., [collective, rest])| collective + rest).max();
-    // From below upwards.
+    // Slots are numbered from below upwards.
     let names = rows.iter().rev().map(|(queue, reason, _)| format!("{}: {reason}", queue.name()));
     let (x, y) = (Scale::Linear(most.unwrap_or(0) as f64), Scale::Slots(names.collect()));
     let chart = Chart {

@@ -17,9 +17,10 @@ use crate::plot::chart::{Chart, Scale};
 use crate::text::numbers::whole;
 
 pub(crate) const HEIGHT: u32 = 900;
-/// Steps reach so far into the next one that no seam is seen between them.
+/// Width by which a step reaches into the next one, so that no seam shows between them.
 const OVERLAP: f64 = 0.7;
-/// Colours that people with any colour vision tell apart (Okabe and Ito), the last for the rest.
+/// Colours that people with any colour vision can distinguish (Okabe and Ito). The last is for the
+/// rest.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xe6, 0x9f, 0x00),
@@ -30,13 +31,13 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(0x99, 0x99, 0x99),
 ];
 
-/// What the colours stand for.
+/// Returns the name that a colour stands for.
 type Name<'a> = &'a dyn Fn(&Class) -> String;
 
-/// What is drawn: each queue on the rank where it was longest.
+/// The data of the picture: each queue on the rank where it was longest.
 pub(crate) struct Fill {
-    /// Communicators, or tags of the only one, those with most elements first; what is behind the
-    /// colours is together.
+    /// Communicators, or tags if there is one communicator, those with most elements first. Names
+    /// beyond the number of colours are one group.
     names: Vec<String>,
     panels: Vec<Panel>,
     end: f64,
@@ -46,7 +47,7 @@ struct Panel {
     queue: Queue,
     rank: Option<u32>,
     mark: u64,
-    /// When that was.
+    /// Time of the high-water mark, as text.
     moment: String,
     at: Vec<f64>,
     /// Elements at each time, by colour.
@@ -54,7 +55,7 @@ struct Panel {
 }
 
 impl Fill {
-    /// Of what was played; none of traces without tagged messages.
+    /// Takes the data from the replayed traces. Returns none without tagged messages.
     pub(crate) fn of(material: &Material) -> Option<Self> {
         let series: Vec<_> = (material.longest.iter())
             .map(|(queue, at, series)| (*queue, &material.makeups[*at], series))
@@ -117,7 +118,7 @@ impl Fill {
     }
 }
 
-/// Counts of a series by place of the name; those of no name are together behind them.
+/// Returns the counts of a series by index of the name. The last count is that of all other names.
 fn by_name(series: &Series, queue: Queue, name: Name<'_>, names: &[String]) -> Vec<Vec<u64>> {
     let place = |class| {
         let name = name(class);

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What all pictures of an experiment share: colours, and the legend that tells what they mean.
+//! Parts that all pictures of an experiment share: colours and the legend.
 
 use plotters::prelude::RGBColor;
 
 use crate::error::Error;
 use crate::plot::canvas::{Align, At, Canvas, DARK, GREY, Surface};
 
-/// Two colours that people with any colour vision tell apart, and that differ in
-/// grey, too (Okabe and Ito).
+/// Two colours that people with any colour vision can distinguish, and that differ in grey too
+/// (Okabe and Ito).
 pub(super) const DEEP: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 pub(super) const WARM: RGBColor = RGBColor(0xe6, 0x9f, 0x00);
 
 /// Left edge of titles.
 pub(super) const MARGIN: f64 = 40.0;
 
-/// What a legend shows beside a name.
+/// The sign that a legend shows next to a name.
 pub(super) enum Sign {
     Area(RGBColor),
     Line(RGBColor),
     Dashes,
 }
 
-/// What colours and lines mean.
+/// Draws the legend: each sign with its name.
 pub(super) fn legend(
     canvas: &Canvas<'_, impl Surface>,
     signs: &[(Sign, &str)],
@@ -39,7 +39,7 @@ pub(super) fn legend(
     Ok(())
 }
 
-/// A filled rectangle.
+/// Draws a filled rectangle.
 pub(super) fn rectangle(
     canvas: &Canvas<'_, impl Surface>,
     from: At,

@@ -12,8 +12,7 @@ use crate::plot::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
 use crate::plot::chart::{Scale, TICK};
 use crate::text::numbers::whole;
 
-/// Viridis at even steps: lightness rises with the value, for any colour vision and
-/// in grey.
+/// Viridis at even steps: lightness rises with the value, for any colour vision and in grey.
 const VIRIDIS: [[u8; 3]; 9] = [
     [0x44, 0x01, 0x54],
     [0x47, 0x2d, 0x7b],
@@ -25,28 +24,29 @@ const VIRIDIS: [[u8; 3]; 9] = [
     [0xad, 0xdc, 0x30],
     [0xfd, 0xe7, 0x25],
 ];
-/// Squares at most: beyond that one stands for several ranks.
+/// Largest number of squares. With more ranks, one square stands for several.
 const SQUARES: usize = 4096;
 /// Width of a grid.
 const GRID: f64 = 540.0;
 const TOP: f64 = 190.0;
 const LEFTS: [f64; 2] = [110.0, 740.0];
-/// A scale over no more than this factor is linear.
+/// Largest ratio of both ends for which a scale is linear.
 const WIDE: f64 = 20.0;
 
 /// Both grids.
 pub(crate) struct Map {
     what: &'static str,
-    /// Of PRQ and UMQ, by square.
+    /// Values of the PRQ and the UMQ, by square.
     values: [Vec<u64>; 2],
-    /// Ranks of the first square, and of each.
+    /// The first rank.
     first: u32,
+    /// Number of ranks of each square.
     each: usize,
     columns: usize,
     rows: usize,
 }
 
-/// The least that is not 0, and the most.
+/// The smallest value that is not 0, and the largest value.
 struct Range {
     low: f64,
     high: f64,
@@ -57,7 +57,8 @@ impl Range {
         self.high > WIDE * self.low
     }
 
-    /// From 0 to 1. What is alike on all ranks looks alike: a linear scale starts at 0.
+    /// Returns the place of a value on the scale, from 0 to 1. A linear scale starts at 0, so that
+    /// values that are nearly equal on all ranks have nearly equal colours.
     fn part(&self, value: f64) -> f64 {
         match self.is_wide() {
             true => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -65,7 +66,7 @@ impl Range {
         }
     }
 
-    /// Positions and labels: even steps, or both ends and the powers of ten between.
+    /// Returns positions and labels: even steps, or both ends and the powers of ten between them.
     fn ticks(&self) -> Vec<(f64, String)> {
         if !self.is_wide() {
             let ticks = Scale::Span(self.high).ticks().into_iter();
@@ -94,7 +95,7 @@ fn colour(part: f64) -> RGBColor {
 }
 
 impl Map {
-    /// What a queue of each rank counted.
+    /// Makes the map of a count of each rank and queue.
     pub(crate) fn of(
         experiment: &Experiment,
         what: &'static str,
@@ -186,7 +187,7 @@ impl Map {
                 )?;
             }
         }
-        // Ranks are told by their row and column.
+        // Labels of rows and columns add up to the rank.
         let widest = whole(u64::from(self.first) + (values.len() * self.each) as u64);
         let apart = |room: f64| (room / side).ceil().max(1.0) as usize;
         let columns = apart(canvas.width(&widest, TICK)? + 10.0).next_power_of_two();
@@ -205,7 +206,7 @@ impl Map {
         canvas.text(&format!("rank = row + column{none}"), below, TICK, GREY, Align::Left)
     }
 
-    /// The colours and what they stand for.
+    /// Draws the scale of colours with its labels.
     fn scale(&self, canvas: &Canvas<'_, impl Surface>, range: &Range) -> Result<(), Error> {
         const STEPS: usize = 80;
         let (x, height) = (1292.0, (self.side() * self.rows as f64).max(240.0));
@@ -223,10 +224,10 @@ impl Map {
     }
 }
 
-/// Three digits and a unit at most.
+/// Returns at most three digits and a unit.
 fn short(value: f64) -> String {
     for (least, unit) in [(1e9, " G"), (1e6, " M"), (1e3, " k")] {
-        // What rounds up to the next unit has it.
+        // A value that rounds up to 1 of the next unit takes that unit.
         if value >= 0.9995 * least {
             let value = value / least;
             let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };

@@ -21,11 +21,11 @@ use crate::plot::picture::{self, Picture};
 
 const WIDTH: u32 = 1400;
 
-/// Names of all files, of which an experiment may not have some.
+/// Names of all files. An experiment may lack some of them.
 pub(crate) const NAMES: [&str; 8] =
     ["curve", "lengths", "fill", "occupancy", "depths", "blocks", "map", "traversals"];
 
-/// A picture, its file name and how to read it.
+/// A picture, its file name and an explanation.
 pub(crate) struct Figure<'a> {
     pub(crate) name: &'static str,
     pub(crate) heading: &'static str,
@@ -44,14 +44,14 @@ enum What<'a> {
     Curve(&'a Swept),
 }
 
-/// Whether there is a picture of why elements were not in the table.
+/// Returns true if there is a picture of the reasons why elements were not in the table.
 pub(crate) fn has_blocks(experiment: &Experiment) -> bool {
     bars::has_blocks(experiment)
 }
 
-/// All pictures that can be drawn of an experiment; none that would be empty.
+/// Returns all pictures of an experiment that are not empty.
 pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec<Figure<'a>> {
-    // What is drawn of traces is of those that are there.
+    // Titles of pictures from traces have the number of ranks with traces, if some lack.
     let traced = match experiment.lack_of_traces() {
         Some(_) => format!(", traces of {}", experiment.traces.ranks().count()),
         None => String::new(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Queues over time: their lengths, and what of them was in the table.
+//! Queues over time: their lengths, and the part of them in the table.
 
 use nic::lengths::Lengths;
 use plotters::prelude::RGBColor;
@@ -14,22 +14,23 @@ use crate::plot::chart::{Chart, Scale};
 use crate::text::numbers::{entries, whole};
 
 pub(crate) const HEIGHT: u32 = 900;
-/// Steps reach so far into the next one that no seam is seen between them.
+/// Width by which a step reaches into the next one, so that no seam shows between them.
 const OVERLAP: f64 = 0.7;
 const PALE: RGBColor = RGBColor(0xb8, 0xb8, 0xb8);
 
-/// Time of the samples, in a unit that suits them, or their operations where no clock was read.
+/// Time of the samples, in a unit that fits. If no clock was read, the number of operations.
 #[derive(Clone)]
 struct Times {
     unit: String,
-    /// Microseconds, or operations, for one of the unit.
+    /// Microseconds, or operations, in one unit.
     per: f64,
     timed: bool,
     most: f64,
 }
 
 impl Times {
-    /// Of the ranks with the longest queues: both queues have the same axis, one below the other.
+    /// Chooses the axis for the ranks with the longest queues. Both queues have the same axis, one
+    /// below the other.
     fn of_longest(experiment: &Experiment) -> Self {
         Self::of(Queue::BOTH.map(|queue| &experiment.worst(queue).lengths), experiment.one_clock)
     }
@@ -58,7 +59,7 @@ impl Times {
         }
     }
 
-    /// Where the samples of a series stand on the axis.
+    /// Returns the positions of the samples of a series on the axis.
     fn positions(&self, lengths: &Lengths) -> Vec<f64> {
         if self.timed {
             return lengths.us.iter().map(|&us| us as f64 / self.per).collect();
@@ -67,7 +68,7 @@ impl Times {
     }
 }
 
-/// A panel of one queue: its chart, scales, and the ranks on it, the worst first.
+/// A panel of one queue: its chart, its scales and its ranks, the worst first.
 struct Panel<'a> {
     queue: Queue,
     ranks: Vec<&'a Rank>,
@@ -86,7 +87,7 @@ impl<'a> Panel<'a> {
         ranks.extend(rest.into_iter().take(others));
         let top = if queue == Queue::Prq { 180.0 } else { 560.0 };
         let counters = queue.of(&worst.tagged);
-        // The size of the table is drawn if it is not far above the queue.
+        // The size of the table is drawn only if it is at most half above the high-water mark.
         let most = match counters.entries {
             entries if entries <= counters.high_water * 3 / 2 => entries.max(counters.high_water),
             _ => counters.high_water,
@@ -100,7 +101,7 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// Axes; what is drawn on them comes next, and the size of the table last.
+    /// Draws the axes. The series come next, and the size of the table last.
     fn begin(&self, canvas: &Canvas<'_, impl Surface>) -> Result<Chart, Error> {
         let worst = self.ranks[0];
         let counters = self.queue.of(&worst.tagged);
@@ -132,7 +133,7 @@ impl<'a> Panel<'a> {
         canvas.dashed(chart.at(0.0, part), chart.at(1.0, part), 2.0, GREY)
     }
 
-    /// The line of some values of a series.
+    /// Returns the line of some values of a series.
     fn line(
         &self,
         lengths: &Lengths,
@@ -146,16 +147,16 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// A line on which what a sample has was there since the one before.
+/// Makes a line with steps: the value of a sample holds since the sample before.
 fn steps(line: &[At]) -> Vec<At> {
     let corners = line.windows(2).flat_map(|pair| [pair[0], (pair[0].0, pair[1].1)]);
     let mut steps: Vec<_> = corners.chain(line.last().copied()).collect();
-    // Two of the same in a row would hide from `pieces` that a line turns back.
+    // Two equal points in a row would hide from `pieces` that a line turns back.
     steps.dedup();
     steps
 }
 
-/// A line in pieces that never turn back: a thick line that does has no width there.
+/// Cuts a line into pieces that never turn back: a thick line has no width where it does.
 fn pieces(line: &[At]) -> Vec<&[At]> {
     let turns_back = |corner: &[At]| {
         let [a, b, c] = [corner[0], corner[1], corner[2]];
@@ -173,7 +174,7 @@ fn pieces(line: &[At]) -> Vec<&[At]> {
     pieces
 }
 
-/// Lengths of the longest queues.
+/// Draws the lengths of the longest queues.
 pub(crate) fn lengths(
     canvas: &Canvas<'_, impl Surface>,
     experiment: &Experiment,
@@ -201,7 +202,7 @@ pub(crate) fn lengths(
     Ok(())
 }
 
-/// Table and host on top of each other.
+/// Draws the elements in the table, and on top of them those on the host.
 pub(crate) fn occupancy(
     canvas: &Canvas<'_, impl Surface>,
     experiment: &Experiment,
@@ -222,7 +223,7 @@ pub(crate) fn occupancy(
         let middle = panel.line(lengths, |at| table[at], &chart);
         let top = panel.line(lengths, |at| table[at] + host[at], &chart);
         for (low, high, colour) in [(&foot, &middle, DEEP), (&middle, &top, WARM)] {
-            // What a sample has was there since the one before.
+            // The value of a sample holds since the sample before.
             for at in 1..low.len() {
                 let (from, to) = ((low[at - 1].0, low[at].1), (low[at].0 + OVERLAP, high[at].1));
                 if from.1 > to.1 {
@@ -240,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_was_there_since_the_sample_before() {
+    fn a_length_holds_since_the_previous_sample() {
         let line = [(0.0, 5.0), (1.0, 2.0), (4.0, 2.0)];
         let stairs = [(0.0, 5.0), (0.0, 2.0), (1.0, 2.0), (4.0, 2.0)];
         assert_eq!(steps(&line), stairs);
