@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use nic::params::config::ConfigError;
-use nic::params::{PARAMS, PREFIX, ParamError, Values};
+use nic::params::{PARAMS, PREFIX, ParamError, RENAMED, Values};
 use nic::report::ReportError;
 use nic::trace::TraceError;
 use strsim::damerau_levenshtein;
@@ -124,6 +124,9 @@ pub(crate) fn of_config(error: &ConfigError) -> String {
 pub(crate) fn explained(error: &ParamError) -> String {
     match error {
         ParamError::Name { name, .. } => {
+            if RENAMED.iter().any(|(old, _)| old == name) {
+                return error.to_string();
+            }
             let names = meant(name, PARAMS.iter().map(|param| param.name));
             let names: Vec<_> =
                 names.iter().map(|name| format!("{PREFIX}{}", name.to_uppercase())).collect();
@@ -175,6 +178,7 @@ mod tests {
             (value("kernel", "AVX512"), "did you mean avx512?"),
             (value("refuse", "any_source"), "did you mean any-source?"),
             (name("PRQ_ENTRY"), "is no parameter of tcam; did you mean FI_TCAM_PRQ_ENTRIES?"),
+            (name("QUEUE"), "is no parameter of tcam; did you mean FI_TCAM_HOST_STORAGE?"),
             (name("KERNELS"), "did you mean FI_TCAM_KERNEL?"),
             (name("ENTRIES"), "UMQ_ENTRIES or FI_TCAM_POOL_ENTRIES?"),
         ] {

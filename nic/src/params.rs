@@ -22,6 +22,9 @@ pub const PREFIX: &str = "FI_TCAM_";
 /// one that nobody else is to know.
 const UNTOLD: [&str; 4] = ["report", "trace", "config", "job_key"];
 
+/// Former names and those of today, without the prefix.
+pub const RENAMED: [(&str, &str); 1] = [("QUEUE", "HOST_STORAGE")];
+
 /// A parameter that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParamError {
@@ -36,12 +39,12 @@ pub enum ParamError {
         allowed: String,
     },
     /// There is no parameter of this name.
-    #[error("{PREFIX}{name} is no parameter of tcam; there are {known}")]
+    #[error("{PREFIX}{name} is no parameter of tcam; {hint}")]
     Name {
         /// Name, upper case, without the prefix.
         name: String,
-        /// Every known name with its prefix.
-        known: String,
+        /// The name that it has now, or every name there is.
+        hint: String,
     },
 }
 
@@ -137,8 +140,15 @@ impl Params {
 
     /// A name (upper case, without the prefix) is none.
     fn unknown(name: String) -> ParamError {
-        let known = PARAMS.iter().map(|param| format!("{PREFIX}{}", param.name.to_uppercase()));
-        ParamError::Name { name, known: known.collect::<Vec<_>>().join(", ") }
+        let hint = match RENAMED.iter().find(|(old, _)| *old == name) {
+            Some((_, new)) => format!("did you mean {PREFIX}{new}?"),
+            None => {
+                let known = PARAMS.iter().map(|param| param.name.to_uppercase());
+                let known: Vec<_> = known.map(|name| format!("{PREFIX}{name}")).collect();
+                format!("there are {}", known.join(", "))
+            }
+        };
+        ParamError::Name { name, hint }
     }
 
     /// The value of a parameter, by its lower-case name.
@@ -309,6 +319,8 @@ mod tests {
         assert_eq!(Params::check_names(names), Ok(()));
         let error = Params::check_names(["FI_TCAM_PRQ_ENTRY".to_owned()]).unwrap_err();
         assert!(error.to_string().starts_with("FI_TCAM_PRQ_ENTRY is no parameter of tcam"));
+        let error = Params::check_names(["FI_TCAM_QUEUE".to_owned()]).unwrap_err();
+        assert!(error.to_string().ends_with("; did you mean FI_TCAM_HOST_STORAGE?"), "{error}");
     }
 
     #[test]

@@ -458,7 +458,7 @@ def packed(numbers):
     header = ["workload", "queue", "traffic", "n", "ns", "over `list`", "over `col-pnp`", "queues"]
     figure = Figure(
         "What packed queues add",
-        "The same engine on arrays of fingerprints (`FI_TCAM_QUEUE=packed`, the default), with our theta = "
+        "The same engine on arrays of fingerprints (`FI_TCAM_HOST_STORAGE=packed`, the default), with our theta = "
         "512, up to which no queue is made and an array is searched. None of this is the paper's, and no "
         "verdict rests on it. Speedups over the linked list, measured, and over linked `col-pnp`.",
         header,

@@ -80,7 +80,7 @@ class Stream:
 def settings(engine, storage, k=8, clusters=None):
     """The paper's theta for lists, ours for arrays."""
     theta = {"linked": 100, "packed": 512}[storage]
-    text = f"host_engine={engine},queue={storage},theta={theta},k_col={k},k_pnp={k}"
+    text = f"host_engine={engine},host_storage={storage},theta={theta},k_col={k},k_pnp={k}"
     return text + (f",clusters={clusters}" if clusters else "")
 
 

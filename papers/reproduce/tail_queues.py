@@ -263,7 +263,7 @@ def figures(cases):
     gains = "Figs. 4 to 6: the gain by threads and locks"
     medians = "Median ratios on linked lists, and the lowest of a line. The CSV has ranges."
     packed = (
-        "Median ratios on packed queues (`FI_TCAM_QUEUE=packed`), in bins of such queues. None of this is the "
+        "Median ratios on packed queues (`FI_TCAM_HOST_STORAGE=packed`), in bins of such queues. None of this is the "
         "paper's, and no verdict rests on it."
     )
     all_of = [

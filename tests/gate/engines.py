@@ -114,7 +114,7 @@ def generated(arguments, name, pattern, *words):
 
 def measured(arguments):
     """A long list is slower than a hash in every round, and counts are those of a replay."""
-    lists = ["--set=host_engine=list", "--set=queue=linked", "--prq=0", "--umq=0"]
+    lists = ["--set=host_engine=list", "--set=host_storage=linked", "--prq=0", "--umq=0"]
     seeds = [generated(arguments, f"shuffle-{seed}", "shuffle", f"--seed={seed}") for seed in (1, 2)]
     page, case = told(arguments, "shuffle", *lists, *seeds)
     if page:

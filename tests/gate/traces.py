@@ -31,7 +31,7 @@ INCOMPLETE = 3
 SETTINGS = [
     "overflow=spill", "overflow=prefix", "overflow=sticky", "overflow=flow-control",
     "host_engine=list", "host_engine=rank-array", "host_engine=col-list",
-    "host_engine=list-pnp", "queue=linked", "refuse=any-source",
+    "host_engine=list-pnp", "host_storage=linked", "refuse=any-source",
     "host_engine=hash", "host_engine=newmadeleine", "host_engine=auto", "host_engine=kmeans",
 ]  # fmt: skip
 PROGRAMS = ["any_source", "nbcoll", "cancel"]

@@ -54,7 +54,7 @@ RANKS = [2, 4, 16]
 ENTRIES = [0, 1, 7, 4096]
 
 # Parameters of tcam all whose values are combined with each other and with what is above.
-COMBINED = ["host_engine", "overflow", "table", "queue", "pool", "kernel_copy", "check"]
+COMBINED = ["host_engine", "overflow", "table", "host_storage", "pool", "kernel_copy", "check"]
 # Values of parameters that need others beside them.
 BESIDE = {"host_engine=auto": ["theta=8", "refuse=any-source"], "host_engine=kmeans": ["clusters=%s"]}
 

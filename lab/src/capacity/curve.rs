@@ -148,7 +148,7 @@ pub(crate) fn replays(
 /// Returns true if the settings name a host engine. The number of entries that a linear search
 /// compares does not apply to another engine.
 pub(crate) fn names_engine(settings: &Settings) -> bool {
-    ["host_engine", "queue"].iter().any(|name| settings.get(name).is_some())
+    ["host_engine", "host_storage"].iter().any(|name| settings.get(name).is_some())
 }
 
 /// The sum of a replay of traces, and the cost of a message.
@@ -284,9 +284,9 @@ mod tests {
         workload::tests::write_pattern(Pattern::Fds, 512, 6, &out);
         let engines =
             ["list", "list-pnp", "col-list", "col-pnp"].map(|name| format!("host_engine={name}"));
-        let settings = engines
-            .each_ref()
-            .map(|engine| ["prq_entries=0", "umq_entries=0", "queue=linked", "theta=100", engine]);
+        let settings = engines.each_ref().map(|engine| {
+            ["prq_entries=0", "umq_entries=0", "host_storage=linked", "theta=100", engine]
+        });
         let settings: Vec<&[&str]> = settings.iter().map(|words| &words[..]).collect();
         let costs: Vec<_> = costs(out, &settings).iter().map(|of| of.matching).collect();
         assert!(costs.windows(2).all(|pair| pair[0] > pair[1]), "{costs:?}");

@@ -49,7 +49,7 @@ use crate::traces::{play, repeats};
   tcam compare --with overflow=spill --with overflow=prefix --with overflow=sticky tcam-trace
   tcam compare --with device=alpu --with device=alpu,prq_entries=128,umq_entries=128 tcam-trace")]
 pub(crate) struct Compare {
-    /// Adds a line with these parameters, such as device=connectx or host_engine=list,queue=linked.
+    /// Adds a line with these parameters, such as device=connectx or host_engine=list,host_storage=linked.
     /// Without it there is a line for every device.
     #[arg(long, value_name = "NAME=VALUE,...")]
     with: Vec<String>,

@@ -63,7 +63,7 @@ pub enum Role {
 /// first two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// How its queues are stored (`FI_TCAM_QUEUE`).
+    /// How its queues are stored (`FI_TCAM_HOST_STORAGE`).
     pub queue: Queue,
     /// How match bits tell collective from point-to-point (`FI_TCAM_TAG_LAYOUT`).
     pub layout: TagLayout,

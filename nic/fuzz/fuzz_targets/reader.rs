@@ -29,7 +29,7 @@ fn device(bytes: [u8; 6]) -> DeviceConfig {
             "host_engine" => pick(HostEngine::NAMES, engine).to_owned(),
             // There are none: every source is in the default cluster.
             "clusters" => "unread".to_owned(),
-            "queue" => pick(Queue::NAMES, queue).to_owned(),
+            "host_storage" => pick(Queue::NAMES, queue).to_owned(),
             "table" => pick(TableKind::NAMES, queue / 2).to_owned(),
             "overflow" => pick(Overflow::NAMES, overflow).to_owned(),
             "refuse" => pick(&["none", "any-source", "non-contiguous"], refuse).to_owned(),

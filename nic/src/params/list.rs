@@ -154,7 +154,7 @@ pub const PARAMS: &[Param] = &[
                break a promise are matched all the same, and counted.",
     },
     Param {
-        name: "queue",
+        name: "host_storage",
         values: Values::Words(Queue::NAMES),
         default: "packed",
         help: "Queues of the host engine: packed, arrays searched by the compare kernel; or \

@@ -114,7 +114,7 @@ impl Stream {
         sections.flat_map(|section| &self.operations[section.operations.clone()])
     }
 
-    /// A device without table entries, with settings such as `host_engine=list,queue=linked`.
+    /// A device without table entries, with settings such as `host_engine=list,host_storage=linked`.
     fn config(&self, settings: &str) -> Result<DeviceConfig, Failed> {
         let fixed = "tag_layout=mpich,prq_entries=0,umq_entries=0";
         let all = format!("nprocs={},{fixed},{settings}", self.ranks);

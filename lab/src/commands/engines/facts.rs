@@ -131,7 +131,7 @@ impl Facts {
 /// Returns the engine and storage that traces were recorded with, or that are set. The default
 /// engine replaces an engine that is not measured.
 fn now(params: &Params) -> Contender {
-    let queue = params.text("queue").parse::<Queue>().unwrap_or_default();
+    let queue = params.text("host_storage").parse::<Queue>().unwrap_or_default();
     let mut engine = params.text("host_engine").parse().unwrap_or_default();
     if Contender::left_out().iter().any(|(left_out, _)| *left_out == engine) {
         engine = HostEngine::default();
@@ -289,7 +289,7 @@ impl Contender {
     fn set(self, settings: &Settings) -> Settings {
         let mut settings = settings.clone();
         settings.set("host_engine", &self.engine.name());
-        settings.set("queue", &self.queue.name());
+        settings.set("host_storage", &self.queue.name());
         settings
     }
 }

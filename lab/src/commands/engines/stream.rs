@@ -125,7 +125,7 @@ impl Stream {
     ) -> Result<DeviceConfig, Error> {
         let params = Params::from_lookup(|name| match name {
             "host_engine" => Some(contender.engine.name().to_owned()),
-            "queue" => Some(contender.queue.name().to_owned()),
+            "host_storage" => Some(contender.queue.name().to_owned()),
             "prq_entries" => Some(prq.to_string()),
             "umq_entries" => Some(umq.to_string()),
             _ => self.params.get(name).cloned(),

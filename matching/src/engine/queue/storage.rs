@@ -3,7 +3,7 @@
 
 use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
-/// How the queues of an engine are stored (`FI_TCAM_QUEUE`).
+/// How the queues of an engine are stored (`FI_TCAM_HOST_STORAGE`).
 #[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownQueue, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Queue {
     /// Their names.
     pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
-    /// Name, as in `FI_TCAM_QUEUE`.
+    /// Name, as in `FI_TCAM_HOST_STORAGE`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
