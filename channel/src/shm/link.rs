@@ -199,8 +199,8 @@ fn exchange<'a>(
     (remote, op): (&Remote, u64),
     pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
 ) -> Result<(), CopyError> {
-    let reach = own.reach(peer, op);
-    let _reach = reach.ok_or(CopyError::Failed(Errno::ECONNABORTED))?;
+    let guard = own.guard_cma(peer, op);
+    let _guard = guard.ok_or(CopyError::Failed(Errno::ECONNABORTED))?;
     pieces
         .into_iter()
         .try_for_each(|(at, here)| copy::between(direction, exec_id, remote, at, here))

@@ -10,7 +10,7 @@
 //! - [`copy`]: long messages are read out of the sender's memory with `process_vm_readv` once they
 //!   are matched; long reads are written into the reader's memory with `process_vm_writev`.
 //!   [`exec_id`] identifies that memory. An endpoint that closes waits for copies of its memory
-//!   ([`reach`]).
+//!   ([`cma_guard`]).
 //! - [`bell`]: senders wake threads that sleep until a message comes.
 //! - [`protocol`]: the steps of rings, lists of senders and doorbells, which loom checks.
 //!
@@ -26,13 +26,13 @@
 
 pub mod bell;
 pub(crate) mod buffers;
+mod cma_guard;
 pub mod copy;
 mod eager_policy;
 pub(crate) mod exec_id;
 pub(crate) mod inbox;
 pub(crate) mod link;
 pub(crate) mod protocol;
-mod reach;
 pub(crate) mod ring;
 pub mod segment;
 mod senders;

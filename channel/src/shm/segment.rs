@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0      header: identity, incarnation | started, process namespace | state, first | senders | tail |
-//!         head | bell | sleeps | intent | reach | cores | more intents
+//!         head | bell | sleeps | intent | cma word | cores | more intents
 //!  2 K    counters for `tcam watch`
 //!  4 K    buffer states: 64 words, a line each
 //!  8 K    ring: 1024 slots of 256 bytes
@@ -73,7 +73,7 @@ const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
 const BELL_WORD: usize = 8 * LINE;
 const SLEEPS: usize = 10 * LINE;
-const REACH: usize = 14 * LINE;
+const CMA_WORD: usize = 14 * LINE;
 const INTENT_AT: [usize; INTENTS] = [12 * LINE, 20 * LINE, 24 * LINE, 28 * LINE];
 const BUFFER_STATES: usize = live::PAGE;
 pub(crate) const RING: usize = BUFFER_STATES + BUFFERS * LINE;
@@ -85,7 +85,7 @@ const RESERVED: usize = SENDERS + live::PAGE;
 /// Length of a segment in bytes.
 pub(crate) const LENGTH: usize = SENDERS + PEERS * 8;
 const _: () = assert!(RESERVED == live::SEGMENT);
-const _: () = assert!(REACH < CORES && CORES + 8 * cores::WORDS <= INTENT_AT[1]);
+const _: () = assert!(CMA_WORD < CORES && CORES + 8 * cores::WORDS <= INTENT_AT[1]);
 const _: () = assert!(INTENT_AT[INTENTS - 1] < live::COUNTERS);
 
 /// The state of a segment's owner.
@@ -253,7 +253,7 @@ impl Segment {
     /// Makes the owner's operations void that began before the one with the age `first`.
     pub fn void_before(&self, first: u64) {
         self.word(FIRST).store(first, Ordering::Release);
-        // The fence of an endpoint that closes; see [`super::reach`].
+        // The fence of an endpoint that closes; see [`super::cma_guard`].
         fence(Ordering::SeqCst);
     }
 
@@ -365,9 +365,9 @@ impl Segment {
     }
 
     /// The inode of the segment whose owner's memory this endpoint copies from or to; 0 if it does
-    /// not copy ([`super::reach`]).
-    pub(super) fn reach_word(&self) -> &AtomicU64 {
-        self.word(REACH)
+    /// not copy ([`super::cma_guard`]).
+    pub(super) fn cma_word(&self) -> &AtomicU64 {
+        self.word(CMA_WORD)
     }
 
     /// Next position of the ring that a sender may claim.

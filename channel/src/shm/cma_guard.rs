@@ -4,11 +4,11 @@
 //!
 //! ```text
 //! copying endpoint                  closing endpoint
-//! reach = the peer's segment        state = closed, or first = the next age
+//! cma word = the peer's segment        state = closed, or first = the next age
 //! ---------- fence ----------       ---------- fence ----------
-//! copies if the state is open       waits while reach is its segment
+//! copies if the state is open       waits while cma word is its segment
 //! and the operation is not void
-//! reach = 0
+//! cma word = 0
 //! ```
 
 use std::sync::atomic::{Ordering, fence};
@@ -17,28 +17,28 @@ use super::segment::Segment;
 
 /// Permission to copy from and to memory of a peer, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Reach<'a>(&'a Segment);
+pub(crate) struct CmaGuard<'a>(&'a Segment);
 
 impl Segment {
     /// Announces a copy from or to memory of a peer's process, for the peer's operation `op`.
     /// Returns `None` if the peer, or the context of the operation, has closed.
-    pub(crate) fn reach(&self, peer: &Self, op: u64) -> Option<Reach<'_>> {
-        self.reach_word().store(peer.inode(), Ordering::Relaxed);
+    pub(crate) fn guard_cma(&self, peer: &Self, op: u64) -> Option<CmaGuard<'_>> {
+        self.cma_word().store(peer.inode(), Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let reach = Reach(self);
-        (peer.is_open() && !peer.is_void(op)).then_some(reach)
+        let guard = CmaGuard(self);
+        (peer.is_open() && !peer.is_void(op)).then_some(guard)
     }
 
     /// Returns whether this endpoint, a peer, copies from or to memory of `closed`.
     pub(crate) fn reaches(&self, closed: &Self) -> bool {
         fence(Ordering::SeqCst);
-        self.reach_word().load(Ordering::Acquire) == closed.inode()
+        self.cma_word().load(Ordering::Acquire) == closed.inode()
     }
 }
 
-impl Drop for Reach<'_> {
+impl Drop for CmaGuard<'_> {
     fn drop(&mut self) {
-        self.0.reach_word().store(0, Ordering::Release);
+        self.0.cma_word().store(0, Ordering::Release);
     }
 }
 
@@ -56,15 +56,15 @@ mod tests {
         let seen = Segment::open(60).unwrap().0;
         assert!(!seen.reaches(&other));
         let of_age = |age| number(age, 3);
-        drop(own.reach(&peer, of_age(6)).unwrap());
+        drop(own.guard_cma(&peer, of_age(6)).unwrap());
         other.void_before(7);
-        assert!(own.reach(&peer, of_age(6)).is_none());
-        let reach = own.reach(&peer, of_age(7)).unwrap();
+        assert!(own.guard_cma(&peer, of_age(6)).is_none());
+        let guard = own.guard_cma(&peer, of_age(7)).unwrap();
         assert!(seen.reaches(&other) && !seen.reaches(&own));
         other.close();
         assert!(seen.reaches(&other));
-        drop(reach);
-        assert!(!seen.reaches(&other) && own.reach(&peer, of_age(7)).is_none());
+        drop(guard);
+        assert!(!seen.reaches(&other) && own.guard_cma(&peer, of_age(7)).is_none());
         assert!(!seen.reaches(&other));
     }
 }
