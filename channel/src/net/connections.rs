@@ -42,7 +42,7 @@ use rustix::{
 use slab::Slab;
 
 use super::{
-    hello::{Hello, Nonsense, Said},
+    handshake::{Hello, Nonsense, Said},
     input::{FRONT, Frame, Input, Landings, Next, Read},
     secret::{Claim, Nonce, PROOF, Role, Seal, Secret, Session, random},
 };

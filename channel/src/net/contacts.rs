@@ -16,7 +16,7 @@ use ffi::{Buffer, Errno};
 use super::{
     connections::{Connections, Happened},
     contact::{Contact, State},
-    hello::{Hello, Nonsense, Refusal, Said},
+    handshake::{Hello, Nonsense, Refusal, Said},
     input::Frame,
     secret::{Claim, Secret, random},
 };

@@ -7,7 +7,7 @@
 //! ```
 //! The token is a random number that the receiver sent in its Hello. `sum` covers everything after
 //! it but `check`, and `check` covers the message. Both are set if `FI_TCAM_CHECK=on`. Words have
-//! the byte order of the sender: all hosts of a job have the same ([`super::hello`]).
+//! the byte order of the sender: all hosts of a job have the same ([`super::handshake`]).
 
 use crate::wire::{Header, Kind};
 

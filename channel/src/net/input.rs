@@ -2,7 +2,7 @@
 //! The bytes that have come over one connection, split into handshake messages and frames.
 //!
 //! ```text
-//! message of the handshake   see super::hello; its length is never 0
+//! message of the handshake   see super::handshake; its length is never 0
 //! frame                      0 (2 bytes) | 0 (2) | length of the payload (4) | head (56) | payload |
 //!                            tag (16), if frames are sealed
 //!
@@ -20,7 +20,7 @@ use ffi::{Buffer, Errno};
 
 use super::{
     frame::{HEAD, Head, LONGEST, LONGEST_STAGED},
-    hello::{Nonsense, Said},
+    handshake::{Nonsense, Said},
     secret::{Seal, TAG},
 };
 use crate::wire::{Flags, Header, Kind};

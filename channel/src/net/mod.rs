@@ -2,7 +2,7 @@
 //! The network: messages to endpoints of other hosts.
 //!
 //! - [`connections`]: a TCP connection to each peer. Both ends prove that they know the secret
-//!   ([`secret`], [`hello`]), and each notices that the other is gone.
+//!   ([`secret`], [`handshake`]), and each notices that the other is gone.
 //! - [`input`]: received bytes of a connection. [`frame`]: the head of a frame.
 //! - [`contact`], [`contacts`]: known peers, by number.
 //! - [`end`]: the local end; [`link`], [`inbox`]: the interface for the endpoint.
@@ -22,7 +22,7 @@ mod contact;
 mod contacts;
 pub mod end;
 pub mod frame;
-mod hello;
+mod handshake;
 pub(crate) mod inbox;
 mod input;
 pub mod link;

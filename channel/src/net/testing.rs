@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 
 use ffi::Errno;
 
-use super::{connections::front_of, end::Net, frame, hello::Said, secret::Secret};
+use super::{connections::front_of, end::Net, frame, handshake::Said, secret::Secret};
 
 /// The first message of a handshake, for tests of strangers.
 #[must_use]
