@@ -8,7 +8,7 @@
 //!   <------------ Start (nonce)
 //!   Hello, proof ------------>   wrong: Refused, and closed
 //!   <------------ Hello, proof
-//!   <======== frames ========>   see super::contacts
+//!   <======== frames ========>   see super::peers
 //! ```
 //! Connections share no buffers: a peer that does not read, or that sends half a message, delays
 //! only its connection. A connection whose other end has not proved anything for [`UNPROVED`] is
@@ -108,7 +108,7 @@ struct Connection {
     /// The kernel has not connected the socket yet.
     connects: bool,
     /// The number of the peer, once it is known.
-    contact: Option<u16>,
+    peer: Option<u16>,
     since: Instant,
     /// Calls of [`Connections::look_around`] since then.
     looks: u32,
@@ -227,7 +227,7 @@ impl Connections {
             role,
             handshake: Handshake::Starting { secret, nonce },
             connects,
-            contact: None,
+            peer: None,
             since: Instant::now(),
             looks: 0,
             input: Input::default(),
@@ -247,9 +247,9 @@ impl Connections {
     }
 
     /// Sets the number of the peer at the other end.
-    pub(super) fn set_contact(&mut self, number: usize, contact: u16) {
+    pub(super) fn set_peer(&mut self, number: usize, peer: u16) {
         if let Some(connection) = self.all.get_mut(number) {
-            connection.contact = Some(contact);
+            connection.peer = Some(peer);
         }
     }
 
@@ -515,8 +515,8 @@ impl Connections {
             };
             // Without a peer number, `Input::next` refuses frames.
             let is_proved = matches!(connection.handshake, Handshake::Proved(_));
-            let contact = connection.contact.filter(|_| is_proved);
-            match connection.input.next(contact, &self.landings) {
+            let peer = connection.peer.filter(|_| is_proved);
+            match connection.input.next(peer, &self.landings) {
                 Ok(Next::Frame) => return self.ready.push_back(number),
                 Ok(Next::Said(said)) => self.hear(number, said),
                 Ok(Next::Nothing) => {

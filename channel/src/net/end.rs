@@ -13,7 +13,7 @@ use host::children::{self, Unshared};
 use parking_lot::Mutex;
 
 use super::{
-    contacts::{Contacts, Own},
+    peers::{Own, Peers},
     secret::Secret,
 };
 use crate::{identity::Identity, shm::segment::Liveness, wire::FAR};
@@ -34,7 +34,7 @@ pub struct Settings {
 /// The local end of the network.
 #[derive(Debug)]
 pub struct Net {
-    pub(super) contacts: Mutex<Contacts>,
+    pub(super) peers: Mutex<Peers>,
     /// A duplicate of the descriptor of the connections.
     bell: Unshared,
     pub(crate) seals: bool,
@@ -56,10 +56,10 @@ impl Net {
     ) -> Result<Arc<Self>, Errno> {
         let &Settings { job, own: secret, timeout, seals } = settings;
         let own = Own { job, secret, who, address, seals };
-        let contacts = Contacts::new(own, socket, timeout)?;
-        let bell = Unshared::copy(contacts.bell())?;
+        let peers = Peers::new(own, socket, timeout)?;
+        let bell = Unshared::copy(peers.bell())?;
         let generation = children::generation();
-        Ok(Arc::new(Self { contacts: Mutex::new(contacts), bell, seals, timeout, generation }))
+        Ok(Arc::new(Self { peers: Mutex::new(peers), bell, seals, timeout, generation }))
     }
 
     /// Returns whether this process opened it. A forked child cannot use its connections.
@@ -80,16 +80,16 @@ impl Net {
         if !self.is_ours() {
             return Err(Errno::EOPBADSTATE);
         }
-        let mut contacts = self.contacts.lock();
-        contacts.tend();
-        contacts.meet(address, secret)
+        let mut peers = self.peers.lock();
+        peers.tend();
+        peers.meet(address, secret)
     }
 
     /// Returns the identity and the address of the peer with a number.
     pub(crate) fn listed(&self, number: u32) -> Option<(Identity, SocketAddrV4)> {
-        let contacts = self.contacts.lock();
-        let contact = contacts.get(number.checked_sub(FAR)? as usize)?;
-        Some((contact.who?, contact.address))
+        let peers = self.peers.lock();
+        let peer = peers.get(number.checked_sub(FAR)? as usize)?;
+        Some((peer.who?, peer.address))
     }
 
     /// Returns whether the peer with a number is at the address that it claims: it knows the secret
@@ -99,18 +99,18 @@ impl Net {
         number: u32,
         secret: impl FnOnce() -> Option<Secret>,
     ) -> bool {
-        self.number(number).is_some_and(|number| self.contacts.lock().is_verified(number, secret))
+        self.number(number).is_some_and(|number| self.peers.lock().is_verified(number, secret))
     }
 
     /// Returns whether it is certain that the peer with a number is at the address that it claims.
     pub(crate) fn is_vouched_for(&self, number: u32) -> bool {
-        self.number(number).is_some_and(|number| self.contacts.lock().is_vouched_for(number))
+        self.number(number).is_some_and(|number| self.peers.lock().is_vouched_for(number))
     }
 
     /// Disconnects the peer with a number, because its claims are false.
     pub(crate) fn disown(&self, number: u32) {
         if let Some(number) = self.number(number) {
-            self.contacts.lock().disown(number);
+            self.peers.lock().disown(number);
         }
     }
 
@@ -129,18 +129,18 @@ impl Net {
         if !self.is_ours() {
             return false;
         }
-        let mut contacts = self.contacts.lock();
+        let mut peers = self.peers.lock();
         // Unread bytes of a connection would not make the doorbell readable again.
-        contacts.tend();
-        !contacts.connections.has_frame()
+        peers.tend();
+        !peers.connections.has_frame()
     }
 
     /// Does the periodic work on connections.
     pub(crate) fn look_around(&self) {
         if self.is_ours() {
-            let mut contacts = self.contacts.lock();
-            contacts.tend();
-            contacts.look_around();
+            let mut peers = self.peers.lock();
+            peers.tend();
+            peers.look_around();
         }
     }
 
@@ -152,7 +152,7 @@ impl Net {
     /// Sends Bye to all peers.
     pub(crate) fn say_bye(&self) {
         if self.is_ours() {
-            self.contacts.lock().say_bye();
+            self.peers.lock().say_bye();
         }
     }
 
@@ -161,9 +161,9 @@ impl Net {
         if !self.is_ours() {
             return false;
         }
-        let mut contacts = self.contacts.lock();
-        contacts.tend();
-        contacts.connections.is_lent() || contacts.awaits_seen()
+        let mut peers = self.peers.lock();
+        peers.tend();
+        peers.connections.is_lent() || peers.awaits_seen()
     }
 
     /// See [`super::link::Link::liveness`].
@@ -171,6 +171,6 @@ impl Net {
         if !self.is_ours() {
             return Liveness::Dead;
         }
-        self.contacts.lock().liveness(number, who)
+        self.peers.lock().liveness(number, who)
     }
 }

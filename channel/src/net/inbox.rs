@@ -46,12 +46,12 @@ impl Inbox {
         if !self.net.is_ours() {
             return true;
         }
-        let mut contacts = self.net.contacts.lock();
-        if contacts.connections.has_frame() {
+        let mut peers = self.net.peers.lock();
+        if peers.connections.has_frame() {
             return false;
         }
-        contacts.tend();
-        !contacts.connections.has_frame()
+        peers.tend();
+        !peers.connections.has_frame()
     }
 
     pub(crate) fn peek(&mut self) -> Option<Slot> {
@@ -63,7 +63,7 @@ impl Inbox {
 
     /// Takes the next message that came over a connection.
     fn next(&self) -> Option<Current> {
-        let (connection, number, Frame { head, payload }) = self.net.contacts.lock().take()?;
+        let (connection, number, Frame { head, payload }) = self.net.peers.lock().take()?;
         let header = Header::read(head.words).map(|header| {
             let kind = if payload.is_none() { Kind::Landed } else { header.kind };
             Header { kind, peer: FAR + u32::from(number), ..header }
@@ -87,9 +87,9 @@ impl Inbox {
         if let Some(Current { connection, number, payload, .. }) = self.current.take() {
             // The connection reads into its buffer again once this reference to it is gone.
             drop(payload);
-            let mut contacts = self.net.contacts.lock();
-            contacts.connections.done(connection);
-            contacts.saw(number);
+            let mut peers = self.net.peers.lock();
+            peers.connections.done(connection);
+            peers.saw(number);
             self.released += 1;
         }
     }

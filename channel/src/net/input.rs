@@ -195,14 +195,14 @@ impl Input {
         Some(u32::from_ne_bytes([front[4], front[5], front[6], front[7]]) as usize)
     }
 
-    /// Returns the next item. `contact` is the number of the peer, once it is known and has proved that it knows
+    /// Returns the next item. `peer` is the number of the peer, once it is known and has proved that it knows
     /// the secret.
     ///
     /// # Errors
     /// The bytes are no message, or no frame that may come.
     pub(super) fn next(
         &mut self,
-        contact: Option<u16>,
+        peer: Option<u16>,
         landings: &Landings,
     ) -> Result<Next, Nonsense> {
         if self.frame.is_some() {
@@ -222,14 +222,14 @@ impl Input {
                 Next::Nothing
             });
         }
-        let contact = contact.ok_or(Nonsense::Garbage)?;
+        let peer = peer.ok_or(Nonsense::Garbage)?;
         let Some(len) = self.payload_len() else { return Ok(Next::Nothing) };
         if len > LONGEST - HEAD {
             return Err(Nonsense::Garbage);
         }
         let head = self.head();
         if self.seal.is_none()
-            && let Some(landing) = landing_of(head, len, contact, landings)?
+            && let Some(landing) = landing_of(head, len, peer, landings)?
         {
             self.start += FRONT;
             self.landing = Some(landing);
@@ -336,7 +336,7 @@ impl Input {
 fn landing_of(
     head: Head,
     len: usize,
-    contact: u16,
+    peer: u16,
     landings: &Landings,
 ) -> Result<Option<Landing>, Nonsense> {
     let header = Header::read(head.words);
@@ -344,7 +344,7 @@ fn landing_of(
     let Some(header) = part.filter(|header| !header.flags.contains(Flags::CHECKED)) else {
         return Ok(None);
     };
-    let key = (contact, header.op);
+    let key = (peer, header.op);
     let Some(all) = landings.get(&key) else {
         let goes_nowhere = FRONT + len > MOST_BUFFERED;
         let landing = Landing { key, head, to: None, filled: 0, len };
@@ -374,7 +374,7 @@ mod tests {
         secret::{Role, Secret, Session},
     };
 
-    const CONTACT: u16 = 3;
+    const PEER: u16 = 3;
     const TRANSFER: u64 = 9;
     const MEMORY: usize = 600_000;
 
@@ -396,7 +396,7 @@ mod tests {
 
     fn landings() -> (Landings, Buffer) {
         let memory = Window::from(&mut *vec![0; MEMORY].leak()).part(0, MEMORY).unwrap();
-        (Landings::from([((CONTACT, TRANSFER), memory.clone())]), memory)
+        (Landings::from([((PEER, TRANSFER), memory.clone())]), memory)
     }
 
     /// Reads bytes that arrive in pieces. Returns the payloads of frames, and `None` for parts that have landed.
@@ -414,7 +414,7 @@ mod tests {
             loop {
                 let read = input.read(here.as_fd()).unwrap();
                 loop {
-                    match input.next(Some(CONTACT), landings) {
+                    match input.next(Some(PEER), landings) {
                         Ok(Next::Frame) => {}
                         Ok(Next::Said(_)) => continue,
                         Ok(Next::Nothing) => break,
@@ -502,12 +502,12 @@ mod tests {
         let bytes = frame(Kind::Chunk, 0, &[7; 1000]);
         there.write_all(&bytes[..500]).unwrap();
         input.read(here.as_fd()).unwrap();
-        assert!(matches!(input.next(Some(CONTACT), &landings), Ok(Next::Nothing)));
+        assert!(matches!(input.next(Some(PEER), &landings), Ok(Next::Nothing)));
         landings.clear();
-        input.give_up((CONTACT, TRANSFER));
+        input.give_up((PEER, TRANSFER));
         there.write_all(&bytes[500..]).unwrap();
         input.read(here.as_fd()).unwrap();
-        assert!(matches!(input.next(Some(CONTACT), &landings), Ok(Next::Frame)));
+        assert!(matches!(input.next(Some(PEER), &landings), Ok(Next::Frame)));
         let mut written = vec![0; 1000];
         memory.read_to(&mut written);
         assert_eq!(written.iter().filter(|&&byte| byte == 7).count(), 500 - FRONT);

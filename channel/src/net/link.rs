@@ -7,10 +7,10 @@ use ffi::{Buffer, ops::ep::rma::RemotePart};
 
 use super::{
     connections::front_of,
-    contacts::Contacts,
     end::Net,
     frame::{self, HEAD, Head},
     input::FRONT,
+    peers::Peers,
 };
 use crate::{
     bytes::SharedBytes,
@@ -35,8 +35,8 @@ pub struct Link {
 
 impl Link {
     pub(crate) fn new(net: &Arc<Net>, number: u16, who: Identity, settings: Settings) -> Self {
-        if let Some(contact) = net.contacts.lock().get_mut(number) {
-            contact.is_linked = true;
+        if let Some(peer) = net.peers.lock().get_mut(number) {
+            peer.is_linked = true;
         }
         Self { net: Arc::clone(net), number, who, check: 0, checks: settings.checks }
     }
@@ -49,9 +49,9 @@ impl Link {
         if !self.net.is_ours() {
             return false;
         }
-        let contacts = self.net.contacts.lock();
-        let contact = contacts.get(self.number.into());
-        contact.is_some_and(|contact| contact.who == Some(self.who) && contact.is_open())
+        let peers = self.net.peers.lock();
+        let peer = peers.get(self.number.into());
+        peer.is_some_and(|peer| peer.who == Some(self.who) && peer.is_open())
     }
 
     pub(crate) fn liveness(&self) -> Liveness {
@@ -60,7 +60,7 @@ impl Link {
 
     /// Returns whether another slot can be sent.
     pub(crate) fn has_room(&self) -> bool {
-        self.net.contacts.lock().has_room(self.number)
+        self.net.peers.lock().has_room(self.number)
     }
 
     pub(crate) fn set_check(&mut self, check: u32) {
@@ -83,7 +83,7 @@ impl Link {
     /// Has the parts of a transfer written directly to `to`, as long as the result lives.
     pub(crate) fn expect(&self, transfer: u64, to: &Buffer) -> Landing {
         let key = (self.number, transfer);
-        self.net.contacts.lock().connections.landings.insert(key, to.clone());
+        self.net.peers.lock().connections.landings.insert(key, to.clone());
         Landing { net: Arc::clone(&self.net), key }
     }
 
@@ -91,29 +91,29 @@ impl Link {
         if !self.net.is_ours() {
             return Sent::NoRoom;
         }
-        let mut contacts = self.net.contacts.lock();
-        let contact = contacts.get(self.number.into()).filter(|it| it.who == Some(self.who));
-        let Some(contact) = contact else { return Sent::Yes };
-        match contact.liveness() {
+        let mut peers = self.net.peers.lock();
+        let peer = peers.get(self.number.into()).filter(|it| it.who == Some(self.who));
+        let Some(peer) = peer else { return Sent::Yes };
+        match peer.liveness() {
             Liveness::Alive => {}
             // A closed peer reads nothing more.
             Liveness::Closed => return Sent::Yes,
             // A send that succeeded now would complete. It fails when the engine removes the peer.
             _ => return Sent::NoRoom,
         }
-        header.peer = contact.number.into();
+        header.peer = peer.number.into();
         if self.checks {
             header.flags |= Flags::CHECKED;
         }
         let content = Content::of(&mut header, payload);
         let words = header.words();
-        let mut head = Head { token: contact.token, sum: 0, check: self.check, words };
+        let mut head = Head { token: peer.token, sum: 0, check: self.check, words };
         if self.checks {
             let mut bytes = vec![0; content.len()];
             content.write(&mut bytes);
             head.sum = Head::sum_of(&words, &bytes);
         }
-        let has_gone = content.send(&mut contacts, self.number, head);
+        let has_gone = content.send(&mut peers, self.number, head);
         if has_gone {
             self.check = 0;
         }
@@ -130,13 +130,13 @@ pub struct Landing {
 
 impl Drop for Landing {
     fn drop(&mut self) {
-        self.net.contacts.lock().connections.give_up(self.key);
+        self.net.peers.lock().connections.give_up(self.key);
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.net.contacts.lock().unlink(self.number, self.who);
+        self.net.peers.lock().unlink(self.number, self.who);
     }
 }
 
@@ -184,7 +184,7 @@ impl<'a> Content<'a> {
 
     /// Sends the frame over the connection of a peer, data without a copy. Returns false if there
     /// is no room.
-    fn send(&self, contacts: &mut Contacts, number: u16, head: Head) -> bool {
+    fn send(&self, peers: &mut Peers, number: u16, head: Head) -> bool {
         let data: &[Buffer] = if let Self::Parts(_, data) = self { data } else { &[] };
         let words = Self::Parts(if let Self::Parts(parts, _) = self { parts } else { &[] }, &[]);
         let before = if let Self::Parts(..) = self { &words } else { self };
@@ -206,9 +206,9 @@ impl<'a> Content<'a> {
         {
             // One piece is faster than two.
             one.read_to(&mut short[len..]);
-            return contacts.send(number, &short[..len + one.len()], &[]);
+            return peers.send(number, &short[..len + one.len()], &[]);
         }
-        contacts.send(number, if long.is_empty() { &short[..len] } else { &long }, data)
+        peers.send(number, if long.is_empty() { &short[..len] } else { &long }, data)
     }
 
     fn len(&self) -> usize {

@@ -4,7 +4,7 @@
 //! - [`connections`]: a TCP connection to each peer. Both ends prove that they know the secret
 //!   ([`secret`], [`handshake`]), and each notices that the other is gone.
 //! - [`input`]: received bytes of a connection. [`frame`]: the head of a frame.
-//! - [`contact`], [`contacts`]: known peers, by number.
+//! - [`peer`], [`peers`]: known peers, by number.
 //! - [`end`]: the local end; [`link`], [`inbox`]: the interface for the endpoint.
 //!
 //! An address is an address of this host with the port that the endpoint holds. Numbers and tokens
@@ -18,14 +18,14 @@
 //! Rejected: docs/decisions/network.md.
 
 mod connections;
-mod contact;
-mod contacts;
 pub mod end;
 pub mod frame;
 mod handshake;
 pub(crate) mod inbox;
 mod input;
 pub mod link;
+mod peer;
+mod peers;
 pub mod secret;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -16,16 +16,16 @@ pub fn start() -> Vec<u8> {
 impl Net {
     /// Makes progress. Messages stay until they are taken.
     pub fn progress(&self) {
-        self.contacts.lock().tend();
+        self.peers.lock().tend();
     }
 
     /// Takes and discards all messages.
     pub fn ignore_all(&self) {
-        let mut contacts = self.contacts.lock();
-        contacts.tend();
-        while let Some((connection, number, _)) = contacts.take() {
-            contacts.connections.done(connection);
-            contacts.saw(number);
+        let mut peers = self.peers.lock();
+        peers.tend();
+        while let Some((connection, number, _)) = peers.take() {
+            peers.connections.done(connection);
+            peers.saw(number);
         }
     }
 
@@ -50,29 +50,29 @@ impl Net {
         payload: &[u8],
         change: impl FnOnce(&mut [u8]),
     ) -> bool {
-        let mut contacts = self.contacts.lock();
-        let Some((number, contact)) = contacts.at(address) else { return true };
+        let mut peers = self.peers.lock();
+        let Some((number, peer)) = peers.at(address) else { return true };
         if words[0] >> 16 & 0xffff == 0 {
-            words[0] |= u64::from(contact.number) << 16;
+            words[0] |= u64::from(peer.number) << 16;
         }
         let sum = frame::Head::sum_of(&words, payload);
-        let head = frame::Head { token: contact.token, sum, check: 0, words };
+        let head = frame::Head { token: peer.token, sum, check: 0, words };
         let mut bytes = head.to_bytes();
         change(&mut bytes);
         let front = [&front_of(payload.len())[..], &bytes, payload].concat();
-        contacts.send(number, &front, &[])
+        peers.send(number, &front, &[])
     }
 
     /// Number of connected peers.
     pub fn open_peers(&self) -> usize {
-        self.contacts.lock().open()
+        self.peers.lock().open()
     }
 
     /// Sends arbitrary bytes to the endpoint at an address; they need not be a frame.
     pub fn push_bytes(&self, address: SocketAddrV4, bytes: &[u8]) {
-        let mut contacts = self.contacts.lock();
-        if let Some((number, _)) = contacts.at(address) {
-            contacts.send(number, bytes, &[]);
+        let mut peers = self.peers.lock();
+        if let Some((number, _)) = peers.at(address) {
+            peers.send(number, bytes, &[]);
         }
     }
 }

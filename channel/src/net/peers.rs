@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The peers of an endpoint on the network, each under a number ([`super::contact`]).
+//! The peers of an endpoint on the network, each under a number ([`super::peer`]).
 //!
 //! Both ends may connect at the same time. The first Hello that comes opens the peer; the other
 //! Hello repeats it.
@@ -15,16 +15,16 @@ use ffi::{Buffer, Errno};
 
 use super::{
     connections::{Connections, Happened},
-    contact::{Contact, State},
     handshake::{Hello, Nonsense, Refusal, Said},
     input::Frame,
+    peer::{Peer, State},
     secret::{Claim, Secret, random},
 };
 use crate::{identity::Identity, shm::segment::Liveness};
 
 /// Most peers of an endpoint: each has a 16-bit number.
 const MOST: usize = 1 << 16;
-/// Most peers that one call of [`Contacts::look_around`] handles.
+/// Most peers that one call of [`Peers::look_around`] handles.
 const A_LOOK: usize = 1024;
 /// Time between log messages about refused connections.
 const SAYING: Duration = Duration::from_secs(1);
@@ -51,10 +51,10 @@ pub(super) struct Own {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Contacts {
+pub(super) struct Peers {
     own: Own,
     pub(super) connections: Connections,
-    all: Vec<Option<Box<Contact>>>,
+    all: Vec<Option<Box<Peer>>>,
     /// Number of the last peer that was added at each address.
     at: HashMap<SocketAddrV4, u16>,
     /// Number of the peer of each connection.
@@ -66,11 +66,11 @@ pub(super) struct Contacts {
     /// Time of the last log message about a refused or invalid connection. There is at most one per
     /// second.
     said: Option<Instant>,
-    /// The last number that [`Contacts::look_around`] handled.
+    /// The last number that [`Peers::look_around`] handled.
     look: usize,
 }
 
-impl Contacts {
+impl Peers {
     /// Creates the peers of an endpoint that holds its port with this socket.
     pub(super) fn new(own: Own, socket: OwnedFd, timeout: Duration) -> Result<Self, Errno> {
         let secret = own.job.unwrap_or(own.secret);
@@ -92,25 +92,25 @@ impl Contacts {
         self.connections.bell()
     }
 
-    pub(super) fn get(&self, number: usize) -> Option<&Contact> {
+    pub(super) fn get(&self, number: usize) -> Option<&Peer> {
         self.all.get(number)?.as_deref()
     }
 
-    pub(super) fn get_mut(&mut self, number: u16) -> Option<&mut Contact> {
+    pub(super) fn get_mut(&mut self, number: u16) -> Option<&mut Peer> {
         self.all.get_mut(usize::from(number))?.as_deref_mut()
     }
 
     /// The open peer at an address.
     #[cfg(any(test, feature = "testing"))]
-    pub(super) fn at(&self, address: SocketAddrV4) -> Option<(u16, &Contact)> {
+    pub(super) fn at(&self, address: SocketAddrV4) -> Option<(u16, &Peer)> {
         let number = *self.at.get(&address)?;
-        Some((number, self.get(number.into()).filter(|contact| contact.is_open())?))
+        Some((number, self.get(number.into()).filter(|peer| peer.is_open())?))
     }
 
     /// Number of open peers.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn open(&self) -> usize {
-        self.all.iter().flatten().filter(|contact| contact.is_open()).count()
+        self.all.iter().flatten().filter(|peer| peer.is_open()).count()
     }
 
     /// See [`super::end::Net::meet`].
@@ -121,9 +121,9 @@ impl Contacts {
     ) -> Result<(u16, Identity), Errno> {
         if let Some(&number) = self.at.get(&address)
             && self.is_verified(number, || secret)
-            && let Some(contact) = self.get(number.into())
+            && let Some(peer) = self.get(number.into())
         {
-            match (contact.state, contact.who) {
+            match (peer.state, peer.who) {
                 (State::Open, Some(who)) => return Ok((number, who)),
                 (State::Failed(errno, _), _) => {
                     self.remove(number);
@@ -142,8 +142,8 @@ impl Contacts {
             return Err(Errno::EACCES);
         };
         let number = self.add(address)?;
-        if let Some(contact) = self.get_mut(number) {
-            contact.secret = Some(secret);
+        if let Some(peer) = self.get_mut(number) {
+            peer.secret = Some(secret);
         }
         if let Err(errno) = self.dial(number) {
             self.remove(number);
@@ -153,20 +153,20 @@ impl Contacts {
     }
 
     fn dial(&mut self, number: u16) -> Result<(), Errno> {
-        let contact = self.get(number.into()).ok_or(Errno::ECONNABORTED)?;
-        let (address, secret) = (contact.address, contact.secret.ok_or(Errno::EACCES)?);
+        let peer = self.get(number.into()).ok_or(Errno::ECONNABORTED)?;
+        let (address, secret) = (peer.address, peer.secret.ok_or(Errno::EACCES)?);
         let stream = self.connections.dial(address, secret)?;
         self.attach(number, stream);
-        if let Some(contact) = self.get_mut(number) {
-            contact.dials += 1;
+        if let Some(peer) = self.get_mut(number) {
+            peer.dials += 1;
         }
         Ok(())
     }
 
     /// Dials a peer again that closed the connection before it had handled it.
     fn redial(&mut self, number: u16) {
-        let Some(contact) = self.get_mut(number) else { return };
-        contact.redial = None;
+        let Some(peer) = self.get_mut(number) else { return };
+        peer.redial = None;
         if let Err(errno) = self.dial(number) {
             self.fail(number, errno);
         }
@@ -187,40 +187,40 @@ impl Contacts {
             self.all.push(None);
         }
         self.next = number + 1;
-        let contact = Contact::new(address, u64::from_ne_bytes(random()?));
-        self.all[number] = Some(Box::new(contact));
+        let peer = Peer::new(address, u64::from_ne_bytes(random()?));
+        self.all[number] = Some(Box::new(peer));
         self.at.insert(address, number as u16);
         Ok(number as u16)
     }
 
     fn attach(&mut self, number: u16, stream: usize) {
         self.of.insert(stream, number);
-        self.connections.set_contact(stream, number);
-        if let Some(contact) = self.get_mut(number) {
-            contact.streams.push(stream);
+        self.connections.set_peer(stream, number);
+        if let Some(peer) = self.get_mut(number) {
+            peer.streams.push(stream);
         }
     }
 
     fn remove(&mut self, number: u16) {
-        let Some(contact) = self.all[usize::from(number)].take() else { return };
-        for stream in contact.streams {
+        let Some(peer) = self.all[usize::from(number)].take() else { return };
+        for stream in peer.streams {
             self.of.remove(&stream);
             self.connections.close(stream);
         }
-        if self.at.get(&contact.address) == Some(&number) {
-            self.at.remove(&contact.address);
+        if self.at.get(&peer.address) == Some(&number) {
+            self.at.remove(&peer.address);
         }
     }
 
     /// Sends Hello.
     fn greet(&mut self, number: u16, stream: usize) {
-        let Some(contact) = self.get(number.into()) else { return };
+        let Some(peer) = self.get(number.into()) else { return };
         let Own { who, address, seals, secret, .. } = self.own;
         let hello = Hello {
             who,
             address,
-            to: contact.address,
-            masked_token: contact.token_here,
+            to: peer.address,
+            masked_token: peer.token_here,
             number,
             seals,
             claim: Default::default(),
@@ -268,8 +268,8 @@ impl Contacts {
         let dialed = self.of.get(&stream).copied();
         // Both ends name the endpoint that they speak to: a handshake cannot be relayed to another one.
         let meant = match dialed.and_then(|number| self.get(number.into())) {
-            Some(contact) => {
-                hello.to == self.own.address && hello.address.port() == contact.address.port()
+            Some(peer) => {
+                hello.to == self.own.address && hello.address.port() == peer.address.port()
             }
             None => self.connections.local_address(stream) == Some(hello.to),
         };
@@ -285,12 +285,11 @@ impl Contacts {
             return self.refuse(stream, Refusal::Lost);
         }
         let known = dialed.or_else(|| self.at.get(&hello.address).copied());
-        let fits = |contact: &Contact| match contact.state {
+        let fits = |peer: &Peer| match peer.state {
             State::Greeting => true,
             State::Open => {
-                let (number, token) = (contact.number, contact.token);
-                contact.who == Some(hello.who)
-                    && (number, token) == (hello.number, hello.masked_token)
+                let (number, token) = (peer.number, peer.token);
+                peer.who == Some(hello.who) && (number, token) == (hello.number, hello.masked_token)
             }
             _ => false,
         };
@@ -298,7 +297,7 @@ impl Contacts {
             Some(number) if self.get(number.into()).is_some_and(fits) => {
                 // A second connection of this peer. This endpoint dialed its address, so it knows
                 // the secret there.
-                let secret = self.get(number.into()).and_then(|contact| contact.secret);
+                let secret = self.get(number.into()).and_then(|peer| peer.secret);
                 let is_it = dialed.is_some() || secret.is_some_and(|secret| claim.is_of(&secret));
                 if !has_job && !is_it {
                     return self.refuse(stream, Refusal::Key);
@@ -315,13 +314,13 @@ impl Contacts {
                 Err(_) => return self.refuse(stream, Refusal::Full),
             },
         };
-        let Some(contact) = self.get_mut(number) else { return };
-        if contact.greets() {
-            contact.claim = (!has_job).then_some(claim);
-            contact.who = Some(hello.who);
-            contact.token = hello.masked_token;
-            contact.number = hello.number;
-            contact.state = State::Open;
+        let Some(peer) = self.get_mut(number) else { return };
+        if peer.greets() {
+            peer.claim = (!has_job).then_some(claim);
+            peer.who = Some(hello.who);
+            peer.token = hello.masked_token;
+            peer.number = hello.number;
+            peer.state = State::Open;
             tracing::debug!("in touch with {} over the network", hello.address);
         }
         if dialed.is_none() {
@@ -360,13 +359,13 @@ impl Contacts {
     }
 
     fn told(&mut self, number: u16, said: &Said) {
-        let Some(contact) = self.get_mut(number) else { return };
+        let Some(peer) = self.get_mut(number) else { return };
         match said {
             Said::Bye(frames) => {
-                contact.bye = Some(*frames);
+                peer.bye = Some(*frames);
                 self.close_if_seen(number);
             }
-            Said::Seen(frames) => contact.is_seen = *frames >= contact.sent,
+            Said::Seen(frames) => peer.is_seen = *frames >= peer.sent,
             Said::Refused(refusal) => {
                 let why = match refusal {
                     Refusal::Key => "it has another secret (is FI_TCAM_JOB_KEY the same there?)",
@@ -376,7 +375,7 @@ impl Contacts {
                     Refusal::Twice => "it has a connection of this endpoint already",
                     Refusal::Lost => "the former connection broke, and messages may be missing",
                 };
-                tracing::error!("{} refuses this process: {why}", contact.address);
+                tracing::error!("{} refuses this process: {why}", peer.address);
                 self.fail(number, error_of(*refusal));
             }
             Said::Start(_) | Said::Hello(..) => {}
@@ -384,9 +383,9 @@ impl Contacts {
     }
 
     fn fail(&mut self, number: u16, errno: Errno) {
-        let Some(contact) = self.get_mut(number) else { return };
-        if contact.greets() {
-            contact.state = State::Failed(errno, Instant::now());
+        let Some(peer) = self.get_mut(number) else { return };
+        if peer.greets() {
+            peer.state = State::Failed(errno, Instant::now());
         }
     }
 
@@ -394,20 +393,20 @@ impl Contacts {
     fn gone(&mut self, stream: usize, errno: Errno) {
         self.connections.close(stream);
         let Some(number) = self.of.remove(&stream) else { return };
-        let Some(contact) = self.get_mut(number) else { return };
-        contact.streams.retain(|&other| other != stream);
-        let had_frames = [contact.outgoing, contact.incoming].contains(&Some(stream));
-        if !contact.streams.is_empty() && had_frames {
+        let Some(peer) = self.get_mut(number) else { return };
+        peer.streams.retain(|&other| other != stream);
+        let had_frames = [peer.outgoing, peer.incoming].contains(&Some(stream));
+        if !peer.streams.is_empty() && had_frames {
             return self.tear(number);
         }
-        if !contact.streams.is_empty() {
+        if !peer.streams.is_empty() {
             return;
         }
         self.lose(number);
-        let Some(contact) = self.get_mut(number) else { return };
+        let Some(peer) = self.get_mut(number) else { return };
         let closed = matches!(errno, Errno::ECONNABORTED | Errno::ECONNRESET);
-        if closed && contact.greets() && contact.dials < DIALS {
-            contact.redial = Some(Instant::now() + PAUSE);
+        if closed && peer.greets() && peer.dials < DIALS {
+            peer.redial = Some(Instant::now() + PAUSE);
         } else {
             self.fail(number, errno);
         }
@@ -417,10 +416,10 @@ impl Contacts {
     /// message may be missing.
     fn lose(&mut self, number: u16) {
         let is_vouched_for = self.is_vouched_for(number);
-        let Some(contact) = self.get_mut(number) else { return };
+        let Some(peer) = self.get_mut(number) else { return };
         // A process that only claims to be an endpoint must not exclude the real one.
-        let lost = contact.who.filter(|_| is_vouched_for && contact.is_open());
-        contact.lose();
+        let lost = peer.who.filter(|_| is_vouched_for && peer.is_open());
+        peer.lose();
         if let Some(who) = lost {
             if self.lost.len() == MOST_LOST {
                 self.lost.clear();
@@ -436,11 +435,11 @@ impl Contacts {
         }
         let Some(stream) = self.proved(number) else { return false };
         let sent = self.connections.send(stream, front, data);
-        let Some(contact) = self.get_mut(number) else { return true };
+        let Some(peer) = self.get_mut(number) else { return true };
         match sent {
             Ok(true) => {
-                contact.outgoing = Some(stream);
-                contact.sent += 1;
+                peer.outgoing = Some(stream);
+                peer.sent += 1;
                 true
             }
             Ok(false) => false,
@@ -453,7 +452,7 @@ impl Contacts {
 
     /// Returns whether a frame can be sent to a peer.
     pub(super) fn has_room(&self, number: u16) -> bool {
-        let outgoing = self.get(number.into()).and_then(|contact| contact.outgoing);
+        let outgoing = self.get(number.into()).and_then(|peer| peer.outgoing);
         outgoing.is_none_or(|stream| self.connections.has_room(stream))
     }
 
@@ -465,18 +464,18 @@ impl Contacts {
         secret: impl FnOnce() -> Option<Secret>,
     ) -> bool {
         let own = self.own.secret;
-        let Some(contact) = self.get_mut(number) else { return false };
-        let Some(claim) = contact.claim else { return true };
+        let Some(peer) = self.get_mut(number) else { return false };
+        let Some(claim) = peer.claim else { return true };
         let Some(secret) = secret() else { return true };
-        if contact.verified == Some(secret) {
+        if peer.verified == Some(secret) {
             return true;
         }
         // A claim with the secret of this endpoint proves nothing: all peers know it.
         if claim.is_of(&secret) && secret != own {
-            contact.verified = Some(secret);
+            peer.verified = Some(secret);
             return true;
         }
-        let address = contact.address;
+        let address = peer.address;
         tracing::error!(
             "a process says that it is {address}, and does not know the secret in that name"
         );
@@ -487,14 +486,14 @@ impl Contacts {
     /// Returns whether a peer has proved that it is at its address: it knows the secret of the job,
     /// or the secret in the name of the endpoint there.
     pub(super) fn is_vouched_for(&self, number: u16) -> bool {
-        let contact = self.get(number.into());
-        contact.is_some_and(|contact| contact.claim.is_none() || contact.verified.is_some())
+        let peer = self.get(number.into());
+        peer.is_some_and(|peer| peer.claim.is_none() || peer.verified.is_some())
     }
 
     /// Disconnects a peer. Its address may be that of another endpoint.
     pub(super) fn disown(&mut self, number: u16) {
-        if let Some(contact) = self.get(number.into()) {
-            let address = contact.address;
+        if let Some(peer) = self.get(number.into()) {
+            let address = peer.address;
             if self.at.get(&address) == Some(&number) {
                 self.at.remove(&address);
             }
@@ -504,7 +503,7 @@ impl Contacts {
 
     /// Returns whether an endpoint is connected.
     fn knows(&self, who: Identity) -> bool {
-        self.all.iter().flatten().any(|contact| contact.is_open() && contact.who == Some(who))
+        self.all.iter().flatten().any(|peer| peer.is_open() && peer.who == Some(who))
     }
 
     /// Takes the next frame, with the numbers of its connection and of its sender. It is in use
@@ -513,10 +512,10 @@ impl Contacts {
         loop {
             let (stream, frame) = self.connections.take()?;
             if let Some(&number) = self.of.get(&stream)
-                && let Some(contact) = self.get_mut(number)
+                && let Some(peer) = self.get_mut(number)
             {
-                let is_from = contact.is_open() && contact.token_here == frame.head.token;
-                if is_from && *contact.incoming.get_or_insert(stream) == stream {
+                let is_from = peer.is_open() && peer.token_here == frame.head.token;
+                if is_from && *peer.incoming.get_or_insert(stream) == stream {
                     return Some((stream, number, frame));
                 }
                 self.tear(number);
@@ -529,8 +528,8 @@ impl Contacts {
     /// Ends the connections to a peer, at both ends.
     fn tear(&mut self, number: u16) {
         self.lose(number);
-        let Some(contact) = self.get_mut(number) else { return };
-        for stream in std::mem::take(&mut contact.streams) {
+        let Some(peer) = self.get_mut(number) else { return };
+        for stream in std::mem::take(&mut peer.streams) {
             self.of.remove(&stream);
             self.connections.close(stream);
         }
@@ -539,21 +538,21 @@ impl Contacts {
 
     /// Notes that a frame of a peer was handled.
     pub(super) fn saw(&mut self, number: u16) {
-        if let Some(contact) = self.get_mut(number) {
-            contact.seen += 1;
-            if contact.bye.is_some() {
+        if let Some(peer) = self.get_mut(number) {
+            peer.seen += 1;
+            if peer.bye.is_some() {
                 self.close_if_seen(number);
             }
         }
     }
 
     fn close_if_seen(&mut self, number: u16) {
-        let Some(contact) = self.get_mut(number) else { return };
-        if !contact.is_open() || contact.bye.is_none_or(|bye| contact.seen < bye) {
+        let Some(peer) = self.get_mut(number) else { return };
+        if !peer.is_open() || peer.bye.is_none_or(|bye| peer.seen < bye) {
             return;
         }
-        contact.state = State::Closed;
-        let seen = contact.seen;
+        peer.state = State::Closed;
+        let seen = peer.seen;
         if let Some(stream) = self.proved(number) {
             self.connections.say(stream, &Said::Seen(seen));
         }
@@ -562,26 +561,26 @@ impl Contacts {
     /// Ends the connections to a peer after a failed send: later messages must not arrive without
     /// this one.
     fn lost(&mut self, number: u16, errno: Errno) {
-        let Some(contact) = self.get(number.into()).filter(|contact| contact.is_open()) else {
+        let Some(peer) = self.get(number.into()).filter(|peer| peer.is_open()) else {
             return;
         };
-        tracing::warn!("{} cannot be sent to: {errno}", contact.address);
+        tracing::warn!("{} cannot be sent to: {errno}", peer.address);
         self.tear(number);
     }
 
     /// See [`super::link::Link::liveness`].
     pub(super) fn liveness(&self, number: u16, who: Identity) -> Liveness {
-        let contact = self.get(number.into()).filter(|contact| contact.who == Some(who));
-        contact.map_or(Liveness::Dead, Contact::liveness)
+        let peer = self.get(number.into()).filter(|peer| peer.who == Some(who));
+        peer.map_or(Liveness::Dead, Peer::liveness)
     }
 
     /// Notes that the endpoint has no link to a peer any more.
     pub(super) fn unlink(&mut self, number: u16, who: Identity) {
-        if let Some(contact) = self.get_mut(number)
-            && contact.who == Some(who)
+        if let Some(peer) = self.get_mut(number)
+            && peer.who == Some(who)
         {
-            contact.is_linked = false;
-            if contact.is_gone() {
+            peer.is_linked = false;
+            if peer.is_gone() {
                 self.remove(number);
             }
         }
@@ -593,14 +592,14 @@ impl Contacts {
         self.connections.look_around();
         for _ in 0..self.all.len().min(A_LOOK) {
             self.look = (self.look + 1) % self.all.len();
-            let Some(contact) = self.all[self.look].as_deref_mut() else { continue };
-            if contact.redial.is_some_and(|at| Instant::now() >= at) {
+            let Some(peer) = self.all[self.look].as_deref_mut() else { continue };
+            if peer.redial.is_some_and(|at| Instant::now() >= at) {
                 self.redial(self.look as u16);
                 continue;
             }
-            let is_over = match contact.state {
+            let is_over = match peer.state {
                 State::Failed(_, since) => since.elapsed() > FORGET,
-                _ => contact.is_gone() && !contact.is_linked,
+                _ => peer.is_gone() && !peer.is_linked,
             };
             if is_over {
                 self.remove(self.look as u16);
@@ -613,11 +612,11 @@ impl Contacts {
         for number in 0..self.all.len() as u32 {
             let number = number as u16;
             let Some(stream) = self.proved(number) else { continue };
-            let Some(contact) = self.get_mut(number) else { continue };
-            if contact.who.is_some() && contact.said_bye != Some(contact.sent) {
-                contact.said_bye = Some(contact.sent);
-                contact.is_seen = contact.sent == 0;
-                let sent = contact.sent;
+            let Some(peer) = self.get_mut(number) else { continue };
+            if peer.who.is_some() && peer.said_bye != Some(peer.sent) {
+                peer.said_bye = Some(peer.sent);
+                peer.is_seen = peer.sent == 0;
+                let sent = peer.sent;
                 self.connections.say(stream, &Said::Bye(sent));
             }
         }
@@ -625,16 +624,17 @@ impl Contacts {
 
     /// The connection for frames to a peer. Its other end has proved that it knows the secret.
     fn proved(&self, number: u16) -> Option<usize> {
-        let contact = self.get(number.into())?;
-        let first = || contact.streams.iter().copied().find(|&it| self.connections.is_proved(it));
-        contact.outgoing.or_else(first)
+        let peer = self.get(number.into())?;
+        let first = || peer.streams.iter().copied().find(|&it| self.connections.is_proved(it));
+        peer.outgoing.or_else(first)
     }
 
     /// Returns whether a peer that got Bye has not confirmed all frames yet.
     pub(super) fn awaits_seen(&self) -> bool {
-        self.all.iter().flatten().any(|contact| {
-            contact.said_bye.is_some() && !contact.is_seen && !contact.streams.is_empty()
-        })
+        self.all
+            .iter()
+            .flatten()
+            .any(|peer| peer.said_bye.is_some() && !peer.is_seen && !peer.streams.is_empty())
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) enum State {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Contact {
+pub(super) struct Peer {
     pub(super) address: SocketAddrV4,
     pub(super) who: Option<Identity>,
     /// Token that frames to the peer carry.
@@ -67,7 +67,7 @@ pub(super) struct Contact {
     pub(super) is_seen: bool,
 }
 
-impl Contact {
+impl Peer {
     /// Creates a peer at an address, whose frames must carry this token.
     pub(super) fn new(address: SocketAddrV4, token_here: u64) -> Self {
         Self {
