@@ -8,7 +8,6 @@
 //! in docs/ARCHITECTURE.md.
 #![deny(unsafe_code)]
 
-mod absence;
 mod address;
 mod attr;
 mod av;
@@ -17,6 +16,7 @@ mod cntr;
 mod context;
 mod cq;
 mod device;
+mod diagnosis;
 mod domain;
 mod engine;
 mod ep;

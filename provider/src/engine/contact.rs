@@ -36,7 +36,7 @@ use channel::{
 };
 
 use crate::{
-    absence, address,
+    address, diagnosis,
     engine::{
         Engine,
         state::{CONTEXT, UNKNOWN},
@@ -163,7 +163,7 @@ impl Engine {
                 Ok(())
             }
             Err(Errno::ECONNREFUSED) if !is_far => {
-                absence::explain(address.port());
+                diagnosis::explain(address.port());
                 Err(Errno::ECONNREFUSED)
             }
             // If memory for a mapping is short, it may stay short (mlockall).
