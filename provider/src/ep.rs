@@ -28,7 +28,7 @@ use crate::{
     cntr::Counter,
     domain::{Domain, OfDomain},
     engine::{Engine, rma::wait_for_copies},
-    port::{self, Held, Port},
+    ep_shared::{self, EpShared, Held},
     posts::Posts,
     record::{exit, profile, report, trace},
     wait::{count::Count, pollable::Pollable as _, triggers::Start},
@@ -38,7 +38,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) domain: Arc<Domain>,
-    pub(crate) port: Arc<Port>,
+    pub(crate) port: Arc<EpShared>,
     alias: Option<Alias>,
 }
 
@@ -68,7 +68,7 @@ impl Endpoint {
             tracing::warn!("an endpoint with several contexts is opened by fi_scalable_ep");
             return Err(Errno::EINVAL);
         }
-        let held = port::hold(wanted, 0, None, &domain.params)?;
+        let held = ep_shared::hold(wanted, 0, None, &domain.params)?;
         let address = held.address;
         let endpoint = Self::at(domain, info, held, address)?;
         endpoint.start()?;
@@ -106,7 +106,7 @@ impl Endpoint {
         let engine = Engine::new(domain, info, pack(listed), &held.own, held.net.clone(), opened)?;
         tracing::info!("endpoint {}", held.address);
         let auto = domain.device.is_some();
-        let port = Arc::new(Port::new(held, engine, opened, domain.locked, auto));
+        let port = Arc::new(EpShared::new(held, engine, opened, domain.locked, auto));
         exit::register_endpoint(&port);
         Ok(Self { domain: Arc::clone(domain), port, alias: None })
     }

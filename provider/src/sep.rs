@@ -33,8 +33,8 @@ use crate::{
     context::{Context, Contexts, Direction},
     domain::{Domain, OfDomain},
     ep::Endpoint,
+    ep_shared::{self, Held},
     eq::EventQueue,
-    port::{self, Held},
     wait::pollable::Pollable,
 };
 
@@ -104,13 +104,13 @@ fn hold(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>
 }
 
 fn hold_row(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>> {
-    let mut row = vec![port::hold(wanted, 0, None, params)?];
+    let mut row = vec![ep_shared::hold(wanted, 0, None, params)?];
     let (first, secret) = (row[0].address, row[0].secret());
     for context in 1..count {
         let context = u8::try_from(context).map_err(|_| Errno::EINVAL)?;
         let port = first.port().checked_add(context.into()).ok_or(Errno::EADDRINUSE)?;
         let address = SocketAddrV4::new(*first.ip(), port);
-        row.push(port::hold(address, context, Some(secret), params)?);
+        row.push(ep_shared::hold(address, context, Some(secret), params)?);
     }
     Ok(row)
 }

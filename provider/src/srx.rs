@@ -52,7 +52,7 @@ use crate::{
     },
     domain::{Domain, OfDomain},
     engine::{Engine, tagged},
-    port::Port,
+    ep_shared::EpShared,
     record::{exit::AtExit, profile, report, trace},
     wait::pollable::Pollable as _,
 };
@@ -70,7 +70,7 @@ pub(crate) struct SharedReceive {
     node_pool: Option<Arc<NodePool>>,
     shared: Arc<Shared>,
     /// The endpoints bound to it.
-    members: Mutex<Slab<Arc<Port>>>,
+    members: Mutex<Slab<Arc<EpShared>>>,
     directed: Directed,
     tagged_multi: bool,
     op_flags: AtomicU64,
@@ -109,7 +109,7 @@ impl SharedReceive {
     }
 
     /// Adds an endpoint.
-    pub(crate) fn join(self: &Arc<Self>, port: &Arc<Port>) -> Member {
+    pub(crate) fn join(self: &Arc<Self>, port: &Arc<EpShared>) -> Member {
         let holder = self.members.lock().insert(Arc::clone(port)) as u32;
         Member::new(&self.shared, Arc::clone(self) as Arc<dyn Holders>, holder)
     }

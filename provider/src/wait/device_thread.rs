@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A thread of the application that polls makes progress itself, which saves a wakeup for each
-//! message: meanwhile it clears the device's bit of the doorbell (see [`crate::port`]). Long
+//! message: meanwhile it clears the device's bit of the doorbell (see [`crate::ep_shared`]). Long
 //! messages are copied without the endpoint's lock, so that the application can post meanwhile.
 
 use std::{

@@ -41,12 +41,12 @@ use crate::{
 
 /// State of an endpoint that is shared with its queues.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub(crate) struct EpShared {
     pub(crate) address: SocketAddrV4,
     /// The secret in its name, or 0.
     secret: u64,
     pub(crate) opened: Instant,
-    /// Holds the port number; see [`Port::let_go`].
+    /// Holds the port number; see [`EpShared::let_go`].
     socket: Mutex<Option<Unshared>>,
     /// The own segment. It has only atomics, and needs no lock.
     pub(crate) own: Arc<Segment>,
@@ -65,7 +65,7 @@ pub(crate) struct Port {
     has_waiters: bool,
 }
 
-impl Port {
+impl EpShared {
     /// Creates the shared state of a new endpoint.
     pub(crate) fn new(
         held: Held,
@@ -168,7 +168,7 @@ impl Held {
 /// Empty polls in a row after which a thread counts as a poller.
 const POLLS: u32 = 256;
 
-impl Port {
+impl EpShared {
     /// Makes progress. Copies that are due then are made without the lock.
     #[inline]
     fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
@@ -216,7 +216,7 @@ impl Port {
         }
     }
 
-    /// Undoes [`Port::take_over`].
+    /// Undoes [`EpShared::take_over`].
     fn hand_over(&self, engine: &mut Engine) {
         if engine.device_sleeps {
             Bell::hand_over(&self.own);
@@ -268,7 +268,7 @@ impl Port {
     }
 }
 
-impl Pollable for Port {
+impl Pollable for EpShared {
     #[inline]
     fn progress(&self) -> Progress {
         if self.auto {
@@ -401,7 +401,7 @@ impl Pollable for Port {
     }
 }
 
-impl Port {
+impl EpShared {
     /// Writes the report of an endpoint that closes, if a report is requested.
     pub(crate) fn write_report(&self) {
         if let Some(engine) = &mut *self.engine.lock() {
@@ -421,7 +421,7 @@ impl Port {
     }
 }
 
-impl AtExit for Port {
+impl AtExit for EpShared {
     fn at_exit(&self) {
         if !self.own.is_ours() {
             return;
