@@ -29,8 +29,8 @@ use crate::{
     domain::{Domain, OfDomain},
     engine::{Engine, rma::wait_for_copies},
     ep_shared::{self, EpShared, Held},
-    posts::Posts,
     record::{exit, profile, report, trace},
+    rx_fast_path::RxFastPath,
     wait::{count::Count, pollable::Pollable as _, triggers::Start},
 };
 
@@ -217,7 +217,7 @@ impl Object for Endpoint {
         self.domain.endpoints.remove(&self.port);
         self.port.write_report();
         let engine = self.take_engine();
-        if let Some(sends) = self.port.sends.get() {
+        if let Some(sends) = self.port.tx_fast_path.get() {
             sends.close();
         }
         if let Some(device) = &self.domain.device {
@@ -284,8 +284,8 @@ impl Object for Endpoint {
                 engine.set_processes(addresses);
                 engine.update_population();
                 engine.show();
-                if let Some(posts) = Posts::of(engine) {
-                    let _ = self.port.posts.set(posts);
+                if let Some(posts) = RxFastPath::of(engine) {
+                    let _ = self.port.rx_fast_path.set(posts);
                 }
                 if !engine.is_context {
                     self.start_sends(engine);
@@ -307,7 +307,7 @@ impl Object for Endpoint {
                     let op_flags = value & !flags::TRANSMIT;
                     ffi::object::only(op_flags, attr::TX_OP_FLAGS)?;
                     engine.tx.op_flags = op_flags;
-                    if let Some(sends) = self.port.sends.get() {
+                    if let Some(sends) = self.port.tx_fast_path.get() {
                         sends.set(op_flags);
                     }
                     Ok(())
@@ -371,7 +371,7 @@ impl ops::ep::Endpoint for Endpoint {
             let flags = Alias::flags(op.flags, alias.tx);
             return alias.start(&Op::Send(Send { flags, ..op.clone() }));
         }
-        if self.port.sends.get().is_some_and(|sends| sends.send(op)) {
+        if self.port.tx_fast_path.get().is_some_and(|sends| sends.send(op)) {
             return Ok(());
         }
         self.transmit(|engine| engine.send(op))
@@ -384,7 +384,7 @@ impl ops::ep::Endpoint for Endpoint {
             let flags = Alias::flags(op.flags, own);
             return alias.start(&Op::Recv(Recv { flags, ..op.clone() }));
         }
-        if let Some(posts) = self.port.posts.get() {
+        if let Some(posts) = self.port.rx_fast_path.get() {
             // A copy; see `Engine::recv`.
             return self.recv_beside(posts, &op.clone());
         }

@@ -28,9 +28,9 @@ use crate::{
     address,
     engine::Engine,
     network,
-    posts::Posts,
     record::{exit::AtExit, report},
-    sends::Sends,
+    rx_fast_path::RxFastPath,
+    tx_fast_path::TxFastPath,
     wait::{
         idle::{Caller, LONGEST_NAP, Pause, RETRY, SPINS},
         pollable::{Pollable, Progress},
@@ -53,9 +53,9 @@ pub(crate) struct EpShared {
     /// `None` once the endpoint is closed.
     pub(crate) engine: Serial<Option<Engine>>,
     /// The rx fast path: set once the endpoint is enabled, if several threads may post receives.
-    pub(crate) posts: OnceLock<Posts>,
+    pub(crate) rx_fast_path: OnceLock<RxFastPath>,
     /// The tx fast path: set once the endpoint is enabled.
-    pub(crate) sends: OnceLock<Sends>,
+    pub(crate) tx_fast_path: OnceLock<TxFastPath>,
     pub(crate) bell: Bell,
     /// The network. The engine owns it.
     net: Option<Weak<Net>>,
@@ -81,8 +81,8 @@ impl EpShared {
             opened,
             own,
             engine: Serial::new(Some(engine), locked),
-            posts: OnceLock::new(),
-            sends: OnceLock::new(),
+            rx_fast_path: OnceLock::new(),
+            tx_fast_path: OnceLock::new(),
             bell: Bell::default(),
             net: net.as_ref().map(Arc::downgrade),
             auto,

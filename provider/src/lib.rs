@@ -32,15 +32,15 @@ mod open;
 mod params;
 mod peers;
 mod poll;
-mod posts;
 mod record;
 mod regions;
 mod rx_contexts;
-mod sends;
+mod rx_fast_path;
 mod sep;
 mod sizes;
 mod srx;
 mod stx;
+mod tx_fast_path;
 mod wait;
 
 #[cfg(any(test, feature = "testing"))]

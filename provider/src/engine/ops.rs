@@ -134,7 +134,7 @@ impl SendOp {
 }
 
 /// The operations of an endpoint in progress, by the numbers that peers answer with. Threads that
-/// send without the engine enter theirs too ([`crate::sends`]).
+/// send without the engine enter theirs too ([`crate::tx_fast_path`]).
 #[derive(Debug)]
 pub(crate) struct Ops(Serial<Table>);
 

@@ -11,14 +11,14 @@ use matching::Source;
 use super::Endpoint;
 use crate::{
     engine::{Engine, tagged},
-    posts::Posts,
-    sends::Sends,
+    rx_fast_path::RxFastPath,
+    tx_fast_path::TxFastPath,
     wait::triggers::{DeferredOp, Start},
 };
 
 impl Endpoint {
     /// Posts a receive, concurrently with other threads.
-    pub(super) fn recv_beside(&self, posts: &Posts, op: &Recv) -> Result<()> {
+    pub(super) fn recv_beside(&self, posts: &RxFastPath, op: &Recv) -> Result<()> {
         let port = &self.port;
         if tagged::is_probe(op) {
             let probed = self.with(|engine| {
@@ -51,23 +51,23 @@ impl Endpoint {
     /// Starts the tx fast path. Once it was stopped it does not start again: a context that opens
     /// anew has other queues.
     pub(crate) fn start_sends(&self, engine: &Engine) {
-        if self.port.sends.get().is_none()
-            && let Some(sends) = Sends::of(engine)
+        if self.port.tx_fast_path.get().is_none()
+            && let Some(sends) = TxFastPath::of(engine)
         {
-            let _ = self.port.sends.set(sends);
+            let _ = self.port.tx_fast_path.set(sends);
         }
     }
 
     /// Stops the tx fast path, because completions and counts go elsewhere from now on.
     pub(crate) fn stop_sends(&self) {
-        if let Some(sends) = self.port.sends.get() {
+        if let Some(sends) = self.port.tx_fast_path.get() {
             sends.stop();
         }
     }
 
     /// Updates the defaults that the rx fast path takes from the endpoint.
     pub(super) fn renew_posts(&self, engine: &Engine) {
-        if let Some(posts) = self.port.posts.get() {
+        if let Some(posts) = self.port.rx_fast_path.get() {
             posts.set(engine.rx.op_flags, engine.min_multi_recv);
         }
     }

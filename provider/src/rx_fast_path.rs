@@ -25,7 +25,7 @@ use crate::{
 
 /// The state of an enabled endpoint that a post needs.
 #[derive(Debug)]
-pub(crate) struct Posts {
+pub(crate) struct RxFastPath {
     device: Arc<Shared>,
     av: Arc<AddressVector>,
     directed: Directed,
@@ -37,7 +37,7 @@ pub(crate) struct Posts {
     beside: Arc<Beside>,
 }
 
-impl Posts {
+impl RxFastPath {
     /// Creates the rx fast path. Returns `None` if the device is part of the engine, if receives
     /// belong to a shared context, or for a context of a scalable endpoint: it may close and open
     /// again with other receives.

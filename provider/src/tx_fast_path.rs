@@ -41,7 +41,7 @@ use crate::{
 
 /// The state of an enabled endpoint that a send needs.
 #[derive(Debug)]
-pub(crate) struct Sends {
+pub(crate) struct TxFastPath {
     near: Arc<Sending>,
     av: Arc<AddressVector>,
     /// Whether successes are reported to a queue.
@@ -71,7 +71,7 @@ struct Told {
     counter: Option<Arc<Counter>>,
 }
 
-impl Sends {
+impl TxFastPath {
     /// Creates the tx fast path. Returns `None` if sends are recorded or have checksums.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
         if engine.records_sends || engine.check {
