@@ -10,8 +10,8 @@ use ffi::{
 };
 
 use crate::{
-    av::AddressVector, cntr::Counter, cq::CompletionQueue, engine::side::Side, ep::Endpoint,
-    eq::EventQueue, srx::SharedReceive, stx::SharedTransmit,
+    av::AddressVector, cntr::Counter, cq::CompletionQueue, engine::cq_binding::CqBinding,
+    ep::Endpoint, eq::EventQueue, srx::SharedReceive, stx::SharedTransmit,
 };
 
 /// Binds an object, unless one is bound already.
@@ -70,9 +70,9 @@ impl Endpoint {
             if transmit && engine.tx.cq.is_some() || receive && engine.rx.cq.is_some() {
                 return Err(Errno::EINVAL);
             }
-            let bind = |side: &mut Side| {
-                side.cq = Some(Arc::clone(cq));
-                side.selective = selective;
+            let bind = |binding: &mut CqBinding| {
+                binding.cq = Some(Arc::clone(cq));
+                binding.selective = selective;
             };
             if transmit {
                 bind(&mut engine.tx);

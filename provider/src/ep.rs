@@ -232,8 +232,8 @@ impl Object for Endpoint {
             if let Some(av) = &engine.av {
                 av.endpoints.remove(&self.port);
             }
-            for side in [&engine.tx, &engine.rx] {
-                if let Some(cq) = &side.cq {
+            for binding in [&engine.tx, &engine.rx] {
+                if let Some(cq) = &binding.cq {
                     cq.endpoints.remove(&self.port);
                 }
             }

@@ -10,7 +10,8 @@
 //! contexts                        contexts that open and close
 //! check  counted                  checksums; counters of a report
 //! state                           Engine
-//! ops  side  transfers  request   operations, queues and counters, long messages, requests
+//! ops  cq_binding  transfers
+//! request                         operations, queues and counters, long messages, requests
 //! deferred                        answers that wait for room
 //! ```
 
@@ -20,6 +21,7 @@ mod completion;
 mod contact;
 mod contexts;
 mod counted;
+pub(crate) mod cq_binding;
 mod deferred;
 mod inject;
 pub(crate) mod liveness;
@@ -31,7 +33,6 @@ mod rendezvous;
 mod request;
 pub(crate) mod rma;
 mod serve;
-pub(crate) mod side;
 mod state;
 pub(crate) mod tagged;
 mod transfers;

@@ -23,9 +23,9 @@ use crate::{
     },
     engine::{
         Engine,
+        cq_binding::CqBinding,
         ops::{OpKind, SendOp},
         outgoing::{EAGER_AT_TIMES, Outgoing},
-        side::Side,
         tagged::PROBE_FLAGS,
     },
 };
@@ -37,7 +37,7 @@ impl Engine {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
         }
-        let Side { op_flags, selective, .. } = self.tx;
+        let CqBinding { op_flags, selective, .. } = self.tx;
         let outgoing = Outgoing::of(op, op_flags, selective, &self.sizes)?;
         let len = op.buffer.len();
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;

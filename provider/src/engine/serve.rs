@@ -16,9 +16,9 @@ use super::{
     Engine,
     atomic::accesses_of_atomic,
     check::is_frame_damaged,
+    cq_binding::Counters,
     deferred::MOST,
     request::{Access, Served, answer_to},
-    side::Counters,
     transfers::{LongCopy, MemoryCopy, UNLOCKED},
 };
 use crate::{

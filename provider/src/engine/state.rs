@@ -33,9 +33,9 @@ use crate::{
     device::{directed::Directed, flow::Flow, make, matcher::Matching, receive::MIN_MULTI_RECV},
     domain::Domain,
     engine::{
+        cq_binding::{Counters, CqBinding},
         deferred::Deferred,
         ops::{Ops, UnderWay},
-        side::{Counters, Side},
         transfers::{LongCopy, Stream, Transfer},
     },
     eq::EventQueue,
@@ -76,8 +76,8 @@ impl Channels {
 pub(crate) struct Engine {
     pub(crate) domain: Arc<Domain>,
     pub(crate) av: Option<Arc<AddressVector>>,
-    pub(crate) tx: Side,
-    pub(crate) rx: Side,
+    pub(crate) tx: CqBinding,
+    pub(crate) rx: CqBinding,
     pub(crate) counters: Counters,
     pub(crate) enabled: bool,
     /// Its capabilities.
@@ -239,7 +239,7 @@ impl Engine {
         let copies = params.text("kernel_copy") == "auto";
         let turns = Turns::new(params.polling(), !params.text("report").is_empty());
         let home = Home::new(own, net, turns, Settings { checks: check, copies }, domain.locked);
-        let reports = |op_flags| Side { op_flags, ..Default::default() };
+        let reports = |op_flags| CqBinding { op_flags, ..Default::default() };
         Ok(Self {
             domain: Arc::clone(domain),
             av: None,

@@ -46,7 +46,7 @@ impl Counters {
 
 /// One direction of an endpoint: its queue and its flags.
 #[derive(Debug, Default)]
-pub(crate) struct Side {
+pub(crate) struct CqBinding {
     pub(crate) cq: Option<Arc<CompletionQueue>>,
     /// Success is reported only if an operation requests it.
     pub(crate) selective: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Side {
     pub(crate) op_flags: u64,
 }
 
-impl Side {
+impl CqBinding {
     /// Inlined down to the queue: out of line, it costs 20 instructions per message.
     #[inline(always)]
     pub(crate) fn complete(&self, report: bool, completion: Completion) {
