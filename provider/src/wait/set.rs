@@ -50,15 +50,15 @@ pub(crate) struct WaitSet {
     wait_obj: WaitObj,
     /// A thread sleeps or is about to: reports must ring.
     armed: AtomicBool,
-    bed: Mutex<Bed>,
+    sleepers: Mutex<Sleepers>,
     descriptors: OnceLock<Descriptors>,
 }
 
 /// The number of threads that sleep here, and the endpoint whose doorbell they use if it is the
 /// only one.
 #[derive(Debug, Default)]
-struct Bed {
-    sleepers: u32,
+struct Sleepers {
+    count: u32,
     port: Option<Arc<dyn Pollable>>,
 }
 
@@ -145,7 +145,7 @@ impl WaitSet {
             ports: Serial::new(Vec::new(), locked),
             wait_obj: WaitObj::None,
             armed: AtomicBool::new(false),
-            bed: Mutex::default(),
+            sleepers: Mutex::default(),
             descriptors: OnceLock::new(),
         }
     }
@@ -277,10 +277,10 @@ impl WaitSet {
                 // Other threads may use the queue while this thread sleeps.
                 let port = Arc::clone(port);
                 drop(ports);
-                self.lie_down(Some(&port));
+                self.begin_sleep(Some(&port));
                 self.armed.store(true, Ordering::SeqCst);
                 port.sleep(nap, &ready);
-                self.get_up();
+                self.end_sleep();
             }
             // There is no common doorbell of several endpoints.
             _ => {
@@ -304,7 +304,7 @@ impl WaitSet {
     #[cold]
     fn wake(&self) {
         self.armed.store(false, Ordering::SeqCst);
-        if let Some(port) = &self.bed.lock().port {
+        if let Some(port) = &self.sleepers.lock().port {
             port.wake();
         }
         if let Some(descriptors) = self.descriptors.get() {
@@ -331,7 +331,7 @@ impl WaitSet {
         let ports = bound.clone();
         // Other threads may use the queue, and bind it, while this thread sleeps.
         drop(bound);
-        let sleepers = self.lie_down(ports.first().filter(|_| descriptors.is_none()));
+        let sleepers = self.begin_sleep(ports.first().filter(|_| descriptors.is_none()));
         match (descriptors, ports.as_slice()) {
             (None, [port]) => {
                 self.armed.store(true, Ordering::SeqCst);
@@ -347,7 +347,7 @@ impl WaitSet {
             }
             _ => std::thread::sleep(at_most.min(RETRY)),
         }
-        self.get_up();
+        self.end_sleep();
         for port in &ports {
             port.look_around();
         }
@@ -355,19 +355,19 @@ impl WaitSet {
 
     /// Begins a sleep, on the doorbell of an endpoint or on the descriptors. Returns the number of
     /// sleeping threads.
-    fn lie_down(&self, port: Option<&Arc<dyn Pollable>>) -> u32 {
-        let mut bed = self.bed.lock();
-        bed.sleepers += 1;
-        bed.port = port.cloned();
-        bed.sleepers
+    fn begin_sleep(&self, port: Option<&Arc<dyn Pollable>>) -> u32 {
+        let mut sleepers = self.sleepers.lock();
+        sleepers.count += 1;
+        sleepers.port = port.cloned();
+        sleepers.count
     }
 
     /// Ends a sleep.
-    fn get_up(&self) {
-        let mut bed = self.bed.lock();
-        bed.sleepers -= 1;
-        if bed.sleepers == 0 {
-            bed.port = None;
+    fn end_sleep(&self) {
+        let mut sleepers = self.sleepers.lock();
+        sleepers.count -= 1;
+        if sleepers.count == 0 {
+            sleepers.port = None;
         }
     }
 
