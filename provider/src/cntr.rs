@@ -22,7 +22,7 @@ use crate::{
     wait::{
         count::Count,
         deadline::{Deadline, FOR_EVER},
-        idle::NAP,
+        idle::BACKOFF,
         set::WaitSet,
     },
 };
@@ -104,7 +104,7 @@ impl Counter {
     pub(crate) fn try_wait(&self) -> Result<()> {
         self.progress();
         // Doorbells of other endpoints do not ring here.
-        let at_most = if self.needs_looks() { NAP } else { Duration::MAX };
+        let at_most = if self.needs_looks() { BACKOFF } else { Duration::MAX };
         self.endpoints.try_wait(&self.domain.triggers, at_most, || self.has_changed())
     }
 
@@ -206,7 +206,7 @@ impl ops::cntr::Counter for Counter {
                 return Err(Errno::ETIMEDOUT);
             }
             let looks = self.needs_looks() || self.endpoints.is_empty();
-            let at_most = if looks { NAP } else { FOR_EVER };
+            let at_most = if looks { BACKOFF } else { FOR_EVER };
             self.endpoints.sleep(deadline.left(at_most), || {
                 self.count.load(Ordering::SeqCst) >= threshold
                     || self.errors.load(Ordering::SeqCst) != errors

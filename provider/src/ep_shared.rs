@@ -32,7 +32,7 @@ use crate::{
     rx_fast_path::RxFastPath,
     tx_fast_path::TxFastPath,
     wait::{
-        idle::{Caller, LONGEST_NAP, Pause, RETRY, SPINS},
+        idle::{Caller, LONGEST_BACKOFF, Pause, RETRY, SPINS},
         pollable::{Pollable, Progress},
         pollers,
         set::sleep_on,
@@ -252,7 +252,7 @@ impl EpShared {
         ready: &dyn Fn() -> bool,
     ) {
         // A wakeup of one thread may be meant for another that sleeps here.
-        let longest = self.arm_bells().min(at_most).min(LONGEST_NAP);
+        let longest = self.arm_bells().min(at_most).min(LONGEST_BACKOFF);
         if longest > Duration::ZERO && !ready() {
             sleep_on(&[net.bell(), bell], longest);
         }

@@ -57,7 +57,7 @@ use crate::{
 /// A close that has waited for copies for this time logs a message, and checks less often from then
 /// on.
 const SILENCE: Duration = Duration::from_secs(2);
-const NAP: Duration = Duration::from_millis(1);
+const BACKOFF: Duration = Duration::from_millis(1);
 /// Bytes of one piece if the kernel refuses to copy.
 const PIECE: usize = LONGEST - 256;
 /// Most bytes of one read that are requested and not answered, if the kernel refuses to copy. The
@@ -83,7 +83,7 @@ pub(crate) fn wait_for_copies(address: SocketAddrV4, mut is_reached: impl FnMut(
     let mut is_said = false;
     while is_reached() {
         if is_said {
-            std::thread::sleep(NAP);
+            std::thread::sleep(BACKOFF);
         } else if Instant::now() < said_at {
             std::thread::yield_now();
         } else {

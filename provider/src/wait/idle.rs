@@ -86,9 +86,9 @@ pub(crate) struct Idle {
     /// Time of that read, if no sleep came since.
     watched: Instant,
     /// Sleeps since something was found.
-    naps: u32,
+    backoffs: u32,
     /// Length of the last sleep.
-    nap: Duration,
+    backoff: Duration,
     /// Whether the last sleep was that of a caller that may only wait, and nothing was found or
     /// started since.
     rests: bool,
@@ -169,11 +169,11 @@ const ACTS: u32 = 64;
 /// there is one for each poller.
 const ENOUGH: u32 = 256;
 /// First sleep. Each further sleep without a message is twice as long.
-pub(crate) const NAP: Duration = Duration::from_millis(1);
+pub(crate) const BACKOFF: Duration = Duration::from_millis(1);
 /// Longest sleep of a poll while another thread may call. The kernel adds 50 us.
-const BRIEF_NAP: Duration = Duration::from_micros(50);
+const BRIEF_BACKOFF: Duration = Duration::from_micros(50);
 /// Longest sleep. 256 ranks that wake every millisecond keep two cores busy.
-pub(crate) const LONGEST_NAP: Duration = Duration::from_millis(16);
+pub(crate) const LONGEST_BACKOFF: Duration = Duration::from_millis(16);
 
 /// How often threads that poll several endpoints have found something.
 static FOUND: AtomicU32 = AtomicU32::new(0);
@@ -207,8 +207,8 @@ impl Idle {
             rested: Instant::now(),
             cpu: Duration::ZERO,
             watched: Instant::now(),
-            naps: 0,
-            nap: NAP,
+            backoffs: 0,
+            backoff: BACKOFF,
             rests: false,
             acts: 0,
             waits: false,
@@ -266,7 +266,7 @@ impl Idle {
             self.acts = if self.callers.take_acts() { ACTS } else { self.acts.saturating_sub(1) };
         }
         self.room &= self.acts > 0;
-        (self.empty, self.empty_here, self.naps) = (0, 0, 0);
+        (self.empty, self.empty_here, self.backoffs) = (0, 0, 0);
         if several && self.comes_from_another() {
             FOUND.fetch_add(1, Ordering::Relaxed);
         }
@@ -286,7 +286,7 @@ impl Idle {
         if polls_others {
             let found = FOUND.load(Ordering::Relaxed);
             if found != std::mem::replace(&mut self.found, found) {
-                (self.empty, self.naps, self.rests) = (0, 0, false);
+                (self.empty, self.backoffs, self.rests) = (0, 0, false);
             }
         }
         self.empty = self.empty.saturating_add(1);
@@ -297,7 +297,7 @@ impl Idle {
             if self.empty >= patience {
                 return self.sleep(patience, crowded, caller);
             }
-            if self.naps == 0 && self.empty == patience - watched(patience) + 1 {
+            if self.backoffs == 0 && self.empty == patience - watched(patience) + 1 {
                 self.cpu = cpu_time();
                 self.watched = Instant::now();
             }
@@ -315,7 +315,7 @@ impl Idle {
 
     /// The number of empty polls before a sleep.
     fn patience(&self, crowded: bool) -> u32 {
-        match (crowded, self.naps) {
+        match (crowded, self.backoffs) {
             (true, _) if self.room => ROOMY,
             (true, 0) if self.acts == 0 && self.waits && self.pollers > MANY => SHORTEST,
             (true, 0) if self.acts == 0 => SHORT,
@@ -336,14 +336,14 @@ impl Idle {
         }
         let now = cpu_time();
         let used = now.saturating_sub(std::mem::replace(&mut self.cpu, now));
-        let most = match self.naps {
+        let most = match self.backoffs {
             0 => POLL * watched(patience),
             _ => (POLL * patience).max(BETWEEN_SLEEPS),
         };
         self.waits = used <= most;
         self.empty = 0;
         if !self.waits {
-            self.naps = 0;
+            self.backoffs = 0;
             return Pause::None;
         }
         if caller != Caller::Waits && self.has_core(used, crowded) {
@@ -353,27 +353,31 @@ impl Idle {
         if self.callers.take_acts() && self.rests {
             self.acts = ACTS;
         }
-        self.nap = if self.naps == 0 { NAP } else { (self.nap * 2).min(self.longest_nap()) };
-        (self.naps, self.rests) = (self.naps.saturating_add(1), caller != Caller::Waits);
-        Pause::Sleep(if others == Others::Away { self.nap } else { BRIEF_NAP })
+        self.backoff = if self.backoffs == 0 {
+            BACKOFF
+        } else {
+            (self.backoff * 2).min(self.longest_backoff())
+        };
+        (self.backoffs, self.rests) = (self.backoffs.saturating_add(1), caller != Caller::Waits);
+        Pause::Sleep(if others == Others::Away { self.backoff } else { BRIEF_BACKOFF })
     }
 
     /// Returns whether this thread may go on polling: it had a core for itself while it was
     /// measured and `used` that much processor time, or the host has an idle core.
     fn has_core(&mut self, used: Duration, crowded: bool) -> bool {
         if !crowded {
-            let has_one = match self.naps {
+            let has_one = match self.backoffs {
                 0 => used > self.watched.elapsed() * 7 / 8,
-                naps => naps >= ENOUGH,
+                backoffs => backoffs >= ENOUGH,
             };
             if has_one {
-                self.naps = 0;
+                self.backoffs = 0;
             }
             return has_one;
         }
         // With many pollers, not each of them asks after each of its sleeps.
         let turns = (self.pollers / 4).max(1);
-        let is_late = self.naps >= LATE && self.naps.is_multiple_of(turns);
+        let is_late = self.backoffs >= LATE && self.backoffs.is_multiple_of(turns);
         let asks = self.policy == Policy::Auto && (self.room || self.acts > 0 || is_late);
         self.room = asks && self.ask.is_some_and(|ask| ask());
         self.room
@@ -382,8 +386,8 @@ impl Idle {
     /// The longest sleep. It grows with the number of endpoints per core, so that wakeups take a
     /// bounded share of the core. With few it stays short: a caller that tests a request a number
     /// of times and goes on must not be delayed.
-    fn longest_nap(&self) -> Duration {
-        (NAP * self.pollers.min(256) / 16).clamp(NAP, LONGEST_NAP)
+    fn longest_backoff(&self) -> Duration {
+        (BACKOFF * self.pollers.min(256) / 16).clamp(BACKOFF, LONGEST_BACKOFF)
     }
 
     /// Notes that an empty poll returns. The time matters only if the next poll may spin: reading

@@ -6,7 +6,7 @@ use super::*;
 /// Polls until the next sleep, if there is one within `most` polls, and its length.
 fn next_sleep(idle: &mut Idle, most: u32) -> Option<(u32, Duration)> {
     (1..=most).find_map(|polls| match idle.pause(Caller::Polls) {
-        Pause::Sleep(nap) => Some((polls, nap)),
+        Pause::Sleep(backoff) => Some((polls, backoff)),
         _ => None,
     })
 }
@@ -14,11 +14,13 @@ fn next_sleep(idle: &mut Idle, most: u32) -> Option<(u32, Duration)> {
 #[test]
 fn on_a_crowded_host_polls_sleep_after_a_while_and_a_message_resets_that() {
     let mut idle = Idle::new(Policy::Auto);
-    for (population, polls, longest) in [(2, SHORT, NAP), (usize::MAX, SHORTEST, LONGEST_NAP)] {
+    for (population, polls, longest) in
+        [(2, SHORT, BACKOFF), (usize::MAX, SHORTEST, LONGEST_BACKOFF)]
+    {
         idle.set_population(population, 1, None);
         let pauses: Vec<_> = (0..polls).map(|_| idle.pause(Caller::Polls)).collect();
         assert_eq!(pauses[0], Pause::None);
-        assert_eq!(pauses[polls as usize - 1], Pause::Sleep(NAP));
+        assert_eq!(pauses[polls as usize - 1], Pause::Sleep(BACKOFF));
         let again = if population == 2 { AGAIN / 4 } else { AGAIN / 100 };
         assert!((0..10).all(|_| next_sleep(&mut idle, LONG).unwrap().0 == again));
         assert_eq!(next_sleep(&mut idle, LONG), Some((again, longest)));
@@ -58,7 +60,7 @@ fn a_caller_that_waits_for_very_long_polls_on_while_a_core_is_idle() {
     assert!((0..LATE).all(|_| next_sleep(&mut idle, SHORT.max(AGAIN)).is_some()));
     assert_eq!(next_sleep(&mut idle, LONG), None);
     idle.busy(false);
-    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)));
+    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, BACKOFF)));
     // A caller that waits for room has nothing else to do.
     idle.busy(false);
     let sleeps = (0..LONG).filter(|_| idle.pause(Caller::Waits) != Pause::None);
@@ -71,25 +73,29 @@ fn a_caller_that_starts_something_after_a_sleep_in_vain_does_not_only_wait() {
     let mut idle = Idle::new(Policy::Auto);
     idle.set_population(2, 1, Some(|| true));
     idle.acted();
-    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)));
+    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, BACKOFF)));
     idle.acted();
     assert_eq!(next_sleep(&mut idle, LONG), None);
     idle.busy(false);
     assert_eq!(next_sleep(&mut idle, LONG), None, "nor after a message");
     idle.set_population(2, 1, Some(|| false));
     idle.busy(false);
-    assert_eq!(next_sleep(&mut idle, ROOMY), Some((ROOMY, NAP)));
-    assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, NAP)));
+    assert_eq!(next_sleep(&mut idle, ROOMY), Some((ROOMY, BACKOFF)));
+    assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, BACKOFF)));
     for _ in 2..ACTS {
         idle.busy(false);
-        assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, NAP)));
+        assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, BACKOFF)));
     }
     idle.set_population(8, 1, None);
     idle.busy(false);
-    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "as early as a caller that waits");
+    assert_eq!(
+        next_sleep(&mut idle, LONG),
+        Some((SHORT, BACKOFF)),
+        "as early as a caller that waits"
+    );
     idle.set_population(2, 1, None);
     idle.busy(false);
-    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "it waited");
+    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, BACKOFF)), "it waited");
 }
 
 #[test]
@@ -102,14 +108,14 @@ fn a_thread_that_may_delay_another_sleeps_briefly_or_not_at_all() {
         let at_most = AGAIN + SHORT;
         (next_sleep(&mut idle, at_most), next_sleep(&mut idle, at_most))
     };
-    let is_brief = |sleep: Option<(u32, Duration)>| sleep.unwrap().1 == BRIEF_NAP;
+    let is_brief = |sleep: Option<(u32, Duration)>| sleep.unwrap().1 == BRIEF_BACKOFF;
     let (first, second) = in_another_thread(|_| {});
-    assert!(first.unwrap().1 == NAP && second.unwrap().1 == NAP, "no other thread");
+    assert!(first.unwrap().1 == BACKOFF && second.unwrap().1 == BACKOFF, "no other thread");
     let (first, second) = in_another_thread(|idle| _ = idle.pause(Caller::Polls));
     assert!(is_brief(first) && is_brief(second), "another one polls");
     assert_eq!(in_another_thread(Idle::starts), (None, None), "another one starts something");
     // A caller that waits for room starts nothing before there is some.
-    assert!((0..AGAIN).any(|_| idle.pause(Caller::Waits) == Pause::Sleep(BRIEF_NAP)));
+    assert!((0..AGAIN).any(|_| idle.pause(Caller::Waits) == Pause::Sleep(BRIEF_BACKOFF)));
 }
 
 #[test]
@@ -118,9 +124,9 @@ fn a_thread_that_shares_its_core_with_other_programs_sleeps_after_a_long_wait() 
     idle.watched = Instant::now();
     assert!(!idle.has_core(Duration::ZERO, false));
     assert!(idle.has_core(Duration::from_secs(1), false));
-    idle.naps = 1;
+    idle.backoffs = 1;
     assert!(!idle.has_core(Duration::from_secs(1), false));
-    idle.naps = ENOUGH;
+    idle.backoffs = ENOUGH;
     assert!(idle.has_core(Duration::ZERO, false));
 }
 
@@ -143,11 +149,11 @@ fn with_a_core_for_each_poller_polls_spin() {
     idle.busy(false);
     for spun in [true, false] {
         for _ in 0..SPINNING {
-            idle.rested = Instant::now() + LONGEST_NAP;
+            idle.rested = Instant::now() + LONGEST_BACKOFF;
             assert_eq!(idle.pause(Caller::Polls) == Pause::Spin, spun);
         }
     }
-    idle.rested = Instant::now() + LONGEST_NAP;
+    idle.rested = Instant::now() + LONGEST_BACKOFF;
     assert_eq!(idle.pause(Caller::Waits), Pause::Spin);
     let mut idle = Idle::new(Policy::Spin);
     assert!((0..2 * LONG).all(|_| spins(idle.pause(Caller::Polls))));

@@ -34,7 +34,7 @@ use rustix::{
 };
 
 use super::{
-    idle::{Caller, NAP, Pause, RETRY},
+    idle::{BACKOFF, Caller, Pause, RETRY},
     pollable::{Pollable, Progress},
     triggers::Triggers,
 };
@@ -273,13 +273,13 @@ impl WaitSet {
         match (pause, ports.as_slice()) {
             (Pause::None, _) => return false,
             (Pause::Spin, _) => return true,
-            (Pause::Sleep(nap), [port]) => {
+            (Pause::Sleep(backoff), [port]) => {
                 // Other threads may use the queue while this thread sleeps.
                 let port = Arc::clone(port);
                 drop(ports);
                 self.begin_sleep(Some(&port));
                 self.armed.store(true, Ordering::SeqCst);
-                port.sleep(nap, &ready);
+                port.sleep(backoff, &ready);
                 self.end_sleep();
             }
             // There is no common doorbell of several endpoints.
@@ -339,7 +339,7 @@ impl WaitSet {
             }
             (Some(Ok(descriptors)), ports) => {
                 // A wakeup of one thread may be meant for the other.
-                let at_most = if sleepers > 1 { at_most.min(NAP) } else { at_most };
+                let at_most = if sleepers > 1 { at_most.min(BACKOFF) } else { at_most };
                 let longest = self.arm(descriptors, ports).min(at_most);
                 if longest > Duration::ZERO && !ready() {
                     sleep_on(&[descriptors.epoll.as_fd()], longest);
