@@ -44,4 +44,4 @@ mod fault_tests;
 #[cfg(test)]
 mod pairs;
 #[cfg(test)]
-mod way_tests;
+mod transport_tests;

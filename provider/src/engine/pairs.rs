@@ -287,7 +287,7 @@ pub(super) const SETTINGS: [Settings; 3] = [
     Settings { checks: true, copies: true },
 ];
 
-pub(super) fn ways() -> [Option<Arc<Net>>; 2] {
+pub(super) fn transports() -> [Option<Arc<Net>>; 2] {
     [None, Some(Arc::default())]
 }
 

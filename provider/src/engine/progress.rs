@@ -133,8 +133,8 @@ impl Engine {
     #[inline(never)]
     fn receive_beside(&mut self, near: u32) -> bool {
         let mut some = false;
-        for way in NET + 1..WAYS {
-            some |= self.receive_over(way) > 0;
+        for transport in NET + 1..WAYS {
+            some |= self.receive_over(transport) > 0;
         }
         if self.inboxes[NET].is_none() {
             return some;
@@ -159,15 +159,15 @@ impl Engine {
 
     /// Handles a batch of slots of one transport. Returns their number.
     #[inline(always)]
-    fn receive_over(&mut self, way: usize) -> u32 {
+    fn receive_over(&mut self, transport: usize) -> u32 {
         // Taken out of the engine for a moment, so that its slots can be lent.
-        let taken = self.inboxes[way].take_if(|inbox| !inbox.is_empty());
+        let taken = self.inboxes[transport].take_if(|inbox| !inbox.is_empty());
         let Some(mut inbox) = taken else { return 0 };
         let count = match &mut *inbox {
             Inbox::Shm(inbox) => self.empty(inbox),
             inbox => self.empty(inbox),
         };
-        self.inboxes[way] = Some(inbox);
+        self.inboxes[transport] = Some(inbox);
         count
     }
 

@@ -10,7 +10,7 @@ use super::pairs::*;
 
 #[test]
 fn operations_of_all_lengths_bring_their_bytes() {
-    for (net, settings) in ways().iter().flat_map(|net| SETTINGS.map(|it| (net, it))) {
+    for (net, settings) in transports().iter().flat_map(|net| SETTINGS.map(|it| (net, it))) {
         for what in ALL {
             let [mut one, mut other] = friends(net.as_ref(), 301, settings);
             for &len in lengths(what) {
@@ -46,7 +46,7 @@ fn operations_of_all_lengths_bring_their_bytes() {
 
 #[test]
 fn a_death_after_any_step_ends_all_operations_at_the_dead_peer() {
-    for (net, settings) in ways().iter().flat_map(|net| SETTINGS.map(|it| (net, it))) {
+    for (net, settings) in transports().iter().flat_map(|net| SETTINGS.map(|it| (net, it))) {
         for what in ALL {
             for &len in lengths(what).iter().filter(|&&len| len <= 300_000 && len != 207) {
                 for other_dies in [false, true] {
