@@ -6,7 +6,7 @@
 //! progress  serve                 arriving messages, and requests for local memory
 //! rendezvous  inject              long messages, and messages without a buffer
 //! completion                      completions of operations
-//! contact  liveness               peers that come, go and die
+//! peer  liveness                  peers that come, go and die
 //! contexts                        contexts that open and close
 //! check  counted                  checksums; counters of a report
 //! state                           Engine
@@ -18,7 +18,6 @@
 mod atomic;
 mod check;
 mod completion;
-mod contact;
 mod contexts;
 mod counted;
 pub(crate) mod cq_binding;
@@ -28,6 +27,7 @@ pub(crate) mod liveness;
 mod msg;
 pub(crate) mod ops;
 pub(crate) mod outgoing;
+mod peer;
 mod progress;
 mod rendezvous;
 mod request;

@@ -23,8 +23,8 @@ use crate::{
     },
     engine::{
         Engine,
-        contact::{Unknown, epoch, sender},
         liveness::MOST_POLLS,
+        peer::{Unknown, epoch, sender},
     },
     wait::pollable::Progress,
 };
