@@ -67,8 +67,8 @@ impl Net {
         self.generation == children::generation()
     }
 
-    /// Returns the number and the identity of the endpoint at an address. The handshake proves `secret`, or the
-    /// secret of the job.
+    /// Returns the number and the identity of the endpoint at an address. The handshake proves
+    /// `secret`, or the secret of the job.
     ///
     /// # Errors
     /// `EAGAIN` until its Hello has come. The reason why it cannot be reached is returned once.

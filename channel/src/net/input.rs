@@ -195,8 +195,8 @@ impl Input {
         Some(u32::from_ne_bytes([front[4], front[5], front[6], front[7]]) as usize)
     }
 
-    /// Returns the next item. `peer` is the number of the peer, once it is known and has proved that it knows
-    /// the secret.
+    /// Returns the next item. `peer` is the number of the peer, once it is known and has proved
+    /// that it knows the secret.
     ///
     /// # Errors
     /// The bytes are no message, or no frame that may come.
@@ -399,7 +399,8 @@ mod tests {
         (Landings::from([((PEER, TRANSFER), memory.clone())]), memory)
     }
 
-    /// Reads bytes that arrive in pieces. Returns the payloads of frames, and `None` for parts that have landed.
+    /// Reads bytes that arrive in pieces. Returns the payloads of frames, and `None` for parts that
+    /// have landed.
     fn read_all(
         mut input: Input,
         bytes: &[u8],

@@ -266,7 +266,8 @@ impl Peers {
 
     fn greeted(&mut self, stream: usize, hello: &Hello, claim: Claim) {
         let dialed = self.of.get(&stream).copied();
-        // Both ends name the endpoint that they speak to: a handshake cannot be relayed to another one.
+        // Both ends name the endpoint that they speak to: a handshake cannot be relayed to another
+        // one.
         let meant = match dialed.and_then(|number| self.get(number.into())) {
             Some(peer) => {
                 hello.to == self.own.address && hello.address.port() == peer.address.port()
