@@ -1,17 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# docs/PAPER.md and docs/PAPER.csv anew, and from them the verdicts in docs/papers.md, of all
-# papers or of one: tests/bench/reproduce.sh [PAPER [--from CSV]]. With --from CSV nothing is measured:
-# `tests/bench/reproduce.sh colpnp --from docs/colpnp.csv` after a change of words. RANKS is how many
-# share the machine through MPICH in colpnp. For polling two hosts are made on this machine, which
-# takes the right to make namespaces; EACH is how many ranks each has.
+# Regenerates docs/PAPER.md and docs/PAPER.csv and, from them, the verdicts in docs/papers.md, of
+# all papers or of one: tests/bench/reproduce.sh [PAPER [--from CSV]]. With --from CSV nothing is
+# measured: `tests/bench/reproduce.sh colpnp --from docs/colpnp.csv` after a change of the text.
+# RANKS is the number of ranks that share the machine through MPICH in colpnp. For polling, two
+# hosts are made on this machine, which requires the right to create namespaces; EACH is the number
+# of ranks per host.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages
 need_cargo
 build_tcam
 
-# One paper: measured, in-process and where it has a program through MPICH, or from a CSV.
+# One paper: measured in-process and, if it has a program, through MPICH; or read from a CSV.
 reproduce() {
     paper=$1
     shift
@@ -38,7 +39,7 @@ reproduce() {
         "$venvs/mpich/bin/mpiexec" -n "$ranks" "$target/apps/mpich/$program"
 }
 
-# The verdicts of a paper, from its page to that of all.
+# Copies the verdicts of a paper from its page to docs/papers.md.
 copy_verdicts() {
     begin="<!-- verdicts of $1: begin -->"
     end="<!-- verdicts of $1: end -->"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compares traces that `tcam workload` generates with traces recorded from the MPI
-program of the same patterns: the longest PRQ and UMQ of rank 0, and its messages. Then
-`tcam reproduce` measures through an MPI and by threads, briefly."""
+"""Compares traces that `tcam workload` generates with traces recorded from the MPI program of the
+same patterns: the longest PRQ and UMQ of rank 0, and its messages. Then runs `tcam reproduce`
+briefly, through an MPI and by threads."""
 
 import argparse
 import collections
@@ -24,11 +24,11 @@ KEY, POST, ARRIVE, AGAIN, CLAIM, DISCARD, SEND = 1, 5, 8, 15, 17, 18, 19
 OPERATIONS = {*range(POST, 14), CLAIM, DISCARD, SEND}
 WORDS = {KEY: 6, 2: 3, 3: 7, 4: 3, 11: 3, 12: 3, 13: 2, 16: 4, 20: 4}
 ANY = 0xFFFF_FFFF
-COLLECTIVE = 1 << 31  # set in MPICH's match bits, and the sign of Open MPI's tags
+COLLECTIVE = 1 << 31  # marks collectives in MPICH's match bits; sign bit of Open MPI's tags
 STEPS, MESSAGES = 4, 300
 
-# Messages of a barrier of 8 ranks that one of them gets. A recorded PRQ may be longer by
-# a barrier that waits while it is full, a UMQ by the barriers before and behind it.
+# Messages of a barrier of 8 ranks that one rank receives. A recorded PRQ may be longer by one
+# barrier that waits while the queue is full; a UMQ by the barriers before and after it.
 BARRIER = {"mpich": 3, "openmpi5": 8}
 PATTERNS = ["fds", "nbody", "gather", "halo", "shuffle", "lammps", "minimd"]
 
@@ -36,7 +36,7 @@ Queues = collections.namedtuple("Queues", "prq umq point_to_point")
 
 
 def match(queue, bits, ignore, source):
-    """Takes the oldest element that matches; whether there was one."""
+    """Removes the oldest element that matches. Returns whether there was one."""
     for at, (other, other_ignore, other_source) in enumerate(queue):
         same = (bits ^ other) & ~(ignore | other_ignore) == 0
         if same and (source == other_source or ANY in (source, other_source)):
@@ -46,7 +46,7 @@ def match(queue, bits, ignore, source):
 
 
 def records(data):
-    """The words of a trace, in order: those behind the window, then the window's."""
+    """Returns the words of a trace in order: those after the window, then those of the window."""
     header, state = data[: HEADER - 16], data[HEADER - 16 : HEADER]
     window = json.loads(header.decode().split("\n", 1)[1])["window"]
     behind = data[HEADER + window :]
@@ -57,7 +57,7 @@ def records(data):
 
 
 def read(directory):
-    """The queues of rank 0 by a list of its trace."""
+    """Returns the queues of rank 0, from a list model of its trace."""
     (path,) = pathlib.Path(directory).glob("0.*.tagged.trace")
     data = path.read_bytes()
     assert data.startswith(b"tcam-trace 6\n"), path
@@ -102,7 +102,7 @@ def generated(arguments, pattern):
 
 
 def recorded(arguments, mpi, pattern):
-    """Runs the MPI program and reads the trace of rank 0; none if it failed."""
+    """Runs the MPI program and reads the trace of rank 0. Returns None if the program failed."""
     place = TARGET / "workload-tests" / mpi / pattern
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -118,7 +118,8 @@ def recorded(arguments, mpi, pattern):
 
 
 def reproduced(arguments):
-    """A page with what was measured through MPICH; a program that is another says so."""
+    """A page with measurements through MPICH; a program that is not the expected one is
+    reported."""
     place = TARGET / "workload-tests" / "reproduce"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -144,7 +145,8 @@ def reproduced(arguments):
 
 
 def of_threads(arguments):
-    """Tail queues: a page of some rows and the same page from its numbers; what is refused; Ctrl-C."""
+    """Tail queues: a page with some rows, the same page from its numbers, refused arguments, and
+    Ctrl-C."""
     place = TARGET / "workload-tests" / "tail-queues"
     shutil.rmtree(place, ignore_errors=True)
     command = [str(arguments.tcam), "reproduce", "tail-queues", f"--out={place}"]
@@ -154,7 +156,7 @@ def of_threads(arguments):
             [*command, *words], capture_output=True, text=True, timeout=within(arguments.timeout)
         )
 
-    # Turns of four threads are made again on no machine of two cores.
+    # A machine with two cores cannot repeat the turns of four threads.
     brief = ["--ms=1", "--seeds=1"]
     for only, parts in (
         ("prq,linked,mcs,4,", ["## Verdicts", "| prq | mcs | 4", "Machine: ", "not measured"]),
@@ -179,12 +181,12 @@ def of_threads(arguments):
         done = run(*words)
         refused = done.returncode == code and said in done.stderr
         check(refused, f"tail-queues {words}: {done.returncode} {done.stderr}")
-    # A turn of ten minutes ends at once, and what was written stays.
+    # An interrupted turn of ten minutes ends at once, and the written rows stay.
     command.append("--ms=600000")
     row = [*command, "--only=both,linked,mcs,1,1,"]
 
     def heeds():
-        # A shell has what it starts in the background ignore SIGINT, this test included.
+        # A shell makes its background processes ignore SIGINT; this test may be one of them.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     running = subprocess.Popen(row, stderr=subprocess.PIPE, preexec_fn=heeds)
@@ -213,7 +215,7 @@ def main():
             print(f"  {mpi} {pattern}: generated {tuple(ours)}, recorded {tuple(theirs)}")
             what = f"{mpi} {pattern}: generated {ours}, recorded {theirs}"
             check(ours.prq <= theirs.prq <= ours.prq + barrier, f"longest PRQ, {what}")
-            # A pattern that is never late is late now and then in reality.
+            # In practice, a pattern that is never late is late occasionally.
             if ours.umq:
                 check(ours.umq <= theirs.umq <= ours.umq + 2 * barrier, f"longest UMQ, {what}")
             same = ours.point_to_point == theirs.point_to_point
