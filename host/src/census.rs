@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Who else is on this host: endpoints are counted, and what dead ones left is removed.
+//! Counts the endpoints on this host and removes the files of dead owners.
 
 use std::{
     os::unix::fs::FileExt as _,
@@ -16,8 +16,8 @@ use crate::{
     owner::{remove_if_dead, remove_if_unclaimed},
 };
 
-/// Removes what owners left that died, in whichever network namespace, and counts the endpoints
-/// of this one that live.
+/// Removes the files of dead owners, in any network namespace. Returns the number of live endpoints
+/// in this one.
 pub fn clean_up() -> usize {
     let Ok(directory) = Directory::open() else { return 0 };
     let names = |prefix| directory.names(prefix).into_iter().flatten();
@@ -37,42 +37,45 @@ pub fn clean_up() -> usize {
     living
 }
 
-/// Time between two counts, for each endpoint there is: with as many endpoints that count,
-/// all of them together read so many entries a second, however many they are.
+/// Time between two counts, multiplied by the number of endpoints. If every endpoint counts, all of
+/// them together read a constant number of entries per second.
 const COUNT: Duration = Duration::from_millis(2);
 
-/// Two changes of a directory within this time may bear the same date.
+/// Two changes of a directory within this time may have the same timestamp.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Time after which it is counted in any case: clocks may stand still or be set back.
+/// Maximum time between two counts, because clocks may stand still or be set back.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// How many endpoints there are.
+/// Counts endpoints and the load that they put on our processors.
 ///
-/// Reading the directory takes a microsecond an entry, reading where its owner may run another
-/// two, and longer if others do. 256 ranks that did the first 20 times a second did little else
-/// (2 cores): it is read when it has changed, and the less often the more there are.
+/// Reading the directory takes 1 us per entry, and reading the processors of an entry's owner 2 us
+/// more. Both take longer if other processes do the same: 256 ranks that read the directory 20
+/// times a second did little else (2 cores). So it is read only if it has changed, and less often
+/// the more endpoints exist.
 #[derive(Debug, Default)]
 pub struct Census {
     endpoints: usize,
-    /// How much time of our processors they take, if a thread polls each all the time, in
+    /// Time that they take of our processors if one thread polls each of them without pause, in
     /// [`WHOLE`].
     load: usize,
-    /// The processors for which that was counted.
+    /// The processors for which `load` was counted.
     cores: Cores,
-    /// When it was last counted.
+    /// Time of the last count.
     counted: Option<Instant>,
-    /// When the directory had last changed then, if that was some time before.
+    /// When the directory had last changed at that count; `None` if that was less than [`TICK`]
+    /// before.
     changed: Option<SystemTime>,
 }
 
 impl Census {
-    /// Threads of this user and network namespace that poll endpoints on these processors, and how
-    /// many these are. Who may run elsewhere as well counts in part. Or, if they have less of it,
-    /// all threads that poll, and the processors that may be busy at a time ([`cores::quota`]).
+    /// Returns the number of threads of this user and network namespace that poll endpoints on
+    /// these processors, and the number of these processors. A thread that may also run elsewhere
+    /// counts in part. If all polling threads have fewer processors each, under the limit of
+    /// [`cores::quota`], the result is their number and that limit.
     ///
-    /// The endpoints of others are taken to be polled as ours are, by `pollers` threads: one polls
-    /// both endpoints of a rank of Open MPI, and elsewhere each may have a thread of its own.
+    /// Other processes are assumed to poll like this one, by `pollers` threads: one thread polls
+    /// both endpoints of an Open MPI rank; with other MPIs each endpoint may have its own thread.
     pub fn population(&mut self, cores: &Cores, pollers: usize) -> (usize, usize) {
         self.count(cores);
         let own = own_count().max(1);
@@ -88,7 +91,7 @@ impl Census {
         if since < rest.min(LONGEST) {
             return;
         }
-        // Without a descriptor to read it with, it is as it was.
+        // If no descriptor is left to read the directory, the old count stands.
         let Ok(directory) = Directory::open() else { return };
         let changed = directory.changed();
         let is_known = changed.is_some() && changed == self.changed && *cores == self.cores;
@@ -102,7 +105,7 @@ impl Census {
         for name in segments {
             let theirs = cores_of(&directory, &name);
             if theirs.is_none() {
-                // It has just been made.
+                // The segment has just been made and has no processors yet.
                 changed = None;
             }
             self.load += theirs.map_or(WHOLE, |theirs| theirs.share(cores));
@@ -114,12 +117,12 @@ impl Census {
     }
 }
 
-/// Of two numbers of threads, with the processors for them, the one with fewer for each.
+/// Returns the pair of threads and processors with fewer processors per thread.
 fn more_crowded(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
     if a.0.saturating_mul(b.1) < b.0.saturating_mul(a.1) { b } else { a }
 }
 
-/// The processors that the owner of a segment may run on, if it says so.
+/// The processors that the owner of a segment may run on, if the segment names any.
 fn cores_of(directory: &Directory, name: &str) -> Option<Cores> {
     let mut bytes = [0; 8 * cores::WORDS];
     directory.file(name).ok()?.read_exact_at(&mut bytes, CORES as u64).ok()?;
@@ -137,7 +140,7 @@ mod tests {
     use super::{CORES, COUNT, Census, Cores, TICK, WHOLE, more_crowded};
     use crate::{directory, names::name_of};
 
-    /// Files such as endpoints have that may run on these processors.
+    /// Files like the segments of endpoints that may run on these processors.
     fn segments(ports: std::ops::Range<u16>, cores: &Cores) -> Vec<File> {
         let made = ports.map(|port| {
             let mut file = directory::create_locked(&name_of(port)).unwrap();
@@ -148,9 +151,9 @@ mod tests {
         made.collect()
     }
 
-    /// Other tests have segments at the same time, but not so many.
+    /// Other tests have segments at the same time, but fewer than this test.
     #[test]
-    fn endpoints_that_come_are_counted_in_time() {
+    fn new_endpoints_are_counted_in_time() {
         let here = Cores::of_thread();
         let mut census = Census::default();
         let few = segments(900..902, &here);
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_counts_where_it_is_less() {
+    fn the_more_crowded_of_quota_and_affinity_counts() {
         assert_eq!(more_crowded((1, 1), (16, 2)), (16, 2));
         assert_eq!(more_crowded((2, 1), (4, 2)), (2, 1));
         assert_eq!(more_crowded((3, 1), (4, 2)), (3, 1));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Descriptors that no child keeps. One that is forked has all that its parent has, and a port that
-//! it holds without knowing stays held when the parent has ended.
+//! Descriptors that no child process keeps. A forked child inherits all descriptors of its parent,
+//! so it would hold the parent's port after the parent has ended.
 //!
-//! A handler of `fork` closes them in the child, before anything else runs there. What another
-//! thread was about to enter in that moment the child keeps. Children that are made without the
-//! handlers of the C library (`clone(2)` by hand) keep all.
+//! A `fork` handler closes them in the child before any other code runs there. The child keeps a
+//! descriptor that another thread was entering at that moment. Children made without the handlers
+//! of the C library (`clone(2)` by hand) keep all of them.
 #![allow(unsafe_code, reason = "handlers of fork are C")]
 
 use std::{
@@ -18,21 +18,21 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// A descriptor of this process alone.
+/// A descriptor that belongs to this process alone.
 #[derive(Debug)]
 pub struct Unshared {
     fd: ManuallyDrop<OwnedFd>,
     pid: u32,
 }
 
-/// Number, device and inode: the program may have closed a descriptor that it did not know, and
-/// have something else under its number.
+/// Number, device and inode. The program may have closed a descriptor that it did not open, and
+/// another file may have its number.
 type Entry = (RawFd, u64, u64);
 
-/// How many forks lead to this process from the one that loaded this library.
+/// Number of forks between the process that loaded this library and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// The generation of this process. What an object of another generation holds is its parent's: its
+/// The generation of this process. An object of another generation belongs to the parent: its
 /// descriptors are closed here, and their numbers may be those of other files.
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
@@ -46,7 +46,7 @@ fn entry(fd: BorrowedFd<'_>) -> Option<Entry> {
 }
 
 impl Unshared {
-    /// Has it closed in children.
+    /// Registers a descriptor to be closed in children.
     #[must_use]
     pub fn new(fd: OwnedFd) -> Self {
         static REGISTERED: Once = Once::new();
@@ -59,10 +59,10 @@ impl Unshared {
         Self { fd: ManuallyDrop::new(fd), pid: std::process::id() }
     }
 
-    /// A copy of one.
+    /// Duplicates a descriptor and registers the copy.
     ///
     /// # Errors
-    /// No descriptors are left.
+    /// No descriptor is left.
     pub fn copy(fd: BorrowedFd<'_>) -> std::io::Result<Self> {
         Ok(Self::new(fd.try_clone_to_owned()?))
     }
@@ -90,14 +90,15 @@ extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     let Some(mut entries) = ENTRIES.try_lock() else { return };
     for &(number, device, inode) in entries.iter() {
-        // SAFETY: the kernel knows whether the number is one of a descriptor.
+        // SAFETY: the kernel checks whether the number is an open descriptor.
         let fd = unsafe { BorrowedFd::borrow_raw(number) };
         if entry(fd) == Some((number, device, inode)) {
-            // SAFETY: as just seen it is the one that was entered, which nothing in the child uses.
+            // SAFETY: the check above shows that it is the registered file, which nothing in the
+            // child uses.
             unsafe { libc::close(number) };
         }
     }
-    // Its memory stays: what frees it may be in the middle of another thread's work.
+    // The memory is not freed: another thread of the parent may have held the allocator's lock.
     entries.truncate(0);
 }
 
@@ -122,14 +123,14 @@ mod tests {
         file.write_all(b"x").unwrap();
         drop((own, file));
         let mut all = String::new();
-        // It ends as soon as nobody could write.
+        // The read ends as soon as no process holds the write end.
         let started = std::time::Instant::now();
         read.read_to_string(&mut all).unwrap();
         assert_eq!(all, "x");
         assert!(started.elapsed().as_secs() < 4, "the child keeps it");
-        // SAFETY: the child is ours and was not waited for.
+        // SAFETY: the child is ours and was not waited for yet.
         unsafe { libc::kill(child, libc::SIGKILL) };
-        // SAFETY: nobody else waits for it.
+        // SAFETY: no other code waits for it.
         unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The processors that a thread may run on. Most launchers bind each rank to some: that there are
-//! more ranks than these says nothing, for the others may have others.
+//! The processors that a thread may run on. Most launchers bind each rank to some of them, so more
+//! ranks than processors of this thread does not mean that the processors are shared.
 
 use std::sync::OnceLock;
 
@@ -10,19 +10,19 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// Words of a set.
 pub const WORDS: usize = CpuSet::MAX_CPU / 64;
 
-/// A part of a thread's time, in these: all of it.
+/// The unit of time shares: all of a thread's time.
 pub const WHOLE: usize = 1 << 16;
 
-/// Processors that this thread may keep busy.
+/// Number of processors that this thread may keep busy.
 fn available() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How many processors all processes of our control group may keep busy at a time; no limit if
-/// that is not fewer than there are. Containers get a share of a host like this.
+/// Number of processors that all processes of our control group may keep busy at a time, as set for
+/// containers; `usize::MAX` if it is not below the number of processors.
 ///
-/// [`std::thread::available_parallelism`] tells no more than the processors that the asking
-/// thread may run on: a thread asks that first has itself bound to all.
+/// [`std::thread::available_parallelism`] returns at most the number of processors that the calling
+/// thread may run on. So a helper thread binds itself to all processors before it asks.
 pub fn quota() -> usize {
     static QUOTA: OnceLock<usize> = OnceLock::new();
     *QUOTA.get_or_init(|| {
@@ -38,7 +38,7 @@ pub fn quota() -> usize {
     })
 }
 
-/// How many processors the host has; none if that cannot be known.
+/// Number of online processors of the host; 0 if unknown.
 pub fn online() -> usize {
     static ONLINE: OnceLock<usize> = OnceLock::new();
     *ONLINE.get_or_init(|| {
@@ -47,7 +47,7 @@ pub fn online() -> usize {
     })
 }
 
-/// How many numbers a list like `0-3,8` has.
+/// Counts the numbers in a list like `0-3,8`.
 fn count_of(list: &str) -> Option<usize> {
     let ranges = list.trim().split(',').map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -57,7 +57,7 @@ fn count_of(list: &str) -> Option<usize> {
     ranges.sum()
 }
 
-/// Whether a processor of the host has nothing to do, or none but the thread that asks.
+/// Returns true if a processor of the host is idle, or runs only the calling thread.
 pub fn is_one_idle() -> bool {
     let mut text = [0; 64];
     let read = rustix::fs::open("/proc/loadavg", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
@@ -66,28 +66,28 @@ pub fn is_one_idle() -> bool {
     text.and_then(runnable).is_some_and(|threads| threads <= online())
 }
 
-/// How many threads run or could: the 3 in `0.20 0.18 0.12 3/80 11206`. Where this is made up
-/// (gVisor) it is 0, though the thread that asks runs.
+/// Number of runnable threads: the 3 in `0.20 0.18 0.12 3/80 11206`. Where the file is fake
+/// (gVisor), it is 0, although the calling thread runs.
 fn runnable(loadavg: &str) -> Option<usize> {
     let (threads, _) = loadavg.split(' ').nth(3)?.split_once('/')?;
     threads.parse().ok().filter(|&threads| threads > 0)
 }
 
-/// A set of processors, a bit each.
+/// A set of processors, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cores([u64; WORDS]);
 
 impl Cores {
-    /// Those that this thread may run on.
+    /// The processors that this thread may run on.
     pub fn of_thread() -> Self {
         let Ok(set) = sched_getaffinity(None) else {
-            // More processors than a set has bits. All threads are taken for unbound.
+            // The host has more processors than a set has bits: treat the thread as unbound.
             return Self::from_numbers(0..available());
         };
         Self::from_numbers((0..CpuSet::MAX_CPU).filter(|&number| set.is_set(number)))
     }
 
-    /// The set of these, as far as it has bits for them.
+    /// The set of these processors. Numbers beyond the size of a set are ignored.
     pub fn from_numbers(numbers: impl IntoIterator<Item = usize>) -> Self {
         let mut words = [0; WORDS];
         for number in numbers {
@@ -98,33 +98,33 @@ impl Cores {
         Self(words)
     }
 
-    /// From words as they were found.
+    /// Converts the words of a segment.
     pub const fn from_words(words: [u64; WORDS]) -> Self {
         Self(words)
     }
 
-    /// As words, to be shown in a segment.
+    /// The words to be written into a segment.
     pub const fn words(&self) -> &[u64; WORDS] {
         &self.0
     }
 
-    /// Their numbers, in order.
+    /// The processor numbers in ascending order.
     pub fn numbers(&self) -> impl Iterator<Item = usize> {
         (0..64 * WORDS).filter(|number| self.0[number / 64] & (1 << (number % 64)) != 0)
     }
 
-    /// Whether there is none.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; WORDS]
     }
 
-    /// How many they are.
+    /// Number of processors in the set.
     pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// How much of its time a thread that runs on these, each as long as any other, takes on
-    /// `others`; rounded down, so that three thirds are not more than [`WHOLE`].
+    /// The part of its time, in [`WHOLE`], that a thread which runs equally long on each of these
+    /// processors spends on `others`. Rounded down, so that three thirds do not exceed [`WHOLE`].
     pub fn share(&self, others: &Self) -> usize {
         let both = self.0.iter().zip(&others.0).map(|(a, b)| (a & b).count_ones() as usize);
         (both.sum::<usize>() * WHOLE).checked_div(self.count()).unwrap_or(0)
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_runs_is_read() {
+    fn the_load_of_the_host_is_parsed() {
         assert_eq!(runnable("0.20 0.18 0.12 3/80 11206\n"), Some(3));
         for made_up in ["0.00 0.00 0.00 0/0 0\n", "", "0.20 0.18 0.12", "1 2 3 x/4 5"] {
             assert_eq!(runnable(made_up), None);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_the_time() {
+    fn shares_are_fractions_of_the_time() {
         let of = |numbers: &[usize]| Cores::from_numbers(numbers.iter().copied());
         assert_eq!(of(&[0]).share(&of(&[1])), 0);
         assert_eq!(of(&[0]).share(&of(&[0, 1])), WHOLE);

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The directory of a user in `/dev/shm`, in which every file of tcam lies that processes share.
+//! The directory of a user in `/dev/shm`, which contains all files of tcam that processes share.
 //!
 //! ```text
 //! /dev/shm/tcam.USER/                     mode 0700
 //!     segment.NAMESPACE.PORT              an endpoint (channel/src/shm/segment.rs)
 //!     new.NAMESPACE.PORT                  one that is being made
 //!     bell.NAMESPACE.PORT                 the socket that it sleeps on
-//!     left.NAMESPACE.PORT-INODE           what a dead endpoint left to `tcam run`
-//!     claim.JOB                           `tcam run` wants what the dead of a job leave
+//!     left.NAMESPACE.PORT-INODE           segment of a dead endpoint, kept for `tcam run`
+//!     claim.JOB                           `tcam run` claims the segments of a job's dead
 //!     pool.NAMESPACE.ENTRIES              a shared pool of table entries
 //!     av.NAMESPACE.NAME                   a named address vector
 //! ```
 //!
-//! `/dev/shm` is everybody's: any user may take any name there first. So there is one name only,
-//! and it is looked at closely before anything in it is: a real directory, of this user, closed to
-//! others. Nobody else can put a file, a link or a socket into it, or rename it (`/dev/shm` is
-//! sticky). Where another user took the name, nothing works, and the log says who it is.
+//! Any user may take any name in `/dev/shm` first. So tcam uses a single name and checks it before
+//! it uses anything inside: a real directory of this user, closed to others. No other user can put
+//! a file, a link or a socket into it, or rename it (`/dev/shm` is sticky). If another user has
+//! taken the name, nothing works, and the log names that user.
 //!
-//! The directory goes with its last file. Whoever makes a file makes the directory first, and
-//! starts over if that was removed meanwhile.
+//! The directory is removed with its last file. A process that makes a file first makes the
+//! directory, and starts over if the directory was removed meanwhile.
 //!
-//! Rejected: names that cannot be guessed (every peer would have to be told, and addresses of
-//! libfabric have no room for it); a directory whose descriptor is kept (programs that close all
-//! descriptors would have us look into another one).
+//! Rejected:
+//! - Names that cannot be guessed: every peer would need to learn them, and libfabric addresses
+//!   have no room for them.
+//! - A directory descriptor that is kept open: programs that close all descriptors would make us
+//!   use another directory.
 
 use std::{
     fs::File,
@@ -39,10 +41,10 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
-/// Where the directories of all users are.
+/// Parent of the directories of all users.
 pub const SHM: &str = "/dev/shm";
 
-/// Tries to make a file in a directory that others remove when it is empty.
+/// Attempts to make a file in a directory that other processes remove when it is empty.
 const TRIES: usize = 100;
 
 /// The user that this process acts as.
@@ -51,13 +53,13 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The directory of this user, whether it is there or not.
+/// Path of this user's directory, whether or not it exists.
 #[must_use]
 pub fn path() -> PathBuf {
     Path::new(SHM).join(format!("tcam.{}", user()))
 }
 
-/// The directory of this user, opened and found to be private.
+/// The directory of this user, opened and checked to be private.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
@@ -67,8 +69,8 @@ impl Directory {
     /// Opens the directory.
     ///
     /// # Errors
-    /// `ENOENT` if there is none, `EACCES` if the name is another user's, or the directory is open
-    /// to others; the log says so.
+    /// `ENOENT` if it does not exist; `EACCES` if the name belongs to another user or the directory
+    /// is open to others, which is also logged.
     pub fn open() -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         let path = path();
@@ -89,10 +91,10 @@ impl Directory {
         Err(Errno::ACCESS.into())
     }
 
-    /// Opens the directory, which is made if there is none.
+    /// Opens the directory, and makes it if it does not exist.
     ///
     /// # Errors
-    /// As [`Directory::open`], and if it cannot be made.
+    /// Like [`Directory::open`]; also if it cannot be made.
     pub fn make() -> io::Result<Self> {
         for _ in 0..TRIES {
             match mkdirat(CWD, path(), Mode::RWXU) {
@@ -107,7 +109,7 @@ impl Directory {
                 }
             }
             match Self::open() {
-                // Its last file went just now.
+                // The directory was removed with its last file in between.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 opened => {
                     if opened.is_ok() {
@@ -120,11 +122,11 @@ impl Directory {
         Err(Errno::AGAIN.into())
     }
 
-    /// Opens a file for reading and writing, and nothing but a file of this user that is closed to
-    /// others.
+    /// Opens a file for reading and writing. It must be a regular file of this user that is closed
+    /// to others.
     ///
     /// # Errors
-    /// `ENOENT` if there is none, `EACCES` if it is something else.
+    /// `ENOENT` if it does not exist, `EACCES` if it is anything else.
     pub fn file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = match with_spare(|| openat(&self.fd, name, flags, Mode::empty())) {
@@ -143,10 +145,10 @@ impl Directory {
         Ok(fd.into())
     }
 
-    /// Opens a file, which is made if there is none.
+    /// Opens a file, and makes it if it does not exist.
     ///
     /// # Errors
-    /// As [`Directory::file`]; `ENOENT` if the directory has gone.
+    /// Like [`Directory::file`]; `ENOENT` if the directory was removed.
     pub fn file_or_new(&self, name: &str) -> io::Result<File> {
         match self.file(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => match self.new_file(name) {
@@ -166,7 +168,7 @@ impl Directory {
         Ok(fd.into())
     }
 
-    /// The names of what is in it that begin so.
+    /// The names of the files that begin with `prefix`.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -179,13 +181,13 @@ impl Directory {
             .filter(move |name| name.starts_with(&prefix)))
     }
 
-    /// The inode that has a name.
+    /// The inode number of a file.
     #[must_use]
     pub fn inode(&self, name: &str) -> Option<u64> {
         statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino)
     }
 
-    /// When something in it was last made, renamed or removed.
+    /// When a file in the directory was last made, renamed or removed.
     #[must_use]
     pub fn changed(&self) -> Option<SystemTime> {
         let stat = fstat(&self.fd).ok()?;
@@ -194,36 +196,36 @@ impl Directory {
         SystemTime::UNIX_EPOCH.checked_add(since)
     }
 
-    /// Gives a file another name.
+    /// Renames a file.
     ///
     /// # Errors
-    /// There is no such file.
+    /// The file does not exist.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(renameat(&self.fd, from, &self.fd, to)?)
     }
 
-    /// Gives a file a name that nothing has.
+    /// Renames a file to a name that is not in use.
     ///
     /// # Errors
-    /// `EEXIST` if something has it.
+    /// `EEXIST` if the name is in use.
     pub fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE)?)
     }
 
-    /// Removes a file, and the directory with its last one.
+    /// Removes a file, and the directory if it was the last one.
     ///
     /// # Errors
-    /// There is no such file.
+    /// The file does not exist.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         unlinkat(&self.fd, name, AtFlags::empty())?;
-        // Fails as it should while there are others.
+        // Fails, as intended, while the directory is not empty.
         let _ = rustix::fs::rmdir(path());
         Ok(())
     }
 }
 
-/// Lets this user into the new directory, whatever the program's umask is. The name could be
-/// somebody else's link by now: only what is open is changed.
+/// Gives this user access to the new directory, regardless of the program's umask. Another user may
+/// have replaced the name by a link, so only the opened directory is changed.
 fn admit_owner() -> rustix::io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = openat(CWD, path(), flags, Mode::empty())?;
@@ -234,19 +236,20 @@ fn admit_owner() -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Makes a file that nobody has, and locks it for its owner.
+/// Makes a new file and locks it for its owner.
 ///
 /// # Errors
-/// `EEXIST` if there is one of this name; as [`Directory::make`].
+/// `EEXIST` if the name is in use; otherwise like [`Directory::make`].
 pub fn create_locked(name: &str) -> io::Result<File> {
     for _ in 0..TRIES {
         let file = match Directory::make()?.new_file(name) {
-            // The directory was removed before there was anything in it.
+            // The directory was removed while it was still empty.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             made => made?,
         };
         retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
-        // Who came across it before it was locked took it for one of the dead.
+        // A process that found the file before it was locked took its owner for dead and removed
+        // it.
         if fstat(&file)?.st_nlink > 0 {
             return Ok(file);
         }
@@ -254,7 +257,7 @@ pub fn create_locked(name: &str) -> io::Result<File> {
     Err(Errno::AGAIN.into())
 }
 
-/// What is in the way of the directory of this user; nothing if nothing is.
+/// Describes what prevents the use of this user's directory; `None` if nothing does.
 #[must_use]
 pub fn obstacle() -> Option<String> {
     let path = path();
@@ -273,7 +276,7 @@ pub fn obstacle() -> Option<String> {
         .then(|| format!("{shown} is open to other users: chmod 700 {shown}, or remove it"))
 }
 
-/// Who else has such a directory on this host, as people know them.
+/// The other users that have a tcam directory on this host, by name.
 #[must_use]
 pub fn other_users() -> Vec<String> {
     let entries = std::fs::read_dir(SHM).into_iter().flatten().flatten();
@@ -282,7 +285,7 @@ pub fn other_users() -> Vec<String> {
     users.filter(|&other| other != user()).map(name_of).collect()
 }
 
-/// A user as people know it.
+/// Name and number of a user.
 fn name_of(user: u32) -> String {
     let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let of_user = |line: &&str| line.split(':').nth(2) == Some(&user.to_string());
@@ -292,14 +295,14 @@ fn name_of(user: u32) -> String {
     }
 }
 
-/// Descriptors that are held for when a process has no other: each of `/dev/shm`, whose inode
-/// tells that nobody else has been given the number since.
+/// Descriptors held in reserve for when the process has no other. Each is of `/dev/shm`; its inode
+/// shows that the number was not given to another file since.
 static SPARES: Mutex<Vec<(OwnedFd, u64)>> = Mutex::new(Vec::new());
 
-/// To open a file takes two: the directory's and its own.
+/// Opening a file takes two: one for the directory and one for the file.
 const SPARE: usize = 2;
 
-/// Takes descriptors to hold, if there are any.
+/// Fills the reserve while descriptors are available.
 fn keep_spares() {
     let mut spares = SPARES.lock();
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -311,7 +314,7 @@ fn keep_spares() {
     }
 }
 
-/// Opens something; if no descriptor is left, with one that is held for that.
+/// Opens a file; if no descriptor is left, releases one from the reserve and tries again.
 fn with_spare<T>(open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     match open() {
         Err(Errno::MFILE | Errno::NFILE) if give_spare() => open(),
@@ -319,34 +322,34 @@ fn with_spare<T>(open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result
     }
 }
 
-/// Gives up a descriptor that is held; false if there is none.
+/// Releases a descriptor from the reserve. Returns false if the reserve is empty.
 fn give_spare() -> bool {
     let Some((fd, inode)) = SPARES.lock().pop() else { return false };
     let is_ours = fstat(fd.as_fd()).is_ok_and(|stat| stat.st_ino == inode);
     if !is_ours {
-        // The program closed all descriptors, and has its own under this number.
+        // The program closed all descriptors and has its own file under this number.
         std::mem::forget(fd);
     }
     is_ours
 }
 
-/// Holds descriptors again after some were given up: to be called now and then.
+/// Refills the reserve. To be called from time to time.
 pub fn look_around() {
     if SPARES.lock().len() < SPARE {
         keep_spares();
     }
 }
 
-/// Whether a call failed for want of descriptors or memory here, which says nothing of what it was
-/// to open.
+/// Returns true if a call failed for lack of descriptors or memory in this process. Such a failure
+/// says nothing about the file to be opened.
 #[must_use]
 pub fn is_short(error: &io::Error) -> bool {
     let short = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOSPC, libc::EDQUOT];
     error.raw_os_error().is_some_and(|errno| short.contains(&errno))
 }
 
-/// The same file with a number that no standard stream has: where these are closed, as those of
-/// daemons are, what the program prints would go into it.
+/// Moves a file to a descriptor above the standard streams. If these are closed, as in daemons, the
+/// program's output would otherwise go into the file.
 ///
 /// # Errors
 /// No descriptor is left.

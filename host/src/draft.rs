@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The report of an open endpoint, beside where it will be: `BASE.PID.N.draft` (see `nic::draft`).
-//! It is there when the process crashes, is killed or calls `_exit`, and when the disk has no room
-//! for the report in the end, since its own room was taken when the endpoint was opened.
+//! The report of an open endpoint, in a file next to the final report: `BASE.PID.N.draft` (see
+//! `nic::draft`). It remains if the process crashes, is killed or calls `_exit`, or if the disk has
+//! no room for the final report: the draft's space is reserved when the endpoint is opened.
 //!
-//! Mapped, and its descriptor closed: what is written outlives the process, no system call is made
-//! for it, and a program that closes descriptors it does not know gets nothing written into its own
-//! files. The file is written once before it is mapped, so that a full disk is an error then and not
-//! a `SIGBUS` later.
+//! The file is mapped and its descriptor closed. Written data outlives the process and needs no
+//! system call, and a program that closes unknown descriptors cannot make us write into its own
+//! files. The file is written once before it is mapped, so that a full disk is an error then and
+//! not a `SIGBUS` later.
 //!
-//! Rejected: counters that live in the file. Every engine would have to know of it; as it is, what
-//! came in the last [`INTERVAL`] before a crash, or after the last poll, may be missing.
+//! Rejected: counters that live in the file, because every engine would have to know about it. With
+//! drafts, a report may lack the last [`INTERVAL`] before a crash, or all after the last poll.
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]
 
 use std::{
@@ -27,23 +27,23 @@ use nic::{
     report::Report,
 };
 
-/// Time from one draft to the next.
+/// Time between two drafts.
 pub const INTERVAL: Duration = Duration::from_millis(10);
 
-/// A draft; it goes with this value unless it is [kept](Draft::keep).
+/// A draft. Dropping it removes the file, unless it is [kept](Draft::keep).
 #[derive(Debug)]
 pub struct Draft {
     map: MmapRaw,
     path: PathBuf,
     turn: u64,
-    /// What was put last.
+    /// Buffer for the slot that is written.
     slot: Vec<u8>,
     pid: u32,
     stays: bool,
 }
 
 impl Draft {
-    /// Begins the draft of the report that will be `base.json`.
+    /// Creates the draft of the report `base.json`.
     ///
     /// # Errors
     /// The file cannot be made, or the disk has no room for it.
@@ -56,7 +56,7 @@ impl Draft {
         if let Some(directory) = path.parent().filter(|parent| *parent != Path::new("")) {
             std::fs::create_dir_all(directory)?;
         }
-        // What an earlier process of this number left, or somebody else's link.
+        // Remove the draft of an earlier process with this id, or a link by another user.
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -75,9 +75,9 @@ impl Draft {
         MmapOptions::new().len(LENGTH).map_raw(&file)
     }
 
-    /// Puts what was counted up to now.
+    /// Writes the counters up to now.
     pub fn put(&mut self, report: &mut Report) {
-        // A child that was forked has the same.
+        // A forked child has the same mapping and must not write.
         if self.pid != std::process::id() {
             return;
         }
@@ -86,9 +86,10 @@ impl Draft {
             return tracing::debug!("{}: {error}", self.path.display());
         }
         let length = self.slot.len().min(SLOT);
-        // SAFETY: the file has LENGTH bytes, which are mapped as long as we live, and both slots of
-        // SLOT bytes are in them; nothing here refers to them. Others who have the file mapped may
-        // read them meanwhile, and find by the checksum that they do not belong together.
+        // SAFETY: the file has LENGTH bytes, which are mapped as long as self lives, and both slots
+        // of SLOT bytes lie within them; no reference into them exists here. Other processes that
+        // map the file may read them meanwhile; the checksum shows them that the bytes are
+        // inconsistent.
         unsafe {
             let to = self.map.as_mut_ptr().add(place(turn));
             to.copy_from_nonoverlapping(self.slot.as_ptr(), length);
@@ -96,12 +97,12 @@ impl Draft {
         self.turn = turn;
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Leaves it where it is.
+    /// Leaves the file in place.
     pub fn keep(mut self) {
         self.stays = true;
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Endpoints: how many this process has, and one named for good, for whoever shares something else
-//! with it than messages.
+//! Counts the endpoints of this process, and names the owner of shared resources uniquely.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,48 +8,48 @@ use crate::{
     owner::{Look, lives, own_start},
 };
 
-/// Names an endpoint for good: its port, its segment's file, its process.
+/// Identifies an endpoint or a process uniquely, also after its port and process id are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its port; 0 without an endpoint.
+    /// Port of the endpoint; 0 for a process without an endpoint.
     pub port: u16,
-    /// Inode of its segment.
+    /// Inode of the endpoint's segment.
     pub inode: u64,
-    /// Number of its process.
+    /// Process id.
     pub pid: u32,
     /// When the process started, in clock ticks since boot.
     pub started: u64,
 }
 
 impl Owner {
-    /// Names this process, without an endpoint.
+    /// Identifies this process, without an endpoint.
     #[must_use]
     pub fn of_process() -> Self {
         let pid = std::process::id();
         Self { port: 0, inode: 0, pid, started: own_start() }
     }
 
-    /// Whether it lives still.
+    /// Returns true if the owner is still alive.
     #[must_use]
     pub fn lives(&self) -> bool {
         lives(&name_of(self.port), self.inode, Some((self.pid, self.started)), Look::Closely)
     }
 }
 
-/// Endpoints that this process has.
+/// Number of endpoints of this process.
 static OWN: AtomicUsize = AtomicUsize::new(0);
 
-/// How many endpoints this process has.
+/// Returns the number of endpoints of this process.
 pub fn own_count() -> usize {
     OWN.load(Ordering::Relaxed)
 }
 
-/// An endpoint of this process, as long as this is kept.
+/// Counts as an endpoint of this process until it is dropped.
 #[derive(Debug)]
 pub struct OwnEndpoint(());
 
 impl OwnEndpoint {
-    /// Counts an endpoint.
+    /// Counts one more endpoint.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "it counts")]
     pub fn new() -> Self {

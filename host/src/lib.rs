@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What the processes of a user share on one host, and who owns it. No message passes here.
+//! Resources that the processes of a user share on one host, and their owners. No messages pass
+//! through here.
 //!
-//! - [`directory`]: one private directory a user in `/dev/shm`, in which every file of tcam lies.
-//! - [`names`], [`publish`]: the names of these files, and how a whole file gets one.
-//! - [`owner`], [`endpoint`]: whether the owner of a file lives, and how the files of the dead go.
-//! - [`census`], [`cores`]: how many endpoints there are, and how many of them want the processors
-//!   that we may run on.
+//! - [`directory`]: one private directory per user in `/dev/shm`, which contains all shared files.
+//! - [`names`], [`publish`]: the names of these files, and how a complete file gets its name.
+//! - [`owner`], [`endpoint`]: whether the owner of a file is alive, and the removal of files of
+//!   dead owners.
+//! - [`census`], [`cores`]: the number of endpoints, and how many of them need the processors that
+//!   we may run on.
 //! - [`node_pool`]: the pool of table entries that endpoints share (`FI_TCAM_POOL=node`).
-//! - [`shared_av`]: the addresses of a named vector.
-//! - [`tape`], [`draft`]: the files of a trace (`FI_TCAM_TRACE`) and of a report while its endpoint is
+//! - [`shared_av`]: the addresses of a named address vector.
+//! - [`tape`], [`draft`]: trace files (`FI_TCAM_TRACE`), and reports of endpoints that are still
 //!   open.
-//! - [`children`]: descriptors that no forked child keeps; [`signals`]: threads that get no signals.
+//! - [`children`]: descriptors that no forked child keeps; [`signals`]: threads that receive no
+//!   signals.
 //! - [`regular`]: files that users name.
 //!
-//! The provider makes these files, the lab reads and removes them: both find them here.
+//! The provider makes these files; the lab reads and removes them.
 #![deny(unsafe_code)]
 
 pub mod census;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Memory of new files in `/dev/shm`.
+//! Allocates the memory of new files in `/dev/shm`.
 
 use std::{fs::File, io, os::unix::fs::FileExt as _};
 
@@ -10,10 +10,10 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-/// Gives a new file its memory at once: a full `/dev/shm` would be a `SIGBUS` later.
-/// Programs have signals of their own, which interrupt this.
+/// Allocates the memory of a new file at once, because a full `/dev/shm` would be a `SIGBUS` later.
+/// Signals of the program may interrupt the call, which is then repeated.
 pub fn give_memory(file: &File, length: usize, what: &str) -> io::Result<()> {
-    // Beyond it, the kernel ends the process (SIGXFSZ).
+    // Beyond this limit, the kernel ends the process (SIGXFSZ).
     if getrlimit(Resource::Fsize).current.is_some_and(|most| most < length as u64) {
         tracing::error!(
             "a {what} of {length} bytes is larger than files may be here: raise ulimit -f"
@@ -22,7 +22,7 @@ pub fn give_memory(file: &File, length: usize, what: &str) -> io::Result<()> {
     }
     let reserve = || fallocate(file, FallocateFlags::empty(), 0, length as u64);
     let given = match retry_on_intr(reserve).map_err(io::Error::from) {
-        // Not every file system can, of those that are no tmpfs.
+        // Some file systems other than tmpfs do not support it.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             file.write_all_at(&vec![0; length], 0)
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Names of what processes of this network namespace find each other by (see [`crate::directory`]).
+//! Names of the files by which processes of this network namespace find each other (see
+//! [`crate::directory`]).
 
 use std::{
     os::unix::fs::MetadataExt as _,
@@ -12,8 +13,7 @@ use nic::live::{BELL, SEGMENT_NAME};
 
 static NAMESPACE: AtomicU64 = AtomicU64::new(0);
 
-/// Number of the network namespace, in which ports are numbered: that in which this was
-/// first asked for.
+/// Number of the network namespace of the first call. Port numbers are unique in a namespace.
 #[must_use]
 pub fn namespace() -> u64 {
     let known = NAMESPACE.load(Ordering::Relaxed);
@@ -23,17 +23,18 @@ pub fn namespace() -> u64 {
     #[cfg(test)]
     apart();
     let number = std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino());
-    // Tests may have said another meanwhile.
+    // A test may have set another number meanwhile.
     let known = NAMESPACE.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
     known.err().unwrap_or(number)
 }
 
-/// Has a process that a test starts find the segments of that test.
+/// Environment variable that makes a child process of a test find the segments of the test.
 #[cfg(any(test, feature = "testing"))]
 pub const SPACE: &str = "TCAM_TEST_SPACE";
 
-/// Tests use ports of their choice: from here on those of other programs, and of the same tests run
-/// at the same time, are elsewhere. A provider that is built with tests beside it is not apart.
+/// Separates tests from other programs, and from the same tests run at the same time: tests choose
+/// their ports, and after this call they use their own namespace number. A provider that is built
+/// with the `testing` feature does not call it by itself.
 #[cfg(any(test, feature = "testing"))]
 pub fn apart() {
     let inherited = std::env::var(SPACE).ok().and_then(|space| space.parse().ok());
@@ -41,19 +42,19 @@ pub fn apart() {
     NAMESPACE.store(number, Ordering::Relaxed);
 }
 
-/// What the names of the segments of this network namespace begin with.
+/// Prefix of the segment names of this network namespace.
 #[must_use]
 pub fn prefix() -> String {
     format!("{SEGMENT_NAME}{}.", namespace())
 }
 
-/// The name of the segment of a port (see [`crate::directory`]).
+/// Name of the segment of a port (see [`crate::directory`]).
 #[must_use]
 pub fn name_of(port: u16) -> String {
     format!("{}{port}", prefix())
 }
 
-/// The place of the socket that the owner of a port sleeps on.
+/// Path of the socket on which the owner of a port sleeps.
 #[must_use]
 pub fn bell_of(port: u16) -> PathBuf {
     directory::path().join(format!("{BELL}{}.{port}", namespace()))

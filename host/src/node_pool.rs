@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The pool of table entries that the endpoints of a user on this host share: a file
-//! for each size of pool, with the words of a [`Ledger`] for each of its engines. Endpoints are
-//! given to the engines in turn.
+//! The pool of table entries that the endpoints of a user on this host share: one file per pool
+//! size, with the words of a [`Ledger`] for each engine. Endpoints are assigned to the engines in
+//! turn.
 //!
 //! ```text
 //!  0      header: identity | entries | engines | endpoints that joined
@@ -10,11 +10,10 @@
 //!  68 K   the next engine, without a header, or the end
 //! ```
 //!
-//! Every member holds the file locked, shared (`flock`): who gets it alone knows
-//! that nobody is left, and makes the words anew or removes the file. Joining,
-//! leaving and returning what a dead member held are done by one at a time, under
-//! the file's record lock (`fcntl`); taking entries and giving them back needs no
-//! lock. A member lives as long as its endpoint's segment does.
+//! Every member holds a shared lock (`flock`) on the file. A process that gets the exclusive lock
+//! knows that the pool has no members, and reinitialises the words or removes the file. Joining,
+//! leaving and reclaiming from dead members are serialised by the file's record lock (`fcntl`).
+//! Taking and returning entries needs no lock. A member lives as long as its endpoint's segment.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
@@ -41,10 +40,10 @@ const JOINED: usize = 24;
 const STATE: usize = 64;
 const MEMBERS: usize = 4096;
 const MEMBER: usize = 64;
-/// Bytes of an engine.
+/// Bytes of one engine.
 const LENGTH: usize = MEMBERS + MAX_MEMBERS as usize * MEMBER;
 
-/// Words of a member.
+/// Offsets of a member's words.
 const WORD: usize = 0;
 const PROCESS: usize = 8;
 const INODE: usize = 16;
@@ -54,19 +53,19 @@ const SHARE: usize = 32;
 /// "tcampol" and the version of this layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"tcampol\x02");
 
-/// Members looked at each time.
+/// Number of members checked per call of [`NodePool::look_around`].
 const MEMBERS_A_LOOK: usize = 8;
 
-/// Record locks belong to a process, and closing any of its files ends them: its
-/// threads take turns, from before they open the file until it is closed or unlocked.
+/// Record locks belong to a process, and closing any descriptor of the file releases them. So the
+/// threads of a process take turns, from before they open the file until it is closed or unlocked.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The only one that adds and removes members, as long as it lives.
+/// Holds the record lock: no other process adds or removes members.
 struct Only<'a>(&'a File);
 
 impl<'a> Only<'a> {
     fn lock(file: &'a File, how: FlockOperation) -> io::Result<Self> {
-        // Programs have signals of their own.
+        // Signals of the program may interrupt the call.
         retry_on_intr(|| fcntl_lock(file, how))?;
         Ok(Self(file))
     }
@@ -78,7 +77,7 @@ impl Drop for Only<'_> {
     }
 }
 
-/// The mapped file, and the engine that is looked at.
+/// The mapped file, and the engine in use.
 #[derive(Debug)]
 struct Map {
     bytes: MmapRaw,
@@ -86,7 +85,7 @@ struct Map {
 }
 
 impl Map {
-    /// A word of the header.
+    /// A word of the file header.
     fn header(&self, offset: usize) -> &AtomicU64 {
         self.at(offset)
     }
@@ -107,7 +106,7 @@ impl Map {
         self.word(MEMBERS + usize::from(number % MAX_MEMBERS) * MEMBER + offset)
     }
 
-    /// Who has a number; none if nobody.
+    /// The owner of a member number; `None` if the number is free.
     fn owner(&self, number: u16) -> Option<Owner> {
         let process = self.field(number, PROCESS).load(Ordering::Acquire);
         (process != 0).then(|| Owner {
@@ -149,7 +148,7 @@ impl Words for Map {
     }
 }
 
-/// What the names of pools begin with.
+/// Prefix of the names of pools.
 const NAMES: &str = "pool.";
 
 fn name_of(entries: u32, engines: u32) -> String {
@@ -159,7 +158,7 @@ fn name_of(entries: u32, engines: u32) -> String {
     }
 }
 
-/// Removes the pools that nobody is a member of.
+/// Removes pools without members.
 pub fn clean_up() {
     let Ok(directory) = Directory::open() else { return };
     for name in directory.names(NAMES).into_iter().flatten() {
@@ -170,48 +169,48 @@ pub fn clean_up() {
     }
 }
 
-/// Removes a pool without members.
+/// Removes a pool if it has no members.
 fn remove_if_alone(directory: &Directory, file: &File, name: &str) {
     let alone = fcntl_lock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
         && flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
-    // Who waits for the lock sees that its file is unlinked and starts over.
+    // A process that waits for the lock sees that its file is unlinked and starts over.
     if alone && file.metadata().is_ok_and(|meta| meta.nlink() > 0) {
         let _ = directory.remove(name);
     }
 }
 
-/// An endpoint's membership of the pool.
+/// Membership of an endpoint in the pool.
 #[derive(Debug)]
 pub struct NodePool {
     ledger: Ledger<Map>,
-    /// Of its engine.
+    /// Entries of its engine.
     entries: u32,
     number: u16,
     share: Share,
     name: String,
-    /// With the shared lock; none once it left.
+    /// Holds the shared lock; `None` after leaving.
     file: Mutex<Option<File>>,
-    /// The process that joined: a child that was forked is no member.
+    /// The process that joined. A forked child is not a member.
     pid: u32,
-    /// Member that the next look begins with.
+    /// Member that the next check begins with.
     next: AtomicU16,
     said: AtomicBool,
 }
 
 impl NodePool {
-    /// Makes an endpoint a member of an engine of the pool of `entries`, which is made if need be.
+    /// Makes an endpoint a member of one engine of the pool of `entries`. The pool is made if it
+    /// does not exist.
     ///
     /// # Errors
-    /// `EACCES` another user's file is in the way, `EPROTO` the file is damaged,
-    /// `ENOSPC` `/dev/shm` or the pool is full, `EINVAL` more would be reserved than
-    /// there is.
+    /// `EACCES` if another user's file is in the way, `EPROTO` if the file is damaged, `ENOSPC` if
+    /// `/dev/shm` or the pool is full, `EINVAL` if more entries would be reserved than exist.
     pub fn join(entries: u32, engines: u32, share: Share, owner: &Owner) -> io::Result<Self> {
         let name = name_of(entries, engines);
         loop {
             let _turn = TURN.lock();
             let directory = Directory::make()?;
             let file = match directory.file_or_new(&name) {
-                // The directory went with its last file.
+                // The directory was removed with its last file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 opened => opened.inspect_err(|error| {
                     tracing::error!("cannot open the pool {name}: {error}");
@@ -255,7 +254,7 @@ impl NodePool {
         let length = LENGTH * engines as usize;
         let fresh = flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
         if fresh {
-            // Whatever is left of a pool without members.
+            // Discard the contents of a pool without members.
             ftruncate(file, 0).map_err(io::Error::from)?;
             give_memory(file, length, "pool")?;
         }
@@ -304,7 +303,7 @@ impl NodePool {
         Ok((ledger, number))
     }
 
-    /// Returns what some members that died held, if any did.
+    /// Reclaims the entries of dead members, checking some of the members per call.
     pub fn look_around(&self) {
         let map = self.ledger.words();
         let first = self.next.load(Ordering::Relaxed);
@@ -323,7 +322,7 @@ impl NodePool {
         }
     }
 
-    /// Gives everything back; the last member removes the file.
+    /// Returns all entries and leaves. The last member removes the file.
     pub fn leave(&self) {
         if self.pid != std::process::id() {
             return;
@@ -355,7 +354,7 @@ impl NodePool {
     }
 }
 
-/// Returns what a member held if it died. The caller is the only one who may.
+/// Reclaims the entries of a member if it is dead. The caller holds the record lock.
 fn return_dead(ledger: &Ledger<Map>, entries: u32, number: u16) -> Result<(), Refusal> {
     let map = ledger.words();
     let Some(owner) = map.owner(number).filter(|owner| !owner.lives()) else { return Ok(()) };

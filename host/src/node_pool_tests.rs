@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The shared pool: members that leave and die, files that are in the way.
+//! The shared pool: members that leave or die, and files that are in the way.
 
 use std::{
     os::unix::fs::MetadataExt as _,
@@ -15,7 +15,7 @@ use crate::{
 
 const SHARE: Share = Share { reserved: 0, max: 100 };
 
-/// What an endpoint has of a segment: a file with its name, locked.
+/// A stand-in for an endpoint's segment: a locked file with its name.
 struct Segment(File, u16);
 
 fn segment(port: u16) -> Segment {
@@ -35,7 +35,7 @@ impl Drop for Segment {
     }
 }
 
-/// The error of a call that failed.
+/// The error of a failed call.
 fn refusal(joined: io::Result<NodePool>) -> Option<Errno> {
     Errno::from_io_error(&joined.unwrap_err())
 }
@@ -44,7 +44,7 @@ fn place(entries: u32) -> std::path::PathBuf {
     crate::directory::path().join(name_of(entries, 1))
 }
 
-/// A pool of a size that no other test uses.
+/// Joins a pool of a size that no other test uses.
 fn join(entries: u32, of: &Segment) -> io::Result<NodePool> {
     NodePool::join(entries, 1, SHARE, &of.owner())
 }
@@ -69,7 +69,7 @@ fn endpoints_share_entries_and_the_last_removes_the_file() {
 }
 
 #[test]
-fn what_a_dead_member_held_is_returned() {
+fn entries_of_a_dead_member_are_reclaimed() {
     let (one, other) = (segment(92), segment(93));
     let (first, second) = (join(1002, &one).unwrap(), join(1002, &other).unwrap());
     for _ in 0..5 {
@@ -77,11 +77,11 @@ fn what_a_dead_member_held_is_returned() {
     }
     second.look_around();
     assert_eq!(second.ledger.taken(), Ok(5), "it lives");
-    // Its segment goes as it does when a process is killed, and the process with it.
+    // As if its process was killed: the segment and the process no longer match.
     let map = second.ledger.words();
     let gone = Owner { inode: 1, started: 1, ..one.owner() };
     map.set_owner(first.number, &gone, SHARE);
-    // Who looks around does not wait for its turn.
+    // `look_around` skips the member if another thread has the lock.
     while second.ledger.taken() != Ok(0) {
         second.look_around();
     }
@@ -91,7 +91,7 @@ fn what_a_dead_member_held_is_returned() {
 }
 
 #[test]
-fn each_member_is_looked_at_where_there_are_more_than_one_look_takes() {
+fn every_member_is_checked_if_one_call_cannot_check_all() {
     let owners: Vec<_> = (120..122 + MEMBERS_A_LOOK as u16).map(segment).collect();
     let pools: Vec<_> = owners.iter().map(|of| join(1008, of).unwrap()).collect();
     let (first, last) = (&pools[0], &pools[pools.len() - 1]);
@@ -99,7 +99,7 @@ fn each_member_is_looked_at_where_there_are_more_than_one_look_takes() {
     let gone = Owner { inode: 1, started: 1, ..owners[owners.len() - 1].owner() };
     first.ledger.words().set_owner(last.number, &gone, SHARE);
     let until = Instant::now() + Duration::from_secs(10);
-    // Who looks around does not wait for its turn.
+    // `look_around` skips the member if another thread has the lock.
     while first.ledger.taken() != Ok(0) {
         first.look_around();
         assert!(Instant::now() < until, "the last member is never looked at");
@@ -150,7 +150,7 @@ fn reserves_beyond_the_pool_and_files_open_to_others_are_refused() {
     assert_eq!(refusal(join(1006, &one)), Some(Errno::ACCESS));
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(place(1006), mode).unwrap();
-    // Only root can give files away.
+    // Only root can change the owner of a file.
     if std::os::unix::fs::chown(place(1006), Some(54_321), None).is_ok() {
         assert_eq!(refusal(join(1006, &one)), Some(Errno::ACCESS));
     }
@@ -179,7 +179,7 @@ fn killed_processes_leave_accounts_that_add_up() {
             let ended = victims.iter_mut().any(|victim| victim.try_wait().unwrap().is_some());
             assert!(!ended, "a victim ended by itself");
         }
-        // At another instant each time, while it takes and gives back.
+        // Kill them at another instant each round, while they take and return entries.
         for _ in 0..3000 + 777 * round {
             if pool.take().is_ok() {
                 pool.give_back();
@@ -193,7 +193,7 @@ fn killed_processes_leave_accounts_that_add_up() {
         while members().count() > 1 {
             pool.look_around();
         }
-        assert_eq!(pool.ledger.taken(), Ok(u32::from(round) + 1), "only our own are left");
+        assert_eq!(pool.ledger.taken(), Ok(u32::from(round) + 1), "only our own entries are left");
     }
 }
 
@@ -222,7 +222,7 @@ fn endpoints_are_given_to_the_engines_in_turn() {
     }
     let takes: Vec<_> = pools.iter().map(EntryPool::take).collect();
     let empty = Err(Refusal::Empty);
-    // The first and the fifth have the same engine, of three entries.
+    // The first and the fifth endpoint share an engine of three entries.
     assert_eq!(takes, [empty, Ok(()), Ok(()), Ok(()), empty]);
     assert!(pools[4].is_half_taken() && !pools[1].is_half_taken());
     drop(pools);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Who owns a file, whether it lives, and how what the dead left goes.
+//! Owners of files: whether they are alive, and the removal of files of dead owners.
 //!
-//! An owner holds a lock on its file (`flock`) as long as it lives, however it dies. Whoever gets
-//! the lock knows that the owner is gone. A child that was forked holds the lock, too, and may
-//! outlive the owner; so the process of a segment's header is looked for while the lock is held,
-//! where it can be seen. Of whom nothing can be learnt, for want of descriptors, nobody says that
-//! it is dead.
+//! An owner holds a lock (`flock`) on its file while it lives; the kernel releases it however the
+//! owner dies. A process that gets the lock knows that the owner is dead. A forked child also holds
+//! the lock and may outlive the owner. So while the lock is held, the process named in the
+//! segment's header is checked as well, if it is visible from here. An owner whose state cannot be
+//! determined, for lack of descriptors, is not considered dead.
 //!
-//! Who removes the segment of a dead endpoint first says in it that its owner is dead: peers that
-//! have it mapped see that with their next operation, and not only when they look around.
+//! Before a process removes the segment of a dead endpoint, it marks the segment as dead. Peers
+//! that have it mapped see that with their next operation, and not only at their next periodic
+//! check.
 #![allow(unsafe_code, reason = "a lock that only fcntl takes")]
 
 use std::{
@@ -30,38 +31,38 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::directory::{Directory, is_short};
 
-/// Number of this process's process namespace, in which processes are numbered, and above it
-/// that of its time namespace, in which their starts are told (each has 32 bits); 0 if the
-/// former is not known. Older kernels have no time namespaces.
+/// Number of this process's PID namespace, in which process ids are valid, and in the upper 32 bits
+/// that of its time namespace, in which start times are valid. 0 if the former is not known. Older
+/// kernels have no time namespaces.
 pub static PROCESS_NAMESPACE: LazyLock<u64> = LazyLock::new(|| {
     let number = |kind| std::fs::metadata(format!("/proc/self/ns/{kind}")).map(|meta| meta.ino());
     number("pid").map_or(0, |pid| number("time").unwrap_or(0) << 32 | pid)
 });
 
-/// Whether `/proc` numbers processes as this namespace does. That of another stays mounted
-/// where somebody made a namespace and no more (`unshare --pid`).
+/// Whether `/proc` numbers processes as this namespace does. After `unshare --pid` without a new
+/// mount, `/proc` is still that of the parent namespace.
 static PROC_IS_OURS: LazyLock<bool> = LazyLock::new(|| {
     std::fs::read_link("/proc/self")
         .is_ok_and(|number| number == Path::new(&std::process::id().to_string()))
 });
 
-/// How closely to look.
+/// How thoroughly to check an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Whether anybody holds the lock: 3 us.
+    /// Checks whether any process holds the lock: 3 us.
     Briefly,
-    /// If so, whether the process is there as well: 10 us.
+    /// If so, checks the process as well: 10 us.
     Closely,
 }
 
-/// Whether nobody holds a file locked; if so, this open file does from now on.
+/// Locks a file if no other process holds the lock. Returns true if this open file holds it now.
 #[must_use]
 pub fn try_lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Whether the owner of a file lives; if not, the file is removed. `process` is its number and
-/// when it started, if it can be seen from here.
+/// Returns true if the owner of a file is alive; if not, the file is removed. `process` is the
+/// owner's id and start time, if the owner is visible from here.
 #[must_use]
 pub fn lives(name: &str, inode: u64, process: Option<(u32, u64)>, look: Look) -> bool {
     let opened = Directory::open().and_then(|directory| Ok((directory.file(name)?, directory)));
@@ -74,13 +75,13 @@ pub fn lives(name: &str, inode: u64, process: Option<(u32, u64)>, look: Look) ->
             !dead
         }
         Err(error) if is_short(&error) => true,
-        // Somebody cleaned the directory: who finds an owner dead says so in the file before it
-        // goes. The process itself tells, where it can be seen.
+        // The directory was cleaned up. A process that finds an owner dead marks the file before it
+        // is removed, so here only the process itself can be checked, if it is visible.
         _ => process.is_none_or(|(pid, started)| process_lives(pid, started)),
     }
 }
 
-/// Removes the file of an owner that died; whether it has.
+/// Removes the file of an owner that died. Returns true if it was removed.
 #[must_use]
 pub fn remove_if_dead(directory: &Directory, name: &str) -> bool {
     let Ok(file) = directory.file(name) else { return false };
@@ -91,8 +92,8 @@ pub fn remove_if_dead(directory: &Directory, name: &str) -> bool {
     remove(directory, &file, name)
 }
 
-/// Whether the process that made a segment is gone though somebody holds the lock: a
-/// child of it. False where its process cannot be seen, and for other files.
+/// Returns true if the process that made a segment has ended although the lock is held, by a child
+/// of it. Returns false if the process is not visible, and for other files.
 fn has_ended(file: &File) -> bool {
     let mut header = [0; PROCESSES + 8];
     if file.read_exact_at(&mut header, 0).is_err() {
@@ -105,15 +106,15 @@ fn has_ended(file: &File) -> bool {
         && namespace != 0
         && namespace == *PROCESS_NAMESPACE
         && *PROC_IS_OURS
-        // It could look itself up, too.
+        // The owner could read its own start time, so `/proc` works.
         && started != 0
         && !process_lives(word(PID) as u32, started)
 }
 
-/// Removes the file of an owner that is gone; false if it is removed already.
+/// Removes the file of a dead owner. Returns false if it was removed already.
 pub fn remove(directory: &Directory, file: &File, name: &str) -> bool {
-    // One at a time: the name may else be another file's by now. A creator that waits
-    // for the other lock sees that its file is unlinked and starts over.
+    // Serialised by a second lock, because the name could otherwise belong to another file by now.
+    // A creator that waits for the first lock sees that its file is unlinked and starts over.
     take_turn(file)
         && file.metadata().is_ok_and(|meta| {
             directory.inode(name) == Some(meta.ino()) && {
@@ -126,7 +127,7 @@ pub fn remove(directory: &Directory, file: &File, name: &str) -> bool {
         })
 }
 
-/// Says in a segment that its owner died, unless that closed it.
+/// Marks a segment as that of a dead owner, unless the owner closed it.
 fn say_dead(file: &File) {
     let mut state = [0; 4];
     let is_segment = word(file, IDENTITY) == Some(MAGIC);
@@ -138,31 +139,32 @@ fn say_dead(file: &File) {
     }
 }
 
-/// Leaves the file of an owner that died to who has the claim, if somebody has.
+/// Leaves the file of a dead owner to the process that has the claim, if there is one.
 fn leave(directory: &Directory, file: &File, name: &str, inode: u64) -> bool {
     let Some(left) = left_name(name).filter(|_| is_claimed(directory, file)) else { return false };
     directory.rename(name, &format!("{left}-{inode}")).is_ok()
 }
 
-/// The name of a segment, or its beginning, as of one that is left to somebody.
+/// The name, or prefix of a name, under which a segment is left to a claimant.
 #[must_use]
 pub fn left_name(name: &str) -> Option<String> {
     Some(format!("{LEFT}{}", name.strip_prefix(SEGMENT_NAME)?))
 }
 
-/// Removes a file that was left to somebody who has ended since.
+/// Removes a file that was left to a claimant that has ended since.
 pub fn remove_if_unclaimed(directory: &Directory, name: &str) {
     if directory.file(name).is_ok_and(|file| !is_claimed(directory, &file)) {
         let _ = directory.remove(name);
     }
 }
 
-/// Whether `tcam run` wants the counters of a dead endpoint, and removes what it left.
+/// Returns true if a running `tcam run` claims the segment, whose counters it reads and which it
+/// then removes.
 fn is_claimed(directory: &Directory, file: &File) -> bool {
     let shows = word(file, IDENTITY) == Some(MAGIC) && word(file, COUNTERS) == Some(VERSION);
     let job = word(file, JOB).filter(|&job| shows && job != 0);
     let claim = job.and_then(|job| directory.file(&live::claim_of(job)).ok());
-    // Several may ask at a time.
+    // Several processes may ask at the same time.
     claim.is_some_and(|claim| flock(&claim, FlockOperation::NonBlockingLockShared).is_err())
 }
 
@@ -171,7 +173,8 @@ fn word(file: &File, at: usize) -> Option<u64> {
     file.read_exact_at(&mut word, at as u64).ok().map(|()| u64::from_ne_bytes(word))
 }
 
-/// Takes a lock that this open file alone has, unlike the owner's; false if another has.
+/// Takes a lock that belongs to this open file, unlike the owner's. Returns false if another file
+/// has it.
 fn take_turn(file: &File) -> bool {
     let whole = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
@@ -184,16 +187,16 @@ fn take_turn(file: &File) -> bool {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) == 0 }
 }
 
-/// When this process started, in clock ticks since boot: with its number that names it for
-/// good. 0 if it cannot be told.
+/// When this process started, in clock ticks since boot. Together with the process id, this
+/// identifies the process uniquely. 0 if unknown.
 #[must_use]
 pub fn own_start() -> u64 {
     let stat = PROC_IS_OURS.then(|| stat_of(std::process::id()).ok()).flatten();
     stat.and_then(|stat| live::start_of(&stat)).unwrap_or_default()
 }
 
-/// Whether the process with a number that started then is there, and is no zombie; true if
-/// it cannot be told.
+/// Returns true if the process with this id and start time exists and is not a zombie, or if that
+/// cannot be determined.
 fn process_lives(pid: u32, started: u64) -> bool {
     match stat_of(pid) {
         Ok(stat) => live::start_of(&stat) == Some(started),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Giving a segment its name, and taking it away.
+//! Gives a segment its name, and removes it.
 
 use std::{fs::File, io, time::Duration};
 
@@ -12,14 +12,14 @@ use crate::{
 
 use crate::names::{bell_of, name_of};
 
-/// Tries to take the place of a segment that others remove at the same time.
+/// Attempts to take a segment name that other processes remove at the same time.
 const TRIES: usize = 100;
-/// Whoever found the owner of a name dead removes the file next: how often, and how long, that is
-/// waited for.
+/// A process that found the owner of a name dead removes the file next. This is how often, and how
+/// long, to wait for that.
 const WAITS: u32 = 50;
 const WAIT: Duration = Duration::from_millis(1);
 
-/// Makes and locks a file; what a process that died left under its name goes.
+/// Makes and locks a file. The file of a dead process with the same name is removed.
 pub fn take_name(name: &str) -> io::Result<File> {
     let mut waits = 0..WAITS;
     for _ in 0..TRIES {
@@ -37,7 +37,7 @@ pub fn take_name(name: &str) -> io::Result<File> {
     Err(Errno::ADDRINUSE.into())
 }
 
-/// Gives a segment the name that peers look for: they find it whole, or not at all.
+/// Gives a segment its final name. Peers find it complete, or not at all.
 pub fn publish(new: &str, port: u16) -> io::Result<()> {
     let (directory, name) = (Directory::open()?, name_of(port));
     let mut waits = 0..WAITS;
@@ -55,7 +55,7 @@ pub fn publish(new: &str, port: u16) -> io::Result<()> {
     Err(Errno::ADDRINUSE.into())
 }
 
-/// Removes what an endpoint of this process has in the directory.
+/// Removes the files of an endpoint of this process.
 pub fn remove_files(port: u16) {
     let _ = std::fs::remove_file(bell_of(port));
     if let Ok(directory) = Directory::open() {
@@ -63,7 +63,7 @@ pub fn remove_files(port: u16) {
     }
 }
 
-/// Whether a port of this host has a segment of this user.
+/// Returns true if this user has a segment for a port on this host.
 #[must_use]
 pub fn is_there(port: u16) -> bool {
     Directory::open().is_ok_and(|directory| directory.inode(&name_of(port)).is_some())

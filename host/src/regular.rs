@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Files that users name, or put into a directory that is read.
+//! Files that users name, or put into a directory that tcam reads.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
@@ -9,27 +9,27 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// Opens a file to read it. `O_NONBLOCK` returns at once for a pipe without a writer, and the file
-/// that was opened is the one that is judged.
+/// Opens a file for reading. With `O_NONBLOCK` opening a pipe without a writer returns at once. The
+/// type is checked on the opened file.
 ///
 /// # Errors
-/// That of the file, and `InvalidInput` for a path that is no regular file.
+/// The errors of opening the file, and `InvalidInput` if it is not a regular file.
 pub fn open(path: &Path) -> io::Result<BufReader<File>> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC).bits().cast_signed();
     let irregular = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
     match File::options().read(true).custom_flags(flags).open(path) {
         Ok(file) if file.metadata()?.is_file() => Ok(BufReader::new(file)),
         Ok(_) => Err(irregular()),
-        // A socket.
+        // The path is a socket.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => Err(irregular()),
         Err(error) => Err(error),
     }
 }
 
-/// Reads a whole file of at most `most` bytes.
+/// Reads a whole file of up to `most` bytes.
 ///
 /// # Errors
-/// As [`open`], and `FileTooLarge` for a longer file.
+/// Like [`open`], and `FileTooLarge` for a longer file.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?.into_inner();
     let length = file.metadata()?.len();
@@ -45,10 +45,10 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a whole file of text, as [`read`].
+/// Reads a whole text file, like [`read`].
 ///
 /// # Errors
-/// As [`read`], and `InvalidData` for what is not UTF-8.
+/// Like [`read`], and `InvalidData` if it is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let text = String::from_utf8(read(path, most)?);
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no text (UTF-8)"))

@@ -4,11 +4,11 @@
 //! ```text
 //! 0    header: identity | used
 //! 64   the fi_addr_t of each address: its index, or FI_ADDR_NOTAVAIL
-//!      the addresses, packed; 0 where there is none
+//!      the addresses, packed; 0 for a removed one
 //! ```
 //!
-//! Whoever made the file holds a lock on it and removes it, as with segments. It has
-//! room for so many addresses and no more: applications have a pointer into it.
+//! The process that made the file holds a lock on it and removes it, as for segments. The capacity
+//! is fixed, because applications hold a pointer into the file.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
@@ -27,20 +27,20 @@ use rustix::io::Errno;
 
 use crate::{memory::give_memory, names::namespace};
 
-/// What the names of vectors begin with.
+/// Prefix of the names of vectors.
 const NAMES: &str = "av.";
 
 /// "tcam-av" and the version of this layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"tcam-av\x01");
 const USED: usize = 8;
 const HEADER: usize = 64;
-/// Bytes of an address: the `fi_addr_t`, and where it leads.
+/// Bytes of an entry: the `fi_addr_t` and the address.
 const ENTRY: usize = 16;
-/// Addresses that there is always room for.
+/// Minimum capacity in addresses.
 const LEAST: usize = 1024;
-/// Most addresses.
+/// Maximum capacity in addresses.
 const MOST: usize = 1 << 24;
-/// Longest name.
+/// Maximum length of a name in bytes.
 const NAME: usize = 128;
 
 /// A mapped vector.
@@ -49,7 +49,7 @@ pub struct SharedAddresses {
     map: MmapRaw,
     capacity: usize,
     writable: bool,
-    /// The maker's file with its lock, and the process.
+    /// Set in the maker: the locked file, its name and the process id.
     made: Option<(File, String, u32)>,
 }
 
@@ -57,11 +57,10 @@ pub struct SharedAddresses {
 unsafe impl Sync for SharedAddresses {}
 
 impl SharedAddresses {
-    /// Opens the vector with a name, which is made if there is none and it is not only
-    /// to be read.
+    /// Opens the vector with this name. If it does not exist and `read_only` is false, it is made.
     ///
-    /// # Errors
-    /// `EINVAL` for a name that is none, `ENOENT` if it is only to be read and not there,
+    /// `EINVAL` for an invalid name, `ENOENT` if it does not exist and is opened read-only,
+    /// `EPROTO` if it is damaged, `ENOSPC` if `/dev/shm` is full.
     /// `EPROTO` if it is damaged, `ENOSPC` if `/dev/shm` is full.
     pub fn open(name: &str, count: usize, read_only: bool) -> io::Result<Self> {
         if name.is_empty() || name.len() > NAME || name.contains('/') {
@@ -101,7 +100,7 @@ impl SharedAddresses {
 
     fn open_made(directory: &Directory, name: &str, read_only: bool) -> io::Result<Self> {
         let file = directory.file(name)?;
-        // Its maker may be at it.
+        // Its maker may still be initialising it.
         for _ in 0..1000 {
             let length = file.metadata()?.len() as usize;
             if length > HEADER {
@@ -124,29 +123,29 @@ impl SharedAddresses {
         Err(Errno::PROTO.into())
     }
 
-    /// Whether addresses may be inserted and removed here.
+    /// Returns true if addresses may be inserted and removed here.
     pub fn is_writable(&self) -> bool {
         self.writable
     }
 
-    /// Indices given out so far.
+    /// Number of indices given out.
     pub fn used(&self) -> usize {
         (self.word(USED).load(Ordering::Acquire) as usize).min(self.capacity)
     }
 
-    /// An index that nobody had before; none if there is no room.
+    /// Returns an index that was never given out; `None` if the vector is full.
     pub fn claim(&self) -> Option<usize> {
         let next = |used: u64| (used < self.capacity as u64).then_some(used + 1);
         let used = self.word(USED).fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
         used.ok().map(|used| used as usize)
     }
 
-    /// The address at an index, 0 if there is none.
+    /// The address at an index; 0 if there is none.
     pub fn get(&self, index: usize) -> u64 {
         if index < self.capacity { self.address(index).load(Ordering::Acquire) } else { 0 }
     }
 
-    /// Sets the address at an index that was claimed; 0 removes it.
+    /// Sets the address at a claimed index; 0 removes it.
     pub fn set(&self, index: usize, address: u64) {
         if index < self.capacity && self.writable {
             self.address(index).store(address, Ordering::Release);
@@ -155,7 +154,7 @@ impl SharedAddresses {
         }
     }
 
-    /// Where the application finds the `fi_addr_t` of each address (`map_addr`).
+    /// Address of the `fi_addr_t` array for the application (`map_addr`).
     pub fn map_addr(&self) -> usize {
         self.map.as_ptr() as usize + HEADER
     }
@@ -188,7 +187,7 @@ fn remove(name: &str) {
     }
 }
 
-/// Removes the vectors of makers that died.
+/// Removes the vectors of dead makers.
 pub fn clean_up() {
     let Ok(directory) = Directory::open() else { return };
     for name in directory.names(NAMES).into_iter().flatten() {
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_sees_what_is_inserted_and_the_maker_takes_it_away() {
+    fn readers_see_inserted_addresses_and_the_maker_removes_the_file() {
         let name = format!("test-{}", std::process::id());
         assert_eq!(refusal(SharedAddresses::open(&name, 0, true)), Some(Errno::NOENT));
         let made = SharedAddresses::open(&name, 3, false).unwrap();
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_files_that_are_none() {
+    fn invalid_names_and_damaged_files_are_refused() {
         for name in ["", "a/b", &"x".repeat(NAME + 1)] {
             assert_eq!(refusal(SharedAddresses::open(name, 0, false)), Some(Errno::INVAL));
         }

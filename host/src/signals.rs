@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Signals of the application, which its own threads handle.
+//! Keeps the application's signals away from our threads.
 #![allow(unsafe_code, reason = "system calls")]
 
-/// Does something that starts a thread, which is to get no signals: the application
-/// has handlers for its own.
+/// Runs `work`, which starts a thread, with all signals blocked: the application's signal handlers
+/// must run on its own threads.
 pub fn without_signals<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: both sets are initialised by the calls that fill them, and live as long.
     unsafe {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A file that is written a record at a time through a mapping of its window (see
-//! `nic::trace`), so that a killed process leaves what it wrote: no system call but one
-//! for each [`WINDOW`].
+//! A trace file, written record by record through a mapping of its window (see `nic::trace`), so
+//! that the records of a killed process are not lost. There is one system call per [`WINDOW`].
 //!
-//! The window is written once before it is mapped, so that a full disk is an error
-//! then and not a `SIGBUS` later. Behind the youngest record there is a zero word, which
-//! is written before it, so the window is never cleared.
+//! The window is written once before it is mapped, so that a full disk is an error then and not a
+//! `SIGBUS` later. A zero word follows the youngest record and is written before it, so the window
+//! never needs to be cleared.
 //!
-//! Rejected: the whole file mapped, part by part (25 to 35 ns a record of 32 bytes against
-//! 16: a page fault for each 4 KiB, which file systems make dear), a buffer that is not
-//! the file's (a killed process takes it along).
+//! Rejected:
+//! - Mapping the whole file part by part: 25 to 35 ns per record of 32 bytes instead of 16 ns, for
+//!   a page fault per 4 KiB, which is slow on file systems.
+//! - A buffer outside the file: it is lost if the process is killed.
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]
 
 use std::{
@@ -28,7 +28,7 @@ use nic::trace::{End, FILL, HEADER, MOST_AGAIN, STATE, Sink, Stop, WORD, again, 
 pub const WINDOW: usize = 64 * 1024;
 const WORDS: usize = WINDOW / WORD;
 
-/// See the module.
+/// A trace file; see the module.
 #[derive(Debug)]
 pub struct Tape {
     file: File,
@@ -36,18 +36,18 @@ pub struct Tape {
     map: MmapRaw,
     /// Words in the window.
     used: usize,
-    /// What the last of them repeats, if it is such a record; 0.
+    /// Repetition count of the last word in the window, if that is an *again* record; otherwise 0.
     again: u32,
-    /// Where the next window is appended.
+    /// Offset at which the next window is appended.
     end: u64,
     laps: u64,
-    /// Largest length of the file.
+    /// Maximum length of the file in bytes.
     max: u64,
 }
 
 impl Tape {
-    /// A new file that begins with `header`, of [`HEADER`] bytes, which says that it
-    /// has a window of [`WINDOW`], and grows to `max` bytes at most.
+    /// Creates a file that begins with `header`, of [`HEADER`] bytes. The header must name a window
+    /// of [`WINDOW`] bytes. The file grows to `max` bytes at most.
     ///
     /// # Errors
     /// The file exists or cannot be made, or the disk is full.
@@ -58,7 +58,7 @@ impl Tape {
             .create_new(true)
             .custom_flags(libc::O_NOFOLLOW)
             .open(path)?;
-        // A file with less than a header would take the place of an earlier recording.
+        // An incomplete file must not remain: it would occupy the name of a recording.
         behind_streams(file)
             .and_then(|file| Self::begin(file, header, max))
             .inspect_err(|_| drop(std::fs::remove_file(path)))
@@ -72,7 +72,7 @@ impl Tape {
         Ok(Self { file, map, used: 0, again: 0, end: (HEADER + WINDOW) as u64, laps: 0, max })
     }
 
-    /// Appends what the window holds, and begins it again.
+    /// Appends the window to the file and starts it again.
     #[cold]
     fn append(&mut self) -> Result<(), Stop> {
         let end = self.end + WINDOW as u64;
@@ -80,7 +80,7 @@ impl Tape {
             Some(Stop::Size)
         } else if let Err(error) = self.write_window() {
             tracing::debug!("a trace cannot grow: {error}");
-            // A part of it may be there; readers take the rest from the window.
+            // A part of it may have been written; readers take the rest from the window.
             Some(Stop::Disk)
         } else {
             None
@@ -100,8 +100,8 @@ impl Tape {
     fn write_window(&self) -> io::Result<()> {
         let mut done = 0;
         while done < WINDOW {
-            // SAFETY: the window is mapped as long as we live. The kernel reads it, so
-            // that others may write to the file meanwhile is no race of ours.
+            // SAFETY: the window is mapped as long as self lives. The kernel reads it, so
+            // concurrent writes to the file by others are no data race of this process.
             let written = unsafe {
                 let from = self.map.as_ptr().add(HEADER + done).cast();
                 let at = (self.end + done as u64) as libc::off_t;
@@ -121,7 +121,7 @@ impl Tape {
         Ok(())
     }
 
-    /// Says that nothing comes any more.
+    /// Marks the trace as complete.
     pub fn close(self) {
         self.tell(End::Closed);
     }
@@ -133,10 +133,10 @@ impl Tape {
         }
     }
 
-    /// A record that does not fit into what is left of the window.
+    /// Writes a record that does not fit into the rest of the window.
     #[cold]
     fn put_next<const N: usize>(&mut self, words: [u32; N]) -> Result<(), Stop> {
-        // The first of them ends what is read, until it is written.
+        // Backwards: the zero at the first of them ends the trace for readers until it is written.
         for at in (self.used..WORDS).rev() {
             self.word(HEADER / WORD + at).store(FILL.to_le(), Ordering::Release);
         }
@@ -144,8 +144,8 @@ impl Tape {
         self.put(words)
     }
 
-    /// Writes a record of one word, if the window has room. Inlined by force, as the next one: who
-    /// records short operations keeps no register for a call.
+    /// Writes a one-word record. Returns false if the window is full. Always inlined, like the next
+    /// function, so that the caller saves no registers for a call.
     #[inline(always)]
     pub fn has_put(&mut self, word: u32) -> bool {
         let (at, end) = (self.used, self.used + 1);
@@ -158,7 +158,7 @@ impl Tape {
         true
     }
 
-    /// Writes that the last operation was asked once more, if the window has room.
+    /// Records that the last operation was repeated. Returns false if the window is full.
     #[inline(always)]
     pub fn has_repeated(&mut self) -> bool {
         let count = self.again + 1;
@@ -172,18 +172,18 @@ impl Tape {
         true
     }
 
-    /// A word of header and window.
+    /// A word of the header or window.
     #[inline]
     fn word(&self, at: usize) -> &AtomicU32 {
         assert!(at < (HEADER + WINDOW) / WORD);
-        // SAFETY: header and window are mapped as long as we live, and the word lies in
-        // them, aligned. Others may map the file: all access is atomic.
+        // SAFETY: header and window are mapped as long as self lives, and the word lies in them,
+        // aligned. Others may map the file: all access is atomic.
         unsafe { &*self.map.as_mut_ptr().cast::<AtomicU32>().add(at) }
     }
 }
 
 impl Sink for Tape {
-    /// It is in the file then, and the tape is done with.
+    /// The reason is already in the file's header, and nothing more can be written.
     type Error = Stop;
 
     fn put<const N: usize>(&mut self, words: [u32; N]) -> Result<(), Stop> {
@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// Words of a cancel, which the tests write. They do not fill a window evenly.
+    /// Words of a cancel record, which the tests write. They do not fill a window evenly.
     const CANCEL: usize = 3;
     const RECORDS: usize = WORDS / CANCEL;
 
@@ -236,7 +236,7 @@ mod tests {
         for more in [5, RECORDS as u64 - 5, 1, 2 * RECORDS as u64 + 7] {
             (count..count + more).for_each(|number| push(&mut tape, number).unwrap());
             count += more;
-            // As a killed process leaves it.
+            // The file that a killed process would leave.
             let bytes = std::fs::read(&path).unwrap();
             assert!(ops(&bytes).into_iter().eq((0..count).map(Op::Cancel)));
         }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn killed_while_it_appends_a_process_loses_nothing() {
+    fn a_process_killed_while_it_appends_loses_nothing() {
         let path = path("killed");
         let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
         let count = 2 * RECORDS as u64;
@@ -254,18 +254,18 @@ mod tests {
         let after = std::fs::read(&path).unwrap();
         let whole = |bytes: &[u8]| ops(bytes).into_iter().eq((0..count).map(Op::Cancel));
         assert!(whole(&before));
-        // The window is filled up, from its end.
+        // The window is filled up from its end.
         let end = HEADER + WINDOW;
         assert_eq!(after[after.len() - WORD..], FILL.to_le_bytes());
         before[end - WORD..end].copy_from_slice(&FILL.to_le_bytes());
         assert!(whole(&before));
-        // Any part of the window is written.
+        // Any part of the window may be written.
         for part in [0, 1, WORD, 77 * WORD + 2, after.len() - before.len()] {
             let mut bytes = before.clone();
             bytes.extend_from_slice(&after[before.len()..before.len() + part]);
             assert!(whole(&bytes), "{part} bytes");
         }
-        // All of it, and the window begins again.
+        // The whole window is written, and the window begins again.
         let mut bytes = before.clone();
         bytes.extend_from_slice(&after[before.len()..]);
         bytes[HEADER..HEADER + WORD].fill(0);
@@ -276,10 +276,10 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_youngest_record_is_not_read() {
+    fn words_after_the_youngest_record_are_not_read() {
         let path = path("youngest");
         let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
-        // The window is full of ones.
+        // Fill the window with ones.
         for _ in 0..=WORDS / 7 {
             tape.put([u32::MAX; 7]).unwrap();
         }
@@ -296,11 +296,11 @@ mod tests {
         push(&mut tape, 7).unwrap();
         for count in 1..=2 * MOST_AGAIN as usize + 3 {
             assert!(tape.has_repeated());
-            // As a killed process leaves it.
+            // The file that a killed process would leave.
             assert_eq!(ops(&std::fs::read(&path).unwrap()).len(), count + 1);
         }
         assert_eq!(tape.used, CANCEL + 3);
-        // Up to the window's last word, behind which a zero must fit.
+        // Up to the last word of the window, which must hold the zero.
         while tape.has_put(FILL) {}
         assert!(!tape.has_repeated());
         let before = ops(&std::fs::read(&path).unwrap()).len();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_allowed_ends_it_and_says_so() {
+    fn a_recording_ends_at_the_size_limit_and_records_why() {
         let path = path("size");
         let max = (HEADER + 2 * WINDOW) as u64;
         let mut tape = Tape::create(&path, &header(), max).unwrap();

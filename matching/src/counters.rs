@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What one queue (PRQ or UMQ) did: the counters a report is made of.
+//! The counters of one queue (PRQ or UMQ), of which reports are made.
 
 mod block;
 mod histogram;
@@ -18,10 +18,10 @@ use crate::measured::MeasuredTime;
 use crate::sums::{add, sum};
 use crate::timing::ModelledTime;
 
-/// Counters of one queue. Elements are posted receives (PRQ) or unexpected
-/// messages (UMQ); searches are arrivals (PRQ) or posts (UMQ).
+/// Counters of one queue. Elements are posted receives (PRQ) or unexpected messages (UMQ); searches
+/// are made by arrivals (PRQ) or posts (UMQ).
 ///
-/// What always holds ([`QueueCounters::check`]):
+/// Invariants ([`QueueCounters::check`]):
 ///
 /// ```text
 /// searches = table_matches + host_matches + misses
@@ -31,7 +31,7 @@ use crate::timing::ModelledTime;
 ///                                                               = table_occupancy
 /// block reasons = spills
 /// dedicated queues = those of all levels
-/// measured insertions, removals = those counted (where anything was measured)
+/// measured insertions, removals = those counted (if anything was measured)
 /// collective + point-to-point = all, of inserts, searches, matches, misses and reasons
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct QueueCounters {
     pub table_matches: u64,
     /// Searches answered by the host engine.
     pub host_matches: u64,
-    /// Searches that found nothing.
+    /// Number of searches that found nothing.
     pub misses: u64,
     /// Table matches that left the element in place (multi-receive buffers).
     pub table_kept: u64,
@@ -54,7 +54,7 @@ pub struct QueueCounters {
     pub host_kept: u64,
     /// Elements that did not fit the table and went to the host.
     pub spills: u64,
-    /// Elements moved from the host to a slot that became free.
+    /// Elements moved from the host to a table entry that became free.
     pub promotions: u64,
     /// Elements moved from the table to the host when the context left its tables (`sticky`).
     #[serde(default)]
@@ -83,38 +83,38 @@ pub struct QueueCounters {
     /// Queues the host engine made for point-to-point partners.
     #[serde(default)]
     pub dedicated_point_to_point: u64,
-    /// The same by level, first level first.
+    /// Dedicated queues of both kinds by level, first level first.
     #[serde(default)]
     pub dedicated_levels: ByKind<Vec<u64>>,
     /// Elements on the host whose source no cluster names (`kmeans`).
     #[serde(default)]
     pub unclustered: u64,
-    /// Engines that `auto` chose, the first 64; none in a sum.
+    /// Engines that `auto` chose, up to 64; empty in a sum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
-    /// Each source that added elements to the queue, and how many; without those from any source.
-    /// Empty when not asked for, and in a sum.
+    /// Sources that added elements to the queue, with their numbers of elements. Any-source
+    /// elements are not attributed to a source. Empty in a sum, or if not requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<(u32, u64)>,
-    /// Why elements spilled, counted when they did.
+    /// Reasons for spills, each counted at its spill.
     pub block_reasons: BlockReasons,
-    /// The same by kind of traffic.
+    /// Counters by kind of traffic.
     #[serde(default)]
     pub kinds: ByKind<KindCounters>,
-    /// What the timing model charged.
+    /// Time charged by the timing model.
     #[serde(default)]
     pub modelled: ModelledTime,
-    /// What operations took as measured; zero when not asked for.
+    /// Measured time of operations; zero if not requested.
     #[serde(default)]
     pub measured: MeasuredTime,
-    /// Search depths; empty when not asked for.
+    /// Search depths; empty if not requested.
     pub search_depth: SearchDepth,
-    /// What the host engine traversed; empty when not asked for.
+    /// Traversals on the host; empty if not requested.
     #[serde(default)]
     pub traversals: Traversals,
 }
 
-/// What a queue did up to now, in a few words that cost nothing to tell.
+/// A few counters that are cheap to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
     /// Entries of the table.
@@ -139,7 +139,7 @@ impl QueueCounters {
     /// Checks that the counts add up (DESIGN, invariant 4).
     ///
     /// # Errors
-    /// Names the first equation that does not hold, with its values.
+    /// The first violated equation, with its values.
     pub fn check(&self) -> Result<(), String> {
         let equations = [
             (
@@ -175,7 +175,7 @@ impl QueueCounters {
                 self.dedicated_point_to_point,
             ),
         ] {
-            // Reports written before levels were counted have none.
+            // Reports of versions before levels were counted have no levels.
             if !levels.is_empty() && sum(levels) != i128::from(all) {
                 return Err(format!("{name}: levels of {levels:?} queues are not {all}"));
             }
@@ -194,7 +194,7 @@ impl QueueCounters {
             profile.check(histogram.total()).map_err(|why| format!("traversals: {why}"))?;
         }
         let counted = hit.total() > 0 || miss.total() > 0;
-        // Reports written before traversals were counted have none; peeks are counted here only.
+        // Reports of earlier versions have no traversals. Peeks are counted only here.
         if counted && hit.total() < self.host_matches {
             return Err(format!(
                 "traversals of {} searches of which the host answered {}",
@@ -202,7 +202,7 @@ impl QueueCounters {
                 self.host_matches
             ));
         }
-        // Elements that move between tables and host may come to the host more than once.
+        // Elements that move between table and host may come to the host more than once.
         if i128::from(self.unclustered) > sum(&[self.spills, self.onloads]) {
             return Err(format!("{} elements on the host are in no cluster", self.unclustered));
         }
@@ -214,7 +214,7 @@ impl QueueCounters {
         self.check_kinds()
     }
 
-    /// Checks that what was measured was measured each time.
+    /// Checks that operations were measured either never or each time.
     fn check_measured(&self) -> Result<(), String> {
         let MeasuredTime { search, insert, remove, dedicate } = self.measured;
         if self.measured == MeasuredTime::default() {
@@ -235,7 +235,7 @@ impl QueueCounters {
                 return Err(format!("{} of {counted} {name} were measured", measured.count));
             }
         }
-        // Peeks are measured and not counted.
+        // Peeks are measured but not counted.
         let table_searches = if self.entries > 0 { self.searches } else { 0 };
         if search.table.count < table_searches
             || search.host.count < self.host_matches
@@ -254,7 +254,7 @@ impl QueueCounters {
         Ok(())
     }
 
-    /// Checks that both kinds of traffic together are everything.
+    /// Checks that the two kinds of traffic add up to the totals.
     fn check_kinds(&self) -> Result<(), String> {
         let KindCounters { inserts, searches, table_matches, host_matches, misses, block_reasons } =
             self.of_both_kinds();
@@ -278,23 +278,22 @@ impl QueueCounters {
         Ok(())
     }
 
-    /// The same with what is counted by kind summed up: the hot path counts that by
-    /// kind only.
+    /// Fills in the totals of what is counted by kind: the hot path counts by kind only.
     pub(crate) fn with_sums_of_kinds(self) -> Self {
         let KindCounters { inserts, searches, table_matches, host_matches, misses, block_reasons } =
             self.of_both_kinds();
         Self { inserts, searches, table_matches, host_matches, misses, block_reasons, ..self }
     }
 
-    /// What was done for both kinds together.
+    /// The sum of the counters of both kinds.
     fn of_both_kinds(&self) -> KindCounters {
         let mut sum = self.kinds.collective.clone();
         sum.merge(&self.kinds.point_to_point);
         sum
     }
 
-    /// Adds another queue's counters: sums of events, the highest of the
-    /// capacities, high-water marks and numbers of dedicated queues.
+    /// Adds the counters of another queue. Events are summed; of capacities, high-water marks and
+    /// numbers of dedicated queues the maximum is kept.
     pub fn merge(&mut self, other: &Self) {
         self.entries = self.entries.max(other.entries);
         add(&mut self.inserts, other.inserts);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The capacity curve: what a queue would have counted with a table of any size,
-//! from one pass.
+//! The capacity curve: the counts that a queue would have with a table of any size, from one pass.
 //!
-//! With [`Overflow::Spill`](crate::Overflow::Spill), and with all entries of the
-//! table its own, a table of N entries holds the N oldest elements at any time. So
-//! the age rank of an element tells where it lies for every N at once, as the
-//! distance in the stack of a cache with replacement of the least recently used
-//! does (Mattson, Gecsei, Slutz, Traiger: "Evaluation techniques for storage
-//! hierarchies", IBM Systems Journal 9(2), 1970):
+//! With [`Overflow::Spill`](crate::Overflow::Spill), and without a shared pool, a table of N
+//! entries always holds the N oldest elements. So the age rank of an element determines its place
+//! for every N at once, like the stack distance in a least-recently-used cache (Mattson, Gecsei,
+//! Slutz, Traiger: "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2),
+//! 1970):
 //!
 //! ```text
 //! inserted behind o elements         spills           if o >= N
@@ -17,20 +15,20 @@
 
 use crate::counters::{Block, ByKind, KindCounters, QueueCounters, Traversals};
 
-/// Counts by rank or by length of one queue. See the module.
+/// Counts of one queue by rank or by length; see the module.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// By length before.
+    /// Insertions, by the length of the queue before.
     inserts: ByKind<Vec<u64>>,
-    /// By rank.
+    /// Matches, by rank.
     matches: ByKind<Vec<u64>>,
-    /// Searches without a match, by length.
+    /// Searches without a match, by the length of the queue.
     misses: Vec<u64>,
-    /// Peeks, by rank of what they found or by length.
+    /// Peeks, by the rank of the element found or by the length of the queue.
     peeks: Vec<u64>,
     kept: Vec<u64>,
     cancels: Vec<u64>,
-    /// Departures: differences of their number from one N to the next.
+    /// Departures that promote: the difference of their number from each N to the next.
     promotions: Vec<i64>,
     /// Rank of the last match.
     last: usize,
@@ -43,12 +41,12 @@ fn count<T: Default + Clone + std::ops::AddAssign>(counts: &mut Vec<T>, at: usiz
     counts[at] += more;
 }
 
-/// Sum of the counts from an index on.
+/// Sum of the counts from index `at` on.
 fn from(counts: &[u64], at: usize) -> u64 {
     counts.iter().skip(at).sum()
 }
 
-/// Sum of the counts up to and with an index.
+/// Sum of the counts up to and including index `at`.
 fn to(counts: &[u64], at: usize) -> u64 {
     counts.iter().take(at + 1).sum()
 }
@@ -80,7 +78,7 @@ impl Curve {
         count(&mut self.peeks, at, 1);
     }
 
-    /// The last match stays.
+    /// The last match stays in the queue.
     pub(crate) fn keep(&mut self) {
         count(&mut self.kept, self.last, 1);
     }
@@ -94,7 +92,7 @@ impl Curve {
         count(&mut self.promotions, len, -1);
     }
 
-    /// Adds another queue's.
+    /// Adds the curve of another queue.
     pub fn merge(&mut self, other: &Self) {
         for collective in [false, true] {
             let mut other = other.clone();
@@ -108,16 +106,16 @@ impl Curve {
         merge(&mut self.promotions, &other.promotions);
     }
 
-    /// Elements that spill with a table of so many entries, of collective operations
-    /// and of others.
+    /// Number of elements that spill with a table of `entries`: of collective operations, and of
+    /// others.
     #[must_use]
     pub fn spills(&self, entries: usize) -> [u64; 2] {
         [&self.inserts.collective, &self.inserts.point_to_point]
             .map(|inserts| from(inserts, entries))
     }
 
-    /// Entries that linear searches on the host compare behind a table of so many, those of
-    /// peeks too.
+    /// Number of entries that linear searches on the host compare behind a table of `entries`,
+    /// peeks included.
     #[must_use]
     pub fn host_entries(&self, entries: usize) -> u64 {
         let beyond = |counts: &[u64]| -> u64 {
@@ -127,8 +125,8 @@ impl Curve {
         beyond(collective) + beyond(point_to_point) + beyond(&self.misses) + beyond(&self.peeks)
     }
 
-    /// The smallest table with which no more than this share of the elements (0 to 1)
-    /// spills; `which` picks the elements of collective operations, others, or both.
+    /// The smallest table with which no more than this share of the elements (0 to 1) spills.
+    /// `which` selects collective elements, others, or both.
     #[must_use]
     pub fn smallest(&self, share: f64, which: impl Fn([u64; 2]) -> u64) -> usize {
         let allowed = which(self.spills(0)) as f64 * share;
@@ -137,9 +135,8 @@ impl Curve {
         sizes.partition_point(|&entries| which(self.spills(entries)) as f64 > allowed)
     }
 
-    /// What the queue would have counted with a table of so many entries, given what
-    /// it counted with another. Dedicated queues of the host engine and what it traversed are
-    /// not known.
+    /// The counters that the queue would have with a table of `entries`, given its counters with
+    /// another table. Dedicated queues and traversals of the host engine are not known.
     #[must_use]
     pub fn counters(&self, counted: &QueueCounters, entries: usize) -> QueueCounters {
         let promotions: i64 = self.promotions.iter().take(entries + 1).sum();
@@ -255,7 +252,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_pass_tells_what_every_table_counts(
+        fn one_pass_yields_the_counts_of_every_table(
             ops in proptest::collection::vec(op(), 0..if cfg!(miri) { 15 } else { 120 }),
             recorded in 0..12_usize,
         ) {
@@ -287,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_add_up_where_the_host_made_queues() {
+    fn counts_add_up_with_dedicated_queues() {
         let mut config = OffloadConfig { entries: 0, ..OffloadConfig::default() };
         config.engine_config.layout = TagLayout::Mpich;
         let mut one = Offload::new(&config).unwrap();

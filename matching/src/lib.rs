@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! MPI-ordered matching.
 //!
-//! [`Offload`] is one queue of a receive context (posted receives or unexpected
-//! messages) as a NIC with a host behind it keeps it: a bounded
-//! [`ternary_cam::Table`] and, for what does not fit, a software [`Engine`].
-//! Whatever lies where, a search finds the oldest element that matches.
+//! [`Offload`] is one queue of a receive context (posted receives or unexpected messages) as a NIC
+//! with a host behind it keeps it: a bounded [`ternary_cam::Table`] and, for elements that do not
+//! fit, a software [`Engine`]. A search always finds the oldest element that matches, wherever it
+//! lies.
 //!
-//! [`oracle::Oracle`] is the naive list that every table kernel, engine and
-//! overflow policy is tested against.
+//! [`oracle::Oracle`] is the naive list against which every table kernel, engine and overflow
+//! policy is tested.
 #![forbid(unsafe_code)]
 
 mod choice;

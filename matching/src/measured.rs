@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Measured time: how long searches, insertions and removals take, in the table and on
-//! the host. What the time is, the caller says ([`Clock`]).
+//! Measured time: how long searches, insertions and removals take, in the table and on the host.
+//! The caller provides the [`Clock`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::sums::add;
 
-/// Tells the time.
+/// A clock.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// Nanoseconds since a moment of its own choice.
+    /// Nanoseconds since a fixed moment of the clock's choice.
     fn now(&self) -> u64;
 }
 
-/// A clock that knows how long looking at it takes.
+/// A clock with the time that reading it takes.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     clock: Arc<dyn Clock>,
-    /// Nanoseconds between two looks with nothing between them.
+    /// Nanoseconds between two reads with nothing in between.
     look: u64,
 }
 
 impl Watch {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        // The quickest of some: other processes have the core, too.
+        // The minimum of several, because other processes may use the core as well.
         let looks = (0..64).map(|_| {
             let start = clock.now();
             clock.now() - start
@@ -38,19 +38,19 @@ impl Watch {
         self.clock.now()
     }
 
-    /// Nanoseconds of what was done between two looks.
+    /// Nanoseconds of the work between two reads.
     pub(crate) fn between(&self, start: u64, end: u64) -> u64 {
         end.saturating_sub(start).saturating_sub(self.look)
     }
 }
 
-/// How often something was done, and how long it took in all.
+/// Number of executions of an operation, and their total time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spent {
-    /// How often.
+    /// Number of executions.
     pub count: u64,
-    /// Nanoseconds.
+    /// Total time in nanoseconds.
     pub ns: u64,
 }
 
@@ -66,7 +66,7 @@ impl Spent {
     }
 }
 
-/// One of the table and one of the host.
+/// A value for the table and one for the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ByPlace {
@@ -76,24 +76,24 @@ pub struct ByPlace {
     pub host: Spent,
 }
 
-/// What a queue's operations took as measured; zero where nobody measured. A promotion
-/// is a removal from the host and an insertion into the table.
+/// Measured time of a queue's operations; zero if nothing was measured. A promotion is a removal
+/// from the host and an insertion into the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MeasuredTime {
-    /// Searches, peeks counted.
+    /// Searches, including peeks.
     pub search: ByPlace,
     /// Insertions.
     pub insert: ByPlace,
     /// Removals.
     pub remove: ByPlace,
-    /// Those of the insertions on the host that made dedicated queues: the overhead of
-    /// table 2 of the COL+PNP paper.
+    /// The insertions on the host that made dedicated queues: the overhead in table 2 of the
+    /// COL+PNP paper.
     pub dedicate: Spent,
 }
 
 impl MeasuredTime {
-    /// All of it in nanoseconds.
+    /// Total time in nanoseconds.
     #[must_use]
     pub fn ns(&self) -> u64 {
         let parts = [self.search, self.insert, self.remove];
@@ -101,8 +101,8 @@ impl MeasuredTime {
         ns.fold(0, u64::saturating_add)
     }
 
-    /// How long insertions on the host took for each unit of time that searches there
-    /// took, and how long those that made dedicated queues; none without searches.
+    /// Time of insertions on the host relative to the time of searches there, and the same for
+    /// insertions that made dedicated queues. `None` without searches.
     #[must_use]
     pub fn overhead(&self) -> Option<(f64, f64)> {
         let search = self.search.host.ns;
@@ -110,7 +110,7 @@ impl MeasuredTime {
         (search > 0).then(|| (ratio(self.insert.host), ratio(self.dedicate)))
     }
 
-    /// Adds what another queue took.
+    /// Adds the times of another queue.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in [
             (&mut self.search, other.search),

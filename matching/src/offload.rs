@@ -10,17 +10,17 @@
 //!              +------ promote when a slot frees (oldest first)
 //! ```
 //!
-//! With [`Overflow::Spill`] the table always holds the oldest elements: an element
-//! spills only when the table is full, and every slot that frees takes the oldest
-//! element of the host at once. The other models let younger elements into the
-//! table while older ones are on the host, or the other way round, so ages decide.
-//! So they do for elements that the device refuses ([`Offload::refuse`]): they stay
-//! on the host, and what waits there behind one is not promoted past it.
+//! With [`Overflow::Spill`] the table always holds the oldest elements: an element spills only if
+//! the table is full, and every entry that frees takes the oldest element of the host at once. The
+//! other models let younger elements into the table while older ones are on the host, or the other
+//! way round, so ages decide. Ages also decide for elements that the device refuses
+//! ([`Offload::refuse`]): they stay on the host, and elements behind them are not promoted past
+//! them.
 //!
-//! The entries of the table may come from a pool that others draw from, too
-//! ([`Offload::with_pool`]): then an element spills when the pool gives none. With
-//! [`Overflow::Spill`] what waits on the host still enters the table before
-//! anything younger, and an entry that frees goes to the oldest that waits.
+//! The entries of the table may come from a pool that other tables share ([`Offload::with_pool`]).
+//! Then an element spills if the pool has no entry for it. With [`Overflow::Spill`] elements on the
+//! host still enter the table before any younger one, and an entry that frees goes to the oldest of
+//! them.
 
 mod admit;
 mod choose;
@@ -53,7 +53,7 @@ use crate::timing::Timing;
 use crate::traffic::Classifier;
 use crate::{Element, Leave, Overflow};
 
-/// Where an element lies.
+/// The place of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the table.
@@ -62,16 +62,16 @@ pub enum Place {
     Host,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Token of the element.
     pub token: u32,
-    /// Where it lay.
+    /// Place of the element.
     pub place: Place,
 }
 
-/// Where the element of a token lies.
+/// The place of the element with a token.
 #[derive(Clone, Copy)]
 enum Location {
     Nowhere,
@@ -79,64 +79,65 @@ enum Location {
     Host { handle: HostHandle, stay: Stay },
 }
 
-/// Whether an element on the host stays there.
+/// Whether an element on the host may move to the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stay {
-    /// It waits for the table.
+    /// The element waits for a table entry.
     No,
-    /// Until [`Offload::force`].
+    /// The element stays until [`Offload::force`].
     Short,
     Always,
 }
 
-/// One queue. See the module.
+/// One queue; see the module.
 ///
-/// Tokens are small dense numbers of the caller's, unique among live elements.
+/// Tokens are small dense numbers chosen by the caller, unique among the elements of the queue.
 pub struct Offload {
     table: Tables,
     plan: HostPlan,
     host: Host,
-    /// Of `auto`.
+    /// Chooses the engine, for `auto`.
     chooser: Option<Box<Chooser>>,
     overflow: Overflow,
     leave: Leave,
-    /// `Sticky`: the table was full once.
+    /// `Sticky`: the queue has left its table.
     software: bool,
     /// `FlowControl`: an element is held back.
     holding: bool,
-    /// The overflow model promotes, and every entry of the table is its own.
+    /// The overflow model promotes, and there is no pool.
     plain: bool,
-    /// Elements on the host that may enter the table, and those that may not.
+    /// Elements on the host that may enter the table (`waiting`), and those that may not
+    /// (`refused`).
     waiting: usize,
     refused: usize,
-    /// What each entry of the table is drawn from; none if all are its own.
+    /// Pool of table entries; `None` if the table has its own.
     pool: Option<Arc<dyn EntryPool>>,
     classifier: Classifier,
-    /// By token. Grows with the largest token seen.
+    /// Indexed by token. Grows with the largest token seen.
     locations: Vec<Location>,
     /// Age of the next element.
     age: u64,
-    /// The counted match that is neither removed nor kept yet.
+    /// The last counted match, until it is removed or kept.
     matched: Option<Found>,
     counters: QueueCounters,
-    /// Elements in table and on host when there were most since [`Offload::take_recent`].
+    /// Elements in the table and on the host at the maximum since [`Offload::take_recent`].
     recent: (usize, usize),
-    /// Search depths are wanted, as in every run with a report.
+    /// Search depths are counted, as in every run with a report.
     depths: bool,
-    /// Counted with them.
+    /// Elements by source; counted if search depths are.
     sources: Option<Box<AddedBySource>>,
     timing: Option<Timing>,
     curve: Option<Box<Curve>>,
-    /// Measures what takes time, if that is wanted.
+    /// Clock for measured times, if these are requested.
     watch: Option<Watch>,
-    /// Operations on the table are measured, or it is the CAM.
+    /// Operations on the table are measured, or the table is the CAM.
     detour: bool,
-    /// Timing, measured times or the curve are wanted, or the table is the CAM.
+    /// Timing, measured times or the curve are requested, or the table is the CAM.
     observed: bool,
 }
 
 impl Offload {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
     /// The table is too large, or this processor does not support the kernel.
@@ -198,13 +199,13 @@ impl Offload {
         })
     }
 
-    /// The same queue, empty still, whose table draws its entries from a pool.
+    /// Makes the table of this empty queue draw its entries from a pool.
     #[must_use]
     pub fn with_pool(self, pool: Arc<dyn EntryPool>) -> Self {
         Self { pool: Some(pool), plain: false, ..self }
     }
 
-    /// The same queue, empty still, with `kmeans` behind it for these clusters.
+    /// Replaces the engine of this empty queue by `kmeans` with these clusters.
     ///
     /// # Errors
     /// This processor does not support the kernel.
@@ -214,14 +215,14 @@ impl Offload {
         Ok(self)
     }
 
-    /// The same queue, whose searches are charged.
+    /// Charges the operations of this queue to a timing model.
     #[must_use]
     pub fn with_timing(self, timing: Timing) -> Self {
         Self { timing: Some(timing), observed: true, ..self }
     }
 
-    /// Keeps the capacity curve from now on; the queue must be empty. It is right with
-    /// [`Overflow::Spill`] and neither pool nor refusals.
+    /// Keeps the capacity curve from now on. The queue must be empty. The curve is correct with
+    /// [`Overflow::Spill`] and without pool and refusals.
     pub fn keep_curve(&mut self) {
         self.curve = Some(Box::default());
         self.observed = true;
@@ -233,19 +234,19 @@ impl Offload {
         self.curve.as_deref()
     }
 
-    /// The same queue, whose searches, insertions and removals are measured.
+    /// Measures the searches, insertions and removals of this queue.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { watch: Some(Watch::new(clock)), detour: true, observed: true, ..self }
     }
 
-    /// Tells how many processes there are, for the number of the host engine's queues.
+    /// Sets the number of processes, which limits the number of the host engine's queues.
     pub fn set_processes(&mut self, n: u32) {
         self.plan.config.processes = n;
         self.host.set_processes(n);
     }
 
-    /// Adds an element, the youngest, and says where it went.
+    /// Adds the youngest element. Returns its place.
     #[inline]
     pub fn insert(&mut self, element: Element) -> Place {
         let age = self.begin(&element);
@@ -260,16 +261,15 @@ impl Offload {
         Place::Table
     }
 
-    /// Adds an element, the youngest, that the device does not take, for a reason that is about
-    /// the element: [`Block::Refused`] keeps it on the host, [`Block::Short`] until
-    /// [`Offload::force`].
+    /// Adds the youngest element although the device does not accept it. [`Block::Refused`] keeps
+    /// it on the host for good, [`Block::Short`] until [`Offload::force`].
     pub fn refuse(&mut self, element: Element, reason: Block) {
         debug_assert!(matches!(reason, Block::Refused | Block::Short), "{reason:?} is the table's");
         let age = self.begin(&element);
         self.spill(element, age, reason);
     }
 
-    /// Counts an element and makes room for its location; its age.
+    /// Counts an element and makes room for its location. Returns its age.
     #[inline]
     fn begin(&mut self, element: &Element) -> u64 {
         self.settle();
@@ -291,7 +291,7 @@ impl Offload {
         age
     }
 
-    /// Elements on the host.
+    /// Number of elements on the host.
     #[inline]
     fn on_host(&self) -> usize {
         self.waiting + self.refused
@@ -354,55 +354,55 @@ impl Offload {
         }
     }
 
-    /// Elements in table and on host when there were most, since this was asked last.
+    /// Returns the elements in the table and on the host at the maximum since the last call.
     pub fn take_recent(&mut self) -> (usize, usize) {
         let now = (self.table.len(), self.on_host());
         std::mem::replace(&mut self.recent, now)
     }
 
-    /// The same, and it may be asked again.
+    /// Like [`take_recent`](Self::take_recent), but does not restart the interval.
     #[must_use]
     pub fn recent(&self) -> (usize, usize) {
         self.recent
     }
 
-    /// Whether an element has this token.
+    /// Returns true if an element has this token.
     #[must_use]
     pub fn contains(&self, token: u32) -> bool {
         !matches!(self.locations.get(token as usize), None | Some(Location::Nowhere))
     }
 
-    /// Picoseconds that the timing model charged so far.
+    /// Picoseconds that the timing model charged to this queue.
     #[must_use]
     pub fn charged(&self) -> u64 {
         self.counters.modelled.picoseconds()
     }
 
-    /// Elements in table and host.
+    /// Number of elements in the table and on the host together.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.len() + self.on_host()
     }
 
-    /// Elements in the table and on the host.
+    /// Number of elements in the table, and on the host.
     #[must_use]
     pub fn occupancy(&self) -> (usize, usize) {
         (self.table.len(), self.on_host())
     }
 
-    /// How deep searches went so far.
+    /// Search depths counted up to now.
     #[must_use]
     pub fn search_depth(&self) -> &SearchDepth {
         &self.counters.search_depth
     }
 
-    /// What searches on the host traversed so far.
+    /// Traversals on the host counted up to now.
     #[must_use]
     pub fn traversals(&self) -> &Traversals {
         &self.counters.traversals
     }
 
-    /// Whether there is no element.
+    /// Returns true if the queue has no element.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

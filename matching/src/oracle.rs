@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The naive list: slow, and right by inspection.
+//! The naive list: slow, and correct by inspection.
 
 use crate::{Element, Key};
 
-/// Elements in age order, searched from the front.
+/// Elements in age order, searched from the oldest.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
     elements: Vec<Element>,
@@ -22,13 +22,13 @@ impl Oracle {
         Some((rank, self.elements[rank].token))
     }
 
-    /// Takes an element out; whether it was there.
+    /// Removes an element. Returns false if there is none with this token.
     pub fn remove(&mut self, token: u32) -> bool {
         let rank = self.elements.iter().position(|element| element.token == token);
         rank.map(|rank| self.elements.remove(rank)).is_some()
     }
 
-    /// Every element, oldest first.
+    /// All elements, oldest first.
     #[must_use]
     pub fn elements(&self) -> &[Element] {
         &self.elements

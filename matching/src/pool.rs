@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A pool of table entries that several endpoints draw from, as on a NIC whose
-//! list entries belong to all processes of the host: who takes many leaves none
-//! to its neighbours, but for what each has reserved.
+//! A pool of table entries that several endpoints share, as on a NIC whose list entries belong to
+//! all processes of the host. A member that takes many leaves its neighbours only the entries that
+//! they have reserved.
 //!
-//! All of it is a few words that the members share, in one process ([`LocalPool`])
-//! or in memory of several. A member that dies anywhere must leave words that add
-//! up, so every change is one compare-and-swap of one word that also says what the
-//! member that made it holds from then on; who comes next writes that down for it
-//! before anything else (helping, as in Herlihy, "Wait-free synchronization", 1991).
+//! The pool consists of a few words that the members share, within one process ([`LocalPool`]) or
+//! in memory of several processes. A member may die at any instruction and must leave consistent
+//! words. So every change is one compare-and-swap of one word, which also contains the number of
+//! entries that the changing member then holds. The next member to change the pool writes that
+//! number down first (helping, as in Herlihy, "Wait-free synchronization", 1991).
 //!
 //! ```text
 //! state   = taken | promised | member, after | version     promised = reserved and not taken
@@ -24,13 +24,13 @@
 //!   if w.after != s.after and state = s: cas(word[s.member], w, (w.sequence + 1, s.after))
 //! ```
 //!
-//! The sequence makes a late `finish` fail. The version only makes it unlikely that a
-//! state comes back while somebody looks, who then changes it without having finished what
-//! is in it. So a member writes its own changes down whatever the state is by then, and no
-//! more than the last change of one killed at that instant is forgotten.
+//! The sequence makes a late `finish` fail. The version only makes it unlikely that a state recurs
+//! while a member is between its read and its change; such a member would replace the state without
+//! having finished it. So a member writes down its own changes whatever the state is by then. Only
+//! the last change of a member that is killed at that instant can be lost.
 //!
-//! Rejected: a count of the free entries beside what each member holds (a member
-//! killed between the two leaves them apart for good) and a lock (its owner may be
+//! Rejected: a count of free entries next to the numbers that the members hold (a member killed
+//! between the two updates leaves them inconsistent for good), and a lock (its owner may be
 //! stopped).
 
 use std::fmt;
@@ -44,11 +44,11 @@ use crate::counters::Block;
 /// Why a pool gives no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The member holds all it may.
+    /// The member holds its maximum share.
     Share,
-    /// No entry is free, or those that are have been reserved by others.
+    /// No entry is free, or the free entries are reserved by others.
     Empty,
-    /// The words are not those of a pool: somebody wrote over them.
+    /// The words are not those of a pool: they were overwritten.
     Damaged,
 }
 
@@ -61,36 +61,36 @@ impl From<Refusal> for Block {
     }
 }
 
-/// What a queue asks for each entry of its table. Dropping it gives all back.
+/// Source of the entries of a queue's table. Dropping it returns all entries.
 pub trait EntryPool: fmt::Debug + Send + Sync {
     /// Takes an entry.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why no entry is available.
     fn take(&self) -> Result<(), Refusal>;
 
-    /// Gives an entry back that was taken.
+    /// Returns an entry that was taken.
     fn give_back(&self);
 
-    /// Whether more than half of all entries are taken.
+    /// Returns true if more than half of all entries are taken.
     fn is_half_taken(&self) -> bool;
 }
 
-/// What a member may have of a pool.
+/// The share of a member in a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Entries that nobody else can take.
+    /// Entries that no other member can take.
     pub reserved: u32,
-    /// Most entries it may hold.
+    /// Maximum number of entries that the member may hold.
     pub max: u32,
 }
 
 /// A word that members share: an atomic integer, or loom's.
 pub trait Word {
-    /// What it is; what was stored before that is seen.
+    /// Loads the value, with acquire ordering.
     fn get(&self) -> u64;
 
-    /// Sets it to `new` if it is `current`; whether it was.
+    /// Sets the word to `new` if it is `current`. Returns true if it was.
     fn replace(&self, current: u64, new: u64) -> bool;
 }
 
@@ -108,26 +108,26 @@ impl Word for AtomicU64 {
 
 /// The words that the members of a pool share; zero at the start.
 pub trait Words {
-    /// What they are.
+    /// Type of the words.
     type Word: Word;
 
     /// The word of the pool.
     fn state(&self) -> &Self::Word;
 
-    /// The word of a member. Any number must do: it may come from a damaged state.
+    /// The word of a member. It must accept any number, which may come from a damaged state.
     fn member(&self, number: u16) -> &Self::Word;
 }
 
-/// Most entries of a pool.
+/// Maximum number of entries in a pool.
 pub const MAX_ENTRIES: u32 = 65_536;
-/// Most members of a pool.
+/// Maximum number of members of a pool.
 pub const MAX_MEMBERS: u16 = 1024;
 
 const COUNT_BITS: u32 = 17;
 const MEMBER_BITS: u32 = 10;
 const VERSION_BITS: u32 = 64 - 3 * COUNT_BITS - MEMBER_BITS;
 
-/// What the word of a pool says.
+/// The unpacked word of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
     taken: u32,
@@ -164,7 +164,7 @@ impl State {
     }
 }
 
-/// The accounts of a pool.
+/// The accounting of a pool.
 #[derive(Debug)]
 pub struct Ledger<W> {
     words: W,
@@ -182,7 +182,7 @@ impl<W: Words> Ledger<W> {
         &self.words
     }
 
-    /// Entries that members hold.
+    /// Number of entries that members hold.
     ///
     /// # Errors
     /// [`Refusal::Damaged`].
@@ -190,16 +190,16 @@ impl<W: Words> Ledger<W> {
         Ok(self.read()?.1.taken)
     }
 
-    /// Whether members hold more than half of all entries; a damaged pool has none to give.
+    /// Returns true if members hold more than half of all entries; false for a damaged pool.
     pub fn is_half_taken(&self) -> bool {
         self.taken().is_ok_and(|taken| taken > self.entries / 2)
     }
 
-    /// Makes somebody a member that holds nothing. What all members reserve must
-    /// not be more than there is. One thread at a time acts for a member.
+    /// Adds a member that holds nothing. The reserves of all members must not exceed the entries.
+    /// Only one thread at a time may act for a member.
     ///
     /// # Errors
-    /// [`Refusal::Damaged`], also if the number is a member's already.
+    /// [`Refusal::Damaged`], also if the number is already in use.
     pub fn join(&self, number: u16, share: Share) -> Result<(), Refusal> {
         self.change(number, |state, after| match after {
             0 => Ok((State { promised: state.promised + share.reserved, ..state }, 1)),
@@ -207,8 +207,8 @@ impl<W: Words> Ledger<W> {
         })
     }
 
-    /// Gives back all that a member holds and reserves; nothing if it is none. For
-    /// a member that died, anybody does it, one at a time.
+    /// Returns all that a member holds and reserves; does nothing if the number is not a member.
+    /// For a member that died, any process may do it, one at a time.
     ///
     /// # Errors
     /// [`Refusal::Damaged`].
@@ -222,10 +222,10 @@ impl<W: Words> Ledger<W> {
         })
     }
 
-    /// Takes an entry: one of the member's own reserve, or one that nobody reserved.
+    /// Takes an entry: one that the member has reserved, or one that no member has reserved.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why no entry is available.
     pub fn take(&self, number: u16, share: Share) -> Result<(), Refusal> {
         self.change(number, |state, after| {
             let held = after.checked_sub(1).ok_or(Refusal::Damaged)?;
@@ -242,7 +242,7 @@ impl<W: Words> Ledger<W> {
         })
     }
 
-    /// Gives an entry back.
+    /// Returns an entry.
     ///
     /// # Errors
     /// [`Refusal::Damaged`], also if the member holds none.
@@ -268,7 +268,7 @@ impl<W: Words> Ledger<W> {
             let after = self.after(self.words.member(number).get())?;
             let (next, after) = match change(state, after) {
                 Ok(next) => next,
-                // What was read may belong to two states.
+                // The two words may have been read from different states.
                 Err(_) if self.words.state().get() != seen => continue,
                 Err(refusal) => return Err(refusal),
             };
@@ -292,20 +292,20 @@ impl<W: Words> Ledger<W> {
         if sound { Ok((word, state)) } else { Err(Refusal::Damaged) }
     }
 
-    /// Writes down what the last change left its member with, if that member has
-    /// not done so.
+    /// Writes down the number of entries that the last change left its member with, unless that is
+    /// done already.
     fn finish(&self, seen: u64, state: State) -> Result<(), Refusal> {
         let member = self.words.member(state.member);
         let word = member.get();
         if self.after(word)? != state.after && self.words.state().get() == seen {
-            // Somebody else may be faster.
+            // Another member may have been faster.
             member.replace(word, following(word, state.after));
         }
         Ok(())
     }
 
-    /// Writes down what a change left a member with: only who made it, since nobody else
-    /// knows that it is the member's last.
+    /// Writes down the result of a change. Only the thread that made the change calls this, because
+    /// no other one knows that it is the member's last.
     fn write_down(&self, number: u16, after: u32) -> Result<(), Refusal> {
         let member = self.words.member(number);
         loop {
@@ -327,7 +327,7 @@ fn following(word: u64, after: u32) -> u64 {
     (word >> 32).wrapping_add(1) << 32 | u64::from(after)
 }
 
-/// Words of this process.
+/// Words of a single process.
 #[derive(Debug, Default)]
 struct LocalWords {
     state: AtomicU64,
@@ -350,20 +350,20 @@ impl Words for LocalWords {
 #[derive(Clone, Debug)]
 pub struct LocalPool {
     ledger: Arc<Ledger<LocalWords>>,
-    /// What each member reserves, by number.
+    /// The reserve of each member, by number.
     reserved: Arc<Mutex<Vec<Option<u32>>>>,
 }
 
-/// What all members reserve is more than there is, or there are too many.
+/// The reserves of all members exceed the entries, or there are too many members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pool has no room for another member that reserves {reserved} entries")]
 pub struct Overbooked {
-    /// What the new member would reserve.
+    /// Entries that the new member would reserve.
     pub reserved: u32,
 }
 
 impl LocalPool {
-    /// A pool of `entries`, at most [`MAX_ENTRIES`].
+    /// Creates a pool of `entries`, at most [`MAX_ENTRIES`].
     #[must_use]
     pub fn new(entries: u32) -> Self {
         let members = (0..MAX_MEMBERS).map(|_| AtomicU64::new(0)).collect();
@@ -371,7 +371,7 @@ impl LocalPool {
         Self { ledger: Arc::new(Ledger::new(words, entries)), reserved: Arc::default() }
     }
 
-    /// A new member.
+    /// Adds a member.
     ///
     /// # Errors
     /// [`Overbooked`].
@@ -389,7 +389,7 @@ impl LocalPool {
         Ok(LocalMember { pool: self.clone(), number, share })
     }
 
-    /// Entries that members hold.
+    /// Number of entries that members hold.
     #[must_use]
     pub fn taken(&self) -> u32 {
         self.ledger.taken().unwrap_or(self.ledger.entries)
@@ -422,7 +422,7 @@ impl EntryPool for LocalMember {
 impl Drop for LocalMember {
     fn drop(&mut self) {
         let left = self.pool.ledger.leave(self.number, self.share);
-        debug_assert_eq!(left, Ok(()), "only members write");
+        debug_assert_eq!(left, Ok(()), "only members write to the words");
         self.pool.reserved.lock()[usize::from(self.number)] = None;
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Every interleaving of two members that take and give back while a third one dies, up to
+//! Every interleaving of two members that take and return entries while a third one dies, up to
 //! three preemptions, with loom: the accounts add up.
 
 use loom::{
@@ -45,7 +45,7 @@ impl Ledger<Three> {
         (self.words.member(number).get() as u32).saturating_sub(1)
     }
 
-    /// Takes an entry and is killed before it is written down, or before all of it.
+    /// Takes an entry and dies before the change is written down, or before the change.
     fn take_and_die(&self, number: u16) {
         let (seen, state) = self.read().unwrap();
         self.finish(seen, state).unwrap();
@@ -60,7 +60,7 @@ impl Ledger<Three> {
 
 #[test]
 #[cfg_attr(miri, ignore = "every interleaving takes hours there")]
-fn accounts_add_up_whoever_dies_where() {
+fn accounts_add_up_wherever_a_member_dies() {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(|| {
@@ -83,7 +83,7 @@ fn accounts_add_up_whoever_dies_where() {
         let taken = u32::from(ledger.take(0, SHARE).is_ok());
         other.join().unwrap();
         dead.join().unwrap();
-        // Who comes next returns what the dead one held.
+        // The next member returns the entries of the dead one.
         ledger.leave(2, SHARE).unwrap();
         assert_eq!((ledger.held(0), ledger.held(1), ledger.held(2)), (taken, 0, 0));
         assert_eq!(ledger.taken(), Ok(taken));

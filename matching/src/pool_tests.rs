@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Pools: shares, threads that fight for entries, members that die anywhere, words
-//! that somebody wrote over.
+//! Pools: shares, threads that compete for entries, members that die at any point, and overwritten
+//! words.
 
 use std::thread;
 
@@ -93,7 +93,7 @@ fn threads_never_hold_more_than_there_is() {
     assert_eq!(pool.taken(), members.iter().map(held).sum());
 }
 
-/// What a member does that is killed right after its change: nothing is written down.
+/// Takes an entry as a member that is killed right after its change and writes nothing down.
 fn die_after_taking(pool: &LocalPool, number: u16) {
     let ledger = &pool.ledger;
     let (seen, state) = ledger.read().unwrap();
@@ -104,7 +104,7 @@ fn die_after_taking(pool: &LocalPool, number: u16) {
 }
 
 #[test]
-fn who_comes_next_writes_down_what_a_dead_member_did_last() {
+fn the_next_member_writes_down_the_last_change_of_a_dead_one() {
     let pool = LocalPool::new(9);
     let (dead, other) = (pool.join(ALL).unwrap(), pool.join(ALL).unwrap());
     assert_eq!((dead.take(), other.take()), (Ok(()), Ok(())));
@@ -114,7 +114,7 @@ fn who_comes_next_writes_down_what_a_dead_member_did_last() {
     assert_eq!((held(&dead), pool.taken()), (2, 4));
     die_after_taking(&pool, dead.number);
     pool.ledger.leave(dead.number, ALL).unwrap();
-    assert_eq!(pool.taken(), 2, "what is left is the other's");
+    assert_eq!(pool.taken(), 2, "the remaining entries are the other's");
     pool.ledger.leave(dead.number, ALL).unwrap();
     assert_eq!(pool.taken(), 2, "once");
 }
@@ -125,14 +125,14 @@ fn a_state_that_comes_back_loses_no_change_of_the_living() {
     let (ledger, one) = (&pool.ledger, pool.join(ALL).unwrap());
     let other = pool.join(ALL).unwrap();
     assert_eq!(one.take(), Ok(()));
-    // Another member has read this, and is stopped before it changes it.
+    // Another member has read this state and is stopped before it changes it.
     let seen = ledger.read().unwrap();
     for _ in 0..(1 << VERSION_BITS) / 2 - 1 {
         one.give_back();
         assert_eq!(one.take(), Ok(()));
     }
     one.give_back();
-    // The state is the same again, and what it says is not written down yet.
+    // The state recurs, and its number is not written down yet.
     ledger.words.state.store(seen.0, Ordering::Relaxed);
     assert_eq!(held(&one), 0);
     let State { taken, version, .. } = seen.1;
@@ -152,7 +152,7 @@ fn a_state_that_comes_back_loses_no_change_of_the_living() {
 
 proptest! {
     #[test]
-    fn any_words_are_survived(words in prop::collection::vec(any::<u64>(), 3), member in 0..2_u16) {
+    fn any_words_are_tolerated(words in prop::collection::vec(any::<u64>(), 3), member in 0..2_u16) {
         let pool = LocalPool::new(100);
         pool.ledger.words.state.store(words[0], Ordering::Relaxed);
         for (word, value) in pool.ledger.words.members.iter().zip(&words[1..]) {

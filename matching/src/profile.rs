@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Values counted for the profiler: number, mean, variance and quartiles.
+//! Profiles of values: number, mean, variance and quartiles.
 //!
 //! ```text
-//! below 32     one bucket a value
-//! from there   16 buckets an octave: [2^e + i * 2^(e-4), 2^e + (i + 1) * 2^(e-4)), i = 0 to 15
+//! below 32     one bucket per value
+//! from there   16 buckets per octave: [2^e + i * 2^(e-4), 2^e + (i + 1) * 2^(e-4)), i = 0 to 15
 //! ```
-//! A bucket is 6.25 % wide at most, so that a quartile is at most 3.2 % off; number, mean and
-//! variance are exact. The features are those of *Hint-driven matching*, section V.C.
+//! A bucket is at most 6.25 % wide, so a quartile is at most 3.2 % off. Number, mean and variance
+//! are exact. The features are those of *Hint-driven matching*, section V.C.
 
 use serde::{Deserialize, Serialize};
 
 use crate::sums::add;
 
 const PART_BITS: u32 = 4;
-/// Buckets of an octave.
+/// Buckets per octave.
 const PARTS: u64 = 1 << PART_BITS;
-/// Values of more bits share the last bucket: 1 TiB is a long message, and no queue is so long.
+/// Larger values share the last bucket: no queue is that long, and messages of 1 TiB are rare.
 const BITS: u32 = 40;
 /// Number of buckets.
 const BUCKETS: usize = ((BITS - PART_BITS) as usize + 1) << PART_BITS;
 
-/// Values of one kind: what searches traversed, or the bytes of messages.
+/// Values of one kind: traversals of searches, or sizes of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Profile {
-    /// How many values.
+    /// Number of values.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the values.
     pub sum: u64,
-    /// The sum of their squares.
+    /// Sum of their squares.
     pub squares: u128,
-    /// `[lowest value, values]` of every bucket that is not empty, ascending.
+    /// `[lowest value, values]` of every non-empty bucket, in ascending order.
     buckets: Buckets,
 }
 
@@ -97,7 +97,7 @@ impl Profile {
         Self { buckets: Buckets(vec![0; BUCKETS]), ..Self::default() }
     }
 
-    /// Counts one value, which may be anything.
+    /// Counts one value of any size.
     #[inline]
     pub fn record(&mut self, value: u64) {
         self.count += 1;
@@ -116,16 +116,16 @@ impl Profile {
         }
     }
 
-    /// Mean; none of no values.
+    /// Mean; `None` without values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// Variance of all values, not the estimate from a sample; none of no values.
+    /// Variance of the whole population, not the sample estimate; `None` without values.
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
-        // Of whole numbers as long as these suffice: the difference of two large sums is small.
+        // In integers while they suffice, because the difference of two large sums may be small.
         let (count, sum) = (u128::from(self.count), u128::from(self.sum));
         let exact =
             self.squares.checked_mul(count).map(|squares| squares.saturating_sub(sum * sum));
@@ -136,14 +136,14 @@ impl Profile {
         })
     }
 
-    /// Standard deviation; none of no values.
+    /// Standard deviation; `None` without values.
     #[must_use]
     pub fn deviation(&self) -> Option<f64> {
         self.variance().map(f64::sqrt)
     }
 
-    /// The value that this share of all does not exceed, by nearest rank: the middle of its
-    /// bucket. None of no values.
+    /// The value that this share of all values does not exceed, by nearest rank: the middle of its
+    /// bucket. `None` without values.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((self.count as f64 * share).ceil() as u64).max(1);
@@ -154,23 +154,23 @@ impl Profile {
         })
     }
 
-    /// The quartiles: 25, 50 and 75 % of the values are not above these.
+    /// The quartiles: 25, 50 and 75 % of the values do not exceed them.
     #[must_use]
     pub fn quartiles(&self) -> Option<[u64; 3]> {
         let [first, second, third] = [0.25, 0.5, 0.75].map(|share| self.quantile(share));
         Some([first?, second?, third?])
     }
 
-    /// `(lowest value, highest value, count)` of every bucket that is not empty.
+    /// `(lowest value, highest value, count)` of every non-empty bucket.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.buckets.iter().map(|(bucket, count)| (lowest(bucket), lowest(bucket + 1) - 1, count))
     }
 
-    /// Checks that every value is in a bucket, and that there are this many, or none as in reports
-    /// of earlier versions.
+    /// Checks that every value is in a bucket, and that there are `values` of them, or zero as in
+    /// reports of earlier versions.
     ///
     /// # Errors
-    /// Says what does not hold.
+    /// A description of the violated condition.
     pub fn check(&self, values: u64) -> Result<(), String> {
         let in_buckets =
             self.buckets.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_may_say_anything() {
+    fn any_report_is_tolerated() {
         let most = u64::MAX;
         let mut profile = Profile {
             count: most,

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How many elements each source added to a queue: a row of matrix A of Ghazimirsaeed, Afsahi
-//! (*Accelerating MPI Message Matching by a Data Clustering Strategy*, section 4), from which
-//! `tcam cluster` makes the clusters of the engine `kmeans`.
+//! Number of elements that each source added to a queue: a row of matrix A of Ghazimirsaeed, Afsahi
+//! (*Accelerating MPI Message Matching by a Data Clustering Strategy*, section 4), from which `tcam
+//! cluster` makes the clusters of the engine `kmeans`.
 
 use std::collections::BTreeMap;
 
 use crate::traffic::Fields;
 use crate::{Element, Key, TagLayout};
 
-/// Largest source that is counted: a peer may say any number in its match bits.
+/// Largest source that is counted: a peer may put any number into its match bits.
 const LARGEST: u32 = 1 << 20;
-/// Sources that there is room for at the start.
+/// Number of sources for which memory is allocated at the start.
 const USUAL: usize = 1024;
 
-/// Counts by source.
+/// Element counts by source.
 pub(crate) struct AddedBySource {
     fields: Fields,
-    /// By source. It grows by doubling, so that a single large number takes no room for all below it.
+    /// Indexed by source. It grows by doubling, so that one large number does not allocate memory
+    /// for all below it.
     added: Vec<u64>,
-    /// Of sources beyond.
+    /// Counts of sources beyond `added`.
     others: BTreeMap<u32, u64>,
 }
 
 impl AddedBySource {
-    /// Of elements with match bits of this layout.
+    /// Creates the counts for elements with match bits of this layout.
     pub(crate) fn new(layout: TagLayout) -> Self {
         Self { fields: layout.fields(), added: vec![0; USUAL], others: BTreeMap::new() }
     }
 
-    /// Counts an element; one from any source is of none.
+    /// Counts an element. Any-source elements are not attributed to a source.
     #[inline]
     pub(crate) fn note(&mut self, element: &Element) {
         let Element { bits, ignore, source, .. } = *element;
@@ -55,7 +56,7 @@ impl AddedBySource {
         }
     }
 
-    /// Each source that added elements, and how many.
+    /// The sources that added elements, with their counts.
     pub(crate) fn added(&self) -> Vec<(u32, u64)> {
         let all = self.added.iter().enumerate();
         all.filter(|(_, added)| **added > 0)
@@ -71,7 +72,7 @@ mod tests {
     use crate::Source;
 
     #[test]
-    fn sources_are_those_of_the_bits_where_these_have_them() {
+    fn the_source_is_taken_from_the_bits_if_they_contain_it() {
         let element = |bits, source| Element { bits, ignore: 0, source, token: 0 };
         let mut of_peers = AddedBySource::new(TagLayout::Mpich);
         for source in [3, 2047, 5000, 5000, 3, 1 << 20, u32::MAX - 1, 2048, 4096, 5000] {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Timing model: what the work of a slower or faster device would cost, charged while the
-//! program runs. How time passes is the caller's business ([`Pace`]).
+//! Timing model: the cost of the work on a slower or faster device, charged while the program runs.
+//! The caller lets the time pass ([`Pace`]).
 //!
 //! ```text
 //! an operation of the device: a post, an arrival, a peek
 //!   T =  table                             each search of a table
-//!     +  up + host + entry(n) + down       each that goes on to the host and traverses n elements
+//!     +  up + host + entry(n) + down       each search on the host that traverses n elements
 //!     +  spill                             each element that goes to the host
-//!     +  promote                           each that moves from the host into the table
+//!     +  promote                           each element that moves from the host into the table
 //! ```
-//! Up and down are the way from the table to the host and back: without a table there is none.
+//! Up and down are the transfers from the table to the host and back; they cost nothing without a
+//! table.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,18 +20,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::sums::add;
 
-/// Costs in picoseconds: a thousandth of what the parameters are in.
+/// Costs in picoseconds (the parameters are in nanoseconds).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
     /// A search of the table (`FI_TCAM_TABLE_NS`).
     pub table: u64,
-    /// The way of a search from the table to the host (`FI_TCAM_UP_NS`).
+    /// Transfer of a search from the table to the host (`FI_TCAM_UP_NS`).
     pub up: u64,
     /// A search on the host (`FI_TCAM_HOST_NS`).
     pub host: u64,
-    /// The elements that it traverses (`FI_TCAM_HOST_ENTRY_NS`).
+    /// Elements that it traverses (`FI_TCAM_HOST_ENTRY_NS`).
     pub entry: EntryCost,
-    /// The way of its answer back (`FI_TCAM_DOWN_NS`).
+    /// Transfer of its result back (`FI_TCAM_DOWN_NS`).
     pub down: u64,
     /// An element that goes to the host (`FI_TCAM_SPILL_NS`).
     pub spill: u64,
@@ -38,52 +39,53 @@ pub struct Costs {
     pub promote: u64,
 }
 
-/// What the elements cost that a search on the host traverses: on average so much each in a
-/// search of so many. A longer search leaves nearer caches, so that each costs more.
+/// Cost of the elements that a search on the host traverses. `c@n` is the average cost c per
+/// element of a search of n elements. A longer search leaves the nearer caches, so each element
+/// costs more.
 ///
 /// ```text
 /// total      2.7@64,4.5@1024,5.1@8192
-///   |                          . '       behind the last: 5.1 ns each
+///   |                          . '       beyond the last point: 5.1 ns each
 ///   |                    . '  8192 x 5.1
-///   |             . '   between them: on the line
+///   |             . '   between the points: linear
 ///   |  .--'  1024 x 4.5
 ///   |.'  64 x 2.7
 ///   +------------------------ n
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryCost {
-    /// Elements and picoseconds for all of them, ascending; those in use come first.
+    /// Elements, and picoseconds for all of them, in ascending order; the first `used` are in use.
     points: [(u64, u64); Self::MOST],
     used: usize,
-    /// Picoseconds each, behind the last point.
+    /// Picoseconds per element beyond the last point.
     last: u64,
 }
 
-/// Not an [`EntryCost`].
+/// A text that is not an [`EntryCost`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no cost of entries: {}", EntryCost::ALLOWED)]
 pub struct BadEntryCost;
 
 impl EntryCost {
-    /// Most points.
+    /// Maximum number of points.
     const MOST: usize = 4;
-    /// Largest cost of an element in nanoseconds.
+    /// Largest cost per element in nanoseconds.
     const LARGEST: f64 = 1e9;
-    /// Most elements of a point.
+    /// Largest number of elements of a point.
     const LONGEST: u64 = 1 << 32;
 
-    /// What is allowed, for people.
+    /// Description of the allowed values.
     pub const ALLOWED: &str = "a number from 0 to 1000000000, or up to 4 of NUMBER@ENTRIES with \
          ascending entries, separated by commas, of which none makes a longer search cheaper, \
          such as 2.7@64,4.5@1024,5.1@8192";
 
-    /// So many picoseconds each, however many there are.
+    /// The same cost in picoseconds for each element, however many there are.
     #[must_use]
     pub const fn flat(picoseconds: u64) -> Self {
         Self { points: [(0, 0); Self::MOST], used: 0, last: picoseconds }
     }
 
-    /// Picoseconds for so many.
+    /// Picoseconds for a search of `entries` elements.
     #[must_use]
     pub fn of(&self, entries: u64) -> u64 {
         let mut before = (0, 0);
@@ -130,27 +132,27 @@ impl FromStr for EntryCost {
     }
 }
 
-/// Lets time pass.
+/// Lets modelled time pass.
 pub trait Pace: fmt::Debug + Send + Sync {
-    /// Comes back when so many picoseconds are over.
+    /// Returns when this many picoseconds have passed.
     fn spend(&self, picoseconds: u64);
 }
 
-/// A timing model that is on.
+/// An enabled timing model.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// What is charged.
+    /// The costs to charge.
     pub costs: Costs,
-    /// Who charges it.
+    /// Lets the charged time pass.
     pub pace: Arc<dyn Pace>,
 }
 
-/// What the timing model charged to a queue, apart from measured time; zero where
-/// it is off.
+/// Time that the timing model charged to a queue, separate from measured time; zero if the model is
+/// off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelledTime {
-    /// Searches of the table, peeks counted.
+    /// Searches of the table, including peeks.
     pub table_searches: u64,
     /// Picoseconds charged for them.
     pub table_ps: u64,
@@ -158,9 +160,9 @@ pub struct ModelledTime {
     pub host_searches: u64,
     /// Elements that they traversed.
     pub host_entries: u64,
-    /// Picoseconds charged for both.
+    /// Picoseconds charged for these searches and elements.
     pub host_ps: u64,
-    /// Picoseconds charged for their way to the host and back.
+    /// Picoseconds charged for transfers to the host and back.
     pub way_ps: u64,
     /// Picoseconds charged for elements that went to the host.
     pub spill_ps: u64,
@@ -169,13 +171,13 @@ pub struct ModelledTime {
 }
 
 impl ModelledTime {
-    /// All that was charged.
+    /// All charges in picoseconds.
     #[must_use]
     pub fn picoseconds(&self) -> u64 {
         self.table_ps.saturating_add(self.overflow_ps())
     }
 
-    /// What was charged for all but searches of the table.
+    /// All charges except those for searches of the table, in picoseconds.
     #[must_use]
     pub fn overflow_ps(&self) -> u64 {
         [self.host_ps, self.way_ps, self.spill_ps, self.promote_ps]
@@ -183,7 +185,7 @@ impl ModelledTime {
             .fold(0, u64::saturating_add)
     }
 
-    /// All that was charged, in seconds.
+    /// All charges in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.picoseconds() as f64 * 1e-12
@@ -212,8 +214,8 @@ impl ModelledTime {
         timing.pace.spend(timing.costs.promote);
     }
 
-    /// Charges a search of the table, if there is one, and one on the host that
-    /// traversed so many elements, if there was one.
+    /// Charges a search of the table, if there is one, and a search on the host with the number of
+    /// elements it traversed, if there was one.
     pub(crate) fn charge(&mut self, timing: &Timing, table: bool, host: Option<u64>) {
         let costs = &timing.costs;
         let table_ps = if table { costs.table } else { 0 };

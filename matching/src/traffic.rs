@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Kind of traffic: what an MPI's match bits say about collective and
-//! point-to-point messages.
+//! Kinds of traffic: distinguishes collective from point-to-point messages by an MPI's match bits.
 //!
 //! ```text
 //!                        63                                              0
@@ -12,14 +11,13 @@
 //! openmpi-tag-2          | cid24 @40 | source18 @22 | prot2 @20 | tag20 @0 |
 //! ```
 //!
-//! MPICH and Intel MPI: collective if bit 0 of the context id is set; blocking
-//! operations have tags of their own, nonblocking ones count up from 287 for each
-//! communicator. Open MPI: collective if the tag is negative; blocking operations
-//! have tags of their own, nonblocking ones count down from -27 (4.1) or -33
-//! (5.0; what it has from -27 to -32 is taken for nonblocking too).
+//! MPICH and Intel MPI: a message is collective if bit 0 of the context id is set. Blocking
+//! operations have fixed tags; nonblocking ones count up from 287 in each communicator. Open MPI: a
+//! message is collective if the tag is negative. Blocking operations have fixed tags; nonblocking
+//! ones count down from -27 (4.1) or -33 (5.0, whose tags from -27 to -32 are taken for nonblocking
+//! as well).
 //!
-//! The bits are a hint: an engine that trusts a wrong layout is slower, and still
-//! finds the oldest match.
+//! The bits are a hint: with a wrong layout, an engine is slower but still finds the oldest match.
 
 mod fields;
 mod kind;
@@ -33,7 +31,7 @@ pub(crate) use fields::{Fields, Wildcards};
 pub use kind::{CollectiveId, Traffic};
 use operations::operation_name;
 
-/// How the MPI in use lays out its match bits (`FI_TCAM_TAG_LAYOUT`).
+/// The layout of the MPI's match bits (`FI_TCAM_TAG_LAYOUT`).
 #[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownLayout, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +42,7 @@ pub enum TagLayout {
     MpichSourceInTag,
     /// Intel MPI 2021.
     IntelMpi,
-    /// Open MPI, `ofi_tag_full`, which it takes where there is completion-queue data.
+    /// Open MPI, `ofi_tag_full`, which it uses if completion-queue data is available.
     #[strum(serialize = "openmpi")]
     OpenMpi,
     /// Open MPI, `ofi_tag_1`.
@@ -58,24 +56,24 @@ pub enum TagLayout {
     Opaque,
 }
 
-/// What the match bits of a receive or message tell people.
+/// The match bits of a receive or message, decoded for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Told {
-    /// Number of the communicator, 0 for `MPI_COMM_WORLD`; nothing where the layout has none, or
-    /// the pattern leaves it open.
+    /// Number of the communicator, 0 for `MPI_COMM_WORLD`; `None` if the layout does not contain it
+    /// or the pattern leaves it open.
     pub communicator: Option<u32>,
-    /// The tag; nothing for any, or where the layout has none.
+    /// The tag; `None` for any tag, or if the layout does not contain it.
     pub tag: Option<i64>,
-    /// Rank of the sender, where the layout has it; nothing for any.
+    /// Rank of the sender, if the layout contains it; `None` for any source.
     pub source: Option<u32>,
-    /// The collective operation, if it is of one.
+    /// The collective operation, if the message belongs to one.
     pub operation: Option<&'static str>,
 }
 
 impl TagLayout {
     /// Every layout.
     pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
-    /// Their names.
+    /// Names of all layouts.
     pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
     /// Name, as in `FI_TCAM_TAG_LAYOUT`.
@@ -84,40 +82,40 @@ impl TagLayout {
         self.into()
     }
 
-    /// Whether everything that a pattern can match is collective, as counters have it.
+    /// Returns true if all messages that a pattern can match are collective, as counters define it.
     #[must_use]
     pub fn is_collective(self, key: &Key) -> bool {
         Classifier::new(self).is_collective(key.bits, key.ignore)
     }
 
-    /// Whether a pattern leaves the source open, be it in the match bits.
+    /// Returns true if a pattern leaves the source open, also if the source is in the match bits.
     #[must_use]
     pub fn is_any_source(self, key: &Key) -> bool {
         self.fields().source(key) == Source::ANY
     }
 
-    /// Whether a pattern leaves the tag or the communicator open, or a part of them; where the
-    /// layout is not known, any bit.
+    /// Returns true if a pattern leaves the tag or the communicator open, or a part of them. If the
+    /// layout is unknown, any ignored bit counts.
     #[must_use]
     pub fn is_any_tag(self, key: &Key) -> bool {
         let told_by = if self == Self::Opaque { u64::MAX } else { self.fields().told_by };
         key.ignore & told_by != 0
     }
 
-    /// What a message with these match bits belongs to.
+    /// The kind of traffic that a message with these match bits belongs to.
     #[must_use]
     pub fn kind(self, bits: u64) -> Traffic {
         self.fields().kind(bits)
     }
 
-    /// What a pattern tells people.
+    /// Decodes a pattern for people.
     #[must_use]
     pub fn tell(self, key: &Key) -> Told {
         let fields = self.fields();
         if self == Self::Opaque {
             return Told { communicator: None, tag: None, source: None, operation: None };
         }
-        // Open MPI leaves the sign: any tag of the application, that is.
+        // Open MPI does not ignore the sign of the tag, so that only tags of the application match.
         let open = |field: Field| {
             let sign = if fields.negative { fields.collective } else { 0 };
             (key.ignore | sign) & field.mask == field.mask
@@ -127,7 +125,7 @@ impl TagLayout {
         let communicator = if fields.negative { communicator } else { communicator & !1 };
         let tag = fields.tag.of(key.bits);
         let unused = (u64::from(u32::MAX) ^ fields.tag.of(u64::MAX) as u64).count_ones();
-        // Of fewer bits than an int has.
+        // The tag has fewer bits than an int.
         let tag = match fields.negative {
             true => i64::from((tag << unused).cast_signed() >> unused),
             false => i64::from(tag),
@@ -164,7 +162,7 @@ impl TagLayout {
     }
 }
 
-/// Tells collective from point-to-point in three instructions: for counters.
+/// Distinguishes collective from point-to-point in three instructions, for counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Classifier {
     collective: u64,
@@ -175,14 +173,14 @@ impl Classifier {
         Self { collective: layout.fields().collective }
     }
 
-    /// Whether everything that a pattern of these bits can match is collective.
+    /// Returns true if all messages that a pattern with these bits can match are collective.
     #[inline]
     pub(crate) const fn is_collective(self, bits: u64, ignore: u64) -> bool {
         bits & !ignore & self.collective != 0
     }
 }
 
-/// Not the name of a [`TagLayout`].
+/// A text that is not the name of a [`TagLayout`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no tag layout: there are {all}", all = TagLayout::NAMES.join(", "))]
 pub struct UnknownLayout(String);
@@ -213,10 +211,10 @@ mod tests {
         assert_eq!(kind(0x0000_0000_8000_0002), collective(1, 2), "broadcast");
         assert_eq!(kind(0x0000_0000_8000_000e), collective(1, 14), "allreduce");
         assert_eq!(kind(0x0000_0000_8000_011f), collective(1, NONBLOCKING), "first nonblocking");
-        // A duplicate has context id 8; bits 1 and 2 are subcommunicators.
+        // A duplicate has context id 8; bits 1 and 2 denote subcommunicators.
         assert_eq!(kind(0x0000_0004_0000_0007), Traffic::PointToPoint);
         assert_eq!(kind(0x0000_0004_8000_0007), collective(9, 7), "allgather");
-        // Synchronous and rendezvous: protocol bits change nothing.
+        // Protocol bits (synchronous, rendezvous) have no effect.
         assert_eq!(kind(0x00c0_0000_8000_000e), collective(1, 14));
     }
 
@@ -258,7 +256,7 @@ mod tests {
         let all = |layout: TagLayout, bits, ignore| {
             layout.fields().kind_of_all(&Key { bits, ignore, source: Source::ANY })
         };
-        // What MPICH and Open MPI post: directed, and with any tag.
+        // The ignore bits of MPICH and Open MPI receives: directed, and with any tag.
         for ignore in [0x00c0_0000_0000_0000, 0x00c0_0000_7fff_ffff] {
             assert_eq!(all(TagLayout::Mpich, 7, ignore), Some(Traffic::PointToPoint));
         }
@@ -273,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_source_is_that_of_the_bits_where_they_have_one() {
+    fn the_source_is_taken_from_the_bits_if_they_contain_it() {
         let source = |layout: TagLayout, ignore| {
             let key = Key { bits: 5 << 19, ignore, source: Source::new(9) };
             layout.fields().source(&key)
@@ -284,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn people_are_told_communicator_tag_and_operation() {
+    fn communicator_tag_and_operation_are_decoded() {
         let tell = |layout: TagLayout, bits, ignore| {
             layout.tell(&Key { bits, ignore, source: Source::ANY })
         };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Match bits as the MPIs make them. Captured on 4 ranks from `fi_trecv` and `fi_tsend` of
-//! MPICH 5.0.2, Open MPI 5.0.11 and 4.1.4 and Intel MPI 2021.19, by printing them in tcam
-//! between marks that the program set around each call.
+//! Match bits as the MPIs make them: captured on 4 ranks from `fi_trecv` and `fi_tsend` of MPICH
+//! 5.0.2, Open MPI 5.0.11 and 4.1.4 and Intel MPI 2021.19. tcam printed them between marks that the
+//! program set around each call.
 
 use super::*;
 use TagLayout as Layout;
@@ -9,10 +9,10 @@ use TagLayout as Layout;
 /// A call, its match bits and ignore bits.
 type Posted = (&'static str, u64, u64);
 
-/// A collective operation, its match bits and what they say.
+/// A collective operation, its match bits and the expected kind.
 type Operation = (&'static str, u64, Traffic);
 
-/// What a receive may get.
+/// The expected kind of an application's receive.
 const OWN: Option<Traffic> = Some(Traffic::PointToPoint);
 
 const fn collective(communicator: u32, operation: u32) -> Traffic {
@@ -23,8 +23,8 @@ const fn nonblocking(communicator: u32) -> Traffic {
     collective(communicator, CollectiveId::NONBLOCKING)
 }
 
-/// Receives of the application from rank 1, tag 7, in the world and its duplicate: all
-/// are point-to-point. Those that name a source in the bits name rank 1.
+/// Receives of the application from rank 1, tag 7, in the world and its duplicate. All are
+/// point-to-point. Layouts with the source in the bits name rank 1.
 const DIRECTED: [(Layout, &[Posted]); 6] = [
     (
         Layout::Mpich,
@@ -131,8 +131,8 @@ const ANY_SOURCE: [(Layout, [Posted; 2]); 6] = [
     ),
 ];
 
-/// Collective operations in the world, the second one in its duplicate: the receive,
-/// from rank 1 where the bits name a source, and what it belongs to.
+/// Collective operations in the world, the second one in its duplicate: the receive, from rank 1 if
+/// the bits contain the source, and its kind.
 const COLLECTIVE: [(Layout, u64, &[Operation]); 6] = [
     (
         Layout::Mpich,
@@ -214,7 +214,7 @@ const COLLECTIVE: [(Layout, u64, &[Operation]); 6] = [
     ),
 ];
 
-/// Messages whose bits are not those of a receive: MPI_Ssend, its acknowledgement.
+/// Messages whose bits differ from those of a receive: MPI_Ssend and its acknowledgement.
 const SYNCHRONOUS: [(Layout, &[u64]); 6] = [
     (Layout::Mpich, &[0x0040_0000_0000_0007, 0x0040_00f8_0000_0007, 0x0008_00f8_0000_0007]),
     (Layout::MpichSourceInTag, &[0x2000_0000_0008_0007, 0x0407_c000_0000_0007]),
@@ -224,12 +224,12 @@ const SYNCHRONOUS: [(Layout, &[u64]); 6] = [
     (Layout::OpenMpiTag2, &[0x0000_0000_0050_0007, 0x0000_0300_0060_0007]),
 ];
 
-/// A receive that names the peer of rank 1, or any.
+/// A receive with the peer of rank 1, or from any source.
 fn receive(bits: u64, ignore: u64, source: Source) -> Key {
     Key { bits, ignore, source }
 }
 
-/// The source that a receive from rank 1, whose peer has another number, is split by.
+/// The source that the engines must use for a receive from rank 1 whose peer has another number.
 fn expected_source(layout: Layout, peer: Source) -> Source {
     match layout {
         Layout::Mpich | Layout::OpenMpi => peer,
@@ -252,7 +252,7 @@ fn receives_of_the_application_are_point_to_point() {
 }
 
 #[test]
-fn receives_from_any_source_are_told() {
+fn receives_from_any_source_are_recognised() {
     for (layout, calls) in ANY_SOURCE {
         for (call, bits, ignore) in calls {
             let key = receive(bits, ignore, Source::ANY);
@@ -266,7 +266,7 @@ fn receives_from_any_source_are_told() {
 }
 
 #[test]
-fn receives_of_collective_operations_are_told_by_operation_and_communicator() {
+fn collective_receives_are_recognised_by_operation_and_communicator() {
     for (layout, ignore, calls) in COLLECTIVE {
         let peer = Source::new(9);
         for &(call, bits, traffic) in calls {
@@ -292,7 +292,7 @@ fn protocol_bits_do_not_change_the_kind() {
     // Intel MPI gathers with synchronous sends.
     let gather = Layout::IntelMpi.kind(0x2000_0100_0010_0004);
     assert_eq!(gather, collective(1, 4));
-    // It sets the highest bit of a tag that the application chose for a collective
-    // operation, which makes it nonblocking to us.
+    // Intel MPI sets the highest bit of a tag that the application chose for a collective
+    // operation, so it counts as nonblocking here.
     assert_eq!(Layout::IntelMpi.kind(0x0000_0200_0018_0005), nonblocking(1));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One suite over both tables, every table size, kernel, engine, queue and overflow model: random sequences
-//! of operations, with the match bits of every tag layout, must find what the naive list
-//! finds, and the counts must add up.
+//! One suite over both tables and every table size, kernel, engine, queue and overflow model.
+//! Random sequences of operations, with the match bits of every tag layout, must find the same
+//! elements as the naive list, and the counts must add up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,8 +27,8 @@ enum Op {
     CancelUnknown,
 }
 
-/// Match bits of a layout: a message of the application, or the first, the second
-/// or a nonblocking collective of a communicator.
+/// Match bits of a layout: an application message, or the first, the second or a nonblocking
+/// collective of a communicator.
 fn of_layout(layout: TagLayout, context: u64, rank: u64, tag: u64) -> u64 {
     let mpich = [1, 2, 287, 288][tag as usize / 2 % 4];
     let open_mpi = tag.wrapping_sub([10, 12, 33, 34][tag as usize / 2 % 4]);
@@ -56,7 +56,7 @@ fn bits(layout: TagLayout) -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Protocol bits, tag and source, as MPIs ignore them, and what none does.
+/// Protocol bits, tag and source, as MPIs ignore them, and bits that no MPI ignores.
 fn ignore(layout: TagLayout) -> impl Strategy<Value = u64> {
     let (protocol, tag, source) = match layout {
         TagLayout::Mpich => (0xc0 << 48, 0x7fff_ffff, 0),
@@ -92,7 +92,7 @@ fn exact_source() -> impl Strategy<Value = Source> {
     rank().prop_map(Source::new)
 }
 
-/// Which side carries the wildcards: posted receives, unexpected messages, both.
+/// The side with wildcards: posted receives, searches of unexpected messages, or both.
 #[derive(Clone, Copy, Debug)]
 enum Use {
     Posted,
@@ -132,7 +132,7 @@ fn sequence(length: usize) -> impl Strategy<Value = (TagLayout, Vec<Op>)> {
     })
 }
 
-/// Tokens as the provider makes them: dense, the lowest free one first.
+/// Tokens as the provider assigns them: dense, the lowest free one first.
 #[derive(Default)]
 struct Tokens(Vec<bool>);
 
@@ -145,16 +145,16 @@ impl Tokens {
     }
 }
 
-/// What there is besides the queue's configuration.
+/// Conditions in addition to the queue's configuration.
 #[derive(Clone, Copy, Debug, Default)]
 struct With {
     /// The device refuses some elements.
     refusals: bool,
-    /// The table draws from a pool of so many entries, as somebody else does.
+    /// The table draws from a pool of this many entries, shared with a neighbour.
     pool: Option<u32>,
 }
 
-/// Another user of a pool, who takes entries and gives them back between operations.
+/// Another member of the pool, which takes and returns entries between operations.
 struct Neighbour {
     pool: LocalPool,
     member: matching::pool::LocalMember,
@@ -181,7 +181,7 @@ impl Neighbour {
     }
 }
 
-/// A clock that goes on when it is looked at.
+/// A clock that advances at each read.
 #[derive(Debug, Default)]
 struct Looks(AtomicU64);
 
@@ -191,8 +191,8 @@ impl Clock for Looks {
     }
 }
 
-/// Replays `ops` on a queue and on the oracle. With `spill` and nothing else the
-/// table holds the oldest elements, so the oracle also knows the place.
+/// Replays `ops` on a queue and on the oracle. With `spill` and nothing else, the table holds the
+/// oldest elements, so the oracle also predicts the place.
 fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     let entries = config.entries;
     let spill = config.overflow == Overflow::Spill && !with.refusals && with.pool.is_none();
@@ -202,7 +202,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     let mut neighbour = pool.as_ref().map(Neighbour::new);
     let mut queue = Offload::new(&config).unwrap();
     if config.engine == HostEngine::Kmeans {
-        // Of ranks 0 to 3.
+        // Ranks 0 to 3 occur.
         let clusters = Clusters::new(vec![Some(1), Some(0), None]).unwrap();
         queue = queue.with_clusters(Arc::new(clusters)).unwrap();
     }
@@ -229,7 +229,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
                 assert!(room || config.overflow == Overflow::FlowControl);
                 held_back += u64::from(!room);
                 if !room && bits % 2 == 0 {
-                    // As a poster that comes again later; others push in all the same.
+                    // Some posters come again later; others insert all the same.
                     continue;
                 }
                 let element = Element { bits, ignore, source, token: tokens.take() };
@@ -285,7 +285,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
             }
             Op::CancelUnknown => {
                 assert!(!queue.cancel(1 << 20));
-                // The other queue of a context left its table.
+                // As if the other queue of the context had left its table.
                 queue.leave();
                 assert!(config.overflow != Overflow::Sticky || entries == 0 || queue.has_left());
             }
@@ -312,7 +312,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
         .hit
         .buckets()
         .fold((0, 0), |(least, most), (low, high, n)| (least + low * n, most + high * n));
-    // What was refused may be older than what is in the table, which is searched first.
+    // A refused element may be older than one in the table, which is searched first.
     assert!(with.refusals || (least..=most).contains(&(depths as u64)));
     assert!(with.refusals || counters.search_depth.hit_entries == depths as u64);
     if let Some(Neighbour { pool, held, .. }) = &neighbour {
@@ -335,9 +335,10 @@ fn check_found(
     }
 }
 
-/// Every kernel with the usual engine, which shares it with the table, and with the one
-/// whose queue is longest; both tables, whose counters must be equal; and every engine, queue and overflow model with the usual
-/// kernel. θ is small, so that engines look for partners and make levels.
+/// Replays with every kernel, for the usual engine, which shares it with the table, and for the one
+/// with the longest queue. The counters of both tables must be equal. Then replays with every
+/// engine, queue and overflow model and the usual kernel. θ is small, so that engines look for
+/// partners and make levels.
 fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
     let engine_config = EngineConfig { layout: *layout, theta: 4, ..EngineConfig::default() };
     let usual = OffloadConfig { entries, depths: true, engine_config, ..OffloadConfig::default() };
@@ -374,7 +375,7 @@ fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
                 }
             }
         }
-        // Searched by receives, whatever comes.
+        // The queue of unexpected messages, searched by receives, with elements of any kind.
         let engine_config = EngineConfig { role: Role::Unexpected, ..engine_config };
         let engine = HostEngine::NewMadeleine;
         replay(OffloadConfig { engine, engine_config, ..usual }, With::default(), ops);
@@ -423,7 +424,7 @@ proptest! {
     }
 }
 
-/// The sequences reach what they are there to test.
+/// Checks that the sequences reach the code that they are meant to test.
 #[test]
 fn engines_make_queues_for_the_sequences() {
     let mut runner = TestRunner::deterministic();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Queues of the host engines that are long enough for an index of their exact elements
-//! (`engine/queue/packed/long.rs`), against the naive list; and what they cost.
+//! Queues of the host engines that are long enough for an index of their elements without wildcards
+//! (`engine/queue/packed/long.rs`), against the naive list; and their costs.
 
 use std::time::Instant;
 
@@ -29,21 +29,21 @@ impl Random {
     }
 }
 
-/// What is asked of a queue until it is as long as wanted.
+/// The mix of operations until a queue has the wanted length.
 struct Phase {
     length: usize,
     tags: usize,
     sources: usize,
-    /// Shares in per cent.
+    /// Percentages.
     wild_elements: usize,
     wild_keys: usize,
     cancelled: usize,
-    /// Elements that are searched for: so many of the oldest, or of the youngest.
+    /// Searches look for one of the `few` oldest elements, or of the youngest.
     few: usize,
     youngest: bool,
 }
 
-/// What receives of MPICH ignore at least, and the tag.
+/// The bits that receives of MPICH ignore at least, and the tag.
 const PROTOCOL: u64 = 0xc0 << 48;
 const TAG: u64 = 0x7fff_ffff;
 
@@ -72,7 +72,7 @@ impl Phase {
     fn element(&self, random: &mut Random, token: u32) -> Element {
         let source = Source::new(random.below(self.sources) as u32);
         let (ignore, source) = self.wild(random, self.wild_elements, source);
-        // Of point-to-point messages, one in eight of a collective.
+        // Point-to-point messages; one in eight is of a collective.
         let collective = u64::from(random.below(8) == 0) << 31;
         let protocol = random.of(&[0, 1 << 55]);
         let bits = random.below(self.tags) as u64 | collective | protocol;
@@ -92,7 +92,7 @@ impl Phase {
 
 #[test]
 #[cfg_attr(miri, ignore = "takes hours there")]
-fn long_queues_do_as_the_list_does() {
+fn long_queues_behave_like_the_list() {
     let kernels: Vec<Kernel> = Kernel::available().collect();
     let engines = |seed| HostEngine::ALL.iter().map(move |&engine| (seed, engine));
     for (seed, engine) in (1..=20).flat_map(engines) {
@@ -143,8 +143,8 @@ fn long_queues_do_as_the_list_does() {
     }
 }
 
-/// Nanoseconds a message (insert, search and remove) of queues so long, by
-/// `cargo test --release -p matching --test long_queues -- --ignored --nocapture`.
+/// Nanoseconds per message (insert, search and remove) in queues of this length. Run it with `cargo
+/// test --release -p matching --test long_queues -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures"]
 fn cost_of_long_queues() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Measured time is put down to what was done where, and what dedicated queues there
-//! are to their levels.
+//! Measured time is attributed to the right operation and place, and dedicated queues to their
+//! levels.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use matching::measured::{ByPlace, Clock, MeasuredTime, Spent};
 use matching::{Element, EngineConfig, Key, Offload, OffloadConfig, QueueCounters, Source};
 
-/// A look takes a nanosecond while the queue finds that out, and then seven, as if
-/// something had been done before each.
+/// Each read takes 1 ns while the queue calibrates its clock, and 7 ns after that, as if an
+/// operation were done before each read.
 #[derive(Debug, Default)]
 struct Looks(AtomicU64);
 
-const FOUND_OUT: u64 = 128;
+const CALIBRATION: u64 = 128;
 
 impl Clock for Looks {
     fn now(&self) -> u64 {
         let looks = self.0.fetch_add(1, Ordering::Relaxed);
-        looks + looks.saturating_sub(FOUND_OUT) * 6
+        looks + looks.saturating_sub(CALIBRATION) * 6
     }
 }
 
@@ -35,13 +35,13 @@ fn spent(count: u64) -> Spent {
 }
 
 #[test]
-fn time_is_put_down_to_what_was_done_where() {
+fn time_is_attributed_to_operation_and_place() {
     let config = OffloadConfig { entries: 1, ..OffloadConfig::default() };
     let mut queue = Offload::new(&config).unwrap().with_clock(Arc::new(Looks::default()));
     for bits in 0..3 {
         queue.insert(element(bits, 0));
     }
-    // On the host, then in the table, which takes another one from the host.
+    // First on the host, then in the table, which then takes another element from the host.
     for bits in [2, 0] {
         queue.search(&key(bits)).unwrap();
         queue.remove_matched(bits as u32);
@@ -63,7 +63,7 @@ fn time_is_put_down_to_what_was_done_where() {
 }
 
 #[test]
-fn what_was_not_measured_is_noticed() {
+fn a_missing_measurement_is_noticed() {
     let config = OffloadConfig { entries: 1, ..OffloadConfig::default() };
     let mut queue = Offload::new(&config).unwrap().with_clock(Arc::new(Looks::default()));
     for bits in 0..3 {
@@ -85,7 +85,7 @@ fn what_was_not_measured_is_noticed() {
     }
 }
 
-/// Receives of one busy source among others, all of them on the host.
+/// Receives of one busy source among others, all on the host.
 fn with_partners(tell: u32, given: u32) -> QueueCounters {
     let engine_config = EngineConfig { theta: 4, processes: given, ..EngineConfig::default() };
     let config = OffloadConfig { entries: 0, engine_config, ..OffloadConfig::default() };

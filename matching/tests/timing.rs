@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The timing model charges the searches that a device would make, and what the
-//! counters say was charged is what passed.
+//! The timing model charges the searches that a device would make, and the charged time in the
+//! counters equals the time that passed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use matching::timing::{Costs, EntryCost, ModelledTime, Pace, Timing};
 use matching::{Block, Element, Key, Offload, OffloadConfig, Source};
 
-/// Adds up instead of waiting.
+/// Adds up the time instead of waiting.
 #[derive(Debug, Default)]
 struct Sum(AtomicU64);
 
@@ -45,7 +45,7 @@ fn insert(queue: &mut Offload, bits: u64) {
 }
 
 #[test]
-fn what_is_searched_is_charged() {
+fn searches_are_charged() {
     let (mut queue, pace) = queue(2);
     let spent = || pace.0.swap(0, Ordering::Relaxed);
     assert_eq!((queue.search(&key(0)), spent()), (None, 10));
@@ -91,7 +91,7 @@ fn a_promotion_is_charged() {
     assert_eq!(pace.0.load(Ordering::Relaxed), 7);
     let counters = queue.counters();
     assert_eq!((counters.promotions, counters.modelled.promote_ps), (1, 7));
-    // Nothing waits for an entry then.
+    // After that, no element waits for an entry.
     let found = queue.search(&key(3)).unwrap();
     queue.remove_matched(found.token);
     assert_eq!(queue.counters().modelled.promote_ps, 7);
@@ -107,7 +107,7 @@ fn an_older_refused_element_makes_the_host_be_searched_too() {
 }
 
 #[test]
-fn without_a_table_only_the_host_costs_and_there_is_no_way_to_it() {
+fn without_a_table_only_the_host_is_charged_and_no_transfer() {
     let (mut queue, pace) = queue(0);
     insert(&mut queue, 1);
     queue.search(&key(1)).unwrap();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What engines traverse, by the papers' definition, and that counting it changes nothing.
+//! Traversals of the engines, by the papers' definition. Counting them must not change an engine.
 
 use matching::{
     Element, EngineConfig, HostEngine, Key, Offload, OffloadConfig, Queue, QueueCounters, Source,
     TagLayout,
 };
 
-/// Of MPICH: a point-to-point message, and the first collective of a communicator.
+/// Match bits of MPICH: a point-to-point message, and the first collective of a communicator.
 const MESSAGE: u64 = 7;
 const COLLECTIVE: u64 = 1 << 31 | 3;
 
@@ -22,7 +22,7 @@ fn queue(engine: HostEngine, storage: Queue, depths: bool) -> Offload {
     Offload::new(&config).unwrap()
 }
 
-/// Calls in which each source sends one element, found from the last to the first.
+/// Calls in which each source sends one element; the elements are found from the last to the first.
 fn calls(mut queue: Offload, bits: u64, sources: u32, calls: u32) -> QueueCounters {
     for _ in 0..calls {
         for token in 0..sources {
@@ -40,7 +40,7 @@ fn calls(mut queue: Offload, bits: u64, sources: u32, calls: u32) -> QueueCounte
 }
 
 #[test]
-fn a_list_traverses_all_that_is_older() {
+fn a_list_traverses_all_older_elements() {
     for &storage in Queue::ALL {
         let counted = calls(queue(HostEngine::List, storage, true), MESSAGE, 64, 2).traversals;
         let sum = 2 * (64 * 65 / 2);
@@ -57,7 +57,7 @@ fn an_array_of_ranks_traverses_only_the_source() {
 }
 
 #[test]
-fn queues_for_collectives_are_traversed_in_place_of_the_list() {
+fn collective_queues_are_traversed_instead_of_the_list() {
     let [list, col] = [HostEngine::List, HostEngine::ColPnp].map(|engine| {
         calls(queue(engine, Queue::Linked, true), COLLECTIVE, 256, 20).traversals.entries
     });

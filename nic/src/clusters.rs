@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Files of clusters: what `tcam cluster` writes and `FI_TCAM_CLUSTERS` names (matrix B of
+//! Cluster files, which `tcam cluster` writes and `FI_TCAM_CLUSTERS` names (matrix B of
 //! Ghazimirsaeed, Afsahi: *Accelerating MPI Message Matching by a Data Clustering Strategy*,
 //! section 4).
 //!
@@ -10,7 +10,7 @@
 //! ...
 //! ```
 //!
-//! JSON, a line a process: each process reads its own line and leaves the others.
+//! JSON, one line per process: each process reads its own line and skips the others.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
@@ -19,11 +19,11 @@ use std::sync::Arc;
 use matching::{Clusters, TooManyClusters};
 use serde::{Deserialize, Serialize};
 
-/// What a file says that it is.
+/// Value of the `format` field of the first line.
 pub const FORMAT: &str = "tcam-clusters";
 /// Value of [`Head::version`].
 const VERSION: u32 = 1;
-/// Longest line: of more processes than `FI_TCAM_NPROCS` may say.
+/// Longest line in bytes: enough for more processes than `FI_TCAM_NPROCS` allows.
 const LONGEST: u64 = 1 << 28;
 
 /// The first line of a file.
@@ -31,42 +31,42 @@ const LONGEST: u64 = 1 << 28;
 pub struct Head {
     format: String,
     version: u32,
-    /// Processes of the job that was profiled.
+    /// Number of processes of the profiled job.
     pub processes: u32,
-    /// Clusters of a process that were asked for; 0 for `auto`.
+    /// Requested number of clusters per process; 0 for `auto`.
     pub k: u32,
 }
 
-/// The line of a process: by source, its cluster.
+/// The line of one process: the cluster of each source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its rank.
+    /// Rank of the process.
     pub rank: u32,
-    /// Those of posted receives.
+    /// Cluster of each source among the posted receives.
     pub prq: Vec<Option<u16>>,
-    /// Those of unexpected messages.
+    /// Cluster of each source among the unexpected messages.
     pub umq: Vec<Option<u16>>,
 }
 
-/// What a process has of a file: the clusters of posted receives and of unexpected messages.
+/// The clusters of one process, read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Own {
-    /// Those of posted receives.
+    /// Clusters of posted receives.
     pub prq: Arc<Clusters>,
-    /// Those of unexpected messages.
+    /// Clusters of unexpected messages.
     pub umq: Arc<Clusters>,
 }
 
-/// No file of clusters.
+/// Why a cluster file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClustersError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It does not begin as one.
+    /// The first line is not that of a cluster file.
     #[error("it is no file of clusters: `tcam cluster` writes those")]
     Foreign,
-    /// Another version wrote it.
+    /// Another version of tcam wrote the file.
     #[error(
         "it is of version {0}, and this tcam reads version {VERSION}: write it anew with `tcam cluster`"
     )]
@@ -76,24 +76,24 @@ pub enum ClustersError {
     Line {
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the error.
         why: String,
     },
-    /// It has nothing for this process.
+    /// The file has no line for this process.
     #[error("it has no clusters of rank {0}")]
     Rank(u32),
-    /// It is of another job.
+    /// The file is of a job with another number of processes.
     #[error("it is of {file} processes, and this job has {job}")]
     Processes {
-        /// Those of the file.
+        /// Processes in the file.
         file: u32,
-        /// Those of the job.
+        /// Processes of this job.
         job: u32,
     },
 }
 
 impl ClustersError {
-    /// Whether the file is sound and of another job: the program can run without it.
+    /// Returns true if the file is sound but of another job: the program can run without it.
     #[must_use]
     pub const fn is_other_job(&self) -> bool {
         matches!(self, Self::Rank(_) | Self::Processes { .. })
@@ -101,7 +101,7 @@ impl ClustersError {
 }
 
 impl Head {
-    /// The first line of a file for so many processes.
+    /// The first line of a file for a job of `processes` processes.
     #[must_use]
     pub fn new(processes: u32, k: u32) -> Self {
         Self { format: FORMAT.to_owned(), version: VERSION, processes, k }
@@ -110,7 +110,7 @@ impl Head {
     /// Reads the first line.
     ///
     /// # Errors
-    /// [`ClustersError::Foreign`] and [`ClustersError::Version`], or what the file says.
+    /// [`ClustersError::Foreign`], [`ClustersError::Version`] or [`ClustersError::Io`].
     pub fn read(from: &mut impl BufRead) -> Result<Self, ClustersError> {
         let line = line(from)?.ok_or(ClustersError::Foreign)?;
         let head: Self = serde_json::from_str(&line).map_err(|_| ClustersError::Foreign)?;
@@ -122,7 +122,7 @@ impl Head {
     }
 }
 
-/// The next line; nothing at the end.
+/// The next line, or `None` at the end of the file.
 fn line(from: &mut impl BufRead) -> Result<Option<String>, ClustersError> {
     let mut line = String::new();
     match io::Read::take(from, LONGEST).read_line(&mut line) {
@@ -133,10 +133,10 @@ fn line(from: &mut impl BufRead) -> Result<Option<String>, ClustersError> {
     }
 }
 
-/// Reads every line of a file, which says nothing twice.
+/// Reads and checks every line of a file. No rank may have two lines.
 ///
 /// # Errors
-/// Every [`ClustersError`] but those of another job.
+/// Every [`ClustersError`] except those of another job.
 pub fn check(from: &mut impl BufRead) -> Result<Head, ClustersError> {
     let head = Head::read(from)?;
     let mut ranks = BTreeSet::new();
@@ -155,7 +155,8 @@ pub fn check(from: &mut impl BufRead) -> Result<Head, ClustersError> {
     Ok(head)
 }
 
-/// What a file has for the process of a rank, in a job of so many processes where that is known.
+/// Reads the clusters of one rank. If `job` is known, it must equal the number of processes in the
+/// file.
 ///
 /// # Errors
 /// Every [`ClustersError`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The device that parameters describe, live and in a replay.
+//! The configuration of a device, built from parameters by the provider and by replays.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -21,49 +21,52 @@ pub struct DeviceConfig {
     pub prq: OffloadConfig,
     /// Table and engine of unexpected messages.
     pub umq: OffloadConfig,
-    /// What every table draws its entries from; none if they are its own.
+    /// Pool from which every table draws its entries. Without one, each table has its own entries.
     pub pool: Option<Arc<dyn EntryPool>>,
-    /// Receives that stay on the host.
+    /// Receives that the device refuses and that stay on the host.
     pub refuse: Refuse,
-    /// What the program promises of its receives.
+    /// Promises of the program about its receives.
     pub promise: Promise,
-    /// Those of `kmeans`.
+    /// Clusters of sources for the `kmeans` engine.
     pub clusters: Option<Own>,
-    /// What searches are charged; nothing if the timing model is off.
+    /// Costs charged for searches; absent if the timing model is off.
     pub timing: Option<Timing>,
-    /// Tells the time to what is recorded of queue lengths; none where there is none.
+    /// Clock that stamps the samples of queue lengths; absent if there is no clock.
     pub clock: Option<Arc<dyn Clock>>,
     /// Whether the operations of queues are measured by the clock.
     pub times: bool,
 }
 
-/// Receives that a device does not take.
+/// Receives that a device does not accept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refuse {
-    /// From any source.
+    /// Refuse receives from any source.
     pub any_source: bool,
-    /// Into a buffer of several parts.
+    /// Refuse receives into a buffer of several parts.
     pub non_contiguous: bool,
-    /// With a buffer of fewer bytes; until one of more than `force_above` bytes is posted.
+    /// Refuse receives with a buffer of fewer bytes, until one of more than `force_above` bytes is
+    /// posted.
     pub below: u64,
-    /// A receive of more bytes has everything before it offered again; 0 if none has.
+    /// A receive of more than this many bytes offers all earlier receives to the device again; 0
+    /// for never.
     pub force_above: u64,
-    /// Of any tag, or with other bits ignored by which the MPI tells messages apart.
+    /// Refuse receives of any tag, or that ignore other bits by which the MPI distinguishes
+    /// messages.
     pub any_tag: bool,
 }
 
-/// What a program promises of its receives (`FI_TCAM_ASSERT`). A receive that breaks a promise is
-/// matched as any other, and counted.
+/// Promises of a program about its receives (`FI_TCAM_ASSERT`). A receive that breaks a promise
+/// is matched like any other, and counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Promise {
-    /// None is from any source.
+    /// No receive is from any source.
     pub no_any_source: bool,
-    /// None is of any tag.
+    /// No receive is of any tag.
     pub no_any_tag: bool,
 }
 
 impl DeviceConfig {
-    /// A queue of this device.
+    /// Builds a queue of this device.
     pub(crate) fn queue(&self, config: &OffloadConfig) -> Result<Offload, TableError> {
         let mut queue = Offload::new(config)?;
         if let (HostEngine::Kmeans, Some(own)) = (config.engine, &self.clusters) {
@@ -86,8 +89,8 @@ impl DeviceConfig {
     }
 }
 
-/// The value of a parameter that names something. The words allowed are the names
-/// there are, which a test compares.
+/// Parses the value of a parameter that names an engine, table or other kind. The parameter's
+/// allowed words are those names; a test compares the two.
 fn named<T: FromStr>(params: &Params, name: &str) -> T {
     match params.text(name).parse() {
         Ok(value) => value,
@@ -99,8 +102,8 @@ fn number(params: &Params, name: &str) -> u32 {
     u32::try_from(params.number(name)).expect("checked when the parameters were read")
 }
 
-/// One queue, whose table has the entries that a parameter says, and which leaves it before it is
-/// full where a word says so.
+/// Builds the configuration of one queue. `entries` names the parameter with the size of its table;
+/// `leaves` is the word of `preemptive` that makes it leave the table before it is full.
 fn queue(params: &Params, entries: &str, leaves: &str, layout: TagLayout) -> OffloadConfig {
     OffloadConfig {
         entries: params.number(entries),
@@ -129,7 +132,7 @@ fn queue(params: &Params, entries: &str, leaves: &str, layout: TagLayout) -> Off
     }
 }
 
-/// The costs that parameters say; all zero if the timing model is off.
+/// The costs that the parameters set; all zero if the timing model is off.
 #[must_use]
 pub fn costs(params: &Params) -> Costs {
     Costs {
@@ -144,8 +147,8 @@ pub fn costs(params: &Params) -> Costs {
 }
 
 impl DeviceConfig {
-    /// The device of these parameters, for match bits of this layout, without what
-    /// needs a host: a pool that others share, clusters, the timing model, a clock.
+    /// The device that these parameters describe, for match bits of this layout. The caller adds
+    /// what needs a host: a shared pool, clusters, the timing model and a clock.
     #[must_use]
     pub fn from_params(params: &Params, layout: TagLayout) -> Self {
         let hash = named::<HostEngine>(params, "host_engine") == HostEngine::Hash;
@@ -160,7 +163,7 @@ impl DeviceConfig {
                 below: params.number("refuse_below") as u64,
                 force_above: params.number("force_above") as u64,
             },
-            // Who asks for the hash table promises both.
+            // A program that selects the hash engine promises both.
             promise: Promise {
                 no_any_source: hash || params.has("assert", "no-any-source"),
                 no_any_tag: hash || params.has("assert", "no-any-tag"),
@@ -180,7 +183,7 @@ mod tests {
     use crate::params::{PARAMS, Values};
 
     #[test]
-    fn the_layouts_allowed_are_auto_and_those_there_are() {
+    fn the_allowed_layouts_are_auto_and_the_known_ones() {
         let layouts = PARAMS.iter().find(|param| param.name == "tag_layout").unwrap().values;
         let Values::Words(["auto", names @ ..]) = layouts else { panic!("{layouts:?}") };
         assert_eq!(names, TagLayout::NAMES);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The device: two matching contexts, tagged and untagged, each with a posted
-//! receive queue and an unexpected message queue of bounded tables with a host
-//! engine behind them.
+//! The device: two matching contexts, tagged and untagged. Each has a posted receive queue (PRQ)
+//! and an unexpected message queue (UMQ), each of a bounded table with a host engine behind it.
 //!
-//! Sans-IO: the caller hands in posts and arrivals and carries out what comes
-//! back (which buffer a message goes to). What a receive and a message carry
-//! besides their envelope is the caller's business: `R` and `M`.
+//! Sans-IO: the caller hands in posts and arrivals and acts on the result, the buffer that a
+//! message goes to. `R` and `M` are the caller's data of a receive and of a message.
 //!
 //! ```text
 //!   post ----> UMQ search --hit--> (receive, message)      arrive ---> PRQ search --hit--> receive
@@ -33,7 +31,7 @@ use crate::report::{BrokenPromises, ContextCounters};
 use crate::trace::{Op, Recorder, Sent};
 
 struct Unexpected<M> {
-    /// How many arrived before.
+    /// Number of messages that arrived before it.
     number: u64,
     envelope: Envelope,
     message: M,
@@ -44,37 +42,37 @@ pub struct Context<R, M> {
     posted: Receives<R>,
     prq: Offload,
     refuse: Refuse,
-    /// Some receives are refused.
+    /// `refuse` is not empty.
     picky: bool,
     promise: Promise,
-    /// Something is promised.
+    /// `promise` is not empty.
     promised: bool,
-    /// Both queues leave their tables together, and did not yet.
+    /// Both queues leave their tables together (`sticky`), and have not left them yet.
     may_leave: bool,
     layout: TagLayout,
     unexpected: Slab<Unexpected<M>>,
     umq: Offload,
     claimed: HashMap<u64, Unexpected<M>>,
-    /// Messages claimed or discarded, which count as posts but have no number.
+    /// Number of messages claimed or discarded; they count as posts but have no number.
     taken: u64,
     counters: ContextCounters,
     recorder: Option<Box<dyn Recorder>>,
     /// The last record is of a receive that was held back.
     held: bool,
     clock: Option<Arc<dyn Clock>>,
-    /// Where the timing model is on.
+    /// Present if the timing model is on.
     unit: Option<Unit>,
-    /// Posts and arrivals until the lengths of the queues are recorded.
+    /// Posts and arrivals until the queue lengths are recorded next.
     until_sample: u64,
-    /// Sizes of messages are counted, as search depths are.
+    /// Message sizes are counted (whenever search depths are).
     sizes: bool,
 }
 
 impl<R: Clone, M> Context<R, M> {
-    /// An empty context.
+    /// Creates an empty context.
     ///
     /// # Errors
-    /// A table that cannot be made.
+    /// The table cannot be made.
     pub fn new(config: &DeviceConfig) -> Result<Self, DeviceError> {
         Ok(Self {
             posted: Receives::with_capacity(config.prq.entries.min(PREALLOCATE)),
@@ -106,7 +104,7 @@ impl<R: Clone, M> Context<R, M> {
         })
     }
 
-    /// How match bits tell collective from point-to-point.
+    /// The layout of match bits, which separates collective from point-to-point traffic.
     #[must_use]
     pub fn layout(&self) -> TagLayout {
         self.layout
@@ -118,7 +116,7 @@ impl<R: Clone, M> Context<R, M> {
         self.umq.keep_curve();
     }
 
-    /// Has every operation from now on recorded; there must have been none.
+    /// Records every operation from now on. No operation may have been done before.
     pub fn set_recorder(&mut self, recorder: Box<dyn Recorder>) {
         self.recorder = Some(recorder);
     }
@@ -138,7 +136,7 @@ impl<R: Clone, M> Context<R, M> {
     #[inline(always)]
     fn note(&mut self, op: impl Fn() -> Op) {
         if let Some(recorder) = &mut self.recorder {
-            // Made again where it is long: a short one never is in memory.
+            // A long operation is built twice, so that a short one never goes through memory.
             match op().short() {
                 Some((head, Key { bits, ignore, source })) => {
                     recorder.short(head, bits, ignore, source);
@@ -149,11 +147,11 @@ impl<R: Clone, M> Context<R, M> {
         }
     }
 
-    /// Posts a receive: the oldest unexpected message that matches goes to it,
-    /// otherwise it waits in the PRQ, if that takes it.
+    /// Posts a receive. If an unexpected message matches, the oldest one goes to it; otherwise the
+    /// receive waits in the PRQ.
     ///
-    /// It is copied only into the PRQ, and all the way inlined by force: a copy of what was
-    /// stored field by field a moment ago waits until the stores have left the store buffer.
+    /// The receive is copied only into the PRQ, and the call is always inlined: a copy of a value
+    /// that was just stored field by field stalls until the stores have left the store buffer.
     #[inline(always)]
     pub fn post(&mut self, receive: &mut Receive<R>) -> Post<R, M> {
         if self.prq.is_flow_controlled() && self.holds_post(receive) {
@@ -168,13 +166,12 @@ impl<R: Clone, M> Context<R, M> {
         self.put(receive)
     }
 
-    /// Asks whether a receive would be held back, which counts if it would.
+    /// Counts the receive as held back if [`post`](Self::post) would hold it back.
     pub fn ask_room(&mut self, receive: &Receive<R>) {
         let _ = self.prq.is_flow_controlled() && self.holds_post(receive);
     }
 
-    /// The same for a receive that is not to be held back: it goes to the host if the
-    /// table has no room.
+    /// Posts a receive that is never held back: it goes to the host if the table has no room.
     #[inline(always)]
     pub fn post_anyway(&mut self, receive: &mut Receive<R>) -> Post<R, M> {
         self.note(|| Op::PostAnyway((&*receive).into()));
@@ -212,7 +209,7 @@ impl<R: Clone, M> Context<R, M> {
         Post::Matched { grant, envelope, message, again }
     }
 
-    /// Adds a receive, of which so many were posted before, to the PRQ.
+    /// Adds a receive to the PRQ; `number` is how many were posted before it.
     #[inline(always)]
     fn admit_receive(&mut self, number: u64, receive: &Receive<R>) {
         let Key { bits, ignore, source } = receive.key;
@@ -234,7 +231,7 @@ impl<R: Clone, M> Context<R, M> {
         *any_tag += u64::from(no_any_tag && self.layout.is_any_tag(key));
     }
 
-    /// Adds a receive to the PRQ of a device that does not take every receive.
+    /// Adds a receive to the PRQ of a device that refuses some receives.
     #[cold]
     fn offer(&mut self, element: Element, receive: &Receive<R>) {
         if self.refuses(receive) {
@@ -249,7 +246,7 @@ impl<R: Clone, M> Context<R, M> {
         self.prq.insert(element);
     }
 
-    /// Before each post and arrival: records the lengths of the queues, if it is time.
+    /// Runs before each post and arrival. Records the lengths of the queues if a sample is due.
     #[inline]
     fn count_operation(&mut self) {
         self.begin();
@@ -259,7 +256,7 @@ impl<R: Clone, M> Context<R, M> {
         self.until_sample -= 1;
     }
 
-    /// Before each operation that the timing model charges.
+    /// Runs before each operation that the timing model charges.
     #[inline]
     fn begin(&mut self) {
         if let Some(unit) = &mut self.unit {
@@ -267,7 +264,7 @@ impl<R: Clone, M> Context<R, M> {
         }
     }
 
-    /// After it, with all that it made possible.
+    /// Runs after the operation and all promotions that it made possible.
     #[inline]
     fn end(&mut self, operation: Operation) {
         if self.unit.is_some() {
@@ -290,7 +287,7 @@ impl<R: Clone, M> Context<R, M> {
         self.until_sample = self.counters.lengths.push(Sample { us, prq, umq });
     }
 
-    /// Once one queue has left its table for good, the other does (`sticky`).
+    /// Once one queue has left its table for good, the other leaves its own (`sticky`).
     #[cold]
     fn leave_together(&mut self) {
         if self.prq.has_left() || self.umq.has_left() {
@@ -300,14 +297,14 @@ impl<R: Clone, M> Context<R, M> {
         }
     }
 
-    /// Tells how many processes there are: n of the caps on the host engines' queues.
+    /// Sets the number of processes: n in the caps on the host engines' queues.
     pub fn set_processes(&mut self, n: u32) {
         self.note(|| Op::Processes(n));
         self.prq.set_processes(n);
         self.umq.set_processes(n);
     }
 
-    /// Whether a receive needs an entry that is not there.
+    /// Returns true if a receive needs a table entry and none is free.
     #[cold]
     fn holds_post(&mut self, receive: &Receive<R>) -> bool {
         !self.refuses(receive)
@@ -323,8 +320,8 @@ impl<R: Clone, M> Context<R, M> {
             || self.refuse.any_tag && self.layout.is_any_tag(&receive.key)
     }
 
-    /// A message arrives: the earliest posted receive that matches gets it.
-    /// Without one the caller must [`keep`](Self::keep) the message.
+    /// Handles the arrival of a message: the earliest posted receive that matches gets it. If there
+    /// is none, the caller must [`keep`](Self::keep) the message.
     #[inline(always)]
     pub fn arrive(&mut self, envelope: &Envelope) -> Option<Grant<R>> {
         self.note(|| Op::Arrive(*envelope));
@@ -337,7 +334,7 @@ impl<R: Clone, M> Context<R, M> {
     #[inline(always)]
     fn count_arrival(&mut self, envelope: &Envelope) {
         self.counters.arrivals += 1;
-        // A peer may say anything.
+        // The length comes from the peer and may be any value.
         self.counters.bytes = self.counters.bytes.saturating_add(envelope.len);
         if self.sizes {
             self.count_size(envelope.len);
@@ -388,21 +385,21 @@ impl<R: Clone, M> Context<R, M> {
         self.umq.insert(Element { bits, ignore, source, token });
     }
 
-    /// Whether messages that find no receive wait for an entry of the UMQ, and their
-    /// senders with them (`flow-control`).
+    /// Returns true if a message without a receive, and its sender, wait for an entry of the UMQ
+    /// (`flow-control`).
     #[inline]
     #[must_use]
     pub fn holds_back(&self) -> bool {
         self.umq.holds_back()
     }
 
-    /// Whether a receive waits for such a message.
+    /// Returns true if a posted receive matches this message.
     #[must_use]
     pub fn expects(&self, envelope: &Envelope) -> bool {
         self.prq.find(&key_of(envelope)).is_some()
     }
 
-    /// Has a message recorded that was sent: matching does not depend on it.
+    /// Records a message that this endpoint sent. Matching does not depend on it.
     pub fn note_send(&mut self, sent: Sent) {
         let held = self.held;
         self.note(|| Op::Send(sent));
@@ -410,14 +407,14 @@ impl<R: Clone, M> Context<R, M> {
     }
 }
 
-/// What a message is looked for by.
+/// The key by which a message is looked up.
 #[inline(always)]
 const fn key_of(envelope: &Envelope) -> Key {
     Key { bits: envelope.bits, ignore: 0, source: Source::new(envelope.source) }
 }
 
-/// Elements that room is made for at the start, so that queues of usual
-/// lengths never allocate.
+/// Elements for which memory is allocated at the start, so that queues of usual lengths never
+/// allocate.
 const PREALLOCATE: usize = 4096;
 
 /// The matching unit of one endpoint.
@@ -429,12 +426,12 @@ pub struct Device<R, M> {
 }
 
 impl<R: Clone, M> Device<R, M> {
-    /// An empty device.
+    /// Creates an empty device.
     ///
     /// # Errors
-    /// A table that cannot be made.
+    /// The table cannot be made.
     pub fn new(config: &DeviceConfig) -> Result<Self, DeviceError> {
-        // Untagged messages are of the MPI itself, which promises nothing.
+        // Untagged messages belong to the MPI itself, which promises nothing.
         let msg = DeviceConfig { promise: Promise::default(), ..config.clone() };
         Ok(Self { tagged: Context::new(config)?, msg: Context::new(&msg)? })
     }
@@ -445,17 +442,17 @@ impl<R: Clone, M> Device<R, M> {
         if tagged { &mut self.tagged } else { &mut self.msg }
     }
 
-    /// Tells how many processes there are.
+    /// Sets the number of processes in both contexts.
     pub fn set_processes(&mut self, n: u32) {
         self.contexts().into_iter().for_each(|context| context.set_processes(n));
     }
 
-    /// Tells recorders that nothing happened for a while.
+    /// Informs the recorders that no operation was done for a while.
     pub fn idle(&mut self) {
         self.contexts().into_iter().for_each(Context::idle);
     }
 
-    /// Tells recorders that nothing comes any more.
+    /// Closes the recorders.
     pub fn end_recording(&mut self) {
         self.contexts().into_iter().for_each(Context::end_recording);
     }
@@ -466,12 +463,12 @@ impl<R: Clone, M> Device<R, M> {
     }
 }
 
-/// A second message was to be set aside under a context.
+/// A second message was to be claimed under a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the context has a claimed message already")]
 pub struct AlreadyClaimed;
 
-/// A device that cannot be made.
+/// Why a device cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[error("the match table cannot be made: {0}")]
 pub struct DeviceError(#[from] matching::TableError);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What the device does not take, and tables that are left.
+//! Receives that the device refuses, and queues that leave their tables.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn receives_the_device_does_not_take_are_on_the_host_and_matched_in_order() {
 }
 
 #[test]
-fn who_leaves_its_tables_leaves_both_and_takes_unexpected_messages_along() {
+fn a_context_leaves_both_tables_and_takes_unexpected_messages_along() {
     let set = |name: &str| {
         let of = [("prq_entries", "4"), ("umq_entries", "4"), ("overflow", "sticky")];
         of.iter().find(|(param, _)| *param == name).map(|(_, value)| (*value).to_owned())
@@ -56,7 +56,7 @@ fn who_leaves_its_tables_leaves_both_and_takes_unexpected_messages_along() {
     }
     assert_eq!(context.occupancy(), [(4, 0), (3, 0)]);
     post(&mut context, 4);
-    // Receives stay where they are until they match; unexpected messages go along.
+    // Receives stay in the table until they match; unexpected messages move to the host.
     assert_eq!(context.occupancy(), [(4, 1), (0, 3)]);
     arrive(&mut context, 13);
     assert_eq!(context.occupancy(), [(4, 1), (0, 4)]);
@@ -112,12 +112,12 @@ fn preemptive_switches_leave_the_tables_before_they_are_full() {
 }
 
 #[test]
-fn a_device_that_takes_no_open_tag_takes_any_source() {
+fn a_device_that_refuses_any_tag_accepts_any_source() {
     let set = |name: &str| (name == "refuse").then(|| "any-tag".to_owned());
     let params = crate::params::Params::from_lookup(set).unwrap();
     let config = DeviceConfig::from_params(&params, TagLayout::Mpich);
     let mut context: Context<(), ()> = Context::new(&config).unwrap();
-    // The bits of MPICH's protocol are ignored by every receive.
+    // Every receive ignores the protocol bits of MPICH.
     let protocol = 0xc0 << 48;
     for (ignore, source) in [
         (protocol, Source::new(1)),
@@ -144,12 +144,12 @@ fn short_receives_stay_on_the_host_until_a_long_one_forces_them() {
     let mut context: Context<(), ()> = Context::new(&config).unwrap();
     post(&mut context, 1024, one);
     post(&mut context, 1023, one);
-    // Older ones are on the host.
+    // The older receives are on the host.
     post(&mut context, 8192, one);
     assert_eq!(context.occupancy()[0], (1, 2));
     post(&mut context, 8193, one);
     assert_eq!(context.occupancy()[0], (4, 0));
-    // What the device never takes ends that.
+    // A receive that the device always refuses stops the promotion.
     post(&mut context, 1024, Source::ANY);
     post(&mut context, 8193, one);
     assert_eq!(context.occupancy()[0], (4, 2));

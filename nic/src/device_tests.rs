@@ -83,7 +83,7 @@ fn both_queues_of_both_contexts_draw_from_the_pool() {
     assert_eq!(pool.taken(), 3);
     let umq = device.msg.counters().umq;
     assert_eq!((umq.host_occupancy, umq.block_reasons.pool_share), (1, 1));
-    // The entry that frees in one context is not given to the other by itself.
+    // An entry that frees in one context does not move to the other by itself.
     assert!(device.tagged.arrive(&Envelope { source: 1, bits: 5, len: 0 }).is_some());
     assert_eq!(pool.taken(), 2);
     assert!(matches!(device.msg.post(&mut any_source(6, 2)), Post::Matched { .. }));
@@ -185,7 +185,7 @@ proptest! {
                             prop_assert!(shared || refuse || posts.len() == entries);
                         }
                         Post::Matched { message, .. } => {
-                            let index = expected.expect("the lists match too");
+                            let index = expected.expect("the lists have a match, too");
                             prop_assert_eq!(messages.remove(index).2, message);
                         }
                     }
@@ -269,14 +269,15 @@ fn receives_that_break_a_promise_are_matched_and_counted() {
     }
 }
 
-/// Nanoseconds a message of the first unexpected ones of a context, newest first, by receives of
-/// one kind, or of two in turns or one after the other, for which the table builds what it lacks:
-/// of the first round and of the slowest of the others.
+/// Nanoseconds per message for the first unexpected messages of a context, received newest first.
+/// The receives are of one kind, or of two kinds in turn or one after the other; for a new kind,
+/// the table builds the structure that it lacks. Prints the first round and the slowest of the
+/// other rounds.
 #[test]
 #[ignore = "a measurement: cargo test --release -p nic -- --ignored --nocapture cost_of_the_first"]
 fn cost_of_the_first_unexpected_messages() {
     const ROUNDS: usize = 24;
-    // What MPICH's receives ignore: the protocol; its tag.
+    // The bits that MPICH's receives ignore: the protocol, and the tag.
     let (protocol, tag) = (0xc0 << 48, 0x7fff_ffff);
     let kinds = [
         ("exact", (0, Source::new(1))),
@@ -294,7 +295,8 @@ fn cost_of_the_first_unexpected_messages() {
             for rounds_of_one in [1, ROUNDS / 2] {
                 let times: Vec<_> = (0..11)
                     .map(|_| {
-                        // None is dropped: the next would be given memory that was touched.
+                        // No context is dropped: the next one would reuse memory that was already
+                        // touched.
                         kept.push(Context::<u64, u64>::new(&config(4096)).unwrap());
                         let context = kept.last_mut().unwrap();
                         let mut round = |round: usize| {
@@ -313,7 +315,7 @@ fn cost_of_the_first_unexpected_messages() {
     }
 }
 
-/// Nanoseconds that so many messages take, of which each is kept and then received.
+/// Nanoseconds that `messages` messages take; each is kept and then received.
 fn first_messages(
     context: &mut Context<u64, u64>,
     messages: u64,

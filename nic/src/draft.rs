@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Drafts: the report of an endpoint while it is open. A draft stays where its process is killed or
-//! crashes, and where the disk has no room for the report itself.
+//! Drafts: the report of an endpoint while it is open. The draft remains if the process crashes or
+//! is killed, or if the disk has no room for the report itself.
 //!
 //! ```text
 //! byte 0       HEAD              HEAD + SLOT
@@ -9,26 +9,27 @@
 //! slot   turn (8) | length (4) | CRC32C (4) | a report as JSON
 //! ```
 //!
-//! Words are little-endian. The writer takes the slots by turns, so that one of them is whole at any
-//! moment; the reader takes the later of those whose checksum holds, which covers the turn and the
-//! text. Files are written at once in their full length: what comes later needs no room on the disk.
+//! Integers are little-endian. The writer alternates between the slots, so that one of them is
+//! complete at any moment. The reader takes the later slot whose checksum, over turn and text, is
+//! correct. A draft is written in full length when it is created, so later updates need no room on
+//! the disk.
 
 use crate::report::{Report, ReportError};
 
 /// First bytes of a draft.
 pub const MAGIC: &[u8] = b"tcam-draft 1\n";
-/// How the names of drafts end.
+/// File name extension of drafts.
 pub const EXTENSION: &str = "draft";
 /// Bytes of the head.
 pub const HEAD: usize = 64;
-/// Bytes of a slot: a report with all its lengths over time takes some 110,000 at most.
+/// Bytes of a slot: a report with all its lengths over time takes about 110,000 at most.
 pub const SLOT: usize = 128 << 10;
 /// Bytes of a draft.
 pub const LENGTH: usize = HEAD + 2 * SLOT;
 /// Bytes of a slot before the text.
 const TEXT: usize = 16;
 
-/// Puts a report into the bytes of a slot, without its lengths over time if it is too long.
+/// Encodes a report into a slot. If it is too long, its lengths over time are dropped.
 ///
 /// # Errors
 /// Never in practice: every field can be written as JSON.
@@ -53,7 +54,7 @@ fn write(report: &Report, slot: &mut Vec<u8>) -> Result<(), ReportError> {
     Ok(serde_json::to_writer(slot, report)?)
 }
 
-/// Where the slot of a turn begins.
+/// Offset of the slot of a turn.
 #[must_use]
 pub fn place(turn: u64) -> usize {
     HEAD + if turn.is_multiple_of(2) { 0 } else { SLOT }
@@ -63,16 +64,16 @@ fn checksum(turn: u64, text: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&turn.to_le_bytes()), text)
 }
 
-/// Whether a file is a draft.
+/// Returns true if a file is a draft.
 #[must_use]
 pub fn is_draft(file: &[u8]) -> bool {
     file.starts_with(MAGIC)
 }
 
-/// The report that was put last; none if this is no draft, or nothing whole is in it.
+/// Returns the latest report in a draft; `None` if the file is no draft or no slot is complete.
 ///
 /// # Errors
-/// The report is none, or its counts do not add up.
+/// The text is not a report, or its counts do not add up.
 pub fn report(file: &[u8]) -> Option<Result<Report, ReportError>> {
     if !is_draft(file) {
         return None;
@@ -81,7 +82,7 @@ pub fn report(file: &[u8]) -> Option<Result<Report, ReportError>> {
     last.map(|(_, text)| Report::from_json(&String::from_utf8_lossy(text)))
 }
 
-/// Turn and text of a slot that is whole.
+/// Returns turn and text of a slot if it is complete.
 fn text(file: &[u8], slot: usize) -> Option<(u64, &[u8])> {
     let slot = file.get(HEAD + slot * SLOT..)?;
     let turn = u64::from_le_bytes(*slot.first_chunk()?);
@@ -121,7 +122,7 @@ mod tests {
         for turns in 1..5 {
             let mut file = file(turns);
             assert_eq!(pid(&file), Some(turns as u32));
-            // Killed while the next one was written.
+            // As if the process was killed while it wrote the next one.
             for (at, byte) in [(0, 9), (9, 1), (12, 7), (40, b'x')] {
                 let mut cut = file.clone();
                 cut[place(turns + 1) + at] ^= byte;
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_loses_its_lengths_over_time() {
+    fn a_report_that_is_too_long_loses_its_lengths_over_time() {
         let mut long = sample(1);
         long.tagged.lengths.us = vec![u64::MAX; 10_000];
         let mut slot = Vec::new();

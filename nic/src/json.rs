@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! JSON for programs and people: a line a field, and an array of numbers on one line.
+//! JSON for programs and people: one line per field, and arrays of numbers on one line.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
-/// The value as JSON.
+/// Formats the value as JSON.
 ///
 /// # Errors
-/// The value's own.
+/// The errors of the value's `Serialize`.
 pub(crate) fn to_string(value: &impl Serialize) -> serde_json::Result<String> {
     let mut text = Vec::new();
     let lines = Lines(PrettyFormatter::new());
@@ -17,7 +17,7 @@ pub(crate) fn to_string(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(String::from_utf8(text).expect("JSON is written as UTF-8"))
 }
 
-/// Objects over several lines, arrays on one.
+/// Puts each field of an object on its own line, and each array on one line.
 struct Lines(PrettyFormatter<'static>);
 
 impl Formatter for Lines {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Latencies of operations in the timing model (`FI_TCAM_TABLE_NS` and its like): how long from
-//! an operation's arrival at the matching unit until the unit is done with it.
+//! Latencies of operations in the timing model (`FI_TCAM_TABLE_NS` and the other costs): the time
+//! from an operation's arrival at the matching unit until the unit has finished it.
 //!
 //! ```text
-//! start      = max(arrival, busy until)     the unit does one operation after the other
+//! start      = max(arrival, busy until)     the unit serves one operation at a time
 //! busy until = start + T                    T as in matching::timing
 //! latency    = busy until - arrival
 //! ```
-//! T has the promotions that the operation makes possible: an element that moves is in the
-//! table when the unit is done, and who comes before that waits.
+//! T includes the promotions that the operation makes possible: a promoted element is in the table
+//! when the unit finishes, and an operation that arrives before that waits.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Buckets of a power of two: each is 3 % wide at most.
+/// Buckets per power of two: each bucket is at most 3 % wide.
 const PARTS: u32 = 32;
 const PART_BITS: u32 = PARTS.trailing_zeros();
 
@@ -22,17 +22,17 @@ const PART_BITS: u32 = PARTS.trailing_zeros();
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latencies {
-    /// Operations.
+    /// Number of operations.
     pub count: u64,
     /// Sum of their latencies.
     pub sum_ps: u64,
-    /// The part of it in which they waited for the unit.
+    /// Part of `sum_ps` that operations waited for the unit.
     pub waited_ps: u64,
-    /// Number, operations and sum of each bucket that is not empty, ascending.
+    /// Number, operations and sum of each non-empty bucket, in ascending order.
     buckets: Vec<(u32, u64, u64)>,
 }
 
-/// The bucket of a value. Values below [`PARTS`] have one each.
+/// The bucket of a value. Each value below [`PARTS`] has its own bucket.
 fn bucket(value: u64) -> u32 {
     let bits = u64::BITS - value.leading_zeros();
     let shift = bits.saturating_sub(PART_BITS + 1);
@@ -57,7 +57,7 @@ impl Latencies {
         }
     }
 
-    /// Adds others.
+    /// Adds the latencies of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.waited_ps = self.waited_ps.saturating_add(other.waited_ps);
         for &(bucket, count, sum) in &other.buckets {
@@ -65,14 +65,14 @@ impl Latencies {
         }
     }
 
-    /// Nanoseconds on average; none without operations.
+    /// Mean latency in nanoseconds; `None` without operations.
     #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ps as f64 / self.count as f64 * 1e-3)
     }
 
-    /// Nanoseconds that no more than this share of the operations exceeds, by nearest rank: the
-    /// mean of a bucket 3 % wide, exact where that has one value.
+    /// Latency in nanoseconds that this share of the operations does not exceed, by nearest rank.
+    /// The result is the mean of a bucket 3 % wide; it is exact if the bucket has one value.
     #[must_use]
     pub fn quantile_ns(&self, share: f64) -> Option<f64> {
         let rank = ((self.count as f64 * share).ceil() as u64).max(1);
@@ -85,41 +85,41 @@ impl Latencies {
     }
 }
 
-/// What an operation is.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Arrival,
     Post,
     Peek,
-    /// A cancel or a drop, which keeps the unit busy and has no latency of its own.
+    /// A cancel or a drop: it keeps the unit busy, but its latency is not counted.
     Other,
 }
 
-/// Latencies by kind of operation. Empty where the timing model is off.
+/// Latencies by kind of operation. Empty if the timing model is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latency {
-    /// Messages that arrived: until matched, or kept as unexpected.
+    /// Messages that arrived: time until matched, or kept as unexpected.
     pub arrivals: Latencies,
-    /// Receives that were posted: until matched, or in the PRQ.
+    /// Receives that were posted: time until matched, or in the PRQ.
     pub posts: Latencies,
-    /// Peeks, also those that claim or discard.
+    /// Peeks, including those that claim or discard.
     pub peeks: Latencies,
 }
 
 impl Latency {
-    /// Kinds with their names.
+    /// The kinds with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Latencies)> {
         [("arrivals", &self.arrivals), ("posts", &self.posts), ("peeks", &self.peeks)].into_iter()
     }
 
-    /// Whether nothing was modelled.
+    /// Returns true if no operation was modelled.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().all(|(_, of)| of.count == 0)
     }
 
-    /// Adds others.
+    /// Adds the latencies of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.arrivals.merge(&other.arrivals);
         self.posts.merge(&other.posts);
@@ -128,7 +128,7 @@ impl Latency {
 }
 
 impl fmt::Display for Latency {
-    /// Lines for people; none where there is nothing.
+    /// Formats the latencies for people; prints nothing if there are none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return Ok(());
@@ -152,20 +152,20 @@ impl fmt::Display for Latency {
 /// The matching unit of a context. See the module.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unit {
-    /// When the operation came, and until when the unit works, in picoseconds.
+    /// Arrival of the current operation in picoseconds.
     arrival: u64,
     busy_until: u64,
-    /// All that was charged when the last operation ended.
+    /// Sum of all charges when the last operation ended, in picoseconds.
     charged: u64,
 }
 
 impl Unit {
-    /// An operation comes, at so many nanoseconds.
+    /// An operation arrives at `now` nanoseconds.
     pub(crate) fn begin(&mut self, now: u64) {
         self.arrival = now.saturating_mul(1000);
     }
 
-    /// It is done, with so many picoseconds charged since the start.
+    /// The operation ends; `charged` is the sum of all charges since the start, in picoseconds.
     pub(crate) fn end(&mut self, operation: Operation, charged: u64, to: &mut Latency) {
         let spent = charged - self.charged;
         self.charged = charged;
@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_while_the_unit_works_waits() {
+    fn an_operation_that_arrives_while_the_unit_is_busy_waits() {
         let (mut unit, mut latency) = (Unit::default(), Latency::default());
         for (now, charged) in [(0, 50_000), (10, 100_000), (200, 150_000)] {
             unit.begin(now);
             unit.end(Operation::Arrival, charged, &mut latency);
         }
         let arrivals = &latency.arrivals;
-        // 50 at once, 40 + 50 behind it, 50 when it is idle.
+        // 50 at once; 40 + 50 behind the first; 50 when the unit is idle.
         assert_eq!((arrivals.sum_ps, arrivals.waited_ps), (190_000, 40_000));
         assert_eq!(arrivals.quantile_ns(0.99), Some(90.0));
     }

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Lengths of a context's two queues over time, in a bounded series that is allocated
-//! at the start.
+//! Lengths of a context's two queues over time, in a bounded series that is allocated at the start.
 //!
 //! ```text
-//! before operation 0, k, 2k, ... (posts and arrivals together): a sample, of each queue when it was
-//!                         longest since the one before
+//! before operation 0, k, 2k, ... (posts and arrivals together): a sample of each queue at its
+//!                         longest since the sample before
 //! the series is full: two samples become the longer of them, and k doubles
 //! ```
 //!
-//! So the longest of all samples is the high-water mark.
+//! The longest of all samples is therefore the high-water mark.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Most samples, an even number.
+/// Maximum number of samples; even.
 const SAMPLES: usize = 512;
-/// Most lines of a table for people.
+/// Maximum number of lines of the table for people.
 const LINES: usize = 16;
 
-/// Lengths of PRQ and UMQ at every k-th operation. Sample `i` is what there was of each queue when
-/// it was longest within the `every` posts and arrivals up to the `i * every`-th; the last one also
-/// has what came behind it. Reports of earlier versions have what there was after `i * every`.
+/// Lengths of PRQ and UMQ over time. Sample `i` is the length of each queue at its longest within
+/// the `every` posts and arrivals up to operation `i * every`. The last sample also covers the
+/// operations after it. In reports of earlier versions, a sample is the length after operation `i *
+/// every`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lengths {
-    /// k. Zero where nothing was recorded: there are no samples then.
+    /// k. Zero if nothing was recorded: there are no samples then.
     pub every: u64,
-    /// Microseconds since the endpoint was opened.
+    /// Time of each sample in microseconds since the endpoint was opened.
     pub us: Vec<u64>,
     /// Posted receives in the table.
     pub prq_table: Vec<u64>,
@@ -43,27 +43,27 @@ pub struct Lengths {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) us: u64,
-    /// Table and host.
+    /// Length in the table and on the host.
     pub(crate) prq: (usize, usize),
     pub(crate) umq: (usize, usize),
 }
 
 impl Lengths {
-    /// An empty series that will not allocate.
+    /// Creates an empty series that will not allocate.
     pub(crate) fn with_room() -> Self {
         let [us, prq_table, prq_host, umq_table, umq_host] =
             [(); 5].map(|()| Vec::with_capacity(SAMPLES + 1));
         Self { every: 1, us, prq_table, prq_host, umq_table, umq_host }
     }
 
-    /// Adds a sample; after how many operations the next one is due.
+    /// Adds a sample. Returns the number of operations until the next one is due.
     pub(crate) fn push(&mut self, sample: Sample) -> u64 {
         let Sample { us, prq, umq } = sample;
         let values = [us, prq.0 as u64, prq.1 as u64, umq.0 as u64, umq.1 as u64];
         for (column, value) in self.columns_mut().into_iter().zip(values) {
             column.push(value);
         }
-        // The last belongs to the new one.
+        // The series is full. The last sample belongs to the next pair.
         if self.us.len() > SAMPLES {
             thin(&mut self.prq_table, &mut self.prq_host);
             thin(&mut self.umq_table, &mut self.umq_host);
@@ -77,7 +77,7 @@ impl Lengths {
         self.every
     }
 
-    /// Has the last sample be of no shorter queues than these, in table and on host.
+    /// Raises the last sample to these lengths, in table and on host, if they are longer.
     pub(crate) fn raise_last(&mut self, prq: (usize, usize), umq: (usize, usize)) {
         for (table, host, now) in [
             (&mut self.prq_table, &mut self.prq_host, prq),
@@ -105,12 +105,11 @@ impl Lengths {
         ]
     }
 
-    /// Checks that there is a sample of every k-th of so many operations, and that no
-    /// queue was longer than it ever was: `marks` are the high-water marks of table
-    /// and host, PRQ and UMQ.
+    /// Checks that every k-th of `operations` operations has a sample, and that no length exceeds
+    /// its high-water mark. `marks` are the marks of table and host, for PRQ and UMQ.
     ///
     /// # Errors
-    /// Says what does not hold.
+    /// A description of the violated condition.
     pub(crate) fn check(&self, operations: u64, marks: [u64; 4]) -> Result<(), String> {
         let samples = if self.every == 0 { 0 } else { operations.div_ceil(self.every) };
         if self.columns().iter().any(|column| column.len() as u64 != samples) {
@@ -130,7 +129,7 @@ impl Lengths {
     }
 }
 
-/// Keeps the first, and of each two behind it those of the longer queue.
+/// Keeps the first sample, and of each pair after it the one of the longer queue.
 fn thin(table: &mut Vec<u64>, host: &mut Vec<u64>) {
     let len = table.len().min(host.len());
     for (to, at) in (1..).zip((2..len).step_by(2)) {
@@ -142,7 +141,7 @@ fn thin(table: &mut Vec<u64>, host: &mut Vec<u64>) {
 }
 
 impl fmt::Display for Lengths {
-    /// A table for people; nothing where nothing was recorded.
+    /// Formats the lengths as a table for people; prints nothing if nothing was recorded.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.us.is_empty() {
             return Ok(());
@@ -181,7 +180,7 @@ mod tests {
             }
         }
         assert_eq!((lengths.every, lengths.us.len(), lengths.us.capacity()), (32, 313, room));
-        assert_eq!(taken, 513 + 4 * 256 + 56, "only what is kept is looked at, once full");
+        assert_eq!(taken, 513 + 4 * 256 + 56, "once full, only samples that are kept are taken");
         for (at, (&us, &length)) in lengths.us.iter().zip(&lengths.prq_table).enumerate() {
             assert_eq!((us, length), (at as u64 * 96, at as u64 * 32));
         }
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn without_samples_nothing_is_said() {
+    fn without_samples_nothing_is_printed() {
         assert_eq!(Lengths::default().to_string(), "");
         Lengths::default().check(9, [0; 4]).unwrap();
         Lengths::with_room().check(0, [0; 4]).unwrap();

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A sans-IO model of a NIC's tag-matching unit: posted receives, arrivals,
-//! capacity and counters ([`device`]), the `FI_TCAM_*` parameters ([`params`]),
-//! what is reported in the end ([`report`]), kept until then ([`draft`]) and seen on the way
-//! ([`live`]), and what is recorded ([`trace`]) to be asked again ([`replay`]).
+//! A sans-IO model of a NIC's tag-matching unit.
 //!
-//! No sockets, no clocks, no unsafe: the provider drives it live, the lab
-//! offline, with the same answers.
+//! - [`device`]: posted receives, arrivals, capacity and counters.
+//! - [`params`]: the `FI_TCAM_*` parameters.
+//! - [`report`]: the final report of an endpoint; [`draft`]: the report while the endpoint is open;
+//!   [`live`]: the counters that `tcam watch` reads.
+//! - [`trace`]: the recorded operations; [`replay`]: the same operations on another configuration.
+//!
+//! No sockets, no clocks, no unsafe code. The provider drives it live and the lab offline; both get
+//! the same answers.
 #![forbid(unsafe_code)]
 
 pub mod clusters;

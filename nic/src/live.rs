@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What `tcam watch` sees of a running endpoint: the first page of its segment (see
-//! `channel/src/shm/segment.rs`), written by the provider and read by the lab.
+//! The first page of an endpoint's segment (see `channel/src/shm/segment.rs`), from which `tcam
+//! watch` reads the counters. The provider writes it and the lab reads it.
 //!
 //! ```text
 //!  0     identity | process id, 4 bytes | address | incarnation
@@ -10,64 +10,64 @@
 //!  2048  version | turn | rank + 1, or 0 | nanoseconds | job | tagged | msg
 //! ```
 //!
-//! Words of 8 bytes in the order of the machine. The turn is odd while what follows is
-//! written, and grows: who finds the same even turn before and after reading has read
-//! what belongs together. A page may hold anything: nothing in it is a length or a place.
+//! Words of 8 bytes in host byte order. The turn is odd while the words after it are written, and
+//! grows with each write. A reader that finds the same even turn before and after reading has a
+//! consistent copy. A page may hold anything: no word in it is used as a length or an offset.
 
 use matching::Tallies;
 
-/// "tcamshm" and the version of a segment's layout.
+/// "tcamshm" and the version of the segment layout.
 pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x08");
-/// Where the identity is, in bytes.
+/// Offset of the identity in bytes.
 pub const IDENTITY: usize = 0;
-/// Where the process id is.
+/// Offset of the process id.
 pub const PID: usize = 8;
-/// Where the address is.
+/// Offset of the address.
 pub const ADDRESS: usize = 16;
-/// Where the port is, and below it the incarnation of the endpoint there.
+/// Offset of the incarnation: the port, and below it the incarnation of the endpoint on it.
 pub const INCARNATION: usize = 24;
-/// Where the start of the process is, in clock ticks since boot.
+/// Offset of the start of the process, in clock ticks since boot.
 pub const STARTED: usize = 64;
-/// Where the number of the process's namespace is; 0 if it is not known.
+/// Offset of the number of the process's namespace; 0 if it is not known.
 pub const PROCESSES: usize = STARTED + 8;
-/// Where it is told where the word of the owner's image is, and behind it the word.
+/// Offset of the owner's exec id: the address of a word in its memory, then the value of the word.
 pub const IMAGE: usize = PROCESSES + 8;
-/// Where the state is.
+/// Offset of the state.
 pub const STATE: usize = 128;
-/// Where the age of the first of its operations that is not void is: see `channel/src/wire.rs`.
+/// Offset of the age of the owner's first operation that is not void; see `channel/src/wire.rs`.
 pub const FIRST: usize = STATE + 8;
-/// State of an endpoint that lives.
+/// State of an open endpoint.
 pub const OPEN: u32 = 1;
 /// State of an endpoint that was closed.
 pub const CLOSED: u32 = 2;
-/// State of an endpoint whose process died, as whoever found that out says.
+/// State of an endpoint whose process died. The peer or process that detects the death writes it.
 pub const DEAD: u32 = 3;
-/// Where it is told which processors the owner may run on.
+/// Offset of the set of processors that the owner may run on.
 pub const CORES: usize = 1024;
-/// Where the counters are.
+/// Offset of the counters.
 pub const COUNTERS: usize = 2048;
-/// Where the job is.
+/// Offset of the job.
 pub const JOB: usize = COUNTERS + 32;
 /// Bytes of the page.
 pub const PAGE: usize = 4096;
 
-/// Bytes that a segment takes of `/dev/shm`, with up to 512 endpoints that send to it; 4 KiB more
-/// for each further 512.
+/// Bytes of `/dev/shm` that a segment takes with up to 512 endpoints that send to it; each further
+/// 512 take 4 KiB more.
 pub const SEGMENT: usize = 1_323_008;
-/// Most endpoints that can send to one at a time: as many as there are ports.
+/// Maximum number of endpoints that can send to one at a time: the number of ports.
 pub const PEERS: usize = 65_536;
 
 /// "tcamliv" and the version of the counters.
 pub const VERSION: u64 = u64::from_be_bytes(*b"tcamliv\x02");
-/// Words of the counters, version and turn among them.
+/// Words of the counters, including version and turn.
 pub const WORDS: usize = 5 + 2 * CONTEXT;
 const CONTEXT: usize = 3 + 2 * QUEUE;
 const QUEUE: usize = 8;
 
-/// What an endpoint counted up to now.
+/// The counters of an endpoint up to now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// Rank, when the launcher tells it.
+    /// Rank, if the launcher sets it.
     pub rank: Option<u32>,
     /// Nanoseconds since the endpoint was opened.
     pub ns: u64,
@@ -79,23 +79,23 @@ pub struct Live {
     pub msg: LiveContext,
 }
 
-/// What a context counted up to now.
+/// The counters of a context up to now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveContext {
-    /// Receives posted.
+    /// Number of receives posted.
     pub posts: u64,
-    /// Messages that arrived.
+    /// Number of messages that arrived.
     pub arrivals: u64,
-    /// Messages that found no receive.
+    /// Number of messages that found no receive.
     pub unexpected: u64,
-    /// Posted receives.
+    /// Counters of the PRQ.
     pub prq: Tallies,
-    /// Unexpected messages.
+    /// Counters of the UMQ.
     pub umq: Tallies,
 }
 
-/// A number for the processes that write their reports to one pattern, `FI_TCAM_REPORT`; zero
-/// where they write none. It is a hash (FNV-1a): who has the same number may be another.
+/// Hash (FNV-1a) of the report pattern, `FI_TCAM_REPORT`, that identifies the processes of a job;
+/// zero if they write no reports. Two jobs can have the same hash.
 #[must_use]
 pub fn job_of(pattern: &str) -> u64 {
     if pattern.is_empty() {
@@ -106,19 +106,19 @@ pub fn job_of(pattern: &str) -> u64 {
     })
 }
 
-/// What the names of segments begin with.
+/// Prefix of the names of segments.
 pub const SEGMENT_NAME: &str = "segment.";
-/// The same of those that are being made.
+/// Prefix of the names of segments that are being made.
 pub const NEW: &str = "new.";
-/// The same of those that dead endpoints left to who has the claim of their job. Their inode
-/// follows the rest of the name they had.
+/// Prefix of the names of segments that dead endpoints left to the process that claims their job.
+/// The rest of the former name and the inode follow.
 pub const LEFT: &str = "left.";
-/// What the names of the sockets begin with that endpoints sleep on.
+/// Prefix of the names of the sockets on which endpoints sleep.
 pub const BELL: &str = "bell.";
-/// What the names of claims begin with.
+/// Prefix of the names of claims.
 pub const CLAIM: &str = "claim.";
 
-/// Name of the file that is locked by who wants what the dead of a job leave.
+/// Name of the file that a process locks to claim the segments of a job's dead endpoints.
 #[must_use]
 pub fn claim_of(job: u64) -> String {
     format!("{CLAIM}{job:016x}")
@@ -186,7 +186,7 @@ impl LiveContext {
 }
 
 impl Live {
-    /// What stands behind version and turn.
+    /// The words after version and turn.
     #[must_use]
     pub fn to_words(&self) -> [u64; WORDS - 2] {
         let mut words = [0; WORDS - 2];
@@ -209,7 +209,7 @@ impl Live {
     }
 }
 
-/// What the first page of an endpoint's segment says.
+/// The contents of the first page of an endpoint's segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Process id of the owner.
@@ -218,20 +218,21 @@ pub struct Page {
     pub started: u64,
     /// Port of the endpoint.
     pub port: u16,
-    /// The counters; none if this provider writes others, or none yet.
+    /// The counters; `None` if the provider writes another version of them, or has not written any
+    /// yet.
     pub live: Option<Live>,
 }
 
 impl Page {
-    /// The page that was read twice, the second time after the first; nothing if it is
-    /// none of an endpoint that was not closed, or was written meanwhile: to be read again.
+    /// Parses a page that was read twice. Returns `None` if it is not the page of an open or dead
+    /// endpoint, or if it was written meanwhile; the caller then reads it again.
     #[must_use]
     pub fn read(first: &[u8; PAGE], second: &[u8; PAGE]) -> Option<Self> {
         let word = |page: &[u8; PAGE], at: usize| {
             page[at..].first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes))
         };
         let short = |at: usize| first[at..].first_chunk::<4>().map(|at| u32::from_ne_bytes(*at));
-        // What the dead had counted is told, too.
+        // The counters of dead endpoints are returned as well.
         if word(first, IDENTITY)? != MAGIC || !matches!(short(STATE)?, OPEN | DEAD) {
             return None;
         }
@@ -254,8 +255,8 @@ impl Page {
     }
 }
 
-/// When a process started, from `/proc/PID/stat`. None if it is a zombie: one whose first
-/// thread alone ended is not.
+/// Returns when a process started, from `/proc/PID/stat`; `None` for a zombie. A process of which
+/// only the first thread ended is not a zombie.
 #[must_use]
 pub fn start_of(stat: &str) -> Option<u64> {
     // proc_pid_stat(5): the state follows the name, which may hold anything but
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_page_is_read_back() {
         assert_eq!(live().rank, Some(999));
         assert_eq!((live().tagged.posts, live().msg.umq.high_water), (4000, 41_000));
         let read = Page::read(&page(6), &page(6)).unwrap();
@@ -305,14 +306,14 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_told_apart() {
+    fn jobs_have_different_hashes() {
         assert_eq!(job_of(""), 0);
         assert_eq!(job_of("a"), 0xaf63_dc4c_8601_ec8c);
         assert_ne!(job_of("/tmp/a/%r.%p"), job_of("/tmp/b/%r.%p"));
     }
 
     #[test]
-    fn what_is_being_written_is_not_read() {
+    fn a_page_that_is_being_written_is_not_read() {
         assert_eq!(Page::read(&page(7), &page(7)), None);
         assert_eq!(Page::read(&page(6), &page(8)), None);
     }
@@ -336,7 +337,7 @@ mod tests {
             (start_of(&stat("S", 1)), start_of(&stat("Z", 1)), start_of("")),
             (Some(22), None, None)
         );
-        // The first thread ended, others go on.
+        // The first thread ended; others still run.
         assert_eq!(start_of(&stat("Z", 2)), Some(22));
     }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is handed to a device and what comes back: receives, messages, and where these go.
+//! Inputs and results of a device: receives, messages, and the buffers that messages go to.
 
 use matching::Key;
 
-/// What arrives: who sent it, its match bits, its length in bytes.
+/// Header of an arriving message: sender, match bits and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// Peer number of the sender.
     pub source: u32,
     /// Match bits; 0 for untagged messages.
     pub bits: u64,
-    /// Length of the whole message.
+    /// Length of the whole message in bytes.
     pub len: u64,
 }
 
@@ -25,12 +25,12 @@ pub struct Receive<R> {
     pub multi: Option<MultiRecv>,
     /// Whether the buffer has several parts.
     pub non_contiguous: bool,
-    /// The caller's part.
+    /// Data of the caller.
     pub data: R,
 }
 
 impl<R: Clone> Receive<R> {
-    /// Room for a message of `len` bytes.
+    /// Returns the place in the buffer for a message of `len` bytes.
     #[inline(always)]
     pub(crate) fn grant(&mut self, len: u64) -> Grant<R> {
         let data = self.data.clone();
@@ -50,39 +50,39 @@ pub struct MultiRecv {
     pub len: u64,
     /// Bytes used so far.
     pub used: u64,
-    /// The buffer is given back when less than this is left.
+    /// The buffer is returned when fewer than `min` bytes are left.
     pub min: u64,
 }
 
-/// Permission to put a message into a receive's buffer.
+/// Permission to write a message into a receive's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant<R> {
-    /// The receive's part of the caller.
+    /// The caller's data of the receive.
     pub data: R,
-    /// Where the message goes in the buffer.
+    /// Offset of the message in the buffer.
     pub offset: u64,
-    /// Whether the buffer is given back with this message.
+    /// Whether this message is the last one, so that the buffer is returned with it.
     pub last: bool,
 }
 
 /// Result of [`Context::post`](crate::device::Context::post).
 #[derive(Debug)]
 pub enum Post<R, M> {
-    /// The receive waits.
+    /// The receive waits in the PRQ.
     Pending,
-    /// The table has no room, and the receive was not posted (`flow-control`): to be
-    /// posted again when an entry frees, or to the host with
+    /// The table has no room and the receive was not posted (`flow-control`). The caller posts it
+    /// again when an entry frees, or to the host with
     /// [`Context::post_anyway`](crate::device::Context::post_anyway).
     HeldBack,
-    /// An unexpected message goes to it.
+    /// An unexpected message matches the receive.
     Matched {
-        /// Where the message goes.
+        /// The buffer that the message goes to.
         grant: Grant<R>,
         /// The message's envelope.
         envelope: Envelope,
         /// The message.
         message: M,
-        /// Whether it is a multi-receive buffer with room left, to be posted again.
+        /// Whether it is a multi-receive buffer with room left, which the caller must post again.
         again: bool,
     },
 }

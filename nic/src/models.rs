@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The devices that `FI_TCAM_DEVICE` names: values for other parameters, each with
-//! its source in docs/devices.md. A parameter that is set itself wins.
+//! The devices that `FI_TCAM_DEVICE` names. Each sets other parameters, with sources in
+//! docs/devices.md. A parameter that the user sets takes precedence.
 
 /// A device.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
     /// Name, as in `FI_TCAM_DEVICE`.
     pub name: &'static str,
-    /// Names and values of the parameters it sets.
+    /// Names and values of the parameters that the device sets.
     pub sets: &'static [(&'static str, &'static str)],
 }
 
@@ -72,14 +72,14 @@ pub(crate) const NAMES: [&str; MODELS.len()] = {
     names
 };
 
-/// The mode of the same NIC that moves to the host what its tables do not hold, of a device that
-/// holds senders back and fails instead.
+/// For a device that holds senders back and then fails, the mode of the same NIC that spills to the
+/// host instead.
 #[must_use]
 pub fn spilling_mode(device: &str) -> Option<&'static str> {
     (device == "cassini-hardware").then_some("cassini-hybrid")
 }
 
-/// What a device sets a parameter to.
+/// The value that a device sets for a parameter.
 pub(crate) fn preset(device: &str, param: &str) -> Option<&'static str> {
     let model = MODELS.iter().find(|model| model.name == device)?;
     model.sets.iter().find(|(name, _)| *name == param).map(|(_, value)| *value)
@@ -91,7 +91,7 @@ mod tests {
     use crate::params::{PARAMS, Params};
 
     #[test]
-    fn what_devices_set_is_allowed() {
+    fn devices_set_allowed_values() {
         for model in MODELS {
             for (name, _) in model.sets {
                 assert!(PARAMS.iter().any(|param| param.name == *name), "{}: {name}", model.name);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_itself_wins() {
+    fn a_parameter_that_the_user_sets_takes_precedence() {
         let set = [("device", "alpu"), ("prq_entries", "128")];
         let lookup = |name: &str| {
             set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())

@@ -1,41 +1,43 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Posted receives by *name*: what their caller cancels them by. Several may have the same.
+//! Posted receives by *name*: the identifier by which their caller cancels them. Several receives
+//! may have the same name.
 //!
 //! ```text
 //! post ---> log ---cancel---> ends, by name:    oldest and youngest receive of the name
 //!                             nodes, by token:  name, and the next older and younger one
 //! ```
 //!
-//! There is nothing of this before the first cancel. From then on each post adds a line to
-//! the log, which the next cancel works off; if the log fills up before one comes, all is
-//! dropped, and the next cancel begins anew. So a cancel takes the same time however many
-//! receives are posted, on average over the posts since the one before.
+//! These structures are empty until the first cancel. From then on each post adds an entry to the
+//! log, and the next cancel processes the log. If the log fills up first, everything is dropped and
+//! the next cancel builds it again. So the time of a cancel does not depend on how many receives
+//! are posted; on average it is proportional to the posts since the last cancel.
 //!
-//! Nobody tells of matches. The node of a receive that is gone stays until a cancel comes
-//! by it or its token is another receive's.
+//! Matches are not reported here. The node of a receive that was matched stays until a cancel
+//! passes it or another receive reuses its token.
 
 use std::collections::HashMap;
 
-/// So many posts are logged, or as many as there are tokens.
+/// Minimum capacity of the log; it holds at least as many posts as there are tokens.
 const LEAST_LOG: usize = if cfg!(test) { 8 } else { 256 };
 
 /// See the module.
 pub(crate) struct Names {
     nodes: Vec<Option<Node>>,
     ends: HashMap<u64, Ends>,
-    /// Never longer than the room it was made with.
+    /// Never exceeds its initial capacity.
     log: Vec<Line>,
 }
 
-/// A post.
+/// A logged post.
 #[derive(Clone, Copy)]
 struct Line {
     token: u32,
-    /// The lower half of the receive's number, which tells it from earlier ones of its token.
+    /// The lower half of the receive's number, which distinguishes it from earlier receives with
+    /// its token.
     number: u32,
 }
 
-/// A receive among those of its name.
+/// A receive in the list of its name.
 #[derive(Clone, Copy)]
 struct Node {
     name: u64,
@@ -49,7 +51,7 @@ struct Ends {
     youngest: Token,
 }
 
-/// One more than the token, so that an option of it takes no more room.
+/// One more than the token, so that `Option<Token>` needs no extra space.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Token(std::num::NonZeroU32);
 
@@ -64,7 +66,7 @@ impl Token {
 }
 
 impl Names {
-    /// Of receives with tokens below `tokens`.
+    /// Creates the lists for receives with tokens below `tokens`.
     pub(crate) fn new(tokens: usize) -> Self {
         Self {
             nodes: vec![None; tokens],
@@ -73,7 +75,7 @@ impl Names {
         }
     }
 
-    /// Notes a post, if there is room.
+    /// Logs a post. Returns false if the log is full.
     #[must_use]
     pub(crate) fn log(&mut self, token: u32, number: u64) -> bool {
         let has_room = self.log.len() < self.log.capacity();
@@ -83,8 +85,8 @@ impl Names {
         has_room
     }
 
-    /// Works off the log. `name` tells the name of the receive of a token, if it is posted and
-    /// this is its number.
+    /// Processes the log. `name` returns the name of the receive with this token, if it is still
+    /// posted and has this number.
     pub(crate) fn catch_up(&mut self, name: impl Fn(u32, u32) -> Option<u64>) {
         for at in 0..self.log.len() {
             let Line { token, number } = self.log[at];
@@ -95,7 +97,7 @@ impl Names {
         self.log.clear();
     }
 
-    /// Adds the youngest receive.
+    /// Adds the youngest receive of a name.
     pub(crate) fn add(&mut self, token: u32, name: u64) {
         self.leave(token);
         let new = Token::new(token);
@@ -111,7 +113,7 @@ impl Names {
         self.nodes[token as usize] = Some(Node { name, older, younger: None });
     }
 
-    /// Takes out the oldest receive of a name that is posted still.
+    /// Removes and returns the oldest receive of a name that is still posted.
     pub(crate) fn take(&mut self, name: u64, is_posted: impl Fn(u32) -> bool) -> Option<u32> {
         loop {
             let oldest = self.ends.get(&name)?.oldest.get();
@@ -152,7 +154,7 @@ mod tests {
         for (token, name) in [(0, 7), (1, 8), (2, 7), (3, 7)] {
             names.add(token, name);
         }
-        // What is added again is the youngest.
+        // A receive that is added again becomes the youngest.
         names.add(0, 7);
         assert_eq!(names.take(7, |token| token != 2), Some(3));
         assert_eq!(names.take(7, |_| true), Some(0));

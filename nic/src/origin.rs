@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Where counts come from: what a reader needs to know to repeat the run, in reports and traces.
+//! Origin of the counts in a report or trace: the facts that a reader needs to repeat the run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::plain;
 
-/// Bytes of [`Origin::command`] that are kept.
+/// Maximum length of [`Origin::command`] in bytes.
 const COMMAND: usize = 1024;
 
-/// What the process that counted says of its run.
+/// Describes the run of the process that counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
     /// Its command line.
     pub command: String,
-    /// What its MPI calls itself, such as `MPICH 5.0.2`; nothing outside of MPI.
+    /// Name and version of the MPI, such as `MPICH 5.0.2`; empty without an MPI.
     pub mpi: String,
-    /// Ranks of the job, when the launcher tells.
+    /// Ranks of the job, if the launcher sets the number.
     pub ranks: Option<u32>,
-    /// The same for all processes of one run of tcam, and for no others: from where they write their
-    /// reports and traces to. By hand that is the same from run to run.
+    /// Identifies the processes of one run of tcam by the path of their reports and traces. If the
+    /// user chooses the path, several runs may share the number.
     pub job: Option<u64>,
     /// Processors of the host that are online.
     pub cores: Option<u32>,
-    /// The processors that it may run on, such as `0-3,8`, by affinity and cpuset; empty if unknown.
-    /// A launcher may bind each rank to others.
+    /// Processors that the process may run on by affinity and cpuset, such as `0-3,8`; empty if
+    /// unknown. A launcher may bind each rank to others.
     pub processors: String,
-    /// When the endpoint was opened, seconds since 1970.
+    /// When the endpoint was opened, in seconds since 1970.
     pub started_s: u64,
 }
 
 impl Origin {
-    /// Sets the command line, of which a long one is cut.
+    /// Sets the command line, cut after 1,024 bytes.
     pub fn set_command(&mut self, words: &str) {
         let mut end = words.len().min(COMMAND);
         while !words.is_char_boundary(end) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The `FI_TCAM_*` parameters: one table of names, values, defaults and help,
-//! read by the provider (`fi_param_define`, `fi_getinfo`) and by the lab.
+//! The `FI_TCAM_*` parameters: one table of names, values, defaults and help, read by the provider
+//! (`fi_param_define`, `fi_getinfo`) and by the lab.
 
 pub mod config;
 mod list;
@@ -18,8 +18,8 @@ use crate::{models, polling::Polling, timings};
 /// Prefix of every parameter in the environment.
 pub const PREFIX: &str = "FI_TCAM_";
 
-/// Parameters that say where something is written or read from, whose values are recorded, and the
-/// one that nobody else is to know.
+/// Parameters that reports and traces do not record: paths of files, whose contents are recorded,
+/// and the secret.
 const UNTOLD: [&str; 4] = ["report", "trace", "config", "job_key"];
 
 /// Former names and those of today, without the prefix.
@@ -31,31 +31,31 @@ pub enum ParamError {
     /// The value is not allowed.
     #[error("{PREFIX}{name}={value}: allowed is {allowed}")]
     Value {
-        /// Name, upper case, without the prefix.
+        /// Name in upper case, without the prefix.
         name: String,
         /// The value found.
         value: String,
-        /// The allowed values, for people.
+        /// Description of the allowed values.
         allowed: String,
     },
-    /// There is no parameter of this name.
+    /// No parameter has this name.
     #[error("{PREFIX}{name} is no parameter of tcam; {hint}")]
     Name {
-        /// Name, upper case, without the prefix.
+        /// Name in upper case, without the prefix.
         name: String,
         /// The name that it has now, or every name there is.
         hint: String,
     },
 }
 
-/// The parameters in force: every name with the value set or its default.
+/// The parameters in force: the value of every parameter, set or default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     values: BTreeMap<&'static str, String>,
 }
 
 impl Param {
-    /// A value is not allowed.
+    /// The error for a value that is not allowed.
     fn refuses(&self, value: &str) -> ParamError {
         ParamError::Value {
             name: self.name.to_uppercase(),
@@ -66,11 +66,11 @@ impl Param {
 }
 
 impl Params {
-    /// Takes what `lookup` answers for each name (lower case, no prefix) and,
-    /// where it answers nothing, what the device sets, or the default.
+    /// Reads each parameter with `lookup` (lower-case name, no prefix). If `lookup` returns `None`,
+    /// the value is the one that the device or the timing preset sets, or the default.
     ///
     /// # Errors
-    /// The first value that is not allowed, named with the allowed range.
+    /// The first value that is not allowed, with the allowed range.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ParamError> {
         let mut values = BTreeMap::new();
         let device = lookup("device").unwrap_or_default();
@@ -120,8 +120,8 @@ impl Params {
         Ok(params)
     }
 
-    /// Refuses names with our prefix that are no parameters: a misspelt name
-    /// would silently run another experiment.
+    /// Refuses names with the `FI_TCAM_` prefix that are not parameters: a misspelt name would
+    /// silently run another experiment.
     ///
     /// # Errors
     /// The first unknown name.
@@ -129,7 +129,7 @@ impl Params {
         for name in names {
             let head = name.get(..PREFIX.len()).filter(|head| head.eq_ignore_ascii_case(PREFIX));
             let Some(bare) = head.map(|head| &name[head.len()..]) else { continue };
-            // Nobody reads `FI_TCAM_Poll`.
+            // Names that are not in upper case, such as `FI_TCAM_Poll`, are never read.
             let is_read = name == name.to_uppercase();
             if !is_read || !PARAMS.iter().any(|param| param.name.eq_ignore_ascii_case(bare)) {
                 return Err(Self::unknown(bare.to_owned()));
@@ -138,7 +138,7 @@ impl Params {
         Ok(())
     }
 
-    /// A name (upper case, without the prefix) is none.
+    /// The error for an unknown name (upper case, without the prefix).
     fn unknown(name: String) -> ParamError {
         let hint = match RENAMED.iter().find(|(old, _)| *old == name) {
             Some((_, new)) => format!("did you mean {PREFIX}{new}?"),
@@ -154,7 +154,7 @@ impl Params {
     /// The value of a parameter, by its lower-case name.
     ///
     /// # Panics
-    /// If there is no such parameter: a mistake in this program.
+    /// If there is no such parameter, which is a programming error.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         &self.values[name]
@@ -163,17 +163,17 @@ impl Params {
     /// The value of a [`Values::Number`] parameter.
     ///
     /// # Panics
-    /// If the parameter is no number: a mistake in this program.
+    /// If the parameter is not a number, which is a programming error.
     #[must_use]
     pub fn number(&self, name: &str) -> usize {
         self.text(name).parse().expect("checked when the parameters were read")
     }
 
-    /// The value of a [`Values::Decimal`] parameter in thousandths: picoseconds of
-    /// nanoseconds.
+    /// The value of a [`Values::Decimal`] parameter in thousandths, such as picoseconds for a value
+    /// in nanoseconds.
     ///
     /// # Panics
-    /// If the parameter is no number: a mistake in this program.
+    /// If the parameter is not a number, which is a programming error.
     #[must_use]
     pub fn thousandths(&self, name: &str) -> u64 {
         let value: f64 = self.text(name).parse().expect("checked when the parameters were read");
@@ -183,13 +183,13 @@ impl Params {
     /// The value of a [`Values::EntryCost`] parameter.
     ///
     /// # Panics
-    /// If the parameter is none: a mistake in this program.
+    /// If the parameter is not an entry cost, which is a programming error.
     #[must_use]
     pub fn entry_cost(&self, name: &str) -> EntryCost {
         self.text(name).parse().expect("checked when the parameters were read")
     }
 
-    /// When the network is asked.
+    /// How often the network is polled.
     ///
     /// # Panics
     /// Never: the value was checked when the parameters were read.
@@ -198,14 +198,14 @@ impl Params {
         self.text("poll").parse().expect("checked when the parameters were read")
     }
 
-    /// Whether a [`Values::Set`] parameter has a word.
+    /// Returns true if a [`Values::Set`] parameter contains a word.
     #[must_use]
     pub fn has(&self, name: &str, word: &str) -> bool {
         self.text(name).split(',').any(|one| one == word)
     }
 
-    /// Names and values, for reports and traces; but for where these are written, which is
-    /// of no experiment.
+    /// Names and values for reports and traces, without the paths and the secret, which do not
+    /// affect an experiment.
     #[must_use]
     pub fn recorded(&self) -> BTreeMap<String, String> {
         let values = self.values.iter().filter(|(name, _)| !UNTOLD.contains(name));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pattern_does_not_have_is_refused() {
+    fn unknown_placeholders_in_a_pattern_are_refused() {
         let params = |value| Params::from_lookup(lookup(&[("report", value)]));
         for right in ["", "one", "%h/%r.%p", "50%%/%r", "%%%r%%"] {
             assert!(params(right).is_ok(), "{right}");
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_nobody_reads_are_refused() {
+    fn names_that_are_never_read_are_refused() {
         let check = |name: &str| Params::check_names([name.to_owned()]);
         check("FI_TCAM_POLL").unwrap();
         check("FI_LOG_LEVEL").unwrap();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Text of files that others may have written, on its way to a terminal or a page: what
-//! moves the cursor, sets colours or turns the direction of writing is shown as `?`.
+//! Makes text from files that another user may have written safe to print: characters that move the
+//! cursor, set colours or change the writing direction are shown as `?`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Whether a character only stands for itself: it is no control character, of which some are
-/// above ASCII, none that turns the direction of writing, and ends no line.
+/// Returns true if a character is safe to print: it is not a control character (some are above
+/// ASCII), does not change the writing direction and does not end a line.
 #[must_use]
 pub fn is_plain(char: char) -> bool {
     !char.is_control()
@@ -16,7 +16,7 @@ pub fn is_plain(char: char) -> bool {
         )
 }
 
-/// The text with `?` for whatever is not plain.
+/// Returns the text with `?` for each character that is not plain.
 #[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_plain) {
@@ -25,7 +25,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|char| if is_plain(char) { char } else { '?' }).collect())
 }
 
-/// Has texts be plain.
+/// Makes each text plain.
 pub(crate) fn make_plain<'t>(texts: impl IntoIterator<Item = &'t mut String>) {
     for text in texts {
         if let Cow::Owned(plain) = plain(text) {
@@ -34,7 +34,7 @@ pub(crate) fn make_plain<'t>(texts: impl IntoIterator<Item = &'t mut String>) {
     }
 }
 
-/// Has the keys of a map be plain; of those that become the same, one stays.
+/// Makes the keys of a map plain. Of keys that become equal, one stays.
 pub(crate) fn make_keys_plain<T>(map: &mut BTreeMap<String, T>) {
     if map.keys().any(|key| !key.chars().all(is_plain)) {
         let old = std::mem::take(map);
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_not_shown_as_it_is_becomes_a_question_mark() {
+    fn only_characters_that_are_not_plain_become_question_marks() {
         assert!(matches!(plain("/opt/größe <x> 日本 \u{1f600}"), Cow::Borrowed(_)));
         assert_eq!(plain("a\x1b[2Jb\x07\u{9b}31m\n\x7f"), "a?[2Jb??31m??");
         assert_eq!(plain("\u{202e}gpj.exe\u{2066}\u{200f}\u{2028}"), "?gpj.exe???");

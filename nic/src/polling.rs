@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How often the network is asked beside shared memory (`FI_TCAM_POLL`), after *Efficient Polling of
-//! Multiple Channels in MPI* (papers/channel-polling.txt, section 3.2).
+//! How often the network is polled relative to shared memory (`FI_TCAM_POLL`), after *Efficient
+//! Polling of Multiple Channels in MPI* (papers/channel-polling.txt, section 3.2).
 
 use std::str::FromStr;
 
-/// See the module.
+/// The polling policy; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Polling {
-    /// As many polls of shared memory for one of the network as messages came over it since the last
-    /// over the network.
+    /// One poll of the network per n polls of shared memory, where n is the number of messages over
+    /// shared memory since the last message over the network.
     Auto,
-    /// Each time.
+    /// Poll the network each time.
     Every,
-    /// Once in so many polls of shared memory (the paper's static scheme).
+    /// One poll of the network per this many polls of shared memory (the paper's static scheme).
     Static(u32),
-    /// Of the last so many messages, m over shared memory and n over the network: once in m / (n + 1)
-    /// (the paper's dynamic scheme).
+    /// Looks at the last messages, up to this number: with m over shared memory and n over the
+    /// network, one poll of the network per m / (n + 1) polls (the paper's dynamic scheme).
     Dynamic(u32),
 }
 
 impl Polling {
-    /// The values allowed, for people.
+    /// Description of the allowed values.
     pub const ALLOWED: &str = "auto, every, static:R or dynamic:H with R and H from 1 to 10000";
-    /// Largest number.
+    /// Largest allowed number.
     pub const MOST: u32 = 10_000;
 }
 

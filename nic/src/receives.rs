@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The receives that are posted, by token: small dense numbers, of which the one given
-//! back last is the next one taken.
+//! The posted receives by token. Tokens are small dense numbers; the one freed last is taken next.
 //!
-//! A post stores each field once, where it stays, and a match takes out what its caller
-//! needs and no more. Handed on as a whole (the `slab` crate, by value through `post`) a
-//! receive is copied right after it was stored field by field, and each copy waits until
-//! the stores have left the store buffer: a post took 44 ns, now 32 (`fi_trecv` of
-//! libfabric, on one core).
+//! A post stores each field once, in its final place, and a match takes out only what its caller
+//! needs. If a receive is passed as a whole (the `slab` crate, by value through `post`), it is
+//! copied right after it was stored field by field, and each copy stalls until the stores have left
+//! the store buffer: a post took 44 ns instead of 32 ns (`fi_trecv` of libfabric, on one core).
 
 use matching::Key;
 
@@ -14,29 +12,29 @@ use crate::{message::Receive, names::Names};
 
 /// A posted receive.
 pub(crate) struct Posted<R> {
-    /// How many were posted before.
+    /// Number of receives posted before it.
     pub(crate) number: u64,
     pub(crate) receive: Receive<R>,
 }
 
-/// See the module.
+/// The posted receives; see the module.
 pub(crate) struct Receives<R> {
-    /// By token; those that are free are as they were, until they are taken again.
+    /// Indexed by token. A free entry keeps its old contents until it is taken again.
     entries: Vec<Posted<R>>,
     free: Vec<u32>,
-    /// For cancels, while they come.
+    /// The lists for cancels by name, while cancels are used.
     names: Option<Box<Names>>,
 }
 
 impl<R> Receives<R> {
-    /// How many there are.
+    /// Number of posted receives.
     pub(crate) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 }
 
 impl<R: Clone> Receives<R> {
-    /// None, and room for so many without allocation.
+    /// Creates an empty set that does not allocate below `capacity` receives.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
             entries: Vec::with_capacity(capacity),
@@ -45,8 +43,8 @@ impl<R: Clone> Receives<R> {
         }
     }
 
-    /// Tells, before a receive is posted, that it will have this number. It may be matched and
-    /// not be added. (Once it is added there is more in registers that a call would save.)
+    /// Logs the number of the next receive before it is posted. The receive may be matched at once
+    /// and never be added. (After it is added, a call would have to save more registers.)
     #[inline(always)]
     pub(crate) fn expect(&mut self, number: u64) {
         if self.names.is_some() {
@@ -63,14 +61,15 @@ impl<R: Clone> Receives<R> {
         }
     }
 
-    /// Adds one; its token.
+    /// Adds a receive and returns its token.
     #[inline(always)]
     pub(crate) fn insert(&mut self, number: u64, receive: &Receive<R>) -> u32 {
         let Some(token) = self.free.pop() else { return self.grow(number, receive) };
         let posted = &mut self.entries[token as usize];
         posted.number = number;
-        // One by one: as a whole they were loaded as vectors, for which their stores must be over.
-        // Of most there is no more than that they are no multi-receive.
+        // Stored field by field: whole, the fields would be loaded as vectors, which stalls until
+        // their stores are complete. Most receives are not multi-receives, so only the discriminant
+        // of `multi` is stored.
         let Key { bits, ignore, source } = receive.key;
         posted.receive.key.bits = bits;
         posted.receive.key.ignore = ignore;
@@ -89,7 +88,7 @@ impl<R: Clone> Receives<R> {
     fn grow(&mut self, number: u64, receive: &Receive<R>) -> u32 {
         let token = self.entries.len() as u32;
         self.entries.push(Posted { number, receive: receive.clone() });
-        // A match must find room to give each of them back.
+        // Each of the entries must be freed without allocation in a match.
         self.free.reserve(self.entries.capacity());
         token
     }
@@ -105,14 +104,15 @@ impl<R: Clone> Receives<R> {
         &self.entries[token as usize].receive
     }
 
-    /// Takes one out; the caller's part of it.
+    /// Frees a token and returns the caller's data of its receive.
     #[inline(always)]
     pub(crate) fn take_data(&mut self, token: u32) -> R {
         self.free.push(token);
         self.entries[token as usize].receive.data.clone()
     }
 
-    /// The oldest of those with a name (see [`Names`]) that are posted, which is taken out next.
+    /// Returns the oldest posted receive with this name (see [`Names`]). The caller must remove it
+    /// next.
     pub(crate) fn first_named(
         &mut self,
         name: u64,
@@ -137,7 +137,7 @@ impl<R: Clone> Receives<R> {
         names.take(name, is_posted)
     }
 
-    /// Takes one out.
+    /// Removes a receive.
     pub(crate) fn remove(&mut self, token: u32) -> Posted<R> {
         let Posted { number, receive: Receive { key, len, multi, non_contiguous, .. } } =
             self.entries[token as usize];

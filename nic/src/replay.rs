@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A trace asked again: the same operations on a context with another table, engine
-//! or overflow model.
+//! Replays a trace: the same operations on a context with another table, engine or overflow model.
 
 use matching::Key;
 
@@ -10,8 +9,8 @@ use crate::message::{Envelope, Post, Receive};
 use crate::report::ContextCounters;
 use crate::trace::{Op, Posted};
 
-/// A context that a trace is played to. Receives and messages are numbers: how many
-/// were posted, or arrived, before.
+/// A context on which a trace is replayed. The data of a receive or message is its number: how many
+/// were posted, or arrived, before it.
 #[derive(Debug)]
 pub struct Replay {
     context: Context<u64, u64>,
@@ -19,8 +18,8 @@ pub struct Replay {
     arrivals: u64,
 }
 
-/// What an operation changed or found in a queue. Elements have the numbers of those that were
-/// posted, or arrived, before.
+/// A change of a queue, or an element found in one. An element has its number: how many were
+/// posted, or arrived, before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A receive entered the PRQ.
@@ -31,21 +30,21 @@ pub enum Change {
     Kept(u64, Envelope),
     /// A message left the UMQ, received or dropped.
     Taken(u64),
-    /// An element was found and stays: a message that was peeked at, or a buffer that takes
-    /// several messages and got one.
+    /// An element was found and stays: a message that was peeked at, or a multi-receive buffer that
+    /// got a message and has room left.
     Met(u64),
 }
 
 impl Replay {
-    /// A replay with an empty context.
+    /// Creates a replay with an empty context.
     ///
     /// # Errors
-    /// A table that cannot be made.
+    /// The table cannot be made.
     pub fn new(config: &DeviceConfig) -> Result<Self, DeviceError> {
         Ok(Self { context: Context::new(config)?, posts: 0, arrivals: 0 })
     }
 
-    /// Keeps the capacity curves of both queues, from the start.
+    /// Keeps the capacity curves of both queues. Call it before the first operation.
     pub fn keep_curves(&mut self) {
         self.context.keep_curves();
     }
@@ -55,7 +54,7 @@ impl Replay {
         self.play_and_tell(op, |_| {});
     }
 
-    /// Does an operation, and tells what changed in the queues and what was found there.
+    /// Does an operation, and calls `tell` for each change of a queue and each element found.
     #[inline]
     pub fn play_and_tell(&mut self, op: &Op, mut tell: impl FnMut(Change)) {
         match op {
@@ -66,7 +65,7 @@ impl Replay {
                     _ => self.context.post_anyway(&mut receive),
                 };
                 if let Post::HeldBack = done {
-                    // It was not when it was recorded.
+                    // It was not held back when it was recorded.
                     done = self.context.post_anyway(&mut receive);
                 }
                 tell(match done {
@@ -122,7 +121,7 @@ impl Replay {
         }
     }
 
-    /// What the context counted.
+    /// The counters of the context.
     #[must_use]
     pub fn counters(&self) -> ContextCounters {
         self.context.counters()

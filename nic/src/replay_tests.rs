@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A replay counts what was counted live, and what would have been with another
-//! configuration.
+//! A replay counts what the live run counted, and with another configuration what a live run with
+//! that configuration would have counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -73,7 +73,7 @@ fn play<'a>(config: &DeviceConfig, ops: impl IntoIterator<Item = &'a Op>) -> Rep
     replay
 }
 
-/// Miri is a thousand times slower.
+/// Miri is about a thousand times slower.
 const OPS: usize = if cfg!(miri) { 15 } else { 150 };
 
 proptest! {
@@ -110,7 +110,7 @@ proptest! {
     }
 }
 
-/// The case of docs/devices.md, worked out there by hand.
+/// The example of docs/devices.md, which is calculated there by hand.
 #[test]
 fn twelve_operations_take_what_the_model_says() {
     #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The report of one endpoint: written by the provider, read by the lab.
+//! The report of one endpoint, written by the provider and read by the lab.
 
 mod show;
 
@@ -13,7 +13,7 @@ use crate::{json, latency::Latency, lengths::Lengths, origin::Origin, plain};
 
 /// Value of [`Report::format`].
 pub const FORMAT: &str = "tcam-report";
-/// What a report for people begins with.
+/// First word of a report for people.
 pub const FIRST_WORD: &str = "tcam ";
 /// Value of [`Report::version`] that this crate writes and reads.
 pub const VERSION: u32 = 1;
@@ -33,41 +33,41 @@ pub struct Report {
     pub host: String,
     /// Process id.
     pub pid: u32,
-    /// Rank, when the launcher tells it in the environment.
+    /// Rank, if the launcher sets it in the environment.
     pub rank: Option<u32>,
     /// Address of the endpoint, `ip:port`.
     pub address: String,
-    /// Which context of a scalable endpoint it is, if that one has several.
+    /// Index of the context, for a scalable endpoint with several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u32>,
     /// Path of the program.
     pub program: String,
-    /// The run it is of.
+    /// The run that the report is from.
     #[serde(default)]
     pub origin: Origin,
-    /// When the endpoint was opened, nanoseconds since 1970; 0 in reports of earlier versions.
+    /// When the endpoint was opened, in nanoseconds since 1970; 0 in reports of earlier versions.
     #[serde(default)]
     pub start_ns: u64,
     /// Seconds from opening the endpoint to this report.
     pub elapsed_s: f64,
     /// What caused the report.
     pub written_at: WrittenAt,
-    /// Processes n of `FI_TCAM_K_COL` and `FI_TCAM_K_PNP` in the end; 0 where it is the
-    /// number of sources seen.
+    /// Final number of processes, n of `FI_TCAM_K_COL` and `FI_TCAM_K_PNP`; 0 if n is the number of
+    /// sources seen.
     #[serde(default)]
     pub processes: u32,
     /// The `FI_TCAM_*` values in force, by name, see
     /// [`Params::recorded`](crate::params::Params::recorded).
     pub config: BTreeMap<String, String>,
-    /// What a reader of the counts should know.
+    /// Remarks that help to interpret the counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// Tagged messages.
     pub tagged: ContextCounters,
     /// Untagged messages.
     pub msg: ContextCounters,
-    /// Messages and bytes by channel (`shm`, `kernel-copy`, `copy-pipeline`); and reads,
-    /// writes and atomic operations on memory, which are no messages (`rma`).
+    /// Messages and bytes by channel (`shm`, `kernel-copy`, `copy-pipeline`), and remote memory
+    /// reads, writes and atomics, which are not messages (`rma`).
     pub channels: BTreeMap<String, ChannelCounters>,
 }
 
@@ -80,11 +80,11 @@ pub enum WrittenAt {
     Close,
     /// The process exited with the endpoint open.
     Exit,
-    /// While the process ran, and nothing came after: see [`draft`](crate::draft).
+    /// The process was still running; no later report exists (see [`draft`](crate::draft)).
     Running,
 }
 
-/// One matching context: a PRQ, a UMQ and what went through them.
+/// Counters of one matching context.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextCounters {
     /// Receives posted, and unexpected messages claimed or discarded.
@@ -95,19 +95,21 @@ pub struct ContextCounters {
     pub bytes: u64,
     /// Messages that found no receive.
     pub unexpected: u64,
-    /// Peeks at the unexpected queue (probes), found or not, and whether they claim or not.
+    /// Peeks at the unexpected queue (probes), with or without a result, including those that
+    /// claim.
     pub peeks: u64,
-    /// Receives that broke a promise of the program; empty where none was given or broken.
+    /// Receives that broke a promise of the program; empty if there was no promise or none was
+    /// broken.
     #[serde(default, skip_serializing_if = "BrokenPromises::is_empty")]
     pub broken_promises: BrokenPromises,
-    /// Collective and point-to-point traffic apart.
+    /// Collective and point-to-point traffic separately.
     #[serde(default)]
     pub kinds: ByKind<KindTraffic>,
-    /// Latencies of the timing model; empty where that is off.
+    /// Latencies of the timing model; empty if it is off.
     #[serde(default, skip_serializing_if = "Latency::is_empty")]
     pub latency: Latency,
-    /// Bytes of each message that arrived; empty where search depths are not counted, and in
-    /// reports written before this was.
+    /// Sizes of the arrived messages in bytes; empty if search depths are not counted, and in
+    /// reports of earlier versions.
     #[serde(default)]
     pub sizes: Profile,
     /// Lengths of both queues over time; empty in a sum.
@@ -130,7 +132,7 @@ pub struct BrokenPromises {
 }
 
 impl BrokenPromises {
-    /// Whether there is none.
+    /// Returns true if no promise was broken.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.any_source == 0 && self.any_tag == 0
@@ -142,7 +144,7 @@ impl BrokenPromises {
     }
 }
 
-/// What went through a context for one kind of traffic. `TagLayout` tells the kinds.
+/// Traffic of one kind through a context. `TagLayout` defines the kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KindTraffic {
@@ -167,14 +169,14 @@ pub struct ChannelCounters {
     pub received: u64,
     /// Bytes received.
     pub received_bytes: u64,
-    /// Looks for messages, of a channel where each is a call to the kernel (`net`).
+    /// Polls for messages, for a channel on which each poll is a system call (`net`).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub polls: u64,
-    /// Those of them that found none.
+    /// Polls that found no message.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub empty_polls: u64,
-    /// Nanoseconds between each look that found messages and the look before it, together: what was
-    /// found had waited no longer.
+    /// Sum, over the polls that found messages, of the nanoseconds since the poll before: an upper
+    /// bound on how long the messages found had waited.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub discovery_ns: u64,
 }
@@ -185,17 +187,17 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl ContextCounters {
-    /// Whether anything was asked of the context.
+    /// Returns true if the context did any operation.
     #[must_use]
     pub fn has_operations(&self) -> bool {
         self.posts > 0 || self.arrivals > 0 || self.peeks > 0
     }
 
-    /// Checks that the counts add up (DESIGN, invariant 4): every arrival was
-    /// matched in the table, matched on the host or became unexpected; posts likewise.
+    /// Checks that the counts add up (DESIGN, invariant 4): every arrival was matched in the table,
+    /// matched on the host or became unexpected; the same holds for posts.
     ///
     /// # Errors
-    /// Says which equation does not hold.
+    /// The equation that does not hold.
     pub fn check(&self) -> Result<(), String> {
         self.prq.check().map_err(|why| format!("prq: {why}"))?;
         self.umq.check().map_err(|why| format!("umq: {why}"))?;
@@ -254,7 +256,8 @@ impl ContextCounters {
         }
     }
 
-    /// Adds another context's counters. Lengths have no sum: there are none in it.
+    /// Adds the counters of another context. Lengths over time cannot be added, so the sum has
+    /// none.
     pub fn merge(&mut self, other: &Self) {
         self.posts = self.posts.saturating_add(other.posts);
         self.arrivals = self.arrivals.saturating_add(other.arrivals);
@@ -272,11 +275,11 @@ impl ContextCounters {
 }
 
 impl Report {
-    /// Reads a report and checks its format, version and counts. Its texts are made
+    /// Reads a report and checks its format, version and counts. Makes its texts
     /// [`plain`](mod@crate::plain).
     ///
     /// # Errors
-    /// [`ReportError`] says what is wrong with the text.
+    /// [`ReportError`] describes the problem.
     pub fn from_json(text: &str) -> Result<Self, ReportError> {
         let mut report: Self = serde_json::from_str(text)?;
         report.make_plain();
@@ -302,8 +305,8 @@ impl Report {
         self.origin.make_plain();
     }
 
-    /// The process that a report was written by, of whatever version; none if this is no report
-    /// of tcam.
+    /// Returns the id of the process that wrote a report, of any version of tcam; `None` if the
+    /// text is not a report of tcam.
     #[must_use]
     pub fn writer(text: &[u8]) -> Option<u32> {
         #[derive(Deserialize)]
@@ -330,7 +333,7 @@ impl Report {
         queues.into_iter().map(|queue| queue.modelled.seconds()).sum()
     }
 
-    /// What the operations of all queues took as measured.
+    /// The measured time of the operations of all queues.
     #[must_use]
     pub fn measured(&self) -> MeasuredTime {
         let mut sum = MeasuredTime::default();
@@ -343,20 +346,20 @@ impl Report {
     /// Checks that the counts of both contexts add up.
     ///
     /// # Errors
-    /// Says which equation does not hold.
+    /// The equation that does not hold.
     pub fn check(&self) -> Result<(), String> {
         self.tagged.check().map_err(|why| format!("tagged: {why}"))?;
         self.msg.check().map_err(|why| format!("msg: {why}"))
     }
 }
 
-/// What can be wrong with a report.
+/// Why a report cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// Not JSON, or not the fields of a report.
+    /// The text is not JSON, or lacks fields of a report.
     #[error("not a tcam report: {0}")]
     Json(#[from] serde_json::Error),
-    /// Another format or version.
+    /// The format or version is another one.
     #[error(
         "format `{format}` version {version} is not `tcam-report` version 1: \
          written by another version of tcam"
@@ -421,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wrote_a_report_is_told_of_whatever_version() {
+    fn the_writer_of_a_report_of_any_version_is_found() {
         let report = Report { format: FORMAT.to_owned(), pid: 7, ..Report::default() };
         assert_eq!(Report::writer(report.to_json().unwrap().as_bytes()), Some(7));
         let other = br#"{"format": "tcam-report", "version": 9, "pid": 3, "new": {}}"#;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The costs that `FI_TCAM_TIMING` names: values for the parameters of the timing model,
-//! each with its source in docs/devices.md. A parameter that is set itself wins.
+//! The cost presets that `FI_TCAM_TIMING` names: values for the parameters of the timing model,
+//! with sources in docs/devices.md. A parameter that the user sets takes precedence.
 
-/// Costs with a source.
+/// A preset of costs.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// Name, as in `FI_TCAM_TIMING`.
     pub name: &'static str,
-    /// Names and values of the parameters it sets.
+    /// Names and values of the parameters that the preset sets.
     pub sets: &'static [(&'static str, &'static str)],
 }
 
@@ -15,8 +15,8 @@ pub struct Preset {
 pub const COSTS: [&str; 7] =
     ["table_ns", "up_ns", "host_ns", "host_entry_ns", "down_ns", "spill_ns", "promote_ns"];
 
-/// Every set of costs. Only figures with a source: there is none for a search of the
-/// table of any NIC.
+/// All presets. They contain only figures with a source; no source exists for a table search on any
+/// NIC.
 pub const TIMINGS: [Preset; 3] = [
     Preset { name: "none", sets: &[] },
     Preset {
@@ -30,7 +30,7 @@ pub const TIMINGS: [Preset; 3] = [
     Preset { name: "cpu-hash", sets: &[("host_ns", "300"), ("spill_ns", "140")] },
 ];
 
-/// Names of the sets.
+/// Names of the presets.
 pub(crate) const NAMES: [&str; TIMINGS.len()] = {
     let mut names = [""; TIMINGS.len()];
     let mut index = 0;
@@ -41,7 +41,7 @@ pub(crate) const NAMES: [&str; TIMINGS.len()] = {
     names
 };
 
-/// What a set of costs has for a parameter.
+/// The value that a preset sets for a parameter.
 pub(crate) fn preset(timing: &str, param: &str) -> Option<&'static str> {
     let costs = TIMINGS.iter().find(|costs| costs.name == timing)?;
     costs.sets.iter().find(|(name, _)| *name == param).map(|(_, value)| *value)
@@ -53,7 +53,7 @@ mod tests {
     use crate::params::Params;
 
     #[test]
-    fn costs_are_those_of_the_timing_model_and_what_is_set_itself_wins() {
+    fn presets_set_costs_only_and_user_settings_take_precedence() {
         for costs in TIMINGS {
             assert!(costs.sets.iter().all(|(name, _)| COSTS.contains(name)), "{}", costs.name);
             let lookup = |name: &str| match name {

@@ -1,68 +1,68 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Traces: what was asked of one matching context, to be asked again of another
+//! Traces: the operations on one matching context, recorded so that they can be replayed on another
 //! (`FI_TCAM_TRACE`, `tcam replay`).
 //!
-//! A file is a header, a window and records of one context, all in little-endian words
+//! A file consists of a header, a window and the records of one context, all in little-endian words
 //! of 4 bytes:
 //!
 //! ```text
 //! byte 0        HEADER   + window
 //!      | header | window | record | record | ...  the end |
 //! header   "tcam-trace 6\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
-//!          laps (8), why the recording ended (4; 1 at the size allowed, 2 with a full
-//!          disk, 3 with its endpoint, or 0) and zeros
-//! window   record | record | ... | a zero word unless it is full        if there is one
+//!          laps (8), why the recording ended (4; 1 size limit reached, 2 full
+//!          disk, 3 endpoint closed, or 0) and zeros
+//! window   record | record | ... | a zero word unless it is full        if present
 //! record   word 0   4..0 kind   5 flag   15..6 place of a key   31..16 length
-//!          and what the kind needs
+//!          then the further words of the kind
 //! ```
 //!
-//! Operations name match bits, ignore bits and a source, which repeat: these stand once
-//! in a list of [`KEYS`] keys, and an operation names its place. All places hold zeros
-//! at first.
+//! Operations name match bits, ignore bits and a source, which repeat. Each such key is written
+//! once into a list of [`KEYS`] keys, and an operation names its place in the list. At first all
+//! places hold zeros.
 //!
 //! | kind | further words | |
 //! |---|---|---|
-//! | key | source, match bits (2), ignore bits (2) | what the place holds from now on; all ones is any source |
-//! | time | nanoseconds (2) | since the header's start, of all that follows |
-//! | multi | length, bytes used, least room that keeps it (2 each) | of the next post's buffer, which takes several messages |
-//! | long | length (2) | of the next receive, message or send, if the field has no room for it |
-//! | post | | a receive into a buffer of so many bytes; the flag is set for one in parts |
-//! | post anyway | | a receive that is not to be held back (`flow-control`) |
+//! | key | source, match bits (2), ignore bits (2) | sets the key of the place; all ones is any source |
+//! | time | nanoseconds (2) | time of the following records since the header's start |
+//! | multi | length, bytes used, least room that keeps it (2 each) | the buffer of the next post, which takes several messages |
+//! | long | length (2) | length of the next receive, message or send, if it does not fit the field |
+//! | post | | a receive into a buffer of this length; the flag is set for a non-contiguous buffer |
+//! | post anyway | | a receive that is never held back (`flow-control`) |
 //! | held | | a receive that was held back |
-//! | arrive | | a message, of so many bytes; its key has no ignore bits |
-//! | peek | | a look at the unexpected messages |
-//! | cancel | number (2) | a posted receive, of which so many were posted before |
-//! | drop | number (2) | an unexpected message, before which so many arrived |
-//! | processes | number | so many processes there are |
+//! | arrive | | a message of this length; its key has no ignore bits |
+//! | peek | | a probe of the unexpected messages |
+//! | cancel | number (2) | cancels a posted receive; the number of receives posted before it |
+//! | drop | number (2) | drops an unexpected message; the number of messages that arrived before it |
+//! | processes | number | sets the number of processes |
 //! | peer | number, IPv4, port | the address of a peer number, before the first operation that names it |
-//! | fill | | nothing: the next record did not fit into the window |
-//! | again | | the last operation, as often again as the length says, at most 255 times |
-//! | claim | | a look at the unexpected messages; what is found is set aside to be received |
-//! | discard | | the same; what is found is dropped |
-//! | send | | a message that this endpoint sent, of so many bytes; its key names the receiver and has no ignore bits |
-//! | thread | number, nanoseconds (2) | the thread that does what follows, and its processor time by then |
-//! | turn | | the same without its processor time: the number is in bits 31..6 |
+//! | fill | | no operation: the next record did not fit into the window |
+//! | again | | repeats the last operation as often as the length says, at most 255 times |
+//! | claim | | a probe that sets the message it finds aside |
+//! | discard | | a probe that drops the message it finds |
+//! | send | | a message of this length that this endpoint sent; its key names the receiver and has no ignore bits |
+//! | thread | number, nanoseconds (2) | the thread of the following operations, and its processor time so far |
+//! | turn | | like thread, without the processor time: the number is in bits 31..6 |
 //!
-//! Threads have numbers in the order in which their process recorded them first, from 0, in all its
-//! traces alike. Thread 0 does what stands before the first *thread* or *turn*, so a program with one
-//! thread has none of these. In both, the flag is set for the thread of the provider that makes
-//! progress (`FI_PROGRESS_AUTO`).
+//! Threads are numbered from 0 in the order in which the process recorded them first, the same in
+//! all its traces. Operations before the first *thread* or *turn* are of thread 0, so a trace of
+//! one thread needs neither record. The flag of both marks the provider's progress thread
+//! (`FI_PROGRESS_AUTO`).
 //!
-//! Sends and processor times are there if they are asked for (`FI_TCAM_TRACE_SENDS`). Matching depends
+//! Sends and processor times are recorded only on request (`FI_TCAM_TRACE_SENDS`). Matching depends
 //! neither on them nor on threads.
 //!
-//! The recorder writes into the window, and appends it to the file when it is full.
-//! Then `laps` grows by one, and the window begins again. So the youngest records are
-//! those of the window, unless the file has them behind `laps` windows already: what a
-//! process leaves that is killed at any moment can be read, since a record counts when
-//! its word 0 is written, the last of it. While it is the youngest, *again* is written over
-//! with a higher count.
+//! The recorder writes into the window. When the window is full, the recorder appends it to the
+//! file, increments `laps`, and starts the window again. So the youngest records are in the window,
+//! unless the file already has them after `laps` windows. A record takes effect when its word 0 is
+//! written, which is written last, so the file of a process that was killed at any moment can be
+//! read. The youngest *again* record is overwritten with a higher count.
 //!
-//! Order is that of the file. The time of an operation is when the recorder last
-//! looked at the clock: looking takes longer than recording. It looks with every cancel and drop.
+//! Records are in the order of the file. The time of an operation is when the recorder last read
+//! the clock, since that takes longer than recording. The recorder reads the clock at every cancel
+//! and drop.
 //!
-//! Matching depends on these alone, so a replay with the recorded configuration
-//! counts what the provider counted.
+//! Matching depends only on the operations, so a replay with the recorded configuration counts what
+//! the provider counted.
 
 mod code;
 mod input;
@@ -85,23 +85,23 @@ use crate::plain;
 
 /// First bytes of a trace.
 pub const MAGIC: &str = "tcam-trace 6\n";
-/// The same up to the version.
+/// First bytes of a trace of any version.
 const ANY_VERSION: &str = "tcam-trace ";
 /// Bytes of the header.
 pub const HEADER: usize = 8192;
-/// Bytes of the header's end, which [`state`] makes.
+/// Bytes at the end of the header, which [`state`] encodes.
 pub const STATE: usize = 4 * WORD;
-/// Bytes of a value of the configuration that is no path.
+/// Maximum length in bytes of a configuration value that is not a path.
 const LONGEST_VALUE: usize = 64;
-/// Bytes of the largest window that is read.
+/// Largest window in bytes that is accepted.
 const LARGEST_WINDOW: u32 = 1 << 20;
 
-/// What a trace says of itself.
+/// The header of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// `tagged` or `msg`.
     pub context: String,
-    /// Version of tcam that recorded.
+    /// Version of tcam that recorded it.
     pub tcam: String,
     /// Version of libfabric, such as `2.5`.
     pub libfabric: String,
@@ -109,22 +109,22 @@ pub struct Header {
     pub host: String,
     /// Process id.
     pub pid: u32,
-    /// Rank, when the launcher tells it.
+    /// Rank, if the launcher sets it.
     pub rank: Option<u32>,
     /// Address of the endpoint, `ip:port`.
     pub address: String,
     /// Path of the program.
     pub program: String,
-    /// The run it is of.
+    /// The run that the trace is from.
     #[serde(default)]
     pub origin: Origin,
-    /// Whether the end of the header will say that the endpoint was closed.
+    /// Whether the recorder marks in the header that the endpoint was closed.
     #[serde(default)]
     pub marks_end: bool,
-    /// Bytes of the window behind the header; 0 if there is none.
+    /// Bytes of the window after the header; 0 if there is none.
     #[serde(default)]
     pub window: u32,
-    /// Start of the recording, nanoseconds since 1970.
+    /// Start of the recording, in nanoseconds since 1970.
     pub start_ns: u64,
     /// The tag layout in force (`auto` resolved).
     pub layout: String,
@@ -142,8 +142,8 @@ impl Header {
         self.origin.make_plain();
     }
 
-    /// The header as it stands in a file. Where it would be too long, paths are left
-    /// out: what a replay needs is short.
+    /// The header as bytes of a file. If it is too long, paths are left out: all that a replay
+    /// needs is short.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let text = |header: &Self| serde_json::to_string(header).unwrap_or_default();
@@ -161,7 +161,7 @@ impl Header {
     }
 }
 
-/// Reads a trace, a quarter of a megabyte at a time.
+/// Reads a trace in parts of 256 KiB.
 #[derive(Debug)]
 pub struct Reader<R> {
     from: Input<R>,
@@ -177,14 +177,14 @@ pub struct Reader<R> {
     ended: bool,
 }
 
-/// An operation and when it was, in nanoseconds since the recording began.
+/// An operation and its time, in nanoseconds since the start of the recording.
 pub type Timed = (u64, Op);
 
 impl<R: Read> Reader<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// The file is empty, too short, no trace, or of another version.
+    /// The file is empty, too short, not a trace, or of another version.
     pub fn new(mut from: R) -> Result<Self, TraceError> {
         let mut bytes = vec![0; HEADER];
         let len = fill(&mut from, &mut bytes)?;
@@ -224,30 +224,30 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// What the trace says of itself.
+    /// The header of the trace.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Where the peers are that were named up to now, by number.
+    /// Addresses of the peers named up to now, by peer number.
     pub fn peers(&self) -> &BTreeMap<u32, Address> {
         &self.peers
     }
 
-    /// The thread that did the last operation, with its processor time when the recorder last looked.
+    /// The thread that did the last operation, with its processor time if that was recorded.
     #[must_use]
     pub fn thread(&self) -> Thread {
         self.thread
     }
 
-    /// Whether its process was ended in the middle of it, or runs still. Generated traces do not
-    /// tell.
+    /// Returns true if the recording process was killed during the recording, or still runs.
+    /// Generated traces do not mark their end; for them it is false.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         self.header.marks_end && self.end == End::Open
     }
 
-    /// Why the recording ended before its program, if it did.
+    /// Why the recording ended before the program, if it did.
     #[must_use]
     pub fn stop(&self) -> Option<Stop> {
         match self.end {
@@ -256,7 +256,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Bytes of records read so far.
+    /// Bytes of records read up to now.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.from.taken
@@ -305,7 +305,7 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-/// Whether these are the first bytes of a trace of this version.
+/// Checks that these are the first bytes of a trace of this version.
 fn check_version(bytes: &[u8]) -> Result<(), TraceError> {
     match bytes.strip_prefix(ANY_VERSION.as_bytes()) {
         _ if bytes.starts_with(MAGIC.as_bytes()) => Ok(()),
@@ -314,7 +314,7 @@ fn check_version(bytes: &[u8]) -> Result<(), TraceError> {
     }
 }
 
-/// Reads a window of so many bytes.
+/// Reads a window of `length` bytes.
 fn read_window(from: &mut impl Read, length: u32) -> Result<Vec<u8>, TraceError> {
     if length == 0 {
         return Ok(Vec::new());
@@ -330,34 +330,34 @@ fn read_window(from: &mut impl Read, length: u32) -> Result<Vec<u8>, TraceError>
     Ok(bytes)
 }
 
-/// What can be wrong with a trace.
+/// Why a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// No byte in it.
+    /// The file is empty.
     #[error("an empty file: nothing was recorded")]
     Empty,
-    /// The end comes within the header or the window.
+    /// The file ends within the header or the window.
     #[error("cut off before the first record, after {0} bytes")]
     Short(usize),
-    /// Something else.
+    /// The file is not a trace.
     #[error("no trace of tcam")]
     Foreign,
-    /// Of another version.
+    /// The trace is of another version.
     #[error("a trace of another version of tcam: this one reads version 6")]
     Version,
     /// The header is damaged.
     #[error("the header is damaged: {0}")]
     Header(#[from] serde_json::Error),
-    /// Laps and the reason to stop cannot be.
+    /// The state at the end of the header is invalid.
     #[error("the end of the header is damaged")]
     State,
-    /// A window that cannot be.
+    /// The length of the window is invalid.
     #[error("the header is damaged: a window of {0} bytes")]
     Window(u32),
-    /// A record that cannot be.
+    /// A record is invalid.
     #[error("record {0} is damaged")]
     Record(u64),
-    /// The end comes within a record.
+    /// The file ends within a record.
     #[error("cut off in record {0}")]
     Cut(u64),
     /// The file cannot be read.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Traces are read as they were written, and every damage is an error.
+//! Traces are read as they were written, and damage is an error.
 
 use matching::{Key, Source};
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Timed>, TraceError> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn a_written_trace_is_read_back(
         ops in proptest::collection::vec((any::<u64>(), op()), 0..50),
         stop in proptest::option::of(prop_oneof![Just(Stop::Size), Just(Stop::Disk)]),
         zeros in 0..3_usize,
@@ -92,7 +92,7 @@ proptest! {
         let mut ops = ops;
         ops.extend(stop.map(|stop| (time, Op::Stop(stop))));
         let mut bytes = file(&ops);
-        // What a killed process leaves behind the last record.
+        // A killed process leaves zeros after the last record.
         bytes.resize(bytes.len() + zeros * WORD, 0);
         let reader = Reader::new(&bytes[..]).unwrap();
         prop_assert_eq!(reader.header(), &header());
@@ -113,8 +113,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = to;
         }
-        // What was data may be read as operations, of a word each at least, or as a word
-        // that repeats one.
+        // Data may be read as operations, of at least one word each, or as a word that repeats one.
         if let Ok(found) = read(&bytes) {
             let words = bytes.len().saturating_sub(HEADER) / WORD;
             prop_assert!(found.len() <= words * MOST_AGAIN as usize + 1);
@@ -147,7 +146,7 @@ fn errors_say_what_is_wrong() {
 }
 
 #[test]
-fn a_source_that_cannot_be_is_damage() {
+fn a_source_number_above_the_limit_is_damage() {
     let arrival = |source| file(&[(5, Op::Arrive(Envelope { source, bits: 0, len: 0 }))]);
     assert_eq!(read(&arrival(LARGEST_SOURCE)).unwrap().len(), 1);
     let error = read(&arrival(LARGEST_SOURCE + 1)).unwrap_err().to_string();
@@ -155,7 +154,7 @@ fn a_source_that_cannot_be_is_damage() {
 }
 
 #[test]
-fn an_operation_is_repeated_as_often_as_is_said() {
+fn an_operation_is_repeated_count_times() {
     let op = Op::Cancel(3);
     let repeated = |count: u32| {
         let mut bytes = file(&[(5, op)]);
@@ -184,13 +183,13 @@ fn a_recording_may_end_between_the_two_records_of_a_post() {
     let mut bytes = file(&[(5, post)]);
     tell_stop(&mut bytes, Stop::Size);
     assert_eq!(read(&bytes).unwrap(), [(5, post), (5, stop)]);
-    // Time, length and key of the post are there.
+    // Time, length and key of the post are still there.
     bytes.truncate(bytes.len() - WORD);
     assert_eq!(read(&bytes).unwrap(), [(5, stop)]);
 }
 
 #[test]
-fn a_recording_that_was_not_closed_is_told_if_its_recorder_does() {
+fn an_unclosed_recording_is_reported_if_its_recorder_marks_the_end() {
     for (marks_end, end, unfinished) in [
         (true, End::Open, true),
         (true, End::Closed, false),
@@ -205,7 +204,7 @@ fn a_recording_that_was_not_closed_is_told_if_its_recorder_does() {
 }
 
 #[test]
-fn a_length_takes_a_word_where_its_field_has_no_room() {
+fn a_length_that_does_not_fit_its_field_takes_a_record() {
     let key = Key { bits: 1, ignore: 0, source: Source::new(7) };
     let size = |len| {
         let post = Op::Post(Posted { key, len, multi: None, non_contiguous: false });
@@ -215,7 +214,7 @@ fn a_length_takes_a_word_where_its_field_has_no_room() {
     };
     assert_eq!([0, 0xffff].map(size), [size(64); 2]);
     assert_eq!([0x1_0000, u64::MAX].map(size), [size(64) + 3 * WORD; 2]);
-    // Of a record that has none.
+    // A *long* record before a record that has no length.
     let mut bytes = header().to_bytes();
     bytes.put([4, 1, 0]).unwrap();
     Encoder::default().op(&mut bytes, &Op::Peek(key)).unwrap();
@@ -223,7 +222,7 @@ fn a_length_takes_a_word_where_its_field_has_no_room() {
 }
 
 #[test]
-fn sends_name_their_receiver_and_threads_are_told_beside_them() {
+fn sends_name_their_receiver_and_have_a_thread() {
     let sent = |len| Op::Send(Sent { peer: 3, bits: 9, len });
     let thread = |number, ns| Thread { number, is_device: number == 2, cpu_ns: Some(ns) };
     let (mut bytes, mut encoder) = (header().to_bytes(), Encoder::default());
@@ -239,7 +238,7 @@ fn sends_name_their_receiver_and_threads_are_told_beside_them() {
         .map(|(at, len)| (sent(len), thread(at, 10 << 32 | u64::from(at))));
     assert_eq!(told, [&[(sent(8), Thread::default())], &threads[..]].concat());
     assert!(matches!(read(&bytes[..bytes.len() - 3]), Err(TraceError::Cut(_))));
-    // To any peer.
+    // A send to any peer is damage.
     let mut odd = header().to_bytes();
     encoder.op(&mut odd, &Op::Peek(Key { bits: 1, ignore: 0, source: Source::ANY })).unwrap();
     let [.., low, high, _, _] = odd[..] else { unreachable!("a record has four bytes") };
@@ -259,7 +258,7 @@ fn threads_of(bytes: &[u8]) -> Result<Vec<(Op, Thread)>, TraceError> {
 
 proptest! {
     #[test]
-    fn each_operation_has_the_thread_that_was_told_last(
+    fn each_operation_has_the_thread_that_was_recorded_last(
         done in proptest::collection::vec(
             (op(), proptest::option::of((0..1_u32 << 26, any::<bool>(), any::<Option<u64>>()))),
             1..30,
@@ -291,7 +290,7 @@ fn a_trace_of_one_thread_is_as_long_as_without_threads() {
 }
 
 #[test]
-fn a_turn_is_of_what_follows_also_where_that_repeats_the_last_operation() {
+fn a_turn_applies_to_repetitions_that_follow_it() {
     let turn = |number| Thread { number, ..Thread::default() };
     let (mut bytes, op) = (file(&[(5, Op::Cancel(3))]), Op::Cancel(3));
     bytes.put([again(1)]).unwrap();
@@ -299,7 +298,7 @@ fn a_turn_is_of_what_follows_also_where_that_repeats_the_last_operation() {
     bytes.put([again(2)]).unwrap();
     let told = [0, 0, 7, 7].map(|number| (op, turn(number)));
     assert_eq!(threads_of(&bytes).unwrap(), told);
-    // Cut off in it, or behind it.
+    // Cut off within the last record, or before it.
     let whole = bytes.len();
     for (len, expected) in [(whole - WORD, Ok(2)), (whole - 1, Err("cut off in record 5"))] {
         let found = threads_of(&bytes[..len]).map(|told| told.len());
@@ -308,7 +307,7 @@ fn a_turn_is_of_what_follows_also_where_that_repeats_the_last_operation() {
 }
 
 #[test]
-fn threads_that_cannot_be_are_damage() {
+fn a_thread_number_above_the_limit_is_damage() {
     let most = u32::MAX >> 6;
     let file = |words: [u32; 4]| {
         let mut bytes = header().to_bytes();
@@ -319,7 +318,7 @@ fn threads_that_cannot_be_are_damage() {
     assert_eq!(file([20, most, 0, 0]), Ok(most));
     assert_eq!(file([20, most + 1, 0, 0]), Err("record 0 is damaged".to_owned()));
     assert_eq!(file([21 | 3 << 6, 14, 14, 14]), Ok(3));
-    // More threads than have numbers share the last one.
+    // Threads above the largest number share it.
     let mut bytes = header().to_bytes();
     put_thread(&mut bytes, Thread { number: u32::MAX, ..Thread::default() }).unwrap();
     Encoder::default().op(&mut bytes, &Op::Drop(1)).unwrap();
@@ -343,7 +342,7 @@ fn words_of_few_bits_are_read_and_other_versions_refused() {
     let post = Posted { key, len: 0, multi: None, non_contiguous: true };
     let message = Envelope { source: 0, bits: 0, len: 9 };
     let mut bytes = header().to_bytes();
-    // A post, in parts; a message; a peek. All of the key that every place holds at first.
+    // A non-contiguous post, a message and a peek, all of the key that every place holds at first.
     [5 | 1 << 5, 8 | 9 << 16, 9].iter().for_each(|&word| bytes.put([word]).unwrap());
     let mut reader = Reader::new(&bytes[..]).unwrap();
     assert_eq!(reader.thread(), Thread::default());
@@ -359,7 +358,7 @@ fn words_of_few_bits_are_read_and_other_versions_refused() {
 }
 
 #[test]
-fn peers_are_told_beside_the_operations() {
+fn peers_are_read_along_with_the_operations() {
     let key = Key { bits: 1, ignore: 0, source: Source::new(7) };
     let multi = Some(MultiRecv { len: 100, used: 0, min: 8 });
     let ops = [Op::Post(Posted { key, len: 100, multi, non_contiguous: false }), Op::Peek(key)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The bits set in a word.
+//! Iterates over the bits set in a word.
 
 /// Indices of the bits set in a word, lowest first.
 pub(crate) struct Bits(pub(crate) u64);

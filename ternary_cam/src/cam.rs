@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The plain thing that a NIC has: a search compares every entry at once, and the oldest that
-//! matches wins.
+//! A plain CAM, as in a NIC: a search compares every entry at once, and the oldest match wins.
 //!
-//! A NIC compares all 97 bits of every entry in one clock. A processor compares 16 bits of each,
-//! its *print* (`cam/print.rs`), 32 entries an instruction, and then the entries whose prints
-//! agree. It does what [`Table`](crate::Table) does, slower where there are many entries, and
-//! says in a page how.
+//! A NIC compares all 97 bits of every entry in one clock cycle. A processor compares 16 bits of
+//! each entry, its *print* (fingerprint, `cam/print.rs`), 32 entries per instruction, and then the
+//! entries whose prints agree. A CAM gives the same results as [`Table`](crate::Table) and is
+//! slower with many entries, but its code is short.
 //!
 //! ```text
-//! place        0     1     2     3     4     5    in order of age, the oldest first
+//! place        0     1     2     3     4     5    in age order, oldest first
 //! prints    [  a  |  -  |  c  |  d  |  -  |     ]
 //! cares     [  a  |  -  |  c  |  d  |  -  |     ]  bits of the print that the entry compares
 //! live         1     0     1     1     0     0     removals leave holes
-//! ids       [  7  |  -  |  0  |  3  |  -  |     ]  the slot of the entry, which stays put
+//! ids       [  7  |  -  |  0  |  3  |  -  |     ]  the slot of the entry, which does not move
 //!            head                       tail
 //!
 //! insert(e):  close up if there is no place left
 //!             write print, care and id of e at the tail
 //! search(k):  for each place whose print agrees with that of k, the lowest first:
-//!                 if its entry is there and matches k, that is it
-//! remove(e):  leave a hole, or draw back the tail; close up if there are many holes
+//!                 if it is live and its entry matches k: found
+//! remove(e):  leave a hole, or move the tail back; close up if there are many holes
 //! ```
 //!
-//! Places are twice as many as entries, so that closing up costs a removal or an insertion a
-//! constant number of moves.
+//! There are twice as many places as entries, so that closing up adds a constant number of moves
+//! per removal or insertion.
 
 mod print;
 
@@ -33,14 +32,14 @@ use crate::handle::{Full, Handle, Hit, MAX_CAPACITY, TableError};
 use crate::kernel::{self, Available, Kernel, LANES, Prints, Sought};
 use crate::slot::{Class, Slot, Stamp};
 
-/// Entries at most that are compared one by one: a vector costs as much, and would wait for the
-/// prints among them that were stored a moment ago.
+/// Up to this many entries are compared one by one: a vector comparison costs as much, and would
+/// wait for prints that were just stored.
 const ALONE: usize = 4;
 
-/// Places for each entry and hole: there are more holes than so before they are closed up.
+/// The entries close up if they span more than this many places each.
 const SPARSE: usize = 4;
 
-/// A bounded ternary match table that compares every entry. See the module.
+/// A bounded ternary match table that compares every entry; see the module.
 pub struct Cam {
     slots: Box<[Slot]>,
     /// Free slots, a stack.
@@ -50,13 +49,13 @@ pub struct Cam {
     prints: Prints,
     /// Page of the oldest entry.
     head: usize,
-    /// The place of the next entry, behind all others.
+    /// The place of the next entry, after all others.
     tail: usize,
     kernel: Available,
 }
 
 impl Cam {
-    /// A table of `capacity` entries (0 to 65,536) that compares with `kernel`.
+    /// Creates a table of `capacity` entries (0 to 65,536) that compares with `kernel`.
     ///
     /// # Errors
     /// The capacity is too large, or this processor does not support the kernel.
@@ -77,43 +76,43 @@ impl Cam {
         })
     }
 
-    /// Most entries it can hold.
+    /// Maximum number of entries.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }
 
-    /// Entries it holds.
+    /// Number of entries.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether it holds no entry.
+    /// Returns true if the table holds no entry.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether every entry is taken.
+    /// Returns true if every entry is in use.
     #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// The kernel it compares with.
+    /// The kernel that the table compares with.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
         self.kernel.get()
     }
 
-    /// Adds an entry, the youngest from now on.
+    /// Adds the youngest entry.
     ///
     /// # Errors
-    /// [`Full`] when every entry is taken.
+    /// [`Full`] if every entry is in use.
     #[inline(always)]
     pub fn insert(&mut self, entry: Entry) -> Result<Handle, Full> {
         let first = self.is_empty();
@@ -134,7 +133,7 @@ impl Cam {
         Ok(Handle { slot: id, serial })
     }
 
-    /// The oldest entry that matches.
+    /// Returns the oldest entry that matches.
     #[inline(always)]
     #[must_use]
     pub fn first_match(&self, key: &Key) -> Option<Hit> {
@@ -167,7 +166,7 @@ impl Cam {
         (id, &self.slots[usize::from(id)])
     }
 
-    /// Takes an entry out; `None` when the handle's entry is gone already.
+    /// Removes an entry; `None` if it was removed already.
     #[inline(always)]
     pub fn remove(&mut self, handle: Handle) -> Option<Entry> {
         let slot = self.slots.get_mut(usize::from(handle.slot))?;
@@ -185,7 +184,7 @@ impl Cam {
             return Some(entry);
         }
         if place + 1 == self.tail {
-            // The holes before it in its page as well.
+            // Also reclaim the holes before it in its page.
             self.tail = place;
             while !self.tail.is_multiple_of(LANES) && left >> ((self.tail - 1) % LANES) & 1 == 0 {
                 self.tail -= 1;
@@ -197,7 +196,7 @@ impl Cam {
         Some(entry)
     }
 
-    /// Notes that a page has only holes, though there are entries in others.
+    /// Called when a page has only holes, but other pages have entries.
     #[cold]
     fn note_empty_page(&mut self) {
         while self.prints.pages[self.head].live == 0 {
@@ -208,7 +207,7 @@ impl Cam {
         }
     }
 
-    /// Moves all entries to the lowest places, in their order.
+    /// Moves all entries to the lowest places, in order.
     #[cold]
     fn close_up(&mut self) {
         let mut to = 0;
@@ -222,7 +221,7 @@ impl Cam {
         (self.head, self.tail) = (0, to);
     }
 
-    /// Pages that have entries, and those between them.
+    /// From the first to the last page with an entry.
     #[inline]
     fn pages(&self) -> std::ops::Range<usize> {
         self.head..self.tail.div_ceil(LANES)
@@ -236,7 +235,7 @@ impl Cam {
         self.pages().flat_map(of_page)
     }
 
-    /// The entry of a handle; `None` when it is gone.
+    /// Returns the entry of a handle; `None` if it was removed.
     #[inline]
     #[must_use]
     pub fn get(&self, handle: Handle) -> Option<Entry> {
@@ -248,9 +247,8 @@ impl Cam {
         self.slots.get(usize::from(handle.slot)).filter(|slot| slot.stamp.serial() == handle.serial)
     }
 
-    /// Entries a linear list in age order would have compared to reach this one,
-    /// itself counted: its rank by age from 1, or 0 when the handle's entry is
-    /// gone.
+    /// Number of entries that a linear list in age order would have compared to reach this one,
+    /// including itself: its age rank from 1, or 0 if the entry was removed.
     #[must_use]
     pub fn depth(&self, handle: Handle) -> usize {
         let Some(slot) = self.live(handle) else { return 0 };
@@ -260,7 +258,7 @@ impl Cam {
         (before.sum::<u32>() + up_to.count_ones()) as usize
     }
 
-    /// Every entry, oldest first.
+    /// All entries, oldest first.
     pub fn iter(&mut self) -> impl Iterator<Item = (Handle, Entry)> + '_ {
         self.places().map(|place| {
             let (id, slot) = self.slot_at(place);

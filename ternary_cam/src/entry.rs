@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Entries, keys and sources: what is stored and what is searched for.
+//! Entries, keys and sources: the stored patterns and the search keys.
 
-/// The source a receive names or a message comes from, or any source.
+/// The source that a receive names or a message comes from, or any source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Source(pub(crate) u32);
 
@@ -9,8 +9,8 @@ impl Source {
     /// Matches every source.
     pub const ANY: Self = Self(u32::MAX);
 
-    /// The peer of this number. `u32::MAX` would be [`Source::ANY`]: a number that comes from
-    /// elsewhere the caller has to check.
+    /// The source with this peer number. The caller must check numbers from outside: `u32::MAX` is
+    /// [`Source::ANY`].
     #[inline]
     #[must_use]
     pub const fn new(peer: u32) -> Self {
@@ -18,14 +18,14 @@ impl Source {
         Self(peer)
     }
 
-    /// Whether this is [`Source::ANY`].
+    /// Returns true if this is [`Source::ANY`].
     #[inline]
     #[must_use]
     pub const fn is_any(self) -> bool {
         self.0 == Self::ANY.0
     }
 
-    /// The peer's number, nothing for [`Source::ANY`].
+    /// The peer number; `None` for [`Source::ANY`].
     #[inline]
     #[must_use]
     pub const fn get(self) -> Option<u32> {
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Source {
     }
 }
 
-/// What the table stores.
+/// An entry of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Match bits.
@@ -51,11 +51,11 @@ pub struct Entry {
     pub ignore: u64,
     /// Source, or any.
     pub source: Source,
-    /// The caller's name for the entry; the table only hands it back.
+    /// An identifier chosen by the caller; the table only returns it.
     pub token: u32,
 }
 
-/// What a search looks for. An arrival has no ignore bits and names its source.
+/// A search key. An arrival has no ignore bits and names its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     /// Match bits.
@@ -67,8 +67,8 @@ pub struct Key {
 }
 
 impl Entry {
-    /// The definition of a match. Whatever compares less, because it knows more of its entries
-    /// and keys, is tested against this.
+    /// The definition of a match. Comparisons that do less, because they know more about entries
+    /// and keys, are tested against it.
     #[inline]
     #[must_use]
     pub const fn matches(&self, key: &Key) -> bool {
@@ -78,7 +78,7 @@ impl Entry {
 }
 
 impl Key {
-    /// Whether it has no wildcards.
+    /// Returns true if the key has no wildcards.
     #[inline(always)]
     pub(crate) const fn is_exact(&self) -> bool {
         self.ignore == 0 && !self.source.is_any()

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What tables answer: handles, hits, and why they refuse.
+//! Results of tables: handles, hits and errors.
 
 use crate::kernel::Kernel;
 
 /// Largest capacity of a table, in entries.
 pub(crate) const MAX_CAPACITY: usize = 65_536;
 
-/// Names an entry from its insertion to its removal. A handle of an entry that
-/// was removed names nothing, even after its place was taken by another. Given to another
-/// table it may name any entry there.
+/// Identifies an entry from its insertion to its removal. The handle of a removed entry identifies
+/// nothing, even after its place was reused. With another table, it may identify any entry there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle {
     pub(crate) slot: u16,
     pub(crate) serial: u64,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// The entry.

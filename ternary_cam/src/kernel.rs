@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Compare kernels: one algorithm, one file for each instruction set.
+//! Compare kernels: one algorithm, one file per instruction set.
 //!
-//! A kernel compares a key with 16 of the 64 entries of a [`Block`] and answers with a
-//! bitmap of candidates. It knows nothing of ages or of which entries are live; [`first`] and
-//! [`first_in_queue`] arbitrate that in code all kernels share.
+//! A kernel compares a key with 16 of the 64 entries of a [`Block`] and returns a bitmap of
+//! candidates. It knows neither ages nor which entries are live; [`first`] and [`first_in_queue`]
+//! decide that in code that all kernels share.
 //!
-//! All `unsafe` of the crate is here and in the files below: the loads, and the calls that enter a
-//! function compiled for instructions of which [`Available`] says that the processor has them.
+//! All `unsafe` code of the crate is here and in the files below: the loads, and the calls of
+//! functions that are compiled for instructions which the processor has according to [`Available`].
 
 mod avx2;
 mod avx512;
@@ -42,11 +42,11 @@ pub(crate) fn first(kernel: Available, blocks: &[Block], live: &[u64], key: &Key
     }
 }
 
-/// What `found` makes of the slot of the first live entry that matches. Every step with a
-/// live one is compared: where the match is cannot be predicted.
+/// Calls `found` with the slot of the first live entry that matches. Every step with a live entry
+/// is compared, because the place of the match is unpredictable.
 ///
-/// The fields of the key come by value: from one that was stored a moment ago, field by field,
-/// the compiler would load two at once, which waits for the stores.
+/// The fields of the key are passed by value: from a key that was just stored field by field, the
+/// compiler would load two fields at once, which waits for the stores.
 #[inline(always)]
 pub(crate) fn first_in_queue<T>(
     kernel: Available,
@@ -65,7 +65,7 @@ pub(crate) fn first_in_queue<T>(
     }
 }
 
-/// How many bits are set in a bitmap.
+/// Number of bits set in a bitmap.
 pub(crate) fn count_ones(kernel: Available, words: &[u64]) -> usize {
     match kernel.get() {
         #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A bounded ternary match table, the unit a tag-matching NIC is built around.
+//! A bounded ternary match table, the central unit of a tag-matching NIC.
 //!
 //! A [`Table`] holds up to a fixed number of entries. Every entry has 64 match
 //! bits, 64 ignore bits and a source; a search returns the **oldest** entry that
@@ -10,9 +10,8 @@
 //!     and (entry.source == key.source, or either is Source::ANY)
 //! ```
 //!
-//! so that one table serves both queues of a receive context: posted receives
-//! (ternary entries, exact keys) and unexpected messages (exact entries, ternary
-//! keys).
+//! So one table serves both queues of a receive context: posted receives (ternary entries, exact
+//! keys) and unexpected messages (exact entries, ternary keys).
 //!
 //! ```
 //! use ternary_cam::{Entry, Kernel, Key, Source, Table};
@@ -32,14 +31,14 @@
 //! # Ok::<(), ternary_cam::TableError>(())
 //! ```
 //!
-//! A [`Cam`] does the same as a NIC does it: it compares every entry, in some 250 lines
-//! (`cam.rs`). Who reads this crate for the first time starts there. A [`Table`] is quicker, since
-//! it compares few.
+//! A [`Cam`] gives the same results as a NIC computes them: it compares every entry, in some 250
+//! lines (`cam.rs`). Read it first if the crate is new to you. A [`Table`] is faster, since it
+//! compares few entries.
 //!
 //! # How a table is laid out
 //!
 //! ```text
-//! insert --> slot          one cache line, stays put, a handle names it    slot.rs
+//! insert --> slot          one cache line, never moves, named by a handle    slot.rs
 //!              |
 //!              v
 //!            nursery       the youngest 4, compared one by one             nursery.rs
@@ -47,36 +46,41 @@
 //!              v
 //!            deep          all others                                      deep.rs
 //!              either
-//!                tray      few of several kinds: by age, 16 at a time      deep/tray.rs
+//!                tray      few, of several kinds: in age order, 16 at a time      deep/tray.rs
 //!              or
 //!                home      every entry with a class, hashed; a search      deep/home.rs
 //!                          probes once for each class
 //!                side      base entries, hashed once more for keys that    deep/side.rs
 //!                          home does not serve
-//!                scan      what no index serves: by age, 16 at a time      deep/scan.rs
+//!                scan      what no index serves: in age order, 16 at a time      deep/scan.rs
 //! ```
 //!
-//! All below the slots hold numbers of slots. Home is an index (`deep/index.rs`), side are up to
-//! four that link entries beside the slots (`deep/rings.rs`), tray and scan compare with a kernel
-//! (kernel.rs): avx512, avx2 or scalar. Searches go by `deep/search.rs`, inserts by
-//! `deep/insert.rs`, removals by `deep/remove.rs`; `deep/upkeep.rs` builds and drops what they
-//! need, as they wish (`deep/wishes.rs`).
+//! All structures below the slots hold slot numbers. *Home* is the primary index (`deep/index.rs`).
+//! *Side* are up to four secondary indexes, which link entries outside of the slots
+//! (`deep/rings.rs`). *Tray* (a small set) and *scan* compare with a kernel (kernel.rs): avx512,
+//! avx2 or scalar. `deep/search.rs` searches, `deep/insert.rs` inserts, `deep/remove.rs` removes,
+//! and `deep/upkeep.rs` builds and drops structures on request (a *wish*, `deep/wishes.rs`).
 //!
 //! A [`Scanner`] lets queues outside of this crate compare words with the same instructions
 //! (`kernel/words.rs`). A [`Cam`] compares with `kernel/prints.rs`.
 //!
-//! **The age rule.** Every entry has a serial number (slot.rs); the lower is the older. Everything
-//! deep is older than the nursery. Tray and scan keep their entries by age, and so does an index
-//! those of a bucket: each finds its oldest match first. Of these the lowest number wins.
+//! **The age rule.** Every entry has a serial number (slot.rs); the lower is the older. Entries in
+//! *deep* are older than those in the nursery. Tray and scan keep their entries in age order, and
+//! so does an index those of a bucket, so each finds its oldest match first. The lowest number
+//! among these wins.
 //!
-//! Words used everywhere: the *wildcards* of an entry or a key are its ignore bits and whether it
-//! names no source. What has none is *exact*; what has the same is *of one kind*. A *pattern* is
-//! what wildcards leave to compare. A *class* is the entries with one pattern, a tuple of the tuple
-//! space search (Srinivasan, Suri and Varghese, SIGCOMM 1999). *Base* entries name their source
-//! and ignore what the first entry of an empty table did (`deep/classes.rs`). A queue is
-//! *uniform* if one pattern serves all its entries and keys (`deep/uniform.rs`).
+//! Terms used everywhere:
 //!
-//! Designs that were tried and lost, with their numbers, are in `DESIGNS.md`.
+//! - The *wildcards* of an entry or a key are its ignore bits and whether it names no source. An
+//!   entry or key without wildcards is *exact*; those with the same wildcards are *of one kind*.
+//! - A *pattern* is the set of fields that wildcards leave to compare.
+//! - A *class* is the entries with one pattern, a tuple of the tuple space search (Srinivasan, Suri
+//!   and Varghese, SIGCOMM 1999).
+//! - *Base* entries name their source and ignore the bits that the first entry of an empty table
+//!   ignored (`deep/classes.rs`).
+//! - A queue is *uniform* if one pattern serves all its entries and keys (`deep/uniform.rs`).
+//!
+//! Rejected designs, with their numbers, are in `DESIGNS.md`.
 
 mod bits;
 mod cam;

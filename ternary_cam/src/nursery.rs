@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The youngest entries, at most [`CAPACITY`], in no index yet.
+//! The nursery: the most recent entries, up to [`CAPACITY`], which are in no index yet.
 //!
-//! A short queue lives and dies here: adding, comparing and removing touch one
-//! word of slot numbers and the slots themselves, never a hash. It also spares a
-//! vector load of what was just stored, which the store buffer cannot forward:
-//! every vector engine that ignores this pays 14 to 23 ns at depth 1 to 4.
+//! A short queue stays here: inserting, comparing and removing use one word of slot numbers and the
+//! slots themselves, but no hash. It also avoids a vector load of data that was just stored, which
+//! the store buffer cannot forward: every vector engine that ignores this takes 14 to 23 ns at
+//! depths 1 to 4.
 //!
 //! ```text
 //! ids   63       48 47       32 31       16 15        0
@@ -12,16 +12,16 @@
 //!                     youngest                oldest
 //! ```
 
-/// Slot numbers that fit a word.
+/// Number of slot numbers that fit into a word.
 pub(crate) const CAPACITY: u32 = 4;
 
 /// Bits of a slot number.
 const WIDTH: u32 = u16::BITS;
 
-/// One in each slot number of a word.
+/// A one in each slot number of a word.
 const EACH: u64 = 0x0001_0001_0001_0001;
 
-/// See the module.
+/// The most recent entries; see the module.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Nursery {
     ids: u64,
@@ -35,18 +35,18 @@ impl Nursery {
         self.used == WIDTH * CAPACITY
     }
 
-    /// Adds the youngest. There must be room.
+    /// Adds the youngest entry. There must be room.
     #[inline]
     pub(crate) const fn push(&mut self, id: u16) {
         self.ids |= (id as u64) << self.used;
         self.used += WIDTH;
     }
 
-    /// Takes one out, wherever it is; the younger ones move up.
+    /// Removes an entry; the younger ones move up.
     #[inline]
     pub(crate) const fn remove(&mut self, id: u16) {
         self.used -= WIDTH;
-        // The youngest first, or the oldest, is what a short queue often does.
+        // Short queues often remove the youngest, or the oldest.
         if (self.ids >> self.used) as u16 == id {
             self.ids &= !(u64::MAX << self.used);
             return;
@@ -60,14 +60,14 @@ impl Nursery {
         self.ids = self.ids & older | (self.ids >> WIDTH) & !older;
     }
 
-    /// How many are older than this one.
+    /// Number of entries older than this one.
     #[inline]
     pub(crate) const fn rank(self, id: u16) -> u32 {
         self.place(id) / WIDTH
     }
 
-    /// Lowest bit of this slot's number, which must be there: the lowest 16 bits that
-    /// equal it, found as the lowest that a subtraction of one borrows from.
+    /// Lowest bit of this slot's number, which must be present: the lowest 16 bits that equal it,
+    /// found as the lowest group that borrows in a subtraction of one.
     #[inline]
     const fn place(self, id: u16) -> u32 {
         let zero_where_equal = self.ids ^ (id as u64).wrapping_mul(EACH);
@@ -77,13 +77,13 @@ impl Nursery {
         borrows.trailing_zeros() + 1 - WIDTH
     }
 
-    /// Every slot of a full nursery, oldest first.
+    /// All slots of a full nursery, oldest first.
     #[inline(always)]
     pub(crate) fn all(self) -> [u16; CAPACITY as usize] {
         std::array::from_fn(|rank| (self.ids >> (WIDTH * rank as u32)) as u16)
     }
 
-    /// Oldest first.
+    /// All slots, oldest first.
     #[inline]
     pub(crate) fn iter(self) -> impl Iterator<Item = u16> {
         let mut ids = self.ids;
@@ -100,7 +100,7 @@ mod tests {
     use super::Nursery;
 
     #[test]
-    fn keeps_age_order_whatever_goes() {
+    fn age_order_survives_any_removal() {
         for gone in 0..4_u16 {
             let mut nursery = Nursery::default();
             // Slot 0 must not be taken for an empty place.

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The compare kernels for queues outside of this crate.
 //!
-//! Such a queue keeps fingerprints, words made of what is matched, so that entries that cannot
-//! match have seldom the word of a key. A kernel says which of 16 or 64 words equal one; what
-//! that means, and which entries are there, the queue knows.
+//! Such a queue keeps fingerprints, words computed from the matched fields, so that entries that
+//! cannot match seldom have the word of a key. A kernel determines which of 16 or 64 words equal a
+//! value. The queue knows the meaning of the words, and which entries are live.
 
 use crate::handle::TableError;
 use crate::kernel::{self, Available, Kernel, LANES, Search};
 
-/// Runs searches with the kernel it was made for.
+/// Runs searches with a fixed kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Scanner(Available);
 
 impl Scanner {
-    /// Words in a step.
+    /// Words per step.
     pub const STEP: usize = kernel::STEP;
 
-    /// Words in a page.
+    /// Words per page.
     pub const PAGE: usize = LANES;
 
-    /// A scanner with this kernel.
+    /// Creates a scanner with this kernel.
     ///
     /// # Errors
     /// This processor does not support the kernel.
@@ -40,7 +40,7 @@ mod tests {
     use crate::kernel::Compare;
     use proptest::prelude::*;
 
-    /// What is equal in a page, and in each of its steps.
+    /// The equal words in a page, and in each of its steps.
     struct Equal<'w>(&'w [u16; Scanner::PAGE], u16);
 
     impl Search for Equal<'_> {
@@ -59,7 +59,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_kernel_says_which_words_are_equal(
+        fn every_kernel_finds_the_equal_words(
             words in prop::collection::vec(word(), Scanner::PAGE), value in word(),
         ) {
             let words = words.try_into().unwrap();

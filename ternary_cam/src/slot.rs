@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Where an entry stays from insertion to removal.
+//! The memory of an entry from insertion to removal.
 
 use crate::entry::{Entry, Key, Source};
 use crate::wildcards::Wildcards;
@@ -21,8 +21,8 @@ pub(crate) struct Slot {
     pub(crate) link: Link,
 }
 
-/// Age and class of an entry. The order of stamps is that of age, the lower is the older: no two
-/// serial numbers are the same.
+/// Age and class of an entry. Stamps are ordered by age, lower is older: no two serial numbers are
+/// equal.
 ///
 /// ```text
 /// 63                            4 3       0
@@ -31,21 +31,21 @@ pub(crate) struct Slot {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp(u64);
 
-/// Where an entry is. From 0 on: in the home index, hashed under the pattern of this number
-/// (see `deep/classes.rs`).
+/// The structure that contains an entry. Values from 0 on: the home index, under the pattern of
+/// this number (see `deep/classes.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Class(u8);
 
 impl Class {
-    /// Under the base pattern: names its source and ignores just the base.
+    /// Under the base pattern: the entry names its source and ignores exactly the base.
     pub(crate) const BASE: Self = Self(0);
     /// In the tray.
     pub(crate) const TRAY: Self = Self(12);
-    /// In the scan, since its pattern is not hashed.
+    /// In the scan, because its pattern has no class.
     pub(crate) const NONE: Self = Self(13);
     /// In the nursery.
     pub(crate) const YOUNG: Self = Self(14);
-    // 15 is that of a slot without an entry.
+    // 15 is the class of a slot without an entry.
 
     #[inline(always)]
     pub(crate) const fn hashed(pattern: usize) -> Self {
@@ -58,7 +58,7 @@ impl Class {
         self.0 as usize
     }
 
-    /// Whether it is that of an entry in [`crate::deep::Deep`].
+    /// Returns true for an entry in [`crate::deep::Deep`].
     #[inline(always)]
     pub(crate) const fn is_deep(self) -> bool {
         self.0 < Self::YOUNG.0
@@ -66,7 +66,7 @@ impl Class {
 }
 
 impl Stamp {
-    /// Of a slot without an entry; younger than every entry.
+    /// A slot without an entry; younger than every entry.
     pub(crate) const NONE: Self = Self(u64::MAX);
 
     const CLASS_BITS: u32 = 4;
@@ -97,15 +97,16 @@ impl Stamp {
 /// The place of an entry in the home index (see `deep/index.rs`): a bucket, and the neighbours in
 /// the ring of its entries.
 ///
-/// Each field is stored and loaded by itself: the store buffer cannot forward a part
-/// that was just stored to a load of more.
+/// Each field is stored and loaded separately: the store buffer cannot forward a narrow store to a
+/// wider load.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
-    /// For an entry in the tray its position there, for one of a [`Cam`](crate::Cam) its place.
+    /// For an entry in the tray, its position there; for an entry of a [`Cam`](crate::Cam), its
+    /// place.
     pub(crate) bucket: u32,
-    /// The next younger; that of the youngest is the oldest.
+    /// The next younger entry; for the youngest, the oldest.
     pub(crate) next: u16,
-    /// The next older; that of the oldest is the youngest.
+    /// The next older entry; for the oldest, the youngest.
     pub(crate) prev: u16,
 }
 
@@ -127,7 +128,8 @@ impl Slot {
         }
     }
 
-    /// Whether it matches, where both name their source and these are the bits to compare.
+    /// Returns true if the entry matches, given that both name their source and `care` are the bits
+    /// to compare.
     #[inline(always)]
     pub(crate) const fn equals(&self, key: &Key, care: u64) -> bool {
         (self.bits ^ key.bits) & care | (self.source ^ key.source.0) as u64 == 0
@@ -138,8 +140,8 @@ impl Slot {
         Wildcards::of(self.ignore, Source(self.source))
     }
 
-    /// Whether it matches, where the key is exact. Among entries of several classes nobody can
-    /// predict whether one names its source: there is no branch on it.
+    /// Returns true if the entry matches an exact key. Among entries of several classes, whether
+    /// one names its source is unpredictable, so there is no branch on it.
     #[inline(always)]
     pub(crate) const fn matches_exact(&self, key: &Key) -> bool {
         let named = if self.source == Source::ANY.0 { 0 } else { u32::MAX };

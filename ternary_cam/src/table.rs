@@ -8,14 +8,14 @@ use crate::kernel::{Available, Kernel};
 use crate::nursery::Nursery;
 use crate::slot::{Class, Slot, Stamp};
 
-/// Slots of a table when it has its first entry.
+/// Number of slots of a table when it has its first entry.
 const FEWEST_SLOTS: usize = 8;
 
-/// A bounded ternary match table. See the crate's documentation.
+/// A bounded ternary match table; see the crate documentation.
 ///
-/// Insert, search and remove are inlined by force: what they do for a short queue
-/// and for exact keys is a few dozen instructions, of which a call would be a third.
-// What all of them need is one line of the cache, in front: see the assertion below.
+/// Insert, search and remove are always inlined: for a short queue and for exact keys they are a
+/// few dozen instructions, of which a call would be a third.
+// The fields that all of them need are one cache line, in front: see the assertion below.
 #[repr(C)]
 pub struct Table {
     /// Doubles up to the capacity.
@@ -32,7 +32,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of `capacity` entries (0 to 65,536) that compares with `kernel`.
+    /// Creates a table of `capacity` entries (0 to 65,536) that compares with `kernel`.
     ///
     /// # Errors
     /// The capacity is too large, or this processor does not support the kernel.
@@ -51,43 +51,43 @@ impl Table {
         })
     }
 
-    /// Most entries it can hold.
+    /// Maximum number of entries.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Entries it holds.
+    /// Number of entries.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether it holds no entry.
+    /// Returns true if the table holds no entry.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether every entry is taken.
+    /// Returns true if every entry is in use.
     #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.free.is_empty() && self.slots.len() == self.capacity
     }
 
-    /// The kernel it compares with.
+    /// The kernel that the table compares with.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
         self.deep.kernel().get()
     }
 
-    /// Adds an entry, the youngest from now on.
+    /// Adds the youngest entry.
     ///
     /// # Errors
-    /// [`Full`] when every entry is taken.
+    /// [`Full`] if every entry is in use.
     #[inline(always)]
     pub fn insert(&mut self, entry: Entry) -> Result<Handle, Full> {
         if self.free.is_empty() {
@@ -127,7 +127,7 @@ impl Table {
         self.free.extend((len..more).rev().map(|slot| slot as u16));
     }
 
-    /// The oldest entry that matches.
+    /// Returns the oldest entry that matches.
     #[inline(always)]
     #[must_use]
     pub fn first_match(&self, key: &Key) -> Option<Hit> {
@@ -146,7 +146,7 @@ impl Table {
         Hit { handle: Handle { slot: id, serial: slot.stamp.serial() }, token: slot.token }
     }
 
-    /// Takes an entry out; `None` when the handle's entry is gone already.
+    /// Removes an entry; `None` if it was removed already.
     #[inline(always)]
     pub fn remove(&mut self, handle: Handle) -> Option<Entry> {
         let id = handle.slot;
@@ -167,7 +167,7 @@ impl Table {
         Some(entry)
     }
 
-    /// The entry of a handle; `None` when it is gone.
+    /// Returns the entry of a handle; `None` if it was removed.
     #[inline]
     #[must_use]
     pub fn get(&self, handle: Handle) -> Option<Entry> {
@@ -179,7 +179,7 @@ impl Table {
         &self.deep
     }
 
-    /// Whether everything is where it says.
+    /// Checks the invariants of all structures.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         self.deep.check(&self.slots);
@@ -190,10 +190,10 @@ impl Table {
         self.slots.get(usize::from(handle.slot)).filter(|slot| slot.stamp.serial() == handle.serial)
     }
 
-    /// Entries a linear list in age order would have compared to reach this one,
-    /// itself counted: its rank by age from 1, or 0 when the handle's entry is
-    /// gone. Costs nothing unless called; for some time after a call, inserts and removes in long
-    /// queues keep up what makes it quick, and take up to three times as long.
+    /// Number of entries that a linear list in age order would have compared to reach this one,
+    /// including itself: its age rank from 1, or 0 if the entry was removed. Costs nothing unless
+    /// called. For some time after a call, inserts and removes in long queues keep up a structure
+    /// that makes it fast, and take up to three times as long.
     #[must_use]
     pub fn depth(&self, handle: Handle) -> usize {
         match self.live(handle) {
@@ -205,7 +205,7 @@ impl Table {
         }
     }
 
-    /// Every entry, oldest first. They are put in order first.
+    /// All entries, oldest first. Sorts them first.
     pub fn iter(&mut self) -> impl Iterator<Item = (Handle, Entry)> + '_ {
         let deep = self.deep.in_order(&self.slots).iter().copied();
         deep.chain(self.nursery.iter()).map(|id| {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The wildcards of an entry or a key: of which kind it is.
+//! The wildcards of an entry or a key, which define its kind.
 
 use crate::entry::{Key, Source};
 
 /// The golden ratio, as an odd fraction of 2^64.
 pub(crate) const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The fractional part of the square root of 3, odd.
+/// The fractional part of the square root of 3, made odd.
 const ANY_SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
 
-/// What an entry or a key leaves open. Entries, or keys, with the same wildcards are of one kind.
+/// The fields that an entry or a key leaves open. Entries, or keys, with the same wildcards are of
+/// one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wildcards {
     /// Ignore bits.
@@ -19,10 +20,10 @@ pub(crate) struct Wildcards {
 }
 
 impl Wildcards {
-    /// Of what is exact.
+    /// The wildcards of exact entries and keys.
     pub(crate) const NONE: Self = Self { ignore: 0, any_source: false };
 
-    /// Numbers that [`Wildcards::cell`] gives, a power of two.
+    /// Number of values of [`Wildcards::cell`], a power of two.
     pub(crate) const CELLS: usize = 64;
 
     #[inline(always)]
@@ -30,25 +31,25 @@ impl Wildcards {
         Self { ignore, any_source: source.is_any() }
     }
 
-    /// The same with a source.
+    /// The same wildcards, but with a source.
     pub(crate) const fn with_source(self) -> Self {
         Self { any_source: false, ..self }
     }
 
-    /// Whether an index for keys with these wildcards serves this key: one for keys that name
-    /// no source does not compare sources, and so serves keys that do as well.
+    /// Returns true if an index for keys with these wildcards serves this key. An index for keys
+    /// without a source does not compare sources, so it also serves keys with a source.
     #[inline(always)]
     pub(crate) const fn serves(self, key: &Key) -> bool {
         self.ignore == key.ignore && (self.any_source | !key.source.is_any())
     }
 
-    /// A hash; the high bits are the good ones.
+    /// A hash whose high bits are well mixed.
     #[inline(always)]
     pub(crate) const fn hash(self) -> u64 {
         (self.ignore ^ if self.any_source { ANY_SOURCE } else { 0 }).wrapping_mul(GOLDEN_RATIO)
     }
 
-    /// A number for these wildcards. Others may have the same.
+    /// A number for these wildcards. Different wildcards may have the same number.
     #[inline(always)]
     pub(crate) const fn cell(self) -> usize {
         (self.hash() >> (u64::BITS - Self::CELLS.trailing_zeros())) as usize

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Nothing allocates once a table was full, whatever is built and dropped inside.
+//! No operation allocates once the table was full, whatever is built and dropped inside.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,20 +9,20 @@ use ternary_cam::{Cam, Entry, Kernel, Key, Source, Table};
 struct Counting;
 
 thread_local! {
-    /// Of this thread: the test harness allocates in its own when it likes.
+    /// Allocations of this thread: threads of the test harness allocate at any time.
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed on to the system's allocator.
+// SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's guarantees are forwarded.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's guarantees are forwarded.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -30,7 +30,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The same for both tables.
+/// The same test for both tables.
 macro_rules! nothing_allocates_once_full {
     ($test:ident, $table:ident) => {
         #[test]

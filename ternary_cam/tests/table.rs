@@ -12,7 +12,7 @@ use phases::phases_change_at_random;
 use proptest::prelude::*;
 use ternary_cam::{Cam, Entry, Full, Handle, Kernel, Key, Source, Table, TableError};
 
-/// How much of the long tests is done: Miri is a thousand times slower.
+/// Size of the long tests: Miri is about a thousand times slower.
 const CASES: u32 = if cfg!(miri) { 2 } else { 512 };
 const SEEDS: u64 = if cfg!(miri) { 1 } else { 24 };
 const BYTES: usize = if cfg!(miri) { 2_000 } else { 60_000 };
@@ -37,8 +37,8 @@ proptest! {
     }
 }
 
-/// Long enough for every index to be built, dropped and built again.
-/// `TCAM_SOAK_SECONDS` says how long to go on with other seeds.
+/// Long enough for every index to be built, dropped and built again. `TCAM_SOAK_SECONDS` is the
+/// time to continue with other seeds.
 #[test]
 fn long_sequences() {
     let seconds =
@@ -58,7 +58,7 @@ fn long_sequences() {
             .collect();
         // The last capacities are the ones that fill the structures.
         data[0] = 10 + (seed % 6) as u8;
-        // The use is set once; later bytes change it now and then.
+        // The use is set once; later bytes change it occasionally.
         data[1..3].copy_from_slice(&[14, seed as u8]);
         for kernel in kernels() {
             run(&data, kernel);
@@ -72,7 +72,7 @@ const KINDS: [fn(usize) -> Entry; 7] = [
     |i| exact(i as u64, 1, i as u32),
     // Duplicates.
     |i| exact((i % 2) as u64, 1, i as u32),
-    // Everything ignored.
+    // All bits ignored.
     |i| Entry { ignore: u64::MAX, source: Source::ANY, ..exact(i as u64, 1, i as u32) },
     // The four classes of an MPI.
     |i| Entry {
@@ -80,18 +80,18 @@ const KINDS: [fn(usize) -> Entry; 7] = [
         source: if i % 4 < 2 { Source::new(1) } else { Source::ANY },
         ..exact((i / 4) as u64, 1, i as u32)
     },
-    // Ignore bits that all differ.
+    // Different ignore bits in each entry.
     |i| Entry { ignore: (i as u64) << 32, ..exact((i % 3) as u64, 1, i as u32) },
     |i| exact(0, (i % 5) as u32, i as u32),
-    // Bits that all ignore, some of them a tag as well.
+    // Bits that all entries ignore; some ignore a tag as well.
     |i| Entry {
         ignore: 0xf << 60 | if i % 3 == 1 { 0xff } else { 0 },
         ..exact((i % 4) as u64, 1, i as u32)
     },
 ];
 
-/// Every length from 0 to two blocks and one, with every kind of entry, whole and
-/// with holes: each entry's own key must find the oldest entry it matches.
+/// Every length from 0 to two blocks and one, with every kind of entry, without and with holes.
+/// Each entry's key must find the oldest entry that it matches.
 fn every_small_table<T: Tested>() {
     for kernel in kernels() {
         for make in KINDS {
@@ -126,8 +126,8 @@ fn every_small_table<T: Tested>() {
     }
 }
 
-/// Positions in the age log are used up and started over many times while one
-/// entry stays: it must stay the oldest.
+/// Positions in the age log are used up and restarted many times while one entry stays, which must
+/// remain the oldest.
 fn age_order_survives_wrap_around<T: Tested>() {
     for kernel in kernels() {
         for capacity in [6, 9, 64, 100] {
@@ -153,8 +153,8 @@ fn age_order_survives_wrap_around<T: Tested>() {
     }
 }
 
-/// Unexpected messages searched with one kind of key for long, then with another:
-/// indexes are built, dropped, replaced, and every answer stays right.
+/// Unexpected messages are searched with one kind of key for long, then with another. Indexes are
+/// built, dropped and replaced, and every result must be correct.
 fn keys_change_their_wildcards<T: Tested>() {
     let kinds = [(0, false), (0xff, false), (0, true), (0xff, true), (0xf, false), (0xf0, true)];
     for kernel in kernels() {
@@ -180,8 +180,8 @@ fn keys_change_their_wildcards<T: Tested>() {
     }
 }
 
-/// Queues of one kind of entries and keys or of several, that grow and shrink between few
-/// and many: what is kept how changes, and every answer stays right.
+/// Queues of entries and keys of one kind or of several kinds that grow and shrink between few and
+/// many entries. The structures in use change, and every result must be correct.
 fn short_queues_become_long_and_long_ones_short<T: Tested>() {
     let entries: [fn(u32) -> (u64, bool); 5] = [
         |_| (0, false),
@@ -246,7 +246,7 @@ fn tables_are_send_and_sync() {
     check::<Cam>();
 }
 
-fn what_cannot_be_made_says_why<T: Tested>() {
+fn a_table_that_cannot_be_made_returns_an_error<T: Tested>() {
     let error = T::new(65_537, Kernel::Scalar).unwrap_err();
     assert_eq!(error, TableError::Capacity(65_537));
     assert_eq!(error.to_string(), "a table of 65537 entries: the largest has 65536");
@@ -256,7 +256,7 @@ fn what_cannot_be_made_says_why<T: Tested>() {
     );
 }
 
-fn the_largest_table_holds_as_many_as_it_says<T: Tested>() {
+fn the_largest_table_holds_its_capacity<T: Tested>() {
     for kernel in kernels() {
         let mut table = T::new(65_536, kernel).unwrap();
         for i in 0..65_536 {
@@ -274,7 +274,7 @@ fn the_largest_table_holds_as_many_as_it_says<T: Tested>() {
     }
 }
 
-/// Every test of a table, with both.
+/// Every test of a table, with both tables.
 macro_rules! with_both {
     ($($(#[$attribute:meta])* $test:ident)*) => {
         mod index {
@@ -291,8 +291,8 @@ with_both! {
     age_order_survives_wrap_around
     keys_change_their_wildcards
     short_queues_become_long_and_long_ones_short
-    what_cannot_be_made_says_why
+    a_table_that_cannot_be_made_returns_an_error
     #[cfg_attr(miri, ignore = "takes hours there")]
-    the_largest_table_holds_as_many_as_it_says
+    the_largest_table_holds_its_capacity
     phases_change_at_random
 }

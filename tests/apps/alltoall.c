@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Alltoall and alltoallv, built in and from point-to-point messages, on the
-// world and on halves of it at once.
+// Tests MPI_Alltoall and MPI_Alltoallv, and the same exchange with point-to-point messages, on the
+// world and on both halves of it at the same time.
 #include "check.h"
 
 static int seed_of(int from, int to, int size) { return from * 1000 + to * 10 + size % 10; }
@@ -15,7 +15,8 @@ static void blocks(MPI_Comm comm, int size) {
     for (int from = 0; from < all; from++)
         verify(in + (size_t)from * size, size, seed_of(from, me, size), "alltoall");
 
-    // The same by hand: all receives first, then the sends in reverse order.
+    // Repeats the exchange with point-to-point messages: all receives first, then the sends in reverse
+    // order.
     memset(in, 0, (size_t)size * all);
     MPI_Request *requests = allocate(2 * all * sizeof *requests);
     for (int from = 0; from < all; from++)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Any-source and any-tag mixes. Every receive of rank 0 is also put through a
-// naive model of the matching rules, which says which message it must get. The
-// model also orders messages of different senders by arrival, as one matching
-// unit does (MPI itself leaves that open).
+// Mixes of any-source and any-tag receives. A naive model of the matching rules predicts the
+// message of each receive of rank 0. The model also orders messages of different senders by
+// arrival, as a single matching unit does; MPI leaves that order open.
 #include "check.h"
 
 enum { TAGS = 5, LAST = 99, POSTED = 48, BURST = 6, PAYLOAD = 64 };
@@ -13,7 +12,7 @@ struct envelope {
 
 static uint64_t state = 1;
 
-// A small random number, the same on every rank.
+// Returns a random number below the bound, the same on every rank.
 static int draw(int below) {
     state = mix(state, 77, 5);
     return (int)((state >> 20) % (unsigned)below);
@@ -24,7 +23,8 @@ static int matches(const struct envelope *receive, const struct envelope *messag
            (receive->tag == MPI_ANY_TAG || receive->tag == message->tag);
 }
 
-// Takes the first element that matches out of a list; -1 if there is none.
+// Removes the first element of a list that matches and returns its number; -1 if no element
+// matches.
 static int take_first(struct envelope *list, int *length, const struct envelope *wanted,
                       int wanted_is_message) {
     for (int i = 0; i < *length; i++) {
@@ -44,7 +44,7 @@ static struct envelope random_receive(int number) {
     return receive;
 }
 
-// Sends burst number `round` and, after it, a last message the model ignores.
+// Sends burst number `round`, followed by a last message that the model ignores.
 static void send_burst(int round, const int *tags) {
     char out[PAYLOAD];
     for (int i = 0; i < BURST; i++) {
@@ -59,7 +59,7 @@ static void check_message(const char *in, MPI_Status *status, const struct envel
     verify(in, PAYLOAD, mix(message->source, round, message->number), "matched by another message");
 }
 
-// Posts a random mix first; then one sender after the other sends a burst.
+// Rank 0 posts a random mix of receives first; then one sender after the other sends a burst.
 static void posted_first(int seed) {
     static char in[POSTED][PAYLOAD];
     struct envelope posted[POSTED];
@@ -90,12 +90,12 @@ static void posted_first(int seed) {
             MPI_Wait(&requests[number], &status);
             check_message(in[number], &status, &message, seed);
         }
-        // What matched nothing waits in order; take it before the next burst.
+        // Unmatched messages wait in order; receive them before the next burst.
         for (int i = 0; rank == 0 && i < left; i++) {
             char rest[PAYLOAD];
             MPI_Request request;
             MPI_Status status;
-            // Nothing that still stands matches it, so this receive gets it.
+            // No receive in the queue matches the message, so this receive gets it.
             MPI_Irecv(rest, PAYLOAD, MPI_BYTE, sender, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
             MPI_Wait(&request, &status);
         }
@@ -111,7 +111,7 @@ static void posted_first(int seed) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// All bursts arrive first, one sender after the other; then random receives.
+// All bursts arrive first, one sender after the other; then rank 0 posts random receives.
 static void unexpected_first(int seed) {
     struct envelope *waiting = allocate((ranks - 1) * BURST * sizeof *waiting);
     int length = 0, go = 0;
@@ -127,7 +127,7 @@ static void unexpected_first(int seed) {
             send_burst(seed, tags);
             MPI_Send(&go, 1, MPI_INT, 0, LAST, MPI_COMM_WORLD);
         } else if (rank == 0) {
-            // The last message of a burst was received: the burst is here.
+            // The last message of the burst has been received, so the whole burst has arrived.
             MPI_Send(&go, 1, MPI_INT, sender, LAST, MPI_COMM_WORLD);
             MPI_Recv(&go, 1, MPI_INT, sender, LAST, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
@@ -151,7 +151,7 @@ static void unexpected_first(int seed) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// An any-source receive posted before a directed one wins, and the reverse.
+// An any-source receive that was posted before a directed one wins, and vice versa.
 static void earliest_wins(int any_first) {
     int values[2] = {-1, -1}, go = 0;
     MPI_Request requests[2];
@@ -170,7 +170,7 @@ static void earliest_wins(int any_first) {
     }
 }
 
-// Everybody sends at once; messages of one sender must arrive in order.
+// All ranks send at the same time; messages of one sender must arrive in order.
 static void sender_order(int messages) {
     int *next = allocate(ranks * sizeof *next), value;
     MPI_Barrier(MPI_COMM_WORLD);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Message rate and bandwidth from rank 0 to rank 1 with a window of messages
-// in flight. Arguments: the sizes in bytes (default: 1 B to 4 MiB).
-// Prints `bandwidth size=S messages_per_s=R mb_per_s=B`, the best of several runs.
+// Measures message rate and bandwidth from rank 0 to rank 1 with a window of messages in flight.
+// Arguments: the sizes in bytes (default: 1 B to 4 MiB). Prints `bandwidth size=S messages_per_s=R
+// mb_per_s=B`, the best of several runs.
 #include "check.h"
 
 enum { WINDOW = 64, REPEATS = 5, LARGEST = 1 << 22 };

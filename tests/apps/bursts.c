@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI_THREAD_MULTIPLE: what sending takes threads of a rank whose receiver sleeps.
+// MPI_THREAD_MULTIPLE: measures the time per send in threads of a rank while the receiver sleeps.
 //
 // Arguments: none, or the number of bursts (default 50)
 //
-// Rank 0 sends bursts of 96 messages of 8 B from each of its threads, on a communicator of their own,
-// and rank 1 takes them when they have been sent; a host with two cores has one for each of two
-// threads. Every message is checked, and its place in the order. Prints for 1 and 2 threads
+// Rank 0 sends bursts of 96 messages of 8 B from each of its threads, on one communicator per
+// thread. Rank 1 receives a burst after all of it has been sent. A host with two cores so has one
+// core for each of two threads. Every message and its order are checked. Prints for 1 and 2 threads
 //   bursts threads=T ns_a_message=N
-// of all threads together: the median of the bursts.
+// the median over the bursts, of all threads together.
 #include "check.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ static MPI_Comm own[MOST];
 static int threads, bursts = 50;
 static atomic_int gathered;
 static double starts[MOST], ends[MOST], *times;
-// How far each rank is, in memory that both see.
+// The step that each rank has reached, in memory that both ranks share.
 static atomic_int *steps;
 
 static void meet(void) {
@@ -30,7 +30,7 @@ static void meet(void) {
     while (atomic_load(&steps[!rank]) < step) usleep(20);
 }
 
-// All sending threads are here: none may be later than a burst takes.
+// Waits until all sending threads are here, so that they start within less than a burst's time.
 static void gather(int *rounds) {
     int all = ++*rounds * threads;
     atomic_fetch_add(&gathered, 1);
@@ -41,8 +41,8 @@ static uint64_t message(int thread, int burst, int place) {
     return (uint64_t)thread << 48 | (uint64_t)burst << 16 | (uint64_t)place;
 }
 
-// A core of its own, wherever the launcher has bound the rank: on one both would wait for the other to
-// be put off it.
+// Binds the thread to its own core, whatever core the launcher has bound the rank to. On one core
+// each thread would wait until the scheduler preempts the other.
 static void take_core(int thread) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
@@ -89,7 +89,7 @@ static void receive_all(void) {
     }
 }
 
-// Memory of both ranks, also where the MPI takes them for ranks of two hosts.
+// Maps memory that both ranks share, even if the MPI treats them as ranks of two hosts.
 static atomic_int *map_shared(void) {
     char name[] = "/tmp/bursts-XXXXXX";
     int file = rank == 0 ? mkstemp(name) : -1;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Cancelled receives: each is either cancelled or completes, never both, and
-// those left standing keep their place in the order.
+// Cancelled receives: each receive is either cancelled or completes, never both, and the remaining
+// ones keep their order.
 #include "check.h"
 
 enum { POSTED = 40, SIZE = 500 };
 
 static uint64_t seed_of(int from, int message) { return mix(from, message, 23); }
 
-// Posts receives of one envelope, cancels every third, lets the sender fill
-// the rest: message k must land in the k-th receive that still stands.
+// Posts receives of one envelope, cancels every third and lets the sender fill the rest: message k
+// must go to the k-th receive that was not cancelled.
 static void cancel_some(int source_known) {
     int peer = rank ^ 1, left = 0;
     if (peer >= ranks) return;
@@ -44,8 +44,8 @@ static void cancel_some(int source_known) {
     free(out);
 }
 
-// Cancels races with arrivals: whatever was not cancelled has data, and what
-// was cancelled left its message for a later receive.
+// Cancels race with arrivals: a receive that was not cancelled has data, and a cancelled one leaves
+// its message to a later receive.
 static void cancel_race(void) {
     int peer = rank ^ 1, done = 0;
     if (peer >= ranks) return;

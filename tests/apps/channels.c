@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a channel between two ranks does by the size of messages: latency, bandwidth, and how much of
-// communication a computation hides. After "channel polling", sections 4.2 and 4.3. Which channel it
-// is, the settings of the provider say: `tcam tune` runs this program once for each.
+// Measures a channel between two ranks by message size: latency, bandwidth, and how much of the
+// communication a computation hides. After "channel polling", sections 4.2 and 4.3. The settings of
+// the provider select the channel: `tcam tune` runs this program once for each.
 //
 // Arguments: [--ms M] [--compute US]... [SIZE]...
 //   SIZE          bytes of a message, 1 to 4 MiB (default: 13 sizes from 8 B to 1 MiB)
-//   --ms M        milliseconds that each measurement takes, 1 to 10000 (default 50)
-//   --compute US  measure overlap alone, beside computations of so many microseconds; may be repeated
+//   --ms M        milliseconds per measurement, 1 to 10000 (default 50)
+//   --compute US  measure only overlap, beside computations of US microseconds; may be repeated
 //
 // Prints first
 //   channels: hosts=A,B
@@ -19,12 +19,13 @@
 // and at last
 //   channels: ok ranks=2 sizes=N
 //
-// Times are of the slower rank. `communication` is an exchange without computation: MPI_Isend,
-// MPI_Irecv, MPI_Waitall on both ranks. `compute` is the computation alone, and `total` both: the
-// exchange is started, the computation done with an MPI_Iprobe every 100 us (once in a shorter one, and
-// not at all below 20 us: it takes some itself), and the exchange waited for. `overlap` is the share of
-// the communication that the computation hides, (C + D - T) / C within 0 and 1; the paper's Figure 6
-// has D / T. Without --compute a computation takes as long as the exchange.
+// Times are those of the slower rank. `communication` is an exchange without computation:
+// MPI_Isend, MPI_Irecv, MPI_Waitall on both ranks. `compute` is the computation alone. `total` is
+// both: start the exchange, compute, wait for the exchange. The computation calls MPI_Iprobe every
+// 100 us, once if it is shorter, and never below 20 us, because the call itself takes time.
+// `overlap` is the share of the communication that the computation hides: (C + D - T) / C, limited
+// to 0..1. The paper's Figure 6 plots D / T. Without --compute a computation takes as long as the
+// exchange.
 #include "compute.h"
 
 enum { WINDOW = 16, LARGEST = 1 << 22, MOST = 64, TAG = 1, ACK = 2, PROBE_US = 100, LEAST_PROBED_US = 20 };
@@ -32,7 +33,7 @@ enum { WINDOW = 16, LARGEST = 1 << 22, MOST = 64, TAG = 1, ACK = 2, PROBE_US = 1
 static unsigned char *out, *in;
 static double target = 0.05;
 
-// The longest time of both ranks, on both.
+// Returns the longer time of both ranks, on both.
 static double slower(double time) {
     MPI_Allreduce(MPI_IN_PLACE, &time, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return time;
@@ -49,7 +50,7 @@ static void compute(double us, int probing) {
     }
 }
 
-// Each of these does its operation so often and answers the seconds of one.
+// Performs an operation `count` times and returns the seconds per operation.
 typedef double operation(int size, double us, int count);
 
 static double ping_pong(int size, double us, int count) {
@@ -120,7 +121,7 @@ static double computation(int size, double us, int count) {
     return (MPI_Wtime() - start) / count;
 }
 
-// Whole payloads, outside of what is timed.
+// Verifies whole payloads, outside the measured time.
 static void verify_exchange(int size, uint64_t seed) {
     size_t all = (size_t)size * WINDOW;
     fill(out, all, mix(seed, size, rank));
@@ -135,8 +136,8 @@ static void verify_exchange(int size, uint64_t seed) {
     verify(in, all, mix(seed, size, !rank), "a window of messages");
 }
 
-// Microseconds of one: as many as take the time that each measurement is given, after some that warm
-// up and tell how many these are.
+// Returns microseconds per operation. Two short runs warm up and estimate the count that fills the
+// target time of a measurement.
 static double measured(operation *operation, int size, double us) {
     double once = slower(operation(size, us, 3));
     once = slower(operation(size, us, 3 + (int)(target / 10 / (once + 1e-7))));
@@ -175,7 +176,7 @@ int main(int argc, char **argv) {
     app_start("channels", &argc, &argv, MPI_THREAD_SINGLE);
     if (ranks != 2) {
         if (rank == 0) fprintf(stderr, "channels: 2 ranks are needed, not %d\n", ranks);
-        // A launcher may lose the output of a rank beside one that ended before MPI_Finalize.
+        // A launcher may lose the output of a rank if the other ends before MPI_Finalize.
         MPI_Finalize();
         return 1;
     }

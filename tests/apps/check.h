@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Shared by the MPI test programs: start and end, checks that abort with a
-// message, payloads that tell their sender. A program prints one line,
-// `name: ok ...`; it must not depend on timing or on the size of the tables,
-// since the driver compares it between runs.
+// Shared by the MPI test programs: start and end, checks that abort with a message, and payloads
+// that identify their sender. A program prints one line, `name: ok ...`. The line must not depend
+// on timing or on the table sizes, because the driver compares it between runs.
 #ifndef TCAM_TESTS_CHECK_H
 #define TCAM_TESTS_CHECK_H
 
@@ -16,7 +15,7 @@
 static const char *app_name;
 static int rank, ranks;
 
-// Prints what went wrong on which rank and ends the job.
+// Prints the rank and the error, and ends the job.
 __attribute__((unused, noreturn, format(printf, 3, 4))) static void
 fail(const char *file, int line, const char *format, ...) {
     char text[512];
@@ -48,7 +47,7 @@ __attribute__((unused)) static void app_start(const char *name, int *argc, char 
     CHECK(ranks >= 2, "at least 2 ranks are needed");
 }
 
-// Prints the line of success on rank 0 once every rank is here.
+// Waits for all ranks; then rank 0 prints the line of success.
 __attribute__((unused, format(printf, 1, 2))) static void app_end(const char *format, ...) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) {
@@ -63,7 +62,7 @@ __attribute__((unused, format(printf, 1, 2))) static void app_end(const char *fo
     MPI_Finalize();
 }
 
-// A number that depends on all of its arguments: seeds and expected values.
+// Returns a hash of all arguments: seeds and expected values.
 __attribute__((unused)) static uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {
     uint64_t x = a * 0x9e3779b97f4a7c15u ^ b * 0xc2b2ae3d27d4eb4fu ^ c * 0x165667b19e3779f9u;
     x ^= x >> 29;
@@ -82,7 +81,7 @@ __attribute__((unused)) static void fill(void *buffer, size_t size, uint64_t see
     for (size_t at = whole; at < size; at++) bytes[at] = (unsigned char)(seed * 31 + at);
 }
 
-// Checks a buffer written by `fill`.
+// Checks a buffer that `fill` wrote.
 __attribute__((unused)) static void verify(const void *buffer, size_t size, uint64_t seed,
                                            const char *what) {
     const unsigned char *bytes = buffer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What Figures 5 and 11 of the COL+PNP paper time, for `papers/reproduce.sh colpnp`:
+// Operations of Figures 5 and 11 of the COL+PNP paper, for `papers/reproduce.sh colpnp`:
 // collectives gather|allreduce|iallgather|fds [steps]
 //
 //   gather      MPI_Gatherv of 8 bytes, which has no tree in MPICH; time at the root
@@ -7,11 +7,11 @@
 //   iallgather  16 MPI_Iallgather of 8 bytes at once; mean time of all ranks for one
 //   fds         a step of a fire simulation: everything is gathered on rank 0
 //
-// Prints `collectives: ok ... us=T`, microseconds of one operation or step. All data is
-// verified.
+// Prints `collectives: ok ... us=T`, microseconds per operation or step. All data is verified.
 #include "check.h"
 
-// Gathers that the others are ahead of rank 0 in a step of fds, messages of a rank.
+// AHEAD: gathers by which the other ranks lead rank 0 in a step of fds. MESSAGES: messages per
+// rank.
 enum { WINDOW = 16, AHEAD = 32, MESSAGES = 4, WARM_UP = 3 };
 
 static int *counts, *offsets;
@@ -54,8 +54,8 @@ static void iallgather(int step) {
         verify_gathered(in + (size_t)call * ranks, call, step);
 }
 
-// Rank 0 has posted two gathers when the others send: a long PRQ. Then these are ahead of
-// it by many gathers and some messages: a long UMQ.
+// When the others send, rank 0 has posted two gathers: a long PRQ. Then the others run ahead of
+// rank 0 by many gathers and some messages: a long UMQ.
 static void fds(int step) {
     uint64_t mine[2], out[MESSAGES];
     MPI_Request requests[2], sent[MESSAGES];
@@ -89,7 +89,8 @@ static void fds(int step) {
             CHECK(message == value_of(from, tag, step), "wrong message from rank %d", from);
         }
     if (sends) MPI_Waitall(MESSAGES, sent, MPI_STATUSES_IGNORE);
-    // They have sent everything when they are here, and rank 0 has received nothing of it.
+    // When the others reach this barrier, they have sent everything and rank 0 has received none of
+    // it.
     if (rank > 0) MPI_Barrier(MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Computations that programs of channels time: an amount of work and no time to pass, so that what a
-// rank copies in MPI_Iprobe is not taken for computation. And messages that are told from the one
-// before by their ends, while the clock runs.
+// Computations for programs that measure channels. A computation is an amount of work, not a time,
+// so that the time that a rank spends copying in MPI_Iprobe does not count as computation. Also
+// stamps on the first and last byte of a message, cheap enough to check while the clock runs; they
+// distinguish a message from the previous one.
 #ifndef TCAM_TESTS_COMPUTE_H
 #define TCAM_TESTS_COMPUTE_H
 
 #include "check.h"
 
-// How much work a microsecond takes, once `calibrate` has found out.
+// Amount of work per microsecond; set by `calibrate`.
 static double work_per_us;
 static volatile uint64_t sink;
 
@@ -17,7 +18,7 @@ static void work(uint64_t amount) {
     sink = x;
 }
 
-// The best of several, as others may use the core.
+// Takes the best of several runs, because other programs may use the core.
 static void calibrate(void) {
     enum { AMOUNT = 200000 };
     double best = 1e9;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI_THREAD_MULTIPLE with a communicator for each thread: with Open MPI's
+// MPI_THREAD_MULTIPLE with a communicator for each thread. With Open MPI's
 //   --mca mtl_ofi_enable_sep 1 --mca mtl_ofi_thread_grouping 1 --mca mtl_ofi_num_ctxts 5
-// each has a context of a scalable endpoint of its own. The communicators are not freed: Open MPI
-// 5.0.11 would close their contexts' completion queues, and go on polling them.
+// each thread has its own context of a scalable endpoint. The communicators are not freed: Open MPI
+// 5.0.11 would close the completion queues of their contexts and continue to poll them.
 #include "check.h"
 #include <pthread.h>
 
@@ -24,7 +24,7 @@ static void *talk(void *argument) {
         MPI_Request requests[2];
         MPI_Status statuses[2];
         fill(out, size, mix(rank, thread, round));
-        // One tag for all: communicators keep the threads apart.
+        // One tag for all threads: the communicators separate them.
         MPI_Irecv(in, LARGEST, MPI_BYTE, round % 2 ? previous : MPI_ANY_SOURCE, 1, comms[thread], &requests[0]);
         MPI_Isend(out, size, MPI_BYTE, next, 1, comms[thread], &requests[1]);
         MPI_Waitall(2, requests, statuses);

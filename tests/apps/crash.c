@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Ends as no program should, for tests of what is left: 100 messages to each neighbour, then one
-// rank, or all of them, end without MPI_Finalize.
+// Ends abnormally, for tests of the remaining files and reports: each rank sends 100 messages to
+// its neighbour, then one rank, or all, end without MPI_Finalize.
 //   crash kill|abort|segv|exit|mpi_abort [all]
 #include "check.h"
 #include <signal.h>
@@ -27,13 +27,14 @@ int main(int argc, char **argv) {
         CHECK(in == i, "%d, not %d", in, i);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    // Polls while the others may still need it. On a busy machine it has few polls in that time.
+    // Polls while the other ranks may still need progress. On a busy machine this time has few
+    // polls.
     const char *slowness = getenv("TCAM_TEST_SLOWNESS");
     double end_of_polls = MPI_Wtime() + 0.3 * (slowness ? atof(slowness) : 1);
     while (MPI_Wtime() < end_of_polls)
         MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
     if (rank == 1 || argc > 2) end(how);
-    // Nobody sends it: the launcher ends those who wait.
+    // No rank sends this message: the launcher ends the waiting ranks.
     MPI_Recv(&in, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     app_end("%d", in);
 }

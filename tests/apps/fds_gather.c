@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The demo application: the communication of a fire simulation (FDS), where
-// every rank owns meshes and rank 0 collects. In each step
+// every rank owns meshes and rank 0 collects. Each step:
 //   1. rank 0 posts a receive for the boundary data of every mesh;
 //   2. every other rank sends its device readings (for which rank 0 has posted
 //      nothing: they are unexpected) and then its boundary data;
-//   3. rank 0 computes meanwhile, then takes the boundary data as it comes and
+//   3. rank 0 computes meanwhile, then receives the boundary data in order of arrival and
 //      the device readings mesh by mesh;
-//   4. a gatherv collects one profile a rank, and rank 0 broadcasts the time.
+//   4. a gatherv collects one profile per rank, and rank 0 broadcasts the time.
 // The fire spreads: the number of active meshes grows from step to step, so the
 // queues of rank 0 are short at first and long at the end. All data is verified.
 #include "check.h"
@@ -28,8 +28,8 @@ static const char usage[] =
 
 enum { BOUNDARY = 1000, DEVICE = 5000 };
 
-// Meshes of a rank that are active in a step: the fire spreads from rank 1 on,
-// unevenly, and reaches every mesh in the last step.
+// Returns the number of meshes of a rank that are active in a step: the fire spreads from rank 1
+// on, unevenly, and reaches every mesh in the last step.
 static int active(int of, int step) {
     int reached = (step + 1) * option.meshes / option.steps;
     int uneven = step + 1 < option.steps ? of * 3 % 7 : 0;
@@ -40,7 +40,7 @@ static uint64_t seed_of(int of, int mesh, int step, int kind) {
     return mix((uint64_t)of << 20 | (uint64_t)mesh, (uint64_t)step, (uint64_t)kind);
 }
 
-// Heat spreads on a plate: what rank 0 has to do while the others send.
+// Heat conduction on a plate: the work of rank 0 while the others send.
 static double compute(double *plate, double *next, int side) {
     double change = 0;
     for (int sweep = 0; sweep < 4; sweep++) {
@@ -56,8 +56,8 @@ static double compute(double *plate, double *next, int side) {
     return change;
 }
 
-// A sender's step: devices first, so that they stand in rank 0's unexpected
-// queue when the boundary data is taken; meshes in an order of their own.
+// A sender's step. Device readings go first, so that they are in rank 0's unexpected queue when it
+// receives the boundary data. Each rank sends its meshes in its own order.
 static void send_step(int step, char *out) {
     int meshes = active(rank, step);
     MPI_Request *requests = allocate(2 * meshes * sizeof *requests);
@@ -73,7 +73,7 @@ static void send_step(int step, char *out) {
     free(requests);
 }
 
-// Rank 0's step. Returns the number of messages taken.
+// Rank 0's step. Returns the number of received messages.
 static long collect_step(int step, char *in, double *plate) {
     MPI_Request *requests = allocate((size_t)ranks * option.meshes * sizeof *requests);
     MPI_Status status;
@@ -98,7 +98,7 @@ static long collect_step(int step, char *in, double *plate) {
                 taken++;
             }
 
-    // Devices: mesh by mesh; for every fourth mesh from whoever sent it.
+    // Device readings mesh by mesh; for every fourth mesh from any source.
     for (int mesh = 0; mesh < option.meshes; mesh++)
         for (int from = 1; from < ranks; from++)
             if (mesh < active(from, step)) {
@@ -112,7 +112,7 @@ static long collect_step(int step, char *in, double *plate) {
     return taken;
 }
 
-// One profile a rank, of a length of its own.
+// Gathers one profile per rank, each of a different length.
 static long gather_profiles(int step) {
     int *counts = allocate(2 * ranks * sizeof *counts), *offsets = counts + ranks, total = 0;
     for (int from = 0; from < ranks; from++) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Queues whose makeup is known, for tests of who fills them. Rank 0 has 137 receives posted at once,
-// of three communicators and four tags, and one more from any source; then 211 messages that no
-// receive waits for. It prints them as `known: COMMUNICATOR TAG PEER COUNT`, where the communicator
-// is 0 for MPI_COMM_WORLD, 1 and 2 for the others, and the peer -1 for any.
+// Queues of known contents, for tests that attribute their elements. Rank 0 posts 137 receives, in
+// three communicators and with four tags, and one any-source receive; then it gets 211 messages
+// that match no receive. It prints them as `known: COMMUNICATOR TAG PEER COUNT`, where the
+// communicator is 0 for MPI_COMM_WORLD, 1 and 2 for the others, and the peer is -1 for any source.
 #include "check.h"
 
 enum { COMMUNICATORS = 3, MOST = 256, GO = 40, DONE = 41, ANY = 30, UNEXPECTED = 31 };
 
-// Receives by communicator and tag; they are from ranks 1, 2, 3, 1, ...
+// Receives by communicator and tag; their sources are ranks 1, 2, 3, 1, ...
 static const struct {
     int communicator, tag, count;
 } posted[] = {{0, 10, 40}, {0, 11, 30}, {1, 10, 25}, {1, 12, 20}, {2, 11, 12}, {2, 13, 10}};
 #define POSTED (sizeof posted / sizeof *posted)
-// Messages from ranks 1, 2 and 3.
+// Number of unexpected messages from ranks 1, 2 and 3.
 static const int unexpected[] = {0, 100, 80, 31};
 
 static int peer_of(int number) { return 1 + number % 3; }
@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
         used++;
         for (int to = 1; to < ranks; to++) MPI_Send(&out, 1, MPI_INT, to, GO, MPI_COMM_WORLD);
         MPI_Waitall(used, requests, MPI_STATUSES_IGNORE);
-        // Those who have sent all say so: what came before nobody waits for.
+        // Each rank reports that it has sent everything: all earlier messages are unexpected.
         for (int from = 1; from < ranks; from++)
             MPI_Recv(&word, 1, MPI_INT, from, DONE, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         for (int from = 1; from < ranks; from++)

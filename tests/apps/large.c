@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Sizes round every boundary a transport may have, posted and unexpected.
-// With a number of bytes as argument rank 0 also sends one message of that
-// size (2 GiB and more go as whole blocks of 64 KiB).
+// Sizes around every boundary that a transport may have, posted and unexpected. With a number of
+// bytes as argument, rank 0 also sends one message of that size (from 2 GiB on, a number of blocks
+// of 64 KiB).
 #include "check.h"
 
 enum { MEGABYTE = 1 << 20, BLOCK = 1 << 16 };
 
 static const int edges[] = {4096, 8192, 16384, 65536};
 
-// One exchange between the ranks of a pair, both ways.
+// One exchange between the ranks of a pair, in both directions.
 static void exchange(char *out, char *in, int size, int peer, int posted) {
     MPI_Request requests[2];
     MPI_Status status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Half round trip of 8 bytes between two ranks while D receives that match
-// nothing stand ahead of the one that does. Arguments: the depths.
-// Prints `latency depth=D half_round_trip_us=T`, the best of several runs.
+// Measures half a round trip of 8 bytes between two ranks, with D receives that match nothing ahead
+// of the matching one. Arguments: the depths. Prints `latency depth=D half_round_trip_us=T`, the
+// best of several runs.
 #include "check.h"
 
 enum { REPEATS = 7, STANDING_TAG = 1000, PING = 1 };
@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
         MPI_Request *standing = allocate(depth * sizeof *standing);
         for (int i = 0; i < depth; i++)
             MPI_Irecv(&value, 1, MPI_INT, peer, STANDING_TAG + i, MPI_COMM_WORLD, &standing[i]);
-        // Deep queues are slow on some providers: fewer round trips there.
+        // Deep queues are slow on some providers: use fewer round trips.
         int count = depth > 512 ? 2000 : 10000;
         double best = 1e9;
         round_trips(count / 10, peer);

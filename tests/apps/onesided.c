@@ -7,7 +7,7 @@ enum { BLOCK = 20000, ADDS = 20 };
 
 static long bytes_moved;
 
-// Everybody puts a block to each neighbour and gets one back.
+// Every rank puts a block to each neighbour and gets one back.
 static void fences(void) {
     unsigned char *memory;
     MPI_Win window;
@@ -34,7 +34,7 @@ static void fences(void) {
     MPI_Win_free(&window);
 }
 
-// Even ranks expose, odd ranks access.
+// Even ranks expose their memory, odd ranks access it.
 static void post_and_start(void) {
     long memory[2] = {-1, -1};
     MPI_Win window;
@@ -78,7 +78,7 @@ static void locks(void) {
         MPI_Fetch_and_op(&one, &old, MPI_LONG, 0, 1, MPI_SUM, window);
         MPI_Win_flush(0, window);
         CHECK(old >= 0 && old < (long)ADDS * ranks, "fetched %ld", old);
-        // A lock of our own: nobody else is in when we are.
+        // A lock word in the window: only one rank at a time is between acquire and release.
         do {
             MPI_Compare_and_swap(&taken, &zero, &old, MPI_LONG, 0, 2, window);
             MPI_Win_flush(0, window);

@@ -2,18 +2,16 @@
 // The patterns of `tcam workload` with MPI, so that generated and recorded streams
 // can be compared: patterns PATTERN [steps [messages]].
 //
-// A step has phases. On time, rank 0 posts every receive before a barrier and the
-// others send behind it: its PRQ fills. Late, the others send before the barrier and
-// rank 0 receives behind it: its UMQ fills. In halo every rank receives; allreduce
-// and iallgather are MPI's own. A collective operation in which rank 0 gets one
-// message from each of some ranks is a neighbourhood allgather on a graph of these.
-// All data is verified.
+// A step has phases. In an on-time phase, rank 0 posts every receive before a barrier and the
+// others send after it, so its PRQ fills. In a late phase, the others send before the barrier and
+// rank 0 receives after it, so its UMQ fills. In halo every rank receives; allreduce and iallgather
+// are MPI's own. A collective operation in which rank 0 gets one message from each of some ranks is
+// a neighbourhood allgather on a graph of these ranks. All data is verified.
 #include "check.h"
 
 enum { GROUPS = 5, PHASES = 10, WINDOW = 16, VARIABLES = 4, SIDES = 27 };
 
-// Messages to rank 0 that belong together: from `count` ranks, `first` on, or from
-// ranks 1, 2, 4 and so on.
+// A group of messages to rank 0: from `count` ranks, `first` on, or from ranks 1, 2, 4 and so on.
 struct group {
     enum { POINT_TO_POINT, COLLECTIVE, DOUBLING } kind;
     int first, count, each, tag;
@@ -63,7 +61,7 @@ static struct phase *new_phase(int late) {
     return phase;
 }
 
-// Adds messages from ranks `first` on, each tag once for every rank.
+// Adds messages from ranks `first` on; every rank sends each tag once.
 static void from(struct phase *phase, int kind, int first, int count, int each, int tag) {
     CHECK(phase->groups < GROUPS, "too many groups");
     struct group *group = &phase->group[phase->groups++];
@@ -96,7 +94,7 @@ static void swaps(int others) {
         from(new_phase(0), POINT_TO_POINT, 1 + side % others, 1, 1, side);
 }
 
-// The phases that the pattern has in every step; none if it is not made of such.
+// Fills in the phases that the pattern has in every step; leaves none if the pattern has no phases.
 static void plan(void) {
     int all = ranks - 1;
     struct phase *phase;
@@ -149,7 +147,7 @@ static uint64_t payload(int sender, int group, int tag, int step) {
     return mix((uint64_t)sender << 32 | (uint64_t)tag, (uint64_t)group, (uint64_t)step);
 }
 
-// Another order of the numbers below `count` in every step.
+// Fills in a permutation of the numbers below `count`, a different one in every step.
 static void shuffle(int *order, int count, int step) {
     for (int at = 0; at < count; at++) order[at] = at;
     for (int at = count - 1; at > 0; at--) {
@@ -186,7 +184,7 @@ static void verify_group(const struct group *group, int index, const uint64_t *i
         }
 }
 
-// Every other rank sends what it has for a group.
+// Every other rank sends its messages of a group.
 static int send(const struct phase *phase, int index, uint64_t *out, MPI_Request *requests,
                 int step) {
     const struct group *group = &phase->group[index];
@@ -254,7 +252,7 @@ static void allreduce(int step) {
     uint64_t mine = (uint64_t)(rank + step), sum, expected = (uint64_t)step * (uint64_t)ranks;
     int found;
     MPI_Barrier(MPI_COMM_WORLD);
-    // Late in every other step: looking for a message makes progress.
+    // Rank 0 is late in every other step: its probes make progress.
     double until = MPI_Wtime() + (rank == 0 && step % 2 ? 0.2 : 0);
     while (MPI_Wtime() < until)
         MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
@@ -279,7 +277,7 @@ static void iallgather(int step) {
     free(in);
 }
 
-// The rank in a direction, 0 to 26, in a periodic box as cubic as can be.
+// Returns the rank in a direction (0 to 26) in a periodic box that is as cubic as possible.
 static int neighbour(int direction) {
     int sides[3] = {1, 1, 1}, left;
     for (int side = 1; side * side * side <= ranks; side++)
@@ -294,7 +292,7 @@ static int neighbour(int direction) {
     return (z * sides[1] + y) * sides[0] + x;
 }
 
-// What is received from a direction was sent in the opposite one.
+// A message that is received from a direction was sent in the opposite one.
 static void halo(int step) {
     uint64_t in[SIDES * VARIABLES], out[SIDES * VARIABLES];
     MPI_Request requests[2 * SIDES * VARIABLES];

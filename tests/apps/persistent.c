@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Persistent requests, started again and again, with a fixed partner for each
-// tag and with any-source receives among them.
+// Persistent requests that are started repeatedly, with a fixed partner for each tag and some
+// any-source receives.
 #include "check.h"
 
 enum { REQUESTS = 10, ROUNDS = 8, SIZE = 3000 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Twenty iterations of an exchange with the neighbours and a reduction to all ranks, of so many
-// numbers as the command line says (1).
+// Twenty iterations of an exchange with the neighbours and an all-reduce. The argument is the
+// number of elements that it reduces (default 1).
 
 #include "check.h"
 

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the figures of the paper on polling channels time, for `papers/reproduce.sh polling`. Rank
-// 0, the root, needs another rank on its host (near) and one on another host (far). The arguments are
-// modes with their numbers, and `near`, `far` or `both`, of whom the modes behind it are (both):
+// Operations that the figures of the paper on polling channels measure, for `papers/reproduce.sh
+// polling`. Rank 0, the root, needs another rank on its host (near) and one on another host (far).
+// The arguments are modes with their numbers. `near`, `far` or `both` selects the ranks that the
+// following modes measure (default: both):
 //
-//   looks N                  given first: how often ranks look for orders between two sleeps (1);
-//                            where the network is asked once in R + 1 looks, give as many
-//   cost PEERS...            MPI_Test that finds nothing, with so many far ranks met (Figure 1);
-//                            given first, since the modes below meet one
+//   looks N                  must be first: polls for orders between two sleeps of a rank (default
+//                            1); if the network is polled once in R + 1 polls, give at least R + 1
+//   cost PEERS...            MPI_Test that finds nothing, after contact with PEERS far ranks
+//                            (Figure 1); must precede the modes below, which contact one
 //   latency BYTES...         half a round trip between root and a rank (Figures 2 and 5)
-//   discovery BURSTS...      the near and the far rank in turn send a burst of messages of 4 bytes,
-//                            each once root has answered the one before: the time from the first
-//                            message to the last answer, for a message (Figures 3 and 4)
+//   discovery BURSTS...      near and far rank in turn send a burst of messages of 4 bytes, each
+//                            after root has answered the previous one: the time from the first
+//                            message to the last answer, per message (Figures 3 and 4)
 //   bandwidth BYTES...       windows of 16 messages from root (Figure 5)
-//   overlap BYTES US...      both ranks exchange messages and compute for so long (Figure 6), with
-//                            an MPI_Iprobe every 100 us
+//   overlap BYTES US...      both ranks exchange messages and compute for US microseconds (Figure
+//                            6), with an MPI_Iprobe every 100 us
 //
-// Prints a line for each, `polling mode=latency where=near bytes=4 us=1.234`, and at last
-// `polling: ok ranks=R near=N far=F`. Others use the machine as well: times are those of the quickest of
-// several sets, each a mean, and of discovery of the lower quartile of bursts.
+// Prints a line for each, `polling mode=latency where=near bytes=4 us=1.234`, and finally `polling:
+// ok ranks=R near=N far=F`. Because other programs use the machine as well, a time is the mean of
+// the fastest of several sets; for discovery it is the lower quartile of the bursts.
 //
-// Root learns who is where by asking rank by rank, so that it meets none of the other host before it
-// has to. The others look for orders between sleeps: they leave the cores to the two that are timed.
+// Root asks rank by rank for the host name, so that it contacts no rank of the other host before it
+// has to. Ranks that are not measured sleep between polls for orders, and leave the cores to the
+// two that are.
 #include "compute.h"
 #include <time.h>
 
@@ -36,7 +38,7 @@ static unsigned char *out, *in;
 static double burst_us[2000];
 static int bursts;
 
-// Of root: who was asked, who is where, and which are timed.
+// State of root: number of ranks asked, count and first rank of each kind, kinds to measure.
 static char host[MPI_MAX_PROCESSOR_NAME];
 static int asked = 1, nears, fars, near = -1, far = -1;
 static int wants_near = 1, wants_far = 1;
@@ -46,7 +48,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// The value below which one of so many is.
+// Sorts the values and returns number `count / one_of`: the smallest if `one_of` exceeds `count`.
 static double lowest(double *values, int count, int one_of) {
     qsort(values, (size_t)count, sizeof *values, by_size);
     return values[count / one_of];
@@ -60,7 +62,7 @@ static void compute(int us, int probing) {
     }
 }
 
-// What both of a pair do. With `whole` every byte is verified, without the clock.
+// The ping-pong of both ranks. With `whole` every byte is verified; the clock does not run then.
 static void ping_pong(int other, int bytes, int count, int whole) {
     for (int i = 0; i < count; i++) {
         if (rank == 0) {
@@ -110,7 +112,7 @@ static void exchange(int other, int bytes, int count, int us) {
     }
 }
 
-// A burst to root, which answers each message.
+// Sends a burst to root, which answers each message.
 static void burst(int count) {
     double start = MPI_Wtime();
     for (int i = 0; i < count; i++) {
@@ -126,7 +128,7 @@ static void answer_burst(int from, int number, int count) {
     for (int i = 0; i < count; i++) {
         uint32_t value, expected = (uint32_t)mix((uint64_t)from, (uint64_t)number, (uint64_t)i);
         MPI_Status status;
-        // Root does not know from where the next message comes.
+        // Root does not know the source of the next message.
         MPI_Recv(&value, 4, MPI_BYTE, MPI_ANY_SOURCE, DATA, MPI_COMM_WORLD, &status);
         CHECK_STATUS(status, from, DATA, 4);
         CHECK(value == expected, "burst %d, message %d: wrong data", number, i);
@@ -145,8 +147,9 @@ static void pair(int other, struct order order) {
     }
 }
 
-// All ranks but root. The one that is timed stays awake for a moment, so that both keep their cores
-// from set to set. Sleeps are short after an order and grow to 40 ms.
+// Serves orders of root, on all other ranks. After an order a rank stays awake for a moment, so
+// that both ranks of a measurement keep their cores from set to set. Sleeps are short after an
+// order and grow to 40 ms.
 static void serve(int looks) {
     double ordered = 0;
     for (long nap = 50000;;) {
@@ -187,7 +190,7 @@ static void tell(int other, struct order order) {
     MPI_Send(&order, sizeof order, MPI_BYTE, other, ORDER, MPI_COMM_WORLD);
 }
 
-// The same to the ranks from `first` up to `end`, which sleep and wake at the same time.
+// Sends an order to the ranks from `first` up to `end`, which sleep and wake at the same time.
 static void tell_all(int first, int end, struct order order) {
     MPI_Request *requests = allocate((size_t)ranks * sizeof *requests);
     for (int other = first; other < end; other++)
@@ -196,7 +199,7 @@ static void tell_all(int first, int end, struct order order) {
     free(requests);
 }
 
-// Asks so many ranks where they are.
+// Asks the next `more` ranks for their host names.
 static void ask(int more) {
     char name[MPI_MAX_PROCESSOR_NAME];
     int end = more < ranks - asked ? asked + more : ranks;
@@ -208,7 +211,7 @@ static void ask(int more) {
     }
 }
 
-// Seconds of an order without the wait until the other is awake.
+// Returns the seconds of an order, without the wait until the other rank is awake.
 static double timed(int other, struct order order) {
     tell(other, order);
     MPI_Recv(NULL, 0, MPI_BYTE, other, REPLY, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -217,7 +220,8 @@ static double timed(int other, struct order order) {
     return MPI_Wtime() - start;
 }
 
-// Microseconds of one, in the quickest set of 10 ms, once the scheduler has found a core for both.
+// Returns microseconds per operation in the fastest set of 10 ms, after the scheduler has found a
+// core for both ranks.
 static double measured(int other, struct order order) {
     double us[SETS];
     static int before;
@@ -266,8 +270,8 @@ static void pairs(const char *mode, const int *numbers, int count) {
     }
 }
 
-// Bursts from near and far in turn. Nothing else comes to root meanwhile: the policies count what
-// comes.
+// Bursts from near and far in turn. Root receives no other messages meanwhile, because the polling
+// policies count messages.
 static void discovery(int count) {
     int times = 2000 / count < 20 ? 20 : 2000 / count;
     double us[2000];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Probe, iprobe, mprobe and improbe: what is found, what stays, what a
-// matched probe takes out of the reach of other receives.
+// Probe, iprobe, mprobe and improbe: which message a probe finds, that it stays in the queue, and
+// that no other receive gets a message that a matched probe took.
 #include "check.h"
 
 enum { MESSAGES = 12, LARGEST = 100000 };
@@ -12,14 +12,14 @@ static int size_of(int message) {
 
 static uint64_t seed_of(int from, int message) { return mix(from, message, 17); }
 
-// Sends a message; nonblocking, since rank 0 takes them in another order.
+// Sends a message; nonblocking, because rank 0 receives in a different order.
 static void send(char *buffer, int message, int size, int tag, MPI_Request *request) {
     char *out = buffer + (size_t)message * LARGEST;
     fill(out, size, seed_of(rank, message));
     MPI_Isend(out, size, MPI_BYTE, 0, tag, MPI_COMM_WORLD, request);
 }
 
-// Receives what was probed and checks that it is the probed message.
+// Receives the probed message and checks that it is the same.
 static void take(char *in, int source, int tag, int size) {
     MPI_Status status;
     MPI_Recv(in, LARGEST, MPI_BYTE, source, tag, MPI_COMM_WORLD, &status);
@@ -27,12 +27,12 @@ static void take(char *in, int source, int tag, int size) {
     verify(in, size, seed_of(source, tag), "after a probe");
 }
 
-// Rank 0 takes the messages of every rank; a message's tag is its number.
+// Rank 0 receives the messages of every rank; the tag of a message is its number.
 static void collect(char *in) {
     MPI_Status status;
     int seen = 0, found, *next = allocate(ranks * sizeof *next);
 
-    // Any source, any tag: within one source the numbers must rise.
+    // Any source, any tag: the numbers of one source must increase.
     while (seen < (ranks - 1) * MESSAGES / 2) {
         if (seen % 2) {
             MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
@@ -44,7 +44,7 @@ static void collect(char *in) {
         int source = status.MPI_SOURCE, tag = status.MPI_TAG;
         CHECK(tag == next[source], "rank %d: message %d seen before %d", source, tag, next[source]);
         CHECK_STATUS(status, source, tag, size_of(tag));
-        // A probe takes nothing: the same message is found again.
+        // A probe removes nothing: the next one finds the same message.
         MPI_Probe(source, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
         CHECK_STATUS(status, source, tag, size_of(tag));
         take(in, source, tag, size_of(tag));
@@ -52,7 +52,7 @@ static void collect(char *in) {
         seen++;
     }
 
-    // Directed, last tag first: the rest waits in the queue meanwhile.
+    // Directed receives, last tag first: the other messages wait in the queue.
     for (int source = ranks - 1; source > 0; source--) {
         for (int tag = MESSAGES - 1; tag >= next[source]; tag--) {
             MPI_Probe(source, tag, MPI_COMM_WORLD, &status);
@@ -67,7 +67,7 @@ static void collect(char *in) {
     free(next);
 }
 
-// Matched probes: two messages of one envelope are held and taken in reverse.
+// Matched probes: two messages of one envelope are held and received in reverse order.
 static void matched(char *in) {
     MPI_Message first, second;
     MPI_Status status;
@@ -81,7 +81,7 @@ static void matched(char *in) {
         } while (!found);
         CHECK_STATUS(status, source, 50 + source, LARGEST);
 
-        // The held message is out of reach: a receive gets the next one.
+        // Other receives cannot match the held message: this one gets the next.
         MPI_Recv(in, LARGEST, MPI_BYTE, source, 50, MPI_COMM_WORLD, &status);
         CHECK_STATUS(status, source, 50, 20);
         verify(in, 20, seed_of(source, 1), "past a held message");

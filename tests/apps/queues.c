@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Queues of known lengths, for tests that count: rank 0 posts many receives before
-// anybody else posts a few, some from any source; then messages that nobody waits
-// for; collectives between. It prints how many receives of the application each
-// rank posts in all.
+// Queues of known lengths, for tests that count. Rank 0 posts many receives before the other ranks
+// post a few, some from any source. Then unexpected messages arrive; collectives run between.
+// Prints how many receives of the application each rank posts in total.
 #include "check.h"
 #include <getopt.h>
 
@@ -27,7 +26,7 @@ static void read_options(int argc, char **argv) {
         }
 }
 
-// Receives that a rank posts before anything is sent to it.
+// Returns the number of receives that a rank posts before any message is sent to it.
 static int share(int of) { return of == 0 ? option.posted : option.others; }
 
 static uint64_t payload(int to, int number, int tag) { return mix(to, number, tag); }
@@ -45,8 +44,7 @@ static void collectives(int round) {
     free(counts);
 }
 
-// Posts everything, waits until all have posted, then each rank's messages come
-// from its left neighbour.
+// Posts all receives and waits until all ranks have; then each rank's left neighbour sends.
 static void posted(void) {
     int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
     int mine = share(rank), out = share(right), any = rank == 0 ? option.any : 0;
@@ -77,7 +75,7 @@ static void posted(void) {
     free(requests);
 }
 
-// Everybody sends to rank 0, which receives once all of it is there.
+// Every rank sends to rank 0, which receives after all messages have arrived.
 static void unexpected(void) {
     int count = rank == 0 ? 0 : option.unexpected;
     MPI_Request *requests = allocate(count * sizeof *requests);

@@ -13,7 +13,7 @@ int main(int argc, char **argv) {
     MPI_Status status;
     long hops = 0;
 
-    // One token: every rank adds itself and passes it on.
+    // One token: every rank adds its number and passes the token on.
     for (int round = 0; round < ROUNDS; round++) {
         long token = 0, whole = (long)ranks * (ranks + 1) / 2;
         if (rank == 0) {

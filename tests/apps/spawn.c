@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A master that spawns a worker, talks to it and parts with it, over and over:
+// A master that repeatedly spawns a worker, exchanges messages with it and disconnects:
 //   spawn ROUNDS
-// Prints what the master holds after a fifth of the rounds and at the end.
+// Prints the resources of the master after a fifth of the rounds and at the end.
 #include "check.h"
 #include <dirent.h>
 #include <unistd.h>

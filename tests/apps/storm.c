@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Random messages of all lengths between all ranks, themselves included, received in every way:
-// by name, with wildcards, by probes, before and after they come. Every rank draws the same plan, so
-// that each knows what is due: the messages of a stream, from one rank with one tag, come in order.
+// Random messages of all lengths between all ranks, including self, received in every way:
+// directed, with wildcards and by probes, before and after they arrive. Every rank draws the same
+// plan, so that each knows what to expect: the messages of a stream (one source, one tag) arrive in
+// order.
 #include "check.h"
 
 enum { ROUNDS = 14, MOST = 150, TAGS = 4, LONGEST = 300001, BUDGET = 24 << 20 };
 
-// Around what fits a slot, a buffer, and what is copied.
+// Around the limits of an inline slot, of a buffer, and of copied messages.
 static const int lengths[] = {0,    1,    8,    63,   64,    65,    168,   199,   200,   201,
                               207,  208,  209,  4095, 4096,  4097,  8191,  8192,  8193,  16383,
                               16384, 16385, 32768, 65535, 65536, 65537, 131072, LONGEST};
@@ -24,7 +25,7 @@ static uint64_t draw(uint64_t below) {
     return mix(state, 1, 2) % below;
 }
 
-// Draws the messages of a round; answers how many come here.
+// Draws the messages of a round; sets `due`, the number of messages to this rank.
 static void draw_plan(int round) {
     size_t budget = BUDGET;
     int longest = round % 3 == 0 ? 208 : round % 3 == 1 ? 16385 : LONGEST;
@@ -47,11 +48,11 @@ static void draw_plan(int round) {
     }
 }
 
-// Starts one of ours; its buffer is to be freed once it is complete.
+// Starts a send of this rank; the caller frees the returned buffer after it has completed.
 static char *start_send(const struct message *message, MPI_Request *request) {
     int length = message->length;
     if (message->how == 0 && length > 1) {
-        // Every other byte of a buffer.
+        // Sends every other byte of a buffer.
         char *whole = allocate(length), *strided = allocate(2 * (size_t)length);
         MPI_Datatype type;
         fill(whole, length, message->seed);
@@ -72,7 +73,7 @@ static char *start_send(const struct message *message, MPI_Request *request) {
     return bytes;
 }
 
-// Posts the receive that the next message of the plan is due for, or for any with wildcards.
+// Posts a receive for the next message of the plan, or with wildcards.
 static void post(int *next, enum receiving way, char *bytes, MPI_Request *request) {
     while (plan[*next].to != rank) ++*next;
     int source = way == ANY_SOURCE || way == ANYTHING ? MPI_ANY_SOURCE : plan[*next].from;
@@ -100,7 +101,8 @@ static void receive_probed(enum receiving way, struct received *received) {
     }
 }
 
-// In the order in which they were posted, the messages of each stream are those of the plan.
+// In the order in which the receives were posted, the messages of each stream are those of the
+// plan.
 static void check_streams(const struct received *received) {
     int *next = allocate(ranks * TAGS * sizeof *next);
     for (int i = 0; i < due; i++) {
@@ -147,7 +149,7 @@ int main(int argc, char **argv) {
         MPI_Waitall(started, sends, MPI_STATUSES_IGNORE);
         for (int i = 0; i < started; i++) free(sent[i]);
         for (int i = 0; i < due; i++) free(received[i].bytes);
-        // A wildcard must not take what is of the next round.
+        // A wildcard receive must not match a message of the next round.
         MPI_Barrier(MPI_COMM_WORLD);
         messages += planned;
     }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI_THREAD_MULTIPLE: threads of a rank talk at the same time.
+// MPI_THREAD_MULTIPLE: threads of a rank communicate at the same time.
 //
 // Arguments: none, or [--threads T]... [--roles ROLES]... [--comms COMMS]... [--ms M]
 //   --threads T    threads of a rank, 1 to 8; may be repeated (default: 1, 2 and 4)
-//   --roles ROLES  who sends (may be repeated; default: all of them):
-//                  apart  every thread of an even rank sends to the odd one behind it
-//                  mixed  so do threads 0, 2, ...; threads 1, 3, ... of the odd rank send back
+//   --roles ROLES  which threads send (may be repeated; default: all of them):
+//                  apart  every thread of an even rank sends to the next, odd one
+//                  mixed  threads 0, 2, ... send so; threads 1, 3, ... of the odd rank send back
 //                  both   every thread sends and receives
 //   --comms COMMS  own (each pair of threads has a communicator) or shared (one for all, with a
 //                  tag for each pair); may be repeated (default: both)
-//   --ms M         milliseconds that each measurement takes, 1 to 10000 (default 200)
+//   --ms M         milliseconds per measurement, 1 to 10000 (default 200)
 //
-// Without arguments everything is checked and nothing timed: neighbouring ranks talk as well, each
-// pair of threads on a tag of its own, one with any-source receives. It prints
+// Without arguments the program checks everything and measures nothing. Neighbouring ranks then
+// exchange messages as well, each pair of threads with its own tag, one with any-source receives.
+// It prints
 //   threads: ok ranks=R threads=T
 // With arguments it prints a line for each combination
 //   threads threads=T roles=ROLES comms=COMMS messages_per_s=N     (windows of 64 messages of 8 B)
 //   threads threads=T roles=trip comms=COMMS half_round_trip_us=X  (all pairs of threads at a time)
-// of the slowest rank, the best of three. Rates are of all threads that send to or from a pair of
-// ranks. Every message is checked there, too, and its place in the order.
+// of the slowest rank, the best of three. A rate counts all threads that send to or from a pair of
+// ranks. These messages and their order are checked as well.
 #include "check.h"
 #include <pthread.h>
 
@@ -39,7 +40,7 @@ static int size_of(int thread, int round) {
     return sizes[(thread + round) % 4];
 }
 
-// Neighbours, messages of all lengths.
+// Exchanges messages of all lengths with the neighbours.
 static void *talk(void *argument) {
     int thread = (int)(intptr_t)argument;
     int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
@@ -61,7 +62,7 @@ static void *talk(void *argument) {
     return NULL;
 }
 
-// What the message of a thread in this place of the order holds.
+// Returns the contents of a thread's message at this place of the order.
 static uint64_t message(int sender, int thread, int64_t place) {
     return (uint64_t)sender << 56 | (uint64_t)thread << 48 | (uint64_t)place;
 }
@@ -72,7 +73,7 @@ static void check_message(uint64_t found, int thread, int64_t place) {
           (unsigned long long)message(peer, thread, place));
 }
 
-// Windows of messages; whoever only receives answers each with an empty message.
+// Windows of messages; a thread that only receives answers each window with an empty message.
 static void windows(int thread, MPI_Comm comm, int tag) {
     int first = rank < peer, sends, receives;
     sends = roles == BOTH || (roles == APART ? first : first == (thread % 2 == 0));
@@ -111,7 +112,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-// Runs the threads of a rank; answers the seconds of the slowest rank, on all.
+// Runs the threads of a rank and returns, on all ranks, the seconds of the slowest rank.
 static double run(void *(*what)(void *)) {
     pthread_t ids[MOST];
     MPI_Barrier(MPI_COMM_WORLD);
@@ -124,7 +125,7 @@ static double run(void *(*what)(void *)) {
     return time;
 }
 
-// Finds a count that takes about as long as asked for, and measures with it.
+// Finds a count that takes about the requested time, and measures with it.
 static void measure(double seconds) {
     double best = 1e9, time;
     count = 10;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// 8 B beside a thread that waits: in each rank one thread waits in MPI_Recv for messages that are
-// rare, while another one talks to the neighbour.
-//   threads_latency         it sends every millisecond, and the time of MPI_Send is taken; the other
-//                           thread waits for the neighbour, who sends once at the end
-//   threads_latency trips   it exchanges messages without a pause, and half a round trip is taken;
-//                           the other thread waits for another rank (of 4 or more), who sends every
-//                           100 round trips
+// Latency of 8 B beside a waiting thread: in each rank one thread waits in MPI_Recv for rare
+// messages, while another one exchanges messages with the neighbour.
+//   threads_latency         the second thread sends every millisecond and MPI_Send is timed; the
+//                           first waits for the neighbour, which sends once at the end
+//   threads_latency trips   the second thread exchanges messages without a pause and half a round
+//                           trip is timed; the first waits for another rank (of 4 or more), which
+//                           sends every 100 round trips
 // Prints `threads_latency ranks=R median_us=T p99_us=T max_us=T`, of the messages of all ranks.
 #include "check.h"
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 enum { WARM_UP = 100, ROUNDS = 1000, ALL = WARM_UP + ROUNDS, TALK = 1, RARE = 2, EVERY = 100 };
 
-// What the other thread waits for elsewhere between two sends, a disk for one.
+// Pause between two sends; stands for a wait outside of MPI, such as a disk access.
 static const struct timespec ELSEWHERE = {.tv_nsec = 1000000};
 
 static int peer, waited_for, rare = 1;

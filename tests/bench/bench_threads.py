@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Threads of a rank: message rate and half a round trip by their number, messages beside a thread
-that waits, and two sending threads with and without an MPI; tcam beside what the MPIs have already,
-all without a report. They take turns, round after round; medians are printed."""
+"""Threads of a rank: message rate and half a round trip by number of threads, messages beside a
+waiting thread, and two sending threads with and without an MPI. Compares tcam with the transports
+that the MPIs already have, all without a report. The variants take turns, round after round;
+medians are printed."""
 
 import argparse
 import json
@@ -16,10 +17,10 @@ from bench import MPICH, OFI, OPENMPI, RIVALS, TARGET, UCX
 
 OB1 = RIVALS["Open MPI ob1/sm"][3]
 PROVIDER = {"FI_PROVIDER": "tcam", "FI_PROVIDER_PATH": str(TARGET / "release")}
-# More threads than cores: Open MPI gives cores away if told so, and stands still otherwise.
+# More threads than cores: Open MPI yields its cores if set to, and otherwise stalls.
 YIELDS = {"OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_hwloc_default_binding_policy": "none"}
 CM = {"OMPI_MCA_pml": "cm", "OMPI_MCA_mtl": "ofi", "OMPI_MCA_mtl_ofi_provider_include": "tcam"}
-# Name: programs (by MPI), launcher, environment. A VCI of MPICH is an endpoint.
+# Name: programs (by MPI), launcher, environment. Each VCI of MPICH is an endpoint.
 MPIS = {
     "MPICH tcam": ("mpich", MPICH, OFI | PROVIDER),
     "MPICH ofi/shm": ("mpich", MPICH, OFI | {"FI_PROVIDER": "shm"}),
@@ -35,16 +36,16 @@ MPIS |= {
     "Open MPI ob1/sm": ("openmpi5", OPENMPI, OB1 | YIELDS),
 }
 RAW = ["tcam", "shm", "sm2"]
-# MPICH 5 brings a libfabric that has sm2.
+# MPICH 5 ships a libfabric that has sm2.
 LIBFABRIC = MPICH.parent.parent / "lib" / "mpich"
 ROLES = ["apart", "mixed", "both", "trip"]
-# Who is compared turn by turn: through an MPI, and without one.
+# Pairs that are compared turn by turn: through an MPI, and without one.
 NEAREST = [("MPICH tcam", "MPICH ofi/shm"), ("tcam", "shm")]
 TOO_LONG = 60
 
 
 def output(name, command, environment):
-    """What a program prints; None, with a line that says so, if it has no end or fails."""
+    """Returns the output of a program; None, after printing a line, if it hangs or fails."""
     try:
         done = sessions.run(command, environment, timeout=TOO_LONG)
     except subprocess.TimeoutExpired:
@@ -57,7 +58,7 @@ def output(name, command, environment):
 
 
 def through_mpi(name, ranks, program, *arguments):
-    """The lines of a program, as dictionaries of their words."""
+    """Returns the lines of a program, as dictionaries of their words."""
     programs, launcher, environment = MPIS[name]
     command = [launcher, "-n", ranks, TARGET / "apps" / programs / program, *arguments]
     text = output(name, command, environment) or ""
@@ -66,7 +67,7 @@ def through_mpi(name, ranks, program, *arguments):
 
 
 def measure_role(values, name, role, milliseconds):
-    """Threads that talk: millions of messages a second, or half a round trip in us."""
+    """Communicating threads: millions of messages per second, or half a round trip in us."""
     for row in through_mpi(name, 2, "threads", "--roles", role, "--ms", milliseconds):
         rate = float(row.get("messages_per_s", 0)) / 1e6
         value = rate or float(row["half_round_trip_us"])
@@ -74,7 +75,7 @@ def measure_role(values, name, role, milliseconds):
 
 
 def measure_waits(values, name):
-    """A message beside a thread that waits, on 4 ranks."""
+    """A message beside a waiting thread, on 4 ranks."""
     for words in ([], ["trips"]):
         for row in through_mpi(name, 4, "threads_latency", *words):
             for column in ("median_us", "p99_us"):
@@ -82,13 +83,13 @@ def measure_waits(values, name):
 
 
 def measure_bursts(values, name):
-    """One and two threads that send while their receiver sleeps: ns a message."""
+    """One and two threads that send while their receiver sleeps: ns per message."""
     for row in through_mpi(name, 2, "bursts", 300):
         values.add("bursts", "", name, row["threads"], float(row["ns_a_message"]))
 
 
 def measure_raw(values, name):
-    """One or two sending threads without an MPI: ns a message."""
+    """One or two sending threads without an MPI: ns per message."""
     environment = PROVIDER | {"FI_PROVIDER": name, "LD_LIBRARY_PATH": str(LIBFABRIC)}
     for line in (output(name, [TARGET / "fabric" / "senders"], environment) or "").splitlines():
         _, how, time = line.split(": ")
@@ -96,7 +97,8 @@ def measure_raw(values, name):
 
 
 class Values:
-    """Measured values by table, row and column; those of earlier runs, too, if a file keeps them."""
+    """Measured values by table, row and column. If a file is given, includes the values of earlier
+    runs."""
 
     def __init__(self, file):
         self.file, self.all = file, {}
@@ -105,7 +107,8 @@ class Values:
             self.all = {tuple(key.split("/")): table for key, table in kept.items()}
 
     def rounds(self):
-        """How often something was measured: the order changes from round to round."""
+        """Returns the largest number of values in a cell. The order of the variants changes from
+        round to round."""
         rows = [row for table in self.all.values() for row in table.values()]
         return max((len(runs) for row in rows for runs in row.values()), default=0)
 
@@ -119,7 +122,7 @@ class Values:
         table.setdefault(name, {}).setdefault(column, []).append(value)
 
     def show(self, title, kind, variant, digits):
-        """Medians, and behind each the lowest and highest."""
+        """Prints medians, each with the lowest and the highest value."""
         table = self.all.get((kind, variant), {})
         columns = list(dict.fromkeys(column for row in table.values() for column in row))
         print(f"\n{title}\n" + " | ".join(["", *columns]))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Times tcam on a trace of some 11 million operations: one replay, a sweep of 16
-sizes in one pass, and one of 2 sizes by replays (a model that one pass cannot answer).
-Then what a recording takes of MPICH's rate of 8 B messages, without sends and with
-them, each beside a run without a recording."""
+"""Times tcam on a trace of about 11 million operations: one replay, a sweep of 16 sizes in one
+pass, and a sweep of 2 sizes by replays (a model that one pass cannot answer). Then measures by how
+much a recording reduces MPICH's rate of 8 B messages, with and without recorded sends, each
+compared with a run without a recording."""
 
 import pathlib
 import re
@@ -24,7 +24,7 @@ ROUNDS = 8
 
 
 def timed(*words):
-    """Median seconds of a command."""
+    """Returns the median seconds of a command."""
     taken = []
     for _ in range(REPEATS):
         start = time.monotonic()
@@ -34,14 +34,14 @@ def timed(*words):
 
 
 def operations(trace):
-    """Operations of a trace, as a replay says."""
+    """Returns the number of operations of a trace, as a replay prints it."""
     done = subprocess.run([str(TCAM), "replay", trace], check=True, capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]
     return int(last.split(" operations")[0].replace(",", ""))
 
 
 def rate(*words):
-    """Messages a second, the best of all rounds of a run."""
+    """Returns messages per second, the best of all rounds of a run."""
     program = [str(TARGET / "apps" / "mpich" / "bandwidth"), *["8"] * ROUNDS]
     launcher = [str(MPIS["mpich"] / "mpiexec"), "-n", "2"]
     command = [str(TCAM), "run", "--mpi=mpich", *words, "--", *launcher, *program]
@@ -50,12 +50,13 @@ def rate(*words):
 
 
 def recording(place, *more):
-    """Shares of the rate that a recording takes."""
+    """Returns the median rate without a recording, and the sorted percentages of it that a
+    recording takes."""
     rates, shares = [], []
     for pair in range(PAIRS):
         trace = place / f"rate-{pair}"
         both = [[], [f"--set=trace={trace}", *more]]
-        # Neither always comes first.
+        # The order alternates.
         first, second = (rate(*words) for words in (both if pair % 2 else both[::-1]))
         without, traced = (first, second) if pair % 2 else (second, first)
         rates.append(without)

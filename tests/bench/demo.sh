@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The first answer: demo.sh fds|lammps
+# Shows a first result: demo.sh fds|lammps
 . "$(dirname "$0")/../lib/setup.sh"
 application=${1:-fds}
 case $application in
@@ -29,8 +29,8 @@ if [ "$application" = fds ]; then
 fi
 
 need_packages lammps openmpi-bin xz-utils
-# Debian has the benchmark's input in the source package only. Its index is
-# fetched beside the system's own, so that nothing outside target/ changes.
+# Debian ships the benchmark's input only in the source package. The package index is fetched into
+# target/, so that nothing outside it changes.
 input=$root/target/lammps
 if [ ! -f "$input/data.rhodo" ]; then
     say "Fetching the rhodopsin benchmark from the source package of lammps (80 MB)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Makes two hosts on this machine (tests/lib/two_hosts.py) and runs a command on the first. Behind the
-command come the words that launch an MPI program on both hosts: COMMAND mpiexec ... PROGRAM."""
+"""Makes two hosts on this machine (tests/lib/two_hosts.py) and runs a command on the first. Appends
+to the command the words that launch an MPI program on both hosts: COMMAND mpiexec ... PROGRAM."""
 
 import argparse
 import os
@@ -18,7 +18,7 @@ def main():
     parser.add_argument("--mpi", choices=list(mpi.MPIS), default="mpich")
     parser.add_argument("--ranks", type=mpi.numbers, default=[2, 1], help="of host 1 and of host 2")
     parser.add_argument("--program", type=pathlib.Path, required=True)
-    # All behind the first -- is the command, which may have one of its own.
+    # Everything after the first -- is the command, which may contain another --.
     at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     arguments, command = parser.parse_args(sys.argv[1:at]), sys.argv[at + 1 :]
     if not command:

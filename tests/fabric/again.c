@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Endpoints that leave and come back at one port: what the earlier one sent, held or was owed
-// never reaches the later one, and the other way round.
+// Endpoints that close and reopen at one port. Messages, buffers and answers of the earlier
+// endpoint never reach the later one, and the other way round.
 //   again             a sender, then a receiver, that closes and reopens; one that is killed
-//   again workers N   a server, and N rounds of 64 short-lived workers with ports of the kernel's
+//   again workers N   a server, and N rounds of 64 short-lived workers with ports from the kernel
 #define _GNU_SOURCE
 #include "card.h"
 #include <rdma/fi_atomic.h>
@@ -19,7 +19,7 @@ static const size_t lengths[] = {8, 200, 1000, 16000, 100000, LONGEST};
 
 static unsigned char received[LONGEST], sent[LONGEST];
 
-// An endpoint at a port of our choice, or 0.
+// Opens an endpoint at a fixed port, or at any port if `port` is 0.
 static void open_at(struct side *side, int port) {
     struct fi_info *at = fi_dupinfo(info);
     struct sockaddr_in {
@@ -60,14 +60,14 @@ static int is_filled(const unsigned char *bytes, size_t len, unsigned seed) {
     return 1;
 }
 
-// A completion at a side while the other makes progress; its error, or 0.
+// Waits for a completion at a side while the other makes progress. Returns its error, or 0.
 static int ended(struct side *side, struct side *other) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry failure;
     return next_entry(side, other, &entry, NULL, &failure);
 }
 
-// Sends, again while there is no room.
+// Sends a message; tries again while there is no room.
 static void send_to(struct side *from, struct side *other, fi_addr_t to, size_t len, uint64_t tag) {
     double end = seconds() + within(20);
     ssize_t status;
@@ -79,7 +79,7 @@ static void send_to(struct side *from, struct side *other, fi_addr_t to, size_t 
     CHECK(status == 0, "fi_tsend: %zd", status);
 }
 
-// A sender that closes; another at its port sends something else.
+// A sender closes; another endpoint at its port sends something else.
 static void sender_comes_back(size_t len, int unexpected) {
     struct side receiver, sender;
     open_side(&receiver, 0, 4);
@@ -104,7 +104,7 @@ static void sender_comes_back(size_t len, int unexpected) {
     close_side(&receiver);
 }
 
-// A receiver that closes; who sent to it goes on with the one that has its port now.
+// A receiver closes; its sender continues with the endpoint that has its port now.
 static void receiver_comes_back(size_t len) {
     struct side receiver, sender;
     open_side(&sender, 0, 4);
@@ -120,7 +120,8 @@ static void receiver_comes_back(size_t len) {
         CHECK(ended(&receiver, &sender) == 0, "life %u, %zu bytes: receive failed", life, len);
         CHECK(is_filled(received, len, life), "life %u, %zu bytes: wrong bytes", life, len);
         CHECK(ended(&sender, &receiver) == 0, "life %u, %zu bytes: send failed", life, len);
-        // What the receiver does not take is an error here, not a message of the next one's.
+        // A message that the receiver does not take fails here, and does not reach the next
+        // receiver.
         if (len > 16384) send_to(&sender, &receiver, to, len, 1000);
         close_side(&receiver);
         if (len > 16384) CHECK(ended(&sender, NULL) == ECONNABORTED, "a send to nobody succeeds");
@@ -128,8 +129,8 @@ static void receiver_comes_back(size_t len) {
     close_side(&sender);
 }
 
-// An answer that is owed to a sender which left is not given to the next one at its port, whose
-// operations have the same numbers; nor are long messages of the one read from the other.
+// An answer owed to a sender that left does not go to the next sender at its port, whose operations
+// have the same numbers. Long messages of the one are not read from the other.
 static void nothing_is_owed_to_the_next(int claimed) {
     struct side receiver, sender;
     struct fi_context2 claims;
@@ -156,7 +157,7 @@ static void nothing_is_owed_to_the_next(int claimed) {
     OK(fi_tsendmsg(sender.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
     OK(fi_tsend(sender.ep, sent, LONGEST, NULL, to, 4, sent));
     for (int i = 0; i < 100; i++) fi_cq_read(receiver.cq, NULL, 0);
-    // What the first one sent in a slot is here; its long message went with it.
+    // The contents of the first sender's slot have arrived; its long message is lost with it.
     memset(received, 0, 8);
     if (claimed) {
         struct iovec into = {.iov_base = received, .iov_len = 8};
@@ -183,7 +184,7 @@ static void nothing_is_owed_to_the_next(int claimed) {
     close_side(&receiver);
 }
 
-// A server that is killed and comes back: what is sent then arrives.
+// A server is killed and restarts: messages sent after that arrive.
 static void server(int in, int out, int port) {
     open_domain(CAPS, FI_THREAD_SAFE, 0);
     open_at(&mine, port);
@@ -214,7 +215,7 @@ static void server_is_killed(void) {
         fflush(NULL);
         pid_t pid = fork();
         if (!pid) {
-            // The parent's endpoint is not the child's.
+            // The child must not use the parent's endpoint.
             server(there[0], back[1], port);
             _exit(0);
         }
@@ -224,7 +225,7 @@ static void server_is_killed(void) {
             CHECK(fi_av_insert(client.av, of.name, 1, &to, 0, NULL) == 1, "insert");
             port = (unsigned char)of.name[2] << 8 | (unsigned char)of.name[3];
         }
-        // Not a poll in between: whoever comes back says that the one before it is dead.
+        // No poll in between: the restarted server reports the death of the one before it.
         for (uint64_t i = 0; i < 5; i++) {
             uint64_t value = (uint64_t)life << 32 | i, answer = 0;
             OK(fi_trecv(client.ep, &answer, 8, NULL, to, 77, 0, &answer));
@@ -243,8 +244,8 @@ static void server_is_killed(void) {
 #define TOGETHER 8
 #define HELLO (1ull << 40)
 
-// A worker says who it is, sends one length, writes and adds to the server's memory, waits for the
-// answer that is its own, and ends.
+// A worker sends its name and one length, writes and adds to the server's memory, waits for its
+// answer, and ends.
 static void worker(const struct card *of, unsigned number) {
     open_card(CAPS, NULL, 0);
     fi_addr_t to = enter(of);
@@ -272,7 +273,7 @@ static void worker(const struct card *of, unsigned number) {
     exit(0);
 }
 
-// Tells a worker its number, inverted.
+// Sends a worker its number, inverted.
 static void answer(const char *name, unsigned number) {
     fi_addr_t to;
     uint64_t inverted = ~(uint64_t)number;
@@ -291,7 +292,7 @@ static void workers(unsigned rounds) {
     // Workers are children of a process without an endpoint.
     pid_t nursery = fork();
     if (!nursery) {
-        // libfabric looks at all its providers the first time, which takes longer than all else.
+        // libfabric initialises all its providers at the first call, which takes longest.
         open_domain(CAPS, FI_THREAD_SAFE, 0);
         close_domain();
         struct card of = hear(tasks[0]);
@@ -322,7 +323,7 @@ static void workers(unsigned rounds) {
         done++;
     }
     int status;
-    // They close, and read what was answered.
+    // They close, and read their answers.
     while (waitpid(nursery, &status, WNOHANG) == 0) fi_cq_read(mine.cq, NULL, 0);
     CHECK(status == 0, "workers: %d", status);
     CHECK(memory[WORKERS] == rounds * WORKERS, "%lu added, not %u", memory[WORKERS], rounds * WORKERS);

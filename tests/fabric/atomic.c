@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Atomic operations: every pair of datatype and operation is offered as the man page
-// says, and does to integers and floating-point numbers what C does.
+// Atomic operations: every pair of datatype and operation is offered as the man page says, and
+// computes the same as C with integers and floating-point numbers.
 #include "fabric.h"
 #include <complex.h>
 #include <rdma/fi_atomic.h>
@@ -63,7 +63,7 @@ static void base_fetch_compare(void) {
     }
     DO(fi_fetch_atomic(a.ep, NULL, COUNT, NULL, old, NULL, a.peer, 0, 1, FI_INT32, FI_ATOMIC_READ, &a));
     CHECK(!memcmp(old, memory.i, sizeof old), "read");
-    // As many as fit, which do not fit a slot.
+    // The maximum number of elements, which does not fit into a slot.
     static uint64_t ones[512], was[512];
     for (int i = 0; i < 512; i++) ones[i] = 1, memory.u[i] = (uint64_t)i;
     DO(fi_fetch_atomic(a.ep, ones, 512, NULL, was, NULL, a.peer, 0, 1, FI_UINT64, FI_SUM, &a));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Automatic progress: messages move while nobody calls; the thread that moves them
-// sleeps when nothing comes, and goes with its domain, with the process, not with a
-// child.
+// Automatic progress: messages move while the program makes no calls. The progress thread sleeps
+// when nothing arrives. It ends with its domain and with the process, but not with a forked child.
 #include "fabric.h"
 #include <dirent.h>
 #include <pthread.h>
@@ -27,7 +26,7 @@ static void comes(volatile char *where, char what) {
     CHECK(*where == what, "nothing came");
 }
 
-// The receiver calls nothing between posting and reading its completion.
+// The receiver makes no call between posting and reading its completion.
 static void moves(size_t len, int expected, char what) {
     memset(out, what, len);
     memset(in, 0, len);
@@ -48,7 +47,7 @@ static double cpu(void) {
         + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
-// Many rounds, polled and slept through in turn.
+// Many rounds, alternately polling and sleeping.
 static void rounds(void) {
     for (uint64_t i = 1; i <= 20000; i++) {
         uint64_t value = 0;
@@ -77,8 +76,8 @@ static void child_forked(int closes) {
     moves(8, 1, 'x');
 }
 
-// The receiver stops calling with an answer that found the ring of its peer full: it goes as soon
-// as the peer has made room.
+// The receiver stops making calls with an answer that did not fit into its peer's ring. The answer
+// is sent as soon as the peer has made room.
 static void answers_late(void) {
     char byte = 1, came = 0;
     struct iovec bytes = {&byte, 1};
@@ -98,7 +97,7 @@ static void answers_late(void) {
     OK(fi_tsendmsg(a.ep, &sent, FI_COMPLETION | FI_DELIVERY_COMPLETE));
     usleep((useconds_t)within(10000));
     while (fi_tinject(b.ep, &byte, 1, b.peer, 4) == 0) {}
-    // Who was refused room is woken every 50 us; no longer after a send that is not.
+    // A sender that was refused room is woken every 50 us, until a send succeeds.
     OK(fi_tinject(b.ep, &byte, 1, b.self, 4));
     usleep((useconds_t)within(10000));
     OK(fi_trecv(b.ep, &came, 1, NULL, FI_ADDR_UNSPEC, 3, 0, &came));

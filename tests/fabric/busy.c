@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A receiver that computes does not stop who injects messages: neither more of them to it than
-// there are buffers, nor those to others. All arrive, in order. Where the kernel refuses to copy,
-// others wait for buffers.
+// A receiver that computes does not stop a sender that injects messages: the sender can inject more
+// messages than there are buffers, and messages to others. All arrive, in order. If the kernel
+// refuses to copy, other operations wait for buffers.
 #include "fabric.h"
 
 enum { COUNT = 300, LENGTH = 1000 };
@@ -34,7 +34,7 @@ int main(void) {
     open_side(&computing, 0, 3);
     open_side(&other, 0, 3);
     fi_addr_t to = insert(&from, computing.ep), to_other = insert(&from, other.ep);
-    // Some receives wait, most do not.
+    // Some receives are posted early, most are not.
     uint64_t early[4][LENGTH / 8];
     for (int i = 0; i < 4; i++)
         OK(fi_trecv(computing.ep, early[i], LENGTH, NULL, FI_ADDR_UNSPEC, 1, 0, early[i]));
@@ -49,11 +49,11 @@ int main(void) {
         CHECK(early[i][1] == i + 1, "early message %lu: %lu", i, early[i][1]);
     }
     for (uint64_t i = 4; i < COUNT; i++) receive(&computing, i);
-    // Who injects hears nothing more of it, and buffers are used again.
+    // Injected messages have no completion, and their buffers are reused.
     nothing(&from);
     inject(to, 9);
     receive(&computing, 9);
-    // Nobody comes for what is sent now: the sender waits a while for it, and ends.
+    // No process reads the following messages: the sender waits for a while, and ends.
     for (uint64_t i = 0; i < COUNT; i++) inject(to_other, i);
     close_side(&from);
     close_side(&computing);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A benchmark: nanoseconds of each call of a short message, to an endpoint from itself, so
-// that one core does all and no cache line travels. Best of many rounds; with FI_TCAM_REPORT
-// set, with all that a report counts. Then fi_cancel, by how many receives are posted.
+// A benchmark: nanoseconds per call of a short message from an endpoint to itself, so that one core
+// does all the work and no cache line moves. Prints the best of many rounds. With FI_TCAM_REPORT
+// set, the counting for a report is included. Then fi_cancel, by the number of posted receives.
 #include "fabric.h"
 
 enum { DEPTH = 256, ROUNDS = 500, BATCH = 8 };
@@ -30,7 +30,7 @@ static void complete(void) {
     }
 }
 
-// Cancels receives from the middle of those posted, and posts as many again.
+// Cancels receives from the middle of the posted ones, and posts the same number again.
 static void cancel_among(int receives) {
     enum { CANCELS = 100, MOST = 100000 };
     static char of[MOST];

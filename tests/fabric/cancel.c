@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// fi_cancel: the oldest receive with a context is cancelled and no other, whatever was posted,
-// matched and cancelled before; and it does not take longer where many are posted.
+// fi_cancel cancels the oldest receive with a context and no other, whatever was posted, matched
+// and cancelled before. Its time does not depend on the number of posted receives.
 #include "fabric.h"
 
 enum { SLOTS = 64, CONTEXTS = 12, STEPS = 4000, FEW = 500, MANY = 50000 };
@@ -8,7 +8,7 @@ enum { SLOTS = 64, CONTEXTS = 12, STEPS = 4000, FEW = 500, MANY = 50000 };
 static struct side a, b;
 static char buffer[SLOTS][8];
 
-// Receives that are posted, oldest first, tagged and untagged each in their own order.
+// Posted receives, oldest first, tagged and untagged each in their order.
 static struct receive {
     uint64_t tag;
     int tagged, slot, context;
@@ -45,7 +45,7 @@ static void post(void) {
     posted[count++] = new;
 }
 
-// fi_cancel looks at tagged receives first.
+// fi_cancel searches tagged receives first.
 static void cancel(int context) {
     int found = -1;
     for (int tagged = 1; tagged >= 0 && found < 0; tagged--)
@@ -63,7 +63,7 @@ static void cancel(int context) {
     take(found);
 }
 
-// A message lands in the oldest receive that it matches.
+// A message goes to the oldest receive that it matches.
 static void match(void) {
     static uint64_t message;
     uint64_t tag = below(3);
@@ -82,7 +82,7 @@ static void match(void) {
 
 static void anything(void) {
     for (int step = 0; step < STEPS; step++) {
-        // Phases without cancels, so that what is kept for them is dropped and made again.
+        // Phases without cancels, so that the structures for cancels are dropped and rebuilt.
         unsigned what = below(step / 700 % 2 ? 20 : 30);
         if (what < 10) post();
         else if (what < 20) match();
@@ -93,7 +93,7 @@ static void anything(void) {
     CHECK(count == 0, "%d left", count);
 }
 
-// Seconds of a cancel with so many posted: the oldest, the youngest and others in turn.
+// Seconds per cancel with this many receives posted: the oldest, the youngest and others in turn.
 static double time_of(int receives) {
     static char contexts[MANY];
     struct fi_cq_tagged_entry entry;

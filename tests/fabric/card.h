@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What clients of several processes share: an endpoint with a region of memory, what is
-// told to the others of it, and its segment in /dev/shm.
+// Common code of clients with several processes: an endpoint with a memory region, the card that
+// describes it to other processes, and its segment in /dev/shm.
 #pragma once
 #include "fabric.h"
 #include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-// What an endpoint tells the others through a pipe.
+// The description of an endpoint that is sent to other processes through a pipe.
 struct card {
     char name[16];
     uint64_t base, key;
@@ -17,7 +17,7 @@ static struct side mine;
 static struct fid_mr *mr;
 static struct card card;
 
-// Opens this process's endpoint; a region of no bytes is none.
+// Opens this process's endpoint; no region if `bytes` is 0.
 static void open_card(uint64_t caps, void *region, size_t bytes) {
     size_t len = sizeof card.name;
     open_domain(caps, FI_THREAD_SAFE, 0);
@@ -55,7 +55,8 @@ static struct card hear(int from) {
     return heard;
 }
 
-// The pattern of the segments of this network, or of those at one port. Others may have the same ports.
+// The glob pattern of the segments of this network, or of those at one port. Other networks may use
+// the same ports.
 static const char *segments(const char *port) {
     static char pattern[64];
     struct stat network;
@@ -64,7 +65,7 @@ static const char *segments(const char *port) {
     return pattern;
 }
 
-// How many segments there are of an endpoint, and the path of the last.
+// Returns the number of segments of an endpoint, and the path of the last.
 static int segments_of(const struct card *of, char path[300]) {
     char port[8];
     glob_t found;

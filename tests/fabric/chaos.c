@@ -29,13 +29,13 @@ struct op {
     struct parts parts;
     size_t came;
     uint64_t tag;
-    // Any-source receives of a stream are checked in the order in which they were posted.
+    // Any-source receives of a stream are checked in posting order.
     struct op *next;
 };
 
 static int count, kills, sent[MOST], sends[MOST], lost[MOST], rma[MOST], cursor[MOST][STREAMS];
 static int missing[MOST], receives[MOST][STREAMS], any_left[STREAMS], any_posted[STREAMS];
-// What is next, or under way, of the writes and reads at a peer.
+// State of the writes and reads at a peer.
 static enum { TO_WRITE, WRITES, TO_READ, READS } rma_state[MOST];
 static struct op *pending[MOST], *heads[STREAMS], **tails[STREAMS];
 static struct card cards[MOST];
@@ -43,7 +43,7 @@ static unsigned char window[MOST][WINDOW];
 static uint64_t mask, own_random;
 static size_t sending[MOST];
 static unsigned long checked, bytes;
-// When the last operation completed, and the last one with a process that is not in the mask.
+// Time of the last completion, and of the last one with a process that is not in the mask.
 static double last, last_sound, pause_max;
 
 static int is_doubtful(int peer) { return mask >> peer & 1; }
@@ -73,7 +73,7 @@ static void verify(struct op *op, int from, int number) {
     struct plan it = plan(from, self, number);
     size_t equal = op->came == it.len ? fill_parts(&op->parts, it.key, it.len, 0) : 0;
     if ((op->came != it.len || equal < it.len) && kills && is_doubtful(from) && any) {
-        // A long message of a killed process may be missing before a short one.
+        // A long message of a killed process may be lost although a later short one arrived.
         CHECK((number = next_of(from, stream, number + 1)) < messages, "p%d: no message of p%d", self, from);
         return verify(op, from, number);
     }
@@ -87,7 +87,7 @@ static void verify(struct op *op, int from, int number) {
     bytes += it.len;
 }
 
-// The message of write `number` to a peer. One at a time is under way, and then read back.
+// The data of write `number` to a peer. One write at a time is in progress; it is then read back.
 static struct plan plan_rma(int peer, int number) {
     struct plan it = plan(self, peer, messages + number);
     it.len %= WINDOW + 1;
@@ -213,7 +213,7 @@ static int send_next(int peer) {
     return 1;
 }
 
-// Posts a receive of a peer; of any source if the stream has those.
+// Posts a receive for a peer, or from any source if the stream has such receives.
 static void post(int peer, int stream) {
     int any = is_any(self, stream), number = any ? 0 : cursor[peer][stream];
     struct plan it = any ? (struct plan){.stream = stream} : plan(peer, self, number);
@@ -248,7 +248,7 @@ static int is_done(int peer) {
     return !open && (lost[peer] || sent[peer] == messages);
 }
 
-// Posts receives and starts sends. Returns whether all is done.
+// Posts receives and starts sends. Returns whether all operations are done.
 static int step(void) {
     int done = 1, sound_done = 1, idle = 1;
     for (int peer = 0; peer < count; peer++) {
@@ -260,7 +260,7 @@ static int step(void) {
         if (coin(20)) start_rma(peer);
         if (coin(50)) idle &= !send_next(peer);
         done &= is_done(peer);
-        // Messages that came may wait for an earlier receive, into which a stopped process sends.
+        // Arrived messages may wait for an earlier receive, into which a stopped process sends.
         sound_done &= is_doubtful(peer) || (!sends[peer] && sent[peer] == messages && !missing[peer]);
     }
     for (int stream = 0; stream < STREAMS; stream++)
@@ -296,7 +296,7 @@ static void meet_all(const char *directory) {
     }
 }
 
-// Cancels the receives from any source for messages that killed processes did not send.
+// Cancels the any-source receives of messages that killed processes did not send.
 static void cancel_rest(void) {
     double end = seconds() + within(20);
     for (int stream = 0; stream < STREAMS; stream++) {
@@ -327,7 +327,7 @@ int main(int argc, char **words) {
         }
     }
     printf("p%d: met\n", self);
-    // Messages of the others come unexpected.
+    // In some processes, the messages of the others arrive unexpectedly.
     if (coin(30)) usleep(300000);
     last = last_sound = seconds();
     while (!step()) {}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Contexts of scalable endpoints close and open again at random, with messages, reads, writes and atomic
-// operations under way. Every byte is checked, and that everything comes to its end.
-// closing SEED [THREADS [PROCESSES]]: 1 or 2 of each; one process talks to itself. A run takes 2 seconds.
+// Contexts of scalable endpoints close and reopen at random, with messages, reads, writes and
+// atomic operations in progress. Checks every byte, and that every operation ends.
+// closing SEED [THREADS [PROCESSES]]: 1 or 2 of each; a single process sends to itself. A run takes
+// 2 seconds.
 #include "fabric.h"
 #include <pthread.h>
 #include <rdma/fi_atomic.h>
@@ -15,8 +16,8 @@ enum { SEND, WRITE, READ, FETCH, RECEIVE, NONE = 0, BEGUN, DONE, DROPPED };  // 
 
 struct op {
     int kind, id, locked;
-    uint64_t number, seed, done;  // number: of no other operation, 0 when nothing is under way
-    double until;                 // To when the memory of a dropped operation is watched, or 0
+    uint64_t number, seed, done;  // number: unique, 0 if no operation is in progress
+    double until;                 // Until when the memory of a dropped operation is watched, or 0
     char *memory;
 };
 
@@ -26,17 +27,18 @@ static struct half {
     struct fid_cq *cq, *own_cq;
     struct op ops[OPS];
     int sends, index, owner, closes, slot_taken, marks;
-    // The last write to the peer's window, 0 if unknown; additions to its cells; the last receive that matched.
+    // The last write to the peer's window (0 if unknown), additions to its cells, and the last
+    // receive that matched.
     uint64_t slot_seed, begun, done, last_match, rng, next;
 } halves[2 * LANES];
 
 static struct shared {
     _Atomic int ready, stage[2];
-    char fate[2][IDS], to[2][IDS];  // Of messages, by process that sends
+    char fate[2][IDS], to[2][IDS];  // Of messages, by sending process
     uint32_t got[2][IDS];           // Number of the receive
     _Atomic long lost[2][LANES], aborted[2];
     char name[2][64];
-    struct window { char slots[LANES][MOST]; uint64_t cells[LANES][CELLS]; } window[2];  // By index of who writes there
+    struct window { char slots[LANES][MOST]; uint64_t cells[LANES][CELLS]; } window[2];  // By index of the writer
 } *shared;
 static struct side other, all;  // all: the scalable endpoint
 static int me, you, threads, processes;
@@ -55,7 +57,7 @@ static size_t length_of(uint64_t seed) { return (mix(seed) >> 8) % (((uint64_t)1
 
 static uint64_t seed_of(int from, int id) { return mix(run_seed * 2 + (uint64_t)from) + (uint64_t)id * 1000003u; }
 
-// Writes what belongs to the seed, or checks that it is there.
+// Writes the bytes of a seed, or checks them.
 static void fill(char *at, uint64_t seed, const char *check) {
     for (size_t i = 0, len = length_of(seed); i < len; i += 8) {
         uint64_t word = (seed + i) * 0x9e3779b97f4a7c15u, part = len - i < 8 ? len - i : 8;
@@ -88,7 +90,7 @@ static ssize_t send_message(struct half *h, struct op *op, int to, int mark) {
     return status;
 }
 
-// Starts an operation; the last message to an index has a mark.
+// Starts an operation. The last message to an index has a mark.
 static void start(struct half *h, int mark) {
     static const int kinds[] = {SEND, SEND, SEND, SEND, WRITE, READ, FETCH, FETCH};
     struct op *op = h->ops;
@@ -161,7 +163,8 @@ static void poll_half(struct half *h) {
     }
 }
 
-// Nobody may write into memory of a dropped operation, and no scribble come out of it.
+// No process may write into the memory of a dropped operation, and later changes of it must not be
+// sent.
 static void watch(struct half *h) {
     for (struct op *op = h->ops; op < h->ops + OPS; op++) {
         if (op->until == 0 || seconds() < op->until) continue;
@@ -179,7 +182,7 @@ static void close_half(struct half *h) {
     for (struct op *op = h->ops; op < h->ops + OPS; op++)
         if (op->number && (op->kind <= WRITE || op->kind == FETCH)) memset(op->memory + (op->kind == FETCH) * MOST / 2, SCRIBBLE, op->kind == FETCH ? 8 * CELLS : length_of(op->seed));
     h->ep = NULL;
-    poll_half(h);  // What had come to its end before
+    poll_half(h);  // Operations that ended before
     for (struct op *op = h->ops; op < h->ops + OPS; op++) {
         if (!op->number) continue;
         memset(op->memory, SCRIBBLE, MOST);
@@ -192,8 +195,8 @@ static void close_half(struct half *h) {
     }
 }
 
-// Stage -1: everything at random; 0: all contexts open for good; 1: last messages go to all, and what is under way ends. A
-// receive before one that ended must end, too.
+// Stage -1: random operations. Stage 0: all contexts are opened for good. Stage 1: last messages go
+// to all contexts, and operations in progress end. A receive before one that ended must end, too.
 static void *work(void *arg) {
     int self = (int)(intptr_t)arg;
     for (int stage = -1; stage < 2; stage++) {
@@ -232,7 +235,8 @@ static void run(void) {
     size_t len = sizeof shared->name[me];
     char *memory = aligned_alloc(4096, (size_t)MOST * 2 * LANES * OPS);
     open_domain(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE | FI_NAMED_RX_CTX, FI_THREAD_SAFE, 0);
-    // An endpoint that answers for contexts that are closed; which thread owns a context; which contexts share a queue.
+    // Chosen by the seed: an endpoint that answers for closed contexts, the owner of a context, and
+    // shared queues.
     if (mix(run_seed + 1) & 1) open_side(&other, 0, 1);
     int by_direction = mix(run_seed + 2) & 1, queues = (int)(mix(run_seed + 3) % 3);
     info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = LANES;
@@ -264,7 +268,8 @@ static void run(void) {
     close_domain();
 }
 
-// What was not dropped has come, in order, but for what dropped receives took; receives failed only for dropped messages.
+// Messages that were not dropped arrived in order, except for those taken by dropped receives.
+// Receives failed only for dropped messages.
 static void account(int from, int to) {
     long missing[LANES] = {0}, dropped = 0;
     uint32_t last[LANES][LANES] = {{0}};

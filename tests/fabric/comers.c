@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Processes that send each other messages of all lengths, and leave and come back at their ports:
-// some close and reopen, some are killed. Every byte is checked, and who sent it; nothing hangs.
+// Processes that send each other messages of all lengths, and leave and return at their ports: some
+// close and reopen, some are killed. Checks every byte and its sender; no call may hang.
 //   comers SECONDS [SEED]
-// What was under way to or from one that left may end in ECONNABORTED, and in nothing else.
+// An operation with a process that left may end in ECONNABORTED, and in no other error.
 #define _GNU_SOURCE
 #include "fabric.h"
 #include <glob.h>
@@ -22,7 +22,7 @@ static struct {
     _Atomic uint64_t lives[PEERS], received[PEERS], aborted[PEERS];
 } *all;
 
-// What a message begins with; what follows depends on it.
+// The start of a message; the rest depends on it.
 struct head {
     uint64_t from, life, number, len;
 };
@@ -67,7 +67,7 @@ static void open_mine(void) {
     address(all->ports[me], at->src_addr);
     double end = seconds() + within(10);
     int status;
-    // Who was killed here a moment ago may hold the port still.
+    // A process that was just killed here may still hold the port.
     while ((status = fi_endpoint(domain, at, &mine.ep, NULL)) && seconds() < end) usleep(1000);
     OK(status);
     fi_freeinfo(at);
@@ -90,7 +90,7 @@ static void came(const struct op *op, size_t len) {
     CHECK(len >= sizeof *head && head->len == len && head->from < PEERS, "%zu bytes, %lu said", len, head->len);
     for (uint64_t at = sizeof *head; at < len; at++)
         CHECK(op->bytes[at] == byte_of(head, at), "byte %lu of %zu from %lu, life %lu", at, len, head->from, head->life);
-    // Each once, and nothing of one that left after something of the next one.
+    // Each message once, and none of an earlier process after one of the next.
     uint64_t from = head->from, number = head->number % sizeof last->seen;
     CHECK(head->life >= last[from].life, "from %lu: life %lu after %lu", from, head->life, last[from].life);
     if (head->life > last[from].life) memset(&last[from], 0, sizeof *last);
@@ -167,7 +167,7 @@ int main(int argc, char **argv) {
     double length = argc > 1 ? atof(argv[1]) : 10;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)getpid();
     all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    // Ports that nobody is given by the kernel, different for each of these programs.
+    // Ports that the kernel assigns to no process, different for each run of this program.
     for (int i = 0; i < PEERS; i++) all->ports[i] = (uint16_t)(10000 + getpid() % 2000 * 8 + i);
     printf("comers: %.0f s, seed %lu\n", length, seed);
     fflush(stdout);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Many endpoints of one host that talk to one of another (tests/gate/hosts.py):
+// Many endpoints on one host that communicate with one endpoint on another (tests/gate/hosts.py):
 //
-//   crowd DIRECTORY serve MEMBERS   receives of anybody, checks each member's order, answers
-//   crowd DIRECTORY join MEMBERS    so many endpoints of this process, which send and wait
+//   crowd DIRECTORY serve MEMBERS   any-source receives; checks each member's order, answers
+//   crowd DIRECTORY join MEMBERS    opens this many endpoints, which send and wait
 //
-// Prints `join: N messages`, or `serve: N messages, all met in S s, K KiB each`: from the first message of a
-// member to the last first one, and what the memory of the process grew by, per member.
+// Prints `join: N messages`, or `serve: N messages, all met in S s, K KiB each`: the time from the
+// first message of the first member to that of the last member, and the memory growth of the
+// process per member.
 #include "fabric.h"
 #include <limits.h>
 #include <sys/resource.h>
@@ -13,7 +14,8 @@
 
 enum { MOST = 512, ROUNDS = 12, LONGEST = 100000, RECEIVES = 64 };
 
-// The first message of a member has its name; all have numbers and bytes that follow from them.
+// The first message of a member contains its name; all contain numbers, and bytes that depend on
+// them.
 struct message {
     uint32_t member, round, len;
     char name[16];
@@ -93,7 +95,7 @@ static void serve(const char *directory, unsigned members) {
     CHECK(!rename(part, path), "%s", path);
     for (int at = 0; at < RECEIVES; at++)
         OK(fi_trecv(me.ep, &in[at], sizeof in[at], NULL, FI_ADDR_UNSPEC, 0, ~0ull, &in[at]));
-    // The receives are in memory, as they will be.
+    // Touch the receive buffers, so that they do not count as growth.
     memset(in, 1, sizeof in);
     long before = resident();
     while (messages < (unsigned long)members * ROUNDS || sent < messages) {
@@ -148,7 +150,7 @@ static void join(const char *directory, unsigned members) {
         in[member] = room(sizeof *in[member]);
         OK(fi_getname(&me->ep->fid, out[member]->name, &len));
     }
-    // All wait for room at once: 1 is to be sent, 2 is under way, 3 is answered.
+    // All wait for room at the same time: 1 must send, 2 is sending, 3 waits for the answer.
     static int states[MOST];
     double end = seconds() + within(120);
     for (unsigned member = 0; member < members; member++) states[member] = 1;
@@ -171,7 +173,7 @@ static void join(const char *directory, unsigned members) {
             if (!next(me->cq, &entry)) continue;
             if (entry.op_context == in[member])
                 verify(in[member], entry.len, member, round + 1000);
-            // The answer may come before it is told that the question has gone.
+            // The answer may arrive before the completion of the question.
             if (++states[member] == 4) {
                 states[member] = ++rounds[member] < ROUNDS ? 1 : 0;
                 messages++;
@@ -186,7 +188,7 @@ int main(int count, char **words) {
     CHECK(count == 4, "crowd DIRECTORY serve|join MEMBERS");
     unsigned members = (unsigned)atoi(words[3]);
     CHECK(members > 0 && members <= MOST, "1 to %d members", MOST);
-    // An endpoint has some descriptors.
+    // An endpoint uses several descriptors.
     struct rlimit files;
     CHECK(!getrlimit(RLIMIT_NOFILE, &files), "getrlimit");
     files.rlim_cur = files.rlim_max;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A peer that is killed: what waits for it completes in error within seconds,
-// others go on, and nothing of it stays in /dev/shm. It is the last of more peers than one look
-// takes, and only the endpoint that waits for it looks.
+// A peer is killed: operations that wait for it fail within seconds, others continue, and its files
+// in /dev/shm are removed. It is the last of more peers than one periodic check covers, and only
+// the endpoint that waits for it checks.
 #include "card.h"
 #include <signal.h>
 #include <sys/wait.h>
@@ -22,7 +22,7 @@ static void bystander(int until[2], int out) {
     exit(0);
 }
 
-// The peer opens an endpoint, tells its name, sends two messages and waits to be killed.
+// The peer opens an endpoint, sends its card and two messages, and waits to be killed.
 static void victim(int in, int out) {
     struct card other = hear(in);
     open_card(CAPS, NULL, 0);
@@ -54,7 +54,7 @@ int main(void) {
 
     OK(fi_trecv(mine.ep, hello, 5, NULL, peer, 1, 0, hello));
     next_ok(&mine, NULL, hello);
-    // What waits for the peer: a directed receive, and a long send it will not take.
+    // Operations that wait for the peer: a directed receive, and a long send that it will not take.
     OK(fi_trecv(mine.ep, hello, 5, NULL, peer, 7, 0, hello));
     OK(fi_tsend(mine.ep, large, sizeof large, NULL, peer, 8, large));
     CHECK(leftovers(&victims) == 1, "the peer has no segment");
@@ -68,7 +68,7 @@ int main(void) {
     CHECK(seconds() - start < within(5), "%.1f s", seconds() - start);
     CHECK(leftovers(&victims) == 0, "the dead left a segment");
 
-    // Others go on; the dead is refused, and nothing waits for it.
+    // Other operations continue; sends to the dead peer are refused, and no operation waits for it.
     OK(fi_trecv(mine.ep, hello, 5, NULL, self, 9, 0, hello));
     OK(fi_tinject(mine.ep, "again", 5, self, 9));
     next_ok(&mine, NULL, hello);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Capabilities of libfabric 2.x that are told of only to who asks for them: receives
-// that must name a source, tagged buffers for several messages. To programs of an older API
-// their bits mean something else, or nothing.
+// Capabilities of libfabric 2.x that are offered only on request: receives that must name a source,
+// and tagged buffers for several messages. In older API versions their bits mean something else, or
+// nothing.
 #include "fabric.h"
 
 #ifndef FI_EXACT_DIRECTED_RECV
@@ -26,7 +26,7 @@ static void with(uint64_t caps, void (*check)(void)) {
 static void exact(void) {
     FAILS(FI_EINVAL, fi_trecv(b.ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, in));
     FAILS(FI_EINVAL, fi_recv(b.ep, in, 8, NULL, FI_ADDR_UNSPEC, in));
-    // From ourselves, then from the other.
+    // First a message from the endpoint itself, then one from the other.
     OK(fi_trecv(b.ep, in, 8, NULL, b.self, 1, 0, in));
     OK(fi_trecv(b.ep, in + 8, 8, NULL, b.peer, 1, 0, in + 8));
     OK(fi_tinject(a.ep, out, 8, a.peer, 1));
@@ -37,7 +37,7 @@ static void exact(void) {
 
 static void tagged_exact(void) {
     FAILS(FI_EINVAL, fi_trecv(b.ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, in));
-    // Untagged receives name nobody, whatever they say.
+    // Untagged receives accept any source, whatever they name.
     OK(fi_recv(b.ep, in, 8, NULL, b.self, in));
     OK(fi_inject(a.ep, out, 8, a.peer));
     next_ok(&b, &a, in);

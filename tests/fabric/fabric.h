@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the clients of libtcam-fi.so share: opening endpoints, and checks that
-// say what went wrong.
+// Common code of the clients of libtcam-fi.so: opening endpoints, and checks that print the error.
 #pragma once
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -24,14 +23,14 @@
         }                                                                  \
     } while (0)
 
-// A call of libfabric that must succeed.
+// Checks that a call of libfabric succeeds.
 #define OK(call)                                                           \
     do {                                                                   \
         long status_ = (long)(call);                                       \
         CHECK(status_ == 0, "%ld (%s)", status_, fi_strerror((int)-status_)); \
     } while (0)
 
-// A call that must fail in one way.
+// Checks that a call fails with this error.
 #define FAILS(error, call)                                                 \
     do {                                                                   \
         long status_ = (long)(call);                                       \
@@ -48,9 +47,9 @@ struct side {
 static struct fi_info *info;
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
-// Version of the API that open_domain asks for.
+// API version that open_domain requests.
 static uint32_t api = FI_VERSION(1, 14);
-// Progress that open_domain asks for; FI_PROGRESS_AUTO where the environment says so.
+// Progress model that open_domain requests; FI_PROGRESS_AUTO if the environment says so.
 static enum fi_progress progress = FI_PROGRESS_MANUAL;
 
 static void open_domain(uint64_t caps, enum fi_threading threading, uint64_t tx_flags) {
@@ -78,7 +77,7 @@ static void close_domain(void) {
     fi_freeinfo(info);
 }
 
-// The domain of a provider that is named, for tagged messages.
+// Opens the domain of a named provider, for tagged messages.
 static void open_named(const char *provider, enum fi_threading level) {
     struct fi_info *hints = fi_allocinfo();
     hints->caps = FI_TAGGED;
@@ -92,7 +91,7 @@ static void open_named(const char *provider, enum fi_threading level) {
     OK(fi_domain(fabric, info, &domain, NULL));
 }
 
-// An endpoint to which more can be bound before it is enabled.
+// Opens an endpoint to which more can be bound before it is enabled.
 static void open_unbound(struct side *side, uint64_t cq_flags, size_t av_count) {
     struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC};
     struct fi_av_attr av = {.type = FI_AV_TABLE, .count = av_count};
@@ -117,7 +116,7 @@ static fi_addr_t insert(struct side *side, struct fid_ep *ep) {
     return address;
 }
 
-// Makes two endpoints know each other and themselves.
+// Inserts two endpoints into each other's address vectors, and each into its own one.
 static void meet(struct side *a, struct side *b) {
     a->self = insert(a, a->ep);
     a->peer = insert(a, b->ep);
@@ -125,7 +124,7 @@ static void meet(struct side *a, struct side *b) {
     b->peer = insert(b, a->ep);
 }
 
-// Two endpoints of this process that know each other and themselves.
+// Opens two endpoints of this process that know each other and themselves.
 static void open_pair(struct side *a, struct side *b, uint64_t cq_flags) {
     open_side(a, cq_flags, 2);
     open_side(b, cq_flags, 2);
@@ -144,7 +143,7 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-// How much longer programs take here than on a quiet machine: tests/lib/slowness.py measures it.
+// How much longer programs take here than on a quiet machine; measured by tests/lib/slowness.py.
 static double slowness = 1;
 
 __attribute__((constructor)) static void read_slowness(void) {
@@ -152,13 +151,13 @@ __attribute__((constructor)) static void read_slowness(void) {
     if (measured && atof(measured) > 1) slowness = atof(measured);
 }
 
-// A limit for what takes up to so many seconds, or milliseconds, on a quiet machine.
+// Scales a time limit for a quiet machine, in any unit, by the slowness.
 static double within(double limit) {
     return limit * slowness;
 }
 
-// The next completion of `side`, while `other` makes progress, too. Answers 0,
-// or the error of the error entry in `failure`.
+// Waits for the next completion of `side`, while `other` makes progress as well. Returns 0, or the
+// error of the error entry in `failure`.
 static int next_entry(struct side *side, struct side *other, struct fi_cq_tagged_entry *entry,
                       fi_addr_t *source, struct fi_cq_err_entry *failure) {
     double end = seconds() + within(20);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two processes on two hosts (tests/gate/hosts.py), which find each other by files in a directory that
-// both have: far DIRECTORY OWN PEER WHAT [SECONDS]
+// Two processes on two hosts (tests/gate/hosts.py), which find each other through files in a shared
+// directory: far DIRECTORY OWN PEER WHAT [SECONDS]
 //
-//   lead SECONDS   messages of many lengths to and fro, each checked, for so long
-//   slow SECONDS   the same, with rests between messages
-//   follow         the same, as the other end
-//   doze           the same, asleep until a message comes; tells how often it woke
-//   wait           one message to and fro, then a receive of the peer that never comes, and a long
-//                  message that the peer never takes
-//   hold           one message to and fro, then nothing, without any progress
-//   sink           messages of anybody, until one says that it is the last
+//   lead SECONDS   exchanges messages of many lengths, each checked, for SECONDS
+//   slow SECONDS   like lead, with pauses between messages
+//   follow         like lead, as the other end
+//   doze           like follow, sleeping until a message arrives; prints how often it woke
+//   wait           one message each way, then a receive for which the peer sends nothing, and a long
+//                  message that the peer never receives
+//   hold           one message each way, then nothing, without any progress
+//   sink           any-source receives, until a message says that it is the last
 //   flood          long messages without end
-//   pour           short messages without end, and when the last was taken before the error
-//   both           long messages both ways at once, several under way, half of them in several segments
-//   forks          as lead, after a child that was forked has polled and sent
-//   last           messages without looking for completions, some messages of many lengths, then the last
+//   pour           short messages without end; prints when the last was accepted before the error
+//   both           long messages both ways at once, several in flight, half of them in several segments
+//   forks          like lead, after a forked child has polled and sent
+//   last           messages without reading completions, some messages of many lengths, then the last
 //
 // Prints `OWN: N messages`, or `OWN: error E (name) after N messages` with exit code 3.
 #include "fabric.h"
@@ -71,7 +71,7 @@ static void failed(int error) {
     exit(3);
 }
 
-// The next completion; an error ends the program.
+// Waits for the next completion; an error ends the program.
 static struct fi_cq_tagged_entry completion(void) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry failure = {0};
@@ -103,7 +103,7 @@ static void send_one(unsigned long number, uint64_t tag) {
     try_send(len, tag);
 }
 
-// A message to the peer and one from it; the tag of that one.
+// Sends a message to the peer and receives one. Returns the tag of the received one.
 static uint64_t round_trip(unsigned long number, uint64_t tag, int leads) {
     size_t len = LENGTHS[number % (sizeof LENGTHS / sizeof *LENGTHS)];
     uint64_t came = 0;
@@ -130,14 +130,14 @@ static unsigned long number_of(const unsigned char *bytes) {
     return bytes[0] | (unsigned long)bytes[1] << 8;
 }
 
-// As byte_of, but with the number in front.
+// Like byte_of, but with the number in front.
 static void fill_numbered(unsigned long number, size_t len) {
     out[0] = (unsigned char)number;
     out[1] = (unsigned char)(number >> 8);
     for (size_t at = 2; at < len; at++) out[at] = byte_of(number, at);
 }
 
-// Has more receives than there are peers that stop in the midst of a message.
+// Has more receives posted than there are peers that stop in the middle of a message.
 static void take_all(void) {
     enum { RECEIVES = 16 };
     static unsigned char all[RECEIVES][LONGEST];
@@ -151,7 +151,7 @@ static void take_all(void) {
         ssize_t count;
         while ((count = fi_cq_read(me.cq, &entry, 1)) == -FI_EAGAIN) {}
         if (count == -FI_EAVAIL) {
-            // Of one that died in the midst of a message.
+            // The sender died in the middle of a message.
             CHECK(fi_cq_readerr(me.cq, &failure, 0) == 1, "no error entry");
             CHECK(failure.err == FI_ECONNABORTED, "%s", fi_strerror(failure.err));
             next = failure.op_context;
@@ -165,7 +165,7 @@ static void take_all(void) {
     }
 }
 
-// A call that finds no room makes progress: many do nothing else meanwhile.
+// A call that finds no room makes progress: many programs do nothing else meanwhile.
 static void send_without_reads(void) {
     enum { COUNT = 40, LEN = 4096 };
     ssize_t sent;
@@ -191,7 +191,7 @@ static void send_many(int last) {
     }
 }
 
-// Sends that are taken after the peer is known to be lost go nowhere: none may be.
+// No send may be accepted after the peer is known to be lost.
 static void pour(void) {
     double last = seconds();
     fill_numbered(0, 1000);
@@ -215,14 +215,14 @@ static void pour(void) {
     }
 }
 
-// The first part is all of it unless `len` is something; three parts of which two have `len` bytes then.
+// If `len` is 0, the first part is the whole message; otherwise three parts, two of `len` bytes.
 static void split(unsigned char *bytes, size_t len, struct iovec parts[3]) {
     parts[0] = (struct iovec){bytes, len ? len : LONGEST};
     parts[1] = (struct iovec){bytes + len, len};
     parts[2] = (struct iovec){bytes + 2 * len, LONGEST - 2 * len};
 }
 
-// A child has its parent's memory, and none of its connections.
+// A forked child has its parent's memory, but none of its connections.
 static void fork_a_child(void) {
     pid_t child = fork();
     if (!child) {
@@ -250,7 +250,7 @@ static void both_ways(void) {
             ssize_t sent;
             struct iovec parts[3];
             split(from[slot], slot % 2 * 80000, parts);
-            // What completes meanwhile is counted below: the queue keeps it.
+            // Operations that complete meanwhile stay in the queue and are counted below.
             while ((sent = fi_tsendv(me.ep, parts, NULL, 1 + slot % 2 * 2, me.peer, slot, NULL)) == -FI_EAGAIN)
                 fi_cq_read(me.cq, NULL, 0);
             if (sent) failed((int)-sent);

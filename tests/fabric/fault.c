@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A peer that is killed at any moment, while operations of every kind go to it or come
-// from it: each completes within seconds, those with a third peer go on, and nothing of
-// the dead stays in /dev/shm.
-//   fault frozen    the peer stands still, operations wait for it, then it is killed
+// A peer is killed at any moment, while operations of every kind go to it or come from it. Each
+// completes within seconds, those with a third peer continue, and the files of the dead peer in
+// /dev/shm are removed.
+//   fault frozen    the peer stops, operations wait for it, then it is killed
 //   fault target    it is killed while operations go to it
 //   fault origin    it is killed while operations come from it
 #include "card.h"
@@ -15,13 +15,13 @@
 #define LONG (1u << 20)
 #define WINDOW 16
 #define ECHO (1ull << 40)
-#define LIMIT 5.0 // seconds until everything that waits for the dead is over
+#define LIMIT 5.0 // seconds until all operations with the dead peer have ended
 #define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE)
 
 static char region[LONG], buffers[WINDOW][LONG];
 static pid_t victim, third;
 
-// Starts the n-th kind of operation on a peer; a message carries the number of its buffer.
+// Starts the n-th kind of operation on a peer; a message contains the number of its buffer.
 static ssize_t start(int kind, int slot, fi_addr_t to, const struct card *at) {
     void *context = buffers[slot];
     char *bytes = buffers[slot];
@@ -46,7 +46,7 @@ static ssize_t start(int kind, int slot, fi_addr_t to, const struct card *at) {
 }
 #define KINDS 13
 
-// Answers the survivor's small messages until it is told to stop.
+// Answers the survivor's small messages until a request to stop.
 static void run_third(int in, int out) {
     uint64_t value;
     open_card(CAPS, region, sizeof region);
@@ -66,7 +66,7 @@ static void run_third(int in, int out) {
     exit(0);
 }
 
-// Takes what comes, and sends what it is told to, until it is killed.
+// Receives all messages, and sends on request, until it is killed.
 static void run_victim(int in, int out, int origin) {
     open_card(CAPS, region, sizeof region);
     struct card survivor = hear(in);
@@ -114,7 +114,7 @@ static pid_t spawn(int *in, int *out, int role, int origin) {
 static uint64_t echoes, echo;
 static int echo_under_way;
 
-// The survivor's side of the small messages with the third peer: one is always under way.
+// The survivor's side of the small messages with the third peer: one is always in flight.
 static void keep_echoing(fi_addr_t to) {
     if (echo_under_way || echoes == ~0ull) return;
     OK(fi_trecv(mine.ep, &echo, 8, NULL, to, ECHO, 0, &echo));
@@ -124,7 +124,8 @@ static void keep_echoing(fi_addr_t to) {
     echo_under_way = 1;
 }
 
-// The next completion or error that is no echo: its slot, or -1. `failed` says which.
+// Waits for the next completion or error that is no echo. Returns its slot, or -1, and whether it
+// failed.
 static int next_slot(int *failed) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry error = {0};
@@ -162,10 +163,10 @@ int main(int argc, char **argv) {
     struct card of_victim = hear(from_victim), of_third = hear(from_third);
     fi_addr_t peer = enter(&of_victim), friend = enter(&of_third);
 
-    // What comes from the victim may come into any of these.
+    // Messages of the victim may go to any of these buffers.
     int busy[WINDOW] = {0}, under_way = 0, kind = 0, alive = 1;
     int receives = origin ? WINDOW : 3;
-    // A message first: a peer is known by what it sent or what was sent to it.
+    // First a message: a peer is known after the first message from or to it.
     keep_echoing(friend);
     if (frozen) {
         fi_cq_read(mine.cq, NULL, 0);
@@ -178,7 +179,7 @@ int main(int argc, char **argv) {
         for (int slot = 0; slot < WINDOW && alive; slot++) {
             if (busy[slot]) continue;
             if (slot < receives) {
-                // Those of a frozen peer never come.
+                // Messages of a frozen peer never arrive.
                 if (slot % 2) OK(fi_trecv(mine.ep, buffers[slot], LONG, NULL, peer, frozen ? 99 : 1, 0, buffers[slot]));
                 else OK(fi_recv(mine.ep, buffers[slot], LONG, NULL, peer, buffers[slot]));
             } else {
@@ -206,9 +207,9 @@ int main(int argc, char **argv) {
         }
     }
     double took = seconds() - killed;
-    // All that it sent may have come before.
+    // All messages that it sent may have arrived before.
     CHECK(failures > 0 || origin, "nothing failed");
-    // The dead is refused, its file is gone, and the third peer is there as before.
+    // Sends to the dead peer are refused, its file is removed, and the third peer works as before.
     ssize_t refused;
     do {
         refused = fi_tinject(mine.ep, &echo, 8, peer, 5);
@@ -221,7 +222,7 @@ int main(int argc, char **argv) {
         keep_echoing(friend);
         CHECK(seconds() - from < within(LIMIT), "the third peer is silent");
     }
-    // Nor did it take buffers with it that others need.
+    // It did not take buffers with it that others need.
     for (int round = 0; round < 20; round++)
         for (kind = 3; kind < 12; kind++) {
             ssize_t started;

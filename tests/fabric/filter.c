@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A filter of system calls that answers the kernel's copy with an error: long messages, reads and
-// writes take the buffers.
+// A filter of system calls makes the kernel's copy fail: long messages, reads and writes use shared
+// buffers.
 #include "fabric.h"
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// FI_TCAM_OVERFLOW=flow-control: receives without an entry are refused until one
-// frees, and go to the host or fail (argument `fail`) after a while; messages without
-// receive and entry hold their sender back, and none is lost or out of order. Run
-// with tables of 7 entries and FI_TCAM_FLOW_TIMEOUT=200.
+// FI_TCAM_OVERFLOW=flow-control: a receive without an entry is refused until an entry frees; after
+// a timeout it goes to the host or fails (argument `fail`). Messages without receive and entry hold
+// back their sender; none is lost or reordered. Run with tables of 7 entries and
+// FI_TCAM_FLOW_TIMEOUT=200.
 #include "fabric.h"
 
 enum { ENTRIES = 7, MESSAGES = 6000 };
@@ -15,7 +15,7 @@ static void posts(int fail) {
         OK(fi_trecv(b.ep, &buffers[i], 8, NULL, FI_ADDR_UNSPEC, i, 0, &buffers[i]));
     FAILS(FI_EAGAIN, fi_trecv(b.ep, &buffers[7], 8, NULL, FI_ADDR_UNSPEC, 7, 0, &buffers[7]));
 
-    // A message that waits needs no entry.
+    // A receive for a waiting message needs no entry.
     uint64_t value = 9, got = 0;
     OK(fi_tinject(a.ep, &value, 8, a.peer, 9));
     nothing(&b);
@@ -41,8 +41,8 @@ static void posts(int fail) {
     }
 }
 
-// More messages than table and ring hold, taken in the opposite order by tag,
-// in the order sent where tags are the same.
+// More messages than table and ring hold, received in the opposite order of tags, and in sending
+// order for equal tags.
 static void messages(void) {
     int refused = 0;
     for (uint64_t i = 0; i < MESSAGES; i++) {

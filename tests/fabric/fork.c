@@ -23,7 +23,7 @@ int main(void) {
     int status;
     CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status), "child");
     exchange();
-    // Whoever opens the segments anew still finds them.
+    // A process that opens the segments now still finds them.
     struct side c;
     open_side(&c, 0, 2);
     fi_addr_t to = insert(&c, b.ep);

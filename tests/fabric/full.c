@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// /dev/shm is full: an endpoint that finds no room is an error, and nothing else breaks.
-// Run where /dev/shm has room for a few segments only.
+// /dev/shm is full: opening an endpoint without room fails, and nothing else breaks. Run with room
+// in /dev/shm for a few segments only.
 #include "fabric.h"
 
 #define MOST 64
@@ -17,7 +17,7 @@ int main(void) {
     }
     CHECK(count > 1 && count < MOST, "%d endpoints fit", count);
     CHECK(status == -FI_ENOSPC, "%d", status);
-    // Those that are open work, with each other and for long messages.
+    // The open endpoints work, also with long messages.
     fi_addr_t last = insert(&sides[0], sides[count - 1].ep);
     OK(fi_trecv(sides[count - 1].ep, &value, 8, NULL, FI_ADDR_UNSPEC, 1, 0, &value));
     OK(fi_tinject(sides[0].ep, &sent, 8, last, 1));
@@ -28,7 +28,7 @@ int main(void) {
     OK(fi_tsend(sides[0].ep, from, sizeof from, NULL, last, 2, from));
     next_ok(&sides[count - 1], &sides[0], to);
     CHECK(!strcmp(to, "long"), "%s", to);
-    // Room that is given back is used again, once peers noticed.
+    // Freed room is reused, once peers have noticed.
     close_side(&sides[--count]);
     for (double start = seconds(); (status = fi_endpoint(domain, info, &sides[count].ep, NULL));) {
         CHECK(status == -FI_ENOSPC && seconds() - start < within(5), "%d", status);

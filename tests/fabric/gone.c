@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A member of a shared receive context closes while messages come to it: each receive of the
-// context is told, with success or an error, or is posted still for the other member.
+// A member of a shared receive context closes while messages arrive. Each receive of the context
+// completes, with success or an error, or stays posted for the other member.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -16,7 +16,7 @@ static struct fid_av *av;
 static char buffers[MESSAGES][4 * BYTES];
 static int posted[MESSAGES];
 
-// Sends messages of all lengths to whom it is told, round by round.
+// Sends messages of all lengths to the given endpoint, round by round.
 static void sender(int in) {
     static char bytes[MESSAGES][BYTES];
     static const size_t lengths[] = {8, 1000, 20000, BYTES};
@@ -54,7 +54,7 @@ static struct fid_ep *open_member(struct card *of) {
     return ep;
 }
 
-// Takes completions for a while.
+// Reads completions for a while.
 static void take(double time, int multi) {
     for (double end = seconds() + time; seconds() < end;) {
         struct fi_cq_tagged_entry entry;
@@ -95,9 +95,9 @@ static void rounds(int to, int multi) {
         for (int i = 0; i < count; i++)
             if (posted[i]) fi_cancel(&srx->fid, &posted[i]);
         take(0.005, multi);
-        // A copy that is under way ends first, which takes longer beside other work.
+        // A copy in progress ends first, which takes longer on a busy machine.
         for (double end = seconds() + within(5); any_posted(count) && seconds() < end;) take(0.001, multi);
-        for (int i = 0; i < count; i++) CHECK(!posted[i], "round %d: receive %d is gone", round, i);
+        for (int i = 0; i < count; i++) CHECK(!posted[i], "round %d: receive %d is lost", round, i);
     }
     OK(fi_close(&stays->fid));
 }

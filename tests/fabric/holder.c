@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A member of a shared receive context closes while messages that it holds are being received:
-// a receive whose message goes with the member waits for the next one. None is lost.
+// A member of a shared receive context closes while messages that it holds are being received. A
+// receive whose message is lost with the member waits for the next one. No receive is lost.
 #include "fabric.h"
 #include <pthread.h>
 
@@ -62,7 +62,7 @@ int main(void) {
         for (int i = 0; i < MESSAGES; i++)
             OK(fi_trecv(srx, &in[i], 8, NULL, FI_ADDR_UNSPEC, round, 0, &in[i]));
         pthread_join(thread, NULL);
-        // What the member took along comes once more, to the other one.
+        // The messages that the member took along are sent once more, to the other member.
         int done = 0;
         for (ssize_t count; (count = fi_cq_read(cq, &entry, 1)) != -FI_EAGAIN; done++)
             CHECK(count == 1, "round %lu: %zd", round, count);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The number of a process is not its memory: one with operations under way becomes another program
-// (exec), or is killed and another process gets its number. Nothing of the other one's memory is
-// taken for that of the operation, and nothing is written into it. A child that outlives its killed
-// parent does not keep the parent's port.
+// A process id does not identify memory. A process with operations in progress becomes another
+// program (exec), or is killed and another process gets its id. No memory of the other program is
+// used for the operation, and none is written. A child that outlives its killed parent does not
+// keep the parent's port.
 #define _GNU_SOURCE
 #include "card.h"
 #include <rdma/fi_rma.h>
@@ -32,7 +32,7 @@ static int is_all(const unsigned char *bytes, int value) {
     return 1;
 }
 
-// The other image: it has other data at the same place, and looks at it in the end.
+// The other program: it has different data at the same address, and checks it at the end.
 static void other(int in, int out) {
     char end;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -69,7 +69,7 @@ static void step(int from) {
     CHECK(read(from, &byte, 1) == 1, "read");
 }
 
-// A process with this number, which is free.
+// Creates a process with this id, which must be free.
 static pid_t process_of(pid_t number) {
     struct clone_args wanted = {
         .exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&number, .set_tid_size = 1};
@@ -102,7 +102,7 @@ static void operation(int kind, int execs, const char *self) {
         struct fi_cq_tagged_entry entry;
         struct fi_cq_err_entry failure;
         OK(fi_trecv(mine.ep, in, BYTES, NULL, FI_ADDR_UNSPEC, 1, 0, in));
-        // A peer that was found dead before its message was looked at leaves the receive waiting.
+        // If a peer is found dead before its message is matched, the receive stays posted.
         ssize_t count = -FI_EAGAIN;
         for (double end = seconds() + 3; count == -FI_EAGAIN && seconds() < end;)
             count = fi_cq_read(mine.cq, &entry, 1);
@@ -110,7 +110,7 @@ static void operation(int kind, int execs, const char *self) {
         if (count == -FI_EAVAIL) CHECK(fi_cq_readerr(mine.cq, &failure, 0) == 1, "no error");
     } else {
         for (double end = seconds() + 0.3; seconds() < end;) fi_cq_read(mine.cq, NULL, 0);
-        // What had begun may be there in part.
+        // An operation in progress may have written a part.
         CHECK(!memchr(region, OTHER, BYTES) && !memchr(region, 0, BYTES), "another program's bytes");
     }
     CHECK(write(there[1], "x", 1) == 1, "write");
@@ -119,7 +119,7 @@ static void operation(int kind, int execs, const char *self) {
     mr = NULL;
 }
 
-// Opens at a port, or 0 if that is refused.
+// Opens an endpoint at a port. Returns 0 if that is refused.
 static int opens_at(int port) {
     struct fi_info *at = fi_dupinfo(info);
     unsigned char address[16] = {2, 0, (unsigned char)(port >> 8), (unsigned char)port, 127, 0, 0, 1};
@@ -148,7 +148,7 @@ static void heir(void) {
     }
     struct card of = hear(back[0]);
     CHECK(read(back[0], &child, sizeof child) == sizeof child, "read");
-    // Only the killed one's parent is told of a death by that signal.
+    // PR_SET_PDEATHSIG kills the child when its parent dies; until then it lives.
     CHECK(kill(child, 0) == 0, "no child");
     open_card(CAPS, NULL, 0);
     kill(pid, SIGSTOP);

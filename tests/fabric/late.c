@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A thread that waits in fi_cq_sread is woken when another thread posts a receive for a message that
-// lies there already, of every length.
+// A thread that waits in fi_cq_sread is woken when another thread posts a receive for a message
+// that has already arrived, of every length.
 #include "fabric.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,20 +23,20 @@ static void *waits(void *context) {
     return NULL;
 }
 
-// How long after the post the waiting thread has the message.
+// Seconds from the post until the waiting thread has the message.
 static double once(size_t len) {
     pthread_t thread;
     for (size_t at = 0; at < len; at++) out[at] = (unsigned char)(at * 7 + len);
     memset(in, 0, len);
     is_woken = 0;
     OK(fi_tsend(a.ep, out, len, NULL, a.peer, len, out));
-    // It arrives before anybody waits for it.
+    // The message arrives before any thread waits for it.
     for (int poll = 0; poll < 100; poll++) fi_cq_read(b.cq, NULL, 0);
     CHECK(!pthread_create(&thread, NULL, waits, in), "no thread");
     usleep(20000);
     posted = seconds();
     OK(fi_trecv(b.ep, in, len, NULL, FI_ADDR_UNSPEC, len, 0, in));
-    // Where the kernel does not copy, its sender sends it in parts.
+    // If the kernel does not copy, the sender sends it in parts.
     while (!is_woken) fi_cq_read(a.cq, NULL, 0);
     pthread_join(thread, NULL);
     CHECK(!memcmp(in, out, len), "wrong bytes of %zu", len);
@@ -54,7 +54,8 @@ int main(void) {
             double took = once(LENGTHS[at]);
             if (took < least) least = took;
         }
-        // Who only looks after its peers now and then wakes after a quarter of a second.
+        // A waiting thread that only made its periodic check of peers would wake after a quarter of
+        // a second.
         CHECK(least < within(0.05), "%zu bytes: woken after %.0f ms", LENGTHS[at], least * 1e3);
     }
     close_side(&a);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who leaves: memory is the application's again once an endpoint is closed or a buffer given
-// back, a peer that comes back is found, and a process exits from wherever a signal meets it.
+// Closing: the application may reuse memory after an endpoint is closed or a buffer given back, a
+// peer that returns is found, and a process can exit in any signal handler.
 #include "fabric.h"
 #include <rdma/fi_rma.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ static void turn(int times) {
     }
 }
 
-// The initiator closes with an operation outstanding and uses its memory for something else.
+// The initiator closes with an operation outstanding and reuses its memory.
 static void outstanding(int writes) {
     struct fid_mr *mr;
     open_domain(RMA, FI_THREAD_SAFE, 0);
@@ -49,7 +49,7 @@ static void outstanding(int writes) {
     close_domain();
 }
 
-// A write is checked as a whole, and what is sent behind it does not overtake it.
+// A write is checked as a whole, and a message sent after it does not overtake it.
 static void whole(void) {
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC};
     struct fid_cntr *writes;
@@ -97,8 +97,8 @@ static void whole(void) {
     close_domain();
 }
 
-// A multi-receive buffer is given back last: behind what goes into it still, and behind what
-// was told of it before.
+// A multi-receive buffer is given back last: after all messages that go into it, and after all
+// their completions.
 static void given_back(void) {
     struct iovec room = {region, sizeof region};
     struct fi_msg msg = {.msg_iov = &room, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = region};
@@ -139,7 +139,7 @@ static void given_back(void) {
     close_domain();
 }
 
-// A peer closes and comes back at its address: what is sent then gets there.
+// A peer closes and returns at its address: messages sent after that arrive.
 static void back_again(void) {
     struct fi_info *any;
     size_t len = 16;
@@ -170,8 +170,8 @@ static void back_again(void) {
     close_domain();
 }
 
-// Who closes looks after what its thread has beside: a peer that holds its buffer. The message
-// arrives, though its receive is posted later.
+// fi_close makes progress on the thread's other endpoints: a peer holds its buffer. The message
+// arrives although its receive is posted later.
 static void held(enum fi_threading level) {
     enum { MESSAGES = 3, LEN = 4000 };
     open_domain(FI_TAGGED, level, 0);
@@ -198,7 +198,7 @@ static void leave(int number) {
     exit(0);
 }
 
-// Handlers of signals may end the process in the middle of a call.
+// Signal handlers may end the process in the middle of a call.
 static void in_a_call(void) {
     for (int i = 0; i < 5; i++) {
         int status = 0, ready[2];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Processes that look for a message between steps of a computation that are too short for tcam to
-// see, alone and three for each of two processors: such a program may not sleep in each of its
-// polls.
+// Processes that poll for a message between steps of a computation that are too short for tcam to
+// notice, alone and three on each of two processors. Such a program must not sleep in each poll.
 #define _GNU_SOURCE
 #include "fabric.h"
 #include <sched.h>
@@ -9,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Polls that one with a core of its own may do before it sleeps at all, and those that count.
+// Polls that a process with a whole core may do before it sleeps at all, and the counted polls.
 enum { BEFORE = 200000, LOOKS = 10000, PROCESSES = 6 };
 static struct side side;
 
@@ -32,7 +31,7 @@ static long sleeps(void) {
     return usage.ru_nvcsw;
 }
 
-// Some looks before those that count, once all that look have an endpoint.
+// Polls before counting starts, once all processes have an endpoint.
 static void look(int before, int ready, int go) {
     struct fi_cq_tagged_entry entry;
     char byte = 0;
@@ -44,7 +43,7 @@ static void look(int before, int ready, int go) {
     for (int i = 0; i < before + LOOKS; i++)
         CHECK(fi_cq_read(side.cq, &entry, 1) == -FI_EAGAIN, "something came");
     slept = sleeps() - slept;
-    // With ten processes for each core one look in two.
+    // With ten processes per core, one poll in two sleeps.
     CHECK(slept <= LOOKS * 2 / 3, "%ld sleeps", slept);
     close_side(&side);
     close_domain();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A peer is killed after it sent a long and a short message with each of four tags, which no receive
-// waited for. The first receive of a tag matches the long message, which is lost, and fails; the
+// A peer is killed after it sent a long and a short message with each of four tags, without posted
+// receives. The first receive of a tag matches the long message, which is lost, and fails. The
 // second one gets the short message. Probes find the long message in its place.
 #include "card.h"
 #include <signal.h>
@@ -26,7 +26,7 @@ static void victim(int in, int out) {
     for (;;) fi_cq_read(mine.cq, NULL, 0);
 }
 
-// Whether a probe finds a message; its length.
+// Returns whether a probe finds a message, and its length.
 static int probe(uint64_t tag, uint64_t flags, fi_addr_t source, size_t *len) {
     struct fi_msg_tagged msg = {.addr = source, .tag = tag, .context = &into[tag]};
     struct fi_cq_tagged_entry entry;
@@ -66,7 +66,7 @@ int main(void) {
         CHECK(seconds() < end, "no message came");
     CHECK(probe(CLAIMED, FI_CLAIM, peer, &len) && len == sizeof large[0], "%zu", len);
 
-    // Once a receive that names the peer fails, its death was noticed.
+    // When a receive that names the peer fails, its death was noticed.
     OK(fi_trecv(mine.ep, into, sizeof into, NULL, peer, NEVER, 0, large));
     CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid, "kill");
     is_lost(large, NEVER);

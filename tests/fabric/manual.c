@@ -43,7 +43,7 @@ static ssize_t start(enum op op, uint64_t key) {
     }
 }
 
-// ---- fi_cntr(3): what counts where. fi_cq(3): the flags of completions.
+// ---- fi_cntr(3): the operations that a counter counts. fi_cq(3): the flags of completions.
 
 enum { ENDPOINT_COUNTERS = 6, REGION_COUNTERS = 3, COUNTERS = ENDPOINT_COUNTERS + REGION_COUNTERS };
 static const struct {
@@ -59,7 +59,7 @@ static const struct {
     {"FI_REMOTE_WRITE", 1, FI_REMOTE_WRITE},
     {"FI_REMOTE_READ of the region", 1, FI_REMOTE_READ},
     {"FI_REMOTE_WRITE of the region", 1, FI_REMOTE_WRITE},
-    // One that is bound for both counts an operation once.
+    // A counter that is bound for both counts an operation once.
     {"FI_REMOTE_READ | FI_REMOTE_WRITE of the region", 1, FI_REMOTE_READ | FI_REMOTE_WRITE},
 };
 static const struct {
@@ -136,7 +136,7 @@ static void who_counts(void) {
             }
         }
     }
-    // A counter is in use as long as a region or an endpoint counts there.
+    // A counter cannot be closed while a region or an endpoint uses it.
     FAILS(FI_EBUSY, fi_close(&cntrs[0]->fid));
     FAILS(FI_EBUSY, fi_close(&cntrs[ENDPOINT_COUNTERS]->fid));
     OK(fi_close(&apart->fid));
@@ -146,7 +146,7 @@ static void who_counts(void) {
     for (int i = 0; i < COUNTERS; i++) OK(fi_close(&cntrs[i]->fid));
 }
 
-// ---- fi_mr(3): access bits, and what they allow.
+// ---- fi_mr(3): access bits, and the operations that they allow.
 
 #ifndef FI_COLLECTIVE
 #define FI_COLLECTIVE (1ULL << 6)
@@ -160,7 +160,7 @@ static const struct {
     {LOCAL, 0},
     {FI_REMOTE_READ, 0},
     {FI_REMOTE_WRITE, 0},
-    // Classes of operations, as LCI names them.
+    // Classes of operations, in the form in which LCI passes them.
     {FI_RMA | FI_READ | FI_WRITE, 0},
     {FI_MSG | FI_SEND, 0},
     {FI_TAGGED | FI_RECV, 0},
@@ -198,7 +198,7 @@ static void access_rights(void) {
             int expected = needed[n].needs & ~given[g] ? FI_EACCES : 0;
             CHECK(error == expected, "%s with access %lx: %d, not %d", names[needed[n].op], given[g], error, expected);
         }
-        // It closes before its endpoint does, and then it is no region any more.
+        // The region can be closed before its endpoint, and then it is no region any longer.
         OK(fi_close(&mr->fid));
         OK(start(WRITE, KEY));
         next_error(&a, &b, FI_ENOKEY);
@@ -212,7 +212,7 @@ static void access_rights(void) {
 // Numbers of libfabric 2.x (FI_OPT_MAX_MSG_SIZE and so on), which older headers lack.
 enum { MAX_MSG = 12, MAX_TAGGED, MAX_RMA, MAX_ATOMIC, INJECT_MSG, INJECT_TAGGED, INJECT_RMA, INJECT_ATOMIC, BEHIND };
 
-// An operation of `len` bytes, of the class that an option is about.
+// An operation of `len` bytes, of the class that an option limits.
 static ssize_t sized(int option, size_t len) {
     static unsigned char bytes[2 * LIMIT];
     switch (option) {
@@ -256,7 +256,7 @@ static void options(void) {
         FAILS(FI_ETOOSMALL, fi_getopt(&a.ep->fid, FI_OPT_ENDPOINT, option, &told, &len));
         CHECK(len == sizeof told, "the length needed is %zu", len);
         if (!is_size) continue;
-        // The limit is enforced, and the other endpoint keeps its own.
+        // The limit is enforced, and the other endpoint keeps its limit.
         FAILS(FI_EMSGSIZE, sized(option, LIMIT + 1));
         OK(sized(option, LIMIT));
         finish(option, LIMIT);

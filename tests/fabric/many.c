@@ -11,7 +11,7 @@
 #define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE)
 #define PROCESSES 6
 
-// What a client sends: who it is, and a number that comes back.
+// The message of a client: its name, and a number that is returned.
 struct hello {
     char name[16];
     uint64_t number;
@@ -27,7 +27,7 @@ static long kilobytes(void) {
     return found;
 }
 
-// Blocks of memory that this process's segment has.
+// Number of memory blocks of this process's segment.
 static long blocks(void) {
     char path[300];
     struct stat segment;
@@ -61,7 +61,7 @@ static void serve(int out, uint64_t clients, int says) {
         while ((sent = fi_tinject(mine.ep, &hello.number, 8, to, 2)) == -FI_EAGAIN) fi_cq_read(mine.cq, NULL, 0);
         CHECK(sent == 0, "answer to %lu: %zd", hello.number, sent);
         OK(fi_av_remove(mine.av, &to, 1, 0));
-        // At first it learns the ports of the host.
+        // Early clients teach it the ports of the host.
         if (served == clients / 2) before = kilobytes(), reserved = blocks();
     }
     if (says) {
@@ -70,7 +70,7 @@ static void serve(int out, uint64_t clients, int says) {
                after, files_at("/proc/self/fd/*"));
         // Each client had a number in the segment. A list of more numbers would need more pages.
         CHECK(blocks() <= reserved, "%ld blocks before, %ld after", reserved, blocks());
-        // AddressSanitizer keeps what is freed.
+        // AddressSanitizer keeps freed memory.
         CHECK(getenv("SANITIZED") || after < before + 512 + (long)clients / 4, "%ld KiB before, %ld after", before, after);
     }
     close_card();
@@ -104,7 +104,7 @@ static void one_by_one(const struct card *of, uint64_t clients) {
         next_ok(&side, NULL, &answer);
         CHECK(answer == number, "client %lu got %lu", number, answer);
         close_side(&side);
-        // A process has not more files than at the start either.
+        // Nor does a process leave files behind.
         if (number % 1000 == 0) CHECK(files_at(segments("*")) < 100, "segments stay");
     }
     close_domain();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A peer of a shared receive context dies: what it sent to one member reaches its receive,
-// though another member finds out first. What it did not send fails.
+// A peer of a shared receive context dies. Its message to one member reaches its receive, although
+// another member notices the death first. Receives for messages that it did not send fail.
 #include "fabric.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV)
-#define LIMIT 5.0 // seconds until what waits for the dead is over
+#define LIMIT 5.0 // seconds until all operations with the dead peer have ended
 enum { FOUND_OUT, SENT_TO, MEMBERS };
 
 struct name { char bytes[64]; };
@@ -30,7 +30,7 @@ static fi_addr_t known(const struct name *name) {
     return address;
 }
 
-// Sends to one member, then, when told, to the other, and is killed.
+// Sends to one member, then, on request, to the other, and is killed.
 static void peer(int from, int to) {
     struct side side;
     struct name names[MEMBERS];
@@ -89,7 +89,7 @@ int main(void) {
     post(from);
     CHECK(read_one(FOUND_OUT, &entry, within(LIMIT)) == 1 && !strcmp(buffer, "first"), "%s", buffer);
 
-    // The device thread of automatic progress looks at both members; here one is not read.
+    // The thread of automatic progress checks both members; here one queue is not read.
     post(from);
     CHECK(write(there[1], "g", 1) == 1, "write");
     CHECK(waitpid(pid, NULL, 0) == pid, "wait");

@@ -125,7 +125,7 @@ static void vectors(void) {
         struct iovec from[4], to[4];
         for (size_t k = 0; k < 4; k++) {
             from[k] = (struct iovec){out + k * part, part};
-            // The receiver's parts end elsewhere.
+            // The receiver's parts end at other offsets.
             to[k] = (struct iovec){in + (k ? k * part - 3 : 0), k == 3 ? part + 3 : k ? part : part - 3};
         }
         fill(len, 9);
@@ -169,7 +169,7 @@ static void limits(void) {
     CHECK(len == 16, "%zu", len);
     len = sizeof name;
     OK(fi_getname(&a.ep->fid, name, &len));
-    // Addresses of another host are inserted, and refused when they are used.
+    // Addresses of another host can be inserted, but sends to them are refused.
     unsigned char far[16] = {2, 0, 0x12, 0x34, 240, 0, 0, 1};
     fi_addr_t address;
     CHECK(fi_av_insert(a.av, far, 1, &address, 0, NULL) == 1, "not inserted");
@@ -178,7 +178,7 @@ static void limits(void) {
     FAILS(FI_EINVAL, fi_send(a.ep, out, 8, NULL, address, out));
 }
 
-// More than fits the ring: -FI_EAGAIN, and nothing is lost.
+// More messages than fit into the ring: -FI_EAGAIN, and none is lost.
 static void flood(void) {
     uint64_t sent = 0, got = 0, value = ~0UL;
     while (got < 20000) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One thread polls where polls sleep (FI_TCAM_IDLE=yield). What another thread reports ends the
-// sleep; and where both take turns with a lock of their own, as in MPICH, no sleep of the first
-// keeps the second waiting for long.
+// One thread polls, and its polls sleep (FI_TCAM_IDLE=yield). A completion reported by another
+// thread ends the sleep. If both threads alternate under a lock of the program, as in MPICH, no
+// sleep of the first delays the second for long.
 #include "fabric.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,7 +25,7 @@ static double median(double *times, size_t count) {
     return times[count / 2];
 }
 
-// Sleeps, and returns how late it was over.
+// Sleeps. Returns by how many seconds it ended late.
 static double rest(long ns) {
     struct timespec time = {.tv_nsec = ns};
     double end = seconds() + (double)ns * 1e-9;
@@ -33,7 +33,8 @@ static double rest(long ns) {
     return seconds() - end;
 }
 
-// A thread has 250 us on a quiet machine. On a busy one each sleep is over late, not ours alone.
+// A thread has 250 us on a quiet machine. On a busy one all sleeps end late, not only the
+// provider's.
 static double limit(double *late, size_t count) {
     return slowness > 1 ? within(250e-6) + 3 * median(late, count) : 250e-6;
 }
@@ -50,7 +51,7 @@ static void *receive(void *arg) {
     return arg;
 }
 
-// No bell rings for what another thread cancels, the first thing that it does with the endpoint.
+// A cancel by another thread, its first operation on the endpoint, rings no doorbell.
 static void a_report_ends_the_sleep(void) {
     double took[SLEEPS], late[SLEEPS];
     pthread_t polls;
@@ -83,7 +84,7 @@ static void *poll_locked(void *arg) {
     return arg;
 }
 
-// Posts a receive every so many ns, beside the thread that polls.
+// Posts a receive every `every` ns, while another thread polls.
 static void no_sleep_keeps_the_other_waiting(long every) {
     static char in[POSTS];
     double took[POSTS], late[POSTS];

@@ -46,7 +46,7 @@ static void counters(void) {
     OK(fi_close(&received->fid));
 }
 
-// A bind that fails leaves what was bound; what another domain has cannot be bound.
+// A failed bind leaves earlier bindings intact; objects of another domain cannot be bound.
 static void binding(void) {
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
     struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_NONE};
@@ -125,7 +125,7 @@ static void event_queue(void) {
     CHECK(fi_eq_sread(eq, &event, &read, sizeof read, 1000, 0) == sizeof read, "read");
     CHECK(event == FI_NOTIFY && read.data == 5, "event %u", event);
 
-    // Insertion that reports to the queue.
+    // An insertion that reports to the event queue.
     struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .flags = FI_EVENT};
     struct fid_av *av;
     struct sockaddr_in address[2] = {{.sin_family = AF_INET, .sin_port = htons(5), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
@@ -166,13 +166,13 @@ static void address_vector(void) {
     FAILS(FI_EINVAL, fi_av_remove(av, &address, 1, 0));
     for (int i = 0; i < 1000; i++)
         CHECK(fi_av_insertsvc(av, "127.0.0.1", "4712", NULL, 0, NULL) == 1, "insertsvc %d", i);
-    // The lowest index is used again first.
+    // The lowest index is reused first.
     static const fi_addr_t some[] = {7, 3, 5};
     OK(fi_av_remove(av, (fi_addr_t *)some, 3, 0));
     CHECK(fi_av_insertsvc(av, "127.0.0.1", "4711", &address, 0, NULL) == 1 && address == 3, "%lu", address);
     CHECK(fi_av_insertsvc(av, "127.0.0.1", "4711", &address, 0, NULL) == 1 && address == 5, "%lu", address);
     OK(fi_close(&av->fid));
-    // Removals take no longer the more there are: these took 4 s.
+    // The time of a removal does not grow with their number: these took 4 s before.
     OK(fi_av_open(domain, &attr, &av, NULL));
     struct sockaddr_in many = {.sin_family = AF_INET, .sin_port = htons(5), .sin_addr.s_addr = htonl(0x0a000001)};
     for (int i = 0; i < 40000; i++) CHECK(fi_av_insert(av, &many, 1, &again, 0, NULL) == 1, "insert %d", i);
@@ -207,7 +207,7 @@ static void waiting(void) {
     OK(pthread_join(thread, NULL));
 }
 
-// Programs from before libfabric 1.5 have shorter error entries.
+// Programs for libfabric before 1.5 have shorter error entries.
 static void old_program(void) {
     struct fi_info *hints = fi_allocinfo(), *of_now = info;
     struct fid_fabric *fabric_of_now = fabric;
@@ -232,7 +232,7 @@ static void old_program(void) {
     fi_freeinfo(hints);
 }
 
-// An endpoint can only be where this host is.
+// An endpoint can only have an address of this host.
 static void sources(void) {
     struct sockaddr_in near = {.sin_family = AF_INET}, far = near;
     struct fi_info *hints = fi_dupinfo(info), *found = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The earliest posted receive that matches wins, any-source and directed alike,
-// tagged and untagged, and the earliest of the messages that arrived.
+// The earliest posted receive that matches wins, any-source or directed, tagged or untagged; and of
+// the messages that arrived, the earliest wins.
 #include "fabric.h"
 
 static struct side a, b;
@@ -42,7 +42,7 @@ static void unexpected(int tagged, int any_first) {
     CHECK(first == 1 && second == 2, "%lu %lu", first, second);
 }
 
-// Receives that cannot match stand between those that can.
+// Receives that cannot match are between those that can.
 static void standing(void) {
     enum { STANDING = 40 };
     uint64_t buffers[STANDING], value = 0;

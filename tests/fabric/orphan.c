@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Children that are forked off a process with an endpoint: one that closes it, one that
-// opens its own, and one that outlives its parent, whose death is noticed all the same.
+// Forked children of a process with an endpoint: one that closes it, one that opens its own
+// endpoint, and one that outlives its parent, whose death must still be noticed.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>

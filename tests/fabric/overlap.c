@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A benchmark: how much of a long receive is hidden behind computation, with automatic
-// progress and with manual progress. Two processes; the medians of many rounds.
+// A benchmark: which part of a long receive overlaps with computation, with automatic and with
+// manual progress. Two processes; prints medians of many rounds.
 //   overlap [BYTES [FACTOR]]: the computation is FACTOR times as long as the receive
 #define _GNU_SOURCE
 #include "fabric.h"
@@ -67,7 +67,7 @@ static void sender(void) {
     }
 }
 
-// One receive with so much computation meanwhile.
+// One receive, with `steps` of computation meanwhile.
 static double receive(int round, uint64_t steps) {
     char go = (char)('f' + (round + WARM_UP) % 16);
     double start = seconds();
@@ -77,7 +77,7 @@ static double receive(int round, uint64_t steps) {
     await(buffer);
     double took = seconds() - start;
     CHECK(buffer[0] == go && !memcmp(buffer, buffer + 1, bytes - 1), "wrong bytes");
-    // The sender sleeps again, as one that has nothing to send.
+    // The sender goes back to sleep, as if it had nothing to send.
     usleep(200);
     return took;
 }
@@ -115,7 +115,7 @@ static void measure(enum fi_progress wanted, const char *name) {
     fflush(stdout);
     pid_t child = fork();
     int me = child == 0;
-    // Threads are born where the thread that makes them may run.
+    // A new thread inherits the affinity of its creator.
     use_core(1);
     open_domain(FI_TAGGED | FI_DIRECTED_RECV, FI_THREAD_DOMAIN, 0);
     open_side(&side, 0, 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Not a test of the provider but of tests/nightly/asan.sh: the application says that its memory
-// is longer than it is, and the provider writes behind it.
+// A test of tests/nightly/asan.sh, not of the provider: the application passes a length beyond its
+// memory, and the provider writes beyond it.
 #include "fabric.h"
 
 int main(void) {

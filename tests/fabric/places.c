@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two processes where not all is as usual, which exchange long messages all the same, or are
-// told what is wrong:
-//   places descriptors   neither has any left for some time
-//   places apart         in process namespaces of their own, with the same number in each
-//   places inside        in one process namespace, whose /proc is that of another
-//   places dated         one in a time namespace of its own
-//   places elsewhere     one has a /dev/shm of its own
-//   places locked        one locks all that it maps and may lock no segment
+// Two processes in unusual environments, which nevertheless exchange long messages, or get a clear
+// error:
+//   places descriptors   neither has a free descriptor for some time
+//   places apart         in separate PID namespaces, with the same process id
+//   places inside        in one PID namespace, with the /proc of another
+//   places dated         one in a separate time namespace
+//   places elsewhere     one has a separate /dev/shm
+//   places locked        one locks all its mappings and may lock no segment
 //   places silent        one without standard streams prints something
 #define _GNU_SOURCE
 #include "card.h"
@@ -23,12 +23,12 @@
 #endif
 #define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA)
 
-// All peers are looked at within two seconds.
+// All peers are checked within two seconds.
 static const double LOOKS = 3;
 static char out[1 << 20], in[1 << 20], region[1 << 20], byte;
 static fi_addr_t peer;
 
-// Nobody dies meanwhile.
+// No peer may be found dead meanwhile.
 static void poll_on(void) {
     struct fi_cq_tagged_entry entry;
     OK(fi_trecv(mine.ep, &byte, 1, NULL, peer, 9, 0, &byte));
@@ -59,7 +59,7 @@ static void exchange(char us, char them, const struct card *other) {
         all_of(in, them, "a read");
         OK(fi_tinject(mine.ep, "", 1, peer, 9));
     }
-    // Of the other's second look, or this one's.
+    // After the second periodic check of the other process, or of this one.
     next_ok(&mine, NULL, &byte);
     if (!first) OK(fi_tinject(mine.ep, "", 1, peer, 9));
 }
@@ -74,7 +74,7 @@ static void side(const char *how, char us, char them, int from, int to) {
         struct rlimit limit, none;
         OK(getrlimit(RLIMIT_NOFILE, &limit));
         none = (struct rlimit){0, limit.rlim_max};
-        // They meet first.
+        // First they exchange a message.
         OK(fi_tinject(mine.ep, "", 0, peer, 8));
         OK(fi_trecv(mine.ep, NULL, 0, NULL, peer, 8, 0, &limit));
         next_ok(&mine, NULL, &limit);
@@ -89,7 +89,7 @@ static void side(const char *how, char us, char them, int from, int to) {
     exit(0);
 }
 
-// Meets a process that does nothing but have an endpoint.
+// Communicates with a process that does nothing but have an endpoint.
 static pid_t meet_other(int elsewhere) {
     int names[2];
     CHECK(pipe(names) == 0, "pipe");
@@ -137,7 +137,7 @@ static void locked(void) {
     leave(other);
 }
 
-// What is printed must not be in a segment.
+// The printed text must not end up in a segment.
 static void silent(void) {
     pid_t pid = fork();
     if (!pid) {
@@ -167,7 +167,7 @@ static int wait_for_all(void) {
     return failed;
 }
 
-// Starts the sides `us`, in a new process namespace or here.
+// Starts the sides in `sides`, in a new PID namespace or in this one.
 static void start(const char *how, const char *sides, int there[2], int back[2]) {
     int inside = !strcmp(how, "apart") || !strcmp(how, "inside");
     if (fork()) return;
@@ -178,12 +178,12 @@ static void start(const char *how, const char *sides, int there[2], int back[2])
     }
     if (inside) {
         CHECK(unshare(CLONE_NEWPID) == 0, "unshare");
-        // With the first process in it everything ends.
+        // When the first process of the namespace ends, all end.
         if (fork()) exit(wait_for_all());
     }
     for (const char *us = sides; *us; us++) {
         if (fork()) continue;
-        // The second has a number that is not in the /proc it sees.
+        // The second process has an id that does not exist in its /proc.
         while (inside && us != sides && is_in_proc(getpid()))
             if (fork()) exit(wait_for_all());
         *us == 'a' ? side(how, 'a', 'b', back[0], there[1]) : side(how, 'b', 'a', there[0], back[1]);

@@ -54,7 +54,7 @@ static uint64_t tag_of(int stream, int number) {
     return (uint64_t)stream << 32 | (stream % 2 ? 0 : (unsigned)number);
 }
 
-// The first message from `number` on that a sender has for a stream of this process.
+// The first message, counting from `number`, that a sender has for a stream of this process.
 static int next_of(int sender, int stream, int number) {
     while (number < messages && plan(sender, self, number).stream != stream) number++;
     return number;

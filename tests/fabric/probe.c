@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// FI_PEEK, FI_CLAIM and FI_DISCARD, and completions only where asked for.
+// FI_PEEK, FI_CLAIM and FI_DISCARD, and completions only on request.
 #include "fabric.h"
 
 static struct side a, b;
@@ -24,7 +24,7 @@ static void each_size(size_t len) {
         if (len > 9000) break;
     }
     int messages = len > 9000 ? 1 : 3;
-    // Peek: there, and left there.
+    // A peek finds the message and leaves it in place.
     for (int i = 0; i < 2; i++) {
         OK(fi_trecvmsg(b.ep, &msg, FI_PEEK));
         struct fi_cq_tagged_entry entry = next_ok(&b, &a, &context);
@@ -36,7 +36,7 @@ static void each_size(size_t len) {
         OK(fi_trecvmsg(b.ep, &any, FI_PEEK | FI_DISCARD));
         CHECK(next_ok(&b, &a, &other).data == 70, "another was discarded");
     }
-    // Claim: nobody else gets it, and it comes with the context.
+    // A claim: no other receive gets the message, and a receive with the context gets it.
     OK(fi_trecvmsg(b.ep, &msg, FI_PEEK | FI_CLAIM));
     CHECK(next_ok(&b, &a, &context).data == (messages == 3 ? 71u : 70u), "another was claimed");
     if (messages == 3) {
@@ -53,12 +53,12 @@ static void each_size(size_t len) {
     FAILS(FI_ENOMSG, fi_trecvmsg(b.ep, &msg, FI_CLAIM));
     for (int i = 0; i < messages; i++) next_ok(&a, &b, out);
 
-    // Claim and drop; the sender is told.
+    // Claim and discard; the sender gets a completion.
     OK(fi_tsend(a.ep, out, len, NULL, a.peer, 6, out));
     struct fi_msg_tagged six = about(6, 0, &context);
     OK(fi_trecvmsg(b.ep, &six, FI_PEEK | FI_CLAIM));
     next_ok(&b, &a, &context);
-    // A context has one at a time.
+    // A context can hold one claimed message.
     OK(fi_tsend(a.ep, out, len, NULL, a.peer, 6, in));
     FAILS(FI_EBUSY, fi_trecvmsg(b.ep, &six, FI_PEEK | FI_CLAIM));
     OK(fi_trecvmsg(b.ep, &six, FI_CLAIM | FI_DISCARD));
@@ -82,7 +82,7 @@ static void selective(void) {
     OK(fi_trecvmsg(b.ep, &to, FI_COMPLETION));
     next_ok(&a, &b, out);
     next_ok(&b, &a, in);
-    // Errors are always told.
+    // Errors are always reported.
     OK(fi_trecv(b.ep, &byte, 1, NULL, FI_ADDR_UNSPEC, 1, 0, in));
     OK(fi_cancel(&b.ep->fid, in));
     next_error(&b, &a, FI_ECANCELED);

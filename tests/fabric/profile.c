@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// fi_profile(3): how full the queues are. Written for the headers of 1.17, which have
-// not got it.
+// fi_profile(3): the lengths of the queues. Written for the headers of 1.17, which do not contain
+// it.
 #include "fabric.h"
 #include <stddef.h>
 
@@ -76,7 +76,7 @@ int main(void) {
     CHECK(value(profile, "tcam_tagged_prq_host") == 10 - in_table, "host");
     CHECK(value(profile, "tcam_tagged_umq_table") == in_table, "table");
     CHECK(value(profile, "tcam_msg_umq_table") + value(profile, "tcam_msg_umq_host") == 3, "msg");
-    // A snapshot stays as it is.
+    // A snapshot does not change.
     profile->ops->start(profile, 0);
     OK(fi_recv(b.ep, &byte, 1, NULL, FI_ADDR_UNSPEC, &byte));
     CHECK(value(profile, "unexp_msg_cnt") == 13, "snapshot");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What ThreadSanitizer must find: two threads post to one endpoint of FI_THREAD_DOMAIN, which has no
-// lock. They do it one after the other, so that nothing breaks, but nothing orders them.
+// A data race that ThreadSanitizer must find: two threads post to one endpoint of FI_THREAD_DOMAIN,
+// which has no lock. They post one after the other, so that nothing breaks, but without
+// synchronisation.
 #include "fabric.h"
 #include <pthread.h>
 #include <stdatomic.h>

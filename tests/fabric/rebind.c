@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A thread sleeps in fi_cq_sread without end while another closes the endpoint of the queue and binds
-// others to it: nobody waits for the sleeper, and a message to the last of them wakes it.
+// A thread sleeps in fi_cq_sread without timeout while another closes the endpoint of the queue and
+// binds others to it. The other thread does not wait for the sleeping one, and a message to the
+// last endpoint wakes it.
 #include "fabric.h"
 #include <pthread.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@ static char in[8];
 
 static void *sleeps(void *arg) {
     struct fi_cq_tagged_entry entry;
-    // An answer without an entry is an invitation to ask again.
+    // A result without an entry means: call again.
     ssize_t count;
     while ((count = fi_cq_sread(cq, &entry, 1, NULL, -1)) == -FI_EAGAIN) {}
     CHECK(count == 1 && entry.op_context == in, "%zd", count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reads and writes of registered memory in every form and length, counters and
-// remote CQ data, triggered and deferred work, and what must be refused.
+// Reads and writes of registered memory in every form and length, counters and remote CQ data,
+// triggered and deferred work, and calls that must fail.
 #include "fabric.h"
 #include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
@@ -12,7 +12,7 @@ static struct side a, b;
 static struct fid_cntr *reads, *writes, *remote_reads, *remote_writes, *of_region;
 static struct fid_mr *mr;
 static uint8_t *target, *local, *back;
-static uint64_t base; // of the region, as peers count
+static uint64_t base; // address of the region for peers
 static uint64_t key;
 
 static void advance(void) {
@@ -122,8 +122,8 @@ static void injected_and_told(void) {
     CHECK(fi_cntr_read(reads) == fi_cntr_read(remote_reads), "%lu", fi_cntr_read(reads));
 }
 
-// Up to the sizes that fi_getinfo tells, each read sees the writes before it and none after it; a
-// message passes no write, of any length.
+// Up to the sizes that fi_getinfo reports, each read sees the writes before it and none after it. A
+// message never overtakes a write, of any length.
 static void order_by_length(void) {
     enum { DEEP = 16, REPEATS = 3 };
     size_t most = info->ep_attr->max_order_war_size;
@@ -135,7 +135,7 @@ static void order_by_length(void) {
         for (int i = 0; i < DEEP; i++) {
             uint8_t *from = written + (size_t)i * most, *to = read + (size_t)i * most;
             memset(from, i + 1, len);
-            // None is served before all have started.
+            // No operation is served before all have started.
             OK(fi_write(a.ep, from, len, NULL, a.peer, base, key, NULL));
             OK(fi_read(a.ep, to, len, NULL, a.peer, base, key, NULL));
         }
@@ -153,7 +153,7 @@ static void order_by_length(void) {
         TRY(fi_recv(b.ep, &got, sizeof got, NULL, FI_ADDR_UNSPEC, NULL));
         OK(fi_write(a.ep, local, longer[at], NULL, a.peer, base, key, NULL));
         while (fi_inject(a.ep, &got, 8, a.peer) == -FI_EAGAIN) advance();
-        // Nobody else makes progress now: the bytes are there.
+        // No other endpoint makes progress now: the bytes have arrived.
         struct fi_cq_tagged_entry entry;
         while (fi_cq_read(b.cq, &entry, 1) != 1) continue;
         for (size_t byte = 0; byte < longer[at]; byte++)
@@ -162,7 +162,7 @@ static void order_by_length(void) {
     }
 }
 
-// A write that is followed by a message has arrived before it, and a fence waits.
+// A message after a write arrives after it, and a fence waits.
 static void order(void) {
     for (int round = 0; round < 200; round++) {
         uint64_t value = (uint64_t)round, got = ~0ull;
@@ -195,7 +195,7 @@ static void refused(void) {
         OK(fi_mr_bind(read_only, &a.ep->fid, 0));
         OK(fi_mr_enable(read_only));
         TRY(fi_read(a.ep, back, 8, NULL, a.peer, base, fi_mr_key(read_only), &a));
-        failure(&a, FI_EACCES, &a); // another endpoint's
+        failure(&a, FI_EACCES, &a); // of another endpoint
         OK(fi_close(&read_only->fid));
         OK(fi_mr_reg(domain, target, 64, FI_REMOTE_READ, 0, KEY + 1, 0, &read_only, NULL));
         OK(fi_mr_bind(read_only, &b.ep->fid, 0));
@@ -219,7 +219,7 @@ static void refused(void) {
     failure(&a, FI_ENOKEY, NULL);
     CHECK(target[0] == before && fi_cntr_read(remote_writes) == count, "memory was touched");
     FAILS(FI_EMSGSIZE, fi_inject_write(a.ep, local, info->tx_attr->inject_size + 1, a.peer, base, key));
-    // What is read is no shorter where all that is sent is injected.
+    // FI_INJECT for all transmits does not limit the length of reads.
     size_t longer = info->tx_attr->inject_size + 1;
     uint64_t usual = FI_TRANSMIT, injects = FI_TRANSMIT | FI_INJECT;
     OK(fi_control(&a.ep->fid, FI_GETOPSFLAG, &usual));
@@ -234,7 +234,7 @@ static void refused(void) {
     FAILS(FI_EBADFLAGS, fi_mr_reg(domain, target, 8, 1ull << 60, 0, 99, 0, &read_only, NULL));
 }
 
-// Nobody takes answers: as many operations as were asked for may be under way.
+// The peer reads no answers: as many operations as requested may be in progress.
 static void limited(void) {
     size_t started = 0;
     while (fi_read(a.ep, back, 4096, NULL, a.peer, base, key, NULL) == 0) {
@@ -281,7 +281,7 @@ static void triggered(void) {
     CHECK(completion(&a).op_context == &context, "context");
     CHECK(!memcmp(target, local, 64), "triggered write");
 
-    // Deferred: a write, then a read that the write's completion starts, then a counter.
+    // Deferred work: a write, then a read that the write's completion starts, then a counter.
     fill(local, 64, 4);
     memset(back, 0, 64);
     struct fi_op_rma write = {a.ep, msg, 0}, read = {a.ep, msg, 0};

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Builds the C clients of libtcam-fi.so and runs each with tables of 0, 1, 7 and
-# 4096 entries, with and without the kernel's copy, under the libfabric installed.
-# Those that are about who lives and dies at which moment run with fewer. Most wait more than they
-# compute, so two run at a time; what tells time and sleep runs alone, behind them.
-# Each run has ports and a /dev/shm of its own (tests/lib/apart.sh).
+# Builds the C clients of libtcam-fi.so and runs each with tables of 0, 1, 7 and 4096 entries, with
+# and without the kernel copy, under the installed libfabric. Clients that test the death of a
+# process at a certain moment run with fewer sizes. Most clients wait more than they compute, so two
+# run at the same time; clients that measure time or sleep run alone afterwards. Each run has its
+# own ports and /dev/shm (tests/lib/apart.sh).
 #   run.sh DIRECTORY-OF-THE-PROVIDER [CLIENT...]
 # With BRIEF=1 the tables have 0 and 7 entries, and only clients with long messages run without the
-# kernel's copy, which others do not use.
-# LIBFABRIC_2 may be the directory of a libfabric 2.x, for what only programs of its API have.
+# kernel copy, because the others do not use it. LIBFABRIC_2 may be the directory of a libfabric
+# 2.x, for tests of its newer API.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export FI_PROVIDER_PATH=$1 FI_PROVIDER=tcam
 shift
-# Limits of time are those of a quiet machine, times this.
+# Time limits are those of a quiet machine, multiplied by this factor.
 TCAM_TEST_SLOWNESS=$(python3 "$here/../lib/slowness.py") || exit 1
 export TCAM_TEST_SLOWNESS
 build=$(mktemp -d)
@@ -21,9 +21,9 @@ trap 'rm -rf "$build"' EXIT
 passed=0 failed=0 skipped= lane=
 clients=("$@")
 [ ${#clients[@]} -gt 0 ] || clients=(order messages busy probe cancel directed profile manual objects scalable shared member holder shared_av threads sends served rebind fork death lost seldom leaving again gone image short silent auto rma trigger atomic late)
-# Those that call process_vm_readv or process_vm_writev.
+# Clients that call process_vm_readv or process_vm_writev.
 with_long_messages="messages busy probe scalable shared threads sends served leaving again gone image short auto rma late"
-# A client leaves nothing in a /dev/shm of its own.
+# Fails if a client leaves a file in its own /dev/shm.
 # shellcheck disable=SC2016
 and_nothing_stays='"$@" || exit; [ -z "${TCAM_APART:-}" ] || ! find /dev/shm -type f | grep .'
 run() {
@@ -33,7 +33,7 @@ run() {
     if timeout -k 5 $((60 * TCAM_TEST_SLOWNESS)) "$here/../lib/apart.sh" \
         sh -c "$and_nothing_stays" run "$@" >"$build/output$lane" 2>&1; then
         passed=$((passed + 1))
-        # Once, however often the client runs.
+        # Print a skipped message once, even if the client runs several times.
         output=$(grep skipped "$build/output$lane") && [[ $skipped != *"$output"* ]] &&
             skipped+=$output && echo "$output"
     else
@@ -63,7 +63,7 @@ all_of() {
         done
     done
 }
-# Each lane takes the next client that none has taken: whoever makes its directory has it.
+# Each lane claims the next free client: the lane that succeeds in creating its directory.
 lane_of_clients() {
     lane=$1
     local client
@@ -82,7 +82,7 @@ for lane in 1 2; do
 done
 lane=
 unset FI_TCAM_PRQ_ENTRIES FI_TCAM_UMQ_ENTRIES FI_TCAM_KERNEL_COPY
-# Contexts that close with operations under way; a peer that is stopped in the middle of a copy.
+# Contexts that close with pending operations; a peer that is stopped in the middle of a copy.
 if [ -x "$build/scalable" ]; then
     for client in closing stopped; do
         cc -O1 -Wall -Wextra -Wno-unused-function -rdynamic -o "$build/$client" "$here/$client.c" -lfabric -lpthread || exit 1
@@ -94,7 +94,8 @@ if [ -x "$build/scalable" ]; then
         run "closing $seed 2, $how" env $how "$build/closing" $seed 2
     done
     run "closing $seed" "$build/closing" $seed
-    # It reads memory that atomic operations of its other thread change: to ThreadSanitizer that is a race.
+    # The kernel reads memory that atomic operations of the client's other thread change, which
+    # ThreadSanitizer reports as a race.
     [ -n "${TSAN_OPTIONS:-}" ] || run "closing $seed 2 1" "$build/closing" $seed 2 1
     for what in write read send; do
         run "stopped $what" "$build/stopped" $what
@@ -122,7 +123,7 @@ for exhausted in spill fail; do
         FI_TCAM_FLOW_TIMEOUT=200 FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7 \
         "$build/flow" $exhausted
 done
-# Waiting: as it comes, and on a host where every poll may sleep.
+# Waiting: with the default idle setting, and on a host where every poll may sleep.
 cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/wait" "$here/wait.c" -lfabric -lpthread || exit 1
 for idle in auto yield; do
     run "wait, idle $idle" env FI_TCAM_IDLE=$idle "$build/wait"
@@ -139,7 +140,7 @@ if grep -qsE '^[0-9]' /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us
 else
     run "bound" "$build/bound"
 fi
-# With locks, and with every kernel this processor has.
+# With locks, and with every kernel that this processor supports.
 if [ ! -x "$build/messages" ]; then
     cc -O1 -o "$build/messages" "$here/messages.c" -lfabric || exit 1
 fi
@@ -152,15 +153,15 @@ for kernel in avx512 avx2 scalar; do
     esac || { echo "kernel $kernel skipped: this processor does not have it"; continue; }
     FI_TCAM_KERNEL=$kernel run "messages, kernel $kernel" "$build/messages"
 done
-# Under valgrind, which users have: it hides the vDSO, and some of the processor.
+# Users run programs under valgrind, which hides the vDSO and some features of the processor.
 if [ -n "${SANITIZED:-}" ] || ! command -v valgrind >/dev/null; then
     echo "valgrind skipped: it is not here, or a sanitizer is"
 elif [ -x "$build/order" ]; then
     FI_TCAM_PRQ_ENTRIES=7 run "order under valgrind" \
         valgrind --quiet --error-exitcode=9 "$build/order"
 fi
-# A wrong value or name is an error that names it. (fi_info cannot load a provider that is
-# instrumented, see tests/nightly/asan.sh.)
+# A wrong value or name must give an error that names it. (fi_info cannot load an instrumented
+# provider, see tests/nightly/asan.sh.)
 [ -n "${SANITIZED:-}" ] || for wrong in FI_TCAM_PRQ_ENTRIES=65537 FI_TCAM_KERNEL=mmx FI_TCAM_PRQ_ENTRY=7; do
     if message=$(env "$wrong" timeout $((20 * TCAM_TEST_SLOWNESS)) fi_info -p tcam 2>&1); then
         echo "$wrong: accepted"; failed=$((failed + 1))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Scalable endpoints: order per context, receives that name a scalable endpoint, contexts of
-// different counts, memory, what is left when contexts close in any order, and wrong calls.
+// Scalable endpoints: order per context, receives that name a scalable endpoint, different numbers
+// of contexts, memory, contexts that close in any order, and invalid calls.
 #include "fabric.h"
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -11,7 +11,7 @@ enum { MOST = 4, BITS = 3, LARGEST = 150000 };
 struct many {
     struct fid_ep *sep, *tx[MOST], *rx[MOST];
     struct fid_av *av;
-    // By index: the completion queue of both contexts.
+    // Indexed by context; the completion queue of both directions.
     struct side of[MOST];
     int tx_count, rx_count;
     fi_addr_t peer;
@@ -79,7 +79,7 @@ static fi_addr_t context_of(fi_addr_t address, int index) {
     return fi_rx_addr(address, index, BITS);
 }
 
-// Sends as often as there was no room.
+// Sends; tries again while there is no room.
 static void send_to(struct many *from, int tx, struct many *to, int rx, size_t len, uint64_t tag, void *context) {
     long status;
     do {
@@ -93,7 +93,7 @@ static void fill(size_t len, int seed) {
     for (size_t i = 0; i < len; i++) out[i] = (char)(i * 31 + (size_t)seed);
 }
 
-// Each transmit context to each receive context, every length, in order and to no other.
+// From each transmit context to each receive context, every length, in order and to no other.
 static void messages(void) {
     for (int tx = 0; tx < a.tx_count; tx++) {
         for (int rx = 0; rx < b.rx_count; rx++) {
@@ -102,7 +102,7 @@ static void messages(void) {
                     size_t len = lengths[i];
                     fill(len, tx * 50 + rx * 7 + i);
                     memset(in, 0xee, len);
-                    // The receive comes first, or second.
+                    // The receive is posted before or after the send.
                     if (first) OK(fi_trecv(b.rx[rx], in, len, NULL, b.peer, 5, 0, in));
                     send_to(&a, tx, &b, rx, len, 5, out);
                     if (!first) {
@@ -143,8 +143,8 @@ static void order(void) {
     }
 }
 
-// A receive that names the scalable endpoint takes what any of its contexts sends and nobody
-// else, with the bits of whichever context and without.
+// A receive that names the scalable endpoint takes messages of any of its contexts and of no other
+// endpoint, with the bits of any context and without.
 static void directed(void) {
     struct side other;
     open_side(&other, 0, 1);
@@ -162,7 +162,7 @@ static void directed(void) {
             next_ok(&b.of[0], NULL, token);
         }
     }
-    // An endpoint whose address vector knows of no contexts.
+    // An endpoint whose address vector has no receive context bits.
     fi_addr_t sep = insert(&other, a.sep), single = insert(&a.of[0], other.ep);
     for (int tx = 0; tx < a.tx_count; tx++) {
         OK(fi_trecv(other.ep, in, 8, NULL, sep, 2, 0, in));
@@ -192,8 +192,8 @@ static void named_by_context(void) {
     close_side(&other);
 }
 
-// The receive context of a scalable endpoint opens after the transmit context was enabled, and takes
-// messages of anybody, whomever its receives name.
+// The receive context of a scalable endpoint opens after its transmit context was enabled. Without
+// FI_DIRECTED_RECV it takes messages of any source, whatever its receives name.
 static void opened_later(void) {
     struct side other;
     struct fi_rx_attr of_anybody = *info->rx_attr;
@@ -212,7 +212,7 @@ static void opened_later(void) {
     close_side(&other);
 }
 
-// Messages that nobody waited for, whose senders wait: the answer goes to the context that sent.
+// Unexpected messages whose senders wait for delivery: the answer goes to the sending context.
 static void acknowledged(void) {
     struct iovec iov = {out, 0};
     struct fi_msg_tagged msg = {.msg_iov = &iov, .iov_count = 1, .tag = 9, .context = out};
@@ -236,7 +236,7 @@ static void memory(void) {
     static char window[4096];
     OK(fi_mr_reg(domain, window, sizeof window, FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 1, 0, &mr, NULL));
     if (info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
-        // To one context after the other, and to the whole.
+        // Bound to one context after the other, and to the whole endpoint.
         OK(fi_mr_bind(mr, &b.rx[0]->fid, 0));
         OK(fi_mr_bind(mr, &b.tx[0]->fid, 0));
         FAILS(FI_EINVAL, fi_mr_bind(mr, &b.sep->fid, 0));
@@ -255,7 +255,7 @@ static void memory(void) {
     OK(fi_close(&mr->fid));
 }
 
-// A context closes, its scalable endpoint and the others go on; it opens again.
+// A context closes and reopens, while its scalable endpoint and the other contexts continue.
 static void closing(void) {
     OK(fi_trecv(b.rx[1], in, 8, NULL, b.peer, 3, 0, in));
     FAILS(FI_EBUSY, fi_close(&a.sep->fid));
@@ -275,7 +275,7 @@ static void closing(void) {
     OK(fi_trecv(b.rx[1], in, 8, NULL, b.peer, 3, 0, in));
     OK(fi_tinject(a.tx[0], out, 8, context_of(a.peer, 1), 3));
     next_ok(&b.of[1], &a.of[0], in);
-    // A receive goes with its context, and a message for it stays.
+    // A receive is closed with its context; a message for it stays.
     OK(fi_trecv(b.rx[1], in, 8, NULL, b.peer, 4, 0, in));
     OK(fi_close(&b.rx[1]->fid));
     OK(fi_tinject(a.tx[0], "message", 8, context_of(a.peer, 1), 4));
@@ -287,7 +287,7 @@ static void closing(void) {
     nothing(&b.of[1]);
 }
 
-// What comes of a receive whose message is dropped: the bytes of the message, or an error.
+// The result of a receive whose message was dropped: the bytes of the message, or an error.
 static void dropped_seen_by(struct side *sender, char *into, size_t len) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry failure;
@@ -301,15 +301,15 @@ static void dropped(char *into, size_t len) {
     dropped_seen_by(&a.of[0], into, len);
 }
 
-// Closes the context; what it began may have come to its end by then.
+// Closes the context; its operations may have completed before.
 static void close_tx(void) {
     struct fi_cq_tagged_entry entry;
     OK(fi_close(&a.tx[0]->fid));
     fi_cq_read(a.of[0].cq, &entry, 1);
 }
 
-// A transmit context closes with messages, reads and writes under way: nobody is told of them, and their
-// memory is the program's again.
+// A transmit context closes with messages, reads and writes in progress: they have no completions,
+// and the program may reuse their memory.
 static void dropping(void) {
     enum { LONG = 3 << 20, MESSAGES = 3 };
     static char from[LONG], to[LONG], window[LONG];
@@ -320,7 +320,7 @@ static void dropping(void) {
         OK(fi_mr_enable(mr));
     }
     uint64_t base = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)window : 0;
-    // The receive is posted after the close, or before it, or the message is on its way by then.
+    // The receive is posted after the close, or before it, or the message is already in flight.
     for (int round = 0; round < 2 * MESSAGES; round++) {
         size_t len = round < MESSAGES ? LONG : LARGEST;
         memset(from, 1, len);
@@ -361,8 +361,8 @@ static void dropping(void) {
     OK(fi_close(&mr->fid));
 }
 
-// Both contexts of an index close while a message that one sent waits for its receive: who polls
-// another index answers what is asked of them.
+// Both contexts of an index close while a message that one sent waits for its receive. A poll of
+// another index answers for them.
 static void closed_both_ways(void) {
     enum { LONG = 3 << 20 };
     static char from[LONG], to[LONG];
@@ -381,7 +381,7 @@ static void closed_both_ways(void) {
     }
 }
 
-// More contexts close than there are numbers in a byte: what the first of them sent stays void.
+// More contexts close than a byte can count: the messages of the first stay void.
 static void closed_often(void) {
     enum { LONG = 1 << 20, TIMES = 260 };
     static char from[LONG], to[LONG];
@@ -398,7 +398,7 @@ static void closed_often(void) {
     }
 }
 
-// Each context counts for itself, and starts what waits for a counter.
+// Each context has separate counters, and starts the operations that wait for a counter.
 static void counters(void) {
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
     struct fid_cntr *sent, *received;
@@ -462,7 +462,7 @@ static void wrong_calls(void) {
     FAILS(FI_EINVAL, fi_av_open(domain, &av_attr, &av, NULL));
     av_attr.rx_ctx_bits = BITS;
     OK(fi_av_open(domain, &av_attr, &av, NULL));
-    // What is not bound.
+    // Without the required bindings.
     FAILS(FI_ENOAV, fi_enable(sep));
     FAILS(FI_ENOAV, fi_enable(tx));
     FAILS(FI_EINVAL, fi_scalable_ep_bind(sep, &cq->fid, FI_TRANSMIT));
@@ -474,7 +474,7 @@ static void wrong_calls(void) {
     FAILS(FI_EBADFLAGS, fi_ep_bind(rx, &cq->fid, FI_RECV | FI_TRANSMIT));
     OK(fi_ep_bind(tx, &cq->fid, FI_TRANSMIT));
     OK(fi_ep_bind(rx, &cq->fid, FI_RECV));
-    // Not enabled, and not what the context is for.
+    // Not enabled, or in the wrong direction.
     FAILS(FI_EOPBADSTATE, fi_tsend(tx, out, 8, NULL, 0, 0, out));
     FAILS(FI_EOPBADSTATE, fi_trecv(rx, in, 8, NULL, FI_ADDR_UNSPEC, 0, 0, in));
     OK(fi_enable(tx));
@@ -484,7 +484,7 @@ static void wrong_calls(void) {
     FAILS(FI_EOPNOTSUPP, fi_tsend(rx, out, 8, NULL, 0, 0, out));
     FAILS(FI_EOPNOTSUPP, fi_tsend(sep, out, 8, NULL, 0, 0, out));
     FAILS(FI_EOPNOTSUPP, fi_trecv(sep, in, 8, NULL, FI_ADDR_UNSPEC, 0, 0, in));
-    // Addresses of nobody.
+    // Invalid addresses.
     fi_addr_t self;
     CHECK(fi_av_insert(av, name, 1, &self, 0, NULL) == 1, "not inserted");
     FAILS(FI_EINVAL, fi_tsend(tx, out, 8, NULL, context_of(self + 1, 1), 0, out));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A process of the same user that writes anything into the segment of a living endpoint,
-// while messages, reads, writes and atomic operations come and go there: errors and lost
-// messages, but no crash, no hang of a call, and others go on.
+// A process of the same user writes random bytes into the segment of a live endpoint, while
+// messages, reads, writes and atomic operations use it. There may be errors and lost messages, but
+// no crash and no hanging call, and other endpoints continue.
 //   scribble [SEED [all | header | peers | states | slots | buffers]]
 #include "card.h"
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE)
 
 static char region[LONG], buffers[32][LONG];
-// One operation of any kind; what becomes of it is the affair of chance.
+// One operation of any kind; its result is arbitrary.
 static void anything(fi_addr_t to, const struct card *at) {
     char *bytes = buffers[rand() % 32];
     size_t len = rand() % 3 == 0 ? LONG : (size_t)(rand() % 9000);
@@ -53,11 +53,11 @@ static void run_peer(int in, int out, unsigned seed) {
         poll_once();
     }
     CHECK(write(out, "k", 1) == 1, "write");
-    // No goodbye: the other may have half of an operation.
+    // No orderly close: the other process may have half of an operation.
     _exit(0);
 }
 
-// The segment of the endpoint with a card, as anybody of its user may map it.
+// Maps the segment of the endpoint with this card, as any process of the user can.
 static unsigned char *map_of(const struct card *of, size_t *len) {
     char path[300];
     struct stat stat;
@@ -71,7 +71,7 @@ static unsigned char *map_of(const struct card *of, size_t *len) {
     return map;
 }
 
-// Where the parts of a segment begin: seven of the header, and one of each other.
+// Offsets of the parts of a segment: seven of the header, and one of each other part.
 static const struct {
     const char *name;
     int first, count;
@@ -120,7 +120,8 @@ int main(int argc, char **argv) {
     double start = seconds();
     for (unsigned long count = 0; read(back[0], &done, 1) != 1; count++) {
         scribble(map, len, part);
-        // Who it is stays: peers would find it dead, and this is about the living.
+        // The identity stays: otherwise peers would find the endpoint dead, and this test is about
+        // live ones.
         memcpy(map, copy, 24);
         memcpy(map + 64, copy + 64, 16);
         memcpy(map + 128, copy + 128, 4);
@@ -131,7 +132,7 @@ int main(int argc, char **argv) {
         CHECK(waitpid(peers[i], &status, 0) == peers[i], "wait");
         CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "peer %d: status %x", i, status);
     }
-    // Their segments are found and removed by whoever opens an endpoint next.
+    // The next process that opens an endpoint finds and removes the segments.
     open_card(CAPS, region, sizeof region);
     exit(0);
 }

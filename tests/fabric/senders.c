@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A benchmark: messages a second from one or two threads of a process to one thread of another,
-// through whatever provider FI_PROVIDER names; 8 bytes each, medians of runs. The two threads share an
-// endpoint or have one each. A stream goes in windows of 64, which the receiver answers while the next
-// thread sends: three threads, for which two cores are too few. A burst is as many messages as may wait
-// for a receiver, which sleeps meanwhile: what sending alone takes. Every message is checked, and its
-// place in the order. Prints `PROVIDER: HOW: N ns a message`, of all threads together.
+// A benchmark: messages per second from one or two threads of a process to one thread of another,
+// through the provider that FI_PROVIDER names; 8 bytes each, medians of runs. The two threads share
+// an endpoint or have one each. A stream consists of windows of 64 messages, which the receiver
+// answers while the next thread sends; this takes three threads, for which two cores are too few. A
+// burst is the maximum number of messages that can wait for a receiver, which sleeps meanwhile, so
+// it measures sending alone. Checks every message and its order. Prints `PROVIDER: HOW: N ns a
+// message`, of all threads together.
 #define _GNU_SOURCE // CPU_SET, pthread_setaffinity_np
 #include "fabric.h"
 #include <pthread.h>
@@ -29,10 +30,10 @@ static const struct how {
     const char *name;
     enum fi_threading level;
     int threads;
-    // Of the process that sends, and of the one that receives.
+    // Of the sending process, and of the receiving one.
     int endpoints[2];
     bool bursts;
-    // Whether one more thread polls.
+    // Whether another thread polls.
     bool polled;
 } hows[] = {
     {"one thread, FI_THREAD_DOMAIN", FI_THREAD_DOMAIN, 1, {1, 1}, false, false},
@@ -48,12 +49,12 @@ static const struct how {
 enum { HOWS = sizeof hows / sizeof *hows };
 
 static struct side sides[THREADS];
-// The other end of each thread's messages.
+// The receivers of each thread's messages.
 static fi_addr_t peers[THREADS];
 static const struct how *how;
 static struct op ops[THREADS][BURST];
 static uint64_t buffers[THREADS][BURST];
-// What the two processes know of each other; each waits until the other is as far.
+// Memory shared by the two processes, through which each waits for the other.
 static struct shared {
     char names[2][THREADS][NAME];
     atomic_int steps[2];
@@ -70,7 +71,7 @@ static struct side *side_of(int thread) {
     return &sides[how->endpoints[process] == 1 ? 0 : thread];
 }
 
-// Reads what there is; with a shared endpoint it may be the other thread's.
+// Reads the completions; with a shared endpoint they may be the other thread's.
 static ssize_t look(struct side *side, struct op **found) {
     struct fi_cq_tagged_entry entries[BATCH];
     ssize_t count = fi_cq_read(side->cq, entries, BATCH);
@@ -107,7 +108,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-// Nanoseconds a message.
+// Returns nanoseconds per message.
 static double send_all(void) {
     pthread_t ids[THREADS];
     double start = seconds();
@@ -146,14 +147,14 @@ static atomic_int gathered;
 static atomic_bool polls;
 static double starts[THREADS], ends[THREADS], all_bursts;
 
-// All sending threads are here: nobody may come later than a burst takes.
+// Barrier of all sending threads: none may start later than a burst takes.
 static void gather(int *times) {
     int all = ++*times * how->threads;
     atomic_fetch_add(&gathered, 1);
     while (atomic_load(&gathered) < all) continue;
 }
 
-// A core of its own: on one both would wait for the other to be put off it.
+// Binds to a separate core: on one core each would wait to be scheduled.
 static void take_core(int number) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
@@ -233,7 +234,7 @@ int main(void) {
     CHECK(shared != MAP_FAILED, "mmap");
     pid_t pid = fork();
     int own = process = !pid;
-    // Who waits for the other process has no end without it.
+    // Without this, a process that waits for the other would never end.
     if (own) prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 0; i < HOWS; i++) {
         how = &hows[i];

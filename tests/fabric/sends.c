@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Threads that send on one endpoint beside one that polls it: short and long messages in every form,
-// between writes into the peer's memory. Each thread's messages come in its order with their bytes, a
-// message never before the write that it follows, and each operation is told and counted once.
+// Threads that send on one endpoint while another polls it: short and long messages in every form,
+// between writes into the peer's memory. Each thread's messages arrive in its order with their
+// bytes, a message never before the write that it follows, and each operation completes and is
+// counted once.
 #include "fabric.h"
 #include <pthread.h>
 #include <rdma/fi_rma.h>
@@ -21,7 +22,7 @@ static unsigned char target[THREADS][WRITTEN];
 static atomic_bool over;
 static atomic_int answers[THREADS];
 
-// What a thread sends as its message of this number.
+// Length of a thread's message with this number.
 static size_t length(int thread, int number) {
     static const size_t lengths[] = {8, 0, 24, 190, 200, 3000, 9000, 1, LARGEST, 64};
     return lengths[(number * 7 + thread) % 10];
@@ -70,7 +71,7 @@ static void *send_all(void *argument) {
         op->told = 0;
         memset(buffer, byte(thread, number), len);
         if (number % 50 == 49) {
-            // In pieces where the kernel does not copy. The message may not pass it.
+            // In pieces if the kernel does not copy. The message may not overtake it.
             struct op write = {0};
             uint64_t base = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)target[thread] : thread * (uint64_t)WRITTEN;
             memset(written[thread], byte(thread, number), WRITTEN);
@@ -110,7 +111,7 @@ struct receive {
     bool done;
 };
 static struct receive receives[THREADS][DEPTH];
-// The first that is not done, of each thread.
+// The first receive of each thread that is not done.
 static int first[THREADS];
 
 static void post(int thread, int number) {
@@ -131,7 +132,7 @@ static void take(const struct fi_cq_tagged_entry *entry) {
         for (int i = 0; i < WRITTEN; i++) CHECK(target[thread][i] == expected, "message %d passed byte %d", number, i);
         answers[thread]++;
     }
-    // Long ones are done later than short ones behind them, and receives match in their order.
+    // Long messages may complete after shorter ones that follow them; receives match in order.
     receive->done = true;
     while (first[thread] < MESSAGES && receives[thread][first[thread] % DEPTH].done) {
         int next = first[thread]++ + DEPTH;
@@ -151,7 +152,7 @@ static void receive_all(void) {
     }
 }
 
-// Flags of operations without any, and counters that are bound later, hold for what follows.
+// Operations without flags, and counters that are bound later, apply to operations after that.
 static void later(void) {
     struct fid_cntr *second;
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Threads that read and write the memory of a peer, send long messages both ways and close regions,
-// all at a time: a message never passes the write before it, and a region that is closed is not touched.
+// all at the same time. A message never overtakes the write before it, and a closed region is not
+// touched.
 #include "fabric.h"
 #include <pthread.h>
 #include <rdma/fi_rma.h>
@@ -22,9 +23,9 @@ static void look(struct fid_cq *cq) {
     struct fi_cq_err_entry failure = {0};
     ssize_t found = fi_cq_read(cq, entries, 4);
     if (found == -FI_EAVAIL) {
-        // Another thread may have taken it.
+        // Another thread may have read it.
         if (fi_cq_readerr(cq, &failure, 0) != 1) return;
-        // Of a region that was closed.
+        // An operation on a region that was closed.
         CHECK(failure.err == FI_ENOKEY && failure.flags & FI_WRITE, "%s", fi_strerror(failure.err));
         CHECK(!atomic_exchange(&((struct op *)failure.op_context)->done, 1), "a failure twice");
         return;
@@ -55,7 +56,7 @@ static void await(struct op *op, const char *what) {
         OK(again_);                                       \
     } while (0)
 
-// How a peer names memory of a region that begins at `first`.
+// The address by which a peer names memory of a region that begins at `first`.
 static uint64_t named(const unsigned char *memory, const unsigned char *first) {
     int is_virtual = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
     return is_virtual ? (uint64_t)memory : (uint64_t)(memory - first);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What endpoints share: receive and transmit contexts, an address vector, queues; and
-// what looks like two but is one: aliases. Poll sets.
+// Objects that endpoints share: receive and transmit contexts, an address vector, queues; aliases,
+// which are two names of one endpoint; and poll sets.
 #include "fabric.h"
 #include <pthread.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ static struct fid_ep *endpoint(struct fid_cq *tx, struct fid_cq *rx) {
 static void drive(void) {
     for (int i = 0; i < ENDPOINTS; i++) fi_cq_read(cqs[i], NULL, 0);
     fi_cq_read(sent, NULL, 0);
-    // The device thread may be at it.
+    // The progress thread may be busy with it.
     if (progress == FI_PROGRESS_AUTO) usleep(500);
 }
 
@@ -52,8 +52,8 @@ static struct fi_cq_tagged_entry entry_of(struct fid_cq *cq, void *context) {
     return entry;
 }
 
-// Every length through every endpoint, expected and unexpected; the completion is with
-// the endpoint that the message was sent to.
+// Every length through every endpoint, expected and unexpected; the completion is for the endpoint
+// to which the message was sent.
 static void messages(void) {
     static const size_t lengths[] = {0, 8, 1000, 20000, LARGEST};
     for (int tagged = 0; tagged < 2; tagged++)
@@ -71,7 +71,7 @@ static void messages(void) {
                             struct iovec iov = {out, len};
                             struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = to[i], .context = out};
                             struct fi_msg_tagged tmsg = {.msg_iov = &iov, .iov_count = 1, .addr = to[i], .tag = 7, .context = out};
-                            // Complete when it is delivered: the answer comes from that endpoint.
+                            // The completion means delivery: the answer comes from that endpoint.
                             if (tagged) OK(fi_tsendmsg(sender, &tmsg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
                             else OK(fi_sendmsg(sender, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
                             drive();
@@ -83,8 +83,8 @@ static void messages(void) {
                 }
 }
 
-// Until the message with this tag, to one of the endpoints, is an unexpected one: a device thread
-// may take its time.
+// Waits until the message with this tag, to one of the endpoints, is unexpected: a progress thread
+// may be slow.
 static void await_message(int i, uint64_t tag) {
     struct fi_msg_tagged msg = {.addr = FI_ADDR_UNSPEC, .tag = tag, .context = &msg};
     struct fi_cq_tagged_entry entry;
@@ -98,7 +98,7 @@ static void await_message(int i, uint64_t tag) {
     }
 }
 
-// The oldest receive takes the first message, whichever endpoint it comes to.
+// The oldest receive takes the first message, whichever endpoint receives it.
 static void order(void) {
     uint64_t values[6];
     for (int i = 0; i < 6; i++) OK(fi_trecv(srx, &values[i], 8, NULL, FI_ADDR_UNSPEC, 0, ~0UL, &values[i]));
@@ -107,7 +107,7 @@ static void order(void) {
         entry_of(cqs[i % 3], &values[i]);
         CHECK(values[i] == i, "%lu, not %lu", values[i], i);
     }
-    // Unexpected, in the order they came.
+    // Unexpected messages, in the order of their arrival.
     for (uint64_t i = 0; i < 6; i++) {
         OK(fi_tinject(sender, &i, 8, to[2 - i % 3], 9 + (i << 8)));
         await_message(2 - (int)(i % 3), 9 + (i << 8));
@@ -167,8 +167,8 @@ static void multi(void) {
     }
 }
 
-// Long messages through every endpoint into one buffer: it is given back once, with the
-// last completion of all.
+// Long messages through every endpoint into one buffer: it is given back once, with the last
+// completion.
 static void multi_long(void) {
     enum { LEN = 50000 };
     struct iovec iov = {in, 3 * LEN + 50};
@@ -188,7 +188,7 @@ static void multi_long(void) {
                 count++;
             }
         }
-        // With several threads the order of reading need not be that of completion.
+        // With several threads, the reading order may differ from the completion order.
         CHECK(count == 3 && (released || progress == FI_PROGRESS_AUTO), "%d", count);
         for (int i = 0; i < 3; i++) entry_of(sent, out);
     }
@@ -201,7 +201,7 @@ static void alias(void) {
     OK(fi_ep_alias(sender, &quiet, FI_TRANSMIT | FI_INJECT));
     FAILS(FI_EBUSY, fi_close(&sender->fid));
     OK(fi_trecv(srx, &value, 8, NULL, from, 3, 0, &value));
-    // The buffer is free at once.
+    // The buffer can be reused at once.
     OK(fi_tsend(quiet, &sending, 8, NULL, to[0], 3, out));
     sending = 0;
     entry_of(cqs[0], &value);
@@ -214,7 +214,7 @@ static void alias(void) {
     OK(fi_control(&quiet->fid, FI_GETOPSFLAG, &flags));
     CHECK(flags == FI_INJECT, "%#lx", flags);
     OK(fi_close(&quiet->fid));
-    // A tagged receive takes one message, whatever the flags of receives that have none.
+    // A tagged receive takes one message, whatever the default flags of receives.
     OK(fi_ep_alias(sender, &other, FI_RECV | FI_MULTI_RECV));
     OK(fi_trecv(other, &value, 8, NULL, FI_ADDR_UNSPEC, 4, 0, &value));
     OK(fi_cancel(&other->fid, &value));
@@ -307,7 +307,7 @@ int main(void) {
     threads();
     FAILS(FI_EBUSY, fi_close(&srx->fid));
     OK(fi_close(&stx->fid));
-    // One endpoint goes with what it holds; the others go on.
+    // One endpoint closes with the messages that it holds; the others continue.
     uint64_t value = 1;
     OK(fi_tinject(sender, &value, 8, to[0], 5));
     drive();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An address vector that processes share by its name, and what completions call a peer.
+// An address vector that processes share by name, and the addresses of peers in completions.
 #include "fabric.h"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ static struct fid_ep *endpoint(struct fid_av *av, struct fid_cq **cq) {
     return ep;
 }
 
-// A child that only reads finds who its parent inserts, and sends to it.
+// A child that opens it read-only finds the addresses that its parent inserts, and sends to them.
 static void processes(void) {
     int ready[2], inserted[2], status;
     char byte, address[16];
@@ -80,7 +80,7 @@ static void processes(void) {
     CHECK(map[0] == FI_ADDR_NOTAVAIL, "%lu", map[0]);
     CHECK(write(ready[1], "x", 1) == 1, "write");
     CHECK(waitpid(child, &status, 0) == child && status == 0, "child: %x", status);
-    // What was removed is given out again; there is room for as many as asked for.
+    // Removed indices are reused; there is room for the requested number.
     CHECK(fi_av_insert(av, ours, 1, &found, 0, NULL) == 1 && found == 0, "%lu", found);
     OK(fi_close(&ep->fid));
     OK(fi_close(&cq->fid));
@@ -103,7 +103,7 @@ static fi_addr_t source_of_next(void) {
     return source;
 }
 
-// FI_AV_USER_ID of an insertion: completions have the identifier for the address.
+// FI_AV_USER_ID of an insertion: completions contain the identifier instead of the address.
 static void user_ids(void) {
     open_domain(FI_TAGGED | FI_SOURCE, FI_THREAD_DOMAIN, 0);
     open_side(&a, 0, 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Moments without descriptors: what a peer sends then that was not heard of before arrives once
-// there are some again, and what is sent to one is to be sent again. Nothing is lost.
+// Moments without free descriptors: a message that a new peer sends then arrives once there are
+// descriptors again, and a send to a new peer returns -FI_EAGAIN. Nothing is lost.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,8 +15,7 @@ static const size_t lengths[] = {8, 1000, 100000};
 
 static unsigned char bytes[LENGTHS][100000];
 
-// Sends one message of each length when it is told to, and waits until they are taken and an
-// answer came.
+// Sends one message of each length on request, and waits for their completions and an answer.
 static void sender(int in, int out, unsigned number) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     char go, answer[8];
@@ -81,7 +80,7 @@ int main(void) {
         peers[i] = enter(&other);
     }
 
-    // None is left, but those that the provider holds for this.
+    // No descriptor is left, except those that the provider holds in reserve.
     limit(256);
     while (count < 4096 && (taken[count] = dup(0)) >= 0) count++;
     post();
@@ -89,7 +88,7 @@ int main(void) {
     arrives(0);
     while (count) close(taken[--count]);
 
-    // None can be had at all, even by closing one.
+    // No descriptor can be had at all, even by closing one.
     limit(3);
     post();
     CHECK(write(to[1], "", 1) == 1, "write");
@@ -98,7 +97,7 @@ int main(void) {
     limit(0);
     arrives(1);
 
-    // The same while nobody waits for the messages.
+    // Now without posted receives.
     limit(3);
     CHECK(write(to[2], "", 1) == 1, "write");
     for (double end = seconds() + 0.2; seconds() < end;) nothing(&mine);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Receives that name a peer which nothing was had with: they fail if it is killed, before
-// or after they are posted, or has gone while nobody looked, which its last message
-// survives; they wait for a peer that was seen to close, and for one that was never there.
+// Receives that name a peer without earlier communication. They fail if the peer is killed, before
+// or after they are posted, or left while no call was made; its last message survives that. They
+// wait for a peer that was seen to close, and for one that never existed.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE)
-#define LIMIT 5.0 // seconds until everything that waits for the dead is over
+#define LIMIT 5.0 // seconds until all operations with the dead peer have ended
 
 static char bytes[8][8];
 
-// What a peer does once it has told its card.
+// The action of a peer after it has sent its card.
 enum role { STILL, CLOSES };
 
 static pid_t spawn(enum role role, int *from, int *to) {
@@ -54,7 +54,7 @@ static void nothing_for(double length) {
     for (double start = seconds(); seconds() - start < length;) nothing(&mine);
 }
 
-// Opens a domain elsewhere, which removes what the dead left.
+// Opens a domain in another process, which removes the files of dead processes.
 static void clean_up(void) {
     pid_t pid = fork();
     if (!pid) {
@@ -68,7 +68,7 @@ static void clean_up(void) {
 int main(void) {
     enum { BEFORE, AFTER, CLEANED };
     int from, to, to_leaving, none;
-    // Forked first: a child has no endpoint of its parent.
+    // Forked first: a child must not have an endpoint of its parent.
     pid_t pids[3];
     struct card cards[5];
     for (int i = 0; i < 3; i++) pids[i] = spawn(STILL, &from, &none), cards[i] = hear(from);
@@ -95,14 +95,14 @@ int main(void) {
     post(peers[BEFORE], 2);
     all_fail(2);
 
-    // It has sent and is gone before it is looked at.
+    // The peer has sent a message and is gone before it is checked.
     fi_addr_t gone = enter(&cards[3]);
     tell(to, &card);
     CHECK(waitpid(closing, NULL, 0) == closing, "wait");
     post(gone, 2);
     next_ok(&mine, NULL, bytes[1]);
     if (progress == FI_PROGRESS_AUTO) {
-        // The device's thread may have seen it close: the receive waits for it then.
+        // The progress thread may have seen it close: then the receive waits for it.
         fi_cancel(&mine.ep->fid, bytes[0]);
         struct fi_cq_tagged_entry entry;
         struct fi_cq_err_entry failure;
@@ -112,7 +112,7 @@ int main(void) {
         all_fail(1);
     }
 
-    // One that is looked at, and closes.
+    // A peer that is checked, and closes.
     fi_addr_t leaver = enter(&cards[4]);
     post(leaver, 2);
     nothing_for(0.2);
@@ -127,7 +127,7 @@ int main(void) {
         next_error(&mine, NULL, FI_ECANCELED);
     }
 
-    // An address that nobody has.
+    // An address without an endpoint.
     struct card early = card;
     early.name[2] = 0, early.name[3] = 99;
     post(enter(&early), 2);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Random operations between 8 processes for a long time: tagged and untagged messages of
-// all lengths, multi-receive buffers, probes, cancels, reads and writes, atomic operations.
-// Every byte is checked, all that was sent must have come, and memory must not grow.
-// Odd ranks have automatic progress, every fourth no kernel copy.
+// Random operations between 8 processes for a long time: tagged and untagged messages of all
+// lengths, multi-receive buffers, probes, cancels, reads and writes, and atomic operations. Checks
+// every byte; all sent messages must arrive, and memory must not grow. Odd ranks use automatic
+// progress, every fourth rank no kernel copy.
 //   soak SECONDS [SEED]
 #include "fabric.h"
 #include <rdma/fi_atomic.h>
@@ -18,13 +18,13 @@
 #define LONG (1u << 20)
 #define RECEIVES 16
 #define SENDS 8
-#define AREA (64u << 10) // of each source in everybody's region
+#define AREA (64u << 10) // of each source in every region
 #define ELEMENTS 512
 #define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE)
-#define POSTED 1ull  // tag of messages that receives wait for
-#define PROBED 2ull  // and of those that are probed for
-#define NEVER 3ull   // and of those that nobody sends
-#define LIMIT 120.0  // seconds for what is under way at the end
+#define POSTED 1ull  // tag of messages with posted receives
+#define PROBED 2ull  // tag of messages that are probed for
+#define NEVER 3ull   // tag of messages that are never sent
+#define LIMIT 120.0  // seconds for the operations in progress at the end
 
 static struct {
     char names[RANKS][16];
@@ -46,7 +46,7 @@ static struct {
     uint64_t counters[ELEMENTS];
 } *region;
 
-// What an operation is; its context is one of these.
+// The kind of an operation; its context is a struct op.
 enum kind { SEND, RECV, MULTI, PROBE, CLAIM, CANCELLED, WRITE, READ, ATOMIC };
 struct op {
     struct fi_context2 context;
@@ -124,7 +124,7 @@ static void start_send(struct op *op) {
     struct iovec iov = {op->bytes, head.len};
     ssize_t status;
     op->kind = SEND;
-    // Completed by delivery, so that no more is under way than operations.
+    // Delivery completion, so that no more messages are in flight than operations.
     if (how < 2) {
         struct fi_msg msg = {&iov, NULL, 1, peers[to], op, 0};
         status = fi_sendmsg(mine.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION);
@@ -142,7 +142,7 @@ static void start_send(struct op *op) {
     all->kinds[me][how < 2 ? UNTAGGED : how == 2 ? INJECTED : TAGGED]++;
 }
 
-// Writes our area at a peer, and reads it back once that is done.
+// Writes our area at a peer, and reads it back when that is done.
 static void start_rma(struct op *op, int to) {
     uint64_t at = all->bases[to] + (uint64_t)me * AREA;
     ssize_t status;
@@ -279,7 +279,7 @@ static long resident(void) {
 static void *memory(size_t len) {
     void *bytes = malloc(len);
     CHECK(bytes, "no memory");
-    // All of it is there from the beginning, so that growth is the provider's.
+    // Touch all memory at the start, so that growth is the provider's.
     memset(bytes, 1, len);
     return bytes;
 }
@@ -327,7 +327,7 @@ static void run(double length) {
     all->late[me] = resident();
     double end = seconds();
     int stopped = 0, complete = 0;
-    // Others may still send: what comes is taken, also what must be probed for.
+    // Other processes may still send: take all messages, also those that must be probed for.
     while (all->finished < RANKS) {
         poll_all();
         if (!probe.busy && !complete) {

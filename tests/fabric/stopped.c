@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A transmit context closes while its peer is stopped in the middle of a copy: fi_close waits for it,
-// and what the program writes into its memory afterwards does not come to the peer.
+// A transmit context closes while its peer is stopped in the middle of a copy. fi_close waits for
+// the peer, and data that the program writes into its memory afterwards does not reach the peer.
 //   stopped write | read | send
-// The peer is stopped for three seconds. The stop is exact: its provider finds the calls of the kernel's
-// copy in this program first, which is linked with -rdynamic.
+// The peer is stopped for three seconds, exactly at a copy: this program is linked with -rdynamic,
+// so that its provider resolves the kernel's copy calls to the functions here.
 #define _GNU_SOURCE
 #include "fabric.h"
 #include <rdma/fi_rma.h>
@@ -21,7 +21,7 @@ static struct shared {
 } *shared;
 static int me;
 
-// The first copy of the peer: it stops itself right before.
+// The first copy of the peer: the peer stops itself right before it.
 static ssize_t copy(long number, pid_t pid, const struct iovec *a, unsigned long n, const struct iovec *b, unsigned long k, unsigned long flags) {
     static int copies;
     if (me && !copies++) {

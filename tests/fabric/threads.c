@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// 2 to 8 threads on one pair of endpoints and on a pair each, at every level of
-// threading, with every length verified.
+// 2 to 8 threads on one pair of endpoints and on a pair each, at every threading level, with every
+// length verified.
 #include "fabric.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 
 enum { MOST = 8, ROUNDS = 300, LARGEST = 150000 };
 
-// How threads are kept apart, as the level asks.
+// How threads share endpoints, as the threading level allows.
 enum use { TOGETHER, ONE_AT_A_TIME, APART, SLEEPING };
 
 struct op {
@@ -28,7 +28,7 @@ static void end(void) {
     if (use == ONE_AT_A_TIME) pthread_mutex_unlock(&turn);
 }
 
-// Reads what there is; a completion may be another thread's.
+// Reads completions; they may be another thread's.
 static void look(struct fid_cq *cq, int timeout) {
     struct fi_cq_tagged_entry entries[4];
     begin();
@@ -57,7 +57,7 @@ static void *work(void *arg) {
         memset(out, me * 31 + round, len);
         memset(in, 0xee, len);
         for (int step = 0; step < 2; step++) {
-            // The receive comes first, or second.
+            // The receive is posted before or after the send.
             if ((round + step) % 2 == 0) {
                 begin();
                 OK(fi_trecv(b[pair].ep, in, len, NULL, FI_ADDR_UNSPEC, tag + (uint64_t)round, 0, &received));

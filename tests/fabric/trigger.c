@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When operations that wait for a counter start, what is told of them, and that whoever looks
-// at a queue or counter, in whichever way, starts them.
+// The start of operations that wait for a counter, their completions, and that every way of reading
+// a queue or counter starts them.
 #include "fabric.h"
 #include <poll.h>
 #include <rdma/fi_rma.h>
@@ -65,7 +65,7 @@ static void told(void) {
         OK(fi_cntr_set(done, 0));
         send.flags = recv.flags = loud ? FI_COMPLETION : 0;
         for (int i = 0; i < 2; i++) OK(fi_control(&domain->fid, FI_QUEUE_WORK, &work[i]));
-        // An error of the counter counts.
+        // An error of the counter counts, too.
         OK(fi_cntr_adderr(go, 1));
         for (double start = seconds(); fi_cntr_read(done) < 2;)
             CHECK(seconds() - start < within(10), "%lu done", fi_cntr_read(done));
@@ -81,13 +81,13 @@ static void told(void) {
     OK(fi_cntr_seterr(go, 0));
 }
 
-// What cannot be started fails as what fails later does.
+// An operation that cannot be started fails like one that fails later.
 static void counted(struct fid_cntr *cntr, uint64_t count) {
     double end = seconds() + within(10);
     while (fi_cntr_read(cntr) < count) CHECK(seconds() < end, "%lu", fi_cntr_read(cntr));
 }
 
-// A receive for several messages that waited: each is counted for it, none for another.
+// A deferred multi-receive: each of its messages is counted for it, and none for another receive.
 static void several(void) {
     static char room[4096];
     struct iovec to = {room, sizeof room}, other = {&in, 1};
@@ -160,8 +160,8 @@ static void flushed(void) {
 
 enum how { POLL_QUEUE, POLL_COUNTER, TRYWAIT_QUEUE, TRYWAIT_COUNTER };
 
-// An endpoint in a domain of its own answers what b writes or sends, as a triggered operation:
-// nobody looks at it but in one way.
+// An endpoint in a separate domain answers b's writes and messages by a triggered operation. Only
+// one kind of call makes progress on it.
 static void looks(enum how how) {
     struct fid_domain *first = domain;
     OK(fi_domain(fabric, info, &domain, NULL));
@@ -224,7 +224,7 @@ static void looks(enum how how) {
     domain = first;
 }
 
-// A sleep on the descriptor of a counter that only a region has ends when it counts.
+// A sleep on the descriptor of a counter that only a region uses ends when it counts.
 static void sleeps(void) {
     struct fid_cntr *written = counter(FI_WAIT_FD);
     struct pollfd poller = {.events = POLLIN};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Waiting that sleeps and loses nothing: fi_cq_sread, fi_cntr_wait and poll() after
-// fi_trywait, between processes and threads, with one endpoint a queue and with two.
+// Waiting that sleeps and loses no event: fi_cq_sread, fi_cntr_wait and poll() after fi_trywait,
+// between processes and threads, with one and with two endpoints per queue.
 //   wait [ROUNDS]
 #include "fabric.h"
 #include <poll.h>
@@ -83,12 +83,11 @@ static void await(struct player *player, enum how how, uint64_t *value) {
     CHECK(count == 1 && entry.op_context == value, "%zd", count);
 }
 
-// The last value that goes there and back has this bit: on a host that is busy with others it
-// comes after so many seconds.
+// The last value that is exchanged has this bit. On a busy host it is sent after `longest` seconds.
 static const uint64_t LAST = 1ull << 63;
 static double longest = 3;
 
-// Answers how many rounds there were.
+// Returns the number of rounds.
 static uint64_t play(struct player *player, enum how how, int starts, uint64_t rounds) {
     uint64_t value = 0, round = 0;
     double end = seconds() + longest;
@@ -113,7 +112,7 @@ static void name_of(struct player *player, char name[16]) {
     OK(fi_getname(&player->ep->fid, name, &len));
 }
 
-// Two processes; the names travel through shared memory.
+// Two processes; the names are exchanged through shared memory.
 static void processes(enum how how, uint64_t rounds) {
     struct { char name[2][16]; volatile int known[2]; } *shared =
         mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -166,7 +165,7 @@ static void threads(enum how how, uint64_t rounds) {
     close_domain();
 }
 
-// What another thread, or a call of this one, reports ends a sleep.
+// An event that another thread, or a call of this one, reports ends a sleep.
 static void *report_later(void *arg) {
     usleep(30000);
     if (arg) OK(fi_cntr_add(arg, 1));
@@ -197,7 +196,7 @@ static void reports(void) {
     OK(fi_cntr_open(domain, &with_fd, &cntr, NULL));
     OK(fi_eq_open(fabric, &eq_attr, &eq, NULL));
 
-    // A thread counts, another sleeps, on the counter and on its descriptor.
+    // One thread counts while another sleeps, on the counter and on its descriptor.
     OK(pthread_create(&thread, NULL, report_later, cntr));
     OK(fi_cntr_wait(cntr, 1, (int)within(5000)));
     OK(pthread_join(thread, NULL));
@@ -214,7 +213,7 @@ static void reports(void) {
     CHECK(fi_cntr_read(cntr) == 2, "count");
     OK(fi_trywait(fabric, &fid, 1));
 
-    // A message to ourselves that another queue's progress takes in.
+    // A message to ourselves that the progress of another queue receives.
     fid = &players[0].cq->fid;
     OK(fi_control(fid, FI_GETWAIT, &poller.fd));
     name_of(&players[0], (char[16]){0});
@@ -263,7 +262,7 @@ static void reports(void) {
     OK(fi_close(&cntr->fid));
     close_player(&players[0]);
 
-    // There is nothing to sleep on elsewhere.
+    // Without a wait object there is no descriptor to sleep on.
     open_player(&players[0], SREAD);
     fid = &players[0].cq->fid;
     FAILS(FI_EINVAL, fi_trywait(fabric, &fid, 1));
@@ -272,7 +271,7 @@ static void reports(void) {
     close_domain();
 }
 
-// A peer that dies while we sleep on a descriptor: the receive from it fails.
+// A peer dies while we sleep on a descriptor: the receive from it fails.
 static void death(void) {
     int names[2], status;
     OK(pipe(names));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""`tcam answer`: its page, that it agrees with the other commands, and how it tells of programs that
-fail."""
+"""Tests `tcam answer`: its page, its agreement with the other commands, and its reports on programs
+that fail."""
 
 import argparse
 import csv
@@ -31,7 +31,7 @@ def is_page(what, text):
 
 
 def answered(arguments, *words):
-    """The page, and what it says as JSON."""
+    """Returns the page as text and as JSON."""
     page = tcam(arguments, "answer", *words)
     done = tcam(arguments, "answer", "--json=-", *words)
     check(page.returncode == done.returncode == 0, f"{words}: {page.stderr[-500:]} {done.stderr[-500:]}")
@@ -40,7 +40,7 @@ def answered(arguments, *words):
 
 
 def agrees(arguments, what, words, told, traces):
-    """Other commands tell the same."""
+    """Other commands report the same values."""
     pool = ("--with=pool=node,pool_entries={}", "--json=-")
     need = told["nic"]["at_once"]["most"]
     for entries, fits in ((need, True), (need - 1, False)):
@@ -67,7 +67,7 @@ def agrees(arguments, what, words, told, traces):
 
 
 def recordings(arguments, programs):
-    """Of one recording, of several, and with ranks on nodes."""
+    """One recording, several recordings, and ranks placed on nodes."""
     names = [PLACE / f"fds-{run}" for run in (1, 2)]
     for name in names:
         launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "8", str(programs / "fds_gather"), "--steps", "4"]
@@ -75,7 +75,7 @@ def recordings(arguments, programs):
         check(done.returncode == 0, f"record: {done.stderr[-500:]}")
     page, told = answered(arguments, names[0])
     check("exit status 0" in page and "MPICH" in page and "One run shows no spread" in page, page)
-    # MPICH posts eight receives a rank for itself.
+    # MPICH itself posts eight receives per rank.
     check(told["rank"]["internal"]["most"] == 8, f"internal receives of a rank: {told['rank']}")
     check(told["nic"]["internal"]["most"] == 64, f"internal receives of a NIC: {told['nic']}")
     agrees(arguments, "one host", [], told, names[0])
@@ -95,7 +95,7 @@ def recordings(arguments, programs):
 
 
 def placed_by_a_file(arguments):
-    """The file stands for block, and mistakes are explained."""
+    """A placement file is equivalent to block, and mistakes in it are explained."""
     traces, path = PLACE / "fds-1", PLACE / "nodes"
     path.write_text("a:4\nb:4\n")
     _, block = answered(arguments, "--ppn=4", traces)
@@ -113,7 +113,7 @@ def placed_by_a_file(arguments):
 
 
 def programs_that_run(arguments, programs):
-    """A program is recorded three times, and its failure comes first."""
+    """A program is recorded three times, and its failure comes first in the output."""
     launcher = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "4"]
     out = PLACE / "run"
     start = time.monotonic()
@@ -140,7 +140,7 @@ def programs_that_run(arguments, programs):
         if task == "answer":
             check(done.stdout.startswith("FAILED, the program ended with exit status 7"), done.stdout[:200])
             out /= "1"
-        # Every later command says so.
+        # Every later command reports the failure.
         for words in (["answer", out], ["compare", out], ["sweep", f"--out={PLACE / 'sweep'}", "--trace", out]):
             done = tcam(arguments, *words)
             said = done.stdout + done.stderr
@@ -150,11 +150,12 @@ def programs_that_run(arguments, programs):
 
 
 def longest(rows, rank, queue):
-    """When a queue was longest by lengths.csv: from the sample before to that with the most, in seconds."""
+    """Returns when a queue was longest by lengths.csv: from the sample before the maximum to the
+    maximum, in seconds."""
     lengths = {}
     for row in rows:
         if (row["rank"], row["queue"]) == (str(rank), queue):
-            # Two samples may be of one microsecond.
+            # Two samples may have the same microsecond.
             sample = (int(row["us"]), int(row["operations"]))
             lengths[sample] = lengths.get(sample, 0) + int(row["elements"])
     samples = sorted(lengths)
@@ -163,7 +164,7 @@ def longest(rows, rank, queue):
 
 
 def one_clock(arguments, programs):
-    """A rank that starts late has its longest queue at the same time in all that tells times."""
+    """For a rank that starts late, all outputs report its longest queue at the same time."""
     late, place, out = PLACE / "late", PLACE / "clock", PLACE / "clock-out"
     late.write_text('#!/bin/sh\n[ "$PMI_RANK" = 0 ] && sleep 0.7\nexec "$@"\n')
     late.chmod(0o755)
@@ -192,8 +193,9 @@ def one_clock(arguments, programs):
 
 
 def pages_of_html(arguments):
-    """The page of HTML has the facts of the page, a picture with the need, and needs no other file; the
-    page of report begins with it, and of reports alone it says what is missing."""
+    """The HTML page contains the facts of the text page and a picture of the need, and needs no
+    other file. The page of `tcam report` begins with it; for reports alone it names the missing
+    facts."""
     page, drawn, both = (PLACE / name for name in ("answer.html", "answer.svg", "report.html"))
     traces = [PLACE / f"fds-{run}" for run in (1, 2)]
     text, told = answered(arguments, f"--html={page}", f"--plot={drawn}", *traces)
@@ -225,7 +227,7 @@ def pages_of_html(arguments):
 
 
 def replays_that_are_kept(arguments):
-    """They have the record of the run, as its reports have."""
+    """Reports of a replay contain the record of the run, as the run's own reports do."""
     out = PLACE / "replayed"
     done = tcam(arguments, "replay", f"--report={out}", PLACE / "fds-1")
     check(done.returncode == 0, done.stderr[-500:])
@@ -233,7 +235,8 @@ def replays_that_are_kept(arguments):
 
 
 def times_of_earlier_versions(arguments):
-    """Their bound stands in answer and compare; recorders that look often have none."""
+    """Answer and compare print the time bound of recordings of earlier versions. Current recorders
+    read the clock often and have no such bound."""
     old = PLACE / "earlier"
     old.mkdir()
     for path in (PLACE / "clock").glob("*.trace"):
@@ -249,7 +252,7 @@ def times_of_earlier_versions(arguments):
 
 
 def times_modelled(arguments):
-    """What a table costs is told in 80 columns, and the help has the queueing of the model."""
+    """The cost of a table fits in 80 columns, and the help describes the queueing of the model."""
     done = tcam(arguments, "sweep", "--timing=cpu-list", f"--out={PLACE / 'sweep'}", "--trace", PLACE / "fds-1")
     table = [line for line in done.stdout.splitlines() if re.match(r" ?[\d,]+ +[\d.]+ %", line)]
     check(len(table) > 4 and all(len(line) <= 80 for line in done.stdout.splitlines() if line in table), done.stdout[:900])

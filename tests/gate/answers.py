@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""That no answer of tcam looks more certain than it is: ranks that are missing, were killed or
-found no room are told first, in every format and in the exit status."""
+"""No answer of tcam looks more certain than it is: missing or killed ranks, and ranks without space
+for their data, come first in every format and set the exit status."""
 
 import argparse
 import csv
@@ -25,7 +25,7 @@ INCOMPLETE = 3
 
 
 def fresh(name):
-    """An empty directory."""
+    """Returns an empty directory."""
     place = PLACE / name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -41,7 +41,7 @@ def posts(report):
 
 
 def crashes(arguments, mpi, programs):
-    """Ranks that crash leave their counters, in reports of a run and of a recording."""
+    """Ranks that crash leave their counters in the reports of a run and of a recording."""
     for how in ("kill", "abort", "segv", "exit"):
         for task, option in (("run", "--report"), ("record", "--out")):
             what, place = f"{mpi}, {task}, {how}", fresh("crash") / "out"
@@ -56,18 +56,20 @@ def crashes(arguments, mpi, programs):
             cut = told["cut_short_ranks"] if mpi == "mpich" else [[1, 1]]
             check(any(low <= 1 <= high for low, high in cut), f"{what}: {told['cut_short_ranks']}")
             of_1 = json.loads((place / "1.json").read_text()) if (place / "1.json").exists() else {}
-            # What came within the last 10 ms may be missing, but it polled for longer.
+            # The last 10 ms may be missing, but the program polled for longer.
             check(of_1 and posts(of_1) >= 100, f"{what}: {posts(of_1) if of_1 else sorted(place.iterdir())}")
             check(of_1.get("written_at") == "running", f"{what}: {of_1.get('written_at')}")
             check("CUT SHORT" in (place / "1.txt").read_text(), f"{what}: 1.txt")
             check(not list(place.glob("*.draft")), f"{what}: {sorted(place.iterdir())}")
             done = tcam(arguments, *words, "--partial", "--", *program)
-            # Then the program's own end counts; that of MPICH's launcher is 0 after _exit.
+            # With --partial the program's own exit status counts; MPICH's launcher returns 0 after
+            # _exit.
             check(done.returncode != INCOMPLETE, f"{what}, --partial: {done.returncode}")
 
 
 def aborted(arguments, mpi, programs):
-    """MPI_Abort: no receive is told that the program did not post, however its ranks end."""
+    """MPI_Abort: no report counts a receive that the program did not post, however its ranks
+    end."""
     for task, option in (("run", "--report"), ("record", "--out")):
         what, place = f"{mpi}, {task}, MPI_Abort", fresh("aborted") / "out"
         words = [task, f"{option}={place}", f"--mpi={mpi}", "--partial"]
@@ -75,13 +77,13 @@ def aborted(arguments, mpi, programs):
         check(done.returncode not in (0, 125), f"{what}: {done.returncode}")
         reports = [json.loads(path.read_text()) for path in place.glob("*.json")]
         check(sorted(of["rank"] for of in reports) == list(range(8)), f"{what}: {sorted(place.iterdir())}")
-        # 100 of each, and one more of those that wait for what never comes.
+        # 100 receives per rank, and one more on ranks that wait for a message that never arrives.
         found = sum(posts(of) for of in reports)
         check(800 <= found <= 807, f"{what}: {found} receives")
 
 
 def interrupted(arguments, programs):
-    """Ctrl-C: all ranks are there, cut short; the status is that of the signal."""
+    """SIGTERM: all ranks are reported, as cut short; the exit status is that of the signal."""
     place = fresh("interrupted") / "out"
     program = launched("mpich", 8, programs / "patterns", "halo", "1000000", "50")
     with subprocess.Popen(
@@ -99,7 +101,7 @@ def interrupted(arguments, programs):
 
 
 def parts(arguments, programs):
-    """Of some of the ranks, each command says so first, and in its status."""
+    """If some ranks are missing, each command reports it first and in its exit status."""
     whole, some = fresh("whole") / "t", fresh("parts")
     done = tcam(arguments, "record", f"--out={whole}", "--mpi=mpich", "--", *launched("mpich", 16, programs / "ring"))
     check(done.returncode == 0, f"parts: {done.stderr[-500:]}")
@@ -155,7 +157,7 @@ def parts(arguments, programs):
 
 
 def mixed(arguments, programs):
-    """Traces that are missing beside whole reports, and files of two runs, are told."""
+    """Missing traces beside complete reports, and files of two runs, are reported."""
     place = fresh("mixed")
     known = launched("mpich", 4, programs / "known")
     for run in ("a", "b"):
@@ -181,7 +183,7 @@ def mixed(arguments, programs):
 
 
 def full_disk(arguments, programs):
-    """A full disk is the cause that is named, and no success."""
+    """A full disk is reported as the cause, and the command fails."""
     place = fresh("full")
     ring = " ".join(launched("mpich", 8, programs / "ring"))
     for task, option, size in (
@@ -207,8 +209,8 @@ KNOWN_PEERS = {"rank 1": (48, 100), "rank 2": (45, 80), "rank 3": (44, 31), "any
 
 
 def who_fills(arguments, mpi, programs):
-    """A program of known queues has exactly these by communicator, tag and peer, whether it was
-    just recorded or only its traces are left."""
+    """A program of known queues has exactly these counts by communicator, tag and peer, both after
+    the recording and from its traces alone."""
     place, traces = fresh(f"known-{mpi}") / "t", fresh(f"known-{mpi}-traces")
     program = launched(mpi, 4, programs / "known")
     done = tcam(arguments, "record", f"--out={place}", f"--mpi={mpi}", "--", *program)
@@ -227,7 +229,7 @@ def who_fills(arguments, mpi, programs):
         by_tag, told = groups("tag")
         names = {}
         for (communicator, tag), (posted, unexpected) in KNOWN.items():
-            # Who is `one` and who is `two` is told by the tags that only they have.
+            # Only their tags identify communicators `one` and `two`.
             name = names.get(communicator) or next(
                 of.split(" of ", 1)[1] for of in by_tag
                 if (communicator == "world" and of == f"tag {tag} of MPI_COMM_WORLD")
@@ -247,7 +249,7 @@ def who_fills(arguments, mpi, programs):
         by_peer, _ = groups("peer")
         for peer, (posted, unexpected) in KNOWN_PEERS.items():
             found = (by_peer[peer]["prq"]["at_mark"], by_peer[peer]["umq"]["at_mark"])
-            # Each has said that it is done, and collectives of the end may have come.
+            # Each rank has sent its DONE message, and collectives of the end may have arrived.
             check(found[0] == posted and unexpected <= found[1] <= unexpected + 4, f"{what}, {peer}: {found}")
         reading = f"211 of {told['umq_high_water']} in the UMQ of rank 0 are tag 31 of {names['one']} from ranks 1-3"
         check(any(of.startswith(reading) for of in told["readings"]), f"{what}: {told['readings']}")
@@ -270,7 +272,8 @@ def who_fills(arguments, mpi, programs):
 
 
 def spread(arguments, programs):
-    """Needs come with their spread, sizes are around the need, and the reading is of what fits."""
+    """Needs are printed with their spread, sizes are around the need, and the sentence is about
+    what fits."""
     out = fresh("spread") / "out"
     fds = launched("mpich", 8, programs / "fds_gather", "--steps", "4")
     done = tcam(arguments, "sweep", "--repeat=3", f"--json={out.parent / 'x.json'}", f"--out={out}", "--", *fds)
@@ -316,7 +319,7 @@ def repeats(arguments, programs):
                 ranks = {(run["repeat"], run["ranks"]) for run in told["runs"]}
                 check(ranks == {(1, 4), (2, 4), (3, 4)}, f"repeats: {ranks}")
                 check(told["smallest_tables"][0]["of"] == "worst rank of 3", f"repeats: {told['smallest_tables'][0]}")
-    # On two nodes of two ranks, every other message of the ring crosses.
+    # On two nodes of two ranks, every other message of the ring crosses nodes.
     both = {}
     for ppn in ("", "--ppn=1", "--ppn=2", "--ppn=4"):
         out = place / f"replay{ppn}"
@@ -333,7 +336,7 @@ def repeats(arguments, programs):
             near = {(int(row["rank"]) + step) % 4 for step in (1, 3)}
             check(int(row["source_rank"]) in near, f"export: {row}")
     for words in (["sweep", f"--out={place / 'o'}", "--trace"], ["stats"]):
-        # One recording twice is no repeat, nor is another program.
+        # Neither one recording given twice nor a different program is a repeat.
         done = tcam(arguments, *words, place / "a", place / "a")
         check("probability" not in done.stdout, f"repeats, {words}: {done.stdout[-500:]}")
         other = launched("mpich", 4, programs / "known")
@@ -343,7 +346,7 @@ def repeats(arguments, programs):
         check(told and "probability" not in done.stdout, f"repeats, {words}: {done.stdout[-500:]} {done.stderr[-500:]}")
     done = tcam(arguments, "replay", "--ppn=4", "--partial", *(place / "a").glob("0.*.trace"))
     check(done.returncode == 125 and "1 of 4" in done.stderr, f"ppn: {done.stderr[-500:]}")
-    # Receives from any source that a rank of the node answers do not stand for ever.
+    # Any-source receives that match on the same node do not stay in the tables forever.
     program = launched("mpich", 4, programs / "any_source")
     tcam(arguments, "record", f"--out={place / 'any'}", "--mpi=mpich", "--", *program)
     marks = []
@@ -358,7 +361,8 @@ def repeats(arguments, programs):
 
 
 def overflow(arguments):
-    """A stream that overflows nearly always does not look as if it fitted, and costs what moves."""
+    """A stream that overflows nearly always is not reported as fitting, and its cost counts the
+    moved elements."""
     place = fresh("overflow")
     program = launched("mpich", 2, runs.build("mpich") / "queues", "--posted=0", "--others=0", "--any=0", "--unexpected=20000")
     done = tcam(arguments, "record", f"--out={place / 't'}", "--prq=64", "--umq=64", "--", *program)
@@ -376,7 +380,7 @@ def overflow(arguments):
 
 
 def changed(arguments, programs):
-    """What changed between two experiments, and when that fails."""
+    """The differences between two experiments, and the cases in which a comparison fails."""
     place = fresh("changed")
     for name, posted in (("a", 50), ("b", 100)):
         program = launched("mpich", 2, programs / "queues", f"--posted={posted}")
@@ -396,7 +400,7 @@ def changed(arguments, programs):
 
 
 def messages(arguments, programs):
-    """Mistakes that were explained wrongly."""
+    """Mistakes whose error messages used to be wrong."""
     place = fresh("messages")
     (place / "0.json").write_text("{")
     (place / "app.trace").mkdir()
@@ -424,7 +428,7 @@ def messages(arguments, programs):
 
 
 def several(arguments, programs):
-    """Repeats are not more ranks, nor are recordings of other sizes: each is by itself."""
+    """Neither repeats nor recordings of other sizes add ranks: each recording stands by itself."""
     place = fresh("several")
     for run, ranks in (("a", 4), ("b", 4), ("c", 4), ("two", 2)):
         ring = launched("mpich", ranks, programs / "ring")
@@ -475,7 +479,7 @@ def several(arguments, programs):
 
 
 def engines(arguments, programs):
-    """A sweep with an engine of the host prints what that engine traverses, as compare does."""
+    """A sweep with a host engine prints the entries that this engine probes, as compare does."""
     place = fresh("engines")
     program = launched("mpich", 2, programs / "queues")
     done = tcam(arguments, "record", f"--out={place / 'traces'}", "--mpi=mpich", "--", *program)
@@ -496,7 +500,7 @@ def engines(arguments, programs):
 
 
 def phases(arguments, programs):
-    """Phases end with each collective operation of all ranks, however many ranks there are."""
+    """Phases end with each collective operation of all ranks, for any number of ranks."""
     for ranks, numbers in ((4, 1), (6, 1), (12, 1), (8, 4000), (6, 4000)):
         what = f"phases of {ranks} ranks, {numbers} numbers"
         place = PLACE / f"phases-{ranks}-{numbers}"
@@ -504,7 +508,7 @@ def phases(arguments, programs):
         done = tcam(arguments, "record", f"--out={place}", "--", *program)
         check(done.returncode == 0, f"{what}: {done.stderr[-500:]}")
         told = json.loads(tcam(arguments, "stats", "--by=phase", "--json=-", place).stdout)
-        # MPI_Init and MPI_Finalize have some of their own.
+        # MPI_Init and MPI_Finalize add some phases.
         found = len(told["phases"])
         check(20 < found < 30 and not told["warnings"], f"{what}: {found}, {told['warnings']}")
         entered = [phase["added"] for phase in told["phases"] if phase["added"] >= ranks]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""An independent brute force over `tcam export` against `tcam replay` and `tcam sweep
+"""Compares an independent brute force over `tcam export` with `tcam replay` and `tcam sweep
 --trace`: lists in MPI order, and each overflow model as fi_tcam(7) describes it. It reads
-operations.csv alone and shares no code with tcam. Traces are generated ones, with
-wildcards, cancels, probes and buffers of several messages, and recorded ones of MPI
-programs that cancel and probe."""
+operations.csv alone and shares no code with tcam. Some traces are generated, with wildcards,
+cancels, probes and buffers of several messages; others are recordings of MPI programs that cancel
+and probe."""
 
 import argparse
 import collections
@@ -26,7 +26,7 @@ from lib.slowness import within
 PLACE = runs.TARGET / "brute-tests"
 MODELS = ["spill", "prefix", "sticky", "flow-control"]
 SIZES = [0, 1, 5, 30]
-# Programs and what they are recorded with: some have receives held back.
+# Programs and their settings for the recording; some hold receives back.
 RECORDED = [
     ("cancel", []), ("probe", []), ("any_source", ["overflow=flow-control", "prq_entries=3"])
 ]  # fmt: skip
@@ -36,7 +36,7 @@ SWEPT = ["inserts", "table_matches", "host_matches", "spills", "promotions", "hi
 
 
 def tcam(arguments, *words):
-    """What tcam prints to standard output; None, said, if it failed."""
+    """Returns the standard output of tcam; None, after printing an error, if it failed."""
     command = [str(arguments.tcam), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=within(120), check=False)
     fine = check(done.returncode == 0, f"{' '.join(command)}: {done.stderr[-500:]}")
@@ -44,7 +44,7 @@ def tcam(arguments, *words):
 
 
 def exported(arguments, traces):
-    """The operations of traces, from `tcam export`."""
+    """Returns the operations of traces, from `tcam export`."""
     out = PLACE / "export"
     shutil.rmtree(out, ignore_errors=True)
     if tcam(arguments, "export", f"--out={out}", traces) is None:
@@ -87,7 +87,7 @@ def replayed(arguments, what, traces, contexts, words):
 
 
 def swept(arguments, what, traces, by_size, words):
-    """Compares a sweep with the brute force: the one-pass curve with `spill`."""
+    """Compares a sweep with the brute force; with `spill` this checks the one-pass curve."""
     sizes = ",".join(map(str, by_size))
     words = [f"--trace={traces}", f"--prq={sizes}", f"--out={PLACE / 'sweep'}", *words]
     told = tcam(arguments, "sweep", "--json=-", *words)
@@ -112,7 +112,7 @@ def swept(arguments, what, traces, by_size, words):
 
 
 def compare(arguments, what, traces, refuse=()):
-    """Every overflow model and size, of traces in one directory."""
+    """Compares every overflow model and size, for the traces in one directory."""
     operations = exported(arguments, traces)
     kinds = collections.Counter(row["operation"] for row in operations)
     print(f"  {what}: {len(operations)} operations, {kinds['cancel'] + kinds['drop']} cancels,",
@@ -146,7 +146,7 @@ class Writer:
         }  # fmt: skip
 
     def put(self, kind, key=None, length=0, flag=0, numbers=()):
-        """An operation: its key, or numbers of 8 bytes."""
+        """Writes an operation, with its key or with numbers of 8 bytes."""
         head = kind | flag << 5 | length << 16
         if key is not None:
             self.place = (self.place + 1) % 1024
@@ -157,7 +157,7 @@ class Writer:
         self.words += [head, *(half for number in numbers for half in halves(number))]
 
     def turn(self, thread, is_device):
-        """The thread that does what follows."""
+        """Sets the thread of the following operations."""
         self.words.append(self.TURN | is_device << 5 | thread << 6)
 
     def write(self, path):
@@ -171,7 +171,7 @@ def halves(number):
 
 
 def generate(path, seed):
-    """A trace of random operations: phases of receives and of messages by turns, so that
+    """Returns a trace of random operations. Phases of receives and of messages alternate, so that
     both queues grow."""
     rng = random.Random(seed)
     tags, sources = rng.choice([2, 5, 12]), rng.choice([1, 3, 6])
@@ -218,7 +218,7 @@ def generate(path, seed):
 
 
 def recorded(arguments, mpi, program, settings):
-    """Records a program; the directory of its traces, or None."""
+    """Records a program. Returns the directory of its traces, or None."""
     place = PLACE / f"{mpi}-{program}"
     command = [runs.MPIS[mpi] / "mpiexec", "-n", "4", runs.TARGET / "apps" / mpi / program]
     sets = [f"--set={setting}" for setting in settings]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What `tcam run`, `record` and `sweep` do when something goes wrong: what is old is not
-lost, and what is wrong is said."""
+"""`tcam run`, `record` and `sweep` in case of errors: they keep existing files and report the
+error."""
 
 import argparse
 import json
@@ -23,13 +23,13 @@ MPIEXEC = str(runs.MPIS["mpich"] / "mpiexec")
 
 
 def tcam(arguments, *words, **options):
-    """Runs tcam and returns what it did."""
+    """Runs tcam. Returns the completed process."""
     options = {"capture_output": True, "text": True, "timeout": within(120)} | options
     return subprocess.run([str(arguments.tcam), *map(str, words)], **options)
 
 
 def fresh(name):
-    """An empty directory."""
+    """Returns an empty directory."""
     place = PLACE / name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -37,12 +37,12 @@ def fresh(name):
 
 
 def files(place):
-    """What is in a directory, hidden files too, and what is in these."""
+    """Returns the contents of the files in a directory, including hidden ones, by name."""
     return {path.name: path.read_bytes() for path in place.iterdir()}
 
 
 def old_files_stay(arguments, programs):
-    """A run that leaves nothing leaves what an earlier one wrote."""
+    """A run that produces no reports keeps those of an earlier run."""
     ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
     for task, option in (("record", "--out"), ("run", "--report")):
         place = fresh(task)
@@ -87,7 +87,7 @@ def some_sizes_fail(arguments, programs):
     lines = (out / "sweep.csv").read_text().splitlines()
     check([line.split(",")[0] for line in lines[1:]] == ["1", "4"], f"{lines}")
     curve = (out / "curve.svg").read_text()
-    # Nothing worked: what there was stays.
+    # No size worked: the previous results stay.
     done = tcam(arguments, *words, "--prq=2", "--", script)
     check(done.returncode == 7 and (out / "curve.svg").read_text() == curve, done.stderr)
     check((out / "sweep.csv").read_text().splitlines() == lines, "the rows are lost")
@@ -98,10 +98,10 @@ def some_sizes_fail(arguments, programs):
 
 
 def output_goes_nowhere(arguments, programs):
-    """Output that nobody takes ends no run, and other tasks as it ends other tools."""
+    """Unread or full output does not end a run; it ends other tasks as it ends other tools."""
     place = fresh("nowhere")
     ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
-    # The launcher would fail for want of output itself.
+    # The launcher itself would fail without an output.
     mute = ["sh", "-c", f"{' '.join(ring)} >/dev/null 2>&1; exit 9"]
     tasks = [
         (["record", "--mpi=mpich", f"--out={place / 'traces'}", "--", *mute], 9, 9),
@@ -114,7 +114,7 @@ def output_goes_nowhere(arguments, programs):
         (["--help"], 0, 125),
     ]
     for words, closed, full in tasks:
-        # Closed before there is anybody who could write to it.
+        # Closed before the command can write to it.
         read, write = os.pipe()
         os.close(read)
         command = [str(arguments.tcam), *words]
@@ -135,7 +135,7 @@ def output_goes_nowhere(arguments, programs):
 
 
 def mistakes(arguments, programs):
-    """Errors name what is wrong."""
+    """Errors name their cause."""
     ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
     killed = ["sh", "-c", "kill -9 $$"]
     text = fresh("mistakes") / "text"
@@ -165,7 +165,7 @@ def mistakes(arguments, programs):
 
 
 def reports_elsewhere(arguments, programs):
-    """A place for reports in the environment is not used, and it is said."""
+    """FI_TCAM_REPORT in the environment is not used, and a message says so."""
     place = fresh("elsewhere")
     environment = {"env": os.environ | {"FI_TCAM_REPORT": str(place / "%r")}}
     ring = ["--", MPIEXEC, "-n", "2", str(programs / "ring")]
@@ -180,7 +180,8 @@ def reports_elsewhere(arguments, programs):
 
 
 def failed_programs(arguments, programs):
-    """The exit status of a program is kept beside what it left, and later summaries begin with it."""
+    """The exit status of a program is stored beside its files, and later summaries begin with
+    it."""
     place = fresh("failed")
     traces, reports = place / "traces", place / "reports"
     good = ["--", MPIEXEC, "-n", "2", str(programs / "ring")]
@@ -216,7 +217,7 @@ def failed_programs(arguments, programs):
         check((f'<p class="lack">{failed}' in page) == (code != 0), "page.html")
         curve = (place / "sweep" / "curve.svg").read_text()
         check(("FAILED (exit status 3)" in curve) == (code != 0), "curve.svg")
-    # Reports that a run by hand writes there are not of that run.
+    # Reports that a run by hand writes to the directory do not belong to that run.
     tcam(arguments, "run", f"--report={reports}", *bad)
     for path in reports.glob("[0-9].json"):
         report = json.loads(path.read_text())
@@ -235,7 +236,7 @@ def failed_programs(arguments, programs):
 
 
 def processors(arguments, programs):
-    """Ranks share the processors that they may run on, not all of the host."""
+    """Only the processors that the ranks may run on count, not all of the host."""
     place = fresh("processors")
     one = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
     storm = [MPIEXEC, "-n", "8", str(programs / "any_source")]
@@ -249,12 +250,13 @@ def processors(arguments, programs):
 
 
 def shell(command):
-    """A command behind `--` as a shell takes it."""
+    """Returns the command after `--` as a shell accepts it."""
     return shlex.join(command[1:])
 
 
 def completed(arguments):
-    """What shells complete; the script for bash is one."""
+    """The completions of each shell contain the tasks and, if the shell is installed, parse without
+    errors."""
     for shell in ("bash", "zsh", "fish"):
         done = tcam(arguments, "completions", shell)
         check(done.returncode == 0 and "workload" in done.stdout, f"{shell}: {done}")
@@ -264,7 +266,7 @@ def completed(arguments):
 
 
 def numbers(arguments, programs):
-    """The summary of a run for programs; what is there stays until there is another."""
+    """The summary of a run in JSON; a failed run keeps the existing file."""
     ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
     file = fresh("numbers") / "run.json"
     done = tcam(arguments, "run", f"--json={file}", "--prq=9", "--", *ring)
@@ -290,7 +292,7 @@ def numbers(arguments, programs):
 
 
 def surroundings(arguments, programs):
-    """What sites and daemons leave to those they start."""
+    """Signal masks and variables that sites and daemons pass to their children."""
     with subprocess.Popen(
         [str(arguments.tcam), "run", "--", "sh", "-c", "exit 9"],
         stderr=subprocess.DEVNULL,
@@ -315,7 +317,7 @@ def surroundings(arguments, programs):
 
 
 def two_programs(arguments, programs):
-    """A second program of the same ranks loses nothing of the first, and it is said."""
+    """A second program of the same ranks keeps the files of the first, and a message says so."""
     place = fresh("two")
     each = [f"{MPIEXEC} -n 2 {programs / name}" for name in ("ring", "nbcoll")]
     words = ["run", "--mpi=mpich", f"--report={place}", "--", "sh", "-c", " && ".join(each)]
@@ -326,8 +328,8 @@ def two_programs(arguments, programs):
 
 
 def others_write_too(arguments, programs):
-    """What others wrote commands nothing to the terminal, and a link that they left where a file
-    goes is replaced."""
+    """Text from others cannot send commands to the terminal, and a link in the place of an output
+    file is replaced."""
     evil, place = "x\x1b]0;pwned\x07\u009b31m\u202egnp", fresh("others")
     ring = ["--", MPIEXEC, "-n", "2", str(programs / "ring")]
     done = tcam(arguments, "record", f"--out={place}", *ring)
@@ -341,7 +343,7 @@ def others_write_too(arguments, programs):
         header, program = path.read_bytes()[:8176], json.dumps(str(programs / "ring")).encode()
         check(program in header, f"{path}: another header")
         header = header.replace(program, json.dumps(evil).encode()).rstrip(b"\0 ")
-        # Their window is behind the header, and what is written of it at the header's end.
+        # Their window follows the header, and the description of the window is at the header's end.
         path.write_bytes(header.ljust(8176) + path.read_bytes()[8176:])
     odd.write_bytes(b"none")
     out.mkdir()
@@ -372,7 +374,8 @@ def others_write_too(arguments, programs):
 
 
 def irregular_files(arguments):
-    """Neither a pipe nor an endless file stops a command: it is named, and nothing runs or is lost."""
+    """A pipe or an endless file does not block a command: the error names it, and nothing runs or
+    is lost."""
     place = fresh("irregular")
     reports, traces, ran = (place / name for name in ("reports", "traces", "ran"))
     tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
@@ -403,7 +406,8 @@ def irregular_files(arguments):
 
 
 def one_writer(arguments):
-    """A directory that a command writes to is refused to others, until it ends in whatever way."""
+    """A directory that a command writes to is refused to others until the command ends in any
+    way."""
     place = fresh("writer")
     out, traces, started = (place / name for name in ("out", "traces", "started"))
     tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
@@ -429,7 +433,7 @@ def one_writer(arguments):
 
 
 def other_tools(arguments):
-    """Traces of other tools are named, and what to do about them."""
+    """Traces of other tools are recognised, and the error says what to do."""
     place = fresh("other-tools")
     for name, tool in (
         ("app.goal", "GOAL"), ("dumpi-2026.11.25-0000.bin", "DUMPI"), ("traces.otf2", "OTF2"),
@@ -443,7 +447,7 @@ def other_tools(arguments):
 
 
 def sibling_mode(arguments):
-    """A device that fails where its tables are full: the mode that goes on is named."""
+    """If a device fails because its tables are full, the message names the mode that continues."""
     traces = fresh("sibling-mode")
     tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
     for device, named in (("cassini-hardware", True), ("cassini-hybrid", False)):
@@ -453,9 +457,9 @@ def sibling_mode(arguments):
 
 
 def memory_apart(arguments, programs):
-    """Ranks of one host with a /dev/shm of their own are found before they fail."""
+    """doctor detects ranks of one host with separate /dev/shm before they fail."""
     apart = fresh("apart") / "apart.sh"
-    # It stays mounted until the other rank has one: the kernel gives a device number again.
+    # It stays mounted until the other rank has one as well: the kernel reuses device numbers.
     inside = 'mount -t tmpfs t /dev/shm && "$@"; code=$?; sleep 2; exit $code'
     apart.write_text(f"#!/bin/sh\nexec unshare -rm sh -c '{inside}' sh \"$@\"\n")
     apart.chmod(0o755)
@@ -469,7 +473,7 @@ def memory_apart(arguments, programs):
 
 
 def many_reports(arguments):
-    """What is kept of a report, of 20 kB on the disk, is a few kB."""
+    """A report of 20 kB on disk takes only a few kB in memory."""
     place = fresh("many")
     tcam(arguments, "workload", "halo", "--ranks=64", "--rank=0", "--steps=40", f"--out={place / 't'}")
     tcam(arguments, "replay", f"--report={place / 'r'}", place / "t")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""How `tcam run`, `record` and `sweep` end: programs that hang, signals, terminals. Nothing is left
-running."""
+"""How `tcam run`, `record` and `sweep` end: programs that hang, signals, terminals. No process is
+left behind."""
 
 import argparse
 import contextlib
@@ -20,7 +20,7 @@ from lib.slowness import within
 
 
 def runs_that_hang(arguments):
-    """A sweep ends a run that takes too long, with its ranks, and goes on."""
+    """A sweep ends a run that takes too long, with its ranks, and continues."""
     place, limit = fresh("hangs"), within(10)
     for mpi in ("mpich", "openmpi5"):
         launcher, built = runs.MPIS[mpi] / "mpiexec", runs.build(mpi)
@@ -46,7 +46,7 @@ def runs_that_hang(arguments):
 
 
 def children(pid):
-    """The processes below one."""
+    """Returns the descendants of a process."""
     listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
     parents = dict(map(int, line.split()) for line in listed.stdout.splitlines())
     found = [pid]
@@ -56,13 +56,13 @@ def children(pid):
 
 
 def as_at_a_terminal():
-    """Signals that whoever runs the tests ignores (nohup) would be ignored below as well."""
+    """Resets signals that the tests' parent ignores (nohup); children would inherit that."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
 
 
 def ends_with_its_program(arguments, programs, mpi):
-    """A signal ends the program, too; tcam tells what is left and where it is."""
+    """A signal also ends the program; tcam reports which files it left and where."""
     program = [str(runs.MPIS[mpi] / "mpiexec"), "-n", "2", str(programs / "patterns")]
     program += ["halo", "1000000", "50"]
     for task, number, code in (
@@ -105,8 +105,8 @@ def ends_with_its_program(arguments, programs, mpi):
 
 
 def others_come_first(arguments, programs):
-    """What dead ranks had counted is told though another program, which removes what the dead
-    leave, runs before the command ends; and nothing of them stays."""
+    """The counts of dead ranks are reported, even if another program, which removes the files of
+    dead processes, runs before the command ends. None of their files stay."""
     halo, ring = (f"{MPIEXEC} -n 2 {programs / name}" for name in ("patterns", "ring"))
     script = f"{halo} halo 1000000 50; env -u FI_TCAM_REPORT {ring}; exit 7"
     before = {path.name for path in pathlib.Path("/dev/shm").glob("tcam.*/left.*")}
@@ -116,7 +116,7 @@ def others_come_first(arguments, programs):
     ) as child:
         wait_for(lambda: at_work(arguments, child.pid), "others come first: no ranks")
         for rank in ranks_of(child.pid):
-            # The launcher kills the others when one is gone.
+            # The launcher kills the remaining ranks when one dies.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(rank, signal.SIGKILL)
         _, errors = child.communicate(timeout=within(60))
@@ -128,7 +128,7 @@ def others_come_first(arguments, programs):
 
 
 def a_sweep_is_ended(arguments, programs):
-    """What a sweep has done before it is ended is drawn."""
+    """If a sweep is ended, the completed runs are drawn."""
     place = fresh("ended-sweep") / "out"
     fast, slow = (str(programs / "ring"), f"{programs / 'patterns'} halo 1000000 50")
     script = f'if [ "$FI_TCAM_PRQ_ENTRIES" = 1 ]; then exec {MPIEXEC} -n 2 {fast}; fi; '
@@ -148,8 +148,8 @@ def a_sweep_is_ended(arguments, programs):
 
 
 def ctrl_c(arguments):
-    """Ctrl-C at a terminal reaches the program by itself and tcam waits for it; a second
-    one ends tcam at once."""
+    """Ctrl-C at a terminal reaches the program directly and tcam waits for it; a second Ctrl-C ends
+    tcam at once."""
     place = fresh("ctrl-c") / "out"
     for mpi in ("mpich", "openmpi5"):
         program = [str(runs.MPIS[mpi] / "mpiexec"), "-n", "2", str(runs.build(mpi) / "patterns")]
@@ -169,8 +169,8 @@ def ctrl_c(arguments):
 
 
 def at_terminal(arguments, words, ready, times):
-    """Runs tcam at a terminal of its own and types Ctrl-C there, some times; its exit
-    code and what was shown."""
+    """Runs tcam at a terminal of its own and types Ctrl-C there, once or several times. Returns its
+    exit code and output."""
     pid, terminal = pty.fork()
     if pid == 0:
         as_at_a_terminal()
@@ -181,7 +181,7 @@ def at_terminal(arguments, words, ready, times):
         time.sleep(within(0.7))
         os.write(terminal, b"\x03")
     shown = b""
-    # The terminal is gone (EIO) with the last process at it.
+    # The terminal closes (EIO) with its last process.
     with contextlib.suppress(OSError):
         while part := os.read(terminal, 1 << 16):
             shown += part
@@ -192,12 +192,12 @@ def at_terminal(arguments, words, ready, times):
 
 
 def ranks_of(pid):
-    """The processes below one that are ranks of the program."""
+    """Returns the descendants of a process that are ranks of the program."""
     return [one for one in children(pid) if "patterns" in name_of(one)]
 
 
 def at_work(arguments, pid):
-    """Whether both ranks below a process exchange messages."""
+    """Returns whether both ranks below a process exchange messages."""
     ranks = ranks_of(pid)
     return len(ranks) >= 2 and all_post(arguments.tcam, ranks)
 
@@ -210,7 +210,7 @@ def name_of(pid):
 
 
 def lives(pid):
-    """Whether a process is there and no zombie."""
+    """Returns whether a process exists and is not a zombie."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
@@ -218,7 +218,7 @@ def lives(pid):
 
 
 def wait_for(what, why):
-    """Waits until something holds."""
+    """Waits until a condition holds."""
     end = time.monotonic() + within(30)
     while not what() and time.monotonic() < end:
         time.sleep(0.05)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Profiles, clusters, promises and engines on the command line: what a stranger broke once."""
+"""Profiles, clusters, promises and engines on the command line: regression tests for errors that a
+new user found."""
 
 import argparse
 import json
@@ -27,13 +28,13 @@ def tcam(arguments, *words):
 
 
 def refused(done, *parts):
-    """It is an error of tcam's own, in words."""
+    """Checks that tcam itself failed, with these parts in its message."""
     told = done.returncode == OWN_FAILURE and all(part in done.stderr for part in parts)
     check(told, f"{done.args[1:]}: {done.returncode} {done.stderr[-300:]}, not {parts}")
 
 
 def files(arguments, traces):
-    """Profiles and clusters: what is damaged is refused, what is there is spared."""
+    """Profiles and clusters: damaged files are refused, existing files are kept."""
     profile, clusters = PLACE / "a.profile", PLACE / "a.clusters"
     check(tcam(arguments, "profile", "--out", profile, traces).returncode == 0, "profile")
     done = tcam(arguments, "cluster", "--k=4", "--out", clusters, profile)
@@ -60,7 +61,7 @@ def files(arguments, traces):
 
 
 def before_the_start(arguments, traces):
-    """Clusters are checked before anything starts, every line of them."""
+    """Every line of a clusters file is checked before anything starts."""
     bad = PLACE / "bad.clusters"
     touched = PLACE / "started"
     for content, part in [
@@ -85,7 +86,8 @@ def before_the_start(arguments, traces):
 
 
 def left_out(arguments):
-    """A rank whose tagged trace has no beginning is missed, though another of its is there."""
+    """A rank whose tagged trace is cut off in its header is reported, even if its other trace is
+    complete."""
     place = PLACE / "cut"
     done = tcam(arguments, "workload", "halo", "--ranks=27", "--rank=0,1", f"--out={place}")
     check(done.returncode == 0, done.stderr)
@@ -97,7 +99,7 @@ def left_out(arguments):
 
 
 def told(arguments, what, *words):
-    """What --json tells of the last case: that without tables."""
+    """Returns the JSON document and its last case, the one without tables."""
     done = tcam(arguments, "engines", "--json", "-", *words)
     if not check(done.returncode == 0, f"{what}: {done.returncode} {done.stderr[-500:]}"):
         return None, None
@@ -113,7 +115,7 @@ def generated(arguments, name, pattern, *words):
 
 
 def measured(arguments):
-    """A long list is slower than a hash in every round, and counts are those of a replay."""
+    """A long list is slower than a hash in every round, and the counts are those of a replay."""
     lists = ["--set=host_engine=list", "--set=host_storage=linked", "--prq=0", "--umq=0"]
     seeds = [generated(arguments, f"shuffle-{seed}", "shuffle", f"--seed={seed}") for seed in (1, 2)]
     page, case = told(arguments, "shuffle", *lists, *seeds)
@@ -135,7 +137,7 @@ def measured(arguments):
     if page:
         tables, without = page["cases"]
         check("nothing spills" in tables["reading"] and without["spilled_percent"] == 100, tables["reading"])
-        # A list of 1,024 elements is measured, and not the tables of the recording.
+        # This measures a list of 1,024 elements, not the tables of the recording.
         times = {(of["engine"], of["queue"]): of["ns_a_message"]["median"] for of in without["engines"]}
         check(times["list", "linked"] > 2 * times["hash", "packed"], f"without tables: {times}")
     page, case = told(arguments, "shuffle beside a pool", "--set=pool=node", seeds[0])
@@ -152,7 +154,7 @@ def measured(arguments):
 
 
 def refusals(arguments):
-    """What is no program, or not all of one."""
+    """Inputs that are no recordings of a program, or incomplete ones."""
     whole = generated(arguments, "whole", "halo", "--rank=0,1", "--ranks=8")
     none, empty, cut = (PLACE / name for name in ("none", "empty", "short"))
     for directory in (none, empty):
@@ -182,7 +184,7 @@ def refusals(arguments):
 
 
 def wildcards(arguments, traces):
-    """An engine that is not measured stands in for none, and probes are wildcards, too."""
+    """Engines that cannot be measured have no substitute, and probes count as wildcards."""
     sets = ["--prq=0", "--umq=0", "--set=host_engine=kmeans", f"--set=clusters={PLACE / 'a.clusters'}"]
     done = tcam(arguments, "engines", *sets, traces)
     good = done.returncode == 0 and "nothing spills" not in done.stdout and "kmeans is not measured" in done.stderr

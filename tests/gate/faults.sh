@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Bad days: peers that are killed at any moment, forked children, a full /dev/shm, no
-# descriptors, namespaces, another user, segments that are written over, clients by the thousand.
+# Fault tests: peers that are killed at any moment, forked children, a full /dev/shm, no file
+# descriptors, namespaces, another user, overwritten segments, thousands of clients.
 #   tests/gate/faults.sh DIRECTORY-OF-THE-PROVIDER [ROUNDS]
-# With BRIEF=1 it has fewer clients: 3,000 in turn where there are a thousand ports instead of 70,000,
-# and 1,000 at a time instead of 3,000.
+# With BRIEF=1 there are fewer clients: 3,000 in turn on a thousand ports instead of 70,000, and
+# 1,000 at a time instead of 3,000.
 set -u
 [ -n "${TCAM_APART+known}" ] || exec "$(dirname "$0")/../lib/apart.sh" "$0" "$@"
 here=$(cd "$(dirname "$0")/../fabric" && pwd)
 rounds=${2:-1}
-# Limits of time are those of a quiet machine, times this.
+# Time limits are those of a quiet machine, multiplied by this factor.
 TCAM_TEST_SLOWNESS=$(python3 "$here/../lib/slowness.py") || exit 1
 export TCAM_TEST_SLOWNESS
 build=$(mktemp -d)
-# Another user must be able to read it.
+# Another user must be able to read the programs.
 chmod 755 "$build"
 cp "$1/libtcam-fi.so" "$build/"
 tcam=$build/tcam
 [ ! -x "$1/tcam" ] || cp "$1/tcam" "$tcam"
 export FI_PROVIDER_PATH=$build FI_PROVIDER=tcam FI_LOG_LEVEL=warn
-# A wrong byte is an error, whoever looks at it or not.
+# Every wrong byte must give an error, even if the client does not look at it.
 export FI_TCAM_CHECK=on
 holder= many=
 # shellcheck disable=SC2064
@@ -34,7 +34,7 @@ done
 run() {
     local name=$1
     shift
-    # A panic that was caught is a defect, too.
+    # A caught panic is also a failure.
     if output=$(timeout -k 5 $((${LIMIT:-30} * TCAM_TEST_SLOWNESS)) "$@" 2>&1) && ! grep -qE 'internal error|panicked' <<<"$output"; then
         passed=$((passed + 1))
     else
@@ -44,7 +44,7 @@ run() {
     fi
 }
 
-# Waits until the process in the background has said something.
+# Waits until the process in the background has printed something.
 until_said() {
     for _ in $(seq $((100 * TCAM_TEST_SLOWNESS))); do
         [ -s "$build/out" ] && break
@@ -52,9 +52,9 @@ until_said() {
     done
 }
 
-# Many clients: 3,000 at a time, which take 4 GiB, and a server that outlives more than it has numbers
-# for (65,536), or than there are ports.
-# AddressSanitizer makes a process some ten times as large and as slow: it gets fewer of them.
+# Many clients: 3,000 at a time, which take 4 GiB; and a server that outlives more clients than it
+# has numbers (65,536) or ports. AddressSanitizer makes a process about ten times as large and as
+# slow, so it gets fewer clients.
 clients=70000 together=3000 workers=200 comers=20
 [ -z "${BRIEF:-}" ] || clients=3000 together=1000 workers=60 comers=8
 [ -z "${SANITIZED:-}" ] || clients=5000 together=300 workers=20
@@ -67,12 +67,12 @@ else
     echo "$together clients together: skipped, /dev/shm has less than 5 GB free"
 fi
 
-# Behind it, the ports that there are, and a command.
+# Usage: ONLY_PORTS RANGE COMMAND.
 only_ports=(unshare -n sh -c 'echo "$0" >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"')
 few=()
 [ -z "${BRIEF:-}" ] || ! unshare -n true 2>/dev/null || few=("${only_ports[@]}" "40000 40999")
 
-# Beside what follows, which mostly waits: they take minutes.
+# Runs in the background of the following tests, which mostly wait: it takes minutes.
 # shellcheck disable=SC2086
 timeout -k 5 $((900 * TCAM_TEST_SLOWNESS)) "${few[@]}" $tables "$build/many" one-by-one "$clients" >"$build/one-by-one" 2>&1 &
 many=$!
@@ -95,8 +95,8 @@ for progress in manual automatic; do
     run "orphan, $progress progress" "$build/orphan"
     for part in all header peers states slots buffers; do
         seed=$RANDOM
-        # A slot says where in its sender's memory the kernel is to read and write, which
-        # whoever writes the slot could do without us: so not here.
+        # A slot says where in its sender's memory the kernel reads and writes. A process that can
+        # overwrite the slot could do that without tcam, so these parts run without the kernel copy.
         case $part in all | slots) copy=off ;; *) copy=auto ;; esac
         FI_TCAM_KERNEL_COPY=$copy run "scribble over $part, seed $seed, $progress progress" "$build/scribble" $seed $part
     done
@@ -153,11 +153,11 @@ else
     echo "another user: skipped, only root can become one"
 fi
 
-# Peers that leave and come back at their ports, some of them killed.
+# Peers that exit and restart at their ports, some of them killed.
 LIMIT=120 run "peers that come back" env FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7 \
     "$build/comers" "$comers"
 
-# Workers that come and go where there are a hundred ports, so that each has many of them.
+# Workers that come and go on a hundred ports, so that each port is reused many times.
 if unshare -n true 2>/dev/null; then
     hundred=("${only_ports[@]}" "40000 40099")
     LIMIT=180 run "workers on a hundred ports" \
@@ -167,7 +167,8 @@ if unshare -n true 2>/dev/null; then
     AUTO_PROGRESS=1 LIMIT=60 run "workers on a hundred ports, automatic progress" \
         "${hundred[@]}" "$build/again" workers 20
 
-    # What is killed in a network namespace goes when anybody starts in another one.
+    # The segments of a process that is killed in one network namespace are removed when a process
+    # starts in another.
     : >"$build/out"
     unshare -n "$build/users" serve </dev/zero >"$build/out" 2>/dev/null &
     victim=$!
@@ -184,7 +185,7 @@ else
     echo "network namespaces: skipped, making them is not permitted"
 fi
 
-# Another user who takes the name of a user's directory: an error at once that names them.
+# Another user occupies the name of a user's directory: the error is immediate and names that user.
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     as() {
         local user=$1
@@ -211,10 +212,10 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
         fi
         rm -rf "$taken"
     done
-    # A program that lets nobody into what it makes, itself among them.
+    # A program with a umask that denies access to everyone, including itself.
     run "umask 0777" sh -c 'umask 0777; exec "$@"' umask \
         setpriv --reuid 65533 --regid 65533 --clear-groups "$build/again"
-    # Names that were in everybody's directory once, and bells that only their user may ring.
+    # Names that used to be in the common directory, and doorbells that only their user may ring.
     as 65534 ln -s /nonexistent/x "/dev/shm/tcam.65533.1.2"
     mkfifo "$build/in2"
     : >"$build/out"
@@ -232,7 +233,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     rm -f "/dev/shm/tcam.65533.1.2"
     rmdir "$mine"
 fi
-# What the client printed is judged as that of all others.
+# The output of this client is judged like that of all others.
 wait "$many"
 status=$?
 run "$clients clients one after the other" sh -c 'cat "$1"; exit "$2"' told "$build/one-by-one" "$status"

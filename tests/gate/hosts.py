@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs MPI programs over two hosts (tests/lib/two_hosts.py), and has things go wrong between them."""
+"""Runs MPI programs over two hosts (tests/lib/two_hosts.py), and injects faults between them."""
 
 import argparse
 import os
@@ -17,12 +17,12 @@ from lib import mpi
 from lib.slowness import within
 from lib.two_hosts import TwoHosts
 
-# For tests of what takes so long: a link that is down for longer is.
+# FI_TCAM_NET_TIMEOUT in seconds; tests take the link down for longer.
 TIMEOUT = 3
 
 
 def far(hosts, place, host, *words, program="far", **variables):
-    """A client of tests/fabric on a host."""
+    """Starts a client of tests/fabric on a host."""
     variables = {"FI_TCAM_NET": "tcp", "FI_TCAM_NET_TIMEOUT": str(TIMEOUT)} | variables
     provider = str(mpi.PROVIDER)
     settings = {"FI_PROVIDER_PATH": provider, "FI_PROVIDER": "tcam"} | variables
@@ -34,7 +34,7 @@ def far(hosts, place, host, *words, program="far", **variables):
 
 
 def expect(client, text, code, limit):
-    """The client ends in time, with this in its last line."""
+    """Checks that the client ends in time, with this text in its last line."""
     start = time.monotonic()
     try:
         out, err = client.communicate(timeout=within(limit))
@@ -54,7 +54,7 @@ def met(client):
 
 
 def goes_on(hosts, place, seconds):
-    """Two others that are to notice nothing."""
+    """Starts two other clients, which the fault must not affect."""
     one = far(hosts, place, 1, "third", "fourth", "lead", str(seconds))
     return one, far(hosts, place, 2, "fourth", "third", "follow")
 
@@ -75,7 +75,7 @@ def a_process_dies(hosts, place):
 
 
 def sends_to_the_dead_fail(hosts, place):
-    """A connection that is gone takes nothing more: the next sends fail, and are not said to have gone."""
+    """After a connection is lost, the next sends fail instead of completing."""
     dead = far(hosts, place, 2, "dead", "none", "sink")
     pours = far(hosts, place, 1, "pours", "dead", "pour")
     met(pours)
@@ -108,7 +108,7 @@ DEATHS = 24
 def many_die_in_the_midst_of_messages(hosts, place):
     sink = far(hosts, place, 1, "sink", "none", "sink")
     for death in range(0, DEATHS, 3):
-        # Two of long messages, one of short ones.
+        # Two with long messages, one with short ones.
         floods = [
             far(hosts, place, 2, f"flood{death + at}", "sink", "flood" if at else "pour")
             for at in range(3)
@@ -140,7 +140,8 @@ def a_host_dies(hosts, place):
 
 
 def messages_of_all_kinds_between_all(hosts, place):
-    """Every byte and the order are checked; one to four segments, injected or not, with reads and writes."""
+    """Checks every byte and the order: one to four segments, injected or not, with reads and
+    writes."""
     seed = int(time.time()) % 100_000
     for seal in ("off", "on"):
         directory = place / f"seal-{seal}"
@@ -173,7 +174,8 @@ def a_host_vanishes_while_it_sends(hosts, place):
 
 
 def they_stop_in_the_midst_of_messages(hosts, place):
-    """As ranks do that compute after they have begun to send: others are served meanwhile."""
+    """Peers stop like ranks that compute after they have begun to send: others are served
+    meanwhile."""
     sink = far(hosts, place, 1, "sink", "none", "sink")
     floods = [far(hosts, place, 2, f"flood{at}", "sink", "flood") for at in range(12)]
     for flood in floods:
@@ -241,8 +243,8 @@ def a_process_that_is_stopped_lives(hosts, place):
 
 
 def who_waits_sleeps(hosts, place):
-    """Sleeps until a message comes over the network, and no longer."""
-    # Descriptors to sleep on have providers of libfabric 2.x.
+    """The waiting process sleeps until a message arrives over the network, and no longer."""
+    # Only providers of libfabric 2.x have descriptors to sleep on.
     library = {"LD_LIBRARY_PATH": str(mpi.VENVS / "mpich" / "lib" / "mpich")}
     told = []
     for progress, settings in (("manual", {}), ("auto", {"AUTO_PROGRESS": "1"})):
@@ -252,7 +254,7 @@ def who_waits_sleeps(hosts, place):
         expect(doze, "messages", 0, 30)
         messages = int(lead.last.split()[1])
         woke, busy = map(int, re.search(r"woke (\d+) times, busy for (\d+)", doze.out).groups())
-        # Who looks again and again wakes some 10,000 times a second.
+        # A process that polls wakes about 10,000 times a second.
         asleep = messages > 40 and woke < 20 * messages and busy < max(1000, 10 * messages)
         assert asleep, f"{progress}: {messages} messages, {doze.out}"
         told.append(f"{woke} times and {busy} ms for {messages} messages ({progress})")
@@ -262,7 +264,8 @@ def who_waits_sleeps(hosts, place):
 
 
 def refused(hosts, place, theirs, text, peer="other", **ours):
-    """A client that connects to another one is refused, and both say why."""
+    """Checks that a client that connects to another one is refused and that both print the reason.
+    Returns the log of the other."""
     theirs |= {"FI_LOG_LEVEL": "warn"}
     other = far(hosts, place, 2, "other", "none", "sink", **theirs)
     _, log = expect(far(hosts, place, 1, "one", peer, "lead", "1", **ours), "error 13", 3, 10)
@@ -279,7 +282,7 @@ def another_job_is_refused(hosts, place):
 
 
 def a_name_is_needed_to_connect(hosts, place):
-    """Without a key of the job, the name of an endpoint has the secret that it wants to hear of."""
+    """Without a job key, the name of an endpoint contains the secret that a peer must present."""
     other = far(hosts, place, 2, "other", "none", "sink")
     while not (place / "other").exists():
         time.sleep(0.01)
@@ -343,7 +346,7 @@ def garbage_on_the_port(hosts, place):
     return "nothing but lines in the log"
 
 
-# 400 connections at a time: half say nothing, half say Start and no more. Those that are closed come again.
+# 400 connections at a time: half send nothing, half send only Start. Closed ones are reopened.
 STRANGERS = """
 import socket, sys, time
 address = (sys.argv[1], int(sys.argv[2]))
@@ -436,7 +439,7 @@ FAULTS = [
 
 
 def run_faults(hosts, names):
-    """Each fault in a directory of its own; how many failed."""
+    """Runs each fault in a directory of its own. Returns how many failed."""
     failed = 0
     for fault in [fault for fault in FAULTS if not names or fault.__name__ in names]:
         place = pathlib.Path(tempfile.mkdtemp(prefix="tcam-far-"))
@@ -452,7 +455,7 @@ def run_faults(hosts, names):
             hosts.link("up")
             subprocess.run(["pkill", "-KILL", "-f", str(place)], check=False)
         shutil.rmtree(place, ignore_errors=True)
-    # What killed ones left goes with the next that comes.
+    # Later processes have removed the files of the killed ones.
     left = [path for host in (1, 2) for path in hosts.shm(host) if "segment" in path]
     if left and not names:
         print(f"left in /dev/shm: {left}")
@@ -465,10 +468,10 @@ WITH_VCIS = ["alltoall", "threads", "contexts", "onesided"]
 
 
 def run_programs(arguments, hosts):
-    """The MPI programs; how many runs failed."""
+    """Runs the MPI programs. Returns how many runs failed."""
     failed = 0
     plan = [(name, each, arguments.entries, []) for name in arguments.mpi for each in arguments.each]
-    # 16 ranks of Open MPI take four seconds to start on two cores: one size.
+    # 16 ranks of Open MPI take four seconds to start on two cores: use one size.
     plan = [
         (name, each, entries[:1] if name != "mpich" and each > 4 else entries, more)
         for name, each, entries, more in plan
@@ -485,11 +488,12 @@ def run_programs(arguments, hosts):
 
 
 def run_plan(arguments, hosts, name, each, all_entries, more, vcis=1):
-    """All programs on so many ranks of each host, at these table sizes."""
+    """Runs all programs on `each` ranks per host, at these table sizes. Returns how many runs
+    failed."""
     failed = 0
     programs = mpi.build(name)
     settings = argparse.Namespace(**(vars(arguments) | {"set": arguments.set + more, "vcis": vcis}))
-    # Hydra hands the environment on.
+    # Hydra passes the environment on.
     before = hosts.on(1, ["env", f"MPIR_CVAR_CH4_NUM_VCIS={vcis}"])
 
     def launch(name, ranks):
@@ -516,7 +520,8 @@ def run_plan(arguments, hosts, name, each, all_entries, more, vcis=1):
 
 
 def run_tune(arguments, hosts):
-    """Thresholds of the network, and a program with all that fits no slot asked for; what failed."""
+    """Runs `tcam tune` for the network, and a program that requests all messages larger than a
+    slot. Returns how many failed."""
     name, place = arguments.mpi[0], mpi.TARGET / "tune-hosts"
     shutil.rmtree(place, ignore_errors=True)
     command = [
@@ -538,7 +543,7 @@ def run_tune(arguments, hosts):
 
 
 def run_mpi4py(arguments, hosts, tests):
-    """mpi4py's tests of messages from rank to rank, on 2 x 2 ranks; whether they failed."""
+    """Runs mpi4py's point-to-point tests on 2 x 2 ranks. Returns 1 if they failed."""
     name, log = arguments.mpi[0], mpi.TARGET / "mpi4py-hosts.log"
     binaries = mpi.MPIS[name]
     command = [
@@ -558,7 +563,7 @@ def run_mpi4py(arguments, hosts, tests):
 
 
 def run_polling(arguments, hosts):
-    """The program of `papers/reproduce.sh polling`, briefly; how many runs failed."""
+    """Runs the program of `papers/reproduce.sh polling` briefly. Returns how many runs failed."""
     failed = 0
     words = "looks 51 cost 0 1 latency 4 discovery 10 bandwidth 4096 overlap 4096 10".split()
     for name in arguments.mpi:
@@ -589,7 +594,7 @@ def main():
     parser.add_argument("--each", type=mpi.numbers, default=[2, 8], help="ranks of a host")
     parser.add_argument("--entries", type=mpi.numbers, default=[7, 0, 4096], help="table sizes")
     parser.add_argument("--set", action="append", default=[], help="NAME=VALUE, as of tcam run")
-    # Threads that poll by turns keep others from two cores for up to a minute.
+    # Polling threads that take turns may occupy two cores for up to a minute.
     parser.add_argument("--timeout", type=float, default=200, help="seconds for one run")
     parser.add_argument("--tcam", type=pathlib.Path, default=mpi.TCAM)
     parser.add_argument("--fault", action="append", default=[], help="only these faults")
@@ -600,8 +605,8 @@ def main():
     if why := TwoHosts.why_not():
         print(f"SKIPPED, two hosts: {why}")
         return 0
-    # Threads that meet a peer at once wait for ever in PMIx_Get of Open MPI 5.0.11, over libfabric's
-    # sockets provider as well: here all peers are met in MPI_Init.
+    # Threads that contact a peer for the first time at once wait forever in PMIx_Get of Open MPI
+    # 5.0.11, with libfabric's sockets provider as well. Here MPI_Init contacts all peers.
     os.environ["OMPI_MCA_mpi_add_procs_cutoff"] = "1024"
     failed = 0
     with TwoHosts() as hosts:

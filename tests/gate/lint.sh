@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Format, lints, layers, documents of the code and the examples in them.
+# Format, lints, layers, API documentation and its examples.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages shellcheck
@@ -14,5 +14,6 @@ python3 tests/lib/floors.py
 python3 tests/lib/pairwise.py
 RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
     cargo doc --quiet --profile "$profile" --workspace --no-deps --document-private-items
-# setup.sh ends a script at the first error, and has variables of others; `a= b=` sets none.
+# setup.sh makes scripts exit at the first error and sets variables for other scripts; `a= b=` sets
+# none.
 shellcheck -S warning -e SC1007,SC2034,SC2154,SC2164 tests/*/*.sh examples/*.sh papers/*.sh papers/*/*.sh packaging/*.sh

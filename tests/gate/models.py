@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks what reports say of programs whose queues are known: which kind of
-traffic was matched where, why elements were not in the table, what searches would
-have cost and what they did cost."""
+"""Checks the reports of programs whose queues are known: where each kind of traffic was matched,
+why elements were not in the table, and the modelled and actual cost of searches."""
 
 import argparse
 import json
@@ -19,8 +18,8 @@ QUEUES = ("prq", "umq")
 
 
 def run(arguments, name, mpi, ranks, settings=(), options=()):
-    """Runs `queues` and returns the tagged counters by rank; none if it failed.
-    `tcam run` checks that the counts add up."""
+    """Runs `queues`. Returns the tagged counters by rank; None if it failed. `tcam run` checks that
+    the counts add up."""
     place = TARGET / "model-tests" / mpi / name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -40,18 +39,18 @@ def run(arguments, name, mpi, ranks, settings=(), options=()):
 
 
 def reports(mpi, name):
-    """The reports of a run."""
+    """Returns the reports of a run."""
     paths = (TARGET / "model-tests" / mpi / name).glob("*.json")
     return [json.loads(path.read_text()) for path in paths]
 
 
 def reasons(queue):
-    """The block reasons that a queue counted."""
+    """Returns the nonzero block reasons of a queue."""
     return {name: count for name, count in queue["block_reasons"].items() if count}
 
 
 def kinds(arguments, mpi):
-    """Collective and point-to-point traffic are counted apart."""
+    """Collective and point-to-point traffic are counted separately."""
     options = ["--posted=60", "--others=20", "--any=5", "--unexpected=30"]
     settings = ["prq_entries=8", "umq_entries=8", "summary=on"]
     found = run(arguments, "kinds", mpi, 4, settings, options)
@@ -81,13 +80,13 @@ def summarised(mpi, name, rank, tagged):
         f"{umq['spills']} of {umq['inserts']} (tables of 8 and 8 entries)"
     )
     log = (TARGET / "model-tests" / mpi / name / "output.log").read_text()
-    # A launcher may put what two ranks print on one line.
+    # A launcher may put the output of two ranks on one line.
     found = re.findall(rf"tcam: rank {rank}, [^ ]+ (tagged: .*? entries\))", log)
     check(found == [expected], f"rank {rank}: {found}, not {expected}")
 
 
 def pool(arguments, mpi):
-    """On a shared pool one greedy rank spills its neighbours, who say so."""
+    """On a shared pool one greedy rank makes its neighbours spill, and their reports say so."""
     ranks, entries = 16, 256
     options = ["--posted=2000", "--others=24", "--unexpected=4"]
     settings = ["pool=node", f"pool_entries={entries}"]
@@ -100,7 +99,7 @@ def pool(arguments, mpi):
         check(empty[0] > 1000, f"rank 0 found the pool empty {empty[0]} times")
         blocked = sum(count >= 12 for rank, count in empty.items() if rank > 0)
         check(blocked == ranks - 1, f"neighbours blocked by an empty pool: {empty}")
-    # With a share for each, nobody is blocked by rank 0, which stays below its own.
+    # With a share for each rank, rank 0 blocks no other rank and stays below its own share.
     settings += ["pool_reserved=12", "pool_max=64"]
     found = run(arguments, "pool-shares", mpi, ranks, settings, options) or {}
     for rank, tagged in found.items():
@@ -115,14 +114,14 @@ def pool(arguments, mpi):
 
 
 def queues(tagged, reason):
-    """How often a reason kept an element out of one of the two tables."""
+    """Returns how often a reason kept an element out of one of the two tables."""
     return sum(tagged[queue]["block_reasons"][reason] for queue in QUEUES)
 
 
 def devices(arguments, mpi):
-    """The same program under each device differs for the reasons docs/devices.md
-    states. Rank 0 has 16,000 receives posted, 40 of them from any source and these
-    first, and 1,500 unexpected messages; the others nothing that overflows."""
+    """The same program differs under each device for the reasons that docs/devices.md states. Rank
+    0 posts 16,000 receives, the first 40 of them any-source, and gets 1,500 unexpected messages.
+    The other ranks have nothing that overflows."""
     options = ["--posted=16000", "--others=10", "--any=40", "--unexpected=500"]
     expected = {
         "ideal": ({}, {}),
@@ -148,7 +147,7 @@ def devices(arguments, mpi):
         seen[device] = [rank0[queue]["spills"] for queue in QUEUES]
         for rank in range(1, 4):
             why = reasons(found[rank]["prq"])
-            # Their receives have 8 bytes.
+            # The receives of the other ranks have 8 bytes.
             small = device in ("cassini-software", "connectx")
             check(small or not why, f"{device}: rank {rank} spilled for {why}")
     check(seen.get("ideal") == [0, 0], f"ideal: {seen.get('ideal')} spills")
@@ -156,7 +155,7 @@ def devices(arguments, mpi):
         check(seen["alpu"][0] > seen["portals4-ref"][0] > seen["cassini-hybrid"][0], f"{seen}")
         check(seen["connectx"][0] > 15_900, f"connectx: {seen['connectx']} spills")
         check(seen["uet"][0] == 0 and seen["uet"][1] >= 1500, f"uet: {seen['uet']} spills")
-    # By itself this one fails; here it lets the program go on.
+    # By default this device fails; here the program continues.
     settings = ["device=cassini-hardware", "exhausted=spill", "flow_timeout=10"]
     found = run(arguments, "cassini-hardware", mpi, 4, settings, options) or {}
     for queue in QUEUES if found else ():
@@ -167,7 +166,8 @@ def devices(arguments, mpi):
 
 
 def cassini(arguments, mpi):
-    """Of five endpoints on four engines two share one, of 16,384 entries; one pool holds all."""
+    """With five endpoints on four engines, two share one engine of 16,384 entries; a single pool
+    serves all."""
     options = ["--posted=9000", "--others=9000", "--unexpected=4"]
     for engines, held_by_two in (("4", 16_384), ("1", 18_000)):
         settings = ["device=cassini-hybrid", f"pool_engines={engines}"]
@@ -184,8 +184,8 @@ def cassini(arguments, mpi):
 
 
 def leaving(arguments, mpi):
-    """Who leaves its tables leaves both: unexpected messages go along, receives stay. The
-    switches of CXI leave before a table is full."""
+    """A context that leaves its tables leaves both: unexpected messages move along, receives stay.
+    With the switches of CXI it leaves before a table is full."""
     options = ["--posted=2000", "--others=10", "--unexpected=100"]
     first = {
         "none": "table_full",
@@ -213,7 +213,7 @@ def leaving(arguments, mpi):
 
 
 def timing(arguments, mpi):
-    """Modelled time passes, and is told apart from measured time."""
+    """Modelled time passes, and is reported separately from measured time."""
     options = ["--posted=200", "--others=10", "--unexpected=50"]
     settings = ["prq_entries=16", "umq_entries=16", "table_ns=20000", "host_ns=1500.5"]
     found = run(arguments, "timing", mpi, 2, settings, options)
@@ -234,8 +234,8 @@ def timing(arguments, mpi):
 
 
 def observed(arguments, mpi):
-    """Operations are measured, lengths of queues are recorded, and the number of
-    processes comes from the address vector."""
+    """Operations are measured, queue lengths are recorded, and the number of processes comes from
+    the address vector."""
     ranks = 4
     options = ["--posted=300", "--others=10", "--unexpected=200"]
     settings = ["prq_entries=16", "umq_entries=16", "times=on", "theta=20"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""MPI programs on several MPIs, ranks and sizes of the tables: see tests/lib/mpi.py."""
+"""Runs MPI programs with several MPIs, numbers of ranks and table sizes: see tests/lib/mpi.py."""
 
 import sys
 

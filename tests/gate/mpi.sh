@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# All MPI programs on one MPI, at every size of the tables: mpi.sh mpich|openmpi5|openmpi4
+# Runs all MPI programs with one MPI, at every table size: mpi.sh mpich|openmpi5|openmpi4
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages openmpi-bin libopenmpi-dev

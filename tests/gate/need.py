@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The need of a NIC by brute force, from operations.csv alone, against
-`tcam sweep`, `tcam answer`, and the smallest pool with which `tcam compare` has no spill. Traces are
-generated ones, and the recordings in tests/data."""
+"""Compares the need of a NIC by brute force, from operations.csv alone, with `tcam sweep`, `tcam
+answer`, and the smallest pool with which `tcam compare` has no spill. Traces are generated, or the
+recordings in tests/data."""
 
 import argparse
 import collections
@@ -23,19 +23,19 @@ from lib.slowness import within
 
 PLACE = runs.TARGET / "need-tests"
 RANKS = 4
-# Ranks of a node, and how they are placed; 0 leaves them where they ran.
+# Ranks per node, and the placement; 0 keeps the original placement.
 PLACEMENTS = [(0, "block"), (1, "block"), (2, "block"), (2, "cyclic"), (4, "block")]
-# Recordings, and the ranks of a node that they are placed with.
+# Recordings, and the ranks per node of their placement.
 DATA = runs.ROOT / "tests" / "data"
 RECORDED = {"hpcg-16": 8, "lulesh-27": 9, "snap-16": 8}
-# Of docs/devices.md, on times of arrival: operations of a group that is spread over the time until the
-# next look, and most of one.
+# Arrival times, see docs/devices.md: a group of at least FULL operations with the same time is
+# spread until the next clock reading; a group has at most MOST operations.
 FULL, MOST = 32, 4096
 LARGEST = 1 << 30
 
 
 def tcam(arguments, *words):
-    """What tcam prints to standard output; nothing, said, if it failed."""
+    """Returns the standard output of tcam; None, after printing an error, if it failed."""
     command = [str(arguments.tcam), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=within(120), check=False)
     check(done.returncode == 0, f"{' '.join(command)}: {done.stderr[-500:]}")
@@ -43,14 +43,14 @@ def tcam(arguments, *words):
 
 
 def generate(place, seed):
-    """Traces of several ranks, in which no two operations come at one time."""
+    """Generates traces of several ranks, in which no two operations have the same time."""
     rng = random.Random(seed)
     place.mkdir(parents=True)
     writers = [Writer(rank, context) for rank in range(RANKS) for context in ("tagged", "msg")]
     posted, arrived = [0] * len(writers), [0] * len(writers)
     wild, tags, now = rng.choice([0, 0.2, 0.5]), rng.choice([2, 6]), 0
     for writer in writers:
-        # Made by no network: numbers of peers are ranks.
+        # Not recorded from a network: the numbers of peers are ranks.
         writer.header["libfabric"] = "none"
     receives = [0.5] * len(writers)
     for _ in range(rng.randrange(300, 1200)):
@@ -79,7 +79,7 @@ def generate(place, seed):
 
 
 class Watched(list):
-    """Elements of a queue, which tells who joins and who leaves."""
+    """Elements of a queue; calls `tell` when an element joins or leaves."""
 
     def __init__(self, tell):
         super().__init__()
@@ -95,7 +95,7 @@ class Watched(list):
 
 
 def even(times):
-    """Times of operations, those of full groups spread until the next look at the clock."""
+    """Returns the times of operations, with full groups spread until the next clock reading."""
     at = 0
     while at < len(times):
         end, now = at, times[at]
@@ -109,8 +109,8 @@ def even(times):
 
 
 def history(operations):
-    """Who joins a queue and who leaves it, of all ranks, in the order of time: the rank, the context,
-    the queue, the rank of the element's source or nothing, and 1 or -1."""
+    """Returns all joins and leaves of the queues of all ranks in order of time: the rank, the
+    context, the queue, the rank of the element's source or None, and 1 or -1."""
     contexts = {}
     for row in operations:
         contexts.setdefault((int(row["rank"]), row["context"]), []).append(row)
@@ -138,7 +138,8 @@ def history(operations):
 
 
 def needs(changes, ranks, ppn, placement):
-    """The most that a node held: of each kind, and at once; and the longest PRQ and UMQ of a rank."""
+    """Returns the largest content of a node, of each kind and at one time; and the longest PRQ and
+    UMQ of a rank."""
     nodes = -(-ranks // ppn) if ppn else 1
 
     def node(rank):
@@ -164,14 +165,14 @@ def needs(changes, ranks, ppn, placement):
 
 
 def overflows(arguments, place, words, entries):
-    """Whether anything spills from a pool of so many entries."""
+    """Returns whether anything spills from a pool of `entries` entries."""
     pool = f"--with=pool=node,pool_entries={entries}"
     line = tcam(arguments, "compare", "--json=-", pool, *words, place)["lines"][1]
     return sum(line[f"{what}_spills"] for what in ("prq", "umq", "internal")) > 0
 
 
 def smallest(arguments, place, words, guess):
-    """The smallest pool without a spill, by bisection that begins around a guess."""
+    """Returns the smallest pool without a spill, by bisection that begins around a guess."""
     least, enough, tries = 0, 1024, [guess - 1, guess]
     while enough - least > 1:
         middle = tries.pop() if tries else (least + enough) // 2

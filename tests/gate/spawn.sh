@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# MPI_Comm_spawn and MPI_Comm_disconnect in a loop, where there are 200 ports: each is soon had by
-# one worker after the other.
-#   tests/gate/spawn.sh [ROUNDS]      500 unless given
-# Prints what the master holds after a fifth of the rounds and at the end. MPICH keeps some 33 KiB
-# a worker over whichever provider, Open MPI some 77 in PMIx; the provider's heap stays as it is
-# (docs/provider-status.md).
+# Runs MPI_Comm_spawn and MPI_Comm_disconnect in a loop on 200 ports, so that many workers in turn
+# get the same port.
+#   tests/gate/spawn.sh [ROUNDS]      default 500
+# Prints the resources of the master after a fifth of the rounds and at the end. Per worker, MPICH
+# keeps about 33 KiB over any provider, and Open MPI about 77 KiB in PMIx; the provider's heap does
+# not grow (docs/provider-status.md).
 . "$(dirname "$0")/../lib/setup.sh"
 rounds=${1:-500}
 # shellcheck disable=SC2086

@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# What must hold before a change goes in, in 12 minutes on two cores; nightly.sh has the rest.
-#   tests/gate/test.sh [computes|waits]      one of its two lanes, with what was built before
+# Must pass before a change is merged; takes 12 minutes on two cores. nightly.sh has the other
+# tests.
+#   tests/gate/test.sh [computes|waits]      one of its two lanes, with the previous build
 . "$(dirname "$0")/../lib/setup.sh"
 . tests/lib/stages.sh
 
-# One build of each thing: what a second one could reuse only fills the disk.
+# One build of each crate: data for incremental builds only fills the disk.
 export CARGO_INCREMENTAL=0 TCAM_PROFILE=gate BRIEF=1
 
 computes() {
     say "Unit tests, and their build"
-    # Examples in documents are tested by nightly.sh: they need the libraries once more.
+    # nightly.sh tests the examples in documents, because they need another build of the libraries.
     cargo test --quiet --workspace --lib --bins --tests --profile gate
     say "MPI programs, each two settings"
     python3 tests/gate/mpi.py --pairwise
@@ -57,7 +58,7 @@ fi
 need_packages $build_packages $test_packages
 need_cargo
 mind_room 2500
-# These wait for the network, beside the stages: they begin none.
+# These wait for the network beside the stages, so they do not begin a stage.
 (
     say() { say_title "$@"; }
     need_mpich

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Records MPI programs and replays them: the replay must count what the run counted,
-with every engine and overflow model and on every MPI; a trace sweep must say what live
-runs say, and a comparison what replays to each device say; what is drawn, told and
-exported of a recording must be what its reports say; what is sent, if that is recorded, must
-arrive; threads are told apart; a killed program leaves traces that can be read; a full disk
-and a bound end the recording and nothing else."""
+"""Records MPI programs and replays them. The replay must count what the run counted, with every
+engine and overflow model and on every MPI. A trace sweep must agree with live runs, and a
+comparison with replays for each device. Pictures, statistics and exports of a recording must agree
+with its reports. Recorded sends must arrive. Threads are distinguished. A killed program leaves
+readable traces; a full disk and a size limit end the recording and nothing else."""
 
 import argparse
 import collections
@@ -26,7 +25,7 @@ from lib.checks import all_post, check, exit_code
 from lib.slowness import within
 
 PLACE = runs.TARGET / "trace-tests"
-# Exit code of what tells a part of the ranks, or of their time.
+# Exit code of commands whose result covers only some of the ranks or part of their time.
 INCOMPLETE = 3
 SETTINGS = [
     "overflow=spill", "overflow=prefix", "overflow=sticky", "overflow=flow-control",
@@ -38,14 +37,14 @@ PROGRAMS = ["any_source", "nbcoll", "cancel"]
 
 
 def tcam(arguments, *words, **options):
-    """Runs tcam and returns what it did."""
+    """Runs tcam. Returns the completed process."""
     return subprocess.run(
         [str(arguments.tcam), *words], capture_output=True, text=True, timeout=within(120), **options
     )
 
 
 def record(arguments, place, mpi, program, ranks, settings, words=(), options=()):
-    """Records a program. Returns the process that did it."""
+    """Records a program. Returns the completed process."""
     shutil.rmtree(place, ignore_errors=True)
     sets = [f"--set={setting}" for setting in settings]
     command = [str(runs.MPIS[mpi] / "mpiexec"), "-n", str(ranks), str(program), *options]
@@ -54,13 +53,13 @@ def record(arguments, place, mpi, program, ranks, settings, words=(), options=()
 
 
 def json_of(done):
-    """What was printed with `--json -`, which is nothing else."""
+    """Parses the output with `--json -`, which must be pure JSON."""
     check(done.returncode == 0, done.stderr[-500:])
     return json.loads(done.stdout)
 
 
 def clusters(arguments):
-    """Clusters of what the programs' first recording had, as tcam makes them."""
+    """Returns clusters that tcam makes from the first recording of the program."""
     place, out = PLACE / "same", PLACE / "same.clusters"
     profile = PLACE / "same.profile"
     for words in (["profile", f"--out={profile}", str(place)],
@@ -71,7 +70,7 @@ def clusters(arguments):
 
 
 def same(arguments, mpi, programs):
-    """A replay counts what the run counted."""
+    """A replay has the counts of the run."""
     for setting in SETTINGS:
         settings = ["prq_entries=7", "umq_entries=5", "theta=8", setting]
         if setting == "host_engine=kmeans":
@@ -91,7 +90,7 @@ def same(arguments, mpi, programs):
 
 
 def curve(arguments, programs):
-    """A sweep of a trace says what replays of each size say, and what live runs say."""
+    """A trace sweep agrees with replays of each size, and with live runs."""
     place, out = PLACE / "curve", PLACE / "curve-sweep"
     done = record(arguments, place, "mpich", programs / "any_source", 4, [])
     check(done.returncode == 0, done.stderr[-500:])
@@ -118,7 +117,7 @@ def curve(arguments, programs):
 
 
 def with_latency(rows):
-    """Latencies of arrivals and posts of rows of sweep.csv."""
+    """Yields the latencies of arrivals and posts in rows of sweep.csv."""
     for row in rows:
         for what in ("arrival", "post"):
             of = {"mean": "mean", "median": "median", "most": "99_percent"}
@@ -126,7 +125,7 @@ def with_latency(rows):
 
 
 def timed(arguments):
-    """What a sweep says of costs is what was counted times what it costs."""
+    """The costs in a sweep are the counts times the cost of each operation."""
     place, out = PLACE / "curve", PLACE / "timed"
 
     def rows(*words):
@@ -164,7 +163,7 @@ def timed(arguments):
 
 
 def compared(arguments):
-    """A comparison says what replays to each device say."""
+    """A comparison agrees with replays for each device."""
     place, table, reports = PLACE / "curve", PLACE / "compare.csv", PLACE / "compare-replay"
     environment = {"env": os.environ | {"FI_TCAM_PRQ_ENTRIES": "9"}}
     done = tcam(arguments, "compare", f"--csv={table}", str(place), **environment)
@@ -207,7 +206,7 @@ def compared(arguments):
 
 
 def as_json(arguments):
-    """Numbers for programs are those of the reports."""
+    """The numbers in JSON are those of the reports."""
     place, out = PLACE / "curve", PLACE / "json-sweep"
     reports = [json.loads(path.read_text())["tagged"] for path in place.glob("*.json")]
     summed = sum(report["prq"]["inserts"] for report in reports)
@@ -234,7 +233,7 @@ def as_json(arguments):
 
 
 def looked_at(arguments, programs):
-    """What is drawn, told and exported of a recording is what its reports say."""
+    """Pictures, statistics and exports of a recording agree with its reports."""
     place, out = PLACE / "looked-at", PLACE / "looked-at-out"
     shutil.rmtree(out, ignore_errors=True)
     done = record(arguments, place, "mpich", programs / "any_source", 4, [], ["--prq=7"])
@@ -274,7 +273,7 @@ def looked_at(arguments, programs):
 
 
 def sent(arguments, mpi, programs):
-    """What is sent is recorded if that is asked for: it arrives, and changes no count."""
+    """Sends are recorded on request: they arrive, and no count changes."""
     place, out = PLACE / "sent", PLACE / "sent-out"
     shutil.rmtree(out, ignore_errors=True)
     settings = ["trace_sends=on", "prq_entries=7"]
@@ -304,16 +303,17 @@ def sent(arguments, mpi, programs):
 
 
 def threads_of(arguments, place):
-    """What `tcam stats --by thread` tells: the lines of all threads, and the sentences."""
+    """Returns what `tcam stats --by thread` prints: the lines of all threads, and the sentences."""
     told = json_of(tcam(arguments, "stats", "--by=thread", "--json=-", str(place)))
     check(told["by"] == "thread", f"{told}")
     return told["threads"], told["readings"]
 
 
 def threaded(arguments, mpi, programs):
-    """Threads of a rank are told apart, and the order of their operations is the one matched."""
+    """Threads of a rank are distinguished, and their operations are recorded in the order of
+    matching."""
     place, out = PLACE / "threaded", PLACE / "threaded-out"
-    # Each of nine times four threads begin and end; nobody else posts but the main thread.
+    # Each of nine times four threads begins and ends; otherwise only the main thread posts.
     expected = 1 + 9 * 4
     for settings in (["prq_entries=7", "umq_entries=5"], ["host_engine=tail-queues"]):
         what = f"{mpi}, threads, {settings[-1]}"
@@ -365,7 +365,8 @@ def threaded(arguments, mpi, programs):
 
 
 def device_thread(arguments):
-    """With automatic progress the provider's own thread handles messages, and is named."""
+    """With automatic progress the provider's own thread handles messages, and the statistics name
+    it."""
     place, provider = PLACE / "device-thread", arguments.tcam.parent
     shutil.rmtree(place, ignore_errors=True)
     client = PLACE / "auto"
@@ -390,7 +391,7 @@ def device_thread(arguments):
 
 
 def killed(arguments, programs):
-    """What a killed program leaves can be read."""
+    """The traces of a killed program are readable."""
     place = PLACE / "killed"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -419,9 +420,9 @@ def killed(arguments, programs):
 
 
 def bounded(arguments, programs):
-    """FI_TCAM_TRACE_MAX and a full disk end the recording and say so."""
+    """FI_TCAM_TRACE_MAX and a full disk end the recording with a message."""
     place = PLACE / "bounded"
-    # Messages of many tags: those that repeat take no room.
+    # Messages of many tags, because repeated operations take no space.
     program, options = programs / "patterns", ["halo", "4000", "1000"]
     done = record(arguments, place, "mpich", program, 2, [], ["--max=1"], options)
     told = "Traces: INCOMPLETE, the counts of ranks 0-1 were cut short" in done.stderr
@@ -451,7 +452,7 @@ def bounded(arguments, programs):
 
 
 def damaged(arguments):
-    """Files that are no traces are refused, each with its reason."""
+    """Files that are not traces are refused, each with its reason."""
     place = PLACE / "damaged"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -468,7 +469,7 @@ def damaged(arguments):
         path.write_bytes(content)
         done = tcam(arguments, "replay", str(path))
         check(done.returncode == 125 and reason in done.stderr, f"{name}: {done.stderr}")
-    # A receive, again and again: a few bytes of it are millions of elements.
+    # A repeated receive: a few bytes expand to millions of elements.
     path = place / "repeats.trace"
     header = whole[:8192].replace(b'"window":65536', b'"window":0    ')
     path.write_bytes(header + struct.pack("<II", 5, 15 | 255 << 16) * 20_000)
@@ -481,7 +482,7 @@ def damaged(arguments):
     done = tcam(arguments, "replay", "--partial", "--max-queue=5120000", str(path))
     check(done.returncode == 0, done.stderr)
     path = place / "end.trace"
-    # Of short traces all that is recorded is in the window.
+    # The window contains the whole recording of a short trace.
     whole = max((PLACE / "bounded").glob("*.trace"), key=lambda trace: trace.stat().st_size)
     path.write_bytes(whole.read_bytes()[:-1])
     done = tcam(arguments, "replay", str(path))

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Unit tests with one compiler: unit.sh stable, or unit.sh msrv for the oldest that Cargo.toml allows.
+# Runs the unit tests with one compiler: unit.sh stable, or unit.sh msrv for the oldest version that
+# Cargo.toml allows.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages

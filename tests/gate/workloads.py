@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compares traces that `tcam workload` generates with traces recorded from the MPI
-program of the same patterns: the longest PRQ and UMQ of rank 0, and its messages."""
+"""Compares traces that `tcam workload` generates with traces recorded from the MPI program of the
+same patterns: the longest PRQ and UMQ of rank 0, and its messages."""
 
 import argparse
 import collections
@@ -20,11 +20,11 @@ KEY, POST, ARRIVE, AGAIN, CLAIM, DISCARD, SEND = 1, 5, 8, 15, 17, 18, 19
 OPERATIONS = {*range(POST, 14), CLAIM, DISCARD, SEND}
 WORDS = {KEY: 6, 2: 3, 3: 7, 4: 3, 11: 3, 12: 3, 13: 2, 16: 4, 20: 4}
 ANY = 0xFFFF_FFFF
-COLLECTIVE = 1 << 31  # set in MPICH's match bits, and the sign of Open MPI's tags
+COLLECTIVE = 1 << 31  # marks collectives in MPICH's match bits; sign bit of Open MPI's tags
 STEPS, MESSAGES = 4, 300
 
-# Messages of a barrier of 8 ranks that one of them gets. A recorded PRQ may be longer by
-# a barrier that waits while it is full, a UMQ by the barriers before and behind it.
+# Messages of a barrier of 8 ranks that one rank receives. A recorded PRQ may be longer by one
+# barrier that waits while the queue is full; a UMQ by the barriers before and after it.
 BARRIER = {"mpich": 3, "openmpi5": 8}
 PATTERNS = ["fds", "nbody", "gather", "halo", "shuffle", "lammps", "minimd"]
 
@@ -32,7 +32,7 @@ Queues = collections.namedtuple("Queues", "prq umq point_to_point")
 
 
 def match(queue, bits, ignore, source):
-    """Takes the oldest element that matches; whether there was one."""
+    """Removes the oldest element that matches. Returns whether there was one."""
     for at, (other, other_ignore, other_source) in enumerate(queue):
         same = (bits ^ other) & ~(ignore | other_ignore) == 0
         if same and (source == other_source or ANY in (source, other_source)):
@@ -42,7 +42,7 @@ def match(queue, bits, ignore, source):
 
 
 def records(data):
-    """The words of a trace, in order: those behind the window, then the window's."""
+    """Returns the words of a trace in order: those after the window, then those of the window."""
     header, state = data[: HEADER - 16], data[HEADER - 16 : HEADER]
     window = json.loads(header.decode().split("\n", 1)[1])["window"]
     behind = data[HEADER + window :]
@@ -53,7 +53,7 @@ def records(data):
 
 
 def read(directory):
-    """The queues of rank 0 by a list of its trace."""
+    """Returns the queues of rank 0, from a list model of its trace."""
     (path,) = pathlib.Path(directory).glob("0.*.tagged.trace")
     data = path.read_bytes()
     assert data.startswith(b"tcam-trace 6\n"), path
@@ -98,7 +98,7 @@ def generated(arguments, pattern):
 
 
 def recorded(arguments, mpi, pattern):
-    """Runs the MPI program and reads the trace of rank 0; none if it failed."""
+    """Runs the MPI program and reads the trace of rank 0. Returns None if the program failed."""
     place = TARGET / "workload-tests" / mpi / pattern
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -129,7 +129,7 @@ def main():
             print(f"  {mpi} {pattern}: generated {tuple(ours)}, recorded {tuple(theirs)}")
             what = f"{mpi} {pattern}: generated {ours}, recorded {theirs}"
             check(ours.prq <= theirs.prq <= ours.prq + barrier, f"longest PRQ, {what}")
-            # A pattern that is never late is late now and then in reality.
+            # In practice, a pattern that is never late is late occasionally.
             if ours.umq:
                 check(ours.umq <= theirs.umq <= ours.umq + 2 * barrier, f"longest UMQ, {what}")
             same = ours.point_to_point == theirs.point_to_point

@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# tests/lib/apart.sh COMMAND [WORD...]: runs a command with process numbers, a network and a /dev/shm of its
-# own. Ports and segments of other programs do not disturb it, and its processes end with it. The command
-# has TCAM_APART=1. Where namespaces are not permitted, runs the command as it is, and TCAM_APART is empty.
+# tests/lib/apart.sh COMMAND [WORD...]: runs a command in its own process namespace, network
+# namespace and /dev/shm. Ports and segments of other programs do not disturb it, and its processes
+# end with it. TCAM_APART is 1 for the command. If namespaces are not permitted, the command runs
+# without them and TCAM_APART is empty.
 if ! unshare -n -m -p -f --mount-proc true 2>/dev/null || ! command -v ip >/dev/null; then
     export TCAM_APART=
     exec "$@"
 fi
 export TCAM_APART=1
-# The shell is process 1, which signals of its own children would not reach: the command is another one.
-# Peers are told the address of an interface that is not the loopback, if there is one.
+# The shell is process 1, which signals of its own children do not reach; so the command is another
+# process. Peers get the address of an interface that is not the loopback, if there is one.
 exec unshare -n -m -p -f --kill-child --mount-proc sh -c '
     ip link set lo up && mount -t tmpfs tmpfs /dev/shm || exit
     ip link add here type veth peer name there 2>/dev/null &&

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A device by brute force, after fi_tcam(7): two lists in MPI order, which tests/gate/brute.py plays
-operations.csv to."""
+"""A brute-force model of a device after fi_tcam(7): two lists in MPI order. tests/gate/brute.py
+plays operations.csv to it."""
 
 import collections
 
@@ -21,7 +21,7 @@ class Element:
         self.ignore = int(row["ignore_bits"] or "0", 16)
         self.source, self.source_rank = row["source"], row["source_rank"]
         self.bytes = int(row["bytes"] or 0)
-        # Bytes left of a buffer of several messages, and the least that keep it posted.
+        # Bytes left in a buffer of several messages, and the minimum that keeps it posted.
         self.left = self.least = None
         if row["multi_used"]:
             self.left = self.bytes - int(row["multi_used"])
@@ -33,12 +33,13 @@ class Element:
 
 
 class Queue:
-    """One queue, oldest element first, with a table of so many entries."""
+    """One queue, oldest element first, with a table of up to `entries` elements."""
 
     def __init__(self, entries, model):
         self.entries, self.model = entries, model
         self.elements, self.tabled = [], 0
-        # `sticky`: the table was left for good. `flow-control`: somebody is held back.
+        # `software` (`sticky`): the table was left for good. `holding` (`flow-control`): a receive
+        # is held back.
         self.software = self.holding = False
         self.counts, self.reasons = collections.Counter(), collections.Counter()
         self.depth, self.host_entries = collections.Counter(), 0
@@ -53,7 +54,7 @@ class Queue:
         return self.model == "flow-control" and self.entries > 0
 
     def blocked(self, element):
-        """Why an element does not enter the table, if it does not."""
+        """Returns why an element does not enter the table; None if it does."""
         full = self.tabled == self.entries
         if self.entries == 0:
             return "disabled"
@@ -70,7 +71,8 @@ class Queue:
         return None
 
     def ask_room(self, element):
-        """Whether a receive may be posted; who asks in vain is held back, once."""
+        """Returns whether a receive may be posted. Counts the first of several refusals in a
+        row."""
         room = self.blocked(element) is None
         if not room and not self.holding:
             self.counts["held_back"] += 1
@@ -86,8 +88,8 @@ class Queue:
         else:
             self.counts["spills"] += 1
             self.reasons[why] += 1
-            # What the table can never have neither fills it nor is held back; where there is
-            # no table, nothing is refused.
+            # A refused element neither leaves the table (`sticky`) nor is held back. Without a
+            # table no element is refused.
             element.refused = why == "refused"
             if not element.refused and self.model == "sticky" and self.entries > 0:
                 self.software = True
@@ -103,7 +105,7 @@ class Queue:
         self.counts["table_high_water"] = max(self.counts["table_high_water"], self.tabled)
 
     def leave(self, takes_along):
-        """Everything new goes to the host from now on (`sticky`)."""
+        """From now on new elements go to the host (`sticky`)."""
         if self.entries == 0:
             return
         self.software = True
@@ -119,7 +121,7 @@ class Queue:
         return next((of for of in self.elements if of.matches(key)), None)
 
     def search(self, key, counted=True):
-        """The oldest element that matches; entries are compared in the table first."""
+        """Returns the oldest element that matches. The table is compared first."""
         found = self.find(key)
         table = [of for of in self.elements if of.in_table]
         host = [of for of in self.elements if not of.in_table]
@@ -156,7 +158,7 @@ class Queue:
         return False
 
     def told(self):
-        """Everything that is compared."""
+        """All counts that are compared."""
         occupancy = {"table_occupancy": self.tabled, "host_occupancy": self.on_host()}
         counts = {name: self.counts[name] for name in COUNTS} | occupancy
         reasons = {name: count for name, count in self.reasons.items() if count}
@@ -165,14 +167,14 @@ class Queue:
 
 
 class Context:
-    """Both queues of a context."""
+    """PRQ and UMQ of a context."""
 
     def __init__(self, entries, model, refuse):
         self.prq, self.umq = Queue(entries, model), Queue(entries, model)
         self.refuse = refuse
         self.posted = self.arrived = self.peeks = self.taken = 0
         self.has_left = False
-        # Operations whose row says something else than the brute force found.
+        # Operations for which the row and the brute force differ.
         self.differ = []
 
     def refuses(self, row):
@@ -212,7 +214,8 @@ class Context:
             self.expect(row, "found", "true" if found else "false")
 
     def leave(self):
-        """Both queues leave their tables together, and unexpected messages go along."""
+        """Both queues leave their tables together. Unexpected messages move to the host, receives
+        stay."""
         if self.has_left or not (self.prq.software or self.umq.software):
             return
         self.has_left = True
@@ -250,7 +253,7 @@ class Context:
 
 
 def brute_force(operations, entries, model, refuse=()):
-    """Plays the operations of every rank and context; contexts by (rank, context)."""
+    """Plays the operations of every rank. Returns the contexts by (rank, context)."""
     contexts = {}
     for row in operations:
         key = int(row["rank"]), row["context"]

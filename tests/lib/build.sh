@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Builds the provider and tcam as make test does, into target/provider, for single stages.
+# Builds the provider and tcam into target/provider as make test does, for single stages.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the test scripts check with."""
+"""Checks that the test scripts share."""
 
 import subprocess
 
@@ -9,7 +9,7 @@ FAILED = []
 
 
 def check(holds, what):
-    """Remembers and says what does not hold; answers whether it does."""
+    """Records and prints a failed check. Returns whether the check holds."""
     if not holds:
         print(f"    FAILED: {what}", flush=True)
         FAILED.append(what)
@@ -17,7 +17,7 @@ def check(holds, what):
 
 
 def all_post(tcam, pids):
-    """Whether `tcam watch` shows receives posted by each of these processes."""
+    """Returns whether `tcam watch` shows posted receives for each of these processes."""
     command = [str(tcam), "watch", "--once", "--interval=0.1"]
     table = subprocess.run(command, capture_output=True, text=True, timeout=within(60), check=False).stdout
     lines = [line.split() for line in table.splitlines()]
@@ -26,6 +26,6 @@ def all_post(tcam, pids):
 
 
 def exit_code():
-    """Says how many checks failed; what the script is to exit with."""
+    """Prints the number of failed checks. Returns the exit code of the script."""
     print(f"{len(FAILED)} failed" if FAILED else "passed")
     return 1 if FAILED else 0

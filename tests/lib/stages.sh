@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=sh
-# Sourced behind setup.sh by scripts of many stages, which call themselves with the name of a lane. Each
-# `say` begins a stage. When the stage ends, a row of $stages gets its lane, its seconds and the processor
-# seconds of its child processes. The script prints the rows at its end, also when a stage failed.
+# Sourced after setup.sh by scripts of many stages, which call themselves with the name of a lane.
+# Each `say` begins a stage. At the end of a stage, $stages gets a row with its lane, its seconds
+# and the processor seconds of its child processes. The script prints the rows at its end, also
+# after a failed stage.
 
 script=$(echo "$root"/tests/*/"$(basename "$0")")
 lane=${1:-}
@@ -16,8 +17,8 @@ other=
 mkdir -p "$target"
 [ -n "$lane" ] || echo "stage,lane,seconds,processor_seconds" >"$stages"
 
-# Sets $spent: processor seconds of all child processes so far. `times` counts those that this shell
-# waited for, so it does not run in a subshell.
+# Sets $spent: processor seconds of all child processes until now. `times` counts only the children
+# that this shell waited for, so it must not run in a subshell.
 read_spent() {
     times >"$stages.times$lane"
     spent=$(awk -F'[ms ]+' 'NR == 2 { printf "%.0f", $1 * 60 + $2 + $3 * 60 + $4 }' "$stages.times$lane")
@@ -38,11 +39,11 @@ say() {
     say_title "$stage"
 }
 
-# lanes FIRST SECOND: runs two lanes of this script at a time, each with ports and a /dev/shm of its own.
-# The second one's output comes behind the first one's.
+# lanes FIRST SECOND: runs two lanes of this script at the same time, each with its own ports and
+# /dev/shm. The output of the second lane follows that of the first.
 lanes() {
     end_stage
-    # A test measures the machine when it begins; the other lane may begin to compute later.
+    # A test measures the machine when it begins; the load from the other lane may begin later.
     export TCAM_TEST_SLOWNESS="${TCAM_TEST_SLOWNESS:-3}"
     failed=
     tests/lib/apart.sh "$script" "$2" >"$target/$2.log" 2>&1 &
@@ -68,7 +69,7 @@ print_stages() {
 end_script() {
     status=$?
     end_stage
-    # The lane ends with the process that made its namespaces.
+    # The lane ends when the process that created its namespaces ends.
     [ -z "$other" ] || kill -KILL "$other"
     [ -n "$lane" ] || print_stages
     exit "$status"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Two hosts on one machine: namespaces of network, mounts, names and IPC, with a pair of virtual
-interfaces, and a /dev/shm each."""
+"""Two hosts on one machine: namespaces for network, mounts, host names and IPC, connected by a pair
+of virtual interfaces, each with its own /dev/shm."""
 
 import pathlib
 import shutil
@@ -30,7 +30,7 @@ class TwoHosts:
 
     @staticmethod
     def why_not():
-        """Why there can be none; None if there can."""
+        """Returns why two hosts are impossible here; None if they are possible."""
         for tool in ("unshare", "nsenter", "ip"):
             if not shutil.which(tool):
                 return f"there is no {tool}"
@@ -76,7 +76,7 @@ class TwoHosts:
         return f"10.99.0.{host}"
 
     def on(self, host, command):
-        """A command, as it is run on a host."""
+        """Returns the command that runs `command` on a host."""
         pid = str(self.holders[host].pid)
         return ["nsenter", "-t", pid, "-n", "-m", "-u", "-i", "--", *map(str, command)]
 
@@ -85,18 +85,19 @@ class TwoHosts:
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def link(self, state):
-        """Takes the link between them up or down."""
+        """Sets the link between the hosts up or down."""
         self.ip(1, f"link set veth1 {state}")
 
     def shm(self, host):
-        """What is in the /dev/shm of a host."""
+        """Returns the files in the /dev/shm of a host."""
         found = subprocess.run(
             self.on(host, ["find", "/dev/shm", "-type", "f"]), capture_output=True, text=True
         )
         return found.stdout.split()
 
     def launcher(self, mpi, binaries, each):
-        """The launcher of an MPI for so many ranks on each host, or for a pair of numbers."""
+        """Returns the launcher command of an MPI for `each` ranks per host, or for a pair of
+        numbers."""
         each = each if isinstance(each, (tuple, list)) else (each, each)
         hosts = ",".join(f"{self.address(host)}:{each[host - 1]}" for host in (1, 2))
         mpiexec = str(binaries / "mpiexec")

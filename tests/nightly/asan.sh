@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The C clients, the bad days and the faults between two hosts with AddressSanitizer in the provider and in the clients:
-# every access to memory is checked.
+# The C clients, the fault tests and the faults between two hosts, with AddressSanitizer in the
+# provider and in the clients: every memory access is checked.
 #   tests/nightly/asan.sh [CLIENT...]
 . "$(dirname "$0")/sanitizer.sh"
 sanitize asan address
-# Leaks are libfabric's, which keeps what it loaded. An error ends the process, as a crash.
+# Leaks are reported for libfabric, which keeps the libraries that it loads. An error ends the
+# process like a crash.
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:exitcode=99:detect_stack_use_after_return=1
-# A message that is longer than the memory of its receive.
+# Must be found: a message that is longer than the memory of its receive.
 must_find overrun 'heap-buffer-overflow'
 tests/fabric/run.sh "$target/provider" "$@"
 [ $# -gt 0 ] || tests/gate/faults.sh "$target/provider" 1

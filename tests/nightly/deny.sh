@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Licences, sources and known weaknesses of the crates that are built in.
+# Checks licences, sources and known vulnerabilities of the linked crates.
 . "$(dirname "$0")/../lib/setup.sh"
 need_cargo
 command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Unit tests of the safe cores on processors that this machine is not, under emulation:
-#   emulated.sh aarch64    64-bit Arm, for which all crates pass the lints first
+# Unit tests of the safe cores on other processors, emulated:
+#   emulated.sh aarch64    64-bit Arm; first all crates are linted for it
 #   emulated.sh nehalem    x86-64 without AVX
-# Both have the scalar kernel only. Nobody runs MPI programs there.
+# Both have the scalar kernel only. No MPI programs run there.
 . "$(dirname "$0")/../lib/setup.sh"
 need_cargo
 case ${1:-} in
@@ -16,7 +16,7 @@ case ${1:-} in
         export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
         export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L $libc"
         export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
-        # The headers of libfabric are the same for all processors, those of libc are not.
+        # The headers of libfabric are the same for all processors, but those of libc are not.
         export PKG_CONFIG_ALLOW_CROSS=1
         export BINDGEN_EXTRA_CLANG_ARGS_aarch64_unknown_linux_gnu="-isystem $libc/include"
         say "Lints for $triple"
@@ -31,5 +31,5 @@ case ${1:-} in
     *) fail "usage: emulated.sh aarch64|nehalem" ;;
 esac
 say "Unit tests on $1"
-# Emulation is some twenty times slower: random tests have fewer cases.
+# Emulation is about twenty times slower: random tests run fewer cases.
 PROPTEST_CASES=${PROPTEST_CASES:-8} cargo test --quiet --target "$triple" -p ternary_cam -p matching -p nic

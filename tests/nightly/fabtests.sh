@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# libfabric's own tests, built elsewhere, against our provider:
+# Runs libfabric's own tests, built elsewhere, against our provider:
 #   fabtests.sh PREFIX [SETS]    PREFIX has bin/runfabtests.sh; SETS as for its -t
-# Not part of make test: nothing of libfabric is built or kept here.
+# Not part of make test: this repository neither builds nor contains libfabric.
 . "$(dirname "$0")/../lib/setup.sh"
 prefix=${1:?the prefix of a libfabric with fabtests}
 sets=${2:-quick,multinode,threaded}
@@ -11,8 +11,8 @@ need_cargo
 build_tcam
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# The script wants ssh to both hosts. This one stays here, and leaves processes of
-# others alone when the script wants every fi_* of the host killed.
+# The script needs ssh to both hosts. This substitute runs everything on this host, and ignores the
+# script's requests to kill every fi_* process of the host, which may belong to others.
 cat >"$work/ssh" <<'SSH'
 #!/bin/bash
 while [ $# -gt 0 ]; do

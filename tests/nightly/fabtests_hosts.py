@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""libfabric's own tests, built elsewhere, between two hosts (tests/lib/two_hosts.py). Outside of make
-test: nothing of libfabric is built or kept here."""
+"""Runs libfabric's own tests, built elsewhere, between two hosts (tests/lib/two_hosts.py). Not part
+of make test: this repository neither builds nor contains libfabric."""
 
 import argparse
 import os
@@ -12,8 +12,8 @@ import sys
 from lib import mpi
 from lib.two_hosts import TwoHosts
 
-# As ssh to the host of an address. The script wants every fi_* of a host killed at times; others are
-# left alone.
+# Substitute for ssh to the host of an address. The script sometimes asks to kill every fi_* process
+# of a host; such requests are ignored, because the processes may belong to others.
 SSH = """#!/bin/bash
 while [ $# -gt 0 ]; do
     case $1 in -n) shift ;; -o) shift 2 ;; *) break ;; esac
@@ -46,7 +46,7 @@ def main():
         if arguments.provider == "tcam":
             provider = str(mpi.PROVIDER)
             environment |= {"FI_PROVIDER_PATH": provider, "FI_TCAM_NET": "tcp"}
-            # Clients make the address of the server from a host and a port.
+            # Clients construct the address of the server from a host and a port.
             environment |= {"FI_TCAM_JOB_KEY": "fabtests"}
         exclude = mpi.ROOT / "tests" / "nightly" / "fabtests.exclude"
         command = [

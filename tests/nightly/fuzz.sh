@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# tests/nightly/fuzz.sh CRATE TARGET [SECONDS]: builds a fuzz target with coverage counters,
-# as cargo-fuzz would, and runs it for so many seconds (default 60). There are
-# `ternary_cam operations`, `nic reader` and `provider segment`. SANITIZER=address has
-# every access checked. Needs no nightly: the compiler's unstable switches are opened.
+# tests/nightly/fuzz.sh CRATE TARGET [SECONDS]: builds a fuzz target with coverage counters, as
+# cargo-fuzz would, and runs it for SECONDS (default 60). The targets are `ternary_cam operations`,
+# `nic reader` and `provider segment`. SANITIZER=address checks every memory access. Needs no
+# nightly toolchain: the script enables the unstable switches of the stable compiler.
 set -e
 cd "$(dirname "$0")/../../$1/fuzz"
 host=$(rustc -vV | sed -n 's/^host: //p')

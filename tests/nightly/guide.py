@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs every command of docs/guide.md as written, and then those of docs/howto, which continue it, in one
-shell with a new home directory. Then checks that every file exists that a page names, and that links
-between all Markdown files of the project resolve."""
+"""Runs every command of docs/guide.md as written, and then those of docs/howto, which continue it,
+in one shell with a new home directory. Then checks that every file that a page names exists, and
+that the links between all Markdown files of the project resolve."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ MARK = "@@guide"
 
 
 def commands(text):
-    """Indented lines outside of fences, list items' too."""
+    """Returns the lines that are indented outside of fences, including those of list items."""
     found, fenced = [], False
     for line in text.splitlines():
         if line.lstrip().startswith("```"):
@@ -31,20 +31,20 @@ def commands(text):
 
 
 def files(text):
-    """Files and directories below $HOME that the prose names."""
+    """Returns the files and directories below $HOME that the prose names."""
     named = re.findall(r"`(\$HOME/[^`*]+)`", text)
     return sorted({name.rstrip("/") for name in named})
 
 
 def anchors(page):
-    """The anchors of a page's headings, as GitHub makes them."""
+    """Returns the anchors of a page's headings, as GitHub generates them."""
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     headings = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", line) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def broken_links():
-    """Links between files of the project that lead to no file or to no heading."""
+    """Returns links between files of the project whose file or heading does not exist."""
     listed = subprocess.run(
         ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -60,7 +60,7 @@ def broken_links():
 
 
 def environment(home):
-    """That of a newcomer, but for where Rust keeps its own."""
+    """Returns the environment of a new user, except that Rust and pip keep their directories."""
     old = pathlib.Path.home()
     kept = {
         name: value
@@ -76,7 +76,7 @@ def environment(home):
 
 
 def run(arguments, words, home):
-    """Runs the commands; the number of those that came to an end, and the exit code."""
+    """Runs the commands. Returns the number of completed commands and the exit code."""
     script = "set -e\n"
     for number, command in enumerate(words):
         script += f"echo {MARK} {number}\n{command}\n"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Intel MPI's own benchmarks over tcam, on the libfabric of MPICH's wheel; IMB-MT with an endpoint
-# for each thread.
+# Intel MPI's own benchmarks over tcam, with the libfabric of MPICH's wheel; IMB-MT uses one
+# endpoint per thread.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages
@@ -24,8 +24,8 @@ for benchmark in PingPong:2 Exchange:4 Gather:4 Allreduce:4; do
     echo ok
 done
 
-# With scalable endpoints (MPIR_CVAR_CH4_OFI_ENABLE_SCALABLE_ENDPOINTS=1) Intel MPI 2021.19 inserts
-# addresses into the first of its address vectors only, and sends to them through all.
+# With scalable endpoints (MPIR_CVAR_CH4_OFI_ENABLE_SCALABLE_ENDPOINTS=1), Intel MPI 2021.19 inserts
+# addresses into only the first of its address vectors, but sends to them through all.
 ranks=2 threads=4
 log=$target/impi-MT.log reports=$target/impi-MT
 export I_MPI_THREAD_SPLIT=1 I_MPI_THREAD_RUNTIME=openmp

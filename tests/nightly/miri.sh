@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The safe cores and what ffi does with C's pointers under Miri, with fewer cases. It
-# needs a nightly toolchain with the component miri. Vector kernels are not interpreted:
-# the scalar one stands for them.
+# Runs the safe cores and the handling of C pointers in ffi under Miri, with fewer cases. Needs a
+# nightly toolchain with the component miri. Miri does not interpret vector kernels: the scalar
+# kernel replaces them.
 set -e
 cd "$(dirname "$0")/../.."
 cargo +nightly miri --version || {
     echo "Miri is missing: rustup toolchain install nightly --component miri,rust-src" >&2
     exit 1
 }
-# Regression files of proptest are files.
-# Addresses come from C as numbers.
+# proptest reads its regression files (no isolation), and addresses come from C as numbers
+# (permissive provenance).
 export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" PROPTEST_CASES=2
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri"
 cargo +nightly miri test -p ternary_cam

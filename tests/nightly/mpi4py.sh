@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# mpi4py's own tests of point-to-point, collective and one-sided operations over tcam,
-# on MPICH and on Open MPI 5, with 2 and 3 ranks. Arguments: the MPIs (default: mpich openmpi);
-# RANKS="2 3" are the numbers of ranks.
+# Runs mpi4py's own tests of point-to-point, collective and one-sided operations over tcam, with
+# MPICH and Open MPI 5, on 2 and 3 ranks. Arguments: the MPIs (default: mpich openmpi). RANKS="2 3"
+# sets the numbers of ranks.
 . "$(dirname "$0")/../lib/setup.sh"
 need_mpich
 need_openmpi
 
 need_mpi4py_tests
 
-# One-sided operations through the provider, too.
+# One-sided operations use the provider as well.
 export OMPI_MCA_btl=self,ofi
 [ $# -gt 0 ] || set -- mpich openmpi
 failed=0

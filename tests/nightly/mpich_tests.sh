@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# MPICH's own tests, configured elsewhere, over our provider:
+# Runs MPICH's own tests, configured elsewhere, over our provider:
 #   mpich_tests.sh DIRECTORY [PARTS]    DIRECTORY is its test/mpi, configured with the MPICH of
 #                                       target/venv/mpich, PARTS some of its directories
-# What fails is tried again over libfabric's shm: only what that can do is a failure of ours.
-# Not part of make test: nothing of MPICH is built or kept here.
+# Failed tests are repeated over libfabric's shm provider; only a test that passes there counts as a
+# failure of tcam. Not part of make test: this repository neither builds nor contains MPICH.
 . "$(dirname "$0")/../lib/setup.sh"
 tests=${1:?the directory test/mpi of MPICH, configured}
 shift
@@ -25,14 +25,14 @@ cd "$tests"
 say "Building what all tests share"
 make -s run_mpitests >"$work/make" 2>&1 || { tail -n 20 "$work/make"; exit 1; }
 
-# One part over a provider; the answers are in $work/NAME.tap.
+# Runs one part over a provider; the results are in $work/NAME.tap.
 run_part() {
     provider=$1 part=$2 list=$3 name=$4
     FI_PROVIDER=$provider ./runtests -tests="$list" -testdirs="$part" -srcdir=. \
         -mpiexec=mpiexec -tapfile="$work/$name.tap" >"$work/$name.log" 2>&1 || :
     [ -s "$work/$name.tap" ] || { tail -n 5 "$work/$name.log"; exit 1; }
 }
-# Directory, program and number of processes of what failed.
+# Prints directory, program and number of processes of failed tests.
 failed() { sed -n 's|^not ok [0-9]* - \./\(.*\)/\([^/]*\) \([0-9]*\) #.*|\1 \2 \3|p' "$work/$1.tap"; }
 
 failures=0

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# What make test leaves out or does in brief, with all combinations: behind make test, in some 35 minutes.
-#   tests/nightly/nightly.sh [computes|waits]      one of its two lanes, with what was built before
+# Runs what make test omits or shortens, with all combinations; after make test, in about 35
+# minutes.
+#   tests/nightly/nightly.sh [computes|waits]      one of its two lanes, with the previous build
 . "$(dirname "$0")/../lib/setup.sh"
 . tests/lib/stages.sh
 export CARGO_INCREMENTAL=0 TCAM_PROFILE=gate
@@ -67,7 +68,7 @@ mind_room 2500
 need_mpich
 need_openmpi
 need_mpi4py_tests
-# The lanes have no network.
+# The lanes have no network access.
 need_pandas
 need_advisor
 say "Lints, documents of the code and their examples"

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
-# Sourced by asan.sh and tsan.sh: the provider with a sanitizer in it, and a compiler for clients that
-# have it, too. The switch is the compiler's own unstable one, so no nightly is needed; the run-time
-# library is that of the Rust toolchain, linked into each client.
+# Sourced by asan.sh and tsan.sh: builds the provider with a sanitizer, and provides a compiler that
+# builds clients with it. The compiler switch is unstable but works without a nightly toolchain. The
+# sanitizer's run-time library comes from the Rust toolchain and is linked into each client.
 set -eu
 cd "$(dirname "$0")/../.."
 
-# sanitize SHORT SANITIZER [FLAG...]: builds the provider into $target, and puts the compiler first.
+# sanitize SHORT SANITIZER [FLAG...]: builds the provider into $target and puts the compiler first
+# in PATH.
 sanitize() {
     local short=$1 sanitizer=$2 host libraries runtime
     shift 2
@@ -19,7 +20,7 @@ sanitize() {
     [ -f "$runtime" ] || { echo "no $sanitizer sanitizer in $libraries" >&2; exit 1; }
     mkdir -p "$target/provider" "$target/bin"
     cp "$target/$host/release/libtcam_fi.so" "$target/provider/libtcam-fi.so"
-    # gcc would link its own run-time library: it only compiles, and then only links.
+    # gcc would link its own run-time library: use it in separate steps to compile and to link.
     cat >"$target/bin/cc" <<END
 #!/bin/sh
 object=\$(mktemp --suffix=.o)
@@ -37,7 +38,7 @@ END
     export SANITIZED=1 PATH=$target/bin:$PATH
 }
 
-# must_find CLIENT TEXT: fails unless this client, which does wrong, fails and the sanitizer says so.
+# must_find CLIENT TEXT: fails unless this faulty client fails with TEXT in the sanitizer's report.
 must_find() {
     cc -o "$target/bin/$1" "tests/fabric/$1.c"
     if FI_PROVIDER=tcam FI_PROVIDER_PATH=$target/provider "$target/bin/$1" >"$target/$1" 2>&1 ||

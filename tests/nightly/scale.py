@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""`tcam scale` on real programs: recorded on 4, 8 and 16 ranks, the need of 32 is in the range that
-is printed, or the page refuses to give one."""
+"""Tests `tcam scale` on real programs: from recordings on 4, 8 and 16 ranks it must print a range
+that contains the need of 32 ranks, or refuse to predict."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ def tcam(arguments, *words):
 
 
 def record(arguments, program, ranks):
-    """Directories of the runs."""
+    """Records the runs. Returns their directories."""
     name, *words = program.split()
     launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", str(ranks), str(runs.build("mpich") / name), *words]
     places = [PLACE / f"{name}-{ranks}-{repeat}" for repeat in range(REPEATS)]
@@ -50,7 +50,7 @@ def held_back(arguments, program, grows):
         what = f"{program}: {need['count']} of a {need['of']}"
         seen = next(point for point in of_all["needs"] if point["ranks"] == HELD_BACK)
         if need["of"] == "nic":
-            # All ranks of a size share one host: no law of the number of ranks.
+            # All ranks of a size share one host, so the need has no law in the number of ranks.
             check(need["refused"] and need["predicts"] is None, f"{what}: {need['predicts']}")
             continue
         if need["refused"]:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# A cluster of Slurm on this machine, and programs that srun starts: tests/nightly/slurm.sh
-# Its daemons have their files in a directory of their own, and end with this script.
+# Runs a Slurm cluster on this machine, and programs that srun starts: tests/nightly/slurm.sh The
+# files of its daemons are in a separate directory, and the daemons end with this script.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages slurmctld slurmd slurm-client munge

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# tests/nightly/soak.sh [SECONDS]: random operations between 8 processes (default half an hour), and beside
-# them 6 that leave and come back at their ports, some of them killed; with tables that are too
-# small, so that everything spills and is promoted, and checksums of all that travels.
+# tests/nightly/soak.sh [SECONDS]: random operations between 8 processes (default half an hour). At
+# the same time 6 more processes exit and restart at their ports; some of them are killed. The
+# tables are too small, so that elements spill and are promoted, and every payload has a checksum.
 . "$(dirname "$0")/../lib/setup.sh"
 need_cargo
 build_tcam

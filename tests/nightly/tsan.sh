@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The threaded C clients and the faults between two hosts with ThreadSanitizer in the provider and in the clients: every pair of
-# accesses of two threads without an order between them is an error. Rust's own library and libfabric
-# are not instrumented: tests/nightly/tsan.suppressions has what that costs, each with its reason.
+# The threaded C clients and the faults between two hosts, with ThreadSanitizer in the provider and
+# in the clients: two unordered accesses of two threads are an error. The Rust standard library and
+# libfabric are not instrumented: tests/nightly/tsan.suppressions lists the consequences, each with
+# its reason.
 #   tests/nightly/tsan.sh [CLIENT...]
 . "$(dirname "$0")/sanitizer.sh"
 sanitize tsan thread -Cunsafe-allow-abi-mismatch=sanitizer
-# A child of a process with threads goes on, as without. An error ends the process at its exit.
+# After a fork in a threaded process the child continues, as it does without the sanitizer. An error
+# changes the exit code of the process.
 export TSAN_OPTIONS=exitcode=66:die_after_fork=0:suppressions=$PWD/tests/nightly/tsan.suppressions
-# Two threads on an endpoint that has no lock.
+# Must be found: two threads on an endpoint without a lock.
 must_find race 'WARNING: ThreadSanitizer: data race'
 [ $# -gt 0 ] || CARGO_TARGET_DIR=$target python3 tests/gate/hosts.py --only faults
 [ $# -gt 0 ] || set -- threads sends served scalable auto shared shared_av rma trigger atomic busy late

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Files of settings (FI_TCAM_CONFIG), and `tcam tune`, which writes one."""
+"""Tests settings files (FI_TCAM_CONFIG), and `tcam tune`, which writes one."""
 
 import argparse
 import csv
@@ -33,14 +33,14 @@ def tcam(arguments, *words, **variables):
 
 
 def told(done, code, *parts):
-    """It ends with this code, and says so in words."""
+    """Checks that the command ended with this code and printed these parts."""
     text = done.stdout + done.stderr
     good = done.returncode == code and all(part in text for part in parts)
     check(good, f"{done.args[1:]}: {done.returncode} {text[-400:]}, not {parts}")
 
 
 def bad_files(arguments):
-    """What is wrong in a file is told with its line, by tcam before anything starts and by the
+    """Errors in a file are reported with their line, by tcam before anything starts and by the
     provider."""
     bad, touched, pipe = PLACE / "bad.conf", PLACE / "started", PLACE / "pipe"
     os.mkfifo(pipe)
@@ -75,7 +75,7 @@ def bad_files(arguments):
 
 
 def values(arguments, *words, **variables):
-    """The values that a run reports."""
+    """Returns the values that a run reports."""
     place = PLACE / "reports"
     program = [*TWO, runs.build("mpich") / "ring"]
     done = tcam(arguments, "run", f"--report={place}", *words, "--", *program, **variables)
@@ -84,7 +84,7 @@ def values(arguments, *words, **variables):
 
 
 def what_comes_first(arguments):
-    """The environment before the file, options before both, the file before a device."""
+    """The environment overrides the file, options override both, the file overrides a device."""
     file = PLACE / "good.conf"
     file.write_text("# of a test\nFI_TCAM_IDLE = spin\nprq_entries=7\ndevice = connectx\neager_size = 1234\n")
     here = PLACE / "here.conf"
@@ -108,7 +108,7 @@ def files_of(out):
 
 
 def tuned(arguments):
-    """What tune writes can be used, and says what was measured."""
+    """The file that tune writes is usable and lists the measurements."""
     out, document = PLACE / "out", PLACE / "tune.json"
     done = tcam(arguments, "tune", "--quick", "--rounds=3", f"--out={out}", f"--json={document}", "--", *TWO)
     told(done, 0, "by latency: ", "by bandwidth: ", "by overlap: ", f"--set config={out / 'tcam.conf'}")
@@ -134,7 +134,7 @@ def tuned(arguments):
 
 
 def nothing_is_lost(arguments):
-    """Runs that fail or are ended leave the settings that are there."""
+    """Runs that fail or are interrupted leave the existing settings."""
     out = PLACE / "old"
     out.mkdir()
     conf = out / "tcam.conf"
@@ -156,7 +156,7 @@ def nothing_is_lost(arguments):
     command = [str(arguments.tcam), *quick, "--rounds=99", "--", *TWO]
 
     def heeds():
-        # A shell has what it starts in the background ignore SIGINT, this test included.
+        # A shell makes its background processes ignore SIGINT; this test may be one of them.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeds)

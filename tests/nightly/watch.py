@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Looks at a running MPI program with `tcam watch`: every rank is shown with the rates
-and lengths it has, and nothing is shown of a program that has ended or was killed."""
+"""Tests `tcam watch` on a running MPI program: it shows every rank with its rates and lengths, and
+nothing of a program that has ended or was killed."""
 
 import argparse
 import contextlib
@@ -19,12 +19,12 @@ from lib.checks import check, exit_code
 from lib.slowness import within
 
 RANKS = 4
-# Others may run the same program: only this one is ours.
+# Unique, because others may run the same program.
 PROGRAM = f"w{os.getpid()}"
 
 
 def watch(arguments, *words):
-    """One table, its exit code."""
+    """Returns one table and the exit code."""
     command = [str(arguments.tcam), "watch", "--interval=0.3", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=within(60), check=False)
     check(done.stderr == "", done.stderr[-500:])
@@ -33,7 +33,7 @@ def watch(arguments, *words):
 
 
 def lines_of(text):
-    """The lines of our program by rank."""
+    """Returns the lines of our program by rank."""
     found = {}
     for line in text.splitlines():
         words = line.split()
@@ -43,7 +43,7 @@ def lines_of(text):
 
 
 def looked_at(arguments, mpi, programs):
-    """A program that runs is shown with every rank."""
+    """A running program is shown with every rank."""
     program = runs.TARGET / "watch-tests" / PROGRAM
     program.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(programs / "patterns", program)
@@ -63,14 +63,14 @@ def looked_at(arguments, mpi, programs):
             check(code == 0, f"{mpi}: exit code {code}")
             check(sorted(ranks) == list(range(RANKS)), f"{mpi}: {text}")
             check(all(words[3] not in "-0" for words in ranks.values()), f"{mpi}: rates, {text}")
-            # 50 receives stand at once, more than the table has entries.
+            # 50 receives are posted at the same time, more than the table has entries.
             spilled = [line for line in ranks.values() if "+" in "".join(line)]
             check(len(spilled) == RANKS, f"{mpi}: places, {text}")
             code, text = watch(arguments, "--count=2")
             check(code == 0 and text.count("posts/s") == 2, f"{mpi}: two tables, {text}")
             ends_at_ctrl_c(arguments)
             for words in ranks.values():
-                # The launcher kills the others when one is gone.
+                # The launcher kills the remaining ranks when one dies.
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(words[1]), signal.SIGKILL)
             child.wait(timeout=within(30))
@@ -83,7 +83,7 @@ def looked_at(arguments, mpi, programs):
 
 
 def one_of_two(arguments, programs):
-    """Of two programs that run at a time, each can be looked at alone."""
+    """Of two programs that run at the same time, each can be shown alone."""
     names = [f"{PROGRAM}{letter}" for letter in "ab"]
     mpiexec = str(runs.MPIS["mpich"] / "mpiexec")
     with contextlib.ExitStack() as stack:
@@ -114,9 +114,9 @@ def one_of_two(arguments, programs):
 
 
 def ends_at_ctrl_c(arguments):
-    """Ctrl-C ends it without a word of complaint."""
+    """Ctrl-C ends it without an error message."""
     command = [str(arguments.tcam), "watch", "--interval=0.1"]
-    # A shell has what it starts in the background ignore SIGINT, this test included.
+    # A shell makes its background processes ignore SIGINT; this test may be one of them.
     def heeds():
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What `auto` chooses, against every fixed engine, each behind a table without entries, as a
-//! device has it.
+//! The choices of `auto` against every fixed engine, each behind a table without entries, as in a
+//! device.
 
 use matching::{
     Element, EngineConfig, HostEngine, Key, Offload, OffloadConfig, Queue, Role, TagLayout,
@@ -12,7 +12,7 @@ use crate::{
     stream::Stream,
 };
 
-/// Those that `auto` is measured against: `kmeans` needs a file.
+/// The engines that `auto` is compared with; `kmeans` is left out because it needs a file.
 pub(crate) const FIXED: [HostEngine; 7] = [
     HostEngine::List,
     HostEngine::RankArray,
@@ -23,7 +23,7 @@ pub(crate) const FIXED: [HostEngine; 7] = [
     HostEngine::NewMadeleine,
 ];
 
-/// The queue of a device.
+/// An engine behind a table, as in a device.
 pub(crate) struct Behind(Offload);
 
 impl Matcher for Behind {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Who is measured: the engines on their storages, and UCX's hash. What `kmeans` gains depends on
-//! its clusters: `papers/reproduce.sh kmeans` measures it.
+//! The contenders: the engines on their storages, and UCX's hash. `papers/reproduce.sh kmeans`
+//! measures `kmeans`, because its gain depends on its clusters.
 
 use matching::{
     ColPnp, Element, Engine, EngineConfig, Hash, Kernel, Key, Linked, List, NewMadeleine, Packed,
@@ -27,7 +27,7 @@ pub(crate) const LINKED_COL_PNP: usize = 6;
 pub(crate) const COL_PNP: usize = 7;
 pub(crate) const UCX: usize = 10;
 
-/// An engine that counts ages.
+/// An engine with an age counter.
 pub(crate) struct Aged<E> {
     engine: E,
     age: u64,
@@ -59,13 +59,13 @@ impl<E: Engine> Matcher for Aged<E> {
     }
 }
 
-/// A matcher, and how many queues it made.
+/// A matcher, with the number of queues that it made.
 pub(crate) trait Contender: Matcher {
     fn dedicated(&self) -> (usize, usize) {
         (0, 0)
     }
 
-    /// What `auto` chose.
+    /// The engines that `auto` chose.
     fn chosen(&self) -> String {
         String::new()
     }
@@ -79,7 +79,7 @@ impl<E: Engine> Contender for Aged<E> {
     }
 }
 
-/// Who does something with each contender.
+/// An action for each contender.
 pub(crate) trait Visitor {
     fn visit<C: Contender + 'static>(&mut self, contender: C);
 }
@@ -93,7 +93,7 @@ pub(crate) fn visit_all(stream: &Stream, visitor: &mut impl Visitor) {
         processes: stream.processes as u32,
         ..EngineConfig::default()
     };
-    // What the paper found best for lists.
+    // The parameters that the paper found best for lists.
     let as_the_paper = |k| EngineConfig { theta: 100, ..config(k, k) };
     let linked = Linked::default;
     let scanner = Scanner::new(Kernel::best()).expect("the best there is");
@@ -110,6 +110,6 @@ pub(crate) fn visit_all(stream: &Stream, visitor: &mut impl Visitor) {
     let role = if stream.unexpected { Role::Unexpected } else { Role::Posted };
     visitor.visit(Aged::new(Hash::new(TagLayout::Mpich)));
     visitor.visit(Aged::new(NewMadeleine::new(TagLayout::Mpich, role)));
-    // The check holds two steps at once.
+    // The check holds the elements of two steps at once.
     visitor.visit(Ucx::new(2 * stream.posts.len() + stream.standing.len(), stream.unexpected));
 }

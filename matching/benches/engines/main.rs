@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Search time of the host engines: on streams like the paper's (Ghazimirsaeed,
-//! Grant, Afsahi 2019, sections 5.2 and 5.3), with k_C from 1 to 16, and with
-//! wildcards against UCX's hash.
+//! Search time of the host engines: on streams like the paper's (Ghazimirsaeed, Grant, Afsahi 2019,
+//! sections 5.2 and 5.3), with k_C from 1 to 16, and with wildcards against UCX's hash.
 //!
 //! ```text
 //! cargo bench -p matching --bench engines -- [--only TEXT] [--ms N] [--auto]
 //! ```
 //!
-//! A stream is a step that is repeated: elements are posted, then each is searched
-//! and taken out, in another order in every step; behind elements that stay, each is
-//! taken out before the next is posted. The first steps, in which engines
-//! profile and make queues, are not measured. A number is the median over the steps
-//! of the time of a search and the removal of what it found, less what reading the
-//! clock takes; posting is measured apart. The contenders take turns. Every answer
-//! is checked, and a small instance of every stream is replayed against the oracle
-//! first.
+//! A stream is a step that is repeated: elements are posted, then each is searched and removed, in
+//! another order in every step. In streams with standing elements, each element is removed before
+//! the next is posted. The first steps, in which engines profile and make queues, are not measured.
+//! A number is the median over the steps of the time of a search with its removal, minus the time
+//! of reading the clock; posting is measured separately. The contenders take turns. Every result is
+//! checked, and a small instance of every stream is first replayed against the oracle.
 //!
-//! The paper's figures are of MVAPICH on clusters: gather is the latency of the
-//! whole operation, the applications are queue search time (PRQ).
+//! The paper's figures are from MVAPICH on clusters: gather is the latency of the whole operation,
+//! the applications are queue search time (PRQ).
 
 mod auto;
 mod contender;
 mod measure;
 mod stream;
 
-/// What a contender can do, as in the bench of `ternary_cam`.
+/// The contender interface of the bench of `ternary_cam`.
 #[path = "../../../ternary_cam/benches/streams/matcher.rs"]
 mod matcher;
 mod peers;
@@ -36,14 +33,14 @@ use matching::{HostEngine, Queue};
 use measure::Costs;
 use stream::{Kind, Stream};
 
-/// Runs of `auto` beside the best and the slowest engine.
+/// Number of runs of `auto` against the best and the slowest engine.
 const REPEATS: usize = 7;
 
 /// Command line.
 struct Options {
     only: String,
     time: Duration,
-    /// Only what `auto` chooses.
+    /// Measure only the choices of `auto`.
     auto: bool,
 }
 
@@ -99,9 +96,9 @@ fn pairs(costs: &[Costs]) -> Vec<f64> {
     costs.iter().map(|costs| costs.post() + costs.searches()).collect()
 }
 
-/// The best fixed engine of each stream, and what `auto` takes of its time. All run once to find
-/// the best and the slowest; these run against `auto` once more, several times, each time made
-/// anew: the shortest of many times that are alike is short by luck.
+/// The best fixed engine of each stream, and the time of `auto` relative to it. All engines run
+/// once to find the best and the slowest. These two and `auto` are then made and run again several
+/// times, because the shortest of many similar times is short by luck.
 fn auto(options: &Options) {
     println!(
         "\nauto: ns a post and its match behind a table without entries, its share of the best \

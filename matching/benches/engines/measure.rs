@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Replaying a stream, timed or checked.
+//! Replays a stream, timed or checked.
 
 use std::time::{Duration, Instant};
 
@@ -11,19 +11,19 @@ use crate::{
     stream::{Kind, Order, Random, Stream},
 };
 
-/// Steps before those that are measured.
+/// Number of steps before the measured ones.
 const WARM_UP: usize = 4;
-/// Keys in all orders that are prepared, and orders at least: few short ones would be
-/// learnt by the branch predictor.
+/// Minimum number of prepared keys, and of orders: the branch predictor would learn a few short
+/// ones.
 const KEYS: usize = 16_384;
 const ORDERS: usize = 8;
-/// Turns of each contender.
+/// Number of turns of each contender.
 const TURNS: u32 = 5;
 
-/// Operations of one sample at least: the clock ticks every 10 ns.
+/// Minimum number of operations per sample, since the clock ticks every 10 ns.
 const SAMPLE: usize = 1024;
 
-/// Nanoseconds an operation, a number for each few steps.
+/// Nanoseconds per operation, one sample for each few steps.
 #[derive(Default)]
 struct Samples {
     all: Vec<f64>,
@@ -48,12 +48,12 @@ impl Samples {
     }
 }
 
-/// What a contender took.
+/// Times of a contender.
 #[derive(Default)]
 pub(crate) struct Costs {
     post: Samples,
     search: [Samples; 2],
-    /// Elements of each kind in a step.
+    /// Number of elements of each kind in a step.
     elements: [usize; 2],
     pub(crate) dedicated: (usize, usize),
     pub(crate) chosen: String,
@@ -68,7 +68,7 @@ impl Costs {
         self.search[kind as usize].median()
     }
 
-    /// Of both kinds.
+    /// Mean over the elements of both kinds.
     pub(crate) fn searches(&self) -> f64 {
         let total: f64 = Kind::ALL
             .into_iter()
@@ -82,7 +82,7 @@ impl Costs {
     }
 }
 
-/// Nanoseconds that reading the clock adds to a time.
+/// Nanoseconds that reading the clock adds to a measured time.
 fn clock() -> f64 {
     const READINGS: u32 = 10_000;
     let total: Duration = (0..READINGS)
@@ -112,7 +112,7 @@ impl<C: Contender> Run for Runner<C> {
         let began = Instant::now();
         let first = self.step;
         while self.step < first + WARM_UP + ORDERS || began.elapsed() < time {
-            // The first steps of a turn find the caches full of another's elements.
+            // In the first steps of a turn, the caches are full of another contender's elements.
             let measured = self.step >= first + WARM_UP;
             let in_turn = !stream.standing.is_empty();
             let at_once: &[_] = if in_turn { &[] } else { &stream.posts };
@@ -146,7 +146,7 @@ impl<C: Contender> Run for Runner<C> {
     }
 }
 
-/// Contenders that take turns.
+/// The contenders, which take turns.
 pub(crate) struct Runners<'s> {
     runners: Vec<Box<dyn Run>>,
     elements: [usize; 2],
@@ -161,7 +161,7 @@ impl Visitor for Runners<'_> {
     }
 }
 
-/// Measures the contenders that are visited for so long.
+/// Measures each visited contender for `time`.
 pub(crate) fn all(
     stream: &Stream,
     time: Duration,
@@ -186,7 +186,7 @@ pub(crate) fn all(
 struct Check<'a>(&'a Stream);
 
 impl Visitor for Check<'_> {
-    /// Steps that overlap, with other answers than the stream's own tokens.
+    /// Steps overlap, so that the results differ from the stream's own tokens.
     fn visit<C: Contender + 'static>(&mut self, mut contender: C) {
         let stream = self.0;
         let mut random = Random(0x9e37_79b9_7f4a_7c15);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is posted and searched: bits as MPICH lays them out.
+//! Streams of posts and searches, with match bits in the layout of MPICH.
 
 use matching::{Element, Key, Source};
 
@@ -51,18 +51,18 @@ pub(crate) struct Stream {
     pub(crate) name: String,
     /// The paper's speedups over its list: collective, point-to-point, all.
     pub(crate) paper: [&'static str; 3],
-    /// k_C and k_P.
+    /// Value of k_C and k_P.
     pub(crate) k: u32,
     pub(crate) processes: usize,
     /// Whether the elements are unexpected messages.
     pub(crate) unexpected: bool,
-    /// What stays for ever, in front. If there is any, each of the others is matched before
-    /// the next is posted.
+    /// Elements that stay in front of all others. If there are any, each other element is matched
+    /// before the next is posted.
     pub(crate) standing: Vec<Element>,
     pub(crate) posts: Vec<Post>,
 }
 
-/// Keys of a step with the tokens they find.
+/// Keys of a step with the tokens that they find.
 pub(crate) type Order = [(Kind, Vec<(Key, u32)>); 2];
 
 impl Stream {
@@ -89,7 +89,7 @@ impl Stream {
         self
     }
 
-    /// `each` messages from each of these sources, tag by tag, no tag used twice.
+    /// `each` messages from each of these sources, tag by tag; no tag is used twice.
     fn point_to_point(mut self, sources: std::ops::Range<usize>, each: usize) -> Self {
         for _ in 0..each {
             let tag = self.posts.len() as u64;
@@ -100,7 +100,7 @@ impl Stream {
         self
     }
 
-    /// Keys of a step: point-to-point ones, which overtake, then the collectives.
+    /// Keys of a step: first the point-to-point ones, which overtake, then the collective ones.
     pub(crate) fn order(&self, random: &mut Random) -> Order {
         [Kind::PointToPoint, Kind::Collective].map(|kind| {
             let of_kind = self.posts.iter().filter(|post| post.kind == kind);
@@ -111,8 +111,8 @@ impl Stream {
     }
 }
 
-/// Receives of the application before and behind the collectives of a process 0
-/// that everything is gathered to.
+/// Receives of the application, posted after the collectives of the process 0 to which all data is
+/// gathered.
 fn fds(stream: Stream, n: usize) -> Stream {
     stream
         .collective(0, 4, n)
@@ -122,7 +122,7 @@ fn fds(stream: Stream, n: usize) -> Stream {
         .point_to_point(0..n / 4, 1)
 }
 
-/// Neighbours that send much, others that send little, and an allgather.
+/// Neighbours that send many messages, others that send few, and an allgather.
 fn nbody(stream: Stream, n: usize) -> Stream {
     stream.collective(0, 7, n / 16).point_to_point(0..16, n / 32).point_to_point(16..n / 4, 1)
 }
@@ -135,7 +135,7 @@ fn miniamr(stream: Stream, n: usize) -> Stream {
     stream.collective(0, 14, n / 16).collective(0, 7, n / 16).point_to_point(0..2, 1)
 }
 
-/// The paper's applications, and short queues. `shrink` divides the processes.
+/// The paper's applications, and short queues. `shrink` divides the number of processes.
 pub(crate) fn papers(shrink: usize) -> Vec<Stream> {
     type Step = fn(Stream, usize) -> Stream;
     let applications: [(&str, _, _, Step); 4] = [
@@ -156,7 +156,7 @@ pub(crate) fn papers(shrink: usize) -> Vec<Stream> {
     streams
 }
 
-/// Gather with other caps on the number of queues.
+/// Gather with different caps on the number of queues.
 pub(crate) fn sweep(shrink: usize) -> Vec<Stream> {
     let mut streams = Vec::new();
     for (n, latency) in [(1024, "1.5"), (2048, "2.4"), (4096, "5.4")] {
@@ -169,7 +169,7 @@ pub(crate) fn sweep(shrink: usize) -> Vec<Stream> {
     streams
 }
 
-/// Tokens from here on are of what stays: they are small numbers, as a device has them.
+/// Tokens from here on belong to standing elements. They are small numbers, as in a device.
 const STANDING: u32 = 1 << 17;
 
 /// Pairs behind receives that no message of the stream matches.
@@ -187,16 +187,15 @@ pub(crate) fn standing(shrink: usize) -> Vec<Stream> {
     [1, 4, 16, 64, 256, 1024, 4096].map(behind).into()
 }
 
-/// A part of the receives, in percent, that name no source or no tag.
+/// Percentage of receives without a source, and without a tag.
 #[derive(Clone, Copy)]
 struct Wild {
     source: usize,
     tag: usize,
 }
 
-/// Receives with and without wildcards: posted, or searching unexpected messages.
-/// Tags are all different, and who sends to a receive of any tag sends nothing else,
-/// so each finds its own.
+/// Receives with and without wildcards: posted, or searching unexpected messages. All tags differ,
+/// and the sender for an any-tag receive sends nothing else, so each receive finds its own message.
 pub(crate) fn wildcards(shrink: usize) -> Vec<Stream> {
     const SOURCES: usize = 64;
     const ANY_TAG: u64 = 0x7fff_ffff;
@@ -214,7 +213,7 @@ pub(crate) fn wildcards(shrink: usize) -> Vec<Stream> {
                 let mut stream = Stream::new(format!("{queue}, {mix}, depth {depth}"), 512);
                 stream.unexpected = unexpected;
                 for at in 0..depth.div_ceil(shrink) {
-                    // 37 and 100 have no common divisor: each percentage is met evenly.
+                    // 37 and 100 are coprime, so each percentage is met evenly.
                     let percent = at * 37 % 100;
                     let any_tag = percent >= 100 - wild.tag;
                     let source = if any_tag { SOURCES + at } else { at % SOURCES };

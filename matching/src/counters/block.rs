@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Why elements are not in the table.
+//! Reasons why elements are not in the table.
 
 use serde::{Deserialize, Serialize};
 
 use crate::sums::add;
 
-/// Why an element is not in the table (DESIGN, "block reason").
+/// The reason why an element is not in the table (DESIGN, "block reason").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Every entry of the table was taken.
+    /// No entry of the table was free.
     TableFull,
     /// The table has no entries at all (capacity 0).
     Disabled,
     /// An entry was free, but older elements that may enter are on the host.
     Order,
-    /// The table was full once, and everything has gone to the host since (`sticky`).
+    /// The table was full before, and every new element has gone to the host since (`sticky`).
     Sticky,
     /// The context left its tables before they were full (`sticky`, pre-emptive).
     Preemptive,
-    /// The endpoint holds all that it may of a shared pool.
+    /// The endpoint holds its maximum share of a shared pool.
     PoolShare,
     /// The shared pool has no free entry.
     PoolEmpty,
-    /// The device does not take such an element.
+    /// The device does not accept such an element.
     Refused,
-    /// The device is not offered a receive so short, unless a long one forces it.
+    /// The receive is too short to be offered to the device, unless a long one forces it.
     Short,
 }
 
-/// How many elements went to the host, by reason.
+/// Number of elements that went to the host, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BlockReasons {
@@ -53,7 +53,7 @@ pub struct BlockReasons {
 }
 
 impl BlockReasons {
-    /// Reasons with their names.
+    /// The reasons with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         [
             ("table full", self.table_full),
@@ -91,7 +91,7 @@ impl BlockReasons {
         self.iter().map(|(_, count)| i128::from(count)).sum()
     }
 
-    /// Adds others.
+    /// Adds the counts of another queue.
     pub fn merge(&mut self, other: &Self) {
         add(&mut self.table_full, other.table_full);
         add(&mut self.disabled, other.disabled);

@@ -34,7 +34,7 @@ impl Histogram {
         }
     }
 
-    /// Counts one value in a bucket that is not there yet.
+    /// Counts one value in a bucket that was not allocated yet.
     #[cold]
     fn widen(&mut self, bucket: usize) {
         self.counts.resize(bucket + 1, 0);
@@ -61,7 +61,7 @@ impl Histogram {
         })
     }
 
-    /// How many values were recorded.
+    /// Number of recorded values.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))

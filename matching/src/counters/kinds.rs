@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Collective and point-to-point traffic apart.
+//! Separates collective and point-to-point traffic.
 
 use serde::{Deserialize, Serialize};
 
 use super::block::BlockReasons;
 use crate::sums::add;
 
-/// One of each kind of traffic.
+/// A value for each kind of traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ByKind<T> {
-    /// Of collective operations.
+    /// The value for collective operations.
     pub collective: T,
-    /// Of everything else.
+    /// The value for everything else.
     pub point_to_point: T,
 }
 
 impl<T> ByKind<T> {
-    /// The one of collective operations, or the other.
+    /// The value for collective operations or for everything else.
     #[inline]
     pub fn of_mut(&mut self, collective: bool) -> &mut T {
         if collective { &mut self.collective } else { &mut self.point_to_point }
     }
 
-    /// Kinds with their names.
+    /// The values with the names of their kinds.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &T)> {
         [("collective", &self.collective), ("point-to-point", &self.point_to_point)].into_iter()
     }
 }
 
-/// What a queue did for one kind of traffic. Elements and searches with a
-/// wildcard in place of what tells the kind count as point-to-point.
+/// Counters of a queue for one kind of traffic. Elements and searches with a wildcard in the bits
+/// that determine the kind count as point-to-point.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KindCounters {
@@ -42,9 +42,9 @@ pub struct KindCounters {
     pub table_matches: u64,
     /// Searches answered by the host engine.
     pub host_matches: u64,
-    /// Searches that found nothing.
+    /// Number of searches that found nothing.
     pub misses: u64,
-    /// Why elements went to the host, counted when they did.
+    /// Reasons for spills, each counted at its spill.
     pub block_reasons: BlockReasons,
 }
 

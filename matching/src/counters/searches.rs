@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How far searches went.
+//! Search depths and traversals.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,25 +7,24 @@ use super::histogram::Histogram;
 use crate::profile::Profile;
 use crate::sums::add;
 
-/// Search depth: entries a linear search in age order would have compared,
-/// the table first and then the host queue.
+/// Search depth: the number of entries that a linear search in age order would have compared, first
+/// in the table and then in the host queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchDepth {
-    /// Searches that found an element, the found one counted.
+    /// Searches that found an element; the element found is included.
     pub hit: Histogram,
     /// Searches that found nothing.
     pub miss: Histogram,
-    /// Entries compared by all searches that found an element; 0 in reports written
-    /// before this was counted.
+    /// Sum of the depths of all searches that found an element; 0 in reports of earlier versions.
     #[serde(default)]
     pub hit_entries: u64,
-    /// Entries compared by all searches that found nothing.
+    /// Sum of the depths of all searches that found nothing.
     #[serde(default)]
     pub miss_entries: u64,
 }
 
 impl SearchDepth {
-    /// Adds another queue's.
+    /// Adds the depths of another queue.
     pub(super) fn merge(&mut self, other: &Self) {
         self.hit.merge(&other.hit);
         self.miss.merge(&other.miss);
@@ -34,30 +33,30 @@ impl SearchDepth {
     }
 }
 
-/// Elements that searches on the host traversed in the queues of the engine, the found one
-/// counted: what the papers measure engines by. Searches that the table answers are not counted,
+/// Elements that searches on the host traversed in the queues of the engine, including the one
+/// found. The papers measure engines by this. Searches that the table answers are not counted;
 /// peeks that it does not answer are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traversals {
     /// Searches that found an element on the host.
     pub hit: Histogram,
-    /// Searches on the host that found nothing there, or nothing as old as in the table.
+    /// Searches on the host that found nothing there, or only an element younger than the one in
+    /// the table.
     pub miss: Histogram,
-    /// Elements traversed by all of them.
+    /// Sum of the elements traversed by all of them.
     pub entries: u64,
-    /// Elements that one list of all on the host would have compared in their place.
+    /// Elements that a single list of all elements on the host would have compared instead.
     pub in_a_list: u64,
-    /// What each search that found an element traversed; empty in reports written before this
-    /// was counted.
+    /// Traversals of each search that found an element; empty in reports of earlier versions.
     #[serde(default)]
     pub found: Profile,
-    /// What each of the others traversed.
+    /// Traversals of each search that found none.
     #[serde(default)]
     pub not_found: Profile,
 }
 
 impl Traversals {
-    /// Adds another queue's.
+    /// Adds the traversals of another queue.
     pub(super) fn merge(&mut self, other: &Self) {
         self.hit.merge(&other.hit);
         self.miss.merge(&other.miss);

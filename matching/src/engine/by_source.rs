@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What engines have in common that know the queue of an element by its source: `rank_array`,
+//! Common part of the engines that know the queue of an element by its source: `rank_array` and
 //! `kmeans`.
 //!
 //! ```text
@@ -16,32 +16,32 @@ use super::{
 };
 use crate::{Element, Key, Source};
 
-/// Queue of elements that name no source.
+/// Queue of elements without a source.
 pub(super) const ANY: usize = 0;
 
-/// Which queue the elements of a source are in.
+/// Maps sources to queues.
 pub trait Sources {
-    /// The source that a pattern names.
+    /// The source of a pattern.
     fn source(&self, key: &Key) -> Source;
 
-    /// The queue of a source: not [`ANY`].
+    /// The queue of a source; never [`ANY`].
     fn queue_of(&self, source: u32) -> usize;
 
-    /// Notes an element of a source.
+    /// Counts an element of a source.
     fn note(&mut self, _source: u32) {}
 
-    /// Queues for sources.
+    /// Number of queues for sources.
     fn dedicated(&self) -> usize {
         0
     }
 
-    /// Elements of sources that it knows nothing of.
+    /// Number of elements of unknown sources.
     fn unknown(&self) -> u64 {
         0
     }
 }
 
-/// See the module.
+/// An engine with queues by source; see the module.
 pub struct BySource<Q, S> {
     queues: Q,
     pub(super) sources: S,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! COL: queues of collective elements, as many for an operation as its searches
-//! were long (section 4.1, Algorithms 1 and 2 of Ghazimirsaeed, Grant, Afsahi 2019).
+//! COL: queues of collective elements. An operation gets as many queues as its searches were long
+//! (section 4.1, Algorithms 1 and 2 of Ghazimirsaeed, Grant, Afsahi 2019).
 //!
 //! ```text
 //! insert(e), e of operation c with parameters p:             (Algorithm 1)
@@ -15,28 +15,24 @@
 //!   pq; for each level of c, first to last: queue source mod nq of the level
 //! ```
 //!
-//! `p` is here a communicator's use of an operation: its tag and the context id,
-//! which stands for the communicator's size. The range of message sizes is left
-//! out of p: an element of the posted queue has a buffer and no message, and its
-//! size would send a receive and its message to different profiles.
+//! `p` is here a communicator's use of an operation: its tag and the context id, which stands for
+//! the communicator's size. The range of message sizes is not part of p: a posted receive has a
+//! buffer and no message, so its size would put a receive and its message into different profiles.
 //!
-//! What the paper leaves open:
-//! - *A call* of p, the first of which is profiled: it is over when an element of
-//!   p comes and none is left in pq, or, if nonblocking, when its tag is another
-//!   one. A call that never ends is profiled for [`LONG_CALL`] searches. The
-//!   profile averages searches that compared anything; while there was none, the
-//!   next call is profiled as well.
-//! - *Line 9 with a large nq*: as it stands, MPI_Gather on 1024 processes would
-//!   get no queue at all, because half of 1024 is above the cap. The evaluation
-//!   says that it gets as many as the cap allows (32 of sqrt(1024) with k = 1), so
-//!   nq is cut to what the cap leaves.
-//! - *No room*: the last level of the operation with the most queues becomes a level
-//!   of c as well. Where there is none, and where one traversal is enough, p stays
-//!   in pq.
-//! - *How many p*: [`MOST_PROFILES`] at most, so that match bits of another layout
-//!   than was told cannot fill the memory; all others share one that stays in pq.
-//! - *Elements of pq and older levels* are not always the older ones, because
-//!   communicators share the levels of an operation: ages decide.
+//! Details that the paper leaves open:
+//! - *A call* of p, the first of which is profiled: the call is over when an element of p arrives
+//!   and none is left in pq. A nonblocking call is also over when its tag changes. A call that
+//!   never ends is profiled for [`LONG_CALL`] searches. The profile averages the searches that
+//!   compared any element; if there was none, the next call is profiled as well.
+//! - *Line 9 with a large nq*: taken literally, MPI_Gather on 1024 processes would get no queue at
+//!   all, because half of 1024 is above the cap. The evaluation says that it gets as many as the
+//!   cap allows (32 of sqrt(1024) with k = 1), so nq is limited to what the cap leaves.
+//! - *No room*: the last level of the operation with the most queues also becomes a level of c. If
+//!   there is no such level, or if one traversal is enough, p stays in pq.
+//! - *Number of p*: at most [`MOST_PROFILES`], so that match bits of a wrong layout cannot exhaust
+//!   memory. All others share one profile that stays in pq.
+//! - *Elements of pq and of older levels* are not always the older ones, because communicators
+//!   share the levels of an operation. Ages decide.
 
 use std::cell::Cell;
 
@@ -46,28 +42,28 @@ use super::{
 };
 use crate::CollectiveId;
 
-/// Searches after which a first call has been profiled enough.
+/// Searches after which the profile of a first call is complete.
 const LONG_CALL: u64 = 1024;
 
-/// Most p that are told apart.
+/// Maximum number of p that are profiled separately.
 const MOST_PROFILES: usize = 4096;
 
-/// Place in `profiles` of the p that came when there were enough, and in `levels`
-/// of their operation, which has none.
+/// Index in `profiles` of the p beyond [`MOST_PROFILES`], and in `levels` of their operation, which
+/// has no levels.
 const OTHERS: usize = 0;
 
-/// The id of the others: no communicator has this number.
+/// The id of these p: no communicator has this number.
 const NOBODY: CollectiveId =
     CollectiveId { communicator: u32::MAX, operation: CollectiveId::NONBLOCKING };
 
-/// Queues of an operation, by source.
+/// The queues of an operation at one level, selected by source.
 #[derive(Clone, Copy)]
 struct Level {
     first: usize,
     queues: u32,
     /// 2^64 / queues, rounded up.
     reciprocal: u64,
-    /// Another operation's.
+    /// The level belongs to another operation.
     lent: bool,
 }
 
@@ -77,8 +73,8 @@ impl Level {
         Self { first, queues, reciprocal, lent: false }
     }
 
-    /// source mod queues: the fraction of the quotient, times the divisor. (A division
-    /// would be a quarter of a search.)
+    /// source mod queues: the fraction of the quotient times the divisor. (A division would take a
+    /// quarter of a search.)
     #[inline]
     fn queue(&self, source: u32) -> usize {
         let fraction = self.reciprocal.wrapping_mul(source.into());
@@ -86,31 +82,31 @@ impl Level {
     }
 }
 
-/// What is known of one p.
+/// The profile of one p.
 struct Profile {
     id: CollectiveId,
-    /// Levels of its operation.
+    /// Index of its operation in `levels`.
     operation: usize,
-    /// Its elements in pq.
+    /// Number of its elements in pq.
     in_pq: u32,
-    /// Tag of the call that is profiled.
+    /// Tag of the call being profiled.
     call: u32,
-    /// Elements compared by its searches of pq, and searches that compared any.
+    /// Elements compared by its searches of pq, and the number of searches that compared any.
     compared: Cell<u64>,
     searches: Cell<u64>,
     /// The first call is over.
     done: bool,
 }
 
-/// See the module.
+/// The collective queues; see the module.
 pub(super) struct Col {
     pq: usize,
-    /// Place in `profiles` of each p.
+    /// Index in `profiles` of each p.
     known: Map<CollectiveId, usize>,
     profiles: Vec<Profile>,
-    /// The one that was asked for last, which is often the next one as well.
+    /// Index of the profile used last, which is often the next one as well.
     last: Cell<usize>,
-    /// Place in `levels` of each operation.
+    /// Index in `levels` of each operation.
     operations: Map<u32, usize>,
     levels: Vec<Vec<Level>>,
     dedicated: usize,
@@ -129,18 +125,18 @@ impl Col {
         }
     }
 
-    /// Queues made so far, pq not counted.
+    /// Number of queues made, without pq.
     pub(super) fn dedicated(&self) -> usize {
         self.dedicated
     }
 
-    /// Whether there were any elements.
+    /// Returns true if there were any collective elements.
     #[inline]
     pub(super) fn is_used(&self) -> bool {
         self.profiles.len() > 1
     }
 
-    /// The same by level, those of all operations together.
+    /// Number of queues by level, summed over all operations.
     pub(super) fn levels(&self) -> Vec<u64> {
         let mut sums = vec![0; self.levels.iter().map(Vec::len).max().unwrap_or(0)];
         for levels in &self.levels {
@@ -151,8 +147,8 @@ impl Col {
         sums
     }
 
-    /// The queue for a new element of `source` in call `call` of `id`. `cap` is how
-    /// many dedicated queues there may be.
+    /// The queue for a new element of `source` in call `call` of `id`. `cap` is the maximum number
+    /// of dedicated queues.
     pub(super) fn place(
         &mut self,
         id: CollectiveId,
@@ -201,8 +197,8 @@ impl Col {
         at
     }
 
-    /// The first call of a p is over: makes a level of as many queues as a search
-    /// compared elements, if there is room and the operation has fewer.
+    /// Ends the first call of a p. Makes a level with as many queues as a search compared elements,
+    /// if there is room and the operation has fewer.
     #[cold]
     fn finish(&mut self, at: usize, cap: usize, queues: &mut impl Queues) {
         let profile = &mut self.profiles[at];
@@ -238,8 +234,7 @@ impl Col {
         }
     }
 
-    /// The older of `best` and the oldest match among the elements of `id` from
-    /// `source`.
+    /// The older of `best` and the oldest match among the elements of `id` from `source`.
     pub(super) fn older_match<Q: Lookup>(
         &self,
         id: CollectiveId,
@@ -268,7 +263,7 @@ impl Profile {
         Self { id, operation, in_pq: 0, call: 0, compared, searches, done: false }
     }
 
-    /// A search compared so many elements of pq.
+    /// A search compared this many elements of pq.
     fn note(&self, compared: u64) {
         if compared > 0 {
             self.compared.set(self.compared.get() + compared);
@@ -331,8 +326,8 @@ mod tests {
             });
         }
 
-        /// One call: `n` receives, matched from the last to the first, so that a
-        /// search compares (n + 1) / 2 elements of one queue on average.
+        /// One call: `n` receives, matched from the last to the first, so that a search compares (n
+        /// + 1) / 2 elements of one queue on average.
         fn gather(&mut self, id: CollectiveId, n: u32, cap: usize) {
             let posted: Vec<_> = (0..n).map(|source| self.insert(id, 0, source, cap)).collect();
             for (source, handle) in (0..n).zip(posted).rev() {
@@ -352,7 +347,7 @@ mod tests {
         let mut harness = Harness::new();
         harness.gather(GATHER, 32, 99);
         assert_eq!(harness.levels(), []);
-        // 16.5 for searches that hit and 15.5 for those that missed, 31 of them.
+        // Searches that hit compared 16.5 on average, the 31 that missed 15.5.
         harness.gather(GATHER, 32, 99);
         assert_eq!((harness.levels(), harness.col.dedicated()), (vec![17], 17));
         harness.gather(GATHER, 32, 99);

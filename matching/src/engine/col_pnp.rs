@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `col-pnp`, `col-list`, `list-pnp`: one engine for collective elements and one for
-//! point-to-point elements (sections 4.3 and 4.4, Algorithms 1 and 2 of
-//! Ghazimirsaeed, Grant, Afsahi 2019).
+//! `col-pnp`, `col-list`, `list-pnp`: one engine for collective elements and one for point-to-point
+//! elements (sections 4.3 and 4.4, Algorithms 1 and 2 of Ghazimirsaeed, Grant, Afsahi 2019).
 //!
 //! ```text
 //! insert(e):  if e is point-to-point: into PNP (Algorithm 1, line 2)
@@ -16,23 +15,22 @@
 //!             without room
 //! ```
 //!
-//! What the paper leaves open:
-//! - *Kind*: it passes a hint down from the MPI; here match bits tell
+//! Details that the paper leaves open:
+//! - *Kind*: the paper passes a hint down from the MPI; here the match bits determine it
 //!   ([`crate::TagLayout`]).
-//! - *Wildcards*. A receive whose ignore bits hide its kind, or a collective one
-//!   that names no source, goes to a queue that every search looks at; a
-//!   point-to-point one that names no source goes to a queue that every search
-//!   of point-to-point elements looks at. A search with such a key looks at every
-//!   queue that may hold a match. The oldest match of all wins, and a queue is
-//!   walked only to the age of the best so far.
-//! - *Short queues*: while there are no more than θ elements, or [`Queues::LIST`] once
-//!   there are collective ones among more than that, searches walk the list of all of
-//!   them, which costs less than finding out where to look, and new elements wait
-//!   for a queue until there are more. COL does not profile these searches.
-//! - *The cap* k·sqrt(n) is split as in the evaluation, k_C·sqrt(n) queues for COL
-//!   and k_P·sqrt(n) for PNP, so that neither starves the other; either may be
-//!   reached (the evaluation reaches it) and none is ever given up.
-//! - *n*, unless it is told, is the number of sources seen so far.
+//! - *Wildcards*. A receive whose ignore bits hide its kind, or a collective one that names no
+//!   source, goes to a queue that every search visits. A point-to-point receive that names no
+//!   source goes to a queue that every search for point-to-point elements visits. A search with
+//!   such a key visits every queue that may hold a match. The oldest match wins, and a queue is
+//!   searched only up to the age of the best match so far.
+//! - *Short queues*: up to θ elements, searches use the list of all elements, which costs less than
+//!   selecting queues. With more than [`Queues::LIST`] elements, collective ones among them, the
+//!   limit is [`Queues::LIST`]. Up to the limit new elements get no queue, and COL does not profile
+//!   the searches.
+//! - *The cap* k·sqrt(n) is split as in the evaluation, k_C·sqrt(n) queues for COL and k_P·sqrt(n)
+//!   for PNP, so that neither starves the other. Either may be reached (the evaluation reaches it),
+//!   and no queue is ever given up.
+//! - *n*, unless it is set, is the number of sources seen so far.
 
 use super::{
     col::Col,
@@ -44,32 +42,33 @@ use super::{
 };
 use crate::{CollectiveId, Element, Key, Source, Traffic, traffic::Fields};
 
-/// Queue of elements whose kind is hidden, and of collective ones from any source.
+/// Queue of elements whose kind is hidden, and of any-source collective ones.
 const HIDDEN: usize = 0;
-/// Queue of point-to-point elements from any source.
+/// Queue of any-source point-to-point elements.
 const ANY: usize = 1;
 
-/// See the module.
+/// The engine; see the module.
 pub struct ColPnp<Q> {
     queues: Q,
     fields: Fields,
     config: EngineConfig,
-    /// Most elements that are searched as one list. With more, all have a queue.
+    /// Maximum number of elements that are searched as one list. With more, every element has a
+    /// queue.
     short: usize,
     /// There may be elements without a queue; if so, there are no more than `short`.
     waiting: bool,
     seen: Seen,
-    /// Most dedicated queues of each.
+    /// Maximum number of dedicated queues of COL and of PNP.
     col_cap: usize,
     pnp_cap: usize,
     col: Col,
     pnp: Pnp,
 }
 
-/// Where an element belongs, and where a search looks.
+/// The queue class of an element, or of a search.
 enum Lane {
     Hidden,
-    /// Point-to-point, from a source or any.
+    /// Point-to-point, with its source if it names one.
     PointToPoint(Option<u32>),
     Collective(CollectiveId, u32),
 }
@@ -86,8 +85,8 @@ impl Lane {
 }
 
 impl<Q: Queues> ColPnp<Q> {
-    /// An engine with both, on an empty storage; `k_collective` or
-    /// `k_point_to_point` 0 makes one of them a list.
+    /// Creates an engine with COL and PNP on an empty storage. If `k_collective` or
+    /// `k_point_to_point` is 0, that part is a list.
     #[must_use]
     pub fn new(config: &EngineConfig, mut queues: Q) -> Self {
         queues.ensure(2);
@@ -112,7 +111,7 @@ impl<Q: Queues> ColPnp<Q> {
         &self.queues
     }
 
-    /// k·sqrt(n).
+    /// Sets the caps, k·sqrt(n).
     fn set_caps(&mut self, n: u32) {
         let cap = |k: u32| (f64::from(k) * f64::from(n).sqrt()) as usize;
         self.col_cap = cap(self.config.k_collective);
@@ -125,7 +124,7 @@ impl<Q: Queues> ColPnp<Q> {
         }
     }
 
-    /// The oldest match if all elements have queues.
+    /// The oldest match, if all elements have queues.
     #[inline(never)]
     fn search_placed<S: Lookup>(&self, queues: &S, key: &Key) -> Best {
         let probe = queues.probe(key);
@@ -153,11 +152,11 @@ impl<Q: Queues> ColPnp<Q> {
         }
     }
 
-    /// Gives a queue to the youngest element, if there are now too many for one list,
-    /// after those that wait for one.
+    /// Gives a queue to the youngest element if there are too many elements for one list, after the
+    /// elements that still have none.
     #[inline(never)]
     fn place(&mut self, youngest: HostHandle, bits: u64, ignore: u64, source: Source) {
-        // In registers until here: see `Queues::Probe`.
+        // The fields were in registers until here: see `Queues::Probe`.
         let key = Key { bits, ignore, source };
         let many = self.queues.len() > Q::LIST && self.short > Q::LIST;
         if many && matches!(Lane::of(&key, &self.fields), Lane::Collective(..)) {
@@ -193,7 +192,7 @@ impl<Q: Queues> ColPnp<Q> {
                 self.note_source(source);
                 let fields = &self.fields;
                 let of = |element: &Element| {
-                    fields.source(&key_of(element)).get().expect("PNP is given sources")
+                    fields.source(&key_of(element)).get().expect("PNP elements have a source")
                 };
                 self.pnp.place(source, self.pnp_cap, of, &mut self.queues)
             }
@@ -212,7 +211,7 @@ impl<Q: Queues> ColPnp<Q> {
     }
 }
 
-// Inlined by force: three engines share this code, and a call is a tenth of a short search.
+// Always inlined: three engines share this code, and a call takes a tenth of a short search.
 impl<Q: Queues> Engine for ColPnp<Q> {
     #[inline(always)]
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {

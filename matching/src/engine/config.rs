@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which engine, and its parameters.
+//! The host engines and their parameters.
 
 use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
@@ -11,35 +11,35 @@ use crate::TagLayout;
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownEngine, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostEngine {
-    /// One linked list in age order, as MPICH's.
+    /// One linked list in age order, as in MPICH.
     List,
-    /// A list a source, as Open MPI's.
+    /// A list per source, as in Open MPI.
     RankArray,
-    /// Queues for collective elements, a list for the others.
+    /// Queues for collective elements, and a list for the others.
     ColList,
-    /// A list for collective elements, queues for partners.
+    /// A list for collective elements, and queues for partners.
     ListPnp,
-    /// Queues for both.
+    /// Queues for both kinds.
     #[default]
     ColPnp,
     /// A queue for each cluster of sources.
     Kmeans,
-    /// A hash table of those without wildcards.
+    /// A hash table of the elements without wildcards.
     Hash,
     /// A hash table for each combination of wildcards.
     #[strum(serialize = "newmadeleine")]
     NewMadeleine,
-    /// One list, which a thread searches while another one searches the other queue. (Where one
-    /// thread at a time uses a queue, that is `list`.)
+    /// One list, which one thread can search while another thread searches the other queue. (If one
+    /// thread at a time uses a queue, it is the same as `list`.)
     TailQueues,
-    /// One of the others, chosen by what comes.
+    /// Chooses one of the other engines by the traffic.
     Auto,
 }
 
 impl HostEngine {
     /// Every engine.
     pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
-    /// Their names.
+    /// Names of all engines.
     pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
     /// Name, as in `FI_TCAM_HOST_ENGINE`.
@@ -49,7 +49,7 @@ impl HostEngine {
     }
 }
 
-/// Which queue of a receive context an engine is behind.
+/// The queue of a receive context that an engine serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// Posted receives, which may have wildcards, searched by messages.
@@ -59,25 +59,25 @@ pub enum Role {
     Unexpected,
 }
 
-/// Parameters of an engine. Those that have one queue, or one a source, use the
-/// first two.
+/// Parameters of an engine. Engines with one queue, or with one per source, use only the first two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// How its queues are stored (`FI_TCAM_HOST_STORAGE`).
+    /// Storage of its queues (`FI_TCAM_HOST_STORAGE`).
     pub queue: Queue,
-    /// How match bits tell collective from point-to-point (`FI_TCAM_TAG_LAYOUT`).
+    /// The layout of match bits, which separates collective from point-to-point traffic
+    /// (`FI_TCAM_TAG_LAYOUT`).
     pub layout: TagLayout,
-    /// Which queue it is.
+    /// The queue that the engine serves.
     pub role: Role,
-    /// Length of a shared queue at which partners get their own (`FI_TCAM_THETA`). The
+    /// Length of a shared queue at which partners get their own queues (`FI_TCAM_THETA`). The
     /// paper's 100 is best for linked queues; packed ones are searched faster.
     pub theta: u32,
     /// At most `k_collective * sqrt(n)` queues for collectives (`FI_TCAM_K_COL`).
     pub k_collective: u32,
     /// At most `k_point_to_point * sqrt(n)` queues for partners (`FI_TCAM_K_PNP`).
     pub k_point_to_point: u32,
-    /// Processes n; 0 takes the sources seen so far, until
-    /// [`Engine::set_processes`](super::Engine::set_processes) tells.
+    /// Number of processes n. 0 takes the sources seen so far, until
+    /// [`Engine::set_processes`](super::Engine::set_processes) sets it.
     pub processes: u32,
 }
 
@@ -95,7 +95,7 @@ impl Default for EngineConfig {
     }
 }
 
-/// Not the name of a [`HostEngine`].
+/// A text that is not the name of a [`HostEngine`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no host engine: there are {all}", all = HostEngine::NAMES.join(", "))]
 pub struct UnknownEngine(String);

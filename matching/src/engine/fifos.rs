@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash table of queues: the elements of one key in the order in which they came.
+//! A hash table of queues: the elements of each key in the order of their insertion.
 //!
 //! ```text
 //! buckets    first        first          chain: first elements whose hashes share a bucket
@@ -9,15 +9,15 @@
 //!            [ 9 ]        first is the last, so that one is added without a walk
 //! ```
 //!
-//! Elements are numbers of the caller's, who compares keys; links lie in an array by number. The
-//! buckets are doubled when there are more keys than buckets.
+//! Elements are numbers chosen by the caller, which also compares keys. The links lie in an array
+//! indexed by number. The buckets are doubled when there are more keys than buckets.
 //!
-//! Rejected: elements of all keys of a bucket in one chain, as UCX has it. It saves the ring, and
-//! one long queue makes every key that shares its bucket slow.
+//! Rejected: the elements of all keys of a bucket in one chain, as in UCX. It saves the ring, but
+//! one long queue slows down every key that shares its bucket.
 
 /// No element.
 const NIL: u32 = u32::MAX;
-/// In the place of a chain: the element is not the first of its key.
+/// Value of `chain` for an element that is not the first of its key.
 const BEHIND: u32 = u32::MAX - 1;
 
 /// The links of an element.
@@ -31,15 +31,15 @@ struct Link {
 
 const UNUSED: Link = Link { hash: 0, next: NIL, prev: NIL, chain: BEHIND };
 
-/// Buckets there are at least.
+/// Minimum number of buckets.
 const FEWEST: usize = 16;
 
-/// See the module.
+/// The table; see the module.
 #[derive(Default)]
 pub(super) struct Fifos {
-    /// Powers of two of them, or none yet.
+    /// A power of two of buckets, or none before the first insertion.
     buckets: Vec<u32>,
-    /// By element.
+    /// Indexed by element.
     links: Vec<Link>,
     keys: usize,
 }
@@ -50,8 +50,8 @@ impl Fifos {
         hash as usize & (self.buckets.len() - 1)
     }
 
-    /// The first element of a key; `same` tells whether an element is of it, and is asked of each
-    /// whose hash agrees.
+    /// The first element of a key. `same` returns true if an element has this key; it is called for
+    /// each element with the same hash.
     #[inline]
     pub(super) fn first(&self, hash: u32, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
         if self.keys == 0 {
@@ -74,12 +74,12 @@ impl Fifos {
         (self.links[next as usize].chain == BEHIND).then_some(next)
     }
 
-    /// An element and those of its key behind it.
+    /// An element and the elements of its key after it.
     pub(super) fn from(&self, first: Option<u32>) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(first, |&at| self.next(at))
     }
 
-    /// Adds an element, the youngest of its key.
+    /// Adds the youngest element of a key.
     #[inline]
     pub(super) fn append(&mut self, at: u32, hash: u32, same: impl FnMut(u32) -> bool) {
         if at as usize >= self.links.len() {
@@ -101,7 +101,7 @@ impl Fifos {
         self.links[at as usize] = Link { hash, next: at, prev: at, chain };
     }
 
-    /// Takes an element out.
+    /// Removes an element.
     #[inline]
     pub(super) fn remove(&mut self, at: u32) {
         let Link { hash, next, prev, chain } = self.links[at as usize];
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Queues by key, with as many keys as collide, and as elements of one key.
+        /// Queues by key, with several keys per hash and several elements per key.
         #[test]
         fn elements_of_a_key_come_in_order(
             ops in prop::collection::vec((0..40_u32, any::<bool>(), 0..8_usize), 0..400)

@@ -8,14 +8,14 @@
 //! search(k):  the first of the queue of k, or nothing
 //! ```
 //!
-//! What the paper leaves open:
-//! - *A wildcard in spite of the promise*. Such an element goes to one list beside the table,
-//!   which every search walks up to the age of what the table gave. Such a search walks the list
-//!   of all.
-//! - *Bits that are neither*, as those of an MPI's protocol, which a receive ignores: the first of
-//!   the queue that matches is taken.
+//! Details that the paper leaves open:
+//! - *A wildcard despite the promise*. Such an element goes to a separate list, which every search
+//!   visits up to the age of the match in the table. A search with a wildcard uses the list of all
+//!   elements.
+//! - *Other bits*, such as those of an MPI's protocol, which a receive ignores: the first element
+//!   of the queue that matches is taken.
 //!
-//! Elements are those of the linked storage, on either storage.
+//! Elements are always stored in the linked storage, whatever storage is configured.
 
 use super::{
     contract::{Engine, HostHandle, HostHit, key_of},
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{Element, Key, TagLayout};
 
-/// See the module.
+/// The engine; see the module.
 pub struct Hash {
     /// All elements.
     list: Linked,
@@ -36,7 +36,7 @@ pub struct Hash {
 }
 
 impl Hash {
-    /// An empty engine, for match bits of this layout.
+    /// Creates an empty engine for match bits of this layout.
     #[must_use]
     pub fn new(layout: TagLayout) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Hash {
         &self.list
     }
 
-    /// The oldest match; `compared` is told of each element that is compared.
+    /// The oldest match. `compared` is called for each element that is compared.
     #[inline(always)]
     fn search(&self, key: &Key, mut compared: impl FnMut()) -> Option<u32> {
         let Self { list, names, table, wild } = self;

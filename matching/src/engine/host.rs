@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The engine behind a table: one of those there are, on one of the storages.
+//! The engine behind a table: one of the engines, on one of the storages.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use super::{
 };
 use crate::{Element, Key};
 
-/// What engines of a queue are made from.
+/// The plan from which the engines of a queue are made.
 pub(crate) struct HostPlan {
-    /// Their parameters.
+    /// Parameters of the engines.
     pub(crate) config: EngineConfig,
-    /// What searches packed queues.
+    /// Kernel that searches packed queues.
     pub(crate) kernel: Kernel,
-    /// Those of `kmeans`.
+    /// Clusters of the `kmeans` engine.
     pub(crate) clusters: Arc<Clusters>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum HostOn<Q> {
 }
 
 impl HostPlan {
-    /// An empty engine.
+    /// Creates an empty engine.
     pub(crate) fn make(&self, engine: HostEngine) -> Result<Host, TableError> {
         let Self { config, kernel, .. } = self;
         Ok(match (engine, config.queue) {
@@ -66,7 +66,7 @@ impl<Q: Queues> HostOn<Q> {
     fn new(engine: HostEngine, plan: &HostPlan, queues: Q) -> Self {
         let HostPlan { config, clusters, .. } = plan;
         let (k_collective, k_point_to_point) = match engine {
-            // `auto` begins with the list.
+            // `auto` starts with the list.
             HostEngine::List | HostEngine::TailQueues | HostEngine::Auto => {
                 return Self::List(Box::new(List::new(queues)));
             }
@@ -75,7 +75,7 @@ impl<Q: Queues> HostOn<Q> {
                 let engine = Kmeans::new(config.layout, Arc::clone(clusters), queues);
                 return Self::Kmeans(Box::new(engine));
             }
-            HostEngine::Hash | HostEngine::NewMadeleine => unreachable!("not on a storage"),
+            HostEngine::Hash | HostEngine::NewMadeleine => unreachable!("made by HostPlan::make"),
             HostEngine::ColList => (config.k_collective, 0),
             HostEngine::ListPnp => (0, config.k_point_to_point),
             HostEngine::ColPnp => (config.k_collective, config.k_point_to_point),
@@ -94,7 +94,7 @@ impl<Q: Queues> HostOn<Q> {
     }
 }
 
-/// Calls the engine that is there.
+/// Calls the engine in use.
 macro_rules! each {
     ($host:expr, $engine:ident => $call:expr) => {
         match $host {
@@ -112,8 +112,8 @@ macro_rules! each {
     };
 }
 
-/// What each engine does, out of line: in one function every one would save the registers that
-/// any of them needs.
+/// The operations of each engine, never inlined: in one function, every engine would save the
+/// registers that any of them needs.
 mod apart {
     use super::{Element, Engine, HostHandle, HostHit, Key};
 

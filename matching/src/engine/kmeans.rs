@@ -13,8 +13,8 @@
 //!             any source -> every queue, the smallest sequence number wins
 //! ```
 //!
-//! What the paper leaves open: a source that B does not name, as of a spawned process, is in a
-//! cluster of its own with all others like it, and its elements are counted.
+//! Detail that the paper leaves open: all sources that B does not name, such as those of spawned
+//! processes, share one further cluster, and their elements are counted.
 
 use std::sync::Arc;
 
@@ -25,19 +25,19 @@ use crate::{Key, Source, TagLayout, traffic::Fields};
 /// The cluster of each source, for one queue of one process: a row of the paper's matrix B.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clusters {
-    /// By source.
+    /// Indexed by source.
     of: Vec<Option<u16>>,
     count: usize,
 }
 
 impl Clusters {
-    /// Most clusters of a process.
+    /// Maximum number of clusters of a process.
     pub const MOST: u16 = 4096;
 
-    /// The clusters of sources 0, 1, ...; nothing for a source that is in none.
+    /// The clusters of sources 0, 1, ...; `None` for a source without a cluster.
     ///
     /// # Errors
-    /// A cluster above [`Clusters::MOST`].
+    /// A cluster number is not below [`Clusters::MOST`].
     pub fn new(of: Vec<Option<u16>>) -> Result<Self, TooManyClusters> {
         let highest = of.iter().flatten().max();
         match highest {
@@ -51,15 +51,15 @@ impl Clusters {
     }
 }
 
-/// Clusters are numbered from 0 to one less than [`Clusters::MOST`].
+/// A cluster number that is not below [`Clusters::MOST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cluster {0} is above {max}", max = Clusters::MOST - 1)]
 pub struct TooManyClusters(u16);
 
-/// See the module.
+/// The engine; see the module.
 pub type Kmeans<Q> = BySource<Q, Clustered>;
 
-/// Queue of sources that no cluster names.
+/// Queue of sources without a cluster.
 const OTHERS: usize = ANY + 1;
 
 /// A queue for each cluster.
@@ -92,7 +92,7 @@ impl Sources for Clustered {
 }
 
 impl<Q: Queues> Kmeans<Q> {
-    /// An engine on an empty storage, for match bits of this layout.
+    /// Creates an engine on an empty storage, for match bits of this layout.
     pub fn new(layout: TagLayout, clusters: Arc<Clusters>, queues: Q) -> Self {
         Self::with(queues, Clustered { fields: layout.fields(), clusters, unknown: 0 })
     }
@@ -115,7 +115,7 @@ mod tests {
         }
         let key = |source| Key { bits: 7, ignore: 0, source: Source::new(source) };
         assert_eq!(engine.first_token(&key(3)), Some(3));
-        assert_eq!(engine.traversed(&key(3)), 2, "one of source 1 is before it");
+        assert_eq!(engine.traversed(&key(3)), 2, "an element of source 1 comes before it");
         assert_eq!(engine.traversed(&key(0)), 1);
         assert_eq!((engine.unclustered(), engine.dedicated()), (2, (0, 3)));
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `list`: one queue in age order, searched from the oldest, as MPICH's posted and
-//! unexpected queues (src/mpid/ch4/src/ch4r_recvq.h; linked, it is the paper's
-//! baseline LL).
+//! `list`: one queue in age order, searched from the oldest, like the posted and unexpected queues
+//! of MPICH (src/mpid/ch4/src/ch4r_recvq.h). On linked storage, it is the baseline LL of the paper.
 
 use super::{
     contract::{Engine, HostHandle, HostHit},
@@ -9,11 +8,11 @@ use super::{
 };
 use crate::{Element, Key};
 
-/// See the module: the list of all elements, no element in any queue.
+/// The engine; see the module. It uses the list of all elements and puts no element into a queue.
 pub struct List<Q>(Q);
 
 impl<Q: Queues> List<Q> {
-    /// An engine on an empty storage.
+    /// Creates an engine on an empty storage.
     pub const fn new(queues: Q) -> Self {
         Self(queues)
     }

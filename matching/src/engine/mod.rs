@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Host engines: what matches the elements that do not fit the table.
+//! Host engines, which match the elements that do not fit into the table.
 
 mod by_source;
 mod col;

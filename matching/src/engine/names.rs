@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What the tables of `hash` and `newmadeleine` know a pattern by: communicator, source and tag,
-//! without what MPI lets a receive leave open.
+//! The names by which the tables of `hash` and `newmadeleine` find a pattern: communicator, source
+//! and tag, without the fields that an MPI receive leaves open.
 //!
 //! ```text
 //! class           named by
@@ -10,20 +10,20 @@
 //! (*, *)          communicator                 of both
 //! ```
 //!
-//! Two patterns of one class that match each other have one name. Patterns of one name need not
-//! match: they may differ in other bits, such as those of an MPI's protocol.
+//! Two patterns of one class that match each other have the same name. Patterns with the same name
+//! need not match: they may differ in other bits, such as those of an MPI's protocol.
 
 use crate::{Key, traffic::Fields, traffic::Wildcards};
 
-/// Classes there are.
+/// Number of classes.
 pub(super) const CLASSES: usize = 4;
 
-/// What a pattern leaves open: bit 0 the tag, bit 1 the source.
+/// The fields that a pattern leaves open: bit 0 the tag, bit 1 the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Class(usize);
 
 impl Class {
-    /// Nothing is left open.
+    /// Leaves no field open.
     pub(super) const EXACT: Self = Self(0);
     /// Every class.
     pub(super) const ALL: [Self; CLASSES] = [Self(0), Self(1), Self(2), Self(3)];
@@ -41,7 +41,7 @@ impl Class {
     }
 }
 
-/// What a pattern of a class is known by.
+/// The name of a pattern in a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     bits: u64,
@@ -49,7 +49,7 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// Two multiplications: names are chosen by a program and not by an enemy of it.
+    /// Two multiplications suffice: names are not chosen by an attacker.
     #[inline]
     pub(super) const fn hash(self) -> u32 {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -59,7 +59,7 @@ impl Name {
     }
 }
 
-/// Tells classes and names in the match bits of a layout.
+/// Determines classes and names from the match bits of a layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names(Wildcards);
 
@@ -68,7 +68,7 @@ impl Names {
         Self(fields.wildcards())
     }
 
-    /// What a pattern leaves open; nothing if no receive of MPI does.
+    /// The class of a pattern; `None` if no MPI receive leaves these bits open.
     #[inline]
     pub(super) const fn class(&self, key: &Key) -> Option<Class> {
         let Wildcards { told_by, any_tag, any_source } = self.0;
@@ -86,7 +86,7 @@ impl Names {
         Some(Class(tag | (source as usize) << 1))
     }
 
-    /// What a pattern is known by in a class that leaves open at least as much as its own.
+    /// The name of a pattern in a class that leaves open at least the fields of its own class.
     #[inline]
     pub(super) fn name(&self, class: Class, key: &Key) -> Name {
         let Wildcards { told_by, any_tag, any_source } = self.0;
@@ -110,7 +110,7 @@ mod tests {
     fn receives_of_every_mpi_have_a_class() {
         let any = Source::ANY;
         let one = Source::new(1);
-        // Protocol bits, tag, source in the bits.
+        // Protocol bits, tag, and source in the match bits.
         for (layout, protocol, tag, source) in [
             (TagLayout::Mpich, 0xc0 << 48, 0x7fff_ffff, 0),
             (TagLayout::MpichSourceInTag, 0x3 << 62, 0x7_ffff, 0x7f_ffff << 19),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matches_has_one_name_in_the_class_of_the_receive() {
+    fn matching_patterns_have_the_same_name_in_the_class_of_the_receive() {
         let names = Names::new(&TagLayout::OpenMpiTag1.fields());
         let (tag, source) = (0x7fff_ffff_u64, 0x3_ffff_u64 << 34);
         let arrival = key(3 << 52 | 9 << 34 | 1 << 32 | 5, 0, Source::new(2));

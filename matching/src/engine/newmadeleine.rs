@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `newmadeleine`: a hash table for each combination of wildcards, as the communication library
-//! NewMadeleine and the authors of *Hint-driven matching* have it (section III.C, Figure 2: four
-//! tables, because communicators must be matched as well).
+//! `newmadeleine`: a hash table for each combination of wildcards, as in the communication library
+//! NewMadeleine and in *Hint-driven matching* (section III.C, Figure 2). There are four tables,
+//! because communicators must be matched as well.
 //!
 //! ```text
 //! tables:       (source, tag)  (source, *)  (*, tag)  (*, *)
@@ -13,12 +13,11 @@
 //!               search(receive):   the first of its queue in the table of its wildcards
 //! ```
 //!
-//! What the paper leaves open: a pattern that is of no class ([`super::names`]) goes to one list
-//! beside the tables, which every search walks up to the age of what the tables gave. A search
-//! with such a pattern, or one with wildcards for what itself may have some, walks the list of
-//! all.
+//! Detail that the paper leaves open: a pattern without a class ([`super::names`]) goes to a
+//! separate list, which every search visits up to the age of the match in the tables. A search with
+//! such a pattern, or a search of the posted queue with a wildcard, uses the list of all elements.
 //!
-//! Elements are those of the linked storage, on either storage.
+//! Elements are always stored in the linked storage, whatever storage is configured.
 
 use super::{
     config::Role,
@@ -29,20 +28,20 @@ use super::{
 };
 use crate::{Element, Key, TagLayout};
 
-/// See the module.
+/// The engine; see the module.
 pub struct NewMadeleine {
     /// All elements.
     list: Linked,
     names: Names,
     role: Role,
-    /// By class.
+    /// Indexed by class.
     tables: [Fifos; CLASSES],
     /// Elements that are in no table.
     others: Fifos,
 }
 
 impl NewMadeleine {
-    /// An empty engine, for match bits of this layout.
+    /// Creates an empty engine for match bits of this layout.
     #[must_use]
     pub fn new(layout: TagLayout, role: Role) -> Self {
         Self {
@@ -58,19 +57,19 @@ impl NewMadeleine {
         &self.list
     }
 
-    /// The tables of a pattern that may have wildcards: that of its class, if it has one.
+    /// The table of the pattern's class; no table if it has no class.
     #[inline]
     fn table_of(&self, key: &Key) -> &'static [Class] {
         self.names.class(key).map_or(&[], |class| std::slice::from_ref(&Class::ALL[class.index()]))
     }
 
-    /// The tables of a pattern that has none: all, or none if it has.
+    /// All tables if the pattern has no wildcard; otherwise no table.
     #[inline]
     fn tables_if_exact(&self, key: &Key) -> &'static [Class] {
         if self.names.class(key) == Some(Class::EXACT) { &Class::ALL } else { &[] }
     }
 
-    /// Those that an element is in.
+    /// The tables that contain an element.
     #[inline]
     fn tables_of(&self, element: &Element) -> &'static [Class] {
         match self.role {
@@ -79,7 +78,7 @@ impl NewMadeleine {
         }
     }
 
-    /// Those that a search looks at; none if it is not served by them.
+    /// The tables that a search visits. Empty if the tables cannot serve it.
     #[inline]
     fn tables_for(&self, key: &Key) -> &'static [Class] {
         match self.role {
@@ -88,7 +87,7 @@ impl NewMadeleine {
         }
     }
 
-    /// The oldest match; `compared` is told of each element that is compared.
+    /// The oldest match. `compared` is called for each element that is compared.
     #[inline(always)]
     fn search(&self, key: &Key, mut compared: impl FnMut()) -> Option<u32> {
         let Self { list, names, tables, others, .. } = self;

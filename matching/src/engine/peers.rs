@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Numbers of peers: how many there are, and the hash that finds what is kept
-//! for one.
+//! The number of distinct peers, and a hash map for data of each peer.
 
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
 };
 
-/// A map from small keys of this program's own making, which no attacker picks
-/// to collide, so that one multiplication a word does.
+/// A map from small keys that this program makes itself. No attacker can choose them to collide, so
+/// one multiplication per word suffices.
 pub(super) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mix>>;
 
-/// See [`Map`].
+/// Hasher of [`Map`].
 #[derive(Default)]
 pub(super) struct Mix(u64);
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {
-        // The map picks a place by the low bits and a tag by the high ones.
+        // The map uses the low bits for the place and the high bits for the tag.
         self.0 ^ self.0 >> 32
     }
 
@@ -32,19 +31,19 @@ impl Hasher for Mix {
     }
 }
 
-/// Largest number that is counted: what comes above is some other number.
+/// Largest source number that is counted. Larger numbers are not ranks.
 const LARGEST: u32 = 1 << 20;
 
 /// The distinct sources seen so far.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// A bit a source.
+    /// One bit per source.
     bits: Vec<u64>,
     count: u32,
 }
 
 impl Seen {
-    /// Whether the source is new.
+    /// Counts a source. Returns true if it is new.
     pub(super) fn note(&mut self, source: u32) -> bool {
         let (word, bit) = (source as usize / 64, 1 << (source % 64));
         if word >= self.bits.len() {

@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! PNP: queues of point-to-point elements, one for each partner and one for all
-//! others (section 4.2 of Ghazimirsaeed, Grant, Afsahi 2019).
+//! PNP: queues of point-to-point elements, one for each partner and one for all other sources
+//! (section 4.2 of Ghazimirsaeed, Grant, Afsahi 2019).
 //!
 //! ```text
 //! insert(e):
 //!   if e.source is a partner: its queue
-//!   else: the shared queue of the last level, before there is any: base
+//!   else: the shared queue of the last level, or base if there is no level
 //!   if that shared queue has reached theta elements:
 //!     partners = sources with more elements in it than the average source
 //!     a new level: a queue for each of them, and a shared one for the others
 //!
 //! search(source):
 //!   base; the shared queues of levels 0 to p, the level at which the source
-//!   became a partner (all of them if it is none); its own queue
+//!   became a partner (all of them if it is no partner); its own queue
 //! ```
 //!
-//! The elements of one source lie in that order, so the first match is its
-//! oldest.
+//! The elements of one source lie in this order, so the first match is its oldest.
 //!
-//! What the paper leaves open:
-//! - *Elements a source has*: those in the shared queue when it reaches θ, which
-//!   are counted then and cost an insertion nothing.
-//! - *Nobody is above the average*: no level. The next try is when the shared queue
-//!   has taken in as many elements again, and θ at least.
-//! - *The cap*: k_P·sqrt(n) queues, the shared ones of the levels counted; the
-//!   sources with most elements come first.
-//! - *Any-source receives* have a queue of their own, which every search of
-//!   point-to-point elements looks at, and ages decide (`col_pnp`).
+//! Details that the paper leaves open:
+//! - *Elements of a source*: those in the shared queue when it reaches θ. They are counted only
+//!   then, so insertions pay nothing for it.
+//! - *No source above the average*: no level is made. The next attempt follows when the shared
+//!   queue has received as many elements again, at least θ.
+//! - *The cap*: k_P·sqrt(n) queues, including the shared ones of the levels. The sources with the
+//!   most elements come first.
+//! - *Any-source receives* have a separate queue, which every search for point-to-point elements
+//!   visits; ages decide (`col_pnp`).
 
 use super::{
     peers::Map,
@@ -34,24 +33,24 @@ use super::{
 };
 use crate::Element;
 
-/// A source with a queue of its own.
+/// A source with a dedicated queue.
 struct Partner {
     queue: usize,
     /// Level at which it became a partner.
     level: usize,
 }
 
-/// See the module.
+/// The point-to-point queues; see the module.
 pub(super) struct Pnp {
-    /// Elements in a shared queue that start a new level.
+    /// Length of a shared queue that starts a new level.
     theta: usize,
     partners: Map<u32, Partner>,
     /// Base, then the shared queue of each level.
     shared: Vec<usize>,
-    /// Insertions into the last shared queue until partners are looked for.
+    /// Insertions into the last shared queue until partners are selected.
     patience: usize,
     dedicated: usize,
-    /// Room for counting, kept.
+    /// Scratch memory for counting.
     counts: Map<u32, usize>,
 }
 
@@ -67,8 +66,8 @@ impl Pnp {
         }
     }
 
-    /// The queue for a new element of `source`. `cap` is how many dedicated queues
-    /// there may be, and `source_of` says which source an element is of.
+    /// The queue for a new element of `source`. `cap` is the maximum number of dedicated queues,
+    /// and `source_of` returns the source of an element.
     pub(super) fn place(
         &mut self,
         source: u32,
@@ -89,12 +88,12 @@ impl Pnp {
         self.last_shared()
     }
 
-    /// Queues made so far, base not counted.
+    /// Number of queues made, without base.
     pub(super) fn dedicated(&self) -> usize {
         self.dedicated
     }
 
-    /// The same by level.
+    /// Number of queues by level.
     pub(super) fn levels(&self) -> Vec<u64> {
         let mut levels = vec![1; self.shared.len() - 1];
         for partner in self.partners.values() {
@@ -103,17 +102,17 @@ impl Pnp {
         levels
     }
 
-    /// All queues, base included.
+    /// All queues, including base.
     pub(super) fn queues(&self) -> impl Iterator<Item = usize> + Clone + '_ {
         let own = self.partners.values().map(|partner| partner.queue);
         self.shared.iter().copied().chain(own)
     }
 
     fn last_shared(&self) -> usize {
-        *self.shared.last().expect("the base queue is always there")
+        *self.shared.last().expect("the base queue always exists")
     }
 
-    /// Starts a level, if there is anyone to be its partner.
+    /// Starts a level, if any source qualifies as a partner.
     #[cold]
     fn extract_partners(
         &mut self,
@@ -160,7 +159,7 @@ impl Pnp {
         best: Best,
     ) -> Best {
         let partner = self.partners.get(&source);
-        // Base and the levels up to the partner's own.
+        // Base and the shared queues of the levels up to the partner's level.
         let shared = partner.map_or(self.shared.len(), |partner| partner.level + 2);
         let own = partner.map(|partner| partner.queue);
         for queue in self.shared[..shared].iter().copied().chain(own) {

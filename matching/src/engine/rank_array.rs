@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `rank-array`: a queue for every source and one for any-source receives, as
-//! Open MPI's ob1 (ompi/mca/pml/ob1; OMPI in Ghazimirsaeed, Grant, Afsahi 2019).
+//! `rank-array`: one queue per source and one for any-source receives, as in Open MPI's ob1
+//! (ompi/mca/pml/ob1; OMPI in Ghazimirsaeed, Grant, Afsahi 2019).
 //!
-//! Memory grows with the number of sources, which is what COL+PNP avoids.
+//! Memory grows with the number of sources, which COL+PNP avoids.
 
 use super::by_source::{ANY, BySource, Sources};
 use super::queue::Queues;
 use crate::{Key, Source};
 
-/// See the module.
+/// The engine; see the module.
 pub type RankArray<Q> = BySource<Q, EachSource>;
 
-/// A queue for each source.
+/// One queue per source.
 pub struct EachSource;
 
 impl Sources for EachSource {
@@ -25,7 +25,7 @@ impl Sources for EachSource {
 }
 
 impl<Q: Queues> RankArray<Q> {
-    /// An engine on an empty storage.
+    /// Creates an engine on an empty storage.
     pub fn new(queues: Q) -> Self {
         Self::with(queues, EachSource)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Who may enter the table: by the overflow model, the pool, and what waits already.
+//! Admission to the table: by the overflow model, the pool, and the elements already waiting.
 
 use super::{Location, Offload, Stay};
 use crate::counters::Block;
@@ -7,8 +7,7 @@ use crate::engine::{Engine, HostHit};
 use crate::{Leave, Overflow};
 
 impl Offload {
-    /// Whether an element may enter the table if it has room, with an entry drawn
-    /// from the pool.
+    /// Checks whether an element may enter the table. If so, an entry is drawn from the pool.
     #[inline]
     pub(super) fn admit(&mut self) -> Result<(), Block> {
         if self.plain && self.waiting == 0 { Ok(()) } else { self.admit_by_model() }
@@ -27,22 +26,23 @@ impl Offload {
         self.draw()
     }
 
-    /// Whether the table is left before it is full.
+    /// Returns true if the queue must leave the table before it is full.
     fn is_to_leave(&self) -> bool {
         let Leave { above, half_pool, .. } = self.leave;
         above.is_some_and(|above| self.len() >= above)
             || half_pool && self.pool.as_ref().is_some_and(|pool| pool.is_half_taken())
     }
 
-    /// Whether everything new goes to the host for good ([`Overflow::Sticky`]).
+    /// Returns true if every new element goes to the host for good ([`Overflow::Sticky`]).
     #[inline]
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.overflow == Overflow::Sticky && self.software
     }
 
-    /// From now on everything new goes to the host, and what is in the table as well where
-    /// that is wanted ([`Leave::takes_along`]): the other queue of the context came to that.
+    /// Leaves the table for good ([`Overflow::Sticky`]): every new element goes to the host, and if
+    /// [`Leave::takes_along`] is set, those in the table move there as well. Called when this queue
+    /// spills, or when the other queue of the context has left its table.
     #[cold]
     pub fn leave(&mut self) {
         if self.has_left() || self.overflow != Overflow::Sticky || self.table.capacity() == 0 {
@@ -54,12 +54,12 @@ impl Offload {
         }
     }
 
-    /// Moves what is in the table to the host, which is empty, oldest first.
+    /// Moves the elements of the table to the host, which is empty, oldest first.
     fn onload(&mut self) {
         let elements: Vec<_> = self.table.iter().collect();
         for (handle, element) in elements {
             let Location::Table { age, .. } = self.locations[element.token as usize] else {
-                unreachable!("the table's elements are in the table");
+                unreachable!("the table's elements have a place in the table");
             };
             self.remove_from_table(handle);
             if let Some(pool) = &self.pool {
@@ -76,15 +76,15 @@ impl Offload {
         self.counters.host_high_water = self.counters.host_high_water.max(self.on_host() as u64);
     }
 
-    /// Whether [`Offload::has_room`] is to be asked before [`Offload::insert`].
+    /// Returns true if [`Offload::has_room`] must be called before [`Offload::insert`].
     #[inline]
     #[must_use]
     pub fn is_flow_controlled(&self) -> bool {
         self.overflow == Overflow::FlowControl && self.table.capacity() != 0
     }
 
-    /// Whether an element may be inserted now, or whoever brings it is held back. That
-    /// counts once, however often he asks.
+    /// Returns true if an element may be inserted now. If not, its poster or sender is held back,
+    /// which counts once until an element is admitted.
     pub fn has_room(&mut self) -> bool {
         if !self.is_flow_controlled() {
             return true;
@@ -98,14 +98,14 @@ impl Offload {
         admitted
     }
 
-    /// Whether who brings elements is to wait, since some found no entry.
+    /// Returns true if senders must wait because some messages found no entry.
     #[inline]
     #[must_use]
     pub fn holds_back(&self) -> bool {
         self.waiting != 0 && self.is_flow_controlled()
     }
 
-    /// Draws an entry from the pool, if there is one.
+    /// Draws an entry from the pool, if there is a pool.
     pub(super) fn draw(&self) -> Result<(), Block> {
         if self.table.is_full() {
             return Err(Block::TableFull);
@@ -113,8 +113,7 @@ impl Offload {
         self.pool.as_ref().map_or(Ok(()), |pool| pool.take().map_err(Block::from))
     }
 
-    /// Gives an entry that is there to the oldest host element or, if that may not
-    /// enter, back to the pool.
+    /// Gives a free entry to the oldest host element or, if that may not enter, back to the pool.
     pub(super) fn pass_on(&mut self) -> Result<(), Block> {
         let promoted = self.promote();
         if let (Err(_), Some(pool)) = (promoted, &self.pool) {
@@ -123,7 +122,7 @@ impl Offload {
         promoted
     }
 
-    /// Moves host elements that wait for the table into it, oldest first.
+    /// Moves the host elements that wait for the table into it, oldest first.
     #[cold]
     pub(super) fn promote_waiting(&mut self) -> Result<(), Block> {
         while self.waiting > 0 {
@@ -133,8 +132,8 @@ impl Offload {
         Ok(())
     }
 
-    /// Moves the oldest host element into the table, which has room and an entry
-    /// from the pool for it, unless the element may not enter.
+    /// Moves the oldest host element into the table, unless it may not enter. The table must have
+    /// room, and an entry from the pool must have been drawn.
     fn promote(&mut self) -> Result<(), Block> {
         if !self.overflow.promotes() || self.waiting == 0 {
             return Err(Block::Order);
@@ -148,9 +147,9 @@ impl Offload {
         Ok(())
     }
 
-    /// Moves what is on the host into the table, oldest first, short receives as well, as far as
-    /// there is room and nothing stays: a long receive is worth it (`TM_FORCE_THRESH` of UCX).
-    /// A table that was left stays as it is.
+    /// Moves the elements on the host into the table, oldest first, including short receives. It
+    /// stops if the table is full or at an element that must stay. A long receive is worth it
+    /// (`TM_FORCE_THRESH` of UCX). Does nothing if the queue has left its table.
     pub fn force(&mut self) {
         if self.has_left() {
             return;
@@ -182,7 +181,7 @@ impl Offload {
     fn stay(&self, token: u32) -> Stay {
         match self.locations[token as usize] {
             Location::Host { stay, .. } => stay,
-            _ => unreachable!("the host's elements are on the host"),
+            _ => unreachable!("the host's elements have a place on the host"),
         }
     }
 }

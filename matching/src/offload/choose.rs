@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `auto`: the engine behind a table is chosen by what comes, and again when that changes. It is
-//! in no paper.
+//! `auto`: chooses the engine behind a table by the traffic, and again when the traffic changes. It
+//! is in no paper.
 //!
 //! ```text
-//! each element that goes to the host:        count it, how many are there, its wildcards, sources
+//! each element that goes to the host:        count it, the queue length, its wildcards and source
 //! each search on the host:                   count it, and its wildcards
-//! every window of elements:                  best = what suits the window
-//!     best is the engine that is there   ->  forget the other
-//!     best was best for some windows     ->  make it, insert all elements, oldest first
+//! every window of elements:                  best = the engine that suits the window
+//!     best is the engine in use        ->  forget the candidate
+//!     best was best for some windows   ->  make it, insert all elements, oldest first
 //!
 //! elements on the host, on average           packed                  linked
 //! few                                        list                    list
 //! more, no wildcards                         hash                    rank-array if sources have
 //!                                                                    few each, else hash
-//! more, with wildcards                       list                    rank-array, likewise
+//! more, with wildcards                       list                    rank-array, as above
 //! more, most from any source                 list                    list
 //! many, with wildcards                       list if unexpected,     newmadeleine
 //!                                            else rank-array
 //! many posted, most from any source          newmadeleine            newmadeleine
 //! ```
 //!
-//! A window has theta elements. Each move doubles the windows that the next one must wait for, so
-//! that a program that alternates between two phases does not move all the time. Wildcards are the
-//! exception: a search for one walks the list of all behind a hash table, so that the table is left
-//! at once, and not taken again for [`MEMORY`] windows.
+//! A window has theta elements. Each move doubles the number of windows that must agree on the next
+//! one, so that a program that alternates between two phases does not move all the time. Wildcards
+//! are the exception: behind a hash table a search for a wildcard element uses the list of all, so
+//! the hash table is left at once and not chosen again for [`MEMORY`] windows.
 //!
-//! Rejected: clocks. What is chosen would depend on what else the machine does, and a replay would
-//! choose otherwise than the run.
+//! Rejected: clocks. The choice would depend on the load of the machine, and a replay would choose
+//! differently from the run.
 
 use std::cell::Cell;
 
@@ -35,35 +35,35 @@ use crate::engine::{EngineConfig, HostEngine, Queue, Role};
 use crate::traffic::{Fields, Wildcards};
 use crate::{Element, Key, Source};
 
-/// Choices that are told.
+/// Maximum number of choices that are recorded.
 const TOLD: usize = 64;
-/// A choice waits for so many windows at most.
+/// Maximum number of windows that must agree before a move.
 const LONGEST_PATIENCE: u32 = 256;
-/// One wildcard in so many elements or searches is none.
+/// Ignore wildcards that are rarer than 1 in this many elements or searches.
 const RARE: u64 = 1024;
-/// Windows without wildcards after which there are none any more.
+/// Windows without wildcards after which the traffic counts as free of wildcards.
 const MEMORY: u32 = 32;
-/// Windows that come without searches before an engine is chosen for them all the same.
+/// Windows without searches after which an engine is chosen all the same.
 const UNSEARCHED: u64 = 16;
-/// Elements of a source that a queue of its own finds as fast as a hash table does.
+/// Elements per source up to which a queue per source is as fast as a hash table.
 const FEW: u64 = 5;
 
-/// What a window has.
+/// The counts of a window.
 #[derive(Clone, Debug, Default)]
 struct Window {
     elements: u64,
-    /// Elements that were on the host when each came, summed up.
+    /// Sum of the queue lengths on the host at each element's arrival.
     lengths: u64,
-    /// Elements with a wildcard, and those from any source.
+    /// Elements with a wildcard, and any-source elements.
     wild: u64,
     any_source: u64,
-    /// Sources that elements named, by the lowest bits of their numbers.
+    /// Sources of the elements, by the lowest bits of their numbers.
     sources: SourceMask,
     searches: Cell<u64>,
     wild_searches: Cell<u64>,
 }
 
-/// Sources that were seen.
+/// A set of sources.
 #[derive(Clone, Debug)]
 struct SourceMask([u64; 64]);
 
@@ -84,21 +84,21 @@ impl SourceMask {
     }
 }
 
-/// See the module.
+/// The state of `auto`; see the module.
 pub(super) struct Chooser {
     fields: Fields,
-    /// Bits by which an exact pattern is known; none of them is ignored.
+    /// Match bits that name an exact pattern, none of which is ignored.
     named_by: u64,
-    /// The source is among them.
+    /// The source is among these bits.
     in_bits: bool,
     config: EngineConfig,
     engine: HostEngine,
     window: Window,
-    /// Elements of the window when it ends.
+    /// Elements at which the window ends.
     due: u64,
-    /// Windows since there were wildcards; none were seen if it is [`MEMORY`].
+    /// Windows since the last wildcards, at most [`MEMORY`].
     clean: u32,
-    /// What the last windows would rather have, and how many they were.
+    /// The best engine of the last windows, and the number of these windows.
     rather: Option<(HostEngine, u32)>,
     /// Windows that must agree before the next move.
     patience: u32,
@@ -131,7 +131,7 @@ impl Chooser {
         ignore & self.named_by != 0 || !self.in_bits && source == Source::ANY
     }
 
-    /// Notes a search on the host.
+    /// Counts a search on the host.
     #[inline]
     pub(super) fn note_search(&self, key: &Key) {
         let Window { searches, wild_searches, .. } = &self.window;
@@ -141,7 +141,8 @@ impl Chooser {
         }
     }
 
-    /// Notes an element that comes to the host, where there are so many; what to move to.
+    /// Counts an element that comes to the host, where `length` elements are. Returns the engine to
+    /// move to, if any.
     #[inline]
     pub(super) fn note_element(&mut self, element: &Element, length: usize) -> Option<HostEngine> {
         let Element { bits, ignore, source, .. } = *element;
@@ -165,7 +166,7 @@ impl Chooser {
     fn look_again(&mut self) -> Option<HostEngine> {
         let Window { elements, ref searches, .. } = self.window;
         let theta = u64::from(self.config.theta);
-        // While elements only come, nothing is known of the searches, nor of the usual length.
+        // Without searches, neither their kind nor the usual queue length is known.
         if searches.get() * 4 < elements && elements < UNSEARCHED * theta {
             self.due = elements + theta;
             return None;
@@ -198,7 +199,7 @@ impl Chooser {
         Some(best)
     }
 
-    /// What suits a window.
+    /// The engine that suits a window.
     fn best(&self, window: &Window) -> HostEngine {
         let EngineConfig { queue, role, theta, .. } = self.config;
         let (length, theta) = (window.length(), u64::from(theta));
@@ -228,7 +229,7 @@ impl Chooser {
 }
 
 impl Window {
-    /// Elements on the host, on average.
+    /// Average number of elements on the host.
     fn length(&self) -> u64 {
         self.lengths / self.elements.max(1)
     }
@@ -253,7 +254,7 @@ mod tests {
     use super::*;
     use crate::{Offload, OffloadConfig, QueueCounters, TagLayout};
 
-    /// θ for a short test.
+    /// A small θ keeps the test short.
     const THETA: u32 = 64;
 
     fn queue(queue: Queue) -> Offload {
@@ -268,7 +269,7 @@ mod tests {
         Element { bits: u64::from(token), ignore: 0, source, token }
     }
 
-    /// So many elements at once, then searches that take them, the youngest first.
+    /// Inserts this many elements, then takes them by searches, youngest first.
     fn play(queue: &mut Offload, elements: u32, source: Source, times: u32) {
         for _ in 0..times {
             for token in 0..elements {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How a queue is built.
+//! Configuration of a queue.
 
 use crate::engine::{EngineConfig, HostEngine};
 use crate::{Kernel, Leave, Overflow, TableKind};
 
-/// How a queue is built.
+/// Configuration of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffloadConfig {
     /// Capacity of the table, 0 to 65,536; 0 keeps everything on the host.
     pub entries: usize,
-    /// What the table is.
+    /// Kind of the table.
     pub table: TableKind,
     /// Compare kernel of the table and of packed queues.
     pub kernel: Kernel,
@@ -17,9 +17,9 @@ pub struct OffloadConfig {
     pub engine: HostEngine,
     /// Parameters of the engine.
     pub engine_config: EngineConfig,
-    /// What happens when the table is full.
+    /// Behaviour if the table is full.
     pub overflow: Overflow,
-    /// How the table is left, with [`Overflow::Sticky`].
+    /// When and how the table is left, with [`Overflow::Sticky`].
     pub leave: Leave,
     /// Whether to record search-depth histograms.
     pub depths: bool,

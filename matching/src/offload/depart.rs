@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Elements leave, and others are promoted.
+//! Removal of elements, and promotion of others.
 
 use super::{Found, Location, Offload, Place, Stay};
 
 impl Offload {
-    /// Takes out the element the last [`Offload::search`] found and promotes into
-    /// the slot it frees. Whether the element was there.
+    /// Removes the element that the last [`Offload::search`] found, and promotes into the entry
+    /// that frees. Returns false if there is no such element.
     ///
     /// An element that the last search did not find counts as cancelled.
     #[inline(always)]
@@ -17,19 +17,19 @@ impl Offload {
         self.take(token).is_some()
     }
 
-    /// Leaves the element the last [`Offload::search`] found where it is: a
-    /// multi-receive buffer with room to spare.
+    /// Leaves the element that the last [`Offload::search`] found in place: a multi-receive buffer
+    /// with room left.
     #[inline]
     pub fn keep_matched(&mut self, token: u32) {
         debug_assert!(
             self.matched.is_some_and(|found| found.token == token),
-            "token {token} is not what the last search found"
+            "the last search did not find token {token}"
         );
         self.settle();
     }
 
-    /// Takes an element out that nothing matched: a receive that is cancelled, a message
-    /// that is dropped. Whether it was there.
+    /// Removes an element without a match: a cancelled receive or a dropped message. Returns false
+    /// if there is no such element.
     pub fn cancel(&mut self, token: u32) -> bool {
         self.settle();
         if self.observed {
@@ -44,7 +44,7 @@ impl Offload {
         place.is_some()
     }
 
-    /// Counts a match that was not taken out as kept.
+    /// Counts a match that was not removed as kept.
     #[inline]
     pub(super) fn settle(&mut self) {
         let matched = self.matched.take();
@@ -58,7 +58,7 @@ impl Offload {
         }
     }
 
-    /// Frees an element's place and promotes.
+    /// Frees the place of an element and promotes.
     #[inline(always)]
     fn take(&mut self, token: u32) -> Option<Place> {
         if self.observed {
@@ -73,7 +73,7 @@ impl Offload {
                 self.refused -= usize::from(refused);
                 self.waiting -= usize::from(!refused);
                 if self.overflow.promotes() && (refused || self.pool.is_some()) {
-                    // What waits behind something else goes on waiting.
+                    // If an older element must stay, those behind it go on waiting.
                     let _ = self.promote_waiting();
                 }
                 Some(Place::Host)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The operations on table and host, measured where a clock was given. Without one each costs a
-//! predicted branch, and so does that the table may be the CAM.
+//! Operations on the table and on the host, measured if there is a clock. Without one, the check
+//! costs a predicted branch per operation; so does the check for the CAM.
 
 use ternary_cam::{Full, Handle};
 
@@ -10,7 +10,7 @@ use crate::measured::Watch;
 use crate::{Element, Key};
 
 impl Offload {
-    /// Does something; how many nanoseconds it took.
+    /// Runs `work`. Returns its result and its time in nanoseconds.
     fn measure<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (T, u64) {
         let start = self.watch.as_ref().map_or(0, Watch::now);
         let result = work(self);
@@ -18,7 +18,7 @@ impl Offload {
         (result, ns)
     }
 
-    /// [`Offload::find`], measured.
+    /// [`Offload::find`], measured if there is a clock.
     pub(super) fn find_measured(&mut self, key: &Key) -> Option<Found> {
         if self.watch.is_some() { self.find_in_parts(key) } else { self.find(key) }
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is looked at beside a search: how deep it went, and what it costs on the
-//! modelled device.
+//! Statistics of searches: their depth, and their cost on the modelled device.
 
 use super::{Found, Location, Offload, Place};
 use crate::Key;
@@ -8,7 +7,7 @@ use crate::engine::Engine;
 use crate::sums::add;
 
 impl Offload {
-    /// The oldest element that matches, not counted as a search but charged as one.
+    /// Returns the oldest element that matches. It is charged as a search, but not counted as one.
     pub fn peek(&mut self, key: &Key) -> Option<Found> {
         let found = self.find_measured(key);
         if self.curve.is_some() {
@@ -22,7 +21,7 @@ impl Offload {
         found
     }
 
-    /// [`Offload::find`] where the table is the index, and how deep it went.
+    /// [`Offload::find`] in the index, and counts its depth.
     #[inline(always)]
     pub(super) fn find_counted(&mut self, key: &Key) -> Option<Found> {
         let found = self.find_in_index(key);
@@ -32,7 +31,7 @@ impl Offload {
         found
     }
 
-    /// Counts how deep the search that found this went, and what it traversed on the host.
+    /// Counts the depth of a search with this result, and its traversals on the host.
     #[inline]
     pub(super) fn note_depths(&mut self, key: &Key, found: Option<Found>) {
         self.note_depth(found);
@@ -58,8 +57,8 @@ impl Offload {
         }
     }
 
-    /// Counts what the search that found this traversed on the host, if it came there, and
-    /// charges it: as far as the one and the other are on.
+    /// Counts the traversals on the host of a search with this result, if it went there, and
+    /// charges the search. Does each only if it is enabled.
     #[cold]
     fn note_work(&mut self, key: &Key, found: Option<Found>) {
         if !self.depths && self.timing.is_none() {
@@ -85,7 +84,7 @@ impl Offload {
         }
     }
 
-    /// [`Offload::find`], and all that is looked at beside it.
+    /// [`Offload::find`] with all statistics.
     #[cold]
     pub(super) fn find_observed(&mut self, key: &Key) -> Option<Found> {
         let found = self.find_measured(key);
@@ -135,8 +134,8 @@ impl Offload {
         }
     }
 
-    /// Whether the search that found this looked at the host: nothing in the table
-    /// matches, or something on the host is older.
+    /// Returns true if a search with this result went to the host: no element in the table matches,
+    /// or an element on the host is older.
     pub(super) fn searches_host(&self, found: Option<Found>) -> bool {
         let Some(oldest) = self.host.oldest() else { return false };
         match found.map(|found| self.locations[found.token as usize]) {
@@ -155,7 +154,7 @@ impl Offload {
         hit.map_or(self.host.len(), |handle| self.host.depth(handle)) as u64
     }
 
-    /// Entries that a linear search in table and host compares to reach an element.
+    /// Entries that a linear search of table and host compares to reach an element.
     #[inline]
     fn depth(&self, token: u32) -> Option<usize> {
         match *self.locations.get(token as usize)? {

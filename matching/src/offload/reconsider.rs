@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `auto`: what is on the host moves to the engine that was chosen.
+//! `auto`: moves the elements on the host to the chosen engine.
 
 use super::{Location, Offload};
 use crate::Element;
 use crate::engine::{Engine, HostEngine};
 
 impl Offload {
-    /// Before an element goes to the host: moves what is there to another engine, if one suits
-    /// what comes better.
+    /// Called before an element goes to the host. Moves the elements there to another engine if one
+    /// suits the traffic better.
     #[inline]
     pub(super) fn reconsider(&mut self, element: &Element) {
         let length = self.on_host();
@@ -19,11 +19,11 @@ impl Offload {
 
     #[cold]
     fn move_to(&mut self, engine: HostEngine) {
-        let mut host = self.plan.make(engine).expect("the kernel was there before");
+        let mut host = self.plan.make(engine).expect("the kernel was accepted before");
         let all: Vec<_> = self.host.iter().collect();
         for (token, age) in all {
             let Location::Host { handle, .. } = &mut self.locations[token as usize] else {
-                unreachable!("the host's elements are on the host");
+                unreachable!("the host's elements have a place on the host");
             };
             *handle = host.insert(self.host.element(*handle), age);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The oldest element that matches, wherever it lies.
+//! Searches for the oldest element that matches, in table and host.
 
 use ternary_cam::Hit;
 
@@ -8,10 +8,9 @@ use crate::Key;
 use crate::engine::Engine;
 
 impl Offload {
-    /// The oldest element that matches, counted as a match. What becomes of it is
-    /// said next, before any other call that changes the queue, by
-    /// [`Offload::remove_matched`] or [`Offload::keep_matched`]; a match that is
-    /// neither counts as kept.
+    /// Returns the oldest element that matches, and counts a match. Before any other call that
+    /// changes the queue, the caller must call [`Offload::remove_matched`] or
+    /// [`Offload::keep_matched`]; otherwise the match counts as kept.
     #[inline(always)]
     pub fn search(&mut self, key: &Key) -> Option<Found> {
         self.settle();
@@ -21,8 +20,8 @@ impl Offload {
         found
     }
 
-    /// [`Offload::search`], quicker where there is no element, as with unexpected messages most
-    /// of the time.
+    /// [`Offload::search`], but faster if the queue is empty, as that of unexpected messages mostly
+    /// is.
     #[inline(always)]
     pub fn search_if_any(&mut self, key: &Key) -> Option<Found> {
         if !self.is_empty() || self.observed {
@@ -36,8 +35,8 @@ impl Offload {
         None
     }
 
-    /// [`Offload::search`] once more, after one that found nothing: elements were added since, of
-    /// which one matches. Both count as one search. What the first one compared, it compared.
+    /// Repeats an [`Offload::search`] that found nothing, after elements were added of which one
+    /// matches. Both count as one search; the entries that the first one compared stay counted.
     #[cold]
     pub fn search_on(&mut self, key: &Key) -> Option<Found> {
         let collective = self.classifier.is_collective(key.bits, key.ignore);
@@ -59,20 +58,20 @@ impl Offload {
         }
     }
 
-    /// The oldest element that matches, neither counted nor charged.
+    /// Returns the oldest element that matches, without counting or charging.
     #[inline]
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<Found> {
         self.find_behind(self.table.first_match(key), key)
     }
 
-    /// The same where the table is the index.
+    /// [`Offload::find`] if the table is the index.
     #[inline(always)]
     pub(super) fn find_in_index(&self, key: &Key) -> Option<Found> {
         self.find_behind(self.table.index.first_match(key), key)
     }
 
-    /// The oldest element that matches, given what the table found.
+    /// The oldest element that matches, given the result of the table.
     #[inline(always)]
     pub(super) fn find_behind(&self, hit: Option<Hit>, key: &Key) -> Option<Found> {
         let Some(hit) = hit else {
@@ -89,7 +88,7 @@ impl Offload {
         }
         let Some(oldest) = self.host.oldest() else { return Some(found) };
         let Location::Table { age, .. } = self.locations[hit.token as usize] else {
-            unreachable!("the table's elements are in the table");
+            unreachable!("the table's elements have a place in the table");
         };
         if age < oldest.age {
             return Some(found);

@@ -4,24 +4,24 @@
 use strum::{Display, EnumString, VariantNames};
 use ternary_cam::{Cam, Entry, Full, Handle, Hit, Kernel, Key, Table, TableError};
 
-/// What the table of a queue is (`FI_TCAM_TABLE`). Both find the same and count the same.
+/// The kind of a queue's table (`FI_TCAM_TABLE`). Both kinds find and count the same.
 #[derive(Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownTable, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TableKind {
-    /// An index of the entries: the quicker one.
+    /// An index of the entries, which is faster.
     #[default]
     Index,
-    /// Every entry compared, as a NIC does it.
+    /// Compares every entry, as a NIC does.
     Cam,
 }
 
 impl TableKind {
-    /// Every name.
+    /// Names of all kinds.
     pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 }
 
-/// Not the name of a [`TableKind`].
+/// A text that is not the name of a [`TableKind`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no table: there are {all}", all = TableKind::NAMES.join(", "))]
 pub struct UnknownTable(String);
@@ -30,13 +30,13 @@ fn unknown(name: &str) -> UnknownTable {
     UnknownTable(name.to_owned())
 }
 
-/// The table of a queue. Where time counts, who uses it knows that it is the index
-/// (`Offload::detour`) and does not ask.
+/// The table of a queue. Fast paths know from `Offload::detour` that it is the index, and use
+/// `index` directly.
 pub(super) struct Tables {
-    /// Without entries if there is a CAM.
+    /// Has no entries if there is a CAM.
     pub(super) index: Table,
     cam: Option<Box<Cam>>,
-    /// Entries that the CAM holds.
+    /// Number of entries in the CAM.
     in_cam: usize,
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a queue tells of itself.
+//! Counters and contents of a queue.
 
 use super::{Location, Offload, Place};
 use crate::counters::{ByKind, QueueCounters, Tallies};
 use crate::engine::Engine;
 
 impl Offload {
-    /// What the queue did so far, with the occupancy of now.
+    /// The counters of the queue, with its current occupancy.
     #[must_use]
     pub fn counters(&self) -> QueueCounters {
         let (collective, point_to_point) = self.host.dedicated();
@@ -31,7 +31,7 @@ impl Offload {
         .with_sums_of_kinds()
     }
 
-    /// A part of the counters, without those that take memory.
+    /// The counters that need no allocation.
     #[must_use]
     pub fn tallies(&self) -> Tallies {
         let ByKind { collective, point_to_point } = &self.counters.kinds;
@@ -47,7 +47,7 @@ impl Offload {
         }
     }
 
-    /// Tokens of every element, oldest first.
+    /// Tokens of all elements, oldest first.
     pub fn iter_tokens(&mut self) -> impl Iterator<Item = u32> + '_ {
         let locations = &self.locations;
         let mut host = self.host.iter().peekable();
@@ -55,7 +55,7 @@ impl Offload {
         std::iter::from_fn(move || {
             let table_age = table.peek().map(|&token| match locations[token as usize] {
                 Location::Table { age, .. } => age,
-                _ => unreachable!("the table's elements are in the table"),
+                _ => unreachable!("the table's elements have a place in the table"),
             });
             match (table_age, host.peek()) {
                 (Some(age), Some(&(_, other))) if other < age => {

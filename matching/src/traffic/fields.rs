@@ -21,14 +21,14 @@ impl Field {
     }
 }
 
-/// The fields of a layout, looked up once by each engine.
+/// The fields of a layout, computed once per engine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields {
-    /// The bit that says collective; none for an opaque layout.
+    /// The bit that marks collective messages; 0 for an opaque layout.
     pub(super) collective: u64,
     pub(super) communicator: Field,
     pub(super) tag: Field,
-    /// The bits of both.
+    /// The bits of communicator and tag.
     pub(super) told_by: u64,
     pub(super) source: Option<Field>,
     /// Whether collective tags are negative.
@@ -40,14 +40,14 @@ pub(crate) struct Fields {
 /// See [`Fields::wildcards`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wildcards {
-    /// Communicator and tag.
+    /// The bits of communicator and tag.
     pub(crate) told_by: u64,
     pub(crate) any_tag: u64,
-    /// 0 where the bits do not have the source.
+    /// 0 if the bits do not contain the source.
     pub(crate) any_source: u64,
 }
 
-/// First nonblocking tag of MPICH: behind those of hcoll, which end at 286.
+/// First nonblocking tag of MPICH, after those of hcoll, which end at 286.
 const MPICH_NONBLOCKING: u32 = 287;
 
 /// First nonblocking tag of Open MPI 4.1, without its sign.
@@ -89,21 +89,20 @@ impl Fields {
         })
     }
 
-    /// The tag without its sign: it tells one call of a nonblocking operation
-    /// from the next.
+    /// The tag without its sign. It distinguishes the calls of a nonblocking operation.
     pub(crate) const fn call(&self, bits: u64) -> u32 {
         let tag = self.tag.of(bits);
         if self.negative { tag.wrapping_neg() & self.tag.of(u64::MAX) } else { tag }
     }
 
-    /// The bits by which elements of a source differ.
+    /// The bits in which elements of one source differ.
     #[inline]
     pub(crate) const fn tag_and_communicator(&self) -> u64 {
         self.told_by
     }
 
-    /// The bits by which an MPI tells messages apart, those that a receive of any tag ignores, and
-    /// those that one of any source ignores: as far as the layout is known.
+    /// The bits by which an MPI distinguishes messages, and those that any-tag and any-source
+    /// receives ignore, as far as the layout is known.
     pub(crate) const fn wildcards(&self) -> Wildcards {
         let source = match self.source {
             Some(field) => field.mask,
@@ -116,8 +115,8 @@ impl Fields {
         Wildcards { told_by: self.told_by, any_tag: self.tag.mask & !sign, any_source: source }
     }
 
-    /// What everything that `key` can match belongs to; nothing if it can match
-    /// several. Two patterns that match each other and are not nothing are equal.
+    /// The kind of all messages that `key` can match; `None` if it can match several kinds. Two
+    /// patterns that match each other and have a kind have the same kind.
     pub(crate) const fn kind_of_all(&self, key: &Key) -> Option<Traffic> {
         if key.ignore & self.collective != 0 {
             return None;
@@ -129,8 +128,8 @@ impl Fields {
         }
     }
 
-    /// The source by which engines split their queues: the rank in the bits where
-    /// the layout has it, else the peer.
+    /// The source by which engines split their queues: the rank in the bits if the layout contains
+    /// it, else the peer.
     pub(crate) const fn source(&self, key: &Key) -> Source {
         match self.source {
             None => key.source,

@@ -3,7 +3,7 @@
 
 use super::kind::CollectiveId;
 
-/// Names of collective operations, by the tags of MPICH from 1 on and of Open MPI from -10 down.
+/// Names of collective operations, by the tags of MPICH from 1 up and of Open MPI from -10 down.
 const MPICH_OPERATIONS: [&str; 28] = [
     "barrier",
     "bcast",
@@ -55,7 +55,7 @@ const OPEN_MPI_OPERATIONS: [&str; 17] = [
     "scatterv",
 ];
 
-/// Name of a blocking collective operation, or of all that are not.
+/// Name of a blocking collective operation, or of all nonblocking ones.
 pub(super) fn operation_name(open_mpi: bool, operation: u32) -> &'static str {
     if operation == CollectiveId::NONBLOCKING {
         return "nonblocking collective";

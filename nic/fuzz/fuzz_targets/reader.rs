@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Any bytes may be a trace: what cannot be read is an error, and what can be read is
-//! replayed to a small table, whose counts add up.
+//! Any bytes may be a trace. If they cannot be read, the result is an error; if they can, they are
+//! replayed on a small table whose counts must add up.
 //!
 //! With cargo-fuzz: `cd nic && cargo +nightly fuzz run reader`.
 //! Without: `tests/nightly/fuzz.sh nic reader SECONDS` builds and runs the same program.
@@ -14,12 +14,12 @@ use nic::replay::Replay;
 use nic::report::ContextCounters;
 use nic::trace::{End, HEADER, Header, Reader, STATE, Stop, state};
 
-/// Picks one by a byte.
+/// Picks one element by a byte.
 fn pick<T: Copy>(all: &[T], byte: u8) -> T {
     all[usize::from(byte) % all.len()]
 }
 
-/// A small device, told by some bytes.
+/// A small device, chosen by some bytes.
 fn device(bytes: [u8; 6]) -> DeviceConfig {
     let [entries, engine, queue, overflow, layout, refuse] = bytes;
     let entries = entries % 16;
@@ -27,7 +27,7 @@ fn device(bytes: [u8; 6]) -> DeviceConfig {
         Some(match name {
             "prq_entries" | "umq_entries" => entries.to_string(),
             "host_engine" => pick(HostEngine::NAMES, engine).to_owned(),
-            // There are none: every source is in the default cluster.
+            // There is no such file: every source is in the default cluster.
             "clusters" => "unread".to_owned(),
             "host_storage" => pick(Queue::NAMES, queue).to_owned(),
             "table" => pick(TableKind::NAMES, queue / 2).to_owned(),
@@ -63,9 +63,9 @@ fn play(bytes: &[u8], config: &DeviceConfig, curves: bool) -> Option<ContextCoun
 }
 
 fuzz_target!(|data: &[u8]| {
-    // As it is: headers, too.
+    // The data as a whole file, header included.
     play(data, &device([0; 6]), false);
-    // The rest as records behind a header that can be read.
+    // The rest as records after a valid header.
     let Some((&window, rest)) = data.split_first() else { return };
     let Some((first, records)) = rest.split_first_chunk() else { return };
     let config = device(*first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Receives are cancelled, unexpected messages dropped.
+//! Cancelling receives and dropping unexpected messages.
 
 use super::{Context, Unexpected};
 use crate::latency::Operation;
@@ -14,8 +14,8 @@ impl<R: Clone, M> Context<R, M> {
         Some(self.withdraw(token))
     }
 
-    /// Cancels the earliest posted receive whose caller's part has this name. It takes no longer
-    /// where more are posted; `name_of` must always tell the same of a receive.
+    /// Cancels the earliest posted receive whose `data` has this name. The time does not depend on
+    /// the number of posted receives; `name_of` must always return the same name for a receive.
     pub fn cancel_named(&mut self, name: u64, name_of: impl Fn(&R) -> u64) -> Option<Receive<R>> {
         let prq = &self.prq;
         let token = self.posted.first_named(name, name_of, |token| prq.contains(token))?;
@@ -31,7 +31,8 @@ impl<R: Clone, M> Context<R, M> {
         receive
     }
 
-    /// Drops unexpected messages that `which` accepts, claimed ones as well; answers how many.
+    /// Drops the unexpected messages that `which` accepts, claimed ones included. Returns their
+    /// number.
     pub fn drop_unexpected(&mut self, which: impl Fn(&Envelope, &M) -> bool) -> usize {
         let claimed = self.claimed.len();
         self.claimed.retain(|_, taken| !which(&taken.envelope, &taken.message));

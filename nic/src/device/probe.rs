@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Probes: unexpected messages are looked at, dropped or set aside.
+//! Probes: peeking at, discarding and claiming unexpected messages.
 
 use matching::Key;
 
@@ -9,7 +9,7 @@ use crate::message::Envelope;
 use crate::trace::Op;
 
 impl<R: Clone, M> Context<R, M> {
-    /// The oldest unexpected message that matches, left in place.
+    /// Returns the oldest unexpected message that matches, and leaves it in place.
     pub fn peek(&mut self, key: &Key) -> Option<(Envelope, &M)> {
         self.note(|| Op::Peek(*key));
         self.counters.peeks += 1;
@@ -21,18 +21,17 @@ impl<R: Clone, M> Context<R, M> {
         Some((unexpected.envelope, &unexpected.message))
     }
 
-    /// Takes the oldest unexpected message that matches out of the queue and drops its bytes
-    /// (`FI_DISCARD`).
+    /// Takes the oldest unexpected message that matches out of the queue (`FI_DISCARD`).
     pub fn discard(&mut self, key: &Key) -> Option<(Envelope, M)> {
         self.note(|| Op::Discard(*key));
         self.take_unexpected(key).map(|taken| (taken.envelope, taken.message))
     }
 
-    /// Sets the oldest unexpected message that matches aside under a context
-    /// (`FI_PEEK | FI_CLAIM`); no other receive can get it.
+    /// Sets the oldest unexpected message that matches aside under a context (`FI_PEEK |
+    /// FI_CLAIM`). No other receive can get it.
     ///
     /// # Errors
-    /// The context has one already.
+    /// The context already has a claimed message.
     pub fn claim(
         &mut self,
         key: &Key,
@@ -47,13 +46,13 @@ impl<R: Clone, M> Context<R, M> {
         Ok(Some((claimed.envelope, &claimed.message)))
     }
 
-    /// The message set aside under a context (`FI_CLAIM`).
+    /// Returns the message that was set aside under a context (`FI_CLAIM`).
     pub fn claimed(&mut self, context: u64) -> Option<(Envelope, M)> {
         self.claimed.remove(&context).map(|taken| (taken.envelope, taken.message))
     }
 
-    /// A peek; if it finds a message, that is the receive of this message as well, which
-    /// `MPI_Mrecv` does not post.
+    /// A peek that takes the message it finds. If it finds one, it also counts as the post of the
+    /// receive, since `MPI_Mrecv` posts none.
     fn take_unexpected(&mut self, key: &Key) -> Option<Unexpected<M>> {
         self.counters.peeks += 1;
         if self.umq.find(key).is_none() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A device whose queues two threads search at a time: tail queues in front of two matching
-//! contexts (Dosanjh, Grant, Schonbein, Bridges, *Tail queues: A multi-threaded matching
-//! architecture*, CCPE 2019, section 3). `papers/bench/src/tail_queues/mod.rs` says why nothing is lost.
+//! A device whose two queues can be searched by two threads at once: tail queues in front of two
+//! matching contexts (Dosanjh, Grant, Schonbein, Bridges, *Tail queues: A multi-threaded matching
+//! architecture*, CCPE 2019, section 3). `papers/bench/src/tail_queues/mod.rs`
+//! explains why no message is lost.
 //!
 //! ```text
 //!   UMQL: table | host engine of unexpected messages     TL: UMQT, messages on their way there
@@ -18,14 +19,14 @@
 //! arrive(M) is its mirror image
 //! ```
 //!
-//! The tables stay in order: what enters them comes out of one inbox, the oldest first, before any
-//! search that could find it. So operations that do not overlap count the same as with one lock.
-//! An operation takes effect, and is recorded, where it has TL, or where it has its match.
+//! Elements enter the tables in order: they come out of one inbox, oldest first, before any search
+//! that could find them. Operations that do not overlap therefore count the same as with one lock.
+//! An operation takes effect, and is recorded, while it holds TL or when it finds its match.
 //!
-//! All else (probes, cancels, counters) has the device as a [`Whole`], an ordinary [`Device`].
+//! Probes, cancels and counters use the device as a [`Whole`], an ordinary [`Device`].
 //!
-//! Rejected: one lock a queue of each context (untagged messages are few), the lists in bins of the
-//! paper (the table is in front of them, and its entries are in the order of age).
+//! Rejected: one lock per queue of each context (untagged messages are few), and the paper's lists
+//! in bins (the table is in front of them, and its entries are in age order).
 
 use std::{
     collections::VecDeque,
@@ -45,39 +46,39 @@ use crate::{
 
 /// See the module.
 pub struct TailDevice<R, M> {
-    /// UMQL, and the contexts whose UMQs are used.
+    /// Protected by UMQL: the contexts whose UMQs are used.
     messages: Mutex<Device<R, M>>,
-    /// PRQL, and the contexts whose PRQs are used.
+    /// Protected by PRQL: the contexts whose PRQs are used.
     receives: Mutex<Device<R, M>>,
-    /// TL.
+    /// Protected by TL: the inboxes of tagged and untagged messages.
     tail: Mutex<[Tail<R, M>; 2]>,
-    /// Of tagged and of untagged messages.
+    /// Hints for tagged and untagged messages.
     hints: [Hints; 2],
     /// Whether lengths of the queues are recorded.
     samples: bool,
 }
 
-/// What TL protects, of tagged or untagged messages.
+/// The inboxes of tagged or untagged messages. TL protects them.
 struct Tail<R, M> {
     messages: VecDeque<Unexpected<M>>,
-    /// Each with the number of those posted before.
+    /// Each receive with its number: how many were posted before it.
     receives: VecDeque<(u64, Receive<R>)>,
-    /// Posts before the next one. Those that found a message in the UMQ count only where operations
-    /// are recorded.
+    /// Number of the next post. Posts that found a message in the UMQ are counted only if
+    /// operations are recorded.
     posted: u64,
-    /// Arrivals before the next one, likewise.
+    /// Number of the next arrival; counted like `posted`.
     arrived: u64,
     recorder: Option<Box<dyn Recorder>>,
-    /// Posts and arrivals until the lengths of the queues are recorded.
+    /// Posts and arrivals until the lengths of the queues are recorded next.
     until_sample: u64,
 }
 
-/// What is known of [`Tail`] without TL.
+/// Hints about [`Tail`] that are read without TL.
 #[derive(Default)]
 struct Hints {
-    /// UMQT may have something.
+    /// UMQT may be non-empty.
     messages: AtomicBool,
-    /// PRQT may.
+    /// PRQT may be non-empty.
     receives: AtomicBool,
     /// Operations are recorded.
     recorded: AtomicBool,
@@ -97,14 +98,14 @@ impl<R, M> Default for Tail<R, M> {
 }
 
 impl<R, M> Tail<R, M> {
-    /// Counts an operation; false if there must be a sample first.
+    /// Counts an operation. Returns false if a sample of the queue lengths must be taken first.
     fn counts_down(&mut self) -> bool {
         let less = self.until_sample.checked_sub(1);
         self.until_sample = less.unwrap_or(0);
         less.is_some()
     }
 
-    /// The operation takes effect.
+    /// Records an operation when it takes effect.
     fn record(&mut self, op: &Op) {
         if let Some(recorder) = &mut self.recorder {
             match op.short() {
@@ -117,25 +118,25 @@ impl<R, M> Tail<R, M> {
     }
 }
 
-/// An element that matches what the key matches.
+/// An element with the fields of the key, to be compared with a key of the other side.
 fn element(key: &Key) -> Element {
     let Key { bits, ignore, source } = *key;
     Element { bits, ignore, source, token: 0 }
 }
 
 impl<R: Clone, M> TailDevice<R, M> {
-    /// Whether a device of this configuration is one. What looks at both queues before each
-    /// operation (`flow-control`, `sticky`, the timing model) needs one lock.
+    /// Returns true if this configuration selects a tail device. Modes that inspect both queues
+    /// before each operation (`flow-control`, `sticky`, the timing model) need one lock.
     #[must_use]
     pub fn is_wanted(config: &DeviceConfig) -> bool {
         let is_apart = matches!(config.prq.overflow, Overflow::Spill | Overflow::Prefix);
         config.prq.engine == HostEngine::TailQueues && is_apart && config.timing.is_none()
     }
 
-    /// An empty device.
+    /// Creates an empty device.
     ///
     /// # Errors
-    /// A table that cannot be made.
+    /// The table cannot be made.
     pub fn new(config: &DeviceConfig) -> Result<Self, DeviceError> {
         let (mut messages, mut receives) = (config.clone(), config.clone());
         messages.prq.entries = 0;
@@ -154,7 +155,8 @@ impl<R: Clone, M> TailDevice<R, M> {
         })
     }
 
-    /// [`Context::post`]. `again` is of one that goes on with the rest of its buffer.
+    /// Posts a receive, as [`Context::post`] does. `again` is true for a multi-receive buffer that
+    /// is posted again with its remaining room.
     pub fn post(&self, tagged: bool, receive: &mut Receive<R>, again: bool) -> Post<R, M> {
         let (kind, hints) = (usize::from(!tagged), &self.hints[usize::from(!tagged)]);
         let op = |receive: &Receive<R>| match again {
@@ -207,8 +209,8 @@ impl<R: Clone, M> TailDevice<R, M> {
         found.map_or(Post::Pending, |found| messages.give(found.token, receive))
     }
 
-    /// A message arrives: the earliest posted receive that matches gets it, or it waits as `make`
-    /// makes it ([`Context::arrive`], [`Context::keep`]).
+    /// Handles the arrival of a message: the earliest posted receive that matches gets it. If there
+    /// is none, the message that `make` returns is kept ([`Context::arrive`], [`Context::keep`]).
     pub fn arrive(
         &self,
         tagged: bool,
@@ -241,7 +243,8 @@ impl<R: Clone, M> TailDevice<R, M> {
             }
             return Some(receives.grant(found.token, envelope));
         }
-        // Its bytes are copied before others have to wait.
+        // The bytes are copied before TL is taken, so that the other thread does not wait for the
+        // copy.
         let message = make();
         let mut tails = self.tail.lock();
         let tail = &mut tails[kind];
@@ -264,8 +267,8 @@ impl<R: Clone, M> TailDevice<R, M> {
         found.map(|found| receives.grant(found.token, envelope))
     }
 
-    /// Takes the lock of one side for an operation; not if the lengths of both queues are due to be
-    /// recorded before it, which is then one of the whole device.
+    /// Locks one side for an operation. Returns `None` if the queue lengths must be recorded first;
+    /// the operation then needs the whole device.
     fn begin<'a>(
         &'a self,
         kind: usize,
@@ -287,7 +290,7 @@ impl<R: Clone, M> TailDevice<R, M> {
         std::mem::take(&mut tail[kind].receives)
     }
 
-    /// All of it, as long as nobody posts and nothing arrives.
+    /// Locks the whole device: no thread can post and no message can arrive meanwhile.
     pub fn whole(&self) -> Whole<'_, R, M> {
         let mut whole = Whole {
             messages: self.messages.lock(),
@@ -299,7 +302,7 @@ impl<R: Clone, M> TailDevice<R, M> {
         whole
     }
 
-    /// The same, unless it is in use.
+    /// Like [`whole`](Self::whole), but returns `None` if a lock is held.
     pub fn try_whole(&self) -> Option<Whole<'_, R, M>> {
         let mut whole = Whole {
             messages: self.messages.try_lock()?,
@@ -313,13 +316,13 @@ impl<R: Clone, M> TailDevice<R, M> {
 }
 
 impl<R: Clone, M> Context<R, M> {
-    /// Adds a receive that an inbox had.
+    /// Adds a receive from the inbox.
     fn admit(&mut self, number: u64, receive: &Receive<R>) {
         self.posted.expect(number);
         self.admit_receive(number, receive);
     }
 
-    /// Exchanges the UMQ for that of another context, and takes over what that one counted.
+    /// Swaps UMQs with the other context and adds its counters.
     fn join(&mut self, other: &mut Self) {
         self.exchange(other);
         let counters = std::mem::take(&mut other.counters);
@@ -334,7 +337,7 @@ impl<R: Clone, M> Context<R, M> {
     }
 }
 
-/// A [`TailDevice`] as an ordinary one.
+/// A [`TailDevice`] used as an ordinary device.
 pub struct Whole<'a, R: Clone, M> {
     messages: MutexGuard<'a, Device<R, M>>,
     receives: MutexGuard<'a, Device<R, M>>,
@@ -343,7 +346,7 @@ pub struct Whole<'a, R: Clone, M> {
 }
 
 impl<R: Clone, M> Whole<'_, R, M> {
-    /// Empties the inboxes, and puts the UMQs beside the PRQs.
+    /// Empties the inboxes and moves the UMQs into the contexts with the PRQs.
     fn join(&mut self) {
         let Self { messages, receives, tail, hints } = self;
         let contexts = receives.contexts().into_iter().zip(messages.contexts());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations one after the other do and count what one device does and counts; of two threads, one
-//! that posts and one to which messages arrive, each message goes to the receive that MPI says.
+//! One operation at a time, a tail device does and counts what an ordinary device does. With two
+//! threads, one that posts and one on which messages arrive, each message goes to the receive that
+//! MPI requires.
 
 use std::sync::{Arc, Barrier, atomic::AtomicU32};
 
@@ -21,7 +22,7 @@ fn config(entries: usize, depths: bool) -> DeviceConfig {
     DeviceConfig { prq: offload, umq: offload, ..DeviceConfig::default() }
 }
 
-/// Some messages and receives of few bits from few sources, with wildcards.
+/// A receive with few bits, from few sources, some with wildcards.
 fn receive(bits: u64, wild: u8, data: u32, multi: bool) -> Receive<u32> {
     let ignore = if wild & 1 != 0 { 3 } else { 0 };
     let source = if wild & 2 != 0 { Source::ANY } else { Source::new((bits % 3) as u32) };
@@ -39,7 +40,7 @@ fn envelope(bits: u64) -> Envelope {
     Envelope { source: (bits % 3) as u32, bits: bits / 3, len: 1 + bits % 4 }
 }
 
-/// Keeps operations in a list.
+/// Records operations in a list.
 struct Listed(Arc<Mutex<Vec<String>>>);
 
 impl Recorder for Listed {
@@ -81,7 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What both kinds of device are asked, and answer.
+/// Plays a step on an ordinary device, and returns the results as text.
 fn play(device: &mut Device<u32, u32>, step: &Step, number: u32) -> String {
     let context = &mut device.tagged;
     let key = |bits| receive(bits, 0, 0, false).key;
@@ -145,7 +146,7 @@ fn play_tail(device: &TailDevice<u32, u32>, step: &Step, number: u32) -> String 
 
 proptest! {
     #[test]
-    fn one_after_the_other_they_do_and_count_the_same(
+    fn one_at_a_time_both_devices_do_and_count_the_same(
         steps in prop::collection::vec(step(), 1..200),
         entries in prop::sample::select(vec![0_usize, 1, 4, 64]),
         depths: bool,
@@ -167,13 +168,13 @@ proptest! {
     }
 }
 
-/// Receives and messages in the order of their threads have one pairing, however the threads
-/// interleave: a receive and a message that both prefer each other, being the oldest, are never
+/// Given the order of receives and of messages in their threads, there is only one pairing, however
+/// the threads interleave: a receive and a message that are each other's oldest match are never
 /// given to others.
 #[test]
 fn two_threads_pair_receives_and_messages_as_one_does() {
     const OPERATIONS: u32 = 2000;
-    // What nobody matches makes searches long, so that they overlap.
+    // Elements that never match make searches long, so that they overlap.
     const OTHERS: u32 = 1000;
     let rounds = if cfg!(debug_assertions) { 12 } else { 60 };
     for round in 0..rounds {
@@ -218,7 +219,8 @@ fn two_threads_pair_receives_and_messages_as_one_does() {
         let mut found = std::thread::scope(|scope| {
             let posts = scope.spawn(|| {
                 start.wait();
-                // In turn one of the threads is ahead, and finds the inboxes of the other.
+                // Every other round the arriving thread is ahead, and the posting thread finds a
+                // full inbox.
                 while round % 2 == 0 && ahead.load(Ordering::Relaxed) < OTHERS + 10 {}
                 let posted = (OTHERS..OPERATIONS).map(|of| {
                     match tail.post(true, &mut receive_of(of), false) {
@@ -256,8 +258,9 @@ fn two_threads_pair_receives_and_messages_as_one_does() {
     }
 }
 
-/// Posts and arrivals a microsecond of two threads, one of each, that find nothing in queues of so
-/// many elements, and then each other's: tail queues, one lock, and the ratio (medians).
+/// Posts and arrivals per microsecond of two threads, one of each kind. They search queues of
+/// `length` other elements without a match, and then match each other. Prints tail queues, one
+/// lock, and the ratio (medians).
 #[test]
 #[ignore = "a measurement: cargo test --release -p nic -- --ignored --nocapture two_threads_against"]
 fn two_threads_against_one_lock() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a context tells of itself.
+//! Counters and statistics of a context.
 
 use matching::{Curve, SearchDepth, Traversals};
 
@@ -14,37 +14,37 @@ impl<R: Clone, M> Context<R, M> {
         Some([self.prq.curve()?, self.umq.curve()?])
     }
 
-    /// How deep searches of PRQ and UMQ went so far.
+    /// The search depths of PRQ and UMQ.
     #[must_use]
     pub fn search_depths(&self) -> [&SearchDepth; 2] {
         [self.prq.search_depth(), self.umq.search_depth()]
     }
 
-    /// What searches of PRQ and UMQ traversed on the host so far.
+    /// Entries that searches of PRQ and UMQ traversed on the host.
     #[must_use]
     pub fn traversals(&self) -> [&Traversals; 2] {
         [self.prq.traversals(), self.umq.traversals()]
     }
 
-    /// Elements of PRQ and UMQ, each in the table and on the host.
+    /// Number of elements in the table and on the host, for PRQ and UMQ.
     #[must_use]
     pub fn occupancy(&self) -> [(usize, usize); 2] {
         [self.prq.occupancy(), self.umq.occupancy()]
     }
 
-    /// Receives posted and not matched.
+    /// Number of receives that are posted and not matched.
     #[must_use]
     pub fn posted(&self) -> usize {
         self.prq.len()
     }
 
-    /// Messages that nothing has matched.
+    /// Number of unexpected messages that are not matched.
     #[must_use]
     pub fn unexpected(&self) -> usize {
         self.umq.len()
     }
 
-    /// A part of what this context counted so far, which costs little to tell.
+    /// The counters that are cheap to read.
     #[must_use]
     pub fn live(&self) -> LiveContext {
         let ContextCounters { posts, arrivals, unexpected, .. } = self.counters;
@@ -52,13 +52,13 @@ impl<R: Clone, M> Context<R, M> {
         LiveContext { posts, arrivals, unexpected, prq, umq }
     }
 
-    /// What this context counted so far.
+    /// All counters of this context.
     #[must_use]
     pub fn counters(&self) -> ContextCounters {
         let (prq, umq) = (self.prq.counters(), self.umq.counters());
         let kinds = ContextCounters::kinds_of(&prq, &umq);
         let mut counters = ContextCounters { prq, umq, kinds, ..self.counters.clone() };
-        // What came after the last sample.
+        // Includes the lengths since the last sample.
         counters.lengths.raise_last(self.prq.recent(), self.umq.recent());
         counters
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Files of settings (`FI_TCAM_CONFIG`), which `tcam tune` writes, and people.
+//! Settings files (`FI_TCAM_CONFIG`), written by `tcam tune` or by hand.
 //!
 //! ```text
 //! # thresholds of this machine
 //! eager_size = 8192
-//! FI_TCAM_IDLE = spin           the prefix may be there
+//! FI_TCAM_IDLE = spin           the prefix is optional
 //! ```
 //!
-//! The environment comes before the file, the file before presets and defaults.
+//! The environment takes precedence over the file, and the file over presets and defaults.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -16,33 +16,33 @@ use super::{PARAMS, PREFIX, ParamError, Params};
 
 /// Name of the parameter.
 pub const NAME: &str = "config";
-/// Most bytes of a file.
+/// Maximum size of a file in bytes.
 const LARGEST: u64 = 64 * 1024;
 
-/// What a file sets.
+/// The parameters that a file sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config(BTreeMap<&'static str, String>);
 
-/// No file of settings.
+/// Why a settings file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is too long to be one.
+    /// The file is too long.
     #[error(
         "it has more than {LARGEST} bytes: a file of settings has a line `name = value` for each"
     )]
     TooLong,
-    /// It is no text.
+    /// A line is not UTF-8 text.
     #[error("line {0}: is no text (UTF-8): `name = value` is expected, such as idle = spin")]
     NoText(usize),
-    /// A line sets nothing.
+    /// A line is not a setting.
     #[error("line {line}: {text}: `name = value` is expected, such as idle = spin")]
     NoSetting {
         /// Number of the line, from 1.
         line: usize,
-        /// What is there.
+        /// The text of the line.
         text: String,
     },
     /// A name or a value is not allowed.
@@ -50,21 +50,21 @@ pub enum ConfigError {
     Param {
         /// Number of the line, from 1.
         line: usize,
-        /// Why.
+        /// Description of the error.
         error: ParamError,
     },
-    /// A file names a file.
+    /// The file sets `config` itself.
     #[error(
         "line {0}: {PREFIX}CONFIG: a file of settings names no other; the environment names the one \
          that is read"
     )]
     Itself(usize),
-    /// A name is there twice.
+    /// A name is set twice.
     #[error("line {line}: {name} is set in line {first} already: leave one of them out")]
     Twice {
         /// Number of the line, from 1.
         line: usize,
-        /// Lower case, without the prefix.
+        /// Name in lower case, without the prefix.
         name: &'static str,
         /// Number of the line that sets it first.
         first: usize,
@@ -75,7 +75,7 @@ impl Config {
     /// Reads a file and checks every name and value in it.
     ///
     /// # Errors
-    /// The first that is not allowed, with its line.
+    /// The first error, with its line.
     pub fn read(file: &mut impl Read) -> Result<Self, ConfigError> {
         let mut bytes = Vec::new();
         file.take(LARGEST + 1).read_to_end(&mut bytes)?;
@@ -120,13 +120,13 @@ impl Config {
         Ok(Self(settings))
     }
 
-    /// The value of a parameter that is set here, by its lower-case name.
+    /// The value of a parameter that the file sets, by its lower-case name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Every parameter that is set here, with its value.
+    /// Every parameter that the file sets, with its value.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.iter().map(|(name, value)| (*name, value.as_str()))
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_name_their_line() {
         for (text, told) in [
             ("idle spin", "line 1: idle spin: `name = value` is expected"),
             ("\n = spin", "line 2: = spin: `name = value`"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_settings_is_refused() {
+    fn files_that_are_not_settings_are_refused() {
         let zeros = vec![b'#'; 64 * 1024 + 1];
         assert!(
             Config::read(&mut zeros.as_slice()).unwrap_err().to_string().contains("65536 bytes")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The parameters: what `fi_info -e`, the man page and `tcam` tell of them.
+//! The table of parameters, from which `fi_info -e`, the man page and `tcam` take their texts.
 
 use matching::{HostEngine, Overflow, Queue, TableKind};
 

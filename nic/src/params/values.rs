@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a parameter is, and what it may be.
+//! The description of a parameter and of its allowed values.
 
 use matching::timing::EntryCost;
 
 use crate::polling::Polling;
 
-/// What a parameter may be.
+/// The allowed values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// A whole number from the first to the second, both included.
+    /// A whole number in this range, both ends included.
     Number(u64, u64),
-    /// A number from the first to the second, both included, with or without decimals.
+    /// A number in this range, both ends included, with or without decimals.
     Decimal(u32, u32),
-    /// What entries cost: [`EntryCost`].
+    /// A cost per entry: [`EntryCost`].
     EntryCost,
-    /// When the network is asked: [`Polling`].
+    /// A polling policy: [`Polling`].
     Polling,
     /// One of these words.
     Words(&'static [&'static str]),
@@ -22,7 +22,7 @@ pub enum Values {
     Set(&'static [&'static str]),
     /// Any text.
     Text,
-    /// A path in which `%r`, `%p` and `%h` are filled in.
+    /// A path in which `%r`, `%p` and `%h` are replaced.
     Pattern,
 }
 
@@ -33,7 +33,7 @@ pub struct Param {
     pub name: &'static str,
     /// Allowed values.
     pub values: Values,
-    /// Value when the parameter is not set.
+    /// Value if the parameter is not set.
     pub default: &'static str,
     /// One sentence for `fi_info -e` and the man page.
     pub help: &'static str,
@@ -43,7 +43,7 @@ pub struct Param {
 pub(super) const NONE: &str = "none";
 
 impl Values {
-    /// The allowed values, for people.
+    /// Describes the allowed values.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {

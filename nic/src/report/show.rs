@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A report for people.
+//! Formats a report for people.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use super::{BrokenPromises, ContextCounters, FIRST_WORD, KindTraffic, Report, Wr
 use crate::plain::plain;
 
 impl fmt::Display for Report {
-    /// A table for people.
+    /// Formats the report as a table for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rank = self.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
-        // Who makes a report may have any name.
+        // The author of the report chose these texts, so they may contain anything.
         let [tcam, libfabric, program, address] =
             [&self.tcam, &self.libfabric, &self.program, &self.address].map(|text| plain(text));
         let pid = self.pid;
@@ -60,7 +60,7 @@ impl fmt::Display for Report {
 }
 
 impl fmt::Display for ContextCounters {
-    /// A table for people.
+    /// Formats the counters as a table for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -171,13 +171,13 @@ impl fmt::Display for ContextCounters {
     }
 }
 
-/// Quartiles in few words.
+/// The quartiles as text.
 fn typical(profile: &Profile) -> String {
     profile.quartiles().map_or_else(|| "-".to_owned(), |all| all.map(|of| of.to_string()).join("/"))
 }
 
-/// What operations took, where that was measured, and what insertions on the host took
-/// for each second of searches there.
+/// Writes the measured times of operations, if any, and the ratio of insertion to search time on
+/// the host.
 fn write_measured(
     f: &mut fmt::Formatter<'_>,
     prq: &QueueCounters,

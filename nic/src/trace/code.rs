@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations as words, and words as operations (see the module above).
+//! Encodes operations as words and decodes them (see the module above).
 
 use std::io;
 
@@ -8,12 +8,12 @@ use matching::{Key, Source};
 use super::op::{End, Head, Op, Posted, Sent, Stop, Thread};
 use crate::message::{Envelope, MultiRecv};
 
-/// Keys of the list; a power of two.
+/// Number of keys in the list; a power of two.
 pub const KEYS: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 10;
 const PLACE: u32 = 6;
 const LENGTH: u32 = 16;
-/// Of a thread.
+/// Shift of a thread's number.
 const NUMBER: u32 = 6;
 const FLAG: u32 = 1 << 5;
 const KIND: u32 = 0x1f;
@@ -41,38 +41,38 @@ mod kind {
     pub(super) const TURN: u32 = 21;
 }
 
-/// A record of nothing, one word long.
+/// A one-word record without an operation.
 pub const FILL: u32 = kind::FILL;
 
-/// The record that the last operation was asked `count` more times, 1 to [`MOST_AGAIN`].
+/// The record that repeats the last operation `count` times, 1 to [`MOST_AGAIN`].
 #[inline]
 #[must_use]
 pub const fn again(count: u32) -> u32 {
     kind::AGAIN | count << LENGTH
 }
 
-/// Most repetitions of a record: one that is damaged must not become more operations
-/// than memory holds.
+/// Maximum repetitions per record: a damaged record must not become more operations than fit into
+/// memory.
 pub const MOST_AGAIN: u32 = 255;
 
-/// Numbers of sources are dense: a larger one is damage, for which a host engine with a
-/// queue a source would take all memory.
+/// Largest source number. Source numbers are dense: a larger one means damage, and a host engine
+/// with one queue per source would take all memory for it.
 pub(super) const LARGEST_SOURCE: u32 = 1 << 20;
 
-/// Largest number of a thread: those after it share it.
+/// Largest thread number. All threads from this one on share it.
 const LARGEST_THREAD: u32 = u32::MAX >> NUMBER;
 
 const NO_KEY: Key = Key { bits: 0, ignore: 0, source: Source::new(0) };
-/// A key that nobody has: a recorder says where a peer is when its first key is new, so it must not
-/// take [`NO_KEY`] for one that was written.
+/// A key that no operation has. The encoder must not take [`NO_KEY`] for a key that was written,
+/// because a recorder writes a peer's address when its first key is new.
 const UNWRITTEN: Key = Key { source: Source::new(u32::MAX - 1), ..NO_KEY };
 
-/// Where records go.
+/// Output of an encoder.
 pub trait Sink {
-    /// Why there is no room.
+    /// Why the record could not be written.
     type Error;
 
-    /// Writes a record, of which word 0 is not 0.
+    /// Writes a record. Its word 0 is never 0.
     ///
     /// # Errors
     /// There is no room.
@@ -88,7 +88,7 @@ impl<W: io::Write> Sink for W {
 }
 
 impl Head {
-    /// A number for the kind of operation.
+    /// The number of the operation's kind.
     #[inline]
     #[must_use]
     pub const fn kind(self) -> u32 {
@@ -105,8 +105,8 @@ const fn whole([low, high]: [u32; 2]) -> u64 {
 }
 
 impl Op {
-    /// The whole operation, if word 0 and a key are. Inlined by force: where the kind is known, nothing
-    /// is left of the rest.
+    /// Encodes the operation as word 0 and a key, if these suffice. Always inlined: if the kind is
+    /// known at compile time, only its branch remains.
     #[inline(always)]
     #[must_use]
     pub fn short(&self) -> Option<(Head, Key)> {
@@ -137,7 +137,7 @@ impl Op {
     }
 }
 
-/// Where a key stands: any function will do, since a trace tells the places.
+/// The place of a key in the list. Any function will do, since a trace records the places.
 #[inline]
 fn place(key: &Key) -> usize {
     let source = u64::from(key.source.get().unwrap_or(u32::MAX));
@@ -145,7 +145,7 @@ fn place(key: &Key) -> usize {
     (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - PLACE_BITS)) as usize
 }
 
-/// Writes operations.
+/// Encodes operations.
 #[derive(Debug)]
 pub struct Encoder {
     keys: Box<[Key; KEYS]>,
@@ -158,7 +158,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// The record of what [`Op::short`] is, if the list has the key.
+    /// The record for the result of [`Op::short`], if the key is already in the list.
     #[inline]
     #[must_use]
     pub fn known(&self, head: Head, key: &Key) -> Option<u32> {
@@ -166,7 +166,7 @@ impl Encoder {
         (self.keys[place] == *key).then_some(head.0 | (place as u32) << PLACE)
     }
 
-    /// Writes what [`Op::short`] is.
+    /// Writes the result of [`Op::short`], preceded by its key if that is new.
     ///
     /// # Errors
     /// There is no room.
@@ -182,7 +182,7 @@ impl Encoder {
         sink.put([head.0 | (place as u32) << PLACE])
     }
 
-    /// Writes an operation. A stop is in the header, and not written.
+    /// Writes an operation. A stop is in the header and is not written here.
     ///
     /// # Errors
     /// There is no room.
@@ -231,7 +231,7 @@ fn put_long<S: Sink>(sink: &mut S, len: u64) -> Result<(), S::Error> {
     sink.put([kind::LONG, low, high])
 }
 
-/// Writes the time of what follows, in nanoseconds since the header's start.
+/// Writes the time of the following records, in nanoseconds since the header's start.
 ///
 /// # Errors
 /// There is no room.
@@ -240,7 +240,7 @@ pub fn put_time<S: Sink>(sink: &mut S, nanoseconds: u64) -> Result<(), S::Error>
     sink.put([kind::TIME, low, high])
 }
 
-/// Writes the address of a peer number: IPv4 and port.
+/// Writes the address of a peer.
 ///
 /// # Errors
 /// There is no room.
@@ -248,7 +248,7 @@ pub fn put_peer<S: Sink>(sink: &mut S, number: u32, address: Address) -> Result<
     sink.put([kind::PEER, number, address.ip, u32::from(address.port)])
 }
 
-/// Writes which thread of its process does what follows.
+/// Writes the thread of the following operations.
 ///
 /// # Errors
 /// There is no room.
@@ -261,36 +261,36 @@ pub fn put_thread<S: Sink>(sink: &mut S, thread: Thread) -> Result<(), S::Error>
     }
 }
 
-/// Where a peer is.
+/// Address of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
-    /// IPv4, the first of its four numbers in the highest bits.
+    /// IPv4 address, its first byte in the highest bits.
     pub ip: u32,
     /// The port.
     pub port: u16,
 }
 
-/// What a record was.
+/// A decoded record.
 pub(super) enum Record {
     Op(Op),
     Time(u64),
-    /// Where a peer is.
+    /// Address of a peer number.
     Peer(u32, Address),
-    /// Who does what follows.
+    /// The thread of the following operations.
     Thread(Thread),
-    /// Something about a record that follows.
+    /// A part of a record that follows.
     More,
 }
 
-/// Where words come from. Nothing is the end, and within a record as well: a process
-/// that is killed leaves that.
+/// Input of a decoder. `None` is the end, also within a record: a killed process leaves such a
+/// file.
 pub(super) trait Words {
     type Error;
 
     fn take<const N: usize>(&mut self) -> Result<Option<[u32; N]>, Self::Error>;
 }
 
-/// Why there is no record.
+/// Why no record could be decoded.
 pub(super) enum NoRecord<E> {
     End,
     Damaged,
@@ -303,14 +303,14 @@ impl<E> From<E> for NoRecord<E> {
     }
 }
 
-/// Reads records.
+/// Decodes records.
 #[derive(Debug)]
 pub(super) struct Decoder {
     keys: Box<[Key; KEYS]>,
     multi: Option<MultiRecv>,
     long: Option<u64>,
     last: Option<Op>,
-    /// How often the last one is still to be told.
+    /// How often the last operation is still to be repeated.
     again: u32,
 }
 
@@ -433,7 +433,7 @@ impl Decoder {
     }
 }
 
-/// The end of a header: laps of the window, and how the recording ended.
+/// Encodes the end of a header: laps of the window, and how the recording ended.
 #[must_use]
 pub fn state(laps: u64, end: End) -> [u32; 4] {
     let [low, high] = halves(laps);
@@ -446,7 +446,7 @@ pub fn state(laps: u64, end: End) -> [u32; 4] {
     [low, high, end, 0]
 }
 
-/// The other way round; nothing if that cannot be.
+/// Decodes the end of a header; `None` if it is invalid.
 pub(super) fn state_of([low, high, end, zero]: [u32; 4]) -> Option<(u64, End)> {
     let end = match (end, zero) {
         (0, 0) => End::Open,

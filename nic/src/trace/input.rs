@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The words of a file, a quarter of a megabyte at a time: what left the window first, and then the
-//! window, with which the file begins.
+//! The words of a file, read in parts of 256 KiB: first the appended windows, and then the window
+//! at the start of the file.
 
 use std::io::{self, Read};
 
@@ -8,28 +8,29 @@ use super::code::Words;
 
 /// Bytes of a word.
 pub const WORD: usize = 4;
-/// Bytes of a file that are read at a time.
+/// Bytes that are read at a time.
 const PART: usize = 1 << 18;
 
-/// The words of a file, read a part at a time.
+/// The words of a file, read in parts.
 #[derive(Debug)]
 pub(super) struct Input<R> {
     from: R,
-    /// Bytes of the file still to be read before the window is: those that left it.
+    /// Bytes of appended windows still to be read; the window is returned after them.
     appended: u64,
-    /// What the file begins with and is told last; empty if there is none, or once it is told.
+    /// The window at the start of the file, which is returned last. Empty if there is none, or once
+    /// it was returned.
     window: Vec<u8>,
     /// Bytes read.
     part: Vec<u8>,
-    /// How many of them were taken.
+    /// Bytes of `part` that were returned.
     at: usize,
-    /// Nothing comes behind `part`.
+    /// No more input follows `part`.
     is_last: bool,
-    /// Bytes taken in all.
+    /// Bytes returned in all.
     pub(super) taken: u64,
 }
 
-/// Why there are no words.
+/// Why no words could be read.
 #[derive(Debug)]
 pub(super) enum NoWords {
     Cut,
@@ -51,7 +52,8 @@ impl<R: Read> Input<R> {
         Self { from, appended, window, part: Vec::new(), at: 0, is_last: false, taken: 0 }
     }
 
-    /// Reads on, where fewer than `len` bytes are left; whether there are as many.
+    /// Reads the next part if fewer than `len` bytes are left. Returns true if `len` bytes are
+    /// available.
     #[cold]
     fn read_on(&mut self, len: usize) -> Result<bool, NoWords> {
         if self.is_last {
@@ -60,7 +62,7 @@ impl<R: Read> Input<R> {
         self.part.drain(..self.at);
         self.at = 0;
         let held = self.part.len();
-        // Records do not reach from one window into the next.
+        // Records do not cross from one window into the next.
         if self.appended.saturating_add(held as u64) >= len as u64 {
             let most = self.appended.min(PART as u64) as usize;
             self.part.resize(held + most, 0);
@@ -75,8 +77,8 @@ impl<R: Read> Input<R> {
                 _ => Err(NoWords::Cut),
             };
         }
-        // Killed while it appended the window, a process leaves a part there; the window has the
-        // same and the rest.
+        // A process that was killed while it appended the window leaves an incomplete copy of it.
+        // The window itself is complete.
         fill(&mut self.from, &mut self.window)?;
         self.part = std::mem::take(&mut self.window);
         self.is_last = true;
@@ -103,7 +105,7 @@ impl<R: Read> Words for Input<R> {
     }
 }
 
-/// Reads until the buffer is full or the input ends; the bytes read.
+/// Reads until the buffer is full or the input ends. Returns the number of bytes read.
 pub(super) fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut len = 0;
     while len < buffer.len() {

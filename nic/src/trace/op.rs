@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is recorded: operations on a context, who does them, and who keeps them.
+//! The recorded operations, the threads that do them, and the recorder.
 
 use matching::{Key, Source};
 
@@ -10,25 +10,25 @@ use crate::message::{Envelope, MultiRecv, Receive};
 pub enum Op {
     /// A receive is posted.
     Post(Posted),
-    /// A receive is posted that is not held back.
+    /// A receive is posted that cannot be held back.
     PostAnyway(Posted),
     /// A receive was held back.
     Held(Posted),
     /// A message arrives.
     Arrive(Envelope),
-    /// A look at the unexpected messages.
+    /// A probe of the unexpected messages.
     Peek(Key),
-    /// The oldest unexpected message that matches is set aside to be received.
+    /// The oldest unexpected message that matches is set aside for a later receive.
     Claim(Key),
-    /// The oldest unexpected message that matches is dropped by who looks for it.
+    /// The oldest unexpected message that matches is dropped by a probe.
     Discard(Key),
-    /// A posted receive is cancelled: the number of those posted before it.
+    /// A posted receive is cancelled; the number of receives posted before it.
     Cancel(u64),
-    /// An unexpected message is dropped: the number of those that arrived before it.
+    /// An unexpected message is dropped; the number of messages that arrived before it.
     Drop(u64),
     /// This endpoint sent a message.
     Send(Sent),
-    /// So many processes there are.
+    /// The number of processes is set.
     Processes(u32),
     /// The recording ends here.
     Stop(Stop),
@@ -37,13 +37,13 @@ pub enum Op {
 /// A receive that is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posted {
-    /// What it matches.
+    /// The key that it matches.
     pub key: Key,
     /// Bytes of its buffer.
     pub len: u64,
     /// Set for a buffer that takes several messages.
     pub multi: Option<MultiRecv>,
-    /// Whether its buffer is in more than one part.
+    /// Whether its buffer has more than one part.
     pub non_contiguous: bool,
 }
 
@@ -69,11 +69,11 @@ pub struct Sent {
 /// The thread that does an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
-    /// Its number in its process: how many were recorded before it.
+    /// Number in its process: how many threads were recorded before it.
     pub number: u32,
-    /// Whether it is one of the provider, which makes progress (`FI_PROGRESS_AUTO`).
+    /// Whether it is the provider's progress thread (`FI_PROGRESS_AUTO`).
     pub is_device: bool,
-    /// Nanoseconds that it kept a processor busy since it began (`CLOCK_THREAD_CPUTIME_ID`), if that is
+    /// Processor time of the thread in nanoseconds (`CLOCK_THREAD_CPUTIME_ID`), if that is
     /// recorded.
     pub cpu_ns: Option<u64>,
 }
@@ -87,32 +87,32 @@ pub enum Stop {
     Disk,
 }
 
-/// How a recording stands.
+/// How a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It goes on, or its process was ended in the middle of it.
+    /// The recording is in progress, or its process was killed.
     Open,
-    /// It ended before its program.
+    /// The recording ended before its program.
     Stopped(Stop),
-    /// It has all that was asked.
+    /// The recording is complete.
     Closed,
 }
 
-/// Word 0 of an operation with a key, the key's place left to be filled in.
+/// Word 0 of an operation with a key, without the key's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head(pub(super) u32);
 
-/// Who keeps a trace.
+/// Records the operations of a context.
 pub trait Recorder: Send {
-    /// Keeps an operation, as [`Op::short`] tells it: so much fits into registers.
+    /// Records an operation encoded by [`Op::short`], whose parts fit into registers.
     fn short(&mut self, head: Head, bits: u64, ignore: u64, source: Source);
 
-    /// Keeps any operation.
+    /// Records any operation.
     fn record(&mut self, op: &Op);
 
-    /// Nothing happened for a while: a good moment to look at the clock.
+    /// Called when no operation was done for a while: a good moment to read the clock.
     fn idle(&mut self) {}
 
-    /// Nothing comes any more.
+    /// Called when no operation will follow.
     fn close(&mut self) {}
 }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Instructions a pair, counted by callgrind: the same on a busy machine as on an
-//! idle one, so that a regression shows.
+//! Instructions per pair, counted by callgrind. The count is the same on a busy machine as on an
+//! idle one, so it shows regressions.
 
 use std::process::Command;
 
 use crate::stream;
 
-/// Depths counted: inside the nursery, and beyond it.
+/// The counted depths: one within the nursery, one beyond it.
 pub(crate) const DEPTHS: [usize; 2] = [4, 64];
 
-/// Rounds of a counted run; dropping and building indexes is in them.
+/// Rounds of a counted run; building and dropping indexes is included.
 const ROUNDS: usize = 64;
 
 /// The argument with which this program runs itself under callgrind.
 pub(crate) const CHILD: &str = "--rounds";
 
-/// Instructions a pair of the table for a stream, at each of [`DEPTHS`].
+/// Instructions per pair of the table for a stream, at each of [`DEPTHS`].
 ///
 /// # Errors
-/// Valgrind is missing or failed: says so.
+/// A message if Valgrind is missing or failed.
 pub(crate) fn count(name: &'static str) -> Result<[f64; DEPTHS.len()], String> {
     let mut counts = [0.0; DEPTHS.len()];
     for (count, depth) in counts.iter_mut().zip(DEPTHS) {

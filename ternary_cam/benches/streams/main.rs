@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The streams of matching, in nanoseconds a pair (insert + match + remove).
+//! The matching streams, measured in nanoseconds per pair (insert + match + remove).
 //!
-//! Every competitor runs every stream in this process, and every answer is
-//! checked. `cargo bench -p ternary_cam` prints one row a stream and depth, then
-//! instructions a pair. After `--`: `--only TEXT` runs the streams whose name
-//! contains the text, `--depths 1,4` other depths, `--competitors avx512,list` only
-//! these, `--passes N` goes so often over all of them and keeps the quickest, `--ms N`
-//! takes so long for each in a pass, `--report ../papers` writes the results there (paths
-//! start at the package).
+//! Every competitor runs every stream in this process, and every result is checked. `cargo bench -p
+//! ternary_cam` prints one row per stream and depth, then instructions per pair. Options after
+//! `--`:
+//!
+//! - `--only TEXT` runs the streams whose names contain the text.
+//! - `--depths 1,4` uses other depths.
+//! - `--competitors avx512,list` runs only these.
+//! - `--passes N` runs all streams N times and keeps the fastest results.
+//! - `--ms N` is the time per competitor and row in a pass.
+//! - `--report ../papers` writes the results to this directory (relative to the package).
 
 mod instructions;
 mod matcher;
@@ -64,9 +67,9 @@ fn main() {
     }
 }
 
-/// Measures every row in each pass and keeps the quickest; the last pass prints them as they come. A
-/// shared machine may be busy for longer than a row takes, seldom for a whole pass; each pass starts
-/// elsewhere, in case that it is busy at regular times.
+/// Measures every row in each pass and keeps the fastest; the last pass prints the rows. A shared
+/// machine may be busy for longer than a row takes, but seldom for a whole pass. Each pass starts
+/// with another row, in case the machine is busy at regular times.
 fn run_passes(names: &[&'static str], options: &Options) -> Report {
     let mut report = Report::default();
     let depths = &options.depths;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a competitor can do: keep entries, find the oldest that matches a key.
+//! The interface of a competitor: keep entries, and find the oldest that matches a key.
 
 use ternary_cam::{Entry, Key, Table};
 
@@ -8,7 +8,7 @@ pub(crate) trait Matcher {
     /// Adds the youngest entry.
     fn insert(&mut self, entry: Entry);
 
-    /// Takes the oldest entry that matches out and returns its token.
+    /// Removes the oldest entry that matches and returns its token.
     fn take(&mut self, key: &Key) -> Option<u32>;
 
     /// Token of the oldest entry that matches.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Timing: the quickest of several runs, competitors taking turns in each pass.
+//! Timing: the fastest of several runs; competitors take turns in each pass.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use crate::matcher::Matcher;
 use crate::peers::{FullScan, List, PerPeer, Ucx};
 use crate::stream::{Shape, Stream};
 
-/// Columns, in the order printed. The first three are the index, `scan` is the full AVX-512 ternary
-/// scan.
+/// Columns, in the order printed. The first three are the table (index); `scan` is a full ternary
+/// scan with AVX-512.
 const COMPETITORS: &[&str] = &[
     "avx512",
     "avx2",
@@ -32,15 +32,15 @@ pub(crate) struct Options {
     pub(crate) only: String,
     /// Directory for `ternary_cam-results.csv` and `.md`.
     pub(crate) report: Option<PathBuf>,
-    /// Run the table this many rounds and time nothing, to be counted from outside.
+    /// Run the table for this many rounds without timing, to be counted from outside.
     pub(crate) rounds: Option<usize>,
     /// Count instructions.
     pub(crate) instructions: bool,
-    /// How often to measure every row.
+    /// Number of measurements of every row.
     pub(crate) passes: usize,
     /// Time for each competitor in each row of a pass.
     budget: Duration,
-    /// Competitors to run; all when empty.
+    /// Competitors to run; empty for all.
     competitors: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl Options {
     }
 }
 
-/// Runs the table and times nothing.
+/// Runs the table without timing.
 pub(crate) fn run_only(stream: &Stream, rounds: usize) {
     let live = stream.standing.len() + stream.entries.len();
     let mut table = Table::new(live.max(4096), Kernel::best()).expect("a stream's depth fits");
@@ -100,7 +100,7 @@ pub(crate) fn run_only(stream: &Stream, rounds: usize) {
     }
 }
 
-/// Nanoseconds a pair of every competitor, nothing where it cannot run.
+/// Nanoseconds per pair of every competitor; `None` if it cannot run.
 pub(crate) struct Row(Vec<Option<f64>>);
 
 impl Row {
@@ -129,7 +129,7 @@ impl Row {
         Self(COMPETITORS.iter().map(run).collect())
     }
 
-    /// The quicker one of each competitor's.
+    /// Keeps the lower time of each competitor.
     pub(crate) fn or_quicker(mut self, other: Option<Self>) -> Self {
         for (ns, other) in self.0.iter_mut().zip(other.into_iter().flat_map(|other| other.0)) {
             *ns = ns.zip(other).map(|(ns, other)| ns.min(other));
@@ -161,8 +161,8 @@ impl std::fmt::Display for Row {
     }
 }
 
-/// Nanoseconds a pair: the quickest of at least three runs of a fraction of the
-/// budget, since a shared machine only ever adds time.
+/// Nanoseconds per pair: the minimum of at least three runs of a fraction of the budget, because
+/// other load only ever adds time.
 fn time<M: Matcher>(stream: &Stream, mut matcher: M, options: &Options) -> f64 {
     stream.prepare(&mut matcher);
     stream.round(&mut matcher);

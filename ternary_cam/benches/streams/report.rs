@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The results as files: a CSV of every number and a page with the machine.
+//! Writes the results to files: a CSV with every number, and a page with the machine.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::instructions::DEPTHS;
 use crate::measure::Row;
 
-/// Everything measured so far.
+/// All measurements so far.
 #[derive(Default)]
 pub(crate) struct Report {
     /// `(stream, depth, competitor, ns a pair)`.
@@ -90,7 +90,7 @@ impl Report {
     }
 }
 
-/// Processor, cores, load and kernel, as far as this system tells.
+/// Processor, cores, load and kernel, as far as known.
 fn machine() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The streams of operations, with their answers.
+//! The streams of operations, with their expected results.
 
 use crate::matcher::Matcher;
 use ternary_cam::{Entry, Key, Source};
@@ -7,35 +7,35 @@ use ternary_cam::{Entry, Key, Source};
 /// Fields of the match bits: context id, then tag.
 const CONTEXT: u32 = 32;
 const TAG: u64 = (1 << CONTEXT) - 1;
-/// Bits that every receive of MPICH and Open MPI ignores: the protocol's.
+/// Protocol bits, which every receive of MPICH and Open MPI ignores.
 const BASE: u64 = 0xf << 60;
-/// Tags of entries that no pair takes.
+/// Bit in the tags of entries that no pair takes.
 const STANDING: u64 = 1 << 24;
-/// Pairs of a round when the depth alone would make the round short.
+/// Pairs per round of the streams with standing entries.
 const TAIL_PAIRS: usize = 64;
 
-/// What a round does with the entries and keys of a [`Stream`].
+/// The operations of a round on the entries and keys of a [`Stream`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Insert every entry, then take every key.
     Batch,
-    /// With the standing entries in place: insert one, take it, and so on.
+    /// With the standing entries in place: insert one entry and take it, and so on.
     Tail,
-    /// With the standing entries in place: find every key (nothing is found).
+    /// With the standing entries in place: search every key (without a match).
     Miss,
 }
 
-/// A stream: its pairs and what they must find.
+/// A stream: its pairs and their expected results.
 pub(crate) struct Stream {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
-    /// Wildcards are in the keys, not in the entries.
+    /// Whether the keys, not the entries, have wildcards.
     pub(crate) unexpected: bool,
-    /// Entries that stay.
+    /// Standing entries, which are never taken.
     pub(crate) standing: Vec<Entry>,
-    /// Entries of the pairs, in the order inserted.
+    /// Entries of the pairs, in insertion order.
     pub(crate) entries: Vec<Entry>,
-    /// Keys of the pairs, in the order taken, with the token each must find.
+    /// Keys of the pairs, in the order in which they are taken, each with the token it must find.
     pub(crate) keys: Vec<(Key, Option<u32>)>,
 }
 
@@ -137,8 +137,8 @@ fn exact(bits: u64, source: u32, token: usize) -> Entry {
     Entry { bits, ignore: 0, source: Source::new(source), token: token as u32 }
 }
 
-/// A posted receive that only its own message matches: tags differ, an any-tag
-/// receive has a source of its own, one with both wildcards a context of its own.
+/// A posted receive that only its own message matches. Tags differ; an any-tag receive has a source
+/// that no other receive names, and one with both wildcards a separate context.
 fn receive(i: usize, wild: Wild) -> Entry {
     let (tag, of) = (i as u64, i as u32);
     match wild {
@@ -176,8 +176,8 @@ fn posted(name: &'static str, depth: usize, wild: impl Fn(usize) -> Wild, order:
     batch(name, false, (0..depth).map(|i| receive(i, wild(i))).collect(), order, message)
 }
 
-/// Messages of 64 sources; those taken with any tag are of 64 more, those taken
-/// with both wildcards have a context of their own.
+/// Messages of 64 sources. Those taken with any tag come from 64 other sources, and those taken
+/// with both wildcards are in a separate context.
 fn unexpected(
     name: &'static str,
     depth: usize,
@@ -219,7 +219,7 @@ fn batch(
     Stream { name, shape: Shape::Batch, unexpected, standing: Vec::new(), entries, keys }
 }
 
-/// `depth` receives that stay, of one source, and pairs of the next tags.
+/// `depth` standing receives of one source, with tags above those of the pairs.
 fn standing(depth: usize, wild: impl Fn(usize) -> Wild) -> Vec<Entry> {
     let other_tag = |entry: Entry| match entry.ignore {
         0 => Entry { bits: entry.bits | STANDING, ..entry },
@@ -241,7 +241,7 @@ fn miss(name: &'static str, depth: usize, wild: impl Fn(usize) -> Wild) -> Strea
     Stream { name, shape: Shape::Miss, unexpected: false, standing, entries: Vec::new(), keys }
 }
 
-/// The answers come from a list that is right by inspection.
+/// A list, correct by inspection, that supplies the expected results.
 struct Naive(Vec<Entry>);
 
 impl Naive {
@@ -251,7 +251,7 @@ impl Naive {
     }
 }
 
-/// Fisher-Yates with a fixed seed: every run and every competitor sees the same.
+/// Fisher-Yates with a fixed seed: the same order in every run and for every competitor.
 fn shuffle(entries: &mut [Entry]) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for i in (1..entries.len()).rev() {
@@ -275,7 +275,7 @@ impl Stream {
         }
     }
 
-    /// One round; checks every answer.
+    /// Runs one round; checks every result.
     #[inline(never)]
     pub(crate) fn round(&self, matcher: &mut impl Matcher) {
         match self.shape {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Prints: 16 bits for the 96 of match bits and source, such that what matches agrees in the bits
-//! that both compare.
+//! Prints (fingerprints): 16 bits for the 96 bits of match bits and source. If an entry and a key
+//! match, their prints agree in the bits that both compare.
 //!
-//! A bit of the print is the sum of some of the match bits, and of a hash of the source; it is
-//! compared only if all of these are. So wildcards should cost few bits of the print: match bits
-//! that MPIs ignore together are summed together.
+//! A bit of the print is the sum of some match bits and, in part, of a hash of the source. It is
+//! compared only if all of these are. Match bits that MPIs ignore together are summed together, so
+//! that a wildcard excludes few bits of the print.
 //!
 //! ```text
 //! match bits    63 .. 48   47 .. 32    31 .. 19    18 .. 0
@@ -12,19 +12,19 @@
 //! print       15 14 .. 11 <----+        10 .. 0 <-----+
 //!              \____/_________ a hash of the source
 //! ```
-//! 0 to 18 are a tag with all MPIs, 32 to 47 communicators, and protocol bits that all receives
-//! ignore are, but for one, elsewhere. So a receive with any tag is told by source and
-//! communicator, one from any source by its tag.
+//! Bits 0 to 18 are a tag in all MPIs, bits 32 to 47 communicators. Protocol bits that all receives
+//! ignore are elsewhere, with one exception. So an any-tag receive is distinguished by source and
+//! communicator, and an any-source receive by its tag.
 
 use crate::entry::Source;
 use crate::wildcards::GOLDEN_RATIO;
 
-/// Match bits of a tag.
+/// Match bits that hold a tag.
 const TAG: u64 = (1 << 19) - 1;
-/// Bits of the print that are of the tag.
+/// Number of bits of the print for the tag.
 const TAG_BITS: u32 = 11;
 const OF_TAG: u64 = (1 << TAG_BITS) - 1;
-/// Bits of the print that are of the source.
+/// Number of bits of the print for the source.
 const SOURCE_BITS: u32 = u16::BITS - TAG_BITS;
 
 /// The print of match bits and a source.
@@ -38,8 +38,8 @@ pub(super) const fn of(bits: u64, source: Source) -> u16 {
     ((tag ^ tag >> TAG_BITS) & OF_TAG | (rest & 0xf ^ hash) << TAG_BITS) as u16
 }
 
-/// The bits of a print that are compared where these match bits, and sources if it is any, are
-/// ignored.
+/// The bits of a print that are compared if these match bits are ignored, and the source as well if
+/// it is any source.
 #[inline(always)]
 pub(super) const fn care(ignore: u64, source: Source) -> u16 {
     let of_source = if source.is_any() { OF_TAG as u16 } else { u16::MAX };
@@ -70,7 +70,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_matches_agrees(
+        fn matching_patterns_agree(
             bits in any::<u64>(), noise in any::<u64>(), ignores in (ignore(), ignore()),
             sources in (source(), source()),
         ) {
@@ -90,9 +90,9 @@ mod tests {
     fn wildcards_of_an_mpi_leave_something_to_compare() {
         let named = Source(3);
         assert_eq!(care(0, named), u16::MAX);
-        assert_eq!(care(0, Source::ANY), 0x07ff, "any source is told by the tag");
+        assert_eq!(care(0, Source::ANY), 0x07ff, "any source is distinguished by the tag");
         assert_eq!(care(0x7fff_ffff, named), 0xf800, "any tag by source and communicator");
         assert_eq!(care(0xf << 60, named), u16::MAX, "the protocol of one costs nothing");
-        assert_eq!(care(1 << 32, named), 0xf7ff, "that of another a bit");
+        assert_eq!(care(1 << 32, named), 0xf7ff, "that of another costs a bit");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Slot numbers in the order their entries came: position is age.
+//! Slot numbers in insertion order: the position is the age.
 //!
 //! ```text
 //! position   0     1     2     3     4    ...
@@ -8,53 +8,52 @@
 //!            oldest            youngest   ^ tail
 //! ```
 //!
-//! A new entry takes the position at the tail; removing leaves a hole, which costs
-//! one bit. No entry is in the words before the head. When the tail reaches the end,
-//! the entries close up towards the front, and the end is put at `SPARE` times as many
-//! positions as there are entries: a short queue stays in a few lines of the cache
-//! however much is allocated. An insert pays for at most `1 / (SPARE - 1)` move, and
-//! there is no counter of ages that could wrap.
+//! A new entry takes the position at the tail; a removal leaves a hole, which costs one bit. The
+//! words before the head have no entry. When the tail reaches the end, the entries close up towards
+//! the front, and the end is set to `SPARE` times as many positions as there are entries. So a
+//! short queue stays within a few cache lines, however much is allocated. An insert costs at most
+//! `1 / (SPARE - 1)` move, and no age counter can wrap.
 
 use crate::bits::Bits;
 use crate::kernel::{self, Available};
 
-/// Positions for each entry.
+/// Positions per entry.
 const SPARE: usize = 4;
 
-/// Positions in a word of the bitmap.
+/// Positions per word of the bitmap.
 const WORD: usize = u64::BITS as usize;
 
-/// See the module.
+/// The log; see the module.
 pub(crate) struct AgeLog {
     ids: Box<[u16]>,
     live: Box<[u64]>,
-    /// A word of the bitmap; those before it are zero.
+    /// A word of the bitmap; all words before it are zero.
     head: usize,
     tail: usize,
-    /// Where the tail turns back, a multiple of a word.
+    /// The tail closes up when it reaches this position, a multiple of a word.
     end: usize,
 }
 
 impl AgeLog {
-    /// Room for `capacity` entries.
+    /// Creates a log for `capacity` entries.
     pub(crate) fn new(capacity: usize) -> Self {
         let words = (SPARE * capacity).div_ceil(WORD);
         let (ids, live) = (vec![0; words * WORD].into(), vec![0; words].into());
         Self { ids, live, head: 0, tail: 0, end: WORD.min(words * WORD) }
     }
 
-    /// Positions there are.
+    /// Number of positions.
     pub(crate) fn positions(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether [`AgeLog::close_up`] must come before the next push.
+    /// Returns true if [`AgeLog::close_up`] must be called before the next push.
     #[inline]
     pub(crate) fn is_at_end(&self) -> bool {
         self.tail == self.end
     }
 
-    /// Adds the youngest and returns its position.
+    /// Adds the youngest entry and returns its position.
     #[inline]
     pub(crate) fn push(&mut self, id: u16) -> u32 {
         let position = self.tail;
@@ -75,21 +74,21 @@ impl AgeLog {
         }
     }
 
-    /// Moves the head to the first word that is not zero, or the one of the tail.
+    /// Moves the head to the first word that is not zero, at most to the word of the tail.
     #[inline(never)]
     fn advance(&mut self) {
         let after = &self.live[self.head..self.tail / WORD];
         self.head += after.iter().take_while(|&&word| word == 0).count();
     }
 
-    /// Forgets every entry.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         self.live[..self.tail.div_ceil(WORD)].fill(0);
         (self.head, self.tail) = (0, 0);
     }
 
-    /// Moves the entries together at the front, oldest first, and reports of each
-    /// `(id, old position, new position)`.
+    /// Moves the entries together at the front, oldest first. Calls `moved` with `(id, old
+    /// position, new position)` of each.
     pub(crate) fn close_up(&mut self, mut moved: impl FnMut(u16, usize, usize)) {
         let mut to = 0;
         for word in self.head..self.tail.div_ceil(WORD) {
@@ -109,14 +108,14 @@ impl AgeLog {
         }
     }
 
-    /// How many entries are at a live position or before it.
+    /// Number of entries at or before a live position.
     pub(crate) fn rank(&self, kernel: Available, position: u32) -> usize {
         let (word, bit) = (position as usize / WORD, position as usize % WORD);
         let here = self.live[word] << (WORD - 1 - bit);
         kernel::count_ones(kernel, &self.live[self.head..word]) + here.count_ones() as usize
     }
 
-    /// Bitmap of the live positions from a multiple of 64 on, which comes first.
+    /// Bitmap of the live positions, and the position of its first bit, a multiple of 64.
     pub(crate) fn live(&self) -> (usize, &[u64]) {
         (self.head * WORD, &self.live[self.head..self.tail.div_ceil(WORD)])
     }
@@ -142,8 +141,8 @@ mod tests {
         })
     }
 
-    /// Runs the tail to the end many times over with every number of entries that
-    /// stay: order must survive, and so must the positions reported.
+    /// Runs the tail to the end many times, with every number of entries that stay. The order and
+    /// the reported positions must be correct.
     #[test]
     fn positions_are_reused_without_losing_the_order() {
         let (step, most) = if cfg!(miri) { (40, 100) } else { (1, 1000) };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What holds between two operations, for tests.
+//! Checks invariants between two operations, for tests.
 
 use super::parts::{Deep, entries};
 use crate::bits::Bits;
 use crate::slot::{Class, Slot};
 
 impl Deep {
-    /// Every entry is where its class says, and what is uniform is so.
+    /// Checks that every entry is where its class says, and that a uniform queue is uniform.
     pub(crate) fn check(&self, slots: &[Slot]) {
         let classes = || entries(self.slots_used(slots)).map(|(_, slot)| slot.stamp.class());
         let classed = classes().filter(|class| ![Class::TRAY, Class::NONE].contains(class)).count();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The classes of the entries, one for each pattern: an MPI has four at most (exact, any tag, any
-//! source, both), an arbitrary program as many as entries.
+//! The classes of the entries, one per pattern. An MPI has at most four (exact, any tag, any
+//! source, both); an arbitrary program may have as many as entries.
 //!
-//! To hash entries under their pattern, and to search once for each pattern, is the tuple
-//! space search of Srinivasan, Suri and Varghese, SIGCOMM 1999. A tuple is a class here.
+//! Hashing entries under their pattern, and searching once per pattern, is the tuple space search
+//! of Srinivasan, Suri and Varghese, SIGCOMM 1999. A tuple is a class here.
 //!
-//! MPIs also ignore a few bits of their own in every receive: MPICH and Open MPI those
-//! that tell a synchronous send. They are the *base*: what the first of all entries ignores.
-//! Entries that ignore just these and name their source are of [`Class::BASE`], exact
-//! but for bits that no key of theirs could use.
+//! MPIs also ignore a few protocol bits in every receive: in MPICH and Open MPI, those that mark a
+//! synchronous send. They are the *base*: the bits that the first entry of an empty table ignores.
+//! Entries that ignore exactly these bits and name their source are of [`Class::BASE`]; they are
+//! exact except for bits that no key could use.
 
 use crate::bits::Bits;
 use crate::deep::pattern::Pattern;
@@ -17,35 +17,35 @@ use crate::deep::uniform::Uniform;
 use crate::slot::Class;
 use crate::wildcards::Wildcards;
 
-/// Classes in pairs, which are all that an MPI has: entries of an even one name their source,
-/// those of the odd one behind it do not, and both ignore the same bits. A search hashes these
-/// once for both.
+/// Number of classes in pairs, which are all that an MPI has. Entries of the even class of a pair
+/// name their source, those of the odd class do not, and both ignore the same bits. So a search
+/// hashes these bits once for both.
 const PAIRED: usize = 4;
 
-/// Room for patterns, a power of two: an index is bounded by a mask.
+/// Number of patterns that fit, a power of two, so that a mask bounds an index.
 pub(super) const PATTERNS: usize = 8;
 
-/// The classes that have entries, and their patterns.
+/// The classes with entries, and their patterns.
 #[repr(C)]
 pub(crate) struct Classes {
     state: StateCell,
     uniform: Uniform,
-    /// Whether a search with uniform keys wished for [`super::wishes::Wish::HomeUsed`] since it was
-    /// last asked to.
+    /// Whether a search with uniform keys has left the wish [`super::wishes::Wish::HomeUsed`] since
+    /// it was last asked for.
     home_used: bool,
-    /// Entries of each class.
+    /// Number of entries of each class.
     len: [u32; PATTERNS],
     patterns: [Pattern; PATTERNS],
     variety: Variety,
 }
 
-/// How much the patterns for which there is no class differ. Where all do, each class would
-/// cost searches a probe and spare the scan nothing.
+/// How much the patterns without a class differ. If all differ, a class would cost searches a probe
+/// without shortening the scan.
 #[derive(Default)]
 struct Variety {
-    /// The last pattern of each hash.
+    /// The last pattern hash of each hash slot.
     seen: [u64; Self::SEEN],
-    /// Falls with each pattern seen before, rises with each that was not.
+    /// Falls with each pattern that was seen before, rises with each that was not.
     level: u32,
 }
 
@@ -55,7 +55,7 @@ impl Variety {
     const TOO_MUCH: u32 = 32;
     const MOST: u32 = 64;
 
-    /// Notes a pattern; whether there are too many for classes.
+    /// Notes a pattern. Returns true if there are too many patterns for classes.
     fn is_too_much(&mut self, wildcards: Wildcards) -> bool {
         let hash = wildcards.hash();
         let seen = &mut self.seen[(hash >> (u64::BITS - Self::SEEN.trailing_zeros())) as usize];
@@ -88,13 +88,13 @@ impl Classes {
         self.state.change(|state| state.with_flags(wild_keys, extra_work));
     }
 
-    /// Has the next insert or remove look for more to do.
+    /// Makes the next insert or remove look for extra work.
     pub(crate) fn raise_extra_work(&self) {
         self.state.raise_extra_work();
     }
 
-    /// Counts an entry in that is not of the base class and returns its class,
-    /// [`Class::NONE`] if there are too many others.
+    /// Counts an entry that is not of the base class. Returns its class, or [`Class::NONE`] if
+    /// there are too many classes.
     #[inline(always)]
     pub(crate) fn enter_wild(&mut self, wildcards: Wildcards) -> Class {
         for class in Bits((self.live() & !State::ONLY_BASE.live()).into()) {
@@ -106,20 +106,20 @@ impl Classes {
         self.make(wildcards)
     }
 
-    /// Whether a paired class has entries that ignore the same bits as these, which name a source
-    /// or not as the class does.
+    /// Returns true if a paired class has entries and ignores the same bits as these wildcards. The
+    /// caller knows that both name a source, or both do not.
     #[inline(always)]
     pub(crate) const fn has<const CLASS: usize>(&self, wildcards: Wildcards) -> bool {
         self.patterns[CLASS].ignore() == wildcards.ignore && self.len[CLASS] != 0
     }
 
-    /// Counts an entry of a class that has others in.
+    /// Counts another entry of a class that has entries.
     #[inline(always)]
     pub(crate) const fn enter_another<const CLASS: usize>(&mut self) {
         self.len[CLASS] += 1;
     }
 
-    /// Counts an entry in if it is of the base class; whether it is.
+    /// Counts an entry if it is of the base class. Returns true if it is.
     #[inline(always)]
     pub(crate) fn enter_base(&mut self, wildcards: Wildcards) -> bool {
         if wildcards != self.base().wildcards() {
@@ -129,7 +129,7 @@ impl Classes {
         true
     }
 
-    /// Counts so many entries in.
+    /// Counts this many entries of a class.
     #[inline(always)]
     pub(crate) fn enter_several(&mut self, class: Class, entries: usize) {
         self.len[class.pattern() % PATTERNS] += entries as u32;
@@ -141,28 +141,28 @@ impl Classes {
         &self.uniform
     }
 
-    /// Has [`Classes::uniform`] hold in no state.
+    /// Makes [`Classes::uniform`] hold in no state.
     pub(crate) fn suspend_uniform(&mut self) {
         self.uniform.state = State::EMPTY;
         self.uniform.insert_state = State::EMPTY;
         self.uniform.quiet_state = State::EMPTY;
     }
 
-    /// Has the next search with uniform keys wish for [`super::wishes::Wish::HomeUsed`], if these
-    /// have wildcards or others come.
+    /// Asks the next search with uniform keys for the wish [`super::wishes::Wish::HomeUsed`], if
+    /// these keys have wildcards or other keys come as well.
     pub(crate) fn ask_whether_home_is_used(&mut self) {
         self.home_used = false;
         self.uniform.quiet_state = State::EMPTY;
     }
 
-    /// One wished for it.
+    /// Notes that a search left that wish.
     pub(crate) fn note_home_used(&mut self) {
         self.home_used = true;
     }
 
-    /// Finds out what is uniform from now on, where every entry is in the home index. `keys` are
-    /// those that it serves; `side_indexes` says that there are some, `others` that more than these
-    /// is kept up beside it.
+    /// Determines whether the queue is uniform from now on; every entry is in the home index.
+    /// `keys` are the keys that it serves. `side_indexes` is true if there are side indexes, and
+    /// `others` if further structures are kept up.
     pub(crate) fn find_uniform(&mut self, keys: Wildcards, side_indexes: bool, others: bool) {
         let last = std::mem::replace(&mut self.uniform, Uniform::NOTHING).class;
         let class = match self.live() {
@@ -177,7 +177,7 @@ impl Classes {
         }
         let entries = *self.pattern(class);
         let are_exact = entries == Pattern::EXACT;
-        // Left in another class, exact entries would not count as such.
+        // In another class, exact entries would not count as exact.
         if are_exact && class != Class::BASE {
             return;
         }
@@ -186,7 +186,7 @@ impl Classes {
             keys if are_exact => Pattern::new(keys),
             _ => return,
         };
-        // Searches with exact keys leave no wish where there are no others.
+        // If there are no side indexes, searches with exact keys leave no wish.
         let is_quiet = self.home_used || keys == Wildcards::NONE && !side_indexes;
         let quiet_state = if is_quiet { state } else { State::EMPTY };
         let insert_state = if others { State::EMPTY } else { state };
@@ -200,8 +200,8 @@ impl Classes {
         self.pattern(Class::BASE).with_source(true)
     }
 
-    /// Makes a class for one entry, if classes are worth it. What the first of all
-    /// ignores is the base.
+    /// Makes a class for one entry, if classes are worth it. The bits that the first entry of all
+    /// ignores become the base.
     #[inline(always)]
     fn make(&mut self, wildcards: Wildcards) -> Class {
         if self.variety.is_too_much(wildcards) {
@@ -217,8 +217,8 @@ impl Classes {
         class
     }
 
-    /// A class without entries for these wildcards: in the pair that ignores its bits, in a pair
-    /// without entries, or else an unpaired one.
+    /// A class without entries for these wildcards: in the pair that ignores the same bits, in a
+    /// pair without entries, or else an unpaired one.
     fn find_free(&self, wildcards: Wildcards) -> Option<usize> {
         let is_free = |&class: &usize| self.len[class] == 0;
         let is_beside = |&class: &usize| self.patterns[class ^ 1].ignore() == wildcards.ignore;
@@ -228,7 +228,7 @@ impl Classes {
         found.or_else(|| (PAIRED..CLASSES).find(is_free))
     }
 
-    /// Gives a class without entries a pattern, and the other one of its pair.
+    /// Gives a class without entries a pattern, and also the other class of its pair.
     fn set_pattern(&mut self, class: usize, wildcards: Wildcards) {
         let other = Wildcards { any_source: !wildcards.any_source, ..wildcards };
         for (class, wildcards) in [(class, wildcards), (class ^ 1, other)] {
@@ -242,7 +242,7 @@ impl Classes {
         }
     }
 
-    /// Counts an entry that has a class out.
+    /// Uncounts an entry that has a class.
     #[inline(always)]
     pub(crate) fn leave(&mut self, class: Class) {
         let len = &mut self.len[class.pattern() % PATTERNS];
@@ -263,31 +263,31 @@ impl Classes {
         self.state().live()
     }
 
-    /// The classes that have entries, and their patterns.
+    /// The classes with entries, and their patterns.
     #[inline(always)]
     pub(crate) fn live_patterns(&self) -> impl Iterator<Item = (Class, &Pattern)> + '_ {
         let classes = Bits(self.live().into()).map(Class::hashed);
         classes.map(|class| (class, self.pattern(class)))
     }
 
-    /// Whether there are entries of other classes than the base.
+    /// Returns true if there are entries of classes other than the base.
     #[inline(always)]
     pub(crate) fn has_wild(&self) -> bool {
         self.live() > State::ONLY_BASE.live()
     }
 
-    /// Whether there are entries of several classes.
+    /// Returns true if entries are of several classes.
     #[inline(always)]
     pub(crate) fn are_several(&self) -> bool {
         !self.live().is_power_of_two() && self.live() != 0
     }
 
-    /// Whether no entry has a class.
+    /// Returns true if no entry has a class.
     pub(crate) fn is_empty(&self) -> bool {
         self.live() == 0
     }
 
-    /// Entries that have a class.
+    /// Number of entries with a class.
     pub(crate) fn len(&self) -> usize {
         self.len.iter().map(|&len| len as usize).sum()
     }
@@ -295,7 +295,7 @@ impl Classes {
 
 #[cfg(test)]
 impl Classes {
-    /// What is paired is so, and the state says which classes have entries.
+    /// Checks that pairs are paired, and that the state contains the classes with entries.
     pub(crate) fn check(&self) {
         for (class, pattern) in self.patterns[..PAIRED].iter().enumerate() {
             let ignore = self.patterns[class & !1].ignore();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The home index, and which keys it serves.
+//! The home index (primary index), and the keys that it serves.
 //!
 //! ```text
 //! keys of one kind                         an index under their pattern
@@ -15,36 +15,37 @@ use crate::deep::keep::Keep;
 use crate::deep::pattern::Pattern;
 use crate::wildcards::Wildcards;
 
-/// Entries that searches may pass in the home index for each insert: to serve some of the keys
-/// in a side index costs as much.
+/// Entries per insert that searches may pass in the home index without a match: serving some of the
+/// keys in a side index would cost as much.
 const WALK_PER_INSERT: usize = 2;
 
-/// And beyond that, for each entry: many may be searched for between two inserts.
+/// In addition, entries that searches may pass per entry of the table: there may be many searches
+/// between two inserts.
 const WALK_PER_ENTRY: usize = 8;
 
 /// The home index: base entries under the pattern of its keys, others under that of their class.
-/// What every operation loads comes first, in one line of the cache.
+/// The fields that every operation loads come first, in one cache line.
 #[repr(C, align(64))]
 pub(super) struct Home {
     pub(super) keys: Wildcards,
-    /// Of base entries under these keys.
+    /// Pattern of base entries under these keys.
     pub(super) pattern: Pattern,
     pub(super) index: Index,
     pub(super) keep: Keep,
-    /// For keys that name no source.
+    /// Timeout for keys without a source.
     keep_any_source: Keep,
-    /// Entries that searches may pass.
+    /// Number of entries that searches may pass.
     walk_budget: u32,
-    /// Ticks for which it is still split: does not serve keys without a source beside its own.
+    /// Ticks for which the index stays split, that is, does not also serve keys without a source.
     split: u32,
-    /// How often that was doubled.
+    /// How often the time of a split was doubled.
     doublings: u32,
-    /// Ticks there were.
+    /// Number of ticks.
     ticks: u32,
 }
 
 impl Home {
-    /// For exact keys.
+    /// Creates an index for exact keys.
     pub(super) fn new() -> Self {
         Self {
             keys: Wildcards::NONE,
@@ -59,24 +60,24 @@ impl Home {
         }
     }
 
-    /// Whether it may serve these keys, which name no source, beside its own.
+    /// Returns true if the index may serve these keys without a source in addition to its own keys.
     pub(super) fn may_serve(&self, keys: Wildcards) -> bool {
         self.split == 0 && keys.any_source && self.keys == keys.with_source()
     }
 
-    /// Notes a search with its own keys, not those with a source beside them.
+    /// Notes a search with keys of exactly its kind.
     #[inline(always)]
     pub(super) fn note_use(&self) {
         self.keep.note_use();
         self.keep_any_source.note_use();
     }
 
-    /// Sets the budget for a table of at most so many entries.
+    /// Sets the budget for a table of at most this many entries.
     const fn set_walk_budget(&mut self, entries: usize) {
         self.walk_budget = (WALK_PER_ENTRY * entries) as u32;
     }
 
-    /// Whether searches passed so many entries that it should be split.
+    /// Returns true if searches passed so many entries that the index should be split.
     #[inline(always)]
     pub(super) fn is_walked_too_far(&self) -> bool {
         self.index.walked() > self.walk_budget

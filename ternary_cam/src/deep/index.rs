@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash of entries by what their patterns compare.
+//! A hash table of entries by the fields that their patterns compare.
 //!
-//! Each class has buckets of its own: where entries of several are at the same time, those of one
-//! are in no other's way, and consecutive tags have a bucket each (`pattern.rs`).
+//! Each class has separate buckets. So entries of different classes do not share a bucket, and
+//! consecutive tags have a bucket each (`pattern.rs`).
 //!
 //! ```text
 //! buckets
 //! [ base class: BUCKETS | class 1 | class 2 | ... ]    pages of zeros until a class has entries
 //! ```
 //!
-//! The entries of a bucket are a ring by age. The bucket names the oldest:
+//! The entries of a bucket form a ring in age order. The bucket names the oldest:
 //!
 //! ```text
 //! buckets
@@ -18,17 +18,17 @@
 //! [ ... ]     +-------------------+
 //! ```
 //!
-//! A bucket is a word. A mark, bits of the hash of its entry, lets a search that probes several
-//! buckets tell most of those that hold nothing for it, without a look at an entry:
+//! A bucket is one word. Its mark, bits of the hash of its entry, lets a search that probes several
+//! buckets exclude most of the buckets without a match, without reading an entry:
 //!
 //! ```text
 //! 31           30     17     16            0
 //! [ unmarked | mark        | occupied | slot ]
 //! ```
 //!
-//! Entries that agree in all that is compared are in one bucket, so the first in its ring that
-//! matches a key is the oldest in the index that does. A search passes only those that the hash
-//! put there by chance. Where they are many, the index is built anew with another hash.
+//! Entries that agree in all compared fields are in the same bucket, so the first entry in its ring
+//! that matches a key is the oldest match in the index. A search passes only entries that share the
+//! bucket by chance. If these are many, the index is rebuilt with another hash.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -39,44 +39,44 @@ use crate::deep::spread::{BUCKETS, Spread};
 use crate::entry::Key;
 use crate::slot::{Class, Link, Slot};
 
-/// An empty bucket: zero, so that a new index is pages nobody has touched.
+/// An empty bucket. It is zero, so that a new index consists of untouched zero pages.
 const EMPTY: u32 = 0;
 
-/// In a bucket: it is not empty.
+/// In a bucket: the bucket is not empty.
 const OCCUPIED: u32 = 1 << u16::BITS;
 
-/// In a bucket: it may hold any entry, since it holds several, or did since it was empty, or
-/// since its entry was added without a mark.
+/// In a bucket: it may hold any entry. It holds several entries, or did since it was last empty, or
+/// its entry was added without a mark.
 const UNMARKED: u32 = 1 << 31;
 
 /// In a bucket: the mark of its only entry.
 const MARK: u32 = UNMARKED - 2 * OCCUPIED;
 
-/// A bucket with this entry as its oldest.
+/// The bucket whose oldest entry is `id`.
 #[inline(always)]
 const fn bucket_of(id: u16, mark: u32) -> u32 {
     id as u32 | OCCUPIED | mark
 }
 
-/// The bits of a hash behind those that choose the bucket, at the place of [`MARK`]; what is around
-/// them is to be masked.
+/// The bits of a hash after those that choose the bucket, at the place of [`MARK`]. The caller
+/// masks the other bits.
 #[inline(always)]
 const fn mark(hash: u64) -> u32 {
     (hash >> (u64::BITS - BUCKETS.trailing_zeros() - UNMARKED.trailing_zeros())) as u32
 }
 
-/// Buckets of all classes.
+/// Number of buckets of all classes.
 const ALL_BUCKETS: usize = PATTERNS * BUCKETS;
 
-/// The number of a bucket among those of all classes. Each part is narrowed by itself, and what
-/// reaches a bucket takes class and number one by one: otherwise the compiler makes one shift over
-/// both of them (`shld`), which is slow on AMD's processors.
+/// The number of a bucket among those of all classes. Each part is narrowed separately, and
+/// functions that access a bucket take class and number separately: otherwise the compiler makes
+/// one shift over both (`shld`), which is slow on AMD processors.
 #[inline(always)]
 const fn place(class: Class, hash: u64) -> u32 {
     (class.pattern() % PATTERNS * BUCKETS) as u32 + Spread::bucket(hash) as u32
 }
 
-/// The oldest in a bucket that is not empty.
+/// The oldest entry of a bucket that is not empty.
 #[inline(always)]
 const fn head_of(bucket: u32) -> u16 {
     bucket as u16
@@ -87,7 +87,7 @@ fn link(slots: &mut [Slot], id: u16) -> &mut Link {
     &mut slots[usize::from(id)].link
 }
 
-/// A bucket that was probed, to be looked into later.
+/// A probed bucket, to be searched later.
 #[derive(Clone, Copy)]
 pub(crate) struct Offer(u32);
 
@@ -100,11 +100,11 @@ impl Offer {
     }
 }
 
-/// See the module.
+/// The index; see the module.
 pub(crate) struct Index {
     buckets: Box<[u32; ALL_BUCKETS]>,
     spread: Spread,
-    /// Entries that searches walked past, but for those credited.
+    /// Entries that searches passed, minus those credited.
     walked: AtomicU32,
 }
 
@@ -117,20 +117,20 @@ impl Index {
         Self { buckets, spread: Spread::new(), walked: AtomicU32::new(0) }
     }
 
-    /// Entries that searches walked past, but for those credited.
+    /// Entries that searches passed, minus those credited.
     #[inline(always)]
     pub(crate) fn walked(&self) -> u32 {
         self.walked.load(Relaxed)
     }
 
-    /// Has so many entries that were walked past not count.
+    /// Subtracts entries from the number of passed ones.
     pub(crate) fn credit(&mut self, entries: usize) {
         let walked = self.walked.get_mut();
         *walked = walked.saturating_sub(entries as u32);
     }
 
-    /// Forgets every entry and how it was searched. Bit `i` of `live`: there may be entries of
-    /// class `i`.
+    /// Removes all entries and resets the search statistics. Bit `i` of `live`: class `i` may have
+    /// entries.
     pub(crate) fn clear(&mut self, live: u8) {
         self.spread.forget();
         self.empty(live);
@@ -143,8 +143,8 @@ impl Index {
         }
     }
 
-    /// Whether it has another hash now, and no entries ([`Spread::changes`]). Bit `i` of `live`:
-    /// there may have been entries of class `i`.
+    /// Takes another hash if that is due ([`Spread::changes`]). Returns true if so; the index is
+    /// empty then. Bit `i` of `live`: class `i` may have had entries.
     pub(crate) fn spread_anew(&mut self, inserts: usize, entries: usize, live: u8) -> bool {
         let anew = self.spread.changes(inserts, entries);
         if anew {
@@ -167,8 +167,8 @@ impl Index {
         &mut classes[class.pattern() % PATTERNS][Spread::bucket(hash)]
     }
 
-    /// The bucket of these bits and this source in a class, and whether it may hold what matches
-    /// them.
+    /// Returns the bucket of these bits and this source in a class, and whether it may hold a
+    /// match.
     #[inline(always)]
     pub(crate) fn offer(
         &self,
@@ -181,8 +181,8 @@ impl Index {
         (Offer(bucket), (bucket ^ (mark(hash) | UNMARKED | OCCUPIED)) < UNMARKED + OCCUPIED)
     }
 
-    /// The oldest entry in the bucket of these bits and this source in a class that matches. It is
-    /// nearly always the first one there.
+    /// The oldest match in the bucket of these bits and this source in a class. It is nearly always
+    /// the first entry there.
     #[inline(always)]
     pub(crate) fn first<'a>(
         &self,
@@ -195,7 +195,7 @@ impl Index {
         if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, id, matches) }
     }
 
-    /// The oldest base entry that agrees with a key in all that the pattern compares.
+    /// The oldest base entry that agrees with a key in all fields that the pattern compares.
     #[inline(always)]
     pub(crate) fn first_for<'a>(
         &self,
@@ -207,8 +207,9 @@ impl Index {
         self.first(slots, (Class::BASE, pattern), (key.bits, key.source.0), agrees)
     }
 
-    /// The oldest entry of a class that agrees with a key, which names its source, in that and in
-    /// all bits that the pattern compares. The pattern, and so the bucket, may be by source or not.
+    /// The oldest entry of a class that agrees with a key in all bits that the pattern compares and
+    /// in its source; the key names its source. The pattern, and so the bucket, may include the
+    /// source or not.
     #[inline(always)]
     pub(crate) fn first_named<'a>(
         &self,
@@ -234,7 +235,7 @@ impl Index {
         (first != EMPTY).then(|| (head_of(first), &slots[usize::from(head_of(first))]))
     }
 
-    /// The oldest entry that matches in a bucket that may hold one.
+    /// The oldest match in a bucket that may hold one.
     #[inline(always)]
     pub(crate) fn first_offered<'a>(
         &self,
@@ -247,7 +248,7 @@ impl Index {
         if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, id, matches) }
     }
 
-    /// The oldest that matches behind the head of a ring.
+    /// The oldest match after the head of a ring.
     #[inline(never)]
     fn first_behind<'a>(
         &self,
@@ -268,19 +269,19 @@ impl Index {
             }
         };
         self.spread.note_passed(passed);
-        // Of searches at the same time one may not be counted.
+        // With concurrent searches one of them may not be counted.
         self.walked.store(self.walked.load(Relaxed).saturating_add(passed), Relaxed);
         found
     }
 
-    /// Adds an entry younger than every other to its class.
+    /// Adds an entry that is younger than all others of its class.
     #[inline(always)]
     pub(crate) fn insert(&mut self, slots: &mut [Slot], under: (Class, &Pattern), id: u16) {
         self.insert_as::<false>(slots, under, id);
     }
 
-    /// The same with a mark, by which [`Index::offer`] tells its bucket from others: three
-    /// instructions more.
+    /// Like [`Index::insert`], with a mark, by which [`Index::offer`] can exclude the bucket. It
+    /// takes three more instructions.
     #[inline(always)]
     pub(crate) fn insert_marked(&mut self, slots: &mut [Slot], under: (Class, &Pattern), id: u16) {
         self.insert_as::<true>(slots, under, id);
@@ -304,7 +305,8 @@ impl Index {
             *bucket = bucket_of(id, if MARKED { mark(hash) & MARK } else { UNMARKED });
             return;
         }
-        // Most often it is: a store each time would be one more that the next insert waits for.
+        // Usually the bit is set already; storing it each time would add a store that the next
+        // insert waits for.
         if first & UNMARKED == 0 {
             *bucket = first | UNMARKED;
         }
@@ -315,7 +317,7 @@ impl Index {
         link(slots, id).prev = youngest;
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     #[inline(always)]
     pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16) {
         let Link { bucket, next, prev } = slots[usize::from(id)].link;
@@ -334,7 +336,7 @@ impl Index {
 
 #[cfg(test)]
 impl Index {
-    /// The entries, each in the ring of its bucket and there in order of age.
+    /// Number of entries. Checks that each is in the ring of its bucket, in age order.
     pub(crate) fn check<'a>(
         &self,
         slots: &'a [Slot],
@@ -402,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_bucket_is_noticed_and_spread() {
+    fn a_long_bucket_is_noticed_and_rehashed() {
         let mut slots = vec![Slot::EMPTY; 2 * LONG as usize];
         for (slot, i) in slots.iter_mut().zip(0..) {
             (slot.bits, slot.source) = (colliding(i), 1);
@@ -422,7 +424,7 @@ mod tests {
         }
     }
 
-    /// Through whole tables: exact keys, keys with any source, and entries with it.
+    /// In whole tables: exact keys, any-source keys, and any-source entries.
     #[test]
     fn colliding_entries_keep_their_order() {
         let half = if cfg!(miri) { 20 } else { 250 };

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Entries come, a full nursery at a time.
+//! Inserts entries, a full nursery at a time.
 //!
 //! ```text
 //! insert
 //!  +- insert_base        entries of the base class, exact keys
-//!  +- insert_uniform     one pattern serves all entries and keys but those of side indexes
-//!  +- insert_classes     nothing but the home index, for exact keys (tuple_space.rs)
-//!  +- insert_in_tray     few (tray/exchange.rs)
+//!  +- insert_uniform     one pattern serves all entries, and all keys except those of side indexes
+//!  +- insert_classes     only the home index, for exact keys (tuple_space.rs)
+//!  +- insert_in_tray     few entries (tray/exchange.rs)
 //!  +- insert_general     anything else
 //! ```
 //!
-//! Each way is a function of its own, so that none saves registers for another. Its comment says
-//! what holds where it is called. Entries that are not of the kind that the first two expect go
-//! through `insert_each`. That, `insert_classes` and `insert_general` may take the tray into use.
+//! Each path is a separate function, so that none saves registers for another. The comment of a
+//! function states the conditions under which it is called. Entries of an unexpected kind in the
+//! first two paths go through `insert_each`. `insert_each`, `insert_classes` and `insert_general`
+//! may take the tray into use.
 
 use super::parts::Deep;
 use crate::deep::pattern::Pattern;
@@ -20,11 +21,11 @@ use crate::nursery::{CAPACITY, Nursery};
 use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
-/// Inserts from one [`Deep::housekeeping`] to the next.
+/// Inserts between two calls of [`Deep::housekeeping`].
 pub(super) const TICK: usize = 64;
 
 impl Deep {
-    /// Adds the entries of a full nursery, when `taken` slots are.
+    /// Adds the entries of a full nursery; `taken` slots are in use.
     #[inline(never)]
     pub(crate) fn insert(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
         self.peak = self.peak.max(taken);
@@ -38,8 +39,8 @@ impl Deep {
     #[cold]
     fn insert_at_tick(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
         self.housekeeping(slots);
-        // The peak starts over with none, and the tray may have been left, which this insert may
-        // take into use again: no more entries may be moved there than there is room for.
+        // The peak restarts at the current number of entries. Housekeeping may have left the tray,
+        // which this insert may take into use again: no more entries may be moved there than fit.
         self.peak = taken;
         self.insert_now(slots, nursery, taken);
     }
@@ -66,14 +67,14 @@ impl Deep {
         self.insert_general(slots, nursery);
     }
 
-    /// All entries are of the base class, keys are exact.
+    /// All entries are of the base class, and keys are exact.
     #[inline(never)]
     fn insert_base(&mut self, slots: &mut [Slot], nursery: Nursery) {
         let pattern = self.classes.base();
         self.insert_under(slots, nursery, Class::BASE, pattern.wildcards(), &pattern);
     }
 
-    /// One pattern serves all entries and keys, or all but those of side indexes.
+    /// One pattern serves all entries, and all keys except those of side indexes.
     #[inline(never)]
     fn insert_uniform<const SIDE: bool>(&mut self, slots: &mut [Slot], nursery: Nursery) {
         let uniform = self.classes.uniform();
@@ -88,8 +89,8 @@ impl Deep {
         }
     }
 
-    /// Adds entries that should all have these wildcards; whether they do. Otherwise they are added
-    /// as what they are.
+    /// Adds entries that should all have these wildcards. If they do not, they are added each by
+    /// its own kind. Returns true if they do.
     #[inline(always)]
     fn insert_under(
         &mut self,
@@ -113,7 +114,7 @@ impl Deep {
         true
     }
 
-    /// Not all of them are uniform.
+    /// The entries are not all uniform.
     #[inline(never)]
     fn insert_each(&mut self, slots: &mut [Slot], ids: [u16; CAPACITY as usize]) {
         for id in ids {
@@ -122,7 +123,7 @@ impl Deep {
         self.consider_tray(slots);
     }
 
-    /// Nothing is known but that the tray is not in use.
+    /// Only known: the tray is not in use.
     #[inline(never)]
     pub(super) fn insert_general(&mut self, slots: &mut [Slot], nursery: Nursery) {
         if self.tray_suits() {
@@ -137,7 +138,7 @@ impl Deep {
         }
     }
 
-    /// Adds any entry wherever it must be while the tray is not in use.
+    /// Adds an entry to all structures that must contain it, while the tray is not in use.
     #[inline(always)]
     pub(super) fn insert_one(&mut self, slots: &mut [Slot], id: u16) {
         let slot = &mut slots[usize::from(id)];
@@ -155,7 +156,7 @@ impl Deep {
         }
     }
 
-    /// Adds one that is not of the base class, or is the first of all.
+    /// Adds an entry that is not of the base class, or is the first of all.
     #[inline(never)]
     fn insert_wild(&mut self, slots: &mut [Slot], id: u16) {
         let slot = &mut slots[usize::from(id)];

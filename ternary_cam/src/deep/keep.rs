@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! For how long to keep up a structure that only some searches need.
+//! Idle timeout of a structure that only some searches need.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Whether a structure is kept up, and since when no search has used it.
+/// Whether a structure is kept up, and how long no search has used it.
 #[derive(Default)]
 pub(crate) struct Keep {
     awake: bool,
@@ -13,13 +13,12 @@ pub(crate) struct Keep {
 }
 
 impl Keep {
-    /// A structure is dropped after so many inserts without a search, and
-    /// [`Keep::PER_ENTRY`] more for each entry: building it again then costs less than
-    /// keeping it up has.
+    /// A structure is dropped after this many inserts without a search, plus [`Keep::PER_ENTRY`]
+    /// for each entry. Building it again then costs less than keeping it up has cost.
     const LEAST: usize = 512;
     pub(crate) const PER_ENTRY: usize = 4;
 
-    /// Of a structure that is kept up from the start.
+    /// A structure that is kept up from the start.
     pub(crate) fn awake() -> Self {
         Self { awake: true, ..Self::default() }
     }
@@ -29,7 +28,7 @@ impl Keep {
         self.awake
     }
 
-    /// Inserts since the last search; the most there can be while asleep.
+    /// Inserts since the last search; `usize::MAX` if the structure is not kept up.
     pub(crate) fn idle(&self) -> usize {
         match self.awake {
             false => usize::MAX,
@@ -53,8 +52,8 @@ impl Keep {
         self.idle = 0;
     }
 
-    /// Counts inserts into a table of `len` entries. Puts the structure to sleep when nobody has
-    /// used it for long; whether it has just done so.
+    /// Counts inserts into a table of `len` entries. Drops the structure if no search has used it
+    /// for long. Returns true if it was just dropped.
     #[inline]
     pub(crate) fn tick(&mut self, inserts: usize, len: usize) -> bool {
         if !self.awake {
@@ -77,7 +76,7 @@ mod tests {
     use super::Keep;
 
     #[test]
-    fn what_nobody_uses_is_dropped() {
+    fn an_unused_structure_is_dropped() {
         let mut keep = Keep::awake();
         let limit = Keep::LEAST + 10 * Keep::PER_ENTRY;
         for _ in 0..limit {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is deep: the parts, and what all operations ask them.
+//! The fields of [`Deep`], and functions that all operations use.
 
 use super::classes::Classes;
 use super::home::Home;
@@ -13,33 +13,33 @@ use crate::nursery::CAPACITY;
 use crate::slot::Slot;
 use crate::wildcards::Wildcards;
 
-/// See [`crate::deep`]. What operations on base entries touch comes first, in few lines of the
-/// cache.
+/// The structures behind the nursery; see [`crate::deep`]. The fields that operations on base
+/// entries use come first, in few cache lines.
 #[repr(C)]
 pub(crate) struct Deep {
     pub(super) classes: Classes,
-    /// Most entries there were at an insert since the last [`Deep::housekeeping`].
+    /// Maximum number of entries at an insert since the last [`Deep::housekeeping`].
     pub(super) peak: usize,
     /// Inserts since the last [`Deep::housekeeping`].
     pub(super) since_tick: usize,
     pub(super) kernel: Available,
-    /// Has every entry that has a class.
+    /// Contains every entry that has a class.
     pub(super) home: Home,
-    /// By cell of the keys: the side index that serves them, if any does and no keys of the same
-    /// cell came after them. Keys come in any order: a search that asked one index after the other
-    /// would not be predicted.
+    /// Indexed by cell of the keys: the side index that serves them, unless keys of the same cell
+    /// came after them. Since keys come in any order, searching one index after the other would be
+    /// mispredicted.
     pub(super) serving: [u8; Wildcards::CELLS],
-    /// Every base entry, for keys that the home index does not serve.
+    /// Each contains every base entry, for keys that the home index does not serve.
     pub(super) side: [SideIndex; SIDE_INDEXES],
     /// Bit `i`: `side[i]` is kept up.
     pub(super) awake: u32,
-    /// Most entries there were at an insert before the last [`Deep::housekeeping`].
+    /// Maximum number of entries at an insert before the last [`Deep::housekeeping`].
     pub(super) high_water: usize,
-    /// Room to put entries in order.
+    /// Scratch memory to sort entries.
     pub(super) order: Box<[u16]>,
-    /// Entries without a class.
+    /// Number of entries without a class.
     pub(super) unclassed: usize,
-    /// Entries without a class; all entries while awake.
+    /// Contains the entries without a class; all entries while `scan_keep` is awake.
     pub(super) scan: Scan,
     pub(super) scan_keep: Keep,
     pub(super) wishes: Wishes,
@@ -75,7 +75,7 @@ impl Deep {
         self.classes.len() + self.unclassed + self.tray.len()
     }
 
-    /// How many entries are of this one's age or older.
+    /// Number of entries of this age or older.
     pub(crate) fn rank(&self, slots: &[Slot], id: u16) -> usize {
         if self.tray.is_in_use() {
             return self.tray.rank(&slots[usize::from(id)]);
@@ -89,27 +89,26 @@ impl Deep {
         entries(self.slots_used(slots)).filter(|&(_, slot)| slot.stamp <= stamp).count()
     }
 
-    /// The slots that ever had an entry, the first ones: slots are taken in the order
-    /// of their numbers, and before any other those that were given back. Up to the next
-    /// insert no more than a nursery is added.
+    /// The slots that may ever have had an entry, a prefix of all. Slots are taken in ascending
+    /// order, and freed ones first. Until the next insert at most a nursery is added.
     pub(super) fn slots_used<'a>(&self, slots: &'a [Slot]) -> &'a [Slot] {
         &slots[..slots.len().min(self.high_water.max(self.peak) + CAPACITY as usize)]
     }
 
-    /// Every entry, oldest first.
+    /// All entries, oldest first.
     pub(crate) fn in_order(&mut self, slots: &[Slot]) -> &[u16] {
         let used = self.slots_used(slots);
         put_in_order(&mut self.order, used)
     }
 
-    /// Has a later remove or insert fulfil a wish.
+    /// Leaves a wish, which a later remove or insert fulfils.
     #[inline(always)]
     pub(super) fn wish(&self, wish: Wish) {
         self.wishes.add(wish);
         self.classes.raise_extra_work();
     }
 
-    /// Whether no entry has wildcards: only then one index serves keys that do.
+    /// Returns true if no entry has wildcards: only then one index can serve keys that do.
     #[inline]
     pub(super) fn entries_are_exact(&self) -> bool {
         !self.classes.has_wild()
@@ -118,13 +117,13 @@ impl Deep {
     }
 }
 
-/// Every entry in these slots, in no order.
+/// All entries in these slots, in no order.
 pub(super) fn entries(slots: &[Slot]) -> impl Iterator<Item = (u16, &Slot)> {
     let slots = slots.iter().enumerate().map(|(id, slot)| (id as u16, slot));
     slots.filter(|(_, slot)| slot.stamp.class().is_deep())
 }
 
-/// Every entry in these slots, oldest first.
+/// All entries in these slots, oldest first.
 pub(super) fn put_in_order<'o>(order: &'o mut [u16], slots: &[Slot]) -> &'o [u16] {
     let mut len = 0;
     for (id, _) in entries(slots) {

@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What wildcards leave to compare, and its hash.
+//! The fields that wildcards leave to compare, and their hash.
 //!
 //! ```text
 //! hash = (bits | ignore) * spread
 //!      + (source + 1) * SOURCE_STEP    if the source is compared
 //! ```
 //!
-//! modulo 2^64; the high bits choose the bucket. At first `spread` is the golden ratio: consecutive
-//! tags lie a golden ratio apart, the gaps between any number of them are alike (three-gap
-//! theorem), and consecutive sources fill these gaps from one end. Of consecutive tags from
-//! consecutive sources, whatever number of each, no two of 6,000 entries share a bucket; an
-//! ordinary hash puts 22 % of 4,096 into one with others. Of 6,200 grids with strides from 1 to
-//! 1,024 an eighth collides more than under an ordinary hash.
+//! Modulo 2^64; the high bits choose the bucket. At first `spread` is the golden ratio. Then
+//! consecutive tags lie a golden ratio apart, the gaps between any number of them are alike
+//! (three-gap theorem), and consecutive sources fill these gaps from one end. No two of 6,000
+//! entries with consecutive tags and sources share a bucket, whatever number of each; an ordinary
+//! hash puts 22 % of 4,096 entries into a shared bucket. Of 6,200 grids with strides from 1 to
+//! 1,024, one eighth has more collisions than with an ordinary hash.
 //!
-//! An index whose buckets are too long takes another `spread`. The step of the sources stays: to
-//! load it would cost 0.2 ns. So it does not part entries with the same tag whose sources share a
-//! bucket, of which there are one in 15,000.
+//! An index with long buckets takes another `spread`. The step of the sources does not change,
+//! because loading it would cost 0.2 ns. So a new hash does not separate entries with the same tag
+//! whose sources share a bucket, which is one pair of sources in 15,000.
 
 use crate::entry::Key;
 use crate::slot::Slot;
 use crate::wildcards::Wildcards;
 
-/// A little more than a bucket of `spread.rs`: of some hundred such fractions the best for the
+/// Slightly more than a bucket of `spread.rs`: the best of about a hundred such fractions for the
 /// grids above.
 const SOURCE_STEP: u64 = 0x0004_5799_8e48_6355;
 
-/// What is compared: which bits, and whether the source.
+/// The fields that are compared: which bits, and whether the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
-    /// Bits that are not compared, and those that are.
+    /// Bits that are not compared (`ignore`), and those that are (`care`).
     ignore: u64,
     care: u64,
-    /// All ones where the source is compared.
+    /// All ones if the source is compared.
     care_source: u64,
 }
 
 impl Pattern {
-    /// Of exact entries under exact keys.
+    /// The pattern of exact entries under exact keys.
     pub(crate) const EXACT: Self = Self::new(Wildcards::NONE);
 
-    /// For entries with these wildcards under exact keys, or exact entries under keys with them.
+    /// The pattern for entries with these wildcards under exact keys, or for exact entries under
+    /// keys with them.
     pub(crate) const fn new(wildcards: Wildcards) -> Self {
         let care_source = if wildcards.any_source { 0 } else { u64::MAX };
         Self { ignore: wildcards.ignore, care: !wildcards.ignore, care_source }
@@ -60,33 +61,33 @@ impl Pattern {
         Wildcards { ignore: self.ignore, any_source: self.care_source == 0 }
     }
 
-    /// The hash of what is compared.
+    /// The hash of the compared fields.
     #[inline(always)]
     pub(crate) const fn hash(&self, spread: u64, bits: u64, source: u32) -> u64 {
         self.compared(bits).wrapping_mul(spread).wrapping_add(self.steps(source))
     }
 
-    /// The same pattern, where the compiler is to know whether it compares the source.
+    /// The same pattern, with the compiler knowing whether it compares the source.
     #[inline(always)]
     pub(crate) const fn with_source(&self, source: bool) -> Self {
         Self { care_source: if source { u64::MAX } else { 0 }, ..*self }
     }
 
-    /// The bits to be hashed, with ones where they are not compared: with zeros, tag 0, the most
-    /// common one, would share its bucket with any tag.
+    /// The bits to hash, with ones where they are not compared. With zeros, tag 0, the most common
+    /// tag, would share its bucket with any-tag entries.
     #[inline(always)]
     const fn compared(&self, bits: u64) -> u64 {
         bits | self.ignore
     }
 
-    /// As many steps as the number of the source and one, if it is compared: with none, source 0
-    /// would share its buckets with any source.
+    /// The steps of a source: its number plus one, if it is compared. Without the one, source 0
+    /// would share its buckets with any-source entries.
     #[inline(always)]
     const fn steps(&self, source: u32) -> u64 {
         (source as u64 + 1).wrapping_mul(SOURCE_STEP) & self.care_source
     }
 
-    /// Whether an entry agrees with a key in all that is compared.
+    /// Returns true if an entry agrees with a key in all compared fields.
     #[inline(always)]
     pub(crate) const fn agree(&self, slot: &Slot, key: &Key) -> bool {
         let source = (slot.source ^ key.source.0) as u64 & self.care_source;

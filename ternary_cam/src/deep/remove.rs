@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Entries leave.
+//! Removes entries.
 
 use super::parts::Deep;
 use crate::slot::{Class, Slot};
 
 impl Deep {
-    /// Fulfils wishes, where entries leave before they come here.
+    /// Fulfils wishes if entries are removed while they are still in the nursery.
     #[inline(always)]
     pub(crate) fn fulfil_if_pending(&mut self, slots: &mut [Slot]) {
         if self.classes.state().has_extra_work() && self.wishes.are_pending() {
@@ -13,7 +13,7 @@ impl Deep {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     #[inline(always)]
     pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16, class: Class) {
         if self.classes.state().has_extra_work() {
@@ -26,7 +26,7 @@ impl Deep {
         self.home.index.remove(slots, id);
     }
 
-    /// Takes an entry out where there is more than the home index.
+    /// Removes an entry if there are structures besides the home index.
     #[inline(never)]
     pub(super) fn remove_everywhere(&mut self, slots: &mut [Slot], id: u16, class: Class) {
         if class == Class::NONE {

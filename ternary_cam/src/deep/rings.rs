@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash of entries by what one pattern compares, for keys of several entries each.
+//! A hash table of entries by the fields that one pattern compares, for keys with several entries
+//! each. A bucket is a circular list.
 //!
 //! ```text
 //! nodes
@@ -9,58 +10,59 @@
 //!   empty      oldest <-> ... <-> youngest
 //! ```
 //!
-//! A bucket is a node of its ring, so that an entry comes and goes without a branch: whether it is
-//! the only one in its bucket, or the oldest, nobody can predict where keys of several kinds take
-//! entries in any order. The home index (`index.rs`) has a bucket an entry, which a search finds
-//! in one step; there that does predict.
+//! A bucket is a node of its list, so that entries are added and removed without a branch. Whether
+//! an entry is the only one in its bucket, or the oldest, is unpredictable if keys of several kinds
+//! take entries in any order. The home index (`index.rs`) usually has one entry per bucket, which a
+//! search finds in one step; there the branch is predictable.
 
 use crate::deep::pattern::Pattern;
 use crate::deep::spread::{BUCKETS, Spread};
 use crate::entry::Key;
 use crate::slot::Slot;
 
-/// A bucket, or an entry in its ring: the numbers of two others. Stored and loaded one by one, as
-/// the fields of [`crate::slot::Link`]; not a struct, for which there are no pages of zeros that
-/// nobody has touched.
+/// A bucket, or an entry in its list: the numbers of two other nodes. They are stored and loaded
+/// one by one, like the fields of [`crate::slot::Link`]. It is an array and not a struct, because
+/// only then a new vector consists of untouched zero pages.
 type Node = [u32; 2];
 
-/// In a node the next younger; of the youngest the bucket, of the bucket the oldest.
+/// Index of the next younger node; in the youngest entry the bucket, in the bucket the oldest
+/// entry.
 const NEXT: usize = 0;
 
-/// In a node the next older; of the oldest the bucket, of the bucket the youngest.
+/// Index of the next older node; in the oldest entry the bucket, in the bucket the youngest entry.
 const PREV: usize = 1;
 
-/// See the module. What is not in it now may be named in nodes that no bucket leads to.
+/// The hash table; see the module. Nodes that no bucket leads to may name removed entries.
 pub(crate) struct Rings {
     nodes: Box<[Node]>,
-    /// Buckets in use, a power of two, less one: few where there are few entries, since whoever
-    /// clears all of them for the first time waits for 32 pages.
+    /// Number of buckets in use, a power of two, minus one. It is small with few entries, because
+    /// the first clearing of all buckets would wait for 32 page faults.
     last: usize,
     spread: Spread,
 }
 
-/// Fewest buckets in use: a page.
+/// Minimum number of buckets in use: one page.
 const FEWEST: usize = 512;
 
-/// Buckets in use for each entry, at least.
+/// Minimum number of buckets in use per entry.
 const ROOM: usize = 4;
 
 impl Rings {
-    /// For slots of these numbers. To be cleared before it is used: until then it is pages nobody
-    /// has touched.
+    /// Creates a table for this many slots. It must be cleared before use; until then its pages are
+    /// untouched.
     pub(crate) fn new(slots: usize) -> Self {
         let nodes = vec![Node::default(); BUCKETS + slots].into();
         Self { nodes, last: BUCKETS - 1, spread: Spread::new() }
     }
 
-    /// Forgets every entry and how it was searched. There are to be so many.
+    /// Removes all entries and resets the search statistics, for this many entries to come.
     pub(crate) fn clear(&mut self, entries: usize) {
         self.last = (2 * ROOM * entries).next_power_of_two().clamp(FEWEST, BUCKETS) - 1;
         self.spread.forget();
         self.empty();
     }
 
-    /// Whether so many entries are too many for the buckets in use.
+    /// Returns true if there are too few buckets in use for this many entries.
     pub(crate) const fn is_narrow(&self, entries: usize) -> bool {
         self.last < BUCKETS - 1 && self.last < ROOM * entries
     }
@@ -71,7 +73,8 @@ impl Rings {
         }
     }
 
-    /// Whether it has another hash now, and no entries ([`Spread::changes`]).
+    /// Takes another hash if that is due ([`Spread::changes`]). Returns true if so; the table is
+    /// empty then.
     pub(crate) fn spread_anew(&mut self, inserts: usize, entries: usize) -> bool {
         let anew = self.spread.changes(inserts, entries);
         if anew {
@@ -92,7 +95,7 @@ impl Rings {
         BUCKETS + id as usize
     }
 
-    /// Adds an entry younger than every other.
+    /// Adds an entry that is younger than all others.
     #[inline(always)]
     pub(crate) fn insert(&mut self, slots: &[Slot], pattern: &Pattern, id: u16) {
         let slot = &slots[usize::from(id)];
@@ -104,7 +107,7 @@ impl Rings {
         self.nodes[youngest as usize][NEXT] = own as u32;
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     #[inline(always)]
     pub(crate) fn remove(&mut self, id: u16) {
         let [next, prev] = self.nodes[Self::node(id)];
@@ -112,8 +115,8 @@ impl Rings {
         self.nodes[prev as usize][NEXT] = next;
     }
 
-    /// The oldest entry that agrees with a key in all that the pattern compares. It is nearly
-    /// always the first one in its bucket.
+    /// The oldest entry that agrees with a key in all fields that the pattern compares. It is
+    /// nearly always the first one in its bucket.
     #[inline(always)]
     pub(crate) fn first_for<'a>(
         &self,
@@ -131,7 +134,7 @@ impl Rings {
         self.first_behind(slots, pattern, key, oldest)
     }
 
-    /// The oldest that agrees behind that in a node.
+    /// The oldest entry after node `at` that agrees.
     #[inline(never)]
     fn first_behind<'a>(
         &self,
@@ -157,7 +160,7 @@ impl Rings {
 
 #[cfg(test)]
 impl Rings {
-    /// The entries, each in the ring of its bucket and there in order of age.
+    /// Number of entries. Checks that each is in the list of its bucket, in age order.
     pub(crate) fn check(&self, slots: &[Slot], pattern: &Pattern) -> usize {
         let mut entries = 0;
         for bucket in 0..=self.last {
@@ -191,7 +194,7 @@ mod tests {
 
     const ANY_TAG: Wildcards = Wildcards { ignore: 0xffff, any_source: false };
 
-    /// Slots of four sources in turns, by age.
+    /// Slots of four sources in turn, in age order.
     fn slots(count: usize) -> Vec<Slot> {
         let slot = |i| Slot {
             bits: i,
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_a_ring_is_found_whoever_leaves() {
+    fn the_oldest_of_a_ring_is_found_after_any_removal() {
         let slots = slots(40);
         let pattern = Pattern::new(ANY_TAG);
         let mut rings = Rings::new(slots.len());
@@ -216,7 +219,7 @@ mod tests {
             rings.insert(&slots, &pattern, id);
         }
         assert_eq!(rings.check(&slots, &pattern), slots.len());
-        // Of source 1 the youngest, the oldest and one between.
+        // Of source 1: the youngest, the oldest and one in between.
         for (leaves, oldest) in [(37, 1), (1, 5), (17, 5), (5, 9)] {
             rings.remove(leaves);
             let found = rings.first_for(&slots, &pattern, &key(1));
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_ring_is_noticed_and_spread() {
+    fn a_long_ring_is_noticed_and_rehashed() {
         let bits = (0..2 * u64::from(LONG)).map(colliding);
         let slots: Vec<_> = bits.map(|bits| Slot { bits, source: 1, ..Slot::EMPTY }).collect();
         let mut rings = Rings::new(slots.len());

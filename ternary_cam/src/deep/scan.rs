@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Ternary entries in age order, compared 16 at a time by the kernels: what a CAM
-//! does in hardware, and what no choice of ignore bits can make slower.
+//! Ternary entries in age order, compared 16 at a time by the kernels. A CAM does this in hardware,
+//! and no choice of ignore bits can make it slower.
 
 use crate::deep::age_log::AgeLog;
 use crate::entry::Key;
 use crate::kernel::{self, Available, Block, LANES};
 use crate::slot::Slot;
 
-/// Entries by age, with their fields in blocks by position.
+/// Entries in age order, with their fields in blocks indexed by position.
 pub(crate) struct Scan {
     log: AgeLog,
-    /// By position; grows to the farthest position ever used, within the capacity
-    /// reserved at construction.
+    /// Indexed by position. Grows to the highest position ever used, within the capacity reserved
+    /// at construction.
     blocks: Vec<Block>,
-    /// By slot: the position of the entries that are here.
+    /// Indexed by slot: the positions of the entries in the scan.
     positions: Box<[u32]>,
 }
 
 impl Scan {
-    /// Room for `capacity` entries.
+    /// Creates a scan for `capacity` entries.
     pub(crate) fn new(capacity: usize) -> Self {
         let log = AgeLog::new(capacity);
         let blocks = Vec::with_capacity(log.positions() / LANES);
@@ -45,13 +45,13 @@ impl Scan {
         self.blocks[at / LANES].set(at % LANES, slot.bits, slot.ignore, slot.source);
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     #[inline]
     pub(crate) fn remove(&mut self, id: u16) {
         self.log.remove(self.positions[usize::from(id)]);
     }
 
-    /// Forgets every entry.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         self.log.clear();
     }
@@ -64,7 +64,7 @@ impl Scan {
         Some(self.log.id(first + kernel::first(kernel, blocks, live, key)?))
     }
 
-    /// How many entries are of this age or older, itself counted.
+    /// Number of entries of this age or older, including itself.
     pub(crate) fn rank(&self, kernel: Available, id: u16) -> usize {
         self.log.rank(kernel, self.positions[usize::from(id)])
     }

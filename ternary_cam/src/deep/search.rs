@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The oldest entry that matches a key.
+//! Finds the oldest entry that matches a key.
 //!
 //! ```text
 //! first_match                base entries, exact key; else
-//!  +- first_match_exact      exact key, nothing but the home index
+//!  +- first_match_exact      exact key, only the home index
 //!  |   +- .._uniform           one pattern serves all entries
 //!  |   +- .._classes           several (tuple_space.rs)
 //!  +- first_match_flagged    key with wildcards, or anything else
 //!      +- .._uniform           one pattern serves all entries and keys of this kind
-//!      +- .._named             the same, but this one names its source
-//!      +- .._in_side           the same, but a side index serves this one (side/)
+//!      +- .._named             as above, but this key names its source
+//!      +- .._in_side           as above, but a side index serves this key (side/)
 //!      +- tray.first           few entries (tray.rs)
 //!      +- .._general
 //!          +- first_in_scan    no entry has a class
-//!          +- .._wild          wildcards: the scan if it has all, or classes or home, and the scan
+//!          +- .._wild          wildcards: the scan of all, or classes or home, and the scan
 //!          +- .._home          exact entries, the home index serves the key
 //!          +- .._in_side       the side index of its cell, or else
 //!              +- .._unserved  any side index, the scan, a pass over the slots
 //! ```
 //!
-//! The comment of a function says what holds where it is called.
+//! The comment of a function states the conditions under which it is called.
 //!
-//! What is likely comes first and does least. Each way is a function of its own, so that none saves
-//! registers for another, and what is rare is called last, which is a jump.
+//! Likely cases come first and do the least work. Each path is a separate function, so that none
+//! saves registers for another. Rare cases are called last, which makes the call a jump.
 
 use super::parts::{Deep, entries};
 use crate::deep::pattern::Pattern;
@@ -33,11 +33,11 @@ use crate::entry::Key;
 use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
-/// Slots that are passed over without a wish for something quicker.
+/// Number of slots up to which a pass over the slots leaves no wish for a faster structure.
 const CHEAP_PASS: usize = 8;
 
 impl Deep {
-    /// The oldest entry that matches, and its slot.
+    /// Returns the oldest entry that matches, and its slot.
     #[inline(always)]
     pub(crate) fn first_match<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let state = self.classes.state();
@@ -53,7 +53,8 @@ impl Deep {
         self.first_match_with_source(slots, key, (Class::BASE, &self.classes.base()))
     }
 
-    /// One pattern, which compares the source, serves all entries, of one class, and this key.
+    /// All entries are of one class; one pattern, which compares the source, serves them and this
+    /// key.
     #[inline(always)]
     fn first_match_with_source<'a>(
         &self,
@@ -82,12 +83,12 @@ impl Deep {
         }
         let pattern = pattern.with_source(false);
         let care = pattern.care();
-        // Not Index::first_for, with which this function would save more registers.
+        // Index::first_for would make this function save more registers.
         let agrees = move |slot: &Slot| (slot.bits ^ key.bits) & care == 0;
         self.home.index.first(slots, (class, &pattern), (key.bits, key.source.0), agrees)
     }
 
-    /// The key has wildcards, or there is more than the home index.
+    /// The key has wildcards, or there are structures besides the home index.
     #[inline(never)]
     fn first_match_flagged<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let uniform = self.classes.uniform();
@@ -108,8 +109,7 @@ impl Deep {
         self.first_match_general(slots, key)
     }
 
-    /// Nothing is known but that the tray is not in use. If no entry has a class, all are in the
-    /// scan.
+    /// Only known: the tray is not in use. If no entry has a class, all entries are in the scan.
     #[inline(never)]
     fn first_match_general<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.classes.is_empty() {
@@ -124,7 +124,7 @@ impl Deep {
         self.first_match_in_side(slots, key)
     }
 
-    /// All entries with a class are in the home index under patterns that serve this key.
+    /// All entries with a class are in the home index, under patterns that serve this key.
     #[inline(always)]
     fn first_match_home<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.home.keys.any_source && !key.source.is_any() {
@@ -137,7 +137,7 @@ impl Deep {
         self.home.index.first_for(slots, &self.home.pattern, key)
     }
 
-    /// The key names a source, the home index serves keys that do not as well.
+    /// The key names a source; the home index also serves keys without one.
     #[inline(never)]
     fn first_match_named<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         self.home.keep.note_use();
@@ -149,7 +149,7 @@ impl Deep {
         found
     }
 
-    /// There are entries with wildcards, or the base has some.
+    /// There are entries with wildcards, or the base ignores some bits.
     #[inline(never)]
     fn first_match_wild<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.unclassed != 0 && self.scan_keep.is_awake() {
@@ -170,8 +170,8 @@ impl Deep {
         older(oldest, self.first_in_scan(slots, key))
     }
 
-    /// The home index does not serve the key, nor does the side index of its cell; or most entries
-    /// are in no index.
+    /// Neither the home index nor the side index of its cell serves the key, or most entries are in
+    /// no index.
     #[inline(never)]
     pub(super) fn first_match_unserved<'a>(
         &self,
@@ -194,7 +194,7 @@ impl Deep {
             return self.first_in_scan(slots, key);
         }
         if is_cheap {
-            // The next insert goes its general way, on which it may take the tray into use.
+            // The next insert takes its general path, on which it may take the tray into use.
             self.classes.raise_extra_work();
         } else {
             self.wish(Wish::ScanAll);
@@ -208,7 +208,7 @@ impl Deep {
     }
 }
 
-/// The older of two entries that were found.
+/// Returns the older of two matches.
 #[inline(always)]
 pub(super) fn older<'a>(
     a: Option<(u16, &'a Slot)>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Side indexes: the base entries once more, for keys that the home index does not serve.
+//! Side indexes (secondary indexes): copies of the base entries for keys that the home index does
+//! not serve.
 
 mod awake;
 
@@ -10,12 +11,12 @@ use crate::entry::Key;
 use crate::slot::Slot;
 use crate::wildcards::Wildcards;
 
-/// Indexes beside the home index, a power of two.
+/// Maximum number of side indexes; a power of two.
 pub(super) const SIDE_INDEXES: usize = 4;
 
 /// An index for one kind of keys.
 pub(super) struct SideIndex {
-    /// Nothing while it sleeps.
+    /// The keys that it serves; `None` while it is not kept up.
     pub(super) keys: Option<Wildcards>,
     pub(super) pattern: Pattern,
     pub(super) rings: Rings,
@@ -23,13 +24,13 @@ pub(super) struct SideIndex {
 }
 
 impl SideIndex {
-    /// For a table of this capacity.
+    /// Creates an index for a table of this capacity.
     pub(super) fn new(capacity: usize) -> Self {
         let (pattern, rings) = (Pattern::EXACT, Rings::new(capacity));
         Self { keys: None, pattern, rings, keep: Keep::default() }
     }
 
-    /// The oldest match of one of its keys, where all entries are exact.
+    /// The oldest match of one of its keys, if all entries are exact.
     #[inline(always)]
     pub(super) fn first<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         self.keep.note_use();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How an index spreads its entries: by a hash, and by another one where some of its buckets are
+//! The seeded hash of an index, which is replaced by another one if some of the index's buckets are
 //! long.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,27 +8,27 @@ use crate::deep::keep::Keep;
 use crate::deep::pattern::Pattern;
 use crate::wildcards::GOLDEN_RATIO;
 
-/// Buckets of every class, and of every side index. A constant spares each operation a load and a
-/// bounds check; pages that are never used are never touched. At 5120 entries there are three
-/// buckets an entry, and no fewer than one in four at 65,536.
+/// Number of buckets of every class, and of every side index. A constant saves each operation a
+/// load and a bounds check, and pages that are never used are never touched. There are three
+/// buckets per entry at 5,120 entries, and one per four entries at 65,536.
 pub(super) const BUCKETS: usize = 1 << 14;
 
-/// Entries that a search passes in a bucket before another hash is worth the building of the index.
+/// Number of entries passed in a bucket from which on another hash is worth rebuilding the index.
 pub(super) const LONG: u32 = 64;
 
-/// How often the wait between two hashes is doubled at most: to build the index costs next to
-/// nothing then.
+/// Maximum number of doublings of the wait between two hashes; after these, rebuilding the index
+/// costs next to nothing.
 const MOST_DOUBLINGS: u32 = 6;
 
 /// The hash of an index.
 pub(super) struct Spread {
-    /// What bits are multiplied with; odd.
+    /// Multiplier of the bits; odd.
     factor: u64,
     /// Whether a search passed more than [`LONG`] entries.
     long: AtomicBool,
-    /// Inserts since this hash was taken.
+    /// Inserts since this hash was chosen.
     since: u32,
-    /// How often in a row another was taken, each time as soon as that might be.
+    /// How often in a row another hash was chosen as soon as it was allowed.
     doublings: u32,
 }
 
@@ -37,13 +37,13 @@ impl Spread {
         Self { factor: GOLDEN_RATIO, long: AtomicBool::new(false), since: u32::MAX, doublings: 0 }
     }
 
-    /// Forgets how the index was searched.
+    /// Resets the search statistics.
     pub(super) fn forget(&mut self) {
         *self.long.get_mut() = false;
         (self.since, self.doublings) = (u32::MAX, 0);
     }
 
-    /// The hash of what a pattern compares.
+    /// The hash of the fields that a pattern compares.
     #[inline(always)]
     pub(super) const fn hash(&self, pattern: &Pattern, bits: u64, source: u32) -> u64 {
         pattern.hash(self.factor, bits, source)
@@ -55,7 +55,7 @@ impl Spread {
         (hash >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
     }
 
-    /// Notes that a search passed so many entries.
+    /// Notes that a search passed this many entries.
     #[inline(always)]
     pub(super) fn note_passed(&self, entries: u32) {
         if entries > LONG {
@@ -63,12 +63,12 @@ impl Spread {
         }
     }
 
-    /// Counts inserts into a table of at most so many entries. Takes another hash if a search
-    /// passed many, unless that was done not long ago; whether it has, for which the index must be
-    /// built anew.
+    /// Counts inserts into a table of at most `entries` entries. Chooses another hash if a search
+    /// passed many entries, unless the last choice is too recent. Returns true if the hash changed;
+    /// the index must then be rebuilt.
     ///
-    /// Entries with one tag whose sources share a bucket do so under every hash: the wait doubles
-    /// while another hash does not help.
+    /// Entries with the same tag whose sources share a bucket do so under every hash: the wait
+    /// doubles while another hash does not help.
     pub(super) fn changes(&mut self, inserts: usize, entries: usize) -> bool {
         self.since = self.since.saturating_add(inserts as u32);
         let wait = (Keep::PER_ENTRY * entries) as u32;
@@ -89,7 +89,7 @@ impl Spread {
 /// Match bits that all have the same bucket under the first hash, if the pattern compares them.
 #[cfg(test)]
 pub(super) fn colliding(i: u64) -> u64 {
-    // Newton's iteration for the inverse: each step doubles the bits that are right.
+    // Newton's iteration for the inverse: each step doubles the number of correct bits.
     let inverse = (0..6).fold(GOLDEN_RATIO, |inverse, _| {
         inverse.wrapping_mul(2_u64.wrapping_sub(GOLDEN_RATIO.wrapping_mul(inverse)))
     });
@@ -100,9 +100,9 @@ pub(super) fn colliding(i: u64) -> u64 {
 mod tests {
     use super::{LONG, Spread};
 
-    /// All of its entries stay in one bucket, and then do not.
+    /// All entries stay in one bucket at first, and later do not.
     #[test]
-    fn what_no_hash_spreads_is_tried_ever_more_seldom() {
+    fn entries_that_no_hash_separates_are_rehashed_less_and_less_often() {
         const ENTRIES: usize = 100;
         let mut spread = Spread::new();
         let mut tried = Vec::new();

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What every operation must know first, in one byte.
+//! The state that every operation must know first, in one byte.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use crate::slot::Class;
 
-/// Classes there are at most: a search probes for each that has entries. Those behind the pairs
-/// are of any pattern; entries of further patterns go to the scan.
+/// Maximum number of classes: a search probes for each class with entries. Those after the pairs
+/// have arbitrary patterns; entries of further patterns go to the scan.
 pub(crate) const CLASSES: usize = 6;
 
 // Flags lie above the classes.
 const _: () = assert!(1 << CLASSES <= State::WILD_KEYS.0);
 
-/// A bit for each class that has entries, and two flags.
+/// A bit for each class with entries, and two flags.
 ///
 /// ```text
 /// 7            6           5        0
@@ -22,13 +22,13 @@ const _: () = assert!(1 << CLASSES <= State::WILD_KEYS.0);
 pub(crate) struct State(u8);
 
 impl State {
-    /// Neither entries nor flags.
+    /// No entries and no flags.
     pub(crate) const EMPTY: Self = Self(0);
-    /// Entries of the base class, no others, and no flags.
+    /// Only entries of the base class, and no flags.
     pub(crate) const ONLY_BASE: Self = Self(1);
     /// Flag: an index, or the tray, serves keys with wildcards.
     pub(crate) const WILD_KEYS: Self = Self(1 << 6);
-    /// Flag: inserts and removes have more to care for than the home index, or to fulfil a wish.
+    /// Flag: inserts and removes must update more than the home index, or fulfil a wish.
     pub(crate) const EXTRA_WORK: Self = Self(1 << 7);
 
     /// Bit `i`: class `i` has entries.
@@ -57,7 +57,7 @@ impl State {
         self.0 & Self::EXTRA_WORK.0 != 0
     }
 
-    /// The same classes with these flags and no others.
+    /// The same classes, with exactly these flags.
     pub(crate) const fn with_flags(self, wild_keys: bool, extra_work: bool) -> Self {
         let wild_keys = if wild_keys { Self::WILD_KEYS.0 } else { 0 };
         let extra_work = if extra_work { Self::EXTRA_WORK.0 } else { 0 };
@@ -65,8 +65,8 @@ impl State {
     }
 }
 
-/// The state of a table, in which searches can raise [`State::EXTRA_WORK`]. A byte, since bits of
-/// it are set by a store of a byte, which cannot be forwarded to a load of more.
+/// The state of a table, in which searches can raise [`State::EXTRA_WORK`]. It is a byte, because
+/// its bits are set by a byte store, which cannot be forwarded to a wider load.
 pub(crate) struct StateCell(AtomicU8);
 
 impl StateCell {
@@ -85,7 +85,7 @@ impl StateCell {
         *state = change(State(*state)).0;
     }
 
-    /// Searches may run at the same time, changes may not: no update is lost.
+    /// Searches may run concurrently, but changes may not, so no update is lost.
     pub(crate) fn raise_extra_work(&self) {
         if !self.get().has_extra_work() {
             self.0.fetch_or(State::EXTRA_WORK.0, Relaxed);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Few entries of several kinds, by age and in no index.
+//! The tray: a small set of entries of several kinds, in age order and in no index.
 //!
-//! Where there are few, to compare a key with all of them costs less than to look up the
-//! class of an entry or the index for a key and to mispredict which it is. A search is one
-//! comparison with 16 to 64 positions; that it could stop at the first match is not used, since
-//! where that is cannot be predicted either.
+//! With few entries, comparing a key with all of them costs less than looking up the class of an
+//! entry or the index of a key, which is mispredicted. A search compares 16 to 64 positions in one
+//! go. It does not stop at the first match, since the place of the match cannot be predicted
+//! either.
 //!
-//! When it is in use: `tray/policy.rs`. The indexes and the scan are empty meanwhile, but stay
-//! ready for what they serve.
+//! `tray/policy.rs` decides when it is in use. Meanwhile the indexes and the scan are empty, but
+//! keep their configuration.
 
 mod decide;
 mod exchange;
@@ -24,18 +24,19 @@ use crate::wildcards::Wildcards;
 use policy::{MANY, Policy};
 use room::{GROUP, POSITIONS};
 
-/// See the module.
+/// The small set; see the module.
 ///
 /// ```text
 /// position   0     1     2     3     4    ...  63
-/// block    [ a  |  -  |  b  |  c  |  -  |  unused ]     what is compared
+/// block    [ a  |  -  |  b  |  c  |  -  |  unused ]     compared fields
 /// ids      [ a  |  -  |  b  |  c  |  -  |  unused ]     slots
 /// live       1     0     1     1     0     0
 ///            oldest            youngest   ^ tail
 /// ```
 ///
-/// The slot of an entry knows its position. Entries come at the tail and leave holes; they
-/// close up when that spares searches a step, and the tail starts over when none is left.
+/// The slot of an entry contains its position. Entries are added at the tail, and removals leave
+/// holes. The entries close up if that saves searches a step, and the tail starts again when the
+/// set is empty.
 pub(super) struct Tray {
     entries: ShortQueue,
     tail: usize,
@@ -58,7 +59,7 @@ impl Tray {
         self.entries.live.count_ones() as usize
     }
 
-    /// How many entries are of the age of this one or older.
+    /// Number of entries of this age or older.
     pub(super) fn rank(&self, slot: &Slot) -> usize {
         self.policy.note_several();
         (self.entries.live << (POSITIONS - 1 - position_of(slot))).count_ones() as usize
@@ -78,8 +79,8 @@ impl Tray {
         self.find(kernel, slots, key)
     }
 
-    /// A function with the search in it: around a call of [`Policy::note`] alone, registers would
-    /// be saved.
+    /// Contains the search: a function that only called [`Policy::note`] would need registers saved
+    /// around it.
     #[cold]
     #[inline(never)]
     fn note_and_find<'a>(
@@ -109,7 +110,7 @@ impl Tray {
         self.entries.ids[at] = id;
     }
 
-    /// Adds those of a nursery, for which there must be room.
+    /// Adds the entries of a nursery. There must be room.
     #[inline(always)]
     fn push(&mut self, slots: &mut [Slot], ids: [u16; GROUP]) {
         let tail = self.tail;
@@ -124,7 +125,7 @@ impl Tray {
         self.tail = tail + GROUP;
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     #[inline(always)]
     pub(super) fn remove(&mut self, slot: &Slot) {
         self.entries.live &= !(1 << position_of(slot));
@@ -133,14 +134,14 @@ impl Tray {
         }
     }
 
-    /// Whether so many entries are not too many.
+    /// Returns true if the set is allowed this many entries.
     #[inline(always)]
     pub(super) fn has_room_for(&mut self, entries: usize, slots: &[Slot]) -> bool {
         entries <= self.policy.most || self.find_room_for(entries, slots)
     }
 
-    /// The same, and finds out for how many entries it is good: more than few where there are many
-    /// kinds of keys, or more of entries than have a class.
+    /// Recomputes the limit, then like [`has_room_for`](Self::has_room_for). The limit is above
+    /// `few` if there are many kinds of keys, or more kinds of entries than classes.
     #[cold]
     fn find_room_for(&mut self, entries: usize, slots: &[Slot]) -> bool {
         let many_keys = self.policy.wild_keys.get_mut().count_ones() >= MANY;
@@ -149,7 +150,7 @@ impl Tray {
         entries <= self.policy.most
     }
 
-    /// Whether there are more kinds of entries than so many.
+    /// Returns true if there are more than `THAN` kinds of entries.
     fn has_more_kinds<const THAN: usize>(&self, slots: &[Slot]) -> bool {
         let mut known = [Wildcards::NONE; THAN];
         let mut len = 0;
@@ -166,8 +167,8 @@ impl Tray {
         false
     }
 
-    /// Whether to close up before the next push: a step of positions has been used up, and
-    /// there are as many holes.
+    /// Returns true if the entries should close up before the next push: a step of positions was
+    /// used up, and there are as many holes.
     #[inline(always)]
     fn is_sparse(&self) -> bool {
         self.tail.is_multiple_of(STEP) && self.tail >= self.len() + STEP
@@ -183,7 +184,7 @@ impl Tray {
         self.fill(slots, self.len());
     }
 
-    /// Has the entries of the first so many [`ShortQueue::ids`], and no others.
+    /// Sets the contents to the first `len` entries of [`ShortQueue::ids`].
     fn fill(&mut self, slots: &mut [Slot], len: usize) {
         debug_assert!(len < POSITIONS);
         for at in 0..len {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Entries of several classes in the home index, for exact keys: the tuple space search of
-//! Srinivasan, Suri and Varghese, SIGCOMM 1999, without a branch on which tuple it is.
+//! Srinivasan, Suri and Varghese, SIGCOMM 1999, without a branch on the tuple.
 
 use super::parts::Deep;
 use super::search::older;
@@ -10,8 +10,8 @@ use crate::nursery::Nursery;
 use crate::slot::{Class, Slot};
 
 impl Deep {
-    /// There is nothing but the home index, for exact keys. Not a loop: branches are
-    /// predicted better where each entry has its own.
+    /// There is only the home index, for exact keys. Not a loop, because branches are predicted
+    /// better if each entry has separate ones.
     #[inline(never)]
     pub(super) fn insert_classes(&mut self, slots: &mut [Slot], nursery: Nursery) {
         let [a, b, c, d] = nursery.all();
@@ -26,8 +26,8 @@ impl Deep {
         }
     }
 
-    /// Adds one entry. Each class has a path of its own: what counts its entries is then at a
-    /// fixed place, for which the next one need not wait.
+    /// Adds one entry. Each class has a separate path: the counter of its entries is then at a
+    /// fixed address, for which the next entry need not wait.
     #[inline(always)]
     fn insert_one_of_several(&mut self, slots: &mut [Slot], id: u16) {
         let wildcards = slots[usize::from(id)].wildcards();
@@ -49,7 +49,7 @@ impl Deep {
         self.insert_one_rare(slots, id);
     }
 
-    /// Adds one of a paired class that has others.
+    /// Adds an entry of a paired class that has entries.
     #[inline(always)]
     fn insert_in<const CLASS: usize>(&mut self, slots: &mut [Slot], id: u16) {
         self.classes.enter_another::<CLASS>();
@@ -66,18 +66,18 @@ impl Deep {
         self.insert_one(slots, id);
     }
 
-    /// The oldest match of any class; the key is exact.
+    /// The oldest match of any class, for an exact key.
     ///
     /// ```text
-    /// for each pair that has entries, and each of its two classes:
+    /// for each pair with entries, and each of its two classes:
     ///     hash the key under the pattern
     ///     offer = its bucket, if that may hold an entry of this hash
-    /// no offer: nothing matches
+    /// no offer: no match
     /// one, as nearly always: its first entry that matches
     /// several: the oldest of their first entries that match
     /// ```
     ///
-    /// Which class has the entry, nobody can predict: there is no branch on it. The marks in the
+    /// The class of the match is unpredictable, so there is no branch on it. The marks in the
     /// buckets are the fingerprints of Fan et al., "Cuckoo Filter", CoNEXT 2014.
     #[inline(never)]
     pub(super) fn first_match_classes<'a>(
@@ -94,7 +94,7 @@ impl Deep {
         }
     }
 
-    /// No others than the first `N` classes have entries, all of them paired.
+    /// Only the first `N` classes have entries; all of them are paired.
     #[inline(always)]
     fn first_of<'a, const N: usize>(
         &self,
@@ -122,7 +122,7 @@ impl Deep {
         index.first_offered(slots, best, |slot| slot.matches_exact(key))
     }
 
-    /// Any classes have entries.
+    /// Any classes may have entries.
     #[inline(never)]
     fn first_of_all<'a>(
         &self,
@@ -150,8 +150,7 @@ mod tests {
     use crate::kernel::Kernel;
     use crate::table::Table;
 
-    /// More kinds than there are pairs, a few at a time, so that pairs change among entries that
-    /// stay.
+    /// More kinds than pairs, a few at a time, so that pairs change while other entries stay.
     #[test]
     fn any_kinds_are_served_side_by_side() {
         let mut table = Table::new(256, Kernel::Scalar).unwrap();

@@ -6,18 +6,18 @@ use crate::deep::state::State;
 use crate::slot::Class;
 use crate::wildcards::Wildcards;
 
-/// What all entries and all keys are, where one pattern serves them: entries of one class and
-/// exact keys, or exact entries and keys of one kind. Most queues are like this most of the
-/// time, and nothing is quicker. Keys of other kinds are served beside these.
+/// The common kind of all entries and keys, if one pattern serves them: entries of one class with
+/// exact keys, or exact entries with keys of one kind. Most queues are like this most of the time,
+/// and no other path is faster. Keys of other kinds are served by side indexes.
 #[derive(Clone, Copy)]
 pub(crate) struct Uniform {
-    /// The state in which all entries are these; [`State::EMPTY`] if none is.
+    /// The state in which all entries are of this kind; [`State::EMPTY`] if there is no such state.
     pub(crate) state: State,
-    /// The same where inserts have nothing to care for but the home index and side indexes;
-    /// otherwise [`State::EMPTY`].
+    /// Equal to `state` if inserts update only the home index and side indexes; otherwise
+    /// [`State::EMPTY`].
     pub(crate) insert_state: State,
-    /// The same where searches need not wish for [`crate::deep::wishes::Wish::HomeUsed`];
-    /// otherwise [`State::EMPTY`].
+    /// Equal to `state` if searches need not leave the wish
+    /// [`crate::deep::wishes::Wish::HomeUsed`]; otherwise [`State::EMPTY`].
     pub(crate) quiet_state: State,
     pub(crate) class: Class,
     pub(crate) entries: Wildcards,
@@ -26,7 +26,7 @@ pub(crate) struct Uniform {
 }
 
 impl Uniform {
-    /// Holds for no entry.
+    /// Holds in no state with entries.
     pub(crate) const NOTHING: Self = Self {
         state: State::EMPTY,
         insert_state: State::EMPTY,
@@ -37,32 +37,33 @@ impl Uniform {
         pattern: Pattern::EXACT,
     };
 
-    /// Whether all entries are these in `state`, which has entries.
+    /// Returns true if all entries are of this kind in `state`, which has entries.
     #[inline(always)]
     pub(crate) fn holds(&self, state: State) -> bool {
         state == self.state
     }
 
-    /// The same, and a search need not wish for [`crate::deep::wishes::Wish::HomeUsed`].
+    /// Returns true if also no search needs to leave the wish
+    /// [`crate::deep::wishes::Wish::HomeUsed`].
     #[inline(always)]
     pub(crate) fn holds_quietly(&self, state: State) -> bool {
         state == self.quiet_state
     }
 
-    /// Whether all entries are these once one of them was added in this state, to the home index
-    /// and side indexes alone.
+    /// Returns true if all entries are of this kind after one of them is added in this state, to
+    /// the home index and side indexes only.
     #[inline(always)]
     pub(crate) fn will_hold(&self, state: State) -> bool {
         state.with_class(self.class) == self.insert_state
     }
 
-    /// Whether the entries are exact.
+    /// Returns true if the entries are exact.
     #[inline(always)]
     pub(crate) fn are_exact(&self) -> bool {
         self.class == Class::BASE && self.entries.ignore == 0
     }
 
-    /// Whether the entries are of the base class and keys are exact.
+    /// Returns true if the entries are of the base class and the keys are exact.
     #[inline(always)]
     pub(crate) fn is_base(&self) -> bool {
         self.state == State::ONLY_BASE

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is built, rebuilt and dropped as searches come to need it or cease to.
+//! Builds, rebuilds and drops structures as searches need them.
 
 use super::parts::{Deep, put_in_order};
 use crate::bits::Bits;
@@ -9,7 +9,7 @@ use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
 impl Deep {
-    /// Builds what searches have wished for.
+    /// Fulfils the wishes of searches.
     #[cold]
     #[inline(never)]
     pub(super) fn fulfil(&mut self, slots: &mut [Slot]) {
@@ -43,7 +43,7 @@ impl Deep {
         }
     }
 
-    /// Has the state tell of all that there is beside the home index.
+    /// Sets the state's flags according to the structures besides the home index.
     pub(super) fn refresh_state(&mut self) {
         if self.tray.is_in_use() {
             self.classes.suspend_uniform();
@@ -55,7 +55,8 @@ impl Deep {
         self.find_uniform();
     }
 
-    /// Finds out if one pattern serves all entries, and the keys that side indexes do not.
+    /// Determines whether one pattern serves all entries, and all keys except those of side
+    /// indexes.
     pub(super) fn find_uniform(&mut self) {
         if self.unclassed != 0 {
             return self.classes.suspend_uniform();
@@ -64,12 +65,12 @@ impl Deep {
         self.classes.find_uniform(self.home.keys, self.awake != 0, others);
     }
 
-    /// Whether there is more to care for than the indexes.
+    /// Returns true if there are structures or wishes besides the indexes.
     fn is_more_than_indexes(&self) -> bool {
         self.scan_keep.is_awake() || self.unclassed != 0 || self.wishes.are_pending()
     }
 
-    /// What need not happen at every insert: drops what nobody has used for long.
+    /// Work that is not needed at every insert: drops structures that were unused for long.
     #[cold]
     pub(super) fn housekeeping(&mut self, slots: &mut [Slot]) {
         if self.wishes.are_pending() {
@@ -95,8 +96,8 @@ impl Deep {
         self.refresh_state();
     }
 
-    /// Builds each index in which a search walked far anew with another hash, unless that was done
-    /// not long ago, and each with too few buckets with more.
+    /// Rebuilds each index in which a search passed many entries with another hash, unless that was
+    /// done recently. Rebuilds each side index with too few buckets with more.
     fn spread_anew(&mut self, slots: &mut [Slot], inserts: usize) {
         if self.home.index.spread_anew(inserts, self.high_water, self.classes.live()) {
             self.fill_home(slots);
@@ -143,10 +144,10 @@ mod tests {
         }
     }
 
-    /// Phases of entries of one kind and keys of one kind, one or the other exact, and between
-    /// them some of the next phase among the last ones'.
+    /// Phases of entries of one kind and keys of one kind, one or the other exact. Between phases,
+    /// entries of both are mixed.
     #[test]
-    fn whatever_one_pattern_serves_becomes_uniform() {
+    fn a_queue_that_one_pattern_serves_becomes_uniform() {
         const TAG: u64 = 0xff;
         let kinds = [(0, false), (0, true), (TAG, false), (TAG, true)];
         let of = |(ignore, any_source)| Wildcards { ignore, any_source };
@@ -175,7 +176,8 @@ mod tests {
                     assert_eq!(table.first_match(&key).unwrap().handle, handle);
                     assert_eq!(table.remove(handle), Some(entry));
                 }
-                // It reads the whole index, and damage stays.
+                // The check reads the whole index, which is slow in Miri; damage would persist
+                // until the next check.
                 if !cfg!(miri) {
                     table.check();
                 }
@@ -216,9 +218,9 @@ mod tests {
         }
     }
 
-    /// What is kept up for ranks costs inserts and removes something, and searches nothing.
+    /// The structure that is kept up for ranks slows down inserts and removes, but not searches.
     #[test]
-    fn searches_are_uniform_while_somebody_asks_for_ranks() {
+    fn searches_are_uniform_while_ranks_are_requested() {
         let mut table = Table::new(256, Kernel::Scalar).unwrap();
         let bits = |token: u32| u64::from(token * 7 % 100);
         for token in 0..if cfg!(miri) { 300 } else { 5000 } {
@@ -239,8 +241,8 @@ mod tests {
         assert!(uniform.holds_quietly(state) && !uniform.will_hold(state));
     }
 
-    /// Receives that ignore something, then plain ones, which must count as exact in the end:
-    /// only then does an index serve keys with wildcards.
+    /// Receives that ignore some bits, then plain ones. In the end these must count as exact: only
+    /// then does an index serve keys with wildcards.
     #[test]
     fn plain_entries_do_not_stay_in_another_class() {
         let mut table = Table::new(256, Kernel::Scalar).unwrap();

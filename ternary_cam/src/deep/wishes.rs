@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What searches wish for, noted without changing the table.
+//! Wishes: rebuild requests of searches, recorded without changing the table.
 //!
-//! A search takes the table by shared reference, so it cannot build what it misses. It leaves a
-//! wish, which a later insert or remove fulfils. Wishes are relaxed atomics: they steer
-//! cost, never an answer, so one that is lost or torn does no harm.
+//! A search takes the table by shared reference, so it cannot build a missing structure. It leaves
+//! a wish, which a later insert or remove fulfils. Wishes are relaxed atomics: they affect only
+//! cost, never a result, so a lost or torn wish does no harm.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::wildcards::Wildcards;
 
-/// Searches with the same wildcards before an index is built for them: keys that all ignore
-/// something else must not build one each.
+/// Number of searches with the same wildcards before an index is built for them: keys that all
+/// ignore different bits must not build one each.
 const ENOUGH: u64 = 4;
 
-/// Wildcards counted at a time.
+/// Number of wildcards that are counted at a time.
 const COUNTERS: usize = 8;
 
-/// Bits of a counter that count; the others recognise the wildcards.
+/// The counting bits of a counter; the other bits identify the wildcards.
 const COUNT: u64 = 0xff;
 
-/// What a search would have be different.
+/// A rebuild request of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// An index for keys with these wildcards.
     Keys(Wildcards),
-    /// All entries in the scan, for keys that no index serves.
+    /// Put all entries into the scan, for keys that no index serves.
     ScanAll,
-    /// That the home index no longer serves keys that name a source beside those that do not.
+    /// Stop serving keys with a source in a home index that also serves keys without.
     SplitHome,
-    /// To leave no more wishes of this kind: the home index is in use.
+    /// Stop requesting this: the home index is in use.
     HomeUsed,
 }
 
-/// The wishes not yet fulfilled.
+/// The pending wishes.
 #[derive(Default)]
 pub(crate) struct Wishes {
     /// One bit for each variant of [`Wish`].
     pending: AtomicU8,
-    /// Those of [`Wish::Keys`].
+    /// The keys of [`Wish::Keys`].
     ignore: AtomicU64,
     any_source: AtomicBool,
     counters: [AtomicU64; COUNTERS],
@@ -61,13 +61,13 @@ impl Wishes {
             Wish::SplitHome => Self::SPLIT_HOME,
             Wish::HomeUsed => Self::HOME_USED,
         };
-        // Most often a search that comes again wishes for the same.
+        // Usually a repeated search leaves the same wish.
         if self.pending.load(Relaxed) & bit == 0 {
             self.pending.fetch_or(bit, Relaxed);
         }
     }
 
-    /// Counts a search with wildcards that no index serves; whether there have been enough of
+    /// Counts a search with wildcards that no index serves. Returns true if there were enough of
     /// them for [`Wish::Keys`].
     #[cold]
     pub(crate) fn count(&self, keys: Wildcards) -> bool {
@@ -85,7 +85,7 @@ impl Wishes {
         self.pending.load(Relaxed) != 0
     }
 
-    /// Takes every wish.
+    /// Takes all wishes.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Wish> + use<> {
         let pending = std::mem::take(self.pending.get_mut());
         let keys =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! 256-bit twin of the scalar kernel: four entries a vector.
+//! 256-bit version of the scalar kernel: four entries per vector.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
@@ -58,7 +58,7 @@ fn candidates8(block: &Block, at: usize, key: &Key) -> i32 {
     same_bits & _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_or_si256(named, every)))
 }
 
-/// Four entries from `at`: which of them agree with the key in what both compare.
+/// Bit `i` is set if entry `at + i`, of four, agrees with the key in the bits that both compare.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn same_bits(block: &Block, at: usize, key: &Key) -> i32 {

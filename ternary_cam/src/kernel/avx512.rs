@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! 512-bit twin of the scalar kernel: sixteen entries a step.
+//! 512-bit version of the scalar kernel: sixteen entries per step.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
@@ -39,8 +39,8 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Bit `i` is set when entry `at + i` of the block matches. The masks are put together where they
-/// are: moved out one by one they would be shuffled through vectors.
+/// Bit `i` is set when entry `at + i` of the block matches. The masks are combined in mask
+/// registers: moved out one by one, they would be shuffled through vectors.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
@@ -54,7 +54,7 @@ pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
     _mm512_mask_testn_epi32_mask(same_bits, least, least)
 }
 
-/// Eight entries from `at`: which of them agree with the key in what both compare.
+/// Bit `i` is set if entry `at + i`, of eight, agrees with the key in the bits that both compare.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn same_bits(block: &Block, at: usize, key: &Key) -> u8 {

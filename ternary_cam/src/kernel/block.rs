@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Entries laid out for the kernels.
+//! Memory layout of entries for the kernels.
 
 use super::lanes::LANES;
 use crate::entry::Source;
 
-/// 64 entries, one array a field, so that a vector load takes neighbours.
+/// 64 entries, one array per field, so that a vector load takes neighbours.
 ///
 /// ```text
 ///          entry 0   1   2  ...  63
@@ -12,8 +12,8 @@ use crate::entry::Source;
 /// ignore  [  u64 | u64 | u64 ... u64 ]   8 cache lines
 /// peer    [  u32 | u32 | u32 ... u32 ]   4 cache lines
 /// ```
-/// A peer is a source with all its bits turned, so that any source is zero: the AVX-512
-/// kernel then needs one test for both ways to agree.
+/// A peer is a source with all its bits inverted, so that any source is zero: the AVX-512 kernel
+/// then needs one test for both ways to agree.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Block {
@@ -37,12 +37,12 @@ impl Block {
     }
 }
 
-/// A block and the slots of its entries, of which some are live: a short queue in one piece.
+/// A short queue: a block, the slots of its entries, and a bitmap of the live ones.
 #[repr(C, align(64))]
 pub(crate) struct ShortQueue {
     pub(crate) block: Block,
     pub(crate) ids: [u16; LANES],
-    /// Bit `i` is set when entry `i` is there.
+    /// Bit `i` is set if entry `i` is live.
     pub(crate) live: u64,
 }
 

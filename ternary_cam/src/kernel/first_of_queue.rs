@@ -7,12 +7,11 @@ use super::lanes::{LANES, STEP};
 use super::scalar;
 use crate::entry::{Key, Source};
 
-/// Entries at most that are compared one by one: a vector costs as much, and would wait for
-/// those among them that were stored a moment ago.
+/// Up to this many entries are compared one by one: a vector comparison costs as much, and would
+/// wait for entries that were just stored.
 const ALONE: u32 = 4;
 
-/// The loop around the vector kernels of a short queue. `candidates` compares [`STEP`] of
-/// them.
+/// The loop around the vector kernels for a short queue. `candidates` compares [`STEP`] entries.
 #[inline(always)]
 pub(super) fn first_in_queue_with<T>(
     queue: &ShortQueue,

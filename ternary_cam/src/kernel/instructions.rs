@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which instructions a processor has.
+//! The instruction sets of the kernels.
 
-/// The instruction set a table compares with, chosen once at its construction.
+/// The instruction set that a table compares with, chosen at its construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
     /// 512-bit vectors: AVX-512 F, BW, VL.
@@ -13,7 +13,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// Fastest first.
+    /// All kernels, fastest first.
     pub(super) const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Scalar];
 
     /// The fastest kernel this processor supports.
@@ -27,7 +27,7 @@ impl Kernel {
         Self::ALL.into_iter().filter(|kernel| kernel.is_available())
     }
 
-    /// Whether this processor supports the kernel.
+    /// Returns true if this processor supports the kernel.
     #[must_use]
     pub fn is_available(self) -> bool {
         match self {
@@ -52,7 +52,7 @@ impl Kernel {
 pub(crate) struct Available(Kernel);
 
 impl Available {
-    /// Nothing if it does not.
+    /// Returns `None` if this processor does not support the kernel.
     pub(crate) fn new(kernel: Kernel) -> Option<Self> {
         kernel.is_available().then_some(Self(kernel))
     }
@@ -72,7 +72,7 @@ impl std::fmt::Display for Kernel {
     }
 }
 
-/// Not the name of a [`Kernel`].
+/// A text that is not the name of a [`Kernel`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no kernel: there are avx512, avx2, scalar")]
 pub struct UnknownKernel(String);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The prints of a [`Cam`](crate::Cam), of which a kernel compares 32 an instruction.
+//! The prints (fingerprints) of a [`Cam`](crate::Cam). A kernel compares 32 of them per
+//! instruction.
 //!
 //! ```text
 //! a print may match if        (print ^ sought) & cares & care == 0
-//! in 256 of them there is one if the least of these is 0
+//! one of 256 may match if the minimum of these is 0
 //! ```
-//! As long as all entries compare the same bits, what each compares is not loaded: it would be as
-//! much again.
+//! While all entries compare the same bits, `cares` is not loaded, which halves the data.
 
 mod avx2;
 mod avx512;
@@ -21,21 +21,21 @@ use super::lanes::LANES;
 pub(crate) use page::Sought;
 use page::{GROUP, Page, first_accepted_with};
 
-/// Places in order of age.
+/// Prints and places in age order.
 pub(crate) struct Prints {
     pub(crate) pages: Box<[Page]>,
-    /// The care of all entries, if they are not mixed.
+    /// The compared bits of all entries, unless they are mixed.
     care: u16,
     mixed: bool,
 }
 
 impl Prints {
-    /// Places in so many pages, all without an entry.
+    /// Creates this many pages without entries.
     pub(crate) fn new(pages: usize) -> Self {
         Self { pages: vec![Page::EMPTY; pages].into(), care: 0, mixed: false }
     }
 
-    /// Puts an entry in place; `first` if there is no other.
+    /// Stores an entry; `first` is true if there is no other.
     #[inline(always)]
     pub(crate) fn set(
         &mut self,
@@ -54,8 +54,8 @@ impl Prints {
         page.live |= 1 << lane;
     }
 
-    /// Writes what an entry compares, and what all before it do if it is the first that compares
-    /// other bits.
+    /// Stores the compared bits of an entry. If it is the first with other bits, also stores those
+    /// of all entries before it.
     #[inline(never)]
     fn mix(&mut self, place: usize, care: u16) {
         if !std::mem::replace(&mut self.mixed, true) {
@@ -65,7 +65,7 @@ impl Prints {
         self.pages[place / LANES].cares[place % LANES] = care;
     }
 
-    /// Moves what was taken from `from` to a place that is not higher; its slot.
+    /// Moves the entry of `from` to a place that is not higher. Returns its slot.
     pub(crate) fn move_down(&mut self, from: usize, to: usize) -> u16 {
         let (old, lane) = (&self.pages[from / LANES], from % LANES);
         let care = if self.mixed { old.cares[lane] } else { self.care };
@@ -112,7 +112,7 @@ fn first_of<const MIXED: bool>(
     }
 }
 
-/// The kernel every processor has, and what the others are tested against.
+/// The kernel for every processor, against which the others are tested.
 #[inline(never)]
 fn scalar<const MIXED: bool>(
     pages: (&[Page], usize),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The kernel every processor has, and what the others are tested against.
+//! The kernel for every processor, against which the others are tested.
 
 use super::block::{Block, ShortQueue};
 use super::first_of_blocks::first_with;

@@ -5,7 +5,7 @@ use super::{Available, Block, Kernel, LANES, ShortQueue, first, first_in_queue};
 use crate::entry::{Entry, Key, Source};
 use proptest::prelude::*;
 
-/// Runs `check` with every kernel, saying so when this processor lacks one.
+/// Runs `check` with every kernel, and prints which ones this processor lacks.
 fn for_each_kernel(mut check: impl FnMut(Available)) {
     for kernel in Kernel::ALL {
         match Available::new(kernel) {
@@ -15,7 +15,7 @@ fn for_each_kernel(mut check: impl FnMut(Available)) {
     }
 }
 
-/// The naive answer: the first live entry for which [`Entry::matches`] holds.
+/// The naive result: the first live entry for which [`Entry::matches`] holds.
 fn naive(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     (0..blocks.len() * LANES).find(|&index| {
         let (block, lane) = (&blocks[index / LANES], index % LANES);
@@ -36,8 +36,8 @@ fn names_are_read_back() {
     );
 }
 
-/// Every number of live entries from none to two blocks and one, the match at
-/// every place, before and after a duplicate.
+/// Every number of live entries from zero to two blocks and one, with the match at every place,
+/// before and after a duplicate.
 #[test]
 fn finds_the_first_of_every_length_and_place() {
     let key = Key { bits: 5, ignore: 0, source: Source::new(2) };
@@ -105,7 +105,7 @@ proptest! {
         for_each_kernel(|kernel| {
             assert_eq!(first(kernel, &blocks, &live, &key), expected, "{kernel:?}");
         });
-        // Few of them are compared one by one.
+        // A small number of them is compared one by one.
         let few = live[0] & live[1] & live[0].rotate_left(1) & live[1].rotate_left(7);
         for live in [live[0], few] {
             let expected = naive(&blocks, &[live, 0], &key).map(|lane| 100 + lane as u16);

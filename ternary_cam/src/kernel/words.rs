@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Words of queues: searches of them ([`Search`]) are entered here, in code that is compiled for
-//! the instructions of a kernel.
+//! Searches ([`Search`]) of queues made of words. They are entered here, in code that is compiled
+//! for the instructions of a kernel.
 
 mod avx2;
 mod avx512;
@@ -26,7 +26,7 @@ pub(crate) fn enter<S: Search>(kernel: Available, search: S) -> S::Found {
     }
 }
 
-/// Out of line, as its twins have to be.
+/// Never inlined, like the functions of the other kernels, which must not be.
 #[inline(never)]
 fn enter_scalar<S: Search>(search: S) -> S::Found {
     search.run(Words)

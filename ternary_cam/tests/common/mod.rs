@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations on a table read from bytes, checked against a list that is right by
-//! inspection. Shared by the tests and by the fuzz target.
+//! Operations on a table read from bytes, checked against a list that is correct by inspection.
+//! Shared by the tests and by the fuzz target.
 
 use ternary_cam::{Cam, Entry, Full, Handle, Hit, Kernel, Key, Source, Table, TableError};
 
@@ -76,11 +76,11 @@ tested!(Cam);
 /// The list: entries in age order.
 type Naive = Vec<(Handle, Entry)>;
 
-/// Capacities that a sequence can have: around the nursery, a vector, a block, and
-/// enough to keep every structure busy.
+/// Capacities of a sequence: around the sizes of the nursery, a vector and a block, and large
+/// enough to use every structure.
 const CAPACITIES: [usize; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 63, 64, 65, 129, 300];
 
-/// Bytes, then zeros without end.
+/// The bytes, followed by endless zeros.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -91,7 +91,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Which side carries wildcards.
+/// The side with wildcards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     Posted,
@@ -126,7 +126,7 @@ fn exact_source(byte: u8) -> Source {
     Source::new((byte % 8).into())
 }
 
-/// Runs the operations on both tables with this kernel; panics at the first wrong answer.
+/// Runs the operations on both tables with this kernel; panics at the first wrong result.
 pub(crate) fn run(data: &[u8], kernel: Kernel) {
     run_on::<Table>(data, kernel);
     run_on::<Cam>(data, kernel);
@@ -191,7 +191,7 @@ fn run_on<T: Tested>(data: &[u8], kernel: Kernel) {
             14 if op == 14 => {
                 of = [Use::Posted, Use::Unexpected, Use::Both][usize::from(data.next()) % 3];
             }
-            // Long and short queues are kept in different ways.
+            // Long and short queues use different structures.
             14 if op == 30 => most = [capacity, 2, 12, 24, 40][usize::from(data.next()) % 5],
             _ => check(&mut table, &naive, stale),
         }
@@ -200,14 +200,14 @@ fn run_on<T: Tested>(data: &[u8], kernel: Kernel) {
     check(&mut table, &naive, stale);
 }
 
-/// Takes out the entry of this rank and returns its handle, which is stale now.
+/// Removes the entry of this rank and returns its handle, which is now stale.
 fn take(table: &mut impl Tested, naive: &mut Naive, rank: usize) -> Handle {
     let (handle, entry) = naive.remove(rank);
     assert_eq!(table.remove(handle), Some(entry));
     handle
 }
 
-/// Everything that can be read.
+/// Checks all read operations.
 fn check(table: &mut impl Tested, naive: &Naive, stale: Option<Handle>) {
     assert!(table.iter().eq(naive.iter().copied()));
     assert_eq!(table.is_empty(), naive.is_empty());
@@ -222,7 +222,7 @@ fn check(table: &mut impl Tested, naive: &Naive, stale: Option<Handle>) {
     }
 }
 
-/// Every kernel this processor has; says so where it lacks one.
+/// Every kernel that this processor supports; prints which ones it lacks.
 #[allow(dead_code, reason = "the fuzz target runs the best kernel and the scalar one")]
 pub(crate) fn kernels() -> impl Iterator<Item = Kernel> {
     ["avx512", "avx2", "scalar"]

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Phases of use that change at random, against a naive list. What the table keeps, and where,
-//! depends on what came long before: some faults need several phases to show.
+//! Phases of use that change at random, against a naive list. The structures of the table depend on
+//! operations long before, so some faults need several phases to show.
 
 use std::time::{Duration, Instant};
 
 use crate::common::{Tested, kernels};
 use ternary_cam::{Entry, Handle, Kernel, Key, Source};
 
-/// Tables at least; `TCAM_SOAK_SECONDS` says how long to go on with others.
+/// Minimum number of tables; `TCAM_SOAK_SECONDS` is the time to continue with others.
 const TABLES: u64 = if cfg!(miri) { 1 } else { 2000 };
 const PHASES: usize = if cfg!(miri) { 4 } else { 40 };
 
-/// What entries and keys may ignore.
+/// Ignore bits of entries and keys.
 const IGNORED: [u64; 9] = [0, 0xff, 0xf0, 0xf, 3, 0xff00, 0xffff, 0xf << 60, u64::MAX];
 
 struct Random(u64);
@@ -33,40 +33,40 @@ impl Random {
     }
 }
 
-/// The entries that are searched for.
+/// The entries that searches look for.
 #[derive(Clone, Copy)]
 enum Wanted {
     Any,
-    /// One of so many.
+    /// One of the oldest, up to this number.
     Oldest(usize),
     Youngest(usize),
 }
 
-/// What is asked of the table for some time; shares in per cent.
+/// A mix of operations for some time; shares in percent.
 struct Phase {
-    /// Entries it grows to, and shrinks from.
+    /// Maximum number of entries, from which the table shrinks again.
     most: usize,
-    /// Whether entries come and go in turn, or all come first.
+    /// Whether entries are added and removed in turn; otherwise all are added first.
     in_turn: bool,
     steps: usize,
     tags: usize,
     sources: usize,
-    /// What entries without wildcards ignore.
+    /// Ignore bits of entries without wildcards.
     base: u64,
-    /// Entries with wildcards, and what they ignore.
+    /// Percentage of entries with wildcards, and their ignore bits.
     wild_entries: usize,
     ignored: [u64; 2],
-    /// Keys with any source, and keys that ignore something.
+    /// Percentages of any-source keys, and of keys with ignore bits.
     any_source: usize,
     wild_keys: usize,
     ignored_by_keys: [u64; 3],
-    /// Kinds of what keys ignore.
+    /// Number of different ignore bits of keys.
     kinds: usize,
-    /// Searches for what may not be there, and before an entry comes.
+    /// Percentages of searches that may find nothing, and of searches before an insert.
     misses: usize,
     looks: usize,
     wanted: Wanted,
-    /// Entries taken by handle.
+    /// Percentage of entries removed by handle.
     cancelled: usize,
 }
 
@@ -127,14 +127,14 @@ impl Phase {
     }
 }
 
-/// A table and the list it must agree with.
+/// A table, and the list that it must agree with.
 struct Both<T> {
     table: T,
     naive: Vec<(Handle, Entry)>,
 }
 
 impl<T: Tested> Both<T> {
-    /// Searches; the rank of what was found.
+    /// Searches both. Returns the rank of the match.
     fn find(&self, key: &Key, why: &str) -> Option<usize> {
         let rank = self.naive.iter().position(|(_, entry)| entry.matches(key));
         let found = self.table.first_match(key).map(|hit| (hit.handle, hit.token));

@@ -1,52 +1,53 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An index of the elements of a long line by what is exact in them: places by a hash.
+//! A hash index of the elements of a long line that have no wildcard.
 //!
 //! ```text
-//! heads      [  3  |  -  |  8  |  -  ]          a place a bucket, `NOBODY` if it is empty
+//! heads      [  3  |  -  |  8  |  -  ]          a place per bucket, `NOBODY` if empty
 //!               |           |
-//!               3 -> 5      8 -> 2             sibling: the oldest of another key
+//!               3 -> 5      8 -> 2             sibling: the oldest element of another key
 //!              / \
-//!             4 - 7                            ring of those with the key of 3: next younger,
-//!                                              the youngest leads to the oldest
+//!             4 - 7                            ring of the elements with the key of 3, each
+//!                                              to the next younger, the youngest to the oldest
 //! ```
-//! The oldest of a key is found by its bucket alone, however many have the same key, and any
-//! leaves without a look at the others.
+//! The oldest element of a key is found through its bucket alone, however many elements have the
+//! same key. Any element can be removed without a look at the others.
 
 use super::page::NOBODY;
 
-/// Buckets in a line of the cache.
+/// Buckets per cache line.
 pub(super) const LINE: u64 = 16;
 
-/// Which bucket: keys that follow each other are to be in one line, since so they come.
+/// Selects a bucket. Consecutive keys should share a cache line, since they usually come one after
+/// the other.
 #[derive(Clone, Copy)]
 pub(super) struct Hash {
-    /// The high bits are the good ones.
+    /// Hash of the cache line. The high bits are the well-mixed ones.
     pub(super) line: u64,
-    /// Below [`LINE`].
+    /// Bucket within the line, below [`LINE`].
     pub(super) within: u64,
 }
 
-/// Where an element is, by its place.
+/// The links of an element, indexed by its place.
 #[derive(Clone, Copy)]
 struct Node {
-    /// The next younger with the same key; that of the youngest is the oldest.
+    /// The next younger element with the same key; for the youngest, the oldest.
     next: u32,
-    /// The next older; that of the oldest is the youngest.
+    /// The next older element with the same key; for the oldest, the youngest.
     prev: u32,
-    /// Of the oldest of a key: the oldest of another in the same bucket.
+    /// For the oldest element of a key: the oldest of another key in the same bucket.
     sibling: u32,
 }
 
-/// See the module.
+/// The index; see the module.
 #[derive(Default)]
 pub(super) struct Exact {
-    /// As many as a power of two.
+    /// Length is a power of two.
     heads: Vec<u32>,
     nodes: Vec<Node>,
 }
 
 impl Exact {
-    /// Makes room for so many places. If there was less, nothing is in it any more.
+    /// Makes room for this many places. If the index grows, it is empty afterwards.
     pub(super) fn make_room(&mut self, places: usize) {
         if self.nodes.len() < places {
             self.heads = vec![NOBODY; places.next_power_of_two().max(2 * LINE as usize)];
@@ -60,13 +61,13 @@ impl Exact {
         ((line >> (u64::BITS - lines.trailing_zeros())) * LINE + within) as usize
     }
 
-    /// Forgets everything in the bucket of a hash.
+    /// Clears the bucket of a hash.
     pub(super) fn clear(&mut self, hash: Hash) {
         let bucket = self.bucket(hash);
         self.heads[bucket] = NOBODY;
     }
 
-    /// The oldest element with a key: `same` says whether one has it.
+    /// The oldest element with a key; `same` returns true if an element has the key.
     #[inline]
     pub(super) fn oldest(&self, hash: Hash, same: impl Fn(u32) -> bool) -> Option<u32> {
         let mut head = self.heads[self.bucket(hash)];
@@ -76,7 +77,7 @@ impl Exact {
         (head != NOBODY).then_some(head)
     }
 
-    /// All with the key of the oldest, by age.
+    /// All elements with the key of `oldest`, in age order.
     #[inline]
     pub(super) fn ring(&self, oldest: u32) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(Some(oldest), move |&at| {
@@ -84,7 +85,7 @@ impl Exact {
         })
     }
 
-    /// Adds the youngest. `oldest` is that of its key, as it was found.
+    /// Adds the youngest element. `oldest` is the oldest element of its key, if there is one.
     #[inline]
     pub(super) fn push(&mut self, hash: Hash, at: u32, oldest: Option<u32>) {
         let Some(oldest) = oldest else {
@@ -98,7 +99,7 @@ impl Exact {
         self.nodes[at as usize] = Node { next: oldest, prev: youngest, sibling: NOBODY };
     }
 
-    /// Takes one out.
+    /// Removes an element.
     #[inline]
     pub(super) fn remove(&mut self, hash: Hash, at: u32) {
         let Node { next, prev, sibling } = self.nodes[at as usize];
@@ -113,7 +114,7 @@ impl Exact {
         if head == at {
             self.heads[bucket] = successor;
         } else {
-            // Up to the one before it, or none if it is not the oldest of its key.
+            // Up to the head before it. There is none if the element is not the oldest of its key.
             while head != NOBODY && self.nodes[head as usize].sibling != at {
                 head = self.nodes[head as usize].sibling;
             }
@@ -132,7 +133,7 @@ impl Exact {
 mod tests {
     use super::*;
 
-    /// Few buckets for many keys, and every order of leaving.
+    /// Few buckets for many keys, and removal in every order.
     #[test]
     fn rings_share_buckets() {
         const PLACES: u32 = 64;
@@ -144,7 +145,7 @@ mod tests {
         for keys in [1, 2, 5, 64] {
             let mut exact = Exact::default();
             exact.make_room(PLACES as usize);
-            // Four buckets.
+            // The keys share four buckets.
             let hash =
                 |key: usize| Hash { line: (key as u64 & 1) << 63, within: key as u64 / 2 % 2 };
             let mut key_of = vec![usize::MAX; PLACES as usize];

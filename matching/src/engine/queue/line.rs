@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A packed queue: fingerprints in age order, without gaps but for the holes that
-//! removals leave.
+//! A packed queue: an array of fingerprints in age order. The only gaps are holes left by removals.
 //!
 //! ```text
 //!            start                            tail            end
@@ -9,12 +8,11 @@
 //! live         0       1        0        1       0                bitmap
 //! ```
 //!
-//! All lines of [`Places`] share pages of 64 ([`Page`]). Each has a region of 8, 16, 32, ...
-//! places, which starts at a multiple of its length, or of 64; the first comes with the
-//! first element. A line whose tail reaches its end closes up; if it is more than half
-//! full it moves to a region twice as long and leaves its own to the next line that needs
-//! one. It also closes up when an eighth is left of a long one. Both cost an insertion
-//! or a removal a constant number of moves.
+//! All lines of [`Places`] share pages of 64 ([`Page`]). Each line has a region of 8, 16, 32, ...
+//! places, allocated with its first element; a region starts at a multiple of its length, or of 64.
+//! A line whose tail reaches its end closes up. If it is more than half full, it moves to a region
+//! twice as long and frees its own. A long line also closes up when only an eighth of it is left.
+//! Both add a constant number of moves per insertion or removal.
 
 use ternary_cam::{Compare, Scanner};
 
@@ -26,51 +24,51 @@ use super::{
 /// Places in the smallest region.
 pub(super) const SMALLEST: u32 = 8;
 
-/// Places in a page. Smaller regions share one.
+/// Places per page. Smaller regions share a page.
 pub(super) const PAGE: u32 = Page::LEN as u32;
 
-/// A line closes up when it spans so many times its elements.
+/// A line closes up when its span exceeds this multiple of its elements.
 const SPARSE: u32 = 8;
 
-/// A queue, in half a cache line. Places count from the begin of the pages.
+/// A queue, in half a cache line. Places are counted from the start of the pages.
 ///
-/// The tail and the length are apart: the compiler would add to both at once, as a vector,
-/// which is slower than an insertion and waits for what a removal stored one by one.
+/// Tail and length are not adjacent: the compiler would increment both at once as a vector, which
+/// is slower than an insertion and waits for values that a removal just stored one by one.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(32))]
 pub(super) struct Line {
-    /// Where the next one comes, behind all others.
+    /// Place of the next element, after all others.
     pub(super) tail: u32,
     start: u32,
     end: u32,
-    /// Where searches begin: the start, or the first page with an element.
+    /// Start of searches: the start of the region, or the first page with an element.
     head: u32,
     pub(super) len: u32,
 }
 
-/// The pages, and an item for each place: what the fingerprint is of.
+/// The pages, and an item for each place: the data that the fingerprint stands for.
 pub(super) struct Places<T> {
     pages: Vec<Page>,
     items: Vec<T>,
-    /// The item of a place that had no element yet.
+    /// The item of a place that was never used.
     vacant: T,
-    /// Regions no line has, by how often `SMALLEST` is doubled.
+    /// Free regions, by the number of doublings of `SMALLEST`.
     unused: Vec<Vec<u32>>,
 }
 
-/// Number of the page with a place.
+/// Number of the page that contains a place.
 #[inline]
 const fn page_of(at: u32) -> usize {
     (at / PAGE) as usize
 }
 
-/// What a removal left.
+/// The state after a removal.
 pub(super) enum Left {
     /// No element.
     Empty,
-    /// Others, and some in the same page.
+    /// There are other elements, some in the same page.
     Page,
-    /// Others, in other pages: there may be too many holes.
+    /// There are other elements, but in other pages: there may be too many holes.
     EmptyPage,
 }
 
@@ -80,25 +78,25 @@ impl Line {
         self.tail == self.end
     }
 
-    /// Whether its region ends behind this place.
+    /// Returns true if its region ends after this place.
     #[inline]
     pub(super) const fn ends_behind(&self, at: u64) -> bool {
         at < self.end as u64
     }
 
-    /// Whether its region is longer than a page.
+    /// Returns true if its region is longer than a page.
     #[inline]
     pub(super) const fn is_long(&self) -> bool {
         self.end - self.start > PAGE
     }
 
-    /// Places that a search passes.
+    /// Number of places that a search covers.
     #[inline]
     pub(super) const fn span(&self) -> u32 {
         self.tail - self.head
     }
 
-    /// Adds the youngest and returns its place, if there is room.
+    /// Adds the youngest element and returns its place. There must be room.
     #[inline(always)]
     pub(super) fn push<T: Copy>(&mut self, print: Print, item: T, places: &mut Places<T>) -> u32 {
         if self.tail > self.start && !places.is_live(self.tail - 1) {
@@ -109,7 +107,7 @@ impl Line {
         self.push_to(page, print)
     }
 
-    /// The same where the page is known, for an item that is there.
+    /// Like [`push`](Self::push), for a known page and an item that is already stored.
     #[inline(always)]
     pub(super) fn push_to(&mut self, page: &mut Page, print: Print) -> u32 {
         let at = self.tail;
@@ -119,7 +117,7 @@ impl Line {
         at
     }
 
-    /// Forgets the holes behind the youngest, as far as they are in the page of the tail.
+    /// Reclaims the holes after the youngest element, within the page of the tail.
     #[cold]
     fn draw_back<T>(&mut self, places: &Places<T>) {
         let lane = self.tail % PAGE;
@@ -128,14 +126,15 @@ impl Line {
         self.tail -= holes.min(self.tail - self.start);
     }
 
-    /// Forgets the hole of the youngest.
+    /// Reclaims the hole of the youngest element.
     #[inline(always)]
     pub(super) const fn draw_back_by_one(&mut self) {
         self.tail -= 1;
     }
 
-    /// Leaves a hole. If it is said to be `in_first`, the first page, the address of the page is
-    /// known before `at` is: the next search reads nothing of the page until it is.
+    /// Leaves a hole. If the caller says that the place is in the first page (`in_first`), the
+    /// address of the page is known before `at` is: otherwise the next search could not read the
+    /// page before.
     #[inline(always)]
     pub(super) fn remove<T>(&mut self, at: u32, in_first: bool, places: &mut Places<T>) -> Left {
         let page = if in_first { &mut places.pages[0] } else { &mut places.pages[page_of(at)] };
@@ -149,8 +148,8 @@ impl Line {
         if left == 0 { Left::EmptyPage } else { Left::Page }
     }
 
-    /// Notes that a page became empty: of a long line, as this one has elements. Whether there
-    /// are now so many holes that it must close up.
+    /// Advances the head past empty pages, for a long line (it has other elements). Returns true if
+    /// the line has so many holes that it must close up.
     #[cold]
     pub(super) fn note_empty_page<T>(&mut self, places: &Places<T>) -> bool {
         while places.pages[page_of(self.head)].live == 0 {
@@ -159,8 +158,8 @@ impl Line {
         self.span() > PAGE && self.span() > SPARSE * self.len
     }
 
-    /// Moves the elements together, into a longer region if they fill more than half
-    /// of this one, and reports of each its item, old and new place.
+    /// Moves the elements together, into a longer region if they fill more than half of this one.
+    /// Calls `moved` with each item, its old and its new place.
     #[cold]
     pub(super) fn close_up<T: Copy>(
         &mut self,
@@ -191,7 +190,7 @@ impl Line {
         }
     }
 
-    /// Whether its region is no longer than a step.
+    /// Returns true if its region is not longer than a step.
     #[inline]
     pub(super) const fn is_short(&self) -> bool {
         self.end - self.start <= Scanner::STEP as u32
@@ -204,8 +203,8 @@ impl Line {
         self.head + live.trailing_zeros()
     }
 
-    /// The place of the oldest element that agrees with `print`, [`NOBODY`] if none does, in
-    /// the only line of its places, if it spans no more than a step.
+    /// The place of the oldest element that agrees with `print`, or [`NOBODY`]. The line must be
+    /// the only one of its places and span at most a step.
     #[inline(always)]
     pub(super) fn first_of_step<T>(
         &self,
@@ -215,13 +214,13 @@ impl Line {
     ) -> u32 {
         let Some(page) = places.pages.first() else { return NOBODY };
         if self.len <= 1 {
-            // Its words may be too new to be read as a part of a vector.
+            // Its words may have been stored too recently to be loaded as part of a vector.
             return if self.len == 0 { NOBODY } else { page.live.trailing_zeros() };
         }
         page.first(page.agree_in_step(0, compare, print))
     }
 
-    /// The same if it spans no more than a page.
+    /// [`first_of_step`](Self::first_of_step) for a line that spans at most a page.
     #[inline(always)]
     pub(super) fn first_of_page<T>(
         &self,
@@ -232,7 +231,7 @@ impl Line {
         places.pages.first().map_or(NOBODY, |page| page.first(page.agree(compare, print)))
     }
 
-    /// The same in a line that may share its page.
+    /// [`first_of_page`](Self::first_of_page) for a line that may share its page.
     #[inline(always)]
     pub(super) fn first_of_region<const STEP: bool, T>(
         &self,
@@ -251,8 +250,8 @@ impl Line {
         if lane == NOBODY { NOBODY } else { self.start - at + lane }
     }
 
-    /// The same, or [`SOMEBODY`](super::page::SOMEBODY), in a line that has its pages for
-    /// itself.
+    /// [`first_of_page`](Self::first_of_page) for a line that does not share its pages. May also
+    /// return [`SOMEBODY`](super::page::SOMEBODY).
     #[inline(always)]
     pub(super) fn first_of_pages<T>(
         &self,
@@ -264,8 +263,8 @@ impl Line {
         Page::first_of(pages, compare, print)
     }
 
-    /// What `accept` finds at the place of the oldest element that agrees with `print` and
-    /// where it finds something.
+    /// The first result of `accept`, called with the places of the elements that agree with
+    /// `print`, oldest first.
     #[inline(always)]
     pub(super) fn first_accepted<T, F>(
         &self,
@@ -294,14 +293,14 @@ impl Line {
         None
     }
 
-    /// The first place from `at` on that has an element.
+    /// The first place from `at` on with an element.
     #[inline]
     pub(super) fn next<T>(&self, at: u32, places: &Places<T>) -> Option<u32> {
         let mut at = at.max(self.head);
         while at < self.tail {
             let live = places.pages[page_of(at)].live >> (at % PAGE);
             if live != 0 {
-                // It may be that of a line that shares the page.
+                // The element may be of another line that shares the page.
                 return Some(at + live.trailing_zeros()).filter(|&at| at < self.tail);
             }
             at = (at / PAGE + 1) * PAGE;
@@ -317,7 +316,7 @@ impl Line {
         taken.map(|at| places.items[at as usize])
     }
 
-    /// How many elements there are up to the one at `at`.
+    /// Number of elements up to the one at `at`.
     pub(super) fn rank<T>(&self, at: u32, places: &Places<T>) -> usize {
         let pages = &places.pages[page_of(self.head)..=page_of(at)];
         let all: u32 = pages.iter().map(|page| page.live.count_ones()).sum();
@@ -328,19 +327,18 @@ impl Line {
 }
 
 impl<T: Copy> Places<T> {
-    /// No place yet.
+    /// Creates an empty set of places.
     pub(super) const fn new(vacant: T) -> Self {
         Self { pages: Vec::new(), items: Vec::new(), vacant, unused: Vec::new() }
     }
 
-    /// The item of a place, if there is one: neither [`NOBODY`] nor
-    /// [`SOMEBODY`](super::page::SOMEBODY) is.
+    /// The item of a place; `None` for [`NOBODY`] and [`SOMEBODY`](super::page::SOMEBODY).
     #[inline(always)]
     pub(super) fn item(&self, at: u32) -> Option<&T> {
         self.items.get(at as usize)
     }
 
-    /// The same, with its page.
+    /// The page and the item of a place.
     #[inline(always)]
     pub(super) fn at_mut(&mut self, at: u32) -> Option<(&mut Page, &mut T)> {
         Some((self.pages.get_mut(page_of(at))?, self.items.get_mut(at as usize)?))
@@ -362,17 +360,17 @@ impl<T: Copy> Places<T> {
         self.items[at as usize] = item;
     }
 
-    /// Whether a place has an element.
+    /// Returns true if a place has an element.
     pub(super) fn is_live(&self, at: u32) -> bool {
         self.pages[page_of(at)].live >> (at % PAGE) & 1 == 1
     }
 
-    /// Places there are.
+    /// Number of places.
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// A region of so many places, all holes: where it starts and ends.
+    /// Allocates a region of `length` places without elements. Returns its start and end.
     fn take(&mut self, length: u32) -> (u32, u32) {
         let unused = self.unused.get_mut(class(length)).and_then(Vec::pop);
         let start = match unused {
@@ -395,7 +393,7 @@ impl<T: Copy> Places<T> {
         start
     }
 
-    /// Makes the last region longer, if it is the last.
+    /// Extends the region that ends at `end`, if it is the last one. Returns true if it was.
     fn extend_to(&mut self, end: u32, more: u32) -> bool {
         let last = end as usize == self.items.len();
         if last {
@@ -413,7 +411,7 @@ impl<T: Copy> Places<T> {
     }
 }
 
-/// How often `SMALLEST` is doubled.
+/// Number of doublings of `SMALLEST`.
 const fn class(length: u32) -> usize {
     (length / SMALLEST).trailing_zeros() as usize
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `linked`: linked lists that share their nodes, and one list of all of them in
-//! age order, as the papers have it.
+//! `linked`: linked lists that share their nodes, and one list of all nodes in age order, as in the
+//! papers.
 //!
 //! ```text
 //! queue 0    head -> [ 4 ] ----------------> [ 2 ] <- tail
@@ -9,7 +9,7 @@
 //!                                                        ^ unplaced
 //! ```
 //!
-//! A queue whose head is younger than what was found elsewhere is not walked.
+//! A queue whose head is younger than the best match so far is not searched.
 
 use super::contract::{Best, Lookup, Queues};
 use crate::engine::contract::{HostHandle, HostHit};
@@ -18,24 +18,24 @@ use crate::{Element, Key};
 /// No node, no queue.
 const NIL: u32 = u32::MAX;
 
-/// Lists that a node is in: that of all, that of its queue.
+/// The lists of a node: the list of all nodes, and that of its queue.
 const ALL: usize = 0;
 const OWN: usize = 1;
 
-/// Oldest elements of all that are compared before many queues are.
+/// Number of oldest elements that are compared before many queues are searched.
 const NEAR: usize = 100;
 
-/// An element: all there is to know while it is in no queue.
+/// An element, with everything that is needed while it is in no queue.
 struct Node {
     element: Element,
     age: u64,
     next: [u32; 2],
-    /// The one before it in the list of all.
+    /// The previous node in the list of all.
     prev: u32,
     queue: u32,
 }
 
-/// First and last node of a list, and how many it has.
+/// First node, last node and length of a list.
 #[derive(Clone, Copy)]
 struct Ends {
     head: u32,
@@ -45,14 +45,14 @@ struct Ends {
 
 const EMPTY: Ends = Ends { head: NIL, tail: NIL, len: 0 };
 
-/// See the module.
+/// The storage; see the module.
 pub struct Linked {
     nodes: Vec<Node>,
-    /// The one before each node in its queue.
+    /// The previous node of each node in its queue.
     own_prev: Vec<u32>,
     queues: Vec<Ends>,
     all: Ends,
-    /// Youngest element with a queue: those after it have none.
+    /// Youngest element with a queue; the elements after it have none.
     placed: u32,
     unused: u32,
 }
@@ -71,30 +71,30 @@ impl Default for Linked {
 }
 
 impl Linked {
-    /// The number of an element, by which engines with tables of their own know it: small, and
-    /// used again when it has left.
+    /// The number of an element, by which engines with separate tables know it. Numbers are small
+    /// and are reused after a removal.
     pub(crate) const fn index(handle: HostHandle) -> u32 {
         handle.0 as u32
     }
 
-    /// The same of what a search found.
+    /// The number of the element that a search found.
     pub(crate) fn number(found: Best) -> Option<u32> {
         (found.at != NIL).then_some(found.at)
     }
 
-    /// The element of a number.
+    /// The element with a number.
     #[inline]
     pub(crate) fn at(&self, index: u32) -> &Element {
         &self.nodes[index as usize].element
     }
 
-    /// Its age.
+    /// The age of the element with a number.
     #[inline]
     pub(crate) fn age(&self, index: u32) -> u64 {
         self.nodes[index as usize].age
     }
 
-    /// It, for others.
+    /// Converts an element for callers outside the storage.
     #[inline]
     pub(crate) fn hit_at(&self, index: u32) -> HostHit {
         hit(index, &self.nodes[index as usize])
@@ -104,7 +104,7 @@ impl Linked {
         self.nodes.get(self.placed as usize).map_or(self.all.head, |node| node.next[ALL])
     }
 
-    /// The oldest match among the `limit` oldest elements of all.
+    /// The oldest match among the `limit` oldest elements.
     fn match_within(&self, limit: usize, key: &Key) -> Option<Best> {
         let mut walk = self.walk(self.all.head, ALL).take(limit);
         walk.find(|(_, node)| node.element.matches(key)).map(|(index, node)| best(index, node))

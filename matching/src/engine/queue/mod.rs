@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Storage of the engines: queues of elements, and the list of all of them.
+//! Storage of the engines: queues of elements, and the list of all elements.
 //!
-//! Each is in age order, because elements come in age order. So a search takes the
-//! first match of each queue that may hold one, and the oldest of them wins.
+//! Each is in age order, because elements are inserted in age order. A search takes the first match
+//! of each queue that may hold one, and the oldest of these wins.
 //!
-//! The youngest elements may wait for their place in a queue: they are in the list
-//! of all only.
+//! The youngest elements may have no queue yet; they are only in the list of all.
 
 mod contract;
 mod exact;

@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `packed`: arrays of fingerprints (`print`), a line of them (`line`) for each queue
-//! and one for all, searched by the compare kernels of the table.
+//! `packed`: arrays of fingerprints (`print`), one line (`line`) for each queue and one for all
+//! elements, searched by the compare kernels of the table.
 //!
 //! ```text
 //! line of all        a, b, d, e    elements and their ages; e is unplaced
 //! line of queue 0    b             their places in the line of all
 //! line of queue 1    a, d
 //!
-//! own                queue and place there, by place in the line of all
+//! own                queue, and place in its line, by place in the line of all
 //! ```
 //!
 //! A search compares fingerprints, up to 32 at a time, and then the element of the first
-//! that agrees:
+//! fingerprint that agrees:
 //!
 //! ```text
 //! first(line, key), in code compiled for the kernel:
 //!     16 places, one page: hits = places that agree
-//!     more: hits = those of the first of 4 pages that has any, ...
-//!     the first hit has an element that matches: it is the oldest
-//!     else: each that agrees and is there, one by one
+//!     more: hits = those of the first of 4 pages with any, ...
+//!     if the element of the first hit matches: it is the oldest match
+//!     else: check each hit that has an element, one by one
 //! ```
-//! A line of all with thousands of elements has an index of those that are exact (`packed/long.rs`).
+//! A line of all with thousands of elements has an index of those without wildcards
+//! (`packed/long.rs`).
 //!
-//! An element lies in the line of all, and who knows its place knows all of it: nothing
-//! leads from one to the other that would have to be written and read. A handle is how many
-//! places were used before, those before the line last closed up included:
+//! An element is stored in the line of all, so its place gives access to all its data without
+//! another link to write and read. A handle is the number of places used before it, including those
+//! before the line last closed up:
 //!
 //! ```text
 //! handle(at) = shift + at
 //! at(handle) = handle - shift                       if the line has not closed up since
-//!              what `moved` has, ordered by handle   else
-//! close up:    moved = handles of all and their new places
+//!              looked up in `moved`, ordered by handle   else
+//! close up:    moved = handles of all elements, and their new places
 //!              shift = shift + tail                  no number is used twice
 //! ```
 
@@ -51,7 +52,7 @@ use super::{
 use crate::engine::{config::EngineConfig, contract::HostHandle};
 use crate::{Element, Key, Source, traffic::Fields};
 
-/// What lies at a place of the line of all: half a cache line.
+/// The contents of a place in the line of all: half a cache line.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Slot {
@@ -59,7 +60,7 @@ struct Slot {
     age: u64,
 }
 
-/// Where an element is besides.
+/// The queue of an element.
 #[derive(Clone, Copy)]
 struct Placed {
     queue: u32,
@@ -67,7 +68,7 @@ struct Placed {
     at: u32,
 }
 
-/// An element that was moved. Where it is may be another by now, of another age.
+/// An element that was moved. Its place may hold another element by now, with another age.
 #[derive(Clone, Copy)]
 struct Moved {
     name: u64,
@@ -75,7 +76,7 @@ struct Moved {
     at: u32,
 }
 
-/// The number of a source, or all bits.
+/// The number of a source, or all bits set for any source.
 #[inline(always)]
 fn number(source: Source) -> u32 {
     source.get().unwrap_or(u32::MAX)
@@ -85,8 +86,8 @@ impl Slot {
     const VACANT: Self =
         Self { element: Element { bits: 0, ignore: 0, source: Source::ANY, token: 0 }, age: 0 };
 
-    /// [`Element::matches`] in one test: one that asks whether a source is named would often
-    /// be mispredicted. Hence sources are compared in all bits or, if one is any, in none.
+    /// [`Element::matches`] as one test: a branch on whether a source is named would often be
+    /// mispredicted. So sources are compared in all bits or, if one of them is any source, in none.
     #[inline(always)]
     fn matches(&self, key: &Key) -> bool {
         let bits = (self.element.bits ^ key.bits) & !(self.element.ignore | key.ignore);
@@ -97,30 +98,31 @@ impl Slot {
     }
 }
 
-/// See the module.
+/// The storage; see the module.
 pub struct Packed {
-    /// That of all elements, which has its places for itself.
+    /// The line of all elements, which does not share its places.
     all: Line,
-    /// How much of it is searched. That is not asked of its tail, which the last removal may
-    /// have changed, by what the search before found: the next would wait for it.
+    /// How much of it is searched. This is not derived from its tail, which depends on the last
+    /// removal and so on the result of the previous search: the next search would wait for it.
     reach: u8,
     slots: Places<Slot>,
-    /// One behind the place that was left last. If that is the tail, the youngest left, and
-    /// the next one comes there: the removal need not ask. While there is an index it is always
-    /// the tail, so that a push without one need not ask for it.
+    /// The place of the last removal plus one. If that equals the tail, the youngest element was
+    /// removed, and the next element takes its place; so the removal itself need not check. While
+    /// there is an index, it always equals the tail, so that a push without one need not check for
+    /// it.
     left: u32,
-    /// What is to be added to a place in it to name it.
+    /// Difference between a handle and its place in `all`.
     shift: u64,
-    /// Elements that were there when the line last closed up.
+    /// Elements that were in the line when it last closed up.
     moved: Vec<Moved>,
-    /// Place in it from which on elements have no queue.
+    /// Place in `all` from which on elements have no queue.
     unplaced: u32,
-    /// Of those before it.
+    /// Queues of the elements before `unplaced`.
     own: Vec<Placed>,
-    /// Those of the queues: places in that of all.
+    /// The lines of the queues; their items are places in `all`.
     lines: Vec<Line>,
     names: Places<u32>,
-    /// Of all elements, while `reach` says so.
+    /// Index of all elements, while `reach` is `INDEXED`.
     index: Index,
     fields: Fields,
     scanner: Scanner,
@@ -133,7 +135,8 @@ pub struct Probe<'k> {
 }
 
 impl Packed {
-    /// No queue yet. Match bits are told apart best in the layout of `config`.
+    /// Creates a storage without queues. Its fingerprints distinguish match bits best in the layout
+    /// of `config`.
     #[must_use]
     pub fn new(config: &EngineConfig, scanner: Scanner) -> Self {
         Self {
@@ -154,10 +157,10 @@ impl Packed {
     }
 
     fn slot(&self, at: u32) -> &Slot {
-        self.slots.item(at).expect("there is such a place")
+        self.slots.item(at).expect("the place exists")
     }
 
-    /// The place in the line of all of a live element.
+    /// The place of a live element in the line of all.
     #[inline(always)]
     fn place_of(&self, handle: HostHandle) -> u32 {
         let at = handle.0.wrapping_sub(self.shift);
@@ -167,7 +170,7 @@ impl Packed {
     #[cold]
     #[inline(never)]
     fn moved_place_of(&self, handle: HostHandle) -> u32 {
-        // Where there were no holes, as in a line that only grew, the names follow each other.
+        // If there were no holes, as in a line that only grew, the names are consecutive.
         let first = self.moved.first().map_or(0, |moved| moved.name);
         if let Some(moved) = self.moved.get((handle.0 - first) as usize)
             && moved.name == handle.0
@@ -183,11 +186,11 @@ impl Packed {
         HostHandle(self.shift + u64::from(at))
     }
 
-    /// Uses the place of the youngest, which left, for the next one.
+    /// Reuses the place of the youngest element, which was removed, for the next one.
     #[inline(always)]
     fn draw_back(&mut self) {
         self.all.draw_back_by_one();
-        debug_assert!(!self.slots.is_live(self.all.tail), "no other came there");
+        debug_assert!(!self.slots.is_live(self.all.tail), "the place is empty");
         self.unplaced = self.unplaced.min(self.all.tail);
         self.left = NOBODY;
     }
@@ -201,7 +204,7 @@ impl Packed {
             self.leave_index();
         }
         let Self { all, reach, slots, shift, moved, unplaced, own, names, .. } = self;
-        // Those that moved before are the oldest.
+        // The elements that moved before are the oldest.
         moved.retain(|moved| {
             slots.is_live(moved.at)
                 && slots.item(moved.at).is_some_and(|slot| slot.age == moved.age)
@@ -247,7 +250,7 @@ impl Packed {
         }
     }
 
-    /// Takes an element out that has no queue.
+    /// Removes an element without a queue.
     #[inline(always)]
     fn remove_unplaced(&mut self, at: u32, in_first: bool) {
         self.left = at + 1;
@@ -262,7 +265,7 @@ impl Packed {
         }
     }
 
-    /// The same of any element: rare in short queues, whose removals save no registers for it.
+    /// Removes any element. This is rare in short queues, whose removals save no registers for it.
     #[inline(never)]
     fn remove_any(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) {
         let at = self.place_of(handle);
@@ -294,15 +297,15 @@ impl Packed {
     }
 }
 
-/// Places that are searched: no more than are compared at once, a page, several pages.
+/// Range of a search: at most one step, one page, or several pages.
 const STEP: u8 = 0;
 const ONE_PAGE: u8 = 1;
 const PAGES: u8 = 2;
 /// Several pages, indexed (`long`).
 const INDEXED: u8 = 3;
 
-/// How many are searched if this is the place of the youngest in the line of all, or one of
-/// the others in its step.
+/// Range of a search if the youngest element of the line of all is at this place, or elsewhere in
+/// its step.
 const fn reach(youngest: u32) -> u8 {
     (youngest >= Scanner::STEP as u32) as u8 + (youngest >= PAGE) as u8
 }

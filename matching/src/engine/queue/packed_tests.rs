@@ -5,7 +5,7 @@ use super::*;
 use crate::Kernel;
 use crate::engine::queue::contract::{Best, Lookup, Queues};
 
-/// Tokens and, in order of age, their handles.
+/// The queues, and the expected tokens and handles in age order.
 struct Harness {
     queues: Packed,
     expected: Vec<(u32, HostHandle)>,
@@ -70,7 +70,7 @@ fn lines_grow_close_up_and_empty_in_every_order() {
         let lengths = if cfg!(miri) { &[1, 5, 70][..] } else { &[1, 5, 9, 40, 70, 500, 2500] };
         for &most in lengths {
             (0..most).for_each(|_| harness.push());
-            // As many come as go, then all go.
+            // Remove and add in turn, then remove all.
             for step in 0..2 * most {
                 harness.remove(pick(harness.expected.len(), step));
                 harness.push();
@@ -86,7 +86,7 @@ fn lines_grow_close_up_and_empty_in_every_order() {
     }
 }
 
-/// Handles outlive any number of moves, and no place that is used again mixes them up.
+/// Handles survive any number of moves, and reused places do not mix them up.
 #[test]
 fn handles_stay_good_while_others_come_and_go() {
     for (standing, seed) in [(1, 7), (3, 1), (20, 5), (60, 3), (200, 9)] {
@@ -103,7 +103,7 @@ fn handles_stay_good_while_others_come_and_go() {
                 0..4 => harness.push(),
                 4 => harness.remove(len - 1),
                 5 => harness.remove(below(len)),
-                // The oldest but some that stay.
+                // The oldest element, apart from some that stay.
                 _ => harness.remove(standing / 2),
             }
             if step % 100 == 0 {
@@ -115,11 +115,11 @@ fn handles_stay_good_while_others_come_and_go() {
 }
 
 #[test]
-fn who_comes_to_the_place_of_one_that_moved_keeps_its_own_handle() {
+fn an_element_at_a_reused_place_keeps_its_own_handle() {
     let mut harness = Harness::new();
     let mut closed_up = 0;
     for _ in 0..3 {
-        // Until the line closes up, and the youngest that moved leave.
+        // Until the line closes up; then the youngest elements that moved are removed.
         while harness.queues.shift == closed_up {
             harness.push();
             if harness.expected.len() > 20 {
@@ -139,7 +139,7 @@ fn exact(bits: u64) -> (Element, Key) {
     (Element { bits, ignore: 0, source, token: 0 }, Key { bits, ignore: 0, source })
 }
 
-/// Tokens of the oldest matches of one key, which are taken out one by one.
+/// Removes all matches of a key, and returns their tokens.
 fn drain(queues: &mut Packed, key: &Key) -> Vec<u32> {
     let mut tokens = Vec::new();
     while let Some(hit) = queues.hit(queues.oldest_match_of(key)) {
@@ -152,7 +152,7 @@ fn drain(queues: &mut Packed, key: &Key) -> Vec<u32> {
 }
 
 #[test]
-fn the_oldest_of_equal_elements_is_found_behind_places_that_were_left() {
+fn the_oldest_of_equal_elements_is_found_after_holes() {
     let lengths = [(0, 3), (3, 9), (20, 40), (70, 70), (0, 64), (100, 500)];
     for (others, each) in lengths.into_iter().take(if cfg!(miri) { 3 } else { 6 }) {
         let mut queues = Harness::new().queues;
@@ -165,7 +165,7 @@ fn the_oldest_of_equal_elements_is_found_behind_places_that_were_left() {
             }
             let expected: Vec<_> = (others..others + each).collect();
             assert_eq!(drain(&mut queues, &key), expected, "{others} others, {each}");
-            // Nothing agrees any more but places that were left.
+            // Now only the fingerprints of holes agree.
             assert_eq!(queues.len() as u32, others * (round + 1));
         }
     }
@@ -173,7 +173,7 @@ fn the_oldest_of_equal_elements_is_found_behind_places_that_were_left() {
 
 #[test]
 #[cfg_attr(miri, ignore = "takes an hour there")]
-fn elements_with_the_fingerprint_of_others_are_told_apart() {
+fn elements_with_equal_fingerprints_are_distinguished() {
     let fields = EngineConfig::default().layout.fields();
     let of = |bits| Print::new(&fields, &exact(bits).1);
     let twins: Vec<_> = (0..1 << 20).filter(|&bits| of(bits) == of(0)).take(3).collect();
@@ -205,11 +205,11 @@ fn an_only_element_that_does_not_match_is_not_found() {
 }
 
 #[test]
-fn the_place_that_the_youngest_left_is_that_of_an_element_without_a_queue() {
+fn the_place_of_the_removed_youngest_is_reused_without_a_queue() {
     let mut queues = Harness::new().queues;
     let placed: Vec<_> = (0..3).map(|age| queues.insert(0, exact(age).0, age)).collect();
     queues.remove(placed[1], |_, _| {});
-    assert_eq!(queues.unplaced(), None, "an older one left");
+    assert_eq!(queues.unplaced(), None, "an older one was removed");
     queues.remove(placed[2], |_, _| {});
     let waiting = queues.push(exact(9).0, 9);
     assert_eq!(queues.unplaced(), Some(waiting));

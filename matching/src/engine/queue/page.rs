@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Pages: the fingerprints of 64 elements, and which of them there are.
+//! Pages: the fingerprints of 64 elements, and a bitmap of the places in use.
 
 use ternary_cam::{Compare, Scanner};
 
 use super::print::Print;
 
-/// In one piece: who adds or finds a fingerprint looks up one address.
+/// Contiguous, so that adding or finding a fingerprint uses a single base address.
 ///
 /// ```text
 ///             place 0    1    2  ...  63
@@ -17,37 +17,37 @@ use super::print::Print;
 /// start       [  u32  ]
 /// ```
 ///
-/// An element that leaves only leaves the bitmap: a word that was written a moment ago
-/// could not be read as a part of a vector without waiting for the write.
+/// Removing an element changes only the bitmap: a fingerprint that was just overwritten could not
+/// be loaded as part of a vector before the store completes.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct Page {
     tags: [u16; Self::LEN],
     sources: [u16; Self::LEN],
-    /// Elements of which neither is compared.
+    /// Elements whose tag, or source, is not compared.
     any_tag: u64,
     any_source: u64,
     /// Places with an element.
     pub(super) live: u64,
-    /// Its first place.
+    /// Number of the page's first place.
     start: u32,
 }
 
-/// Pages that are compared before the first hit in them is looked for: a loop that ends at
-/// the page with the hit would be left at another every time, which no processor foresees.
+/// Number of pages that are compared before the first hit among them is located: a loop that ended
+/// at the page with the hit would end at another page every time, which is mispredicted.
 const GROUP: usize = 4;
 
 /// No place.
 pub(super) const NOBODY: u32 = u32::MAX;
 
-/// No place, but it takes a closer look to say that there is none.
+/// No place is known; a closer look must decide whether there is a match.
 pub(super) const SOMEBODY: u32 = u32::MAX - 1;
 
 impl Page {
-    /// Places.
+    /// Places per page.
     pub(super) const LEN: usize = Scanner::PAGE;
 
-    /// One without elements.
+    /// Creates a page without elements.
     pub(super) const fn new(start: u32) -> Self {
         Self {
             tags: [0; Self::LEN],
@@ -64,7 +64,7 @@ impl Page {
         self.tags[lane] = print.tag;
         self.sources[lane] = print.source;
         let bit = 1 << lane;
-        // In most pages no element ever ignored any.
+        // Most pages never contained a wildcard.
         if self.any_tag | self.any_source | print.any_tag | print.any_source != 0 {
             self.any_tag = self.any_tag & !bit | print.any_tag & bit;
             self.any_source = self.any_source & !bit | print.any_source & bit;
@@ -82,7 +82,7 @@ impl Page {
         }
     }
 
-    /// The places, with an element or not, whose fingerprint agrees.
+    /// The places, used or not, whose fingerprint agrees.
     #[inline(always)]
     pub(super) fn agree(&self, compare: impl Compare, print: Print) -> u64 {
         let tags = compare.page(&self.tags, print.tag);
@@ -90,7 +90,7 @@ impl Page {
         self.merge(tags, sources, print)
     }
 
-    /// The same among the places of a step, and maybe others that have no element.
+    /// The places of a step whose fingerprint agrees, and possibly unused others.
     #[inline(always)]
     pub(super) fn agree_in_step(&self, step: usize, compare: impl Compare, print: Print) -> u64 {
         let step = step % (Self::LEN / Scanner::STEP);
@@ -106,7 +106,7 @@ impl Page {
         self.agree(compare, print) & (self.any_tag | self.any_source) & self.live
     }
 
-    /// Whether nothing agrees, by the tags alone.
+    /// Returns true if the tags alone show that no fingerprint agrees.
     #[inline(always)]
     fn lacks_tag(&self, compare: impl Compare, print: Print) -> bool {
         compare.page(&self.tags, print.tag) | self.any_tag | print.any_tag == 0
@@ -117,10 +117,10 @@ impl Page {
         (tags | self.any_tag | print.any_tag) & (sources | self.any_source | print.any_source)
     }
 
-    /// The first of `hits` that has an element, from 0, [`NOBODY`] if none has.
+    /// The first of `hits` that is in use, or [`NOBODY`].
     ///
-    /// The first hit usually has one. That is tested by a branch, so that the processor
-    /// goes on before it knows what the last removal wrote into `live`.
+    /// The first hit usually is. That is tested by a branch, so that the processor proceeds before
+    /// it knows what the last removal wrote into `live`.
     #[inline(always)]
     pub(super) fn first(&self, hits: u64) -> u32 {
         if hits == 0 {
@@ -137,11 +137,10 @@ impl Page {
         lane
     }
 
-    /// The place of the first that has an element among those that agree in several pages, or
-    /// [`SOMEBODY`].
+    /// The place of the first element that agrees in several pages, or [`SOMEBODY`].
     ///
-    /// No address is computed from how many pages there are: the last removal may have
-    /// changed that, and the search would wait for it.
+    /// No address is computed from the number of pages: the last removal may have changed it, and
+    /// the search would wait for it.
     #[inline(always)]
     pub(super) fn first_of(pages: &[Self], compare: impl Compare, print: Print) -> u32 {
         let mut rest = pages;

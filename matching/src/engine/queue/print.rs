@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Fingerprints: 16 bits for the tag and communicator of what is matched and 16 for its
-//! source, such that whatever matches agrees in those that neither ignores.
+//! Fingerprints: 16 bits for the tag and communicator of a pattern and 16 for its source. If two
+//! patterns match, they agree in each part that neither ignores.
 //!
-//! A pattern that ignores a part of what the first is a hash of ignores all of it: one from
-//! any source is told apart by its tag, one with any tag by its source. What the
-//! layout has besides (protocol bits, which every receive ignores) is left out.
+//! A pattern that ignores a part of tag and communicator ignores the whole tag part. So an
+//! any-source pattern is distinguished by its tag, and an any-tag pattern by its source. Other bits
+//! of the layout are left out (protocol bits, which every receive ignores).
 
 use crate::{Key, Source, traffic::Fields};
 
@@ -13,7 +13,7 @@ use crate::{Key, Source, traffic::Fields};
 pub(super) struct Print {
     pub(super) tag: u16,
     pub(super) source: u16,
-    /// All bits or none: it is not compared.
+    /// All bits set if the part is not compared, else 0.
     pub(super) any_tag: u64,
     pub(super) any_source: u64,
 }
@@ -22,12 +22,12 @@ impl Print {
     #[inline(always)]
     pub(super) fn new(fields: &Fields, key: &Key) -> Self {
         let told_by = fields.tag_and_communicator();
-        // Multiples of the golden ratio lie far apart in their highest bits.
+        // Multiples of the golden ratio differ most in their highest bits.
         let tag = (key.bits & told_by).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let source = fields.source(key);
         Self {
             tag: (tag >> (u64::BITS - u16::BITS)) as u16,
-            // Sources are numbered from zero: the lowest bits tell most of them apart.
+            // Sources are numbered from zero: the lowest bits distinguish most of them.
             source: source.get().unwrap_or(u32::MAX) as u16,
             any_tag: u64::from(key.ignore & told_by != 0).wrapping_neg(),
             any_source: u64::from(source == Source::ANY).wrapping_neg(),
@@ -51,11 +51,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_matches_agrees(
+        fn matching_patterns_agree(
             bits in any::<u64>(), noise in any::<u64>(), ignores in (ignore(), ignore()),
             sources in (source(), source()),
         ) {
-            // The key differs from the element at most where one of them ignores.
+            // The key differs from the element only in bits that one of them ignores.
             let other = bits ^ noise & (ignores.0 | ignores.1);
             let of = match sources {
                 (Source::ANY, _) | (_, Source::ANY) => sources.1,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How queues are stored.
+//! The kinds of storage for queues.
 
 use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
-/// How the queues of an engine are stored (`FI_TCAM_HOST_STORAGE`).
+/// The storage of an engine's queues (`FI_TCAM_HOST_STORAGE`).
 #[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownQueue, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Queue {
 impl Queue {
     /// Every storage.
     pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
-    /// Their names.
+    /// Names of all storages.
     pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
     /// Name, as in `FI_TCAM_HOST_STORAGE`.
@@ -28,7 +28,7 @@ impl Queue {
     }
 }
 
-/// Not the name of a [`Queue`].
+/// A text that is not the name of a [`Queue`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no queue: there are {all}", all = Queue::NAMES.join(", "))]
 pub struct UnknownQueue(String);

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Searches that count the elements they traverse, which is what the papers measure engines by
-//! (COL+PNP, section 4.1: "the average number of traversals").
+//! A view of the queues that counts the elements that searches traverse. The papers measure engines
+//! by this (COL+PNP, section 4.1: "the average number of traversals").
 //!
-//! A search is made again on this view of the queues, beside the one that matches: no search
-//! that nobody counts pays for it. Linked queues are traversed up to the match, or up to the
-//! first element that is younger than the match of another queue; packed ones up to the match,
-//! or all of them.
+//! A counted search is repeated on this view, so that searches that are not counted pay nothing.
+//! Linked queues are traversed up to the match, or up to the first element that is younger than the
+//! match of another queue. Packed queues are traversed up to the match or, without one, completely.
 
 use std::cell::Cell;
 
 use super::contract::{Best, Lookup, Queues};
 use crate::Key;
 
-/// Queues whose searches are counted and change nothing.
+/// A view of queues that counts traversals and changes nothing.
 pub(crate) struct Walked<'q, Q> {
     queues: &'q Q,
     elements: Cell<u64>,
@@ -23,7 +22,7 @@ impl<'q, Q> Walked<'q, Q> {
         Self { queues, elements: Cell::new(0) }
     }
 
-    /// Elements traversed so far.
+    /// Number of elements traversed.
     pub(crate) const fn elements(&self) -> u64 {
         self.elements.get()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The plain table of this crate, which compares every entry.
+//! The CAM of this crate, which compares every entry.
 
 use crate::matcher::Matcher;
 use ternary_cam::{Cam, Entry, Key};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A full ternary scan with AVX-512, as a CAM compares: every entry in use, every
-//! time, the lowest age among the candidates wins.
+//! A full ternary scan with AVX-512, as a CAM compares: every entry in use, every time; the lowest
+//! age among the candidates wins.
 
 use crate::matcher::Matcher;
 #[cfg(target_arch = "x86_64")]
 use ternary_cam::Source;
 use ternary_cam::{Entry, Key};
 
-/// Structure of arrays, free places reused, up to the highest place ever used.
+/// Structure of arrays. Free places are reused; a scan ends at the highest place ever used.
 pub(crate) struct FullScan {
     bits: Vec<u64>,
     ignore: Vec<u64>,
@@ -21,7 +21,7 @@ pub(crate) struct FullScan {
 }
 
 impl FullScan {
-    /// Nothing when this processor has no AVX-512.
+    /// Returns `None` if this processor has no AVX-512.
     pub(crate) fn new(capacity: usize) -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
         let available = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl");
@@ -85,7 +85,7 @@ impl FullScan {
 
     #[cfg(target_arch = "x86_64")]
     fn find_place(&self, key: &Key) -> Option<usize> {
-        // SAFETY: there is no FullScan without AVX-512.
+        // SAFETY: a FullScan can only be made with AVX-512.
         unsafe { self.scan(key) }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Competitors: what the queues of today's MPIs are made of.
+//! Competitors: the queue structures of today's MPIs.
 
 mod cam;
 mod full_scan;

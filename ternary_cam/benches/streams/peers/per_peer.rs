@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Open MPI ob1: a list a source rank and one of any-source receives, the older
-//! of both wins (ompi/mca/pml/ob1/pml_ob1_recvfrag.c, match_one). A key with any
-//! source looks at every list.
+//! Open MPI ob1: one list per source rank and one of any-source receives; the older match of both
+//! wins (ompi/mca/pml/ob1/pml_ob1_recvfrag.c, match_one). An any-source key searches every list.
 
 use super::slab::{NIL, Queue, Slab};
 use crate::matcher::Matcher;
@@ -9,7 +8,7 @@ use ternary_cam::{Entry, Key};
 
 pub(crate) struct PerPeer {
     slab: Slab,
-    /// By source; the last one holds the any-source entries.
+    /// Indexed by source; the last one holds the any-source entries.
     queues: Vec<Queue>,
 }
 

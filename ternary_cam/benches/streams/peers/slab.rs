@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Pooled nodes and doubly linked queues of them: what the peers' request pools
-//! and list macros come down to. A node is a cache line, as the matched fields
-//! of a request are.
+//! Pooled nodes and doubly linked queues of them, equivalent to the peers' request pools and list
+//! macros. A node is one cache line, like the matched fields of a request.
 
 use ternary_cam::{Entry, Key, Source};
 
@@ -18,7 +17,7 @@ pub(crate) struct Node {
     pub(crate) prev: u32,
 }
 
-/// Nodes, the unused ones linked by `next`, last freed first.
+/// Nodes. The unused ones are linked by `next`, last freed first.
 pub(crate) struct Slab {
     pub(crate) nodes: Vec<Node>,
     unused: u32,

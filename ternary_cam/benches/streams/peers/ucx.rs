@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! UCX: 1021 hash buckets of lists for complete tags, one list for entries with
-//! wildcards, the older wins; unexpected messages are in a bucket and in a list
-//! of all, which a key with wildcards walks (src/ucp/tag/tag_match.{h,c,inl}).
+//! UCX: 1021 hash buckets of lists for complete tags, and one list for entries with wildcards; the
+//! older match wins. Unexpected messages are in a bucket and in a list of all, which a key with
+//! wildcards searches (src/ucp/tag/tag_match.{h,c,inl}).
 
 use super::slab::{NIL, Queue, Slab};
 use crate::matcher::Matcher;
@@ -10,7 +10,7 @@ use ternary_cam::{Entry, Key, Source};
 /// `UCP_TAG_MATCH_HASH_SIZE`.
 const BUCKETS: u64 = 1021;
 
-/// Which queue holds what.
+/// The kind of queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     /// Posted receives: a bucket, or the wildcard list.
@@ -25,7 +25,7 @@ pub(crate) struct Ucx {
     buckets: Vec<Queue>,
     /// Wildcard entries, or all entries.
     list: Queue,
-    /// Nodes of `list` by node of `slab` and back, for [`Use::Unexpected`].
+    /// For [`Use::Unexpected`]: nodes of `list` by node of `slab`; their tokens lead back.
     all: Slab,
     twin: Vec<u32>,
 }
@@ -49,7 +49,7 @@ impl Ucx {
         ((bits ^ source << 20) % BUCKETS) as usize
     }
 
-    /// `(node, whether it is in a bucket)`.
+    /// Returns the node, and whether it is in a bucket.
     #[inline(always)]
     fn find_node(&self, key: &Key) -> (u32, bool) {
         if key.ignore != 0 || key.source.is_any() {
@@ -76,7 +76,7 @@ impl Matcher for Ucx {
     fn insert(&mut self, entry: Entry) {
         let index = self.slab.take(entry);
         if self.of == Use::Unexpected {
-            // The node's place in the list of all; its token is the bucket's node.
+            // The node in the list of all; its token is the bucket's node.
             let twin = self.all.take(Entry { token: index, ..entry });
             self.list.push(&mut self.all, twin);
             self.twin[index as usize] = twin;

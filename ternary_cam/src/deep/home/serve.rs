@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The keys that the home index serves are those that come.
+//! Adapts the home index to the keys that are used.
 //!
-//! Whether keys of its kind still come, it learns from wishes of searches. A wish of each would
-//! cost 0.3 ns, so only the first in a while has one:
+//! The home index learns from wishes of searches whether keys of its kind are still used. A wish
+//! for each search would cost 0.3 ns, so only the first search in a while leaves one:
 //!
 //! ```text
-//! every ASK ticks:                     no state is quiet any more (uniform.rs)
-//! a search with uniform keys:          finds so, goes its general way, notes its use, and wishes
-//!                                      for Wish::HomeUsed
-//! a later remove or insert:            the present state is quiet again, searches go the short way
-//! no use for long (Keep):              serves other keys
+//! every ASK ticks:                     no state is quiet any longer (uniform.rs)
+//! a search with uniform keys:          takes the general path, notes its use, and leaves
+//!                                      the wish Wish::HomeUsed
+//! a later remove or insert:            the state is quiet again, searches take the fast path
+//! no use for long (Keep):              the index serves other keys
 //! ```
 //!
-//! Keys with a source among those without count the entries that they pass
-//! ([`crate::deep::index::Index::walked`]), and wish for [`crate::deep::wishes::Wish::SplitHome`]
-//! when these are too many.
+//! If an index serves keys with and without a source, searches with a source count the entries that
+//! they pass ([`crate::deep::index::Index::walked`]). If these are too many, a search leaves the
+//! wish [`crate::deep::wishes::Wish::SplitHome`].
 
 use super::WALK_PER_INSERT;
 use crate::bits::Bits;
@@ -23,19 +23,18 @@ use crate::deep::pattern::Pattern;
 use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
-/// Ticks for which the home index is split when that happens for the first time. Each time
-/// they are twice as many.
+/// Number of ticks for which the home index is split the first time. It doubles each time.
 const SPLIT_TICKS: u32 = 4096;
 
-/// How often they double.
+/// Maximum number of doublings.
 const MOST_DOUBLINGS: u32 = 15;
 
-/// Ticks from one wish for [`crate::deep::wishes::Wish::HomeUsed`] to the next: seldom enough to
-/// cost nothing, and often enough for [`crate::deep::keep::Keep`].
+/// Ticks between two requests for [`crate::deep::wishes::Wish::HomeUsed`]: rare enough to cost
+/// nothing, and frequent enough for [`crate::deep::keep::Keep`].
 const ASK: u32 = 4;
 
 impl Deep {
-    /// Builds the home index anew, for keys of this kind.
+    /// Rebuilds the home index for keys of this kind.
     #[cold]
     pub(in crate::deep) fn rebuild_home(&mut self, slots: &mut [Slot], keys: Wildcards) {
         self.set_home(keys);
@@ -45,7 +44,7 @@ impl Deep {
         self.refresh_state();
     }
 
-    /// Has the home index, which is empty, serve keys of this kind.
+    /// Makes the empty home index serve keys of this kind.
     pub(in crate::deep) fn set_home(&mut self, keys: Wildcards) {
         let home = &mut self.home;
         home.keys = keys;
@@ -74,14 +73,14 @@ impl Deep {
         }
     }
 
-    /// Has the home index serve the keys that come.
+    /// Adapts the home index to the keys that are used.
     pub(in crate::deep) fn tick_home(&mut self, slots: &mut [Slot], inserts: usize, len: usize) {
         let home = &mut self.home;
         home.split = home.split.saturating_sub(1);
         home.set_walk_budget(self.high_water);
         home.index.credit(WALK_PER_INSERT * inserts);
         if self.awake == 0 {
-            // Searches with exact keys leave no wish then.
+            // Searches with exact keys leave no wish in this case.
             home.keep.note_use();
         }
         home.ticks = home.ticks.wrapping_add(1);
@@ -97,8 +96,8 @@ impl Deep {
         }
     }
 
-    /// Keys with a source pass too many entries in the home index: has it serve these alone, for
-    /// longer each time, and a side index those without.
+    /// Searches with a source pass too many entries in the home index. Makes it serve only keys
+    /// with a source, for longer each time, and a side index those without.
     #[cold]
     pub(in crate::deep) fn split_home(&mut self, slots: &mut [Slot]) {
         let home = &mut self.home;
@@ -111,8 +110,8 @@ impl Deep {
         }
     }
 
-    /// Nobody has used the home index for long: has it serve the keys of a side index, in place
-    /// of that.
+    /// The home index was not used for long. Makes it serve the keys of a side index, which is
+    /// dropped.
     fn serve_other_keys(&mut self, slots: &mut [Slot]) {
         if !self.entries_are_exact() {
             return;
@@ -165,15 +164,15 @@ mod tests {
         }
     }
 
-    /// What the home index serves, and what else is.
+    /// The keys that the home index and the side indexes serve.
     fn served(table: &Table) -> (Wildcards, Vec<Wildcards>) {
         let deep = table.deep();
         let awake = Bits(deep.awake.into());
         (deep.home.keys, awake.filter_map(|which| deep.side[which].keys).collect())
     }
 
-    /// Keys that name a source and such that do not have one index if that is quick, and find the
-    /// same if it is not; of what is asked for no longer nothing is left.
+    /// Keys with and without a source share an index if that is fast, and find the same entries if
+    /// it is not. An index whose keys are no longer used is dropped.
     #[test]
     fn each_kind_of_keys_is_served_where_it_should_be() {
         let mut table = Table::new(256, Kernel::Scalar).unwrap();
@@ -204,9 +203,10 @@ mod tests {
         hit.token
     }
 
-    /// Messages are taken by their source, but first looked for from any, in vain or not.
+    /// Messages are taken by their source, but first searched for from any source, with and without
+    /// success.
     #[test]
-    fn what_only_looks_stays_served() {
+    fn keys_that_only_probe_stay_served() {
         for finds in [false, true] {
             let mut table = Table::new(256, Kernel::Scalar).unwrap();
             for token in 0..if cfg!(miri) { 300 } else { 50_000 } {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_in_each_others_way_are_split_without_an_insert() {
+    fn keys_that_slow_each_other_down_are_split_without_an_insert() {
         const MESSAGES: u32 = if cfg!(miri) { 200 } else { 3000 };
         let mut table = Table::new(MESSAGES as usize, Kernel::Scalar).unwrap();
         for token in 0..MESSAGES {
@@ -241,9 +241,9 @@ mod tests {
         assert_eq!(served(&table), (EXACT, vec![ANY_SOURCE]));
     }
 
-    /// Nothing comes to or leaves what is searched.
+    /// The entries that are searched do not change.
     #[test]
-    fn keys_are_served_though_all_entries_leave_young() {
+    fn keys_are_served_although_all_entries_leave_young() {
         let mut table = Table::new(256, Kernel::Scalar).unwrap();
         for token in 0..200 {
             table.insert(message(u64::from(token), 1, token)).unwrap();

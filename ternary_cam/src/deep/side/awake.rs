@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which side indexes are kept up, and for whom.
+//! The side indexes that are kept up, and the keys that they serve.
 
 use super::SIDE_INDEXES;
 use crate::bits::Bits;
@@ -25,7 +25,7 @@ impl Deep {
         }
     }
 
-    /// Takes a base entry out.
+    /// Removes a base entry.
     #[inline(always)]
     pub(in crate::deep) fn remove_from_side(&mut self, id: u16) {
         for which in Bits(self.awake.into()) {
@@ -49,8 +49,8 @@ impl Deep {
         side.first(slots, key)
     }
 
-    /// Builds an index for keys of this kind in place of one that sleeps or of the one that was
-    /// not used for longest, if that is long enough.
+    /// Builds an index for keys of this kind. It replaces an index that is not kept up, or the one
+    /// that was unused for longest, if that is long enough.
     pub(in crate::deep) fn wake_side(&mut self, slots: &[Slot], keys: Wildcards) {
         let len = self.len();
         let idle = |&which: &usize| self.side[which].keep.idle();
@@ -79,7 +79,7 @@ impl Deep {
         }
     }
 
-    /// Has an index kept up no longer; the keys that it served.
+    /// Stops keeping up an index. Returns the keys that it served.
     pub(in crate::deep) fn put_to_sleep(&mut self, which: usize) -> Option<Wildcards> {
         self.awake &= !(1 << which);
         self.side[which].keep.sleep();

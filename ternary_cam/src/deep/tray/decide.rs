@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Whether the tray is to be in use, as its policy has it.
+//! Decides by the policy whether the tray is in use.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,15 +18,15 @@ impl Deep {
         }
     }
 
-    /// Whether the tray may be taken into use.
+    /// Returns true if the tray may be taken into use.
     #[inline(always)]
     pub(in crate::deep) fn tray_suits(&self) -> bool {
         let policy = &self.tray.policy;
         policy.wait == 0 && policy.has_room(self.peak, self.have_many_kinds())
     }
 
-    /// Whether indexes for many kinds of keys are kept up, most entries have no class, or
-    /// keys of several kinds are compared with entries of several kinds in the scan.
+    /// Returns true if indexes for many kinds of keys are kept up, if most entries have no class,
+    /// or if the scan compares keys of several kinds with entries of several kinds.
     #[inline(always)]
     pub(super) fn have_many_kinds(&self) -> bool {
         self.awake.count_ones() >= MANY
@@ -34,8 +34,8 @@ impl Deep {
             || self.scan_keep.is_awake() && self.classes.has_wild()
     }
 
-    /// Finds out whether the tray is still needed, and otherwise if it would suit; whether
-    /// it is in use.
+    /// If the tray is in use, leaves it if it is no longer needed; otherwise checks whether it
+    /// would suit. Returns true if it is in use.
     pub(in crate::deep) fn tick_tray(&mut self, slots: &mut [Slot], peak: usize) -> bool {
         let noting = std::mem::replace(self.tray.policy.noting.get_mut(), Noting::NONE.0);
         if !self.tray.in_use {
@@ -45,7 +45,7 @@ impl Deep {
             return false;
         }
         let noting = Noting(noting);
-        // Of several kinds that stay, none may have come since the last tick.
+        // Entries of several kinds may stay although none was added since the last tick.
         let one_kind = noting != Noting::SEVERAL && !self.tray.has_more_kinds::<1>(slots);
         let exact_keys = matches!(noting, Noting::NONE | Noting::EXACT);
         let policy = &mut self.tray.policy;
@@ -65,8 +65,8 @@ impl Deep {
         self.tray.in_use
     }
 
-    /// Whether for long all entries were exact and all keys of one kind, and there are enough for
-    /// an index to be quicker.
+    /// Returns true if for long all entries were exact and all keys of one kind, and there are
+    /// enough entries for an index to be faster.
     fn keys_are_alike(&self, peak: usize) -> bool {
         let policy = &self.tray.policy;
         policy.sample.alike.load(Relaxed) >= ALIKE
@@ -75,8 +75,8 @@ impl Deep {
             && self.classes.base().wildcards() == Wildcards::NONE
     }
 
-    /// Moves every entry to the home index, which serves keys of this kind. Nothing else is kept
-    /// up.
+    /// Moves all entries to the home index, which then serves keys of this kind. No other structure
+    /// is kept up.
     #[cold]
     fn leave_tray_for(&mut self, slots: &mut [Slot], keys: Wildcards) {
         self.tray.policy.sample.reject();
@@ -86,7 +86,7 @@ impl Deep {
         self.leave_tray(slots);
     }
 
-    /// Has the side indexes kept up no longer; they are empty. Keys may wish for them again.
+    /// Stops keeping up the side indexes, which are empty. Keys may request them again.
     fn sleep_all_but_home(&mut self) {
         for which in 0..SIDE_INDEXES {
             self.put_to_sleep(which);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Entries move to the tray, and from it to the indexes and the scan.
+//! Moves entries to the tray, and from it to the indexes and the scan.
 
 use super::policy::{ENTER_AFTER, REVIEW};
 use super::room::POSITIONS;
@@ -9,7 +9,7 @@ use crate::nursery::Nursery;
 use crate::slot::Slot;
 
 impl Deep {
-    /// Adds those of a nursery to the tray. If there are too many it is no longer in use.
+    /// Adds the entries of a nursery to the tray. If there are too many, the tray is left.
     #[inline(never)]
     pub(in crate::deep) fn insert_in_tray(
         &mut self,
@@ -24,13 +24,13 @@ impl Deep {
             self.tray.close_up(slots);
         }
         if self.tray.tail == POSITIONS {
-            // So it would be again before long.
+            // After closing up, it would be full again soon.
             return self.outgrow_tray(slots, nursery, REVIEW);
         }
         self.tray.push(slots, nursery.all());
     }
 
-    /// Adds those for which there is no room. The tray is left for so many ticks.
+    /// Leaves the tray for this many ticks, because the entries do not fit.
     #[cold]
     fn outgrow_tray(&mut self, slots: &mut [Slot], nursery: Nursery, ticks: u32) {
         self.tray.policy.wait(ticks);
@@ -38,10 +38,10 @@ impl Deep {
         self.insert_general(slots, nursery);
     }
 
-    /// Moves every entry from the indexes and the scan.
+    /// Moves all entries from the indexes and the scan to the tray.
     #[cold]
     pub(in crate::deep) fn enter_tray(&mut self, slots: &mut [Slot]) {
-        // What searches have wished for they find in the tray.
+        // The tray serves all keys that searches requested structures for.
         self.wishes.take().for_each(drop);
         self.tray.policy.enter(self.have_many_kinds());
         let len = self.in_order(slots).len();
@@ -55,7 +55,7 @@ impl Deep {
         self.refresh_state();
     }
 
-    /// Moves every entry to where it would be without a tray.
+    /// Moves all entries to the structures that contain them without a tray.
     pub(super) fn leave_tray(&mut self, slots: &mut [Slot]) {
         let (ids, live) = (self.tray.entries.ids, self.tray.entries.live);
         self.tray.entries.live = 0;

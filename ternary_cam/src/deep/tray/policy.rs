@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! When the tray is in use.
+//! The policy that decides when the tray is in use.
 //!
 //! ```text
-//! taken into use    entries of several kinds, or keys with wildcards, come, and there were few
-//!                   entries for ENTER_AFTER ticks, as there were in a new table
-//! left              when there are too many entries, or positions are used up at once,
+//! taken into use    entries of several kinds, or keys with wildcards, if there were few
+//!                   entries for ENTER_AFTER ticks, or the table is new
+//! left              if there are too many entries, or positions are used up at once,
 //!                   after LEAVE_AFTER ticks with entries of one kind and exact keys,
 //!                   after ALIKE samples of keys, all of one kind, of exact entries
 //! ```
 //!
-//! For entries and keys of one kind the home index is quicker. What is too many depends on what
-//! would be in the place of the tray: one index, for entries of few kinds and their keys; an index
-//! for each kind of keys; a scan, for entries that all differ.
+//! With entries and keys of one kind, the home index is faster. The limit on entries depends on the
+//! alternative to the tray: one index, for entries of few kinds and their keys; an index for each
+//! kind of keys; or a scan, for entries that all differ.
 
 use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -20,84 +20,83 @@ use crate::entry::Key;
 use crate::kernel::{Available, Kernel};
 use crate::wildcards::Wildcards;
 
-/// Ticks with few entries after which it may be taken into use.
+/// Ticks with few entries after which the tray may be taken into use.
 pub(super) const ENTER_AFTER: u32 = 4;
 
-/// Ticks with entries of one kind and exact keys after which it is left.
+/// Ticks with entries of one kind and exact keys after which the tray is left.
 pub(super) const LEAVE_AFTER: u32 = 8;
 
-/// Samples in a row, two a tick, that show keys of one kind, after which it is left.
+/// Consecutive samples, two per tick, with keys of one kind after which the tray is left.
 pub(super) const ALIKE: u32 = 64;
 
-/// Keys from the first sample of a tick to the second: 0 to one fewer than this, in turn, or else a
-/// program that does the same again and again would always show the same of them.
+/// The second sample of a tick comes up to this many keys after the first, a different number in
+/// each tick. Otherwise a program that repeats itself would always show the same keys.
 const STRIDE: u32 = 8;
 
-/// Ticks after which it is forgotten what kinds there were, or that the positions were used up as
-/// soon as it was in use.
+/// Ticks after which the observed kinds are forgotten. Also the wait after the positions were used
+/// up at once.
 pub(super) const REVIEW: u32 = 512;
 
-/// Kinds of keys with wildcards that are many: an index for each would be kept up.
+/// Number of kinds of keys with wildcards that counts as many: an index for each would be kept up.
 pub(super) const MANY: u32 = 2;
 
-/// See the module.
+/// The policy; see the module.
 pub(super) struct Policy {
-    /// Entries at most while the tray is in use: `few`, or [`POSITIONS`] if there are many
-    /// kinds.
+    /// Maximum number of entries while the tray is in use: `few`, or [`POSITIONS`] with many kinds.
     pub(super) most: usize,
-    /// Entries of few kinds up to which it is quicker than an index.
+    /// Number of entries of few kinds up to which the tray is faster than an index.
     pub(super) few: usize,
     /// The cells of some kinds of keys with wildcards.
     pub(super) wild_keys: AtomicU64,
     pub(super) sample: Sample,
-    /// Ticks while in use, since what kinds there were was forgotten.
+    /// Ticks in use since the observed kinds were forgotten.
     pub(super) ticks: u32,
     pub(super) noting: AtomicI8,
     pub(super) last: LastEntry,
-    /// Ticks in a row while in use with entries of one kind and exact keys.
+    /// Consecutive ticks in use with entries of one kind and exact keys.
     pub(super) plain: u32,
-    /// Ticks with few entries to pass before it may be taken into use.
+    /// Ticks with few entries that must pass before the tray may be taken into use.
     pub(super) wait: u32,
 }
 
-/// What a search is to note of its key, and so what there was since the last tick. A search
-/// compares it with [`Noting::WILD`]: what is above is to be noted.
+/// The keys that a search must note, which also encodes the keys seen since the last tick. A search
+/// compares it with [`Noting::WILD`]: higher values require noting.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Noting(pub(super) i8);
 
 impl Noting {
-    /// Nothing: there were several kinds of entries, or somebody asked for a rank.
+    /// No key: there were entries of several kinds, or a rank was requested.
     pub(super) const SEVERAL: Self = Self(-1);
-    /// Nothing more: there was a key with wildcards.
+    /// No further key: there was a key with wildcards.
     const WILD: Self = Self(0);
-    /// The first key with wildcards: all so far were exact.
+    /// The first key with wildcards: all keys so far were exact.
     pub(super) const EXACT: Self = Self(1);
-    /// Any key: there was none so far.
+    /// Any key: there was no key yet.
     pub(super) const NONE: Self = Self(2);
     /// Any key, as the second sample: the first had wildcards.
     const SECOND: Self = Self(3);
 
-    /// [`Noting::SECOND`] after so many keys.
+    /// [`Noting::SECOND`] after this many keys.
     const fn second_after(keys: u32) -> Self {
         Self(Self::SECOND.0 + keys as i8)
     }
 
-    /// One key fewer to the second sample.
+    /// One key less until the second sample.
     const fn countdown(self) -> Self {
         Self(self.0 - 1)
     }
 }
 
-/// The kind of the last entry that came; at first exact.
+/// The kind of the last entry added; exact at first.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LastEntry {
     ignore: u64,
-    /// 1 if it names no source.
+    /// 1 if the entry names no source.
     any_source: u64,
 }
 
 impl LastEntry {
-    /// Takes the next one; returns zero if it is of the same kind.
+    /// Stores the next entry's kind. Returns zero if it is the same kind.
     #[inline(always)]
     pub(super) fn next(&mut self, entry: Wildcards) -> u64 {
         let next = Self { ignore: entry.ignore, any_source: entry.any_source.into() };
@@ -106,7 +105,7 @@ impl LastEntry {
     }
 }
 
-/// The kind of the last sampled key, and how many in a row were of it.
+/// The kind of the last sampled key, and the number of consecutive samples of this kind.
 #[derive(Default)]
 pub(super) struct Sample {
     ignore: AtomicU64,
@@ -126,7 +125,7 @@ impl Sample {
         self.any_source.store(keys.any_source, Relaxed);
     }
 
-    /// Starts over: there are others.
+    /// Starts over, because there are other keys.
     pub(super) fn reject(&self) {
         self.alike.store(0, Relaxed);
     }
@@ -154,22 +153,22 @@ impl Policy {
         Noting(self.noting.load(Relaxed))
     }
 
-    /// Notes several kinds of entries, or a question for a rank.
+    /// Notes that there are several kinds of entries, or that a rank was requested.
     #[inline]
     pub(super) fn note_several(&self) {
         self.noting.store(Noting::SEVERAL.0, Relaxed);
     }
 
-    /// Whether this key is to be noted. The first condition is nearly always false where keys of
-    /// several kinds come, the second is not predicted there.
+    /// Returns true if this key must be noted. With keys of several kinds, the first condition is
+    /// nearly always false, and the second is unpredictable.
     #[inline(always)]
     pub(super) fn wants(&self, key: &Key) -> bool {
         let noting = self.noting();
         noting > Noting::WILD && (noting != Noting::EXACT || !key.is_exact())
     }
 
-    /// Notes a key, one of few between two ticks: seldom are they all of the same kind, and where
-    /// they are, or entries of several kinds come first, only time is lost.
+    /// Notes a key, one of few between two ticks. These are seldom all of the same kind by chance;
+    /// if they are, or if entries of several kinds come first, only time is lost.
     pub(super) fn note(&self, key: &Key) {
         let (keys, noting) = (key.wildcards(), self.noting());
         let next = match noting {
@@ -190,7 +189,7 @@ impl Policy {
                 Noting::WILD
             }
             later if later > Noting::SECOND => later.countdown(),
-            // Another search was quicker.
+            // Another search was faster.
             enough => enough,
         };
         self.noting.store(next.0, Relaxed);
@@ -199,7 +198,8 @@ impl Policy {
         }
     }
 
-    /// Notes the entries that came since [`Policy::last`] was read, of which this is the last one.
+    /// Notes the kinds of the entries added since [`Policy::last`] was read; `last` is the kind of
+    /// the youngest.
     #[inline(always)]
     pub(super) fn note_entries(&mut self, last: LastEntry, differ: u64) {
         self.last = last;
@@ -208,31 +208,31 @@ impl Policy {
         }
     }
 
-    /// For how many entries the tray is good.
+    /// Maximum number of entries for the tray.
     #[inline(always)]
     pub(super) fn good_for(&self, many_kinds: bool) -> usize {
         if many_kinds { POSITIONS } else { self.few }
     }
 
-    /// Whether there is room where there were at most so many entries since the last tick.
+    /// Returns true if the entries fit, given their maximum number since the last tick.
     #[inline(always)]
     pub(super) fn has_room(&self, peak: usize, many_kinds: bool) -> bool {
         peak + GROUP <= self.good_for(many_kinds)
     }
 
-    /// Not to be taken into use for so many ticks.
+    /// Keeps the tray out of use for this many ticks.
     pub(super) fn wait(&mut self, ticks: u32) {
         self.wait = ticks;
     }
 
-    /// Taken into use.
+    /// Called when the tray is taken into use.
     pub(super) fn enter(&mut self, many_kinds: bool) {
         self.forget_kinds();
         self.most = self.good_for(many_kinds);
         self.plain = 0;
     }
 
-    /// Forgets which kinds there were.
+    /// Forgets the observed kinds.
     pub(super) fn forget_kinds(&mut self) {
         self.most = self.few;
         *self.wild_keys.get_mut() = 0;

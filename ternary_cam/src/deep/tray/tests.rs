@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! When the tray is in use, and when not, with every answer checked.
+//! When the tray is in use and when it is not, with every result checked.
 
 use super::policy::{ALIKE, ENTER_AFTER, LEAVE_AFTER, REVIEW};
 use super::room::GROUP;
@@ -10,12 +10,12 @@ use crate::kernel::Kernel;
 use crate::table::Table;
 use crate::wildcards::Wildcards;
 
-/// A table and the list it must agree with.
+/// A table, and the list that it must agree with.
 struct Queue {
     table: Table,
     naive: Vec<(Handle, Entry)>,
     token: u32,
-    /// Whether ranks are asked for, which has the scan kept up.
+    /// Whether ranks are requested, which keeps the scan up.
     ranks: bool,
 }
 
@@ -29,8 +29,8 @@ impl Queue {
         self.table.deep().tray.is_in_use()
     }
 
-    /// Inserts so many entries, every third one with any source if `wild`, and has at
-    /// most `length` stay. Keys have any source if `any`.
+    /// Inserts entries, every third with any source if `wild`, and keeps at most `length`. Keys
+    /// have any source if `any`.
     fn run(&mut self, inserts: usize, length: usize, wild: bool, any: bool) {
         for _ in 0..inserts {
             self.take_down_to(length, |_| (0, any));
@@ -39,7 +39,7 @@ impl Queue {
         }
     }
 
-    /// The same with entries that all ignore something else.
+    /// Like [`run`](Self::run), with entries that all ignore different bits.
     fn run_differing(&mut self, inserts: usize, length: usize) {
         for _ in 0..inserts {
             self.take_down_to(length, |_| (0, false));
@@ -48,12 +48,12 @@ impl Queue {
         }
     }
 
-    /// The same with exact entries and keys of three kinds with wildcards.
+    /// Like [`run`](Self::run), with exact entries and keys of three kinds with wildcards.
     fn run_keys(&mut self, inserts: usize, length: usize) {
         self.run_kinds(inserts, length, &[(0xff, false), (0, true), (0xff, true)]);
     }
 
-    /// The same with keys of these kinds.
+    /// Like [`run`](Self::run), with exact entries and keys of these kinds.
     fn run_kinds(&mut self, inserts: usize, length: usize, kinds: &[(u64, bool)]) {
         for _ in 0..inserts {
             self.take_down_to(length, |token| kinds[token as usize % kinds.len()]);
@@ -61,8 +61,7 @@ impl Queue {
         }
     }
 
-    /// Inserts so many exact entries, and takes the oldest but those that stay where there
-    /// would be more than so many.
+    /// Inserts exact entries. At `length` entries, the oldest after the first `stay` is taken.
     fn run_oldest(&mut self, inserts: usize, stay: usize, length: usize) {
         for _ in 0..inserts {
             while self.naive.len() >= length {
@@ -81,8 +80,7 @@ impl Queue {
         self.naive.push((self.table.insert(entry).unwrap(), entry));
     }
 
-    /// Takes entries until there is room for one more, by keys that ignore these bits, and
-    /// maybe the source.
+    /// Takes entries until one more fits, by keys that ignore these bits and possibly the source.
     fn take_down_to(&mut self, length: usize, ignore: impl Fn(u32) -> (u64, bool)) {
         while self.naive.len() >= length {
             let (ignore, any) = ignore(self.token + self.naive.len() as u32);
@@ -105,13 +103,13 @@ fn source(any: bool) -> Source {
     if any { Source::ANY } else { Source::new(1) }
 }
 
-/// Inserts that make so many ticks.
+/// Number of inserts in `count` ticks.
 const fn ticks(count: u32) -> usize {
     count as usize * TICK
 }
 
 #[test]
-fn few_of_several_kinds_are_in_it() {
+fn few_entries_of_several_kinds_are_in_the_tray() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run(16, 10, true, false);
@@ -119,7 +117,7 @@ fn few_of_several_kinds_are_in_it() {
         queue.run(30, 50, true, false);
         assert!(!queue.is_in_tray(), "too many");
         queue.run(ticks(ENTER_AFTER), 10, true, false);
-        assert!(!queue.is_in_tray(), "many not long ago");
+        assert!(!queue.is_in_tray(), "there were many recently");
         queue.run(ticks(2), 10, true, false);
         assert!(queue.is_in_tray());
         queue.run(4, 50, true, false);
@@ -128,12 +126,12 @@ fn few_of_several_kinds_are_in_it() {
 }
 
 #[test]
-fn more_of_many_kinds_are_in_it() {
+fn more_entries_of_many_kinds_are_in_the_tray() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run_differing(60, 60);
         queue.run_differing(if cfg!(miri) { 100 } else { 1000 }, 40);
-        assert!(queue.is_in_tray(), "what 40 ignore differs");
+        assert!(queue.is_in_tray(), "40 entries ignore different bits");
         queue.run_differing(60, 70);
         assert!(!queue.is_in_tray(), "too many");
     }
@@ -152,9 +150,9 @@ fn more_of_many_kinds_are_in_it() {
     }
 }
 
-/// They would close up at nearly every insert.
+/// The entries would close up at nearly every insert.
 #[test]
-fn where_the_places_are_used_up_at_once_it_is_left() {
+fn the_tray_is_left_if_its_positions_are_used_up_at_once() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run_differing(56, 60);
@@ -166,10 +164,10 @@ fn where_the_places_are_used_up_at_once_it_is_left() {
     }
 }
 
-/// Few entries of another kind stay. There were keys with wildcards, then none for so long
-/// that the tray is left, and in the same insert there may be many entries.
+/// Few entries of another kind stay. There are keys with wildcards, then none for so long that the
+/// tray is left. The same insert may then add many entries.
 #[test]
-fn no_more_are_moved_to_it_than_there_is_room_for() {
+fn no_more_entries_are_moved_to_the_tray_than_fit() {
     for kernel in Kernel::available() {
         for batch in if cfg!(miri) { 62..64 } else { 48..72 } {
             let mut queue = Queue::new(kernel);
@@ -199,9 +197,9 @@ fn no_more_are_moved_to_it_than_there_is_room_for() {
     }
 }
 
-/// They come and go, those of the other kind stay.
+/// Exact entries are added and removed; those of the other kind stay.
 #[test]
-fn while_several_kinds_are_there_it_is_in_use() {
+fn the_tray_is_in_use_while_there_are_several_kinds() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.push(1 << 40, 0, Source::ANY);
@@ -213,7 +211,7 @@ fn while_several_kinds_are_there_it_is_in_use() {
 }
 
 #[test]
-fn few_of_one_kind_are_not() {
+fn few_entries_of_one_kind_are_not_in_the_tray() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run(100, 10, false, true);
@@ -237,9 +235,10 @@ fn few_of_one_kind_are_not() {
     }
 }
 
-/// Unless there are very few, an index for their keys is quicker; not where some are exact.
+/// Unless there are very few entries, an index for their keys is faster; not if some keys are
+/// exact.
 #[test]
-fn few_under_keys_of_one_kind_are_not() {
+fn few_entries_under_keys_of_one_kind_are_not_in_the_tray() {
     const ANY_SOURCE: (u64, bool) = (0, true);
     const ANY_TAG: (u64, bool) = (0xff, false);
     let inserts = if cfg!(miri) { 100 } else { ticks(2 * ALIKE) };
@@ -264,12 +263,12 @@ fn few_under_keys_of_one_kind_are_not() {
         }
         let mut queue = Queue::new(kernel);
         queue.run(inserts, few, false, true);
-        assert!(queue.is_in_tray(), "ranks are asked for");
+        assert!(queue.is_in_tray(), "ranks are requested");
     }
 }
 
-/// The home index serves keys with any source when the tray is taken into use, and
-/// is left empty; entries with any source come, which it cannot have.
+/// The home index serves any-source keys when the tray is taken into use, and is left empty. Then
+/// any-source entries come, which it cannot contain.
 #[test]
 fn the_home_index_serves_exact_keys_again_where_it_must() {
     for kernel in Kernel::available() {
@@ -286,10 +285,10 @@ fn the_home_index_serves_exact_keys_again_where_it_must() {
     }
 }
 
-/// Uniform entries pass the tray by while there are side indexes, but come to it once an entry
-/// without a class has it taken into use, whenever that is.
+/// Uniform entries do not enter the tray while there are side indexes. They do after an entry
+/// without a class takes it into use, whenever that happens.
 #[test]
-fn what_was_uniform_beside_other_keys_comes_to_it() {
+fn uniform_entries_enter_the_tray_once_it_is_in_use() {
     const KINDS: &[(u64, bool)] = &[(0, false), (0xff, false)];
     let steps = if cfg!(miri) { 1 } else { ticks(ENTER_AFTER + 4) / 8 };
     for at in 0..steps {

@@ -11,7 +11,7 @@ use std::arch::x86_64::{
 use super::page::{GROUP, Page, Sought, first_accepted_with};
 use crate::kernel::lanes::LANES;
 
-/// Words in a vector.
+/// Words per vector.
 const WIDTH: usize = 16;
 
 #[target_feature(enable = "avx2,popcnt")]
@@ -40,7 +40,7 @@ pub(super) fn first_accepted<const MIXED: bool>(
         let same = |quarter| _mm256_cmpeq_epi16(differ(page, quarter), zero);
         let half = |first| {
             let bytes = _mm256_packs_epi16(same(first), same(first + 1));
-            // Halves of both are packed by turns.
+            // The pack instruction interleaves the halves of both vectors.
             let bytes = _mm256_permute4x64_epi64::<0b11_01_10_00>(bytes);
             u64::from(_mm256_movemask_epi8(bytes).cast_unsigned())
         };

@@ -13,7 +13,7 @@ use crate::kernel::lanes::LANES;
 /// `(a ^ b) & c` as a truth table of `vpternlog`, `a` the highest index bit.
 const XOR_AND: i32 = 0b0010_1000;
 
-/// Words in a vector.
+/// Words per vector.
 const WIDTH: usize = 32;
 
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]

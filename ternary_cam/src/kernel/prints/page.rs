@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Prints in pages, and the loop around every kernel that compares them.
+//! Pages of prints, and the loop around every kernel that compares them.
 
 use crate::bits::Bits;
 use crate::kernel::lanes::LANES;
 
-/// Pages that are compared before one asks whether there is a print in them that may match.
+/// Number of pages that are compared before the code checks whether any print in them may match.
 pub(super) const GROUP: usize = 4;
 
-/// 64 places: prints, what of each is compared, and what the owner keeps of their entries.
+/// 64 places: prints, their compared bits, and the owner's data of their entries.
 ///
-/// An entry that leaves only leaves the bitmap: a word that was written a moment ago could not
-/// be read as a part of a vector without waiting for the write.
+/// Removing an entry changes only the bitmap: a word that was just overwritten could not be loaded
+/// as part of a vector before the store completes.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Page {
     pub(super) prints: [u16; LANES],
-    /// Written where entries are mixed.
+    /// Used only if entries are mixed.
     pub(super) cares: [u16; LANES],
     /// Slots of the entries.
     pub(crate) ids: [u16; LANES],
@@ -23,11 +23,11 @@ pub(crate) struct Page {
     pub(crate) live: u64,
 }
 
-/// What is searched for.
+/// The print that is searched for.
 #[derive(Clone, Copy)]
 pub(crate) struct Sought {
     pub(crate) print: u16,
-    /// Its bits that are compared.
+    /// The bits of the print that are compared.
     pub(crate) care: u16,
 }
 
@@ -36,8 +36,8 @@ impl Page {
         Self { prints: [0; LANES], cares: [0; LANES], ids: [0; LANES], live: 0 };
 }
 
-/// The loop around every kernel, from the page `at` on. `any` says whether some print of a whole
-/// group may match, `which` which of a page may.
+/// The loop around every kernel, starting at page `at`. `any` returns true if any print of a whole
+/// group may match; `which` returns a bitmap of those of a page that may.
 #[inline(always)]
 pub(super) fn first_accepted_with(
     (pages, mut at): (&[Page], usize),
@@ -55,8 +55,8 @@ pub(super) fn first_accepted_with(
         for _ in 0..GROUP {
             let page = pages.get(at)?;
             for lane in Bits(which(page)) {
-                // Nearly always it is: a bitmap of both would wait for what the last removal
-                // wrote, and this branch does not.
+                // It nearly always is live. Combining both bitmaps would wait for the last
+                // removal's store; this branch does not.
                 if page.live >> lane & 1 == 1 && accept(at * LANES + lane) {
                     return Some(at * LANES + lane);
                 }

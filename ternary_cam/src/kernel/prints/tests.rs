@@ -11,7 +11,7 @@ fn word() -> impl Strategy<Value = u16> {
     prop_oneof![Just(0), Just(u16::MAX), 0..4_u16, (0..16_u32).prop_map(|bit| 1 << bit)]
 }
 
-/// Every place that is accepted, in the order in which it was asked for.
+/// Every place passed to `accept`, in the order of the calls.
 fn all(kernel: Available, prints: &Prints, pages: Range<usize>, sought: Sought) -> Vec<usize> {
     let asked = std::cell::RefCell::new(Vec::new());
     let found = first_accepted(kernel, prints, pages, sought, |place| {
@@ -22,7 +22,7 @@ fn all(kernel: Available, prints: &Prints, pages: Range<usize>, sought: Sought) 
     asked.into_inner()
 }
 
-/// Checks what every kernel says against what the definition does.
+/// Checks the results of every kernel against the definition.
 fn check(prints: &Prints, pages: Range<usize>, sought: Sought) {
     let expected: Vec<_> = (pages.start * LANES..pages.end * LANES)
         .filter(|&place| {
@@ -44,8 +44,7 @@ fn check(prints: &Prints, pages: Range<usize>, sought: Sought) {
     }
 }
 
-/// Every number of places from none to two pages and one, with the only match at each, and
-/// every number of pages from there.
+/// The only match at each place, and every number of pages before and after it.
 #[test]
 fn finds_the_only_one_at_every_place() {
     let sought = Sought { print: 5, care: u16::MAX };

@@ -15,7 +15,7 @@ pub(super) fn enter<S: Search>(search: S) -> S::Found {
     search.run(Words(()))
 }
 
-/// There is one only where these instructions may be used: in [`enter`].
+/// A value exists only where these instructions may be used: in [`enter`].
 #[derive(Clone, Copy)]
 struct Words(());
 
@@ -39,7 +39,7 @@ fn equal64(words: &[u16; LANES], value: u16) -> u64 {
     let quarters = words.as_chunks().0;
     let half = |first: usize| {
         let bytes = _mm256_packs_epi16(quarter(&quarters[first]), quarter(&quarters[first + 1]));
-        // Halves of both are packed by turns.
+        // The pack instruction interleaves the halves of both vectors.
         let bytes = _mm256_permute4x64_epi64::<0b11_01_10_00>(bytes);
         u64::from(_mm256_movemask_epi8(bytes).cast_unsigned())
     };

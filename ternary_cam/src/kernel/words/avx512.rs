@@ -15,7 +15,7 @@ pub(super) fn enter<S: Search>(search: S) -> S::Found {
     search.run(Words(()))
 }
 
-/// There is one only where these instructions may be used: in [`enter`].
+/// A value exists only where these instructions may be used: in [`enter`].
 #[derive(Clone, Copy)]
 struct Words(());
 

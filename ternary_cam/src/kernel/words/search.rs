@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A search of words, and what it compares them with.
+//! A search of words, and the comparisons that it uses.
 
 use crate::kernel::lanes::{LANES, STEP};
 
-/// Compares words with the instructions of a kernel: bit `i` of what it answers is set when
-/// word `i` equals `value`.
+/// Compares words with the instructions of a kernel: bit `i` of the result is set if word `i`
+/// equals `value`.
 pub trait Compare: Copy {
-    /// 16 words.
+    /// Compares 16 words.
     #[inline(always)]
     fn step(self, words: &[u16; STEP], value: u16) -> u64 {
         equal(words, value)
     }
 
-    /// 64 words.
+    /// Compares 64 words.
     fn page(self, words: &[u16; LANES], value: u16) -> u64;
 }
 
-/// A search, to be compiled for the instructions of every kernel: entering such code for
-/// each comparison would cost as much as the comparison.
+/// A search, compiled for the instructions of every kernel: entering such code for each comparison
+/// would cost as much as the comparison.
 pub trait Search {
-    /// What it finds.
+    /// The result.
     type Found;
 
-    /// Searches. It and what it calls must be `#[inline(always)]`: what is not is compiled
-    /// for the instructions that every processor has.
+    /// Runs the search. It and all functions that it calls must be `#[inline(always)]`: a function
+    /// that is not inlined is compiled for the instructions that every processor has.
     fn run(self, compare: impl Compare) -> Self::Found;
 }
 
-/// Bit `i` is set when word `i` equals `value`: with what every processor of the architecture has.
+/// Bit `i` is set if word `i` equals `value`, compared with instructions that every processor of
+/// the architecture has.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn equal(words: &[u16; STEP], value: u16) -> u64 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A long line of all elements: those that name their tag and their source are found by an index
-//! of both (`exact`), the others by a search of the pages that have any.
+//! A long line of all elements. Elements with a tag and a source are found by an index of both
+//! (`exact`), the others by a search of the pages that contain any.
 //!
 //! ```text
-//! first(key), if the key names both:
+//! first(key), if the key has tag and source:
 //!     exact = the oldest with this tag and source that matches
 //!     wild  = the first match in pages with wildcards, before exact
-//!     the one at the lower place
+//!     the one of both at the lower place
 //! ```
-//! Other keys are compared with all. What a list would have compared is counted as before.
+//! Other keys are compared with all elements. Counters of list comparisons do not change.
 
 use ternary_cam::{Compare, Search};
 
@@ -23,14 +23,14 @@ use crate::engine::queue::print::Print;
 use crate::traffic::Fields;
 use crate::{Element, Key, Source};
 
-/// Elements up to which a line remains indexed.
+/// Number of elements down to which a line stays indexed.
 const SHORT: u32 = LONG / 4;
 
-/// The odd fractional parts of the golden ratio and of the square root of 3.
+/// Fractional parts of the golden ratio and of the square root of 3, made odd.
 const OF_TAG: u64 = 0x9e37_79b9_7f4a_7c15;
 const OF_SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
 
-/// What is exact in an element or a key.
+/// The fields of an element or a key without wildcards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Name {
     tag: u64,
@@ -38,7 +38,7 @@ struct Name {
 }
 
 impl Name {
-    /// Nothing if it leaves a part of it open.
+    /// The name of a key; `None` if it leaves a part of it open.
     #[inline(always)]
     fn of(fields: &Fields, key: &Key) -> Option<Self> {
         let told_by = fields.tag_and_communicator();
@@ -47,7 +47,7 @@ impl Name {
         named.then_some(Self { tag: key.bits & told_by, source })
     }
 
-    /// The same of an element.
+    /// The name of an element; `None` if it leaves a part of it open.
     #[inline(always)]
     fn of_element(fields: &Fields, element: &Element) -> Option<Self> {
         let &Element { bits, ignore, source, .. } = element;
@@ -65,9 +65,9 @@ impl Name {
 }
 
 impl Packed {
-    /// [`Queues::push`](crate::Queues::push) where there are enough elements for an index, or there
-    /// is one. Apart, and in registers: a short
-    /// line would pay for what is called and for what is handed over in memory.
+    /// [`Queues::push`](crate::Queues::push) for a line that has an index, or enough elements for
+    /// one. Never inlined, and with arguments in registers: otherwise a short line would pay for
+    /// the call and for arguments in memory.
     #[inline(never)]
     pub(super) fn push_long(
         &mut self,
@@ -78,7 +78,7 @@ impl Packed {
         age: u64,
     ) -> HostHandle {
         if self.all.len == 0 {
-            // The index has no element any more, and is left as it is.
+            // The index is empty by now, and is kept.
             (self.reach, self.left) = (STEP, NOBODY);
             return self.push_again(bits, ignore, source, token, age);
         }
@@ -99,7 +99,7 @@ impl Packed {
         self.handle(at)
     }
 
-    /// After what was in the way of a push.
+    /// Pushes after an obstacle was removed.
     #[cold]
     pub(super) fn push_again(
         &mut self,
@@ -112,7 +112,7 @@ impl Packed {
         self.push(Element { bits, ignore, source, token }, age)
     }
 
-    /// Indexes all elements there are.
+    /// Indexes all elements.
     #[cold]
     fn build_index(&mut self) {
         self.index.exact.make_room(self.slots.len());
@@ -126,7 +126,7 @@ impl Packed {
         (self.left, self.index.left) = (self.all.tail, NOBODY);
     }
 
-    /// Before elements move: no element is in the index any more.
+    /// Clears the index before elements move.
     pub(super) fn leave_index(&mut self) {
         let Self { all, slots, fields, index, .. } = self;
         for Slot { element, .. } in all.iter(slots) {
@@ -136,7 +136,7 @@ impl Packed {
         }
     }
 
-    /// After they moved: the index, if there are enough for it.
+    /// Builds the index after elements moved, if there are enough of them.
     pub(super) fn enter_index(&mut self, indexed: bool) {
         if self.all.len >= if indexed { SHORT } else { self.index.from } {
             self.build_index();
@@ -147,7 +147,7 @@ impl Packed {
         Name::of_element(&self.fields, &self.slot(at).element) == Some(name)
     }
 
-    /// Adds the youngest.
+    /// Adds the youngest element to the index.
     #[inline]
     fn enter(&mut self, at: u32) {
         let Some(name) = Name::of_element(&self.fields, &self.slot(at).element) else {
@@ -165,7 +165,7 @@ impl Packed {
         self.index.exact.push(hash, at, oldest);
     }
 
-    /// Takes one out that is there still.
+    /// Removes an element from the index while it is still in the line.
     #[inline]
     pub(super) fn leave(&mut self, at: u32) {
         if let Some(name) = Name::of_element(&self.fields, &self.slot(at).element) {
@@ -173,7 +173,7 @@ impl Packed {
         }
     }
 
-    /// The first match of all.
+    /// The first match among all elements.
     #[inline(never)]
     pub(super) fn first_indexed(&self, key: &Key) -> Best {
         let Some(name) = Name::of(&self.fields, key) else { return self.first_of_all_pages(key) };
@@ -190,7 +190,7 @@ impl Packed {
         wild.or(found).map_or(Best::NONE, |at| Best { at, age: self.slot(at).age })
     }
 
-    /// The first match of a long queue, if it is the first of all.
+    /// The first match among all elements, if it is in this long queue and so is its first match.
     pub(super) fn first_of_all_in(&self, queue: usize, line: &Line, key: &Key) -> Option<Best> {
         if self.reach != INDEXED || line.len < LONG {
             return None;
@@ -201,7 +201,7 @@ impl Packed {
     }
 }
 
-/// A search of the pages with wildcards, for the first match before a place.
+/// Searches the pages with wildcards for the first match before a place.
 struct Wild<'s> {
     packed: &'s Packed,
     key: &'s Key,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Packed queues, as engines use them.
+//! The `Queues` interface of packed queues.
 
 use ternary_cam::Scanner;
 
@@ -11,7 +11,7 @@ use crate::engine::queue::line::Line;
 use crate::engine::queue::print::Print;
 use crate::{Element, Key};
 
-/// Places that are searched as fast as it is found out which queue to search.
+/// Number of places up to which a search of all is as fast as selecting the queue.
 const NEAR: u32 = 64;
 
 impl Lookup for Packed {
@@ -50,7 +50,7 @@ impl Lookup for Packed {
 
     #[inline]
     fn prefers_list(&self, _: usize, split: bool) -> bool {
-        // Holes are searched as well.
+        // The span includes holes, which are searched as well.
         !split || self.all.span() <= NEAR
     }
 }
@@ -88,7 +88,7 @@ impl Queues for Packed {
             return self.push_again(bits, ignore, source, token, age);
         };
         let at = self.all.push_to(page, print);
-        // Field by field: see `Queues::Probe`.
+        // Stored field by field: see `Queues::Probe`.
         *slot = Slot { element: Element { bits, ignore, source, token }, age };
         self.handle(at)
     }

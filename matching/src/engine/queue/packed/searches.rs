@@ -10,7 +10,7 @@ use crate::engine::queue::line::{Line, Places};
 use crate::engine::queue::page::NOBODY;
 use crate::engine::queue::print::Print;
 
-/// A search of the line of all.
+/// A search of the line of all elements.
 pub(super) struct All<'s, const WHERE: u8> {
     pub(super) packed: &'s Packed,
     pub(super) key: &'s Key,
@@ -55,7 +55,8 @@ impl<const WHERE: u8> Search for Own<'_, WHERE> {
     }
 }
 
-/// A search of a line for all that agrees; `in_all` tells where in the line of all it is.
+/// A search of a line that checks every element that agrees; `in_all` maps a place of the line to a
+/// place in the line of all.
 pub(super) struct Several<'s, T, F> {
     pub(super) packed: &'s Packed,
     pub(super) line: &'s Line,
@@ -81,8 +82,7 @@ impl<T: Copy, F: Fn(u32) -> u32> Search for Several<'_, T, F> {
 }
 
 impl Packed {
-    /// The first match of the line of all, which is at `found` if that is a place and no
-    /// false hit.
+    /// The first match in the line of all. It is at `found` if that is a place and not a false hit.
     #[inline(always)]
     pub(super) fn verified(&self, found: u32, key: &Key) -> Best {
         if let Some(slot) = self.slots.item(found)
@@ -96,7 +96,7 @@ impl Packed {
         self.first_of_several(&self.all, &self.slots, key, |at| at)
     }
 
-    /// The same in the line of a queue.
+    /// The first match in the line of a queue; see [`verified`](Self::verified).
     #[inline(always)]
     pub(super) fn verified_own(&self, found: u32, line: &Line, key: &Key) -> Best {
         if let Some(&at) = self.names.item(found)
@@ -116,8 +116,7 @@ impl Packed {
         self.scanner.run(All::<PAGES> { packed: self, key })
     }
 
-    /// The first match of a line of a queue, out of line: they are searched from several
-    /// places.
+    /// The first match in the line of a queue. Never inlined, because it has several callers.
     #[inline(never)]
     pub(super) fn first_of_queue(&self, queue: usize, line: &Line, probe: &Probe<'_>) -> Best {
         if line.is_short() {
@@ -132,13 +131,13 @@ impl Packed {
         }
     }
 
-    /// The same where there is one element.
+    /// The match in a queue of one element.
     #[inline(never)]
     pub(super) fn only_of_queue(&self, line: &Line, key: &Key) -> Best {
         self.verified_own(line.only(&self.names), line, key)
     }
 
-    /// The first match of a line, where what agrees need not match.
+    /// The first match of a line if elements that agree need not match.
     #[inline(never)]
     pub(super) fn first_of_several<T: Copy>(
         &self,
