@@ -220,9 +220,9 @@ def lives(pid):
 def wait_for(what, why):
     """Waits until a condition holds."""
     end = time.monotonic() + within(30)
-    while not what() and time.monotonic() < end:
+    while not (holds := what()) and time.monotonic() < end:
         time.sleep(0.05)
-    check(what(), why)
+    check(holds, why)
 
 
 def main():
