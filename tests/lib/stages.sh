@@ -8,12 +8,12 @@
 script=$(echo "$root"/tests/*/"$(basename "$0")")
 lane=${1:-}
 case $lane in
-"" | computes | waits) ;;
-*) fail "$lane: the lanes are computes and waits" ;;
+"" | computes | waits | ends) ;;
+*) fail "$lane: the lanes are computes, waits and ends" ;;
 esac
 stages=$target/stages.csv
 stage=
-other=
+others=
 mkdir -p "$target"
 [ -n "$lane" ] || echo "stage,lane,seconds,processor_seconds" >"$stages"
 
@@ -38,20 +38,26 @@ say() {
     stage=$* stage_began=$(date +%s) spent_before=$spent
     say_title "$stage"
 }
-
-# lanes FIRST SECOND: runs two lanes of this script at the same time, each with its own ports and
-# /dev/shm. The output of the second lane follows that of the first.
+# lanes FIRST OTHER...: runs lanes of this script at the same time, each with its own ports and
+# /dev/shm. The output of the other lanes follows that of the first.
 lanes() {
     end_stage
-    # A test measures the machine when it begins; the load from the other lane may begin later.
+    # A test measures the machine when it begins; the load from the other lanes may begin later.
     export TCAM_TEST_SLOWNESS="${TCAM_TEST_SLOWNESS:-3}"
     failed=
-    tests/lib/apart.sh "$script" "$2" >"$target/$2.log" 2>&1 &
-    other=$!
-    tests/lib/apart.sh "$script" "$1" || failed=$1
-    wait "$other" || failed="$failed $2"
-    other=
-    cat "$target/$2.log"
+    first=$1
+    shift
+    for name in "$@"; do
+        tests/lib/apart.sh "$script" "$name" >"$target/$name.log" 2>&1 &
+        others="$others $!"
+    done
+    tests/lib/apart.sh "$script" "$first" || failed=$first
+    for process in $others; do
+        wait "$process" || failed="$failed $1"
+        cat "$target/$1.log"
+        shift
+    done
+    others=
     [ -z "$failed" ] || fail "Failed: $failed"
 }
 
@@ -69,8 +75,9 @@ print_stages() {
 end_script() {
     status=$?
     end_stage
-    # The lane ends when the process that created its namespaces ends.
-    [ -z "$other" ] || kill -KILL "$other"
+    # A lane ends when the process that created its namespaces ends.
+    # shellcheck disable=SC2086
+    [ -z "$others" ] || kill -KILL $others 2>/dev/null || :
     [ -n "$lane" ] || print_stages
     exit "$status"
 }
