@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((found.page.pid, found.live()), (std::process::id(), None));
         assert!(!found.program.is_empty());
         put(&page, 0o644);
-        assert!(!is_shown(), "other users may write to the segment");
+        assert!(!is_shown(), "other users may read the segment");
         put(&page[..PAGE - 1], 0o600);
         assert!(!is_shown(), "too short");
         page[live::STARTED] ^= 1;

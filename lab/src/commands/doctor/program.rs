@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_tells_its_mpi_where_no_launcher_does() {
+    fn the_mpi_of_a_program_is_found_without_a_launcher() {
         let directory = tempfile::tempdir().unwrap();
         let app = directory.path().join("app");
         fs::write(&app, b"\x7fELF..libmpi.so.40\0").unwrap();

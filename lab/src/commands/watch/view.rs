@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_tells_nothing_new_has_no_rates() {
+    fn an_endpoint_without_new_counters_has_no_rates() {
         let now = [endpoint(0, 5, 10, 3)];
         let before = now.iter().map(|of| (of.id(), of)).collect();
         let text = table(&before, &now, 80, 5);
