@@ -10,6 +10,7 @@ use crate::commands::answer::Answer;
 use crate::commands::cluster::MakeClusters;
 use crate::commands::compare::Compare;
 use crate::commands::completions::Completions;
+use crate::commands::demo::Demo;
 use crate::commands::devices::Devices;
 use crate::commands::diff::Diff;
 use crate::commands::doctor::Doctor;
@@ -42,6 +43,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
+    Demo(Demo),
     Run(Run),
     Record(Record),
     Replay(Replay),

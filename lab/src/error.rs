@@ -274,7 +274,7 @@ pub(crate) enum Error {
     #[error("no rank wrote a report: {why}")]
     NoReports { why: String },
 
-    #[error("{mpicc} does not compile the program that measures: {why}")]
+    #[error("{mpicc} does not compile the program of tcam: {why}")]
     Compile { mpicc: String, why: String },
 
     #[error("the program failed with\n{what}\nthe end of {log}:\n{tail}", log = log.display())]
@@ -292,6 +292,22 @@ pub(crate) enum Error {
         log = log.display()
     )]
     NoChannels { program: String, log: PathBuf },
+
+    #[error(
+        "no mpicc in PATH nor in the directory of tcam: `tcam demo` compiles an MPI program; \
+         install an MPI, such as `pip install mpich`, or give its compiler with --mpicc PATH"
+    )]
+    NoMpi,
+
+    #[error(
+        "{why}\nthere is no C compiler in PATH: install one (package gcc), or, without root:\n  \
+         pip install ziglang\n  export MPICH_CC=\"python3 -m ziglang cc\" OMPI_CC=\"python3 -m ziglang cc\""
+    )]
+    NoCCompiler { why: String },
+
+    /// A command line that tcam made.
+    #[error("{0}")]
+    Words(clap::Error),
 
     #[error("--set {name}: `tcam tune` measures at values of its own; leave it out")]
     Tuned { name: &'static str },

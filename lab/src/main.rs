@@ -45,11 +45,12 @@ fn main() -> ExitCode {
     // `tcam stats DIR | head` ends when head does; a run of a program continues to its end.
     let measures = matches!(&task, Task::Sweep(sweep) if sweep.trace.is_empty())
         || matches!(&task, Task::Answer(answer) if answer.runs_a_program())
-        || matches!(task, Task::Tune(_));
+        || matches!(task, Task::Tune(_) | Task::Demo(_));
     if !runs && !measures {
         sigpipe::reset();
     }
     let done = match task {
+        Task::Demo(arguments) => commands::demo::demo(&arguments),
         Task::Run(arguments) => commands::run::run(&arguments),
         Task::Record(arguments) => commands::record::record(&arguments),
         Task::Replay(arguments) => commands::replay::replay(&arguments),

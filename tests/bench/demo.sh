@@ -17,15 +17,8 @@ build_tcam
 
 if [ "$application" = fds ]; then
     need_mpich
-    say "Compiling the MPI programs of tests/apps"
-    build_apps mpich "$venvs/mpich/bin/mpicc"
     say "An FDS-like program on 32 ranks of MPICH: every rank sends to rank 0"
-    mkdir -p target/demo/fds
-    "$tcam" answer --ppn 16 --out target/demo/fds --html target/demo/fds/answer.html \
-        --plot target/demo/fds/answer.png -- \
-        "$venvs/mpich/bin/mpiexec" -n 32 "$target/apps/mpich/fds_gather"
-    say "The picture is target/demo/fds/answer.png, the page target/demo/fds/answer.html"
-    exit
+    exec "$tcam" demo --mpicc "$venvs/mpich/bin/mpicc" --out target/demo/fds
 fi
 
 need_packages lammps openmpi-bin xz-utils

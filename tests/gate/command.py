@@ -494,6 +494,27 @@ def many_reports(arguments):
         check(each < most, f"{task}: {each:.1f} KiB a report, of {ranks} {peak[1]} KiB")
 
 
+def first_answer(arguments):
+    """`tcam demo` prints a page and draws a picture, or says what to install."""
+    place = fresh("demo")
+    out, mpicc = place / "out", runs.MPIS["mpich"] / "mpicc"
+    done = tcam(arguments, "demo", "--ranks=4", f"--mpicc={mpicc}", f"--out={out}")
+    check(done.returncode == 0, f"demo: {done.stderr[-500:]}")
+    check("fds_gather: 4 ranks" in done.stdout and "Entries needed" in done.stdout, done.stdout)
+    check({"answer.html", "answer.png", "fds_gather", "fds_gather.c"} <= set(os.listdir(out)), out)
+    few = fresh("demo/few")
+    for tool in ("awk", "basename", "cat", "dirname", "env", "expr", "sed"):
+        (few / tool).symlink_to(shutil.which(tool))
+    for words, told in (
+        ([], "pip install mpich"),
+        ([f"--mpicc={mpicc}"], "pip install ziglang"),
+        (["--mpicc=./nosuchcc"], "./nosuchcc: No such file"),
+    ):
+        env = os.environ | {"PATH": str(few)}
+        done = tcam(arguments, "demo", f"--out={place / 'none'}", *words, env=env)
+        check(done.returncode == 125 and told in done.stderr, f"demo {words}: {done.stderr}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
@@ -516,6 +537,7 @@ def main():
     output_goes_nowhere(arguments, programs)
     surroundings(arguments, programs)
     two_programs(arguments, programs)
+    first_answer(arguments)
     others_write_too(arguments, programs)
     return exit_code()
 

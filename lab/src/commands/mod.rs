@@ -5,6 +5,7 @@ pub(crate) mod answer;
 pub(crate) mod cluster;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod diff;
 pub(crate) mod doctor;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Starts a program over tcam, waits for it, and ends it.
 
+pub(crate) mod bundled;
 pub(crate) mod ending;
 pub(crate) mod endpoints;
 pub(crate) mod environment;

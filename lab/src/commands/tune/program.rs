@@ -3,15 +3,13 @@
 //! MPI and run by its launcher, and the lines that it prints are read.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
 
 use nic::params::PREFIX;
 
 use super::curves::Measured;
 use crate::error::Error;
-use crate::file;
+use crate::launch::bundled::{self, Failed};
 use crate::launch::ending::exit_code;
 use crate::launch::environment::Environment;
 use crate::launch::launcher::{self, Mpi};
@@ -28,8 +26,6 @@ const SOURCES: [(&str, &str); 3] = [
     ("check.h", include_str!("../../../../tests/apps/check.h")),
     ("compute.h", include_str!("../../../../tests/apps/compute.h")),
 ];
-/// Number of lines of a failed program's output that are shown.
-const TAIL: usize = 20;
 
 /// The program with its launcher.
 pub(super) struct Program<'a> {
@@ -40,13 +36,6 @@ pub(super) struct Program<'a> {
     /// Output of the last command.
     log: PathBuf,
     file: PathBuf,
-}
-
-/// How a command failed.
-struct Failed {
-    status: ExitStatus,
-    /// Last lines of the output.
-    tail: String,
 }
 
 impl<'a> Program<'a> {
@@ -69,21 +58,8 @@ impl<'a> Program<'a> {
         directory: &Path,
         signals: &mut Signals,
     ) -> Result<Option<()>, Error> {
-        for (name, text) in SOURCES {
-            file::write(&directory.join(name), text)?;
-        }
-        self.file = directory.join(NAME);
-        let mut command = Command::new(mpicc);
-        let source = directory.join(SOURCES[0].0);
-        command.arg("-O2").arg("-o").arg(&self.file).arg(source);
-        let name = mpicc.display().to_string();
-        match self.started(command, &name, signals)? {
-            Some(Err(failed)) => {
-                let why = format!("{}\n{}", failed.status, failed.tail).trim_end().to_owned();
-                Err(Error::Compile { mpicc: name, why })
-            }
-            done => Ok(done.map(drop)),
-        }
+        let made = bundled::compile(&SOURCES, mpicc, directory, &self.log, signals)?;
+        Ok(made.map(|made| self.file = made))
     }
 
     /// Runs the program with these settings, which have priority over the user's. Returns none
@@ -111,7 +87,7 @@ impl<'a> Program<'a> {
         }
         let _left = Leftovers::claim(directory);
         let name = program(self.launcher);
-        let text = match self.started(command, &name, signals)? {
+        let text = match bundled::run(command, &name, &self.log, signals)? {
             None => return Ok(None),
             Some(Ok(text)) => text,
             Some(Err(Failed { status, tail })) => {
@@ -125,30 +101,6 @@ impl<'a> Program<'a> {
             measured if is_whole && !measured.is_empty() => Ok(Some(measured)),
             _ => Err(Error::NoChannels { program: name, log: self.log.clone() }),
         }
-    }
-
-    /// Runs a command to its end. Returns its output, or none after a signal.
-    fn started(
-        &self,
-        mut command: Command,
-        name: &str,
-        signals: &mut Signals,
-    ) -> Result<Option<Result<String, Failed>>, Error> {
-        let output = file::begin(&self.log)?;
-        let errors = output.try_clone().map_err(Error::io(&self.log))?;
-        command.stdin(Stdio::null()).stdout(output).stderr(errors);
-        let ended = signals.wait(&mut command, name, None)?;
-        if ended.caught.is_some() {
-            return Ok(None);
-        }
-        let bytes = fs::read(&self.log).map_err(Error::io(&self.log))?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if ended.status.success() {
-            return Ok(Some(Ok(text)));
-        }
-        let lines: Vec<_> = text.lines().collect();
-        let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n");
-        Ok(Some(Err(Failed { status: ended.status, tail })))
     }
 }
 
@@ -180,6 +132,8 @@ fn line(text: &str) -> Option<Measured> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

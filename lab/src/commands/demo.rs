@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam demo`: the first answer, for an MPI program that tcam has in source.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, FromArgMatches};
+
+use super::answer::{Answer, answer};
+use crate::error::Error;
+use crate::launch::bundled;
+use crate::launch::ending;
+use crate::launch::launcher;
+use crate::launch::signals::Signals;
+use crate::results::fresh;
+
+const SOURCES: [(&str, &str); 2] = [
+    ("fds_gather.c", include_str!("../../../tests/apps/fds_gather.c")),
+    ("check.h", include_str!("../../../tests/apps/check.h")),
+];
+/// C compilers that the compilers of MPIs call.
+const C_COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
+
+/// Answers for a small MPI program that tcam compiles: the first command to try.
+///
+/// Compiles a program that communicates as a fire simulation does: every rank sends to rank 0. Then runs
+/// `tcam answer` on it, which records the program three times and prints the page. The source, the program,
+/// the recordings, the page as HTML and the picture are in the output directory.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam demo
+  tcam demo --ranks 8 --mpicc /opt/mpich/bin/mpicc")]
+pub(crate) struct Demo {
+    /// Ranks of the program, on two nodes.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 32,
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(2..1000)
+    )]
+    ranks: u32,
+
+    /// The compiler of the MPI; otherwise the mpicc in PATH, or in the directory of tcam. The mpiexec
+    /// in the same directory starts the program.
+    #[arg(long, value_name = "PATH")]
+    mpicc: Option<PathBuf>,
+
+    /// Where everything goes.
+    #[arg(long, value_name = "DIR", default_value = "tcam-demo")]
+    out: PathBuf,
+}
+
+/// Compiles the program and answers for it. Returns the exit code of `tcam answer`.
+pub(crate) fn demo(arguments: &Demo) -> Result<u8, Error> {
+    let mpicc = compiler(arguments.mpicc.as_deref())?;
+    let mpiexec = mpicc.with_file_name("mpiexec");
+    launcher::find(mpiexec.as_os_str())
+        .map_err(|error| Error::Start { program: mpiexec.display().to_string(), error })?;
+    let out = &arguments.out;
+    fresh::make(out)?;
+    eprintln!("tcam: compiling {} with {}", out.join(SOURCES[0].0).display(), mpicc.display());
+    let mut signals = Signals::catch()?;
+    let log = out.join("compile.log");
+    let made = bundled::compile(&SOURCES, &mpicc, out, &log, &mut signals);
+    let made = made.map_err(|error| match has_c_compiler() {
+        true => error,
+        false => Error::NoCCompiler { why: error.to_string() },
+    })?;
+    let Some(program) = made else {
+        return Ok(signals.caught().map_or(0, ending::code_of));
+    };
+    drop(signals);
+    let words = words(arguments, mpiexec, program);
+    let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    eprintln!("tcam: {}", shown.join(" "));
+    let code = answer(&parsed(&words)?)?;
+    eprintln!(
+        "tcam: the picture is {}, the page {}",
+        out.join("answer.png").display(),
+        out.join("answer.html").display()
+    );
+    Ok(code)
+}
+
+/// The command line that answers.
+fn words(arguments: &Demo, mpiexec: PathBuf, program: PathBuf) -> Vec<OsString> {
+    let out = &arguments.out;
+    let number = |number: u32| OsString::from(number.to_string());
+    vec![
+        "tcam".into(),
+        "answer".into(),
+        "--ppn".into(),
+        number(arguments.ranks.div_ceil(2)),
+        "--out".into(),
+        out.into(),
+        "--html".into(),
+        out.join("answer.html").into(),
+        "--plot".into(),
+        out.join("answer.png").into(),
+        "--".into(),
+        mpiexec.into(),
+        "-n".into(),
+        number(arguments.ranks),
+        program.into(),
+    ]
+}
+
+fn parsed(words: &[OsString]) -> Result<Answer, Error> {
+    let command = Answer::augment_args(clap::Command::new("tcam answer"));
+    let matches = command.try_get_matches_from(&words[1..]);
+    matches.and_then(|matches| Answer::from_arg_matches(&matches)).map_err(Error::Words)
+}
+
+/// Returns the compiler given, the one in PATH, or the one in the directory of this program.
+fn compiler(given: Option<&Path>) -> Result<PathBuf, Error> {
+    if let Some(path) = given {
+        return launcher::find(path.as_os_str())
+            .map_err(|error| Error::Start { program: path.display().to_string(), error });
+    }
+    let mpicc = OsStr::new("mpicc");
+    let beside = || {
+        let program = std::env::current_exe().ok()?;
+        launcher::find(program.with_file_name(mpicc).as_os_str()).ok()
+    };
+    launcher::find(mpicc).ok().or_else(beside).ok_or(Error::NoMpi)
+}
+
+/// Returns whether one of them is in PATH.
+fn has_c_compiler() -> bool {
+    C_COMPILERS.iter().any(|name| launcher::find(OsStr::new(name)).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        demo: Demo,
+    }
+
+    #[test]
+    fn the_command_line_is_one_of_answer() {
+        for ranks in ["2", "7", "32"] {
+            let demo = Line::parse_from(["demo", "--out", "a b", "--ranks", ranks]).demo;
+            let answer = parsed(&words(&demo, "/bin/mpiexec".into(), "a b/fds_gather".into()));
+            assert!(answer.unwrap().runs_a_program(), "{ranks}");
+        }
+    }
+
+    #[test]
+    fn a_compiler_that_is_given_must_exist() {
+        let error = compiler(Some(Path::new("./nosuchcc"))).unwrap_err().to_string();
+        assert!(error.contains("./nosuchcc"), "{error}");
+    }
+}
