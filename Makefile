@@ -7,7 +7,7 @@ TARGET = $${CARGO_TARGET_DIR:-target}
 # Assigned, so that the environment has no effect: users install `release`.
 PROFILE := release
 
-.PHONY: demo test nightly build test-impi asan tsan miri soak spawn slurm bench reproduce guide book install dist
+.PHONY: demo test nightly build wheel test-impi asan tsan miri soak spawn slurm bench reproduce guide book install dist
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/bench/demo.sh $(APP)
@@ -20,6 +20,9 @@ nightly: ## what make test leaves out, and all combinations: 20 minutes; CI runs
 
 build: ## what the tests run, into target/provider
 	@tests/lib/build.sh
+
+wheel: ## the source package and the wheel for PyPI, into target/wheel/dist
+	@packaging/wheel/build.sh
 
 test-impi: ## Intel MPI and its benchmarks, outside CI
 	@tests/nightly/impi.sh
@@ -55,6 +58,7 @@ book: ## the documents as a book, into target/book/html; needs mdBook
 	@python3 packaging/book.py
 
 install: ## PREFIX=/usr/local
+	@sh -c '. tests/lib/setup.sh && need_cargo' tests/lib/setup.sh
 	cargo build --profile $(PROFILE) -p provider -p lab
 	install -D -m 644 $(TARGET)/$(PROFILE)/libtcam_fi.so $(DESTDIR)$(PREFIX)/lib/libfabric/libtcam-fi.so
 	install -D -m 755 $(TARGET)/$(PROFILE)/tcam $(DESTDIR)$(PREFIX)/bin/tcam

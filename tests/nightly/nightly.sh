@@ -79,4 +79,6 @@ build_all_apps
 lanes computes waits
 say "The guide, as written"
 python3 tests/nightly/guide.py
+say "The wheel"
+tests/nightly/wheel.sh
 say_title "All tests passed"
