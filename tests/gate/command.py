@@ -508,7 +508,7 @@ def first_answer(arguments):
     for words, told in (
         ([], "pip install mpich"),
         ([f"--mpicc={mpicc}"], "pip install ziglang"),
-        (["--mpicc=./nosuchcc"], "./nosuchcc: No such file"),
+        (["--mpicc=./nosuchcc"], "./nosuchcc: cannot be started"),
     ):
         env = os.environ | {"PATH": str(few)}
         done = tcam(arguments, "demo", f"--out={place / 'none'}", *words, env=env)

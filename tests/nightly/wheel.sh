@@ -51,9 +51,10 @@ for mpi in mpich openmpi; do
     seconds=$(($(date +%s) - start))
     echo "venv, pip install and tcam demo: $seconds s (slowness $slowness)"
     [ "$seconds" -le $((120 * slowness)) ] || fail "The first answer takes more than two minutes."
-    for_user "$mpi" tcam demo --ranks 4 --out "of-$mpi" >"$place/of-$mpi.log" 2>&1
+    for_user "$mpi" tcam demo --ranks 4 --out "of-$mpi" >"$place/of-$mpi.log" 2>&1 || echo "tcam demo failed." >&2
     answered "$mpi" "of-$mpi"
-    for_user "$mpi" tcam answer --ppn 2 -- mpiexec -n 4 "of-$mpi/fds_gather" >"$place/answer.log"
+    for_user "$mpi" tcam answer --ppn 2 -- mpiexec -n 4 "of-$mpi/fds_gather" >"$place/answer.log" 2>&1 ||
+        { cat "$place/answer.log" >&2; exit 1; }
     grep -q "Entries needed" "$place/answer.log" || fail "tcam answer prints no page."
     for_user "$mpi" python -m tcam --version | grep -q "^tcam [0-9]" || fail "python -m tcam does not run."
 done
@@ -69,7 +70,7 @@ done
 
 say "Debian's libfabric and Open MPI 4"
 FI_PROVIDER_PATH=$place/mpich/lib/libfabric fi_info -p tcam >"$place/fi_info.log" || fail "fi_info does not load it."
-for_user mpich tcam demo --mpicc /usr/bin/mpicc --ranks 4 --out debian >"$place/debian.log" 2>&1
+for_user mpich tcam demo --mpicc /usr/bin/mpicc --ranks 4 --out debian >"$place/debian.log" 2>&1 || echo "tcam demo failed." >&2
 answered mpich debian
 
 say "The module"
@@ -88,7 +89,7 @@ queues = frames["queues"]
 assert sorted(queues["rank"].unique()) == [0, 1, 2, 3]
 assert len(frames["operations"]) >= queues["searches"].sum() > 0
 assert frames["lengths"]["elements"].max() <= queues["high_water"].max()
-subprocess.run([tcam.command(), "export", "--parquet", "--out", "frames", "of-mpich/1"], check=True)
+subprocess.run([tcam.command(), "export", "--parquet", "--out", "frames", "of-mpich/1"], check=True, capture_output=True)
 again = tcam.read(pathlib.Path("frames"))
 assert all(again[name].equals(frame) for name, frame in frames.items())
 try:
