@@ -149,7 +149,7 @@ mod tests {
         thread,
     };
 
-    use ffi::memory::Window;
+    use ffi::memory::RegionMemory;
     use nic::polling::Polling;
 
     use super::*;
@@ -181,7 +181,7 @@ mod tests {
         let Some(mut inbox) = receiver.inboxes()[0].take() else { panic!("an inbox") };
         let send_all = |own: u64| {
             let memory: &'static mut [u8] = vec![own as u8; 1000].leak();
-            let window = Window::from(memory);
+            let window = RegionMemory::from(memory);
             for bits in 0..EACH {
                 // Some messages need a buffer.
                 let len = if bits % 7 == 0 { 1000 } else { 8 };

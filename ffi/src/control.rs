@@ -20,11 +20,11 @@ pub enum Control<'a> {
     GetWaitObj(&'a mut u32),
     /// `FI_GET_RAW_MR`: base address, key and length of the key of a region.
     GetRawKey(&'a mut u64, Output, &'a mut usize),
-    /// `FI_MAP_RAW_MR`: base address and key as a peer got them, and the key for operations.
+    /// `FI_MAP_RAW_MR`: base address and key from a peer, and the place for the mapped key.
     MapRawKey(u64, &'a [u8], &'a mut u64),
     /// `FI_UNMAP_KEY`.
     UnmapKey(u64),
-    /// `FI_REFRESH` of a region whose memory was changed.
+    /// `FI_REFRESH` of a region whose memory has changed.
     Refresh,
     /// `FI_QUEUE_WORK`.
     QueueWork(RawWork),
@@ -36,7 +36,7 @@ pub enum Control<'a> {
     Other(c_int),
 }
 
-/// Address of a `struct fi_deferred_work`. Never followed.
+/// Address of a `struct fi_deferred_work`. Never dereferenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkName(usize);
 
@@ -46,12 +46,12 @@ pub struct RawWork(*const sys::fi_deferred_work);
 
 impl RawWork {
     /// # Safety
-    /// `raw` is null or such a structure, valid as long as self.
+    /// `raw` is null or points to such a structure, which is valid as long as `self`.
     pub(crate) unsafe fn new(raw: *const sys::fi_deferred_work) -> Self {
         Self(raw)
     }
 
-    /// Names the work.
+    /// Name of the work.
     #[must_use]
     pub fn name(&self) -> WorkName {
         WorkName(self.0 as usize)

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 #[error("{}", self.text().to_string_lossy())]
 pub struct Errno(i32);
 
-/// What every operation of an object answers.
+/// Result of an operation of an object.
 pub type Result<T> = std::result::Result<T, Errno>;
 
 macro_rules! errnos {
@@ -16,7 +16,7 @@ macro_rules! errnos {
         impl Errno {
             $(#[doc = $text] pub const $name: Self = Self($value);)*
 
-            /// What the number means, for `fi_cq_strerror` and logs.
+            /// Describes the error, for `fi_cq_strerror` and logs.
             #[must_use]
             pub fn text(self) -> &'static CStr {
                 $(if self == Self::$name { return const {
@@ -83,10 +83,15 @@ errnos! {
 }
 
 impl Errno {
-    /// From a number as C has it, positive or negated.
+    /// Converts a number of C, positive or negated.
     #[must_use]
     pub const fn new(value: i32) -> Self {
         Self(value.saturating_abs())
+    }
+
+    /// Converts a status of C: a count, or a negated error number.
+    pub(crate) fn check(status: i32) -> Result<usize> {
+        usize::try_from(status).map_err(|_| Self::new(status))
     }
 
     /// The positive number.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Flag bits of libfabric as `u64`, by the names of `fabric.h` without `FI_`.
 //!
-//! bindgen gives macros the smallest integer type that holds them and skips
-//! those that libfabric 2.x marks as deprecated; the test below compares.
+//! bindgen gives macros the smallest integer type that holds them, and skips those that libfabric
+//! 2.x marks as deprecated. A test compares the values with the headers.
 
 /// Capabilities, operation flags and completion flags.
 macro_rules! bits {
@@ -37,9 +37,9 @@ bits! {
     DELIVERY_COMPLETE = 28;
     AFFINITY = 29;
     MATCH_COMPLETE = 31;
-    /// Of a query: `fi_fetch_atomic`.
+    /// In a query: `fi_fetch_atomic`.
     FETCH_ATOMIC = 58;
-    /// Of a query: `fi_compare_atomic`.
+    /// In a query: `fi_compare_atomic`.
     COMPARE_ATOMIC = 59;
     RMA_EVENT = 56;
     AV_USER_ID = 41;
@@ -60,11 +60,11 @@ bits! {
     DIRECTED_RECV = 59;
     CLAIM = 59;
     DISCARD = 58;
-    /// Of `fi_ep_bind`.
+    /// In `fi_ep_bind`.
     SELECTIVE_COMPLETION = 59;
-    /// Of `fi_av_insert`.
+    /// In `fi_av_insert`.
     SYNC_ERR = 58;
-    /// Of `fi_av_open`.
+    /// In `fi_av_open`.
     SYMMETRIC = 59;
     /// Mode bit.
     CONTEXT = 59;

@@ -1,61 +1,75 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The one boundary between C and Rust: no panic crosses it, nor ends a thread of ours.
+//! The panic guard: no panic unwinds into C or ends a thread of the provider.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::errno::{Errno, Result};
 
-/// Integer types an entry point returns: `int` and `ssize_t`.
-pub(crate) trait Status {
-    fn ok(value: usize) -> Self;
-    fn error(errno: Errno) -> Self;
+/// The value that an entry point returns to C for a `Result<Value>`.
+pub(crate) trait Status<Value> {
+    fn from_result(result: Result<Value>) -> Self;
 }
 
-impl Status for i32 {
-    fn ok(value: usize) -> Self {
-        Self::try_from(value).unwrap_or(Self::MAX)
-    }
-
-    fn error(errno: Errno) -> Self {
-        -errno.get()
+/// `int`: a count, or a negated error number.
+impl Status<usize> for i32 {
+    fn from_result(result: Result<usize>) -> Self {
+        result.map_or_else(|errno| -errno.get(), |value| value.try_into().unwrap_or(Self::MAX))
     }
 }
 
-impl Status for isize {
-    fn ok(value: usize) -> Self {
-        value.cast_signed()
-    }
-
-    fn error(errno: Errno) -> Self {
-        -(errno.get() as Self)
-    }
-}
-
-/// Runs an entry point: its value or `-errno`; a panic is logged and becomes
-/// `-FI_EOTHER`.
-#[inline]
-pub(crate) fn call<S: Status>(body: impl FnOnce() -> Result<usize>) -> S {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => S::ok(value),
-        Ok(Err(errno)) => S::error(errno),
-        Err(panic) => S::error(caught(&*panic)),
-    }
-}
-
-/// [`call`] for entry points that return something else; `fallback` stands for
-/// both errors and panics.
-pub(crate) fn call_or<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => value,
-        Ok(Err(_)) => fallback,
-        Err(panic) => {
-            caught(&*panic);
-            fallback
+/// `ssize_t`: a count, or a negated error number.
+impl Status<usize> for isize {
+    #[inline]
+    fn from_result(result: Result<usize>) -> Self {
+        match result {
+            Ok(value) => value.cast_signed(),
+            Err(errno) => -(errno.get() as Self),
         }
     }
 }
 
-/// Runs what a thread of ours does.
+/// 0, or a negated error number.
+impl<S: Status<usize>> Status<()> for S {
+    #[inline]
+    fn from_result(result: Result<()>) -> Self {
+        S::from_result(result.map(|()| 0))
+    }
+}
+
+/// `void`: no error is reported.
+impl Status<()> for () {
+    fn from_result(_: Result<()>) -> Self {}
+}
+
+/// `uint64_t`: a value, or 0 for an error.
+impl Status<u64> for u64 {
+    fn from_result(result: Result<u64>) -> Self {
+        result.unwrap_or(0)
+    }
+}
+
+/// A pointer, or null for an error.
+impl<T> Status<*const T> for *const T {
+    fn from_result(result: Result<Self>) -> Self {
+        result.unwrap_or(std::ptr::null())
+    }
+}
+
+/// A pointer, or null for an error.
+impl<T> Status<*mut T> for *mut T {
+    fn from_result(result: Result<Self>) -> Self {
+        result.unwrap_or(std::ptr::null_mut())
+    }
+}
+
+/// Runs an entry point. A panic is logged and becomes `FI_EOTHER`.
+#[inline]
+pub(crate) fn call<S: Status<Value>, Value>(body: impl FnOnce() -> Result<Value>) -> S {
+    let result = catch_unwind(AssertUnwindSafe(body));
+    S::from_result(result.unwrap_or_else(|panic| Err(caught(&*panic))))
+}
+
+/// Runs the body of a thread of the provider.
 ///
 /// # Errors
 /// `FI_EOTHER` after a panic, which is logged.
@@ -80,10 +94,12 @@ mod tests {
 
     #[test]
     fn values_errors_and_panics() {
-        assert_eq!(call::<isize>(|| Ok(3)), 3);
-        assert_eq!(call::<i32>(|| Err(Errno::EINVAL)), -libc::EINVAL);
-        assert_eq!(call::<isize>(|| panic!("a panic that a test makes")), -256);
-        assert_eq!(call_or(7, || Err(Errno::EINVAL)), 7);
+        assert_eq!(call::<isize, usize>(|| Ok(3)), 3);
+        assert_eq!(call::<i32, usize>(|| Err(Errno::EINVAL)), -libc::EINVAL);
+        assert_eq!(call::<isize, usize>(|| panic!("a panic that a test makes")), -256);
+        assert_eq!(call::<i32, _>(|| Ok(())), 0);
+        assert_eq!(call::<u64, u64>(|| Err(Errno::EINVAL)), 0);
+        assert!(call::<*const u8, _>(|| panic!("a panic that a test makes")).is_null());
         assert_eq!(thread(|| panic!("a panic that a test makes")), Err(Errno::EOTHER));
         assert_eq!(thread(|| ()), Ok(()));
     }

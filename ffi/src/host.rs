@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The libfabric that loaded this provider.
 //!
-//! It is not linked: one binary serves 1.17 to 2.x, linking without symbol
-//! versions would bind old compatibility entry points, and in a Python wheel
-//! libfabric is not in the global scope. The return address of `fi_prov_ini`
-//! lies in the right library; its symbols are looked up there.
+//! The provider does not link to it, for three reasons. One binary serves 1.17 to 2.x; linking
+//! without symbol versions would bind old compatibility entry points; and in a Python wheel
+//! libfabric is not in the global scope. Instead, the return address of `fi_prov_ini` identifies
+//! the library, and its symbols are looked up there.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -51,11 +51,11 @@ pub struct Host {
 
 static HOST: OnceLock<Host> = OnceLock::new();
 
-/// Handle of the library (or program) that holds an address.
+/// Returns a handle of the library or program that contains an address.
 fn library_of(address: *const c_void) -> *mut c_void {
     let mut info = mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: dladdr only compares the address; `info` is valid for writes,
-    // and dli_fname is a C string when it answers non-zero.
+    // SAFETY: dladdr only compares the address. `info` is valid for writes, and dli_fname is a C
+    // string if the result is not zero.
     unsafe {
         if libc::dladdr(address, info.as_mut_ptr()) != 0 {
             let name = info.assume_init().dli_fname;
@@ -64,16 +64,16 @@ fn library_of(address: *const c_void) -> *mut c_void {
                 return handle;
             }
         }
-        // A program that libfabric is linked into statically.
+        // The program links libfabric statically.
         libc::dlopen(ptr::null(), libc::RTLD_LAZY)
     }
 }
 
 impl Host {
-    /// Finds the host by an address inside it, once.
+    /// Finds the host by an address inside it. Later calls return the same host.
     ///
     /// # Errors
-    /// `ENOSYS` if a function is missing.
+    /// `ENOSYS` if the host lacks a function.
     pub(crate) fn find(address: *const c_void) -> Result<&'static Self> {
         if let Some(host) = HOST.get() {
             return Ok(host);
@@ -103,7 +103,7 @@ impl Host {
         Ok(HOST.get_or_init(|| host))
     }
 
-    /// The host, once [`Host::find`] has found it.
+    /// Returns the host, after `Host::find` has found it.
     #[must_use]
     pub fn get() -> Option<&'static Self> {
         HOST.get()
@@ -121,7 +121,7 @@ impl Host {
         if info.is_null() { Err(Errno::ENOMEM) } else { Ok(info) }
     }
 
-    /// Documents a parameter, so that `fi_info -e` shows it.
+    /// Describes a parameter to libfabric, for `fi_info -e`.
     pub(crate) fn define_param(&self, provider: *const sys::fi_provider, name: &str, help: &str) {
         let (Ok(name), Ok(help)) = (CString::new(name), CString::new(help)) else { return };
         // SAFETY: C strings; the help text is passed as an argument of "%s".
@@ -136,12 +136,12 @@ impl Host {
         }
     }
 
-    /// The value of a parameter, if it is set.
+    /// Returns the value of a parameter, if it is set.
     pub(crate) fn param(&self, provider: *mut sys::fi_provider, name: &str) -> Option<String> {
         let name = CString::new(name).ok()?;
         let mut value: *mut c_char = ptr::null_mut();
-        // SAFETY: a parameter of type string answers a pointer to the value,
-        // which libfabric keeps.
+        // SAFETY: for a parameter of type string the result is a pointer to the value, which
+        // libfabric keeps.
         unsafe {
             let status =
                 (self.param_get)(provider, name.as_ptr(), ptr::from_mut(&mut value).cast());

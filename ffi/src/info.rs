@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `struct fi_info` both ways: hints read from C, answers allocated for C.
+//! Conversion of `struct fi_info`: hints are read from C, answers are allocated for C.
 //!
-//! Hints become owned Rust values. Answers are allocated by the host's own
-//! `fi_dupinfo`, in the host's layout: fields that the host has and 1.17 had
-//! not stay as libfabric initialised them.
+//! Hints become owned Rust values. `fi_dupinfo` of the host allocates the answers in the host's
+//! layout. Fields that 1.17 did not have keep the values that libfabric gave them.
 
 use std::ffi::{CStr, CString};
 
@@ -27,7 +26,7 @@ pub struct Info {
     pub ep: Option<EpAttr>,
     pub domain: Option<DomainAttr>,
     pub fabric: Option<FabricAttr>,
-    /// Whether `handle` is set: a connection request, or a passive endpoint.
+    /// True if `handle` is set: a connection request, or a passive endpoint.
     pub handle: bool,
 }
 
@@ -79,7 +78,7 @@ pub struct EpAttr {
     pub auth_key_size: usize,
 }
 
-/// `struct fi_domain_attr`, as far as 1.17 has it.
+/// `struct fi_domain_attr` with the fields of 1.17.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "names and meanings are those of fi_domain(3)")]
 pub struct DomainAttr {
@@ -120,7 +119,7 @@ pub struct FabricAttr {
     pub api_version: u32,
 }
 
-/// Runs a macro with the fields that have the same name and type on both sides.
+/// Calls a macro with the fields that have the same name and type in Rust and C.
 macro_rules! fields {
     (tx $with:ident $($args:tt)*) => { $with!($($args)*; caps, mode, op_flags, msg_order, comp_order,
         inject_size, size, iov_limit, rma_iov_limit, tclass) };
@@ -165,7 +164,7 @@ unsafe fn owned_bytes(addr: *const libc::c_void, len: usize) -> Option<Vec<u8>> 
 }
 
 impl Info {
-    /// Reads what C passed.
+    /// Reads the structure of C.
     ///
     /// # Safety
     /// `raw` is a complete `fi_info` with valid attribute pointers or nulls.
@@ -193,8 +192,8 @@ impl Info {
     /// Allocates the structure for C; `fi_freeinfo` frees it.
     pub(crate) fn into_raw(self, host: &Host) -> Result<*mut sys::fi_info> {
         let raw = host.allocate_info()?;
-        // SAFETY: freshly allocated by libfabric with every attribute present;
-        // strings and addresses come from malloc, as fi_freeinfo expects.
+        // SAFETY: libfabric just allocated it with every attribute. Strings and addresses come from
+        // malloc, as fi_freeinfo expects.
         unsafe {
             let info = &mut *raw;
             info.caps = self.caps;
@@ -248,7 +247,7 @@ impl RxAttr {
 }
 
 impl FabricAttr {
-    /// Reads what C passed.
+    /// Reads the structure of C.
     ///
     /// # Safety
     /// The strings are C strings or null.
@@ -290,7 +289,7 @@ fn malloc_bytes(bytes: Option<&[u8]>) -> Result<(*mut libc::c_void, usize)> {
 mod tests {
     use super::*;
 
-    /// The sizes CONSUMERS.md section 4 measured, whichever headers are installed.
+    /// Sizes as measured with each version of the headers.
     #[test]
     fn layouts_are_those_measured() {
         let version = (sys::FI_MAJOR_VERSION, sys::FI_MINOR_VERSION);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The ABI of libfabric for providers written in Rust, and the only crate that
-//! knows C.
+//! The ABI of libfabric for providers written in Rust. No other crate handles types of C.
 //!
-//! A provider implements the safe traits of [`provider`] and [`ops`] and is
-//! exported by [`export_provider!`]. Everything C passes is checked, copied or
-//! wrapped here: [`info`] (hints and answers), [`memory`] (message buffers),
-//! [`atomic`] (operations on them),
-//! [`object`] (who owns what C points to). No panic crosses C ([`guard`]). [`host`] and [`mpi`] are
-//! what is found of the process around us.
+//! A provider implements the safe traits of [`provider`] and [`ops`], and [`export_provider!`]
+//! exports it. This crate checks, copies or wraps everything that C passes: [`info`] (hints and
+//! answers), [`memory`] (message buffers), [`atomic`] (operations on them), [`object`] (ownership
+//! of objects that C points to). No panic unwinds into C ([`guard`]). [`host`] and [`mpi`] look up
+//! the libfabric and the MPI of the process.
 
 pub mod atomic;
 mod control;
@@ -27,4 +25,4 @@ pub mod sys;
 pub mod thread;
 
 pub use errno::{Errno, Result};
-pub use memory::{Buffer, Context};
+pub use memory::{Buffer, OpContext};

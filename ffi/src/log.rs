@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tracing` into libfabric's log, so that `FI_LOG_LEVEL` shows our messages.
+//! Forwards `tracing` events to libfabric's log, where `FI_LOG_LEVEL` selects them.
 //!
 //! The last part of an event's target names the subsystem (`tcam_fi::av` is
 //! `FI_LOG_AV`, as `FI_LOG_SUBSYS=av` selects it).
 //!
-//! libfabric shows no log by default, and an MPI says no more than that an endpoint failed. So
-//! an error goes to the error output where the log does not take it, once from each place.
+//! libfabric prints no log by default, and an MPI only reports that an endpoint failed. Therefore
+//! an error that the log does not take goes to standard error, once for each place in the code.
 
 use std::{
     collections::HashSet,
@@ -24,14 +24,14 @@ use crate::{host::Host, sys};
 struct FabricLog {
     host: &'static Host,
     provider: usize,
-    /// Places of errors that were said.
-    said: Mutex<HashSet<Identifier>>,
+    /// Places of errors that were printed.
+    printed: Mutex<HashSet<Identifier>>,
 }
 
-/// Installs the log. A second call (libfabric loads the provider once a process) changes nothing.
+/// Installs the log. A second call has no effect.
 pub(crate) fn install(host: &'static Host, provider: *const sys::fi_provider) {
-    let layer = FabricLog { host, provider: provider as usize, said: Mutex::default() };
-    // A failure means that a log is installed already, which then serves.
+    let layer = FabricLog { host, provider: provider as usize, printed: Mutex::default() };
+    // A failure means that a log is installed already.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer));
 }
 
@@ -71,10 +71,10 @@ impl FabricLog {
         )
     }
 
-    /// Whether nothing was said of this place yet.
+    /// Returns true for the first event of a place.
     fn is_news(&self, metadata: &Metadata<'_>) -> bool {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.insert(metadata.callsite())
+        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        printed.insert(metadata.callsite())
     }
 }
 
@@ -89,7 +89,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for FabricLog {
         event.record(&mut text);
         if !self.takes(metadata) {
             if self.is_news(metadata) {
-                // In one piece: other ranks write, too.
+                // One write, since other ranks write to the same output.
                 let line = format!("tcam: {}\n", text.0);
                 let _ = std::io::stderr().write_all(line.as_bytes());
             }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The MPI that this process uses, if it does.
+//! The MPI library of this process, if it has one.
 
 use std::ffi::{CStr, c_char, c_int};
 
-/// Bytes of the longest version there is (`MPI_MAX_LIBRARY_VERSION_STRING` of MPICH).
+/// Size in bytes of the longest version string (`MPI_MAX_LIBRARY_VERSION_STRING` of MPICH).
 const LONGEST: usize = 8192;
 
-/// What `MPI_Get_library_version` says; nothing where no MPI is in the global scope.
+/// Returns the result of `MPI_Get_library_version`; `None` if no MPI is in the global scope.
 ///
-/// It may be called at any time and from any thread, before `MPI_Init` and inside of it
-/// (MPI 4.1, 11.4.1). The name with P is the library's own: no tool sees the call.
+/// Any thread may call it at any time, also before and inside `MPI_Init` (MPI 4.1, 11.4.1). The
+/// call goes to the name with P, so that no profiling tool sees it.
 #[must_use]
 pub fn library_version() -> Option<String> {
     type Get = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
@@ -18,11 +18,11 @@ pub fn library_version() -> Option<String> {
     if found.is_null() {
         return None;
     }
-    // SAFETY: every MPI declares the function of this name so.
+    // SAFETY: every MPI declares the function of this name with this type.
     let get: Get = unsafe { std::mem::transmute(found) };
     let mut text = vec![0_u8; LONGEST + 1];
     let mut length = 0;
-    // SAFETY: the text is as long as any MPI may write, and both pointers are valid for the call.
+    // SAFETY: the text has room for the longest version, and both pointers are valid for the call.
     let error = unsafe { get(text.as_mut_ptr().cast(), &raw mut length) };
     let text = CStr::from_bytes_until_nul(&text).ok()?;
     (error == 0).then(|| text.to_string_lossy().into_owned())

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Ownership of the objects C holds pointers to.
+//! Ownership of the objects that C holds pointers to.
 //!
 //! ```text
 //!   C sees        struct fid_ep { fid { fclass, context, ops } ops cm msg tagged .. }
 //!   memory        [ fid_ep ........................................ | Arc<T> ]
-//!                 `- Object<fid_ep, T>, one Box, freed by fi_close
+//!                 `- Allocation<T>, one Box, freed by fi_close
 //! ```
 //!
-//! Objects refer to each other through clones of the `Arc`; `fi_close` answers
-//! `-FI_EBUSY` while there are any. Live objects are listed with their type, so
-//! that a foreign or closed fid passed to `fi_*_bind` or `fi_close` is an error.
+//! Objects refer to each other through clones of the `Arc`. `fi_close` returns `-FI_EBUSY`
+//! while there are any. A registry holds the type of every open object, so that `fi_*_bind` and
+//! `fi_close` return an error for the fid of a closed object or of another provider.
 
 use std::{
     any::TypeId,
@@ -25,13 +25,16 @@ pub use crate::control::Control;
 use crate::{
     errno::{Errno, Result},
     flags,
-    memory::Context,
+    memory::OpContext,
     sys,
 };
 
-/// What every object can do (`fi_close`, `fi_bind`, `fi_control`).
+/// An object: the calls that all objects have (`fi_close`, `fi_bind`, `fi_control`).
 pub trait Object: Send + Sync + Sized + 'static {
-    /// Called once, when nothing refers to the object any more.
+    /// The structure that C sees.
+    type Raw: Raw;
+
+    /// Called once, when no other object refers to this one.
     ///
     /// # Errors
     /// The object stays open.
@@ -42,7 +45,7 @@ pub trait Object: Send + Sync + Sized + 'static {
     /// Binds another object of this provider.
     ///
     /// # Errors
-    /// `ENOSYS` where nothing can be bound.
+    /// `ENOSYS` for objects that nothing can be bound to.
     fn bind(&self, _other: &Bound, _flags: u64) -> Result<()> {
         Err(Errno::ENOSYS)
     }
@@ -55,7 +58,7 @@ pub trait Object: Send + Sync + Sized + 'static {
         Err(Errno::ENOSYS)
     }
 
-    /// What `fi_profile_open` reads.
+    /// The variables that `fi_profile_open` gives access to.
     ///
     /// # Errors
     /// `ENOSYS` for objects without variables.
@@ -63,10 +66,10 @@ pub trait Object: Send + Sync + Sized + 'static {
         Err(Errno::ENOSYS)
     }
 
-    /// `FI_ALIAS`: the same object with other flags for its operations.
+    /// `FI_ALIAS`: this object with other flags for its operations.
     ///
     /// # Errors
-    /// `ENOSYS` for objects that have none.
+    /// `ENOSYS` for objects without operations.
     fn alias(self: &Arc<Self>, _flags: u64) -> Result<Arc<Self>> {
         Err(Errno::ENOSYS)
     }
@@ -75,27 +78,27 @@ pub trait Object: Send + Sync + Sized + 'static {
 /// A variable: a number of 64 bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// libfabric's number, or one of the provider's own.
+    /// Number that libfabric or the provider defines.
     pub id: u32,
     /// Name for programs.
     pub name: &'static CStr,
-    /// What it says.
+    /// Description for people.
     pub help: &'static CStr,
 }
 
 /// An object with variables.
 pub trait Variables: Debug + Send + Sync {
-    /// All of them.
+    /// Returns all variables.
     fn list(&self) -> &'static [Variable];
 
-    /// Their values at one moment, in the order of the list.
+    /// Reads all values at one moment, in the order of [`Variables::list`].
     ///
     /// # Errors
     /// The object is closed.
     fn values(&self) -> Result<Vec<u64>>;
 }
 
-/// An object that is being bound to another.
+/// The fid of an object that C passed as an argument, for example to `fi_ep_bind`.
 #[derive(Debug)]
 pub struct Bound {
     fid: *mut sys::fid,
@@ -135,24 +138,24 @@ raw!(
     fid_poll = FI_CLASS_POLL
 );
 
-/// An object and what C sees of it: made and freed by `ops/fid.rs` alone.
+/// An object behind the structure that C sees. Only `ops/fid.rs` allocates and frees it.
 #[repr(C)]
-pub(crate) struct Allocation<R, T> {
-    pub(crate) raw: R,
+pub(crate) struct Allocation<T: Object> {
+    pub(crate) raw: T::Raw,
     pub(crate) inner: Arc<T>,
 }
 
-/// Type of every live object by its address.
+/// Type of every open object, by its address.
 pub(crate) static LIVE: LazyLock<Mutex<HashMap<usize, TypeId>>> = LazyLock::new(Mutex::default);
 
-/// The Rust part of an object C calls an operation on.
+/// The Rust part of the object that an operation is called on.
 ///
 /// # Safety
-/// `raw` is null or came from [`crate::ops::fid::create`] with the same `T` and is not closed:
-/// operations are only reached through the tables of such an object.
+/// `raw` is null, or came from [`crate::ops::fid::create`] with this `T` and is not closed.
+/// Operations fulfil this: C reaches them only through the tables of such an object.
 #[inline]
-pub(crate) unsafe fn get<'a, R: Raw, T: Object>(raw: *mut R) -> Result<&'a Arc<T>> {
-    let object: *const Allocation<R, T> = raw.cast();
+pub(crate) unsafe fn get<'a, T: Object>(raw: *mut T::Raw) -> Result<&'a Arc<T>> {
+    let object: *const Allocation<T> = raw.cast();
     if object.is_null() {
         return Err(Errno::EINVAL);
     }
@@ -160,20 +163,20 @@ pub(crate) unsafe fn get<'a, R: Raw, T: Object>(raw: *mut R) -> Result<&'a Arc<T
     Ok(unsafe { &(*object).inner })
 }
 
-/// The Rust part of an object that C names in an argument, checked.
+/// The Rust part of the object that an argument names, if it is open and of this type.
 ///
 /// # Safety
 /// `fid` is null or points to a `fid` of any provider.
-pub(crate) unsafe fn find<R: Raw, T: Object>(fid: *mut sys::fid) -> Result<Arc<T>> {
+pub(crate) unsafe fn find<T: Object>(fid: *mut sys::fid) -> Result<Arc<T>> {
     if fid.is_null() || LIVE.lock().get(&(fid as usize)) != Some(&TypeId::of::<T>()) {
         return Err(Errno::EINVAL);
     }
-    // SAFETY: the list says that a live `Allocation<_, T>` is at this address.
-    unsafe { get::<R, T>(fid.cast()) }.cloned()
+    // SAFETY: the registry says that an open `Allocation<T>` is at this address.
+    unsafe { get::<T>(fid.cast()) }.cloned()
 }
 
 impl Bound {
-    /// A fid that C names elsewhere; checked by [`Bound::get`].
+    /// A fid from another structure; [`Bound::get`] checks it.
     pub(crate) fn of(fid: *mut sys::fid, class: u32) -> Self {
         Self { fid, class }
     }
@@ -189,15 +192,15 @@ impl Bound {
     /// The object, if it is of this type.
     ///
     /// # Errors
-    /// `EINVAL` if it is another kind of object or not ours.
-    pub fn get<T: Bindable>(&self) -> Result<Arc<T>> {
-        // SAFETY: `bind` got the pointer from C, and `find` checks it.
-        unsafe { find::<T::Raw, T>(self.fid) }
+    /// `EINVAL` if it is another kind of object or one of another provider.
+    pub fn get<T: Object>(&self) -> Result<Arc<T>> {
+        // SAFETY: C passed the pointer as a fid, and `find` checks it.
+        unsafe { find::<T>(self.fid) }
     }
 
     /// The context the object was opened with.
     #[must_use]
-    pub fn context(&self) -> Context {
+    pub fn context(&self) -> OpContext {
         // SAFETY: `read` was given a fid, which lives as long as the call.
         context(unsafe { (*self.fid).context })
     }
@@ -209,13 +212,7 @@ impl Bound {
     }
 }
 
-/// Objects that others can bind, with their raw structure.
-pub trait Bindable: Object {
-    /// The structure C knows.
-    type Raw: Raw;
-}
-
-/// A fid as events name it. Never followed.
+/// The address of a fid as events report it. Never dereferenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FidName(pub(crate) usize);
 
@@ -225,12 +222,12 @@ impl FidName {
     }
 }
 
-/// The context an object was opened with.
-pub(crate) fn context(raw: *mut libc::c_void) -> Context {
-    Context(raw as usize)
+/// A context that C passed.
+pub(crate) fn context(raw: *mut libc::c_void) -> OpContext {
+    OpContext(raw as usize)
 }
 
-/// Whether a flag word names only flags in `allowed`.
+/// Checks that a flag word contains only flags in `allowed`.
 ///
 /// # Errors
 /// `EBADFLAGS` otherwise.
@@ -238,7 +235,7 @@ pub fn only(value: u64, allowed: u64) -> Result<()> {
     if value & !allowed == 0 { Ok(()) } else { Err(Errno::EBADFLAGS) }
 }
 
-/// `flags` restricted to transmit and receive: which queue a bind is for.
+/// Splits bind flags into transmit and receive.
 #[must_use]
 pub fn direction(bind_flags: u64) -> (bool, bool) {
     (bind_flags & flags::TRANSMIT != 0, bind_flags & flags::RECV != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_provider(7)`: how libfabric finds a provider, and how it leaves.
+//! `fi_provider(7)`: how libfabric loads and unloads a provider.
 
 use std::{
     cell::UnsafeCell,
@@ -14,14 +14,18 @@ use crate::{
     host::Host,
     info::{FabricAttr, Info},
     log,
-    ops::{answer, fabric, fabric::Fabric, text},
+    ops::{
+        answer,
+        fabric::{self, Fabric},
+        text,
+    },
     sys,
 };
 
 /// The arguments of `fi_getinfo`.
 #[derive(Debug)]
 pub struct Query<'a> {
-    /// Version of the API the application was written for.
+    /// Version of the API that the application uses.
     pub version: u32,
     /// Host name or address.
     pub node: Option<&'a str>,
@@ -29,13 +33,13 @@ pub struct Query<'a> {
     pub service: Option<&'a str>,
     /// `FI_SOURCE`, `FI_NUMERICHOST`, ...
     pub flags: u64,
-    /// What the application wants; none for all there is.
+    /// Hints of the application; `None` for all providers and capabilities.
     pub hints: Option<Info>,
 }
 
-/// A provider: what [`export_provider!`](crate::export_provider) exports.
+/// A provider, for [`export_provider!`](crate::export_provider).
 pub trait Provider: Send + Sync + 'static {
-    /// Fabrics it opens.
+    /// Fabrics of the provider.
     type Fabric: Fabric;
     /// Name, as in `FI_PROVIDER`.
     const NAME: &'static std::ffi::CStr;
@@ -48,42 +52,42 @@ pub trait Provider: Send + Sync + 'static {
     /// `fi_getinfo`.
     ///
     /// # Errors
-    /// `ENODATA` where nothing satisfies the hints.
+    /// `ENODATA` if the provider cannot satisfy the hints.
     fn getinfo(query: Query<'_>) -> Result<Vec<Info>>;
 
     /// `fi_fabric`.
     ///
     /// # Errors
-    /// Attributes that cannot be met.
+    /// The provider cannot meet the attributes.
     fn fabric(attr: &FabricAttr) -> Result<Arc<Self::Fabric>>;
 
-    /// libfabric is about to unload the library, or the process exits.
+    /// Called before libfabric unloads the library, or when the process exits.
     fn cleanup();
 }
 
-/// The one `struct fi_provider`, which libfabric keeps and writes its context into.
-struct Slot(UnsafeCell<sys::fi_provider>);
+/// The only `struct fi_provider`. libfabric keeps a pointer to it and writes its context into it.
+struct ProviderCell(UnsafeCell<sys::fi_provider>);
 
-// SAFETY: written once in `start` before libfabric knows it; afterwards only
-// libfabric writes, and only to `context`.
-unsafe impl Sync for Slot {}
+// SAFETY: `start` writes it once, before libfabric has the pointer. After that only libfabric
+// writes to it, and only to `context`.
+unsafe impl Sync for ProviderCell {}
 
-static SLOT: Slot = Slot(UnsafeCell::new(
+static PROVIDER: ProviderCell = ProviderCell(UnsafeCell::new(
     // SAFETY: integers, null pointers and empty options may be all zero.
     unsafe { std::mem::zeroed() },
 ));
 
 static STARTED: OnceLock<Result<()>> = OnceLock::new();
 
-/// Work of `fi_prov_ini`: `caller` lies in the libfabric that loads us.
+/// Implements `fi_prov_ini`. `caller` is an address in the libfabric that loads the provider.
 #[must_use]
 pub fn start<P: Provider>(caller: *const c_void) -> *mut sys::fi_provider {
-    guard::call_or(ptr::null_mut(), || {
+    guard::call(|| {
         let host = Host::find(caller)?;
-        let provider = SLOT.0.get();
+        let provider = PROVIDER.0.get();
         STARTED
             .get_or_init(|| {
-                // SAFETY: the only writer, before libfabric gets the pointer.
+                // SAFETY: the only write, before libfabric gets the pointer.
                 unsafe {
                     (*provider).version = P::VERSION;
                     (*provider).fi_version = host.version();
@@ -104,10 +108,10 @@ pub fn start<P: Provider>(caller: *const c_void) -> *mut sys::fi_provider {
     })
 }
 
-/// The value of a parameter (lower case, without `FI_TCAM_`), if it is set.
+/// Returns the value of a parameter (lower case, without `FI_TCAM_`), if it is set.
 #[must_use]
 pub fn param(name: &str) -> Option<String> {
-    Host::get()?.param(SLOT.0.get(), name)
+    Host::get()?.param(PROVIDER.0.get(), name)
 }
 
 unsafe extern "C" fn getinfo<P: Provider>(
@@ -140,8 +144,8 @@ unsafe extern "C" fn getinfo<P: Provider>(
         if first.is_null() {
             return Err(Errno::ENODATA);
         }
-        // SAFETY: C wants the answer there.
-        unsafe { answer(to, first) }
+        // SAFETY: `to` is null or valid for a write.
+        unsafe { answer(to, || Ok(first)) }
     })
 }
 
@@ -153,25 +157,21 @@ unsafe extern "C" fn open_fabric<P: Provider>(
     guard::call(|| {
         // SAFETY: libfabric passes complete attributes.
         let attr = unsafe { FabricAttr::read(attr.as_ref().ok_or(Errno::EINVAL)?) };
-        if to.is_null() {
-            return Err(Errno::EINVAL);
-        }
-        let fabric = fabric::create(P::fabric(&attr)?, context);
-        // SAFETY: C wants the answer there.
-        unsafe { answer(to, fabric) }
+        // SAFETY: `to` is null or valid for a write.
+        unsafe { answer(to, || Ok(fabric::create(P::fabric(&attr)?, context))) }
     })
 }
 
 unsafe extern "C" fn cleanup<P: Provider>() {
-    guard::call_or((), || {
+    guard::call::<(), ()>(|| {
         P::cleanup();
         Ok(())
     });
 }
 
-/// What runs when the library is unloaded or the process exits.
+/// Runs when the library is unloaded or the process exits.
 pub fn exit<P: Provider>() {
-    guard::call_or((), || {
+    guard::call::<(), ()>(|| {
         P::cleanup();
         Ok(())
     });
@@ -179,8 +179,8 @@ pub fn exit<P: Provider>() {
 
 /// Exports `fi_prov_ini` and the exit hook of a [`Provider`].
 ///
-/// `fi_prov_ini` takes no argument, but we need the address it returns to (see
-/// [`host`](crate::host)); only assembly can read that.
+/// `fi_prov_ini` takes no argument, but the provider needs its return address (see
+/// [`host`](crate::host)). Only assembly can read it.
 #[macro_export]
 macro_rules! export_provider {
     ($provider:ty) => {

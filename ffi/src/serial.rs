@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A lock that an application can promise not to need.
+//! A lock that an application can turn off with `FI_THREAD_DOMAIN`.
 
 use std::{
     cell::UnsafeCell,
@@ -9,22 +9,21 @@ use std::{
 
 use parking_lot::{RawMutex, lock_api::RawMutex as _};
 
-/// How long an exit waits for other threads.
+/// Longest time that an exit waits for other threads.
 const AT_EXIT: Duration = Duration::from_millis(200);
 
-/// State that one thread at a time may use: guarded by a lock, or by the
-/// application itself under `FI_THREAD_DOMAIN` (`fi_domain(3)`: access to all
-/// objects of the domain is serialised by the application), where `lock` costs
-/// one predicted branch.
+/// State that one thread at a time may use. A lock protects it. Under `FI_THREAD_DOMAIN` the
+/// application serialises all calls on a domain (`fi_domain(3)`), and `lock` costs one predicted
+/// branch.
 pub struct Serial<T> {
     lock: Option<RawMutex>,
     state: UnsafeCell<T>,
 }
 
-// SAFETY: `state` is only reached through `lock`, which either holds the mutex
-// or relies on the application's promise of serialised calls.
+// SAFETY: only `lock` and `try_lock` give access to `state`. They hold the mutex, or rely on the
+// application's promise to serialise calls.
 unsafe impl<T: Send> Sync for Serial<T> {}
-// SAFETY: moving the whole moves the state.
+// SAFETY: moving the value moves the state.
 unsafe impl<T: Send> Send for Serial<T> {}
 
 impl<T> Serial<T> {
@@ -42,21 +41,21 @@ impl<T> Serial<T> {
         SerialGuard { owner: self }
     }
 
-    /// The same, unless another thread has it.
+    /// Exclusive use of the state, unless another thread holds the lock.
     #[inline]
     pub fn try_lock(&self) -> Option<SerialGuard<'_, T>> {
         let free = self.lock.as_ref().is_none_or(RawMutex::try_lock);
         free.then(|| SerialGuard { owner: self })
     }
 
-    /// The same for a process that exits: whoever has it may be this very thread, which a signal
-    /// took out of its work and whose handler calls `exit`.
+    /// Exclusive use of the state for a process that exits. It does not wait forever: this thread
+    /// may hold the lock itself, if a signal handler calls `exit`.
     pub fn lock_at_exit(&self) -> Option<SerialGuard<'_, T>> {
         at_exit(|| self.try_lock())
     }
 }
 
-/// Tries to take a lock until it succeeds, for as long as an exit waits for other threads.
+/// Tries to take a lock until it succeeds, for at most as long as an exit waits for other threads.
 pub fn at_exit<G>(try_lock: impl Fn() -> Option<G>) -> Option<G> {
     let end = Instant::now() + AT_EXIT;
     loop {
@@ -85,7 +84,7 @@ impl<T> Deref for SerialGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard stands for exclusive use (see `Sync` above).
+        // SAFETY: the guard grants exclusive use (see `Sync` above).
         unsafe { &*self.owner.state.get() }
     }
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which thread calls, told on paths that a system call or a call of the dynamic linker's
-//! `__tls_get_addr` would slow down.
+//! Identifies the calling thread without a system call and without a call to `__tls_get_addr`.
 
-/// A number that no other living thread of this process has; never 0.
+/// Returns a number that no other running thread of this process has; never 0.
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 #[must_use]
 pub fn current() -> usize {
     let thread;
-    // SAFETY: the ABI of x86-64 has the thread's control block begin with its own address, and
-    // `fs` point to it.
+    // SAFETY: in the ABI of x86-64, `fs` points to the thread's control block, which begins with
+    // its own address.
     unsafe {
         std::arch::asm!(
             "mov {}, fs:0",
@@ -20,7 +19,7 @@ pub fn current() -> usize {
     thread
 }
 
-/// A number that no other living thread of this process has; never 0.
+/// Returns a number that no other running thread of this process has; never 0.
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(miri))))]
 #[inline]
 #[must_use]
@@ -29,12 +28,12 @@ pub fn current() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-/// Which of so many places is this thread's: mostly another than that of its neighbours. `places` is
-/// not 0.
+/// Returns an index below `places` that mostly differs from those of neighbouring threads. `places`
+/// is not 0.
 #[inline]
 #[must_use]
 pub fn current_of(places: usize) -> usize {
-    // Control blocks are at the ends of stacks, which lie in a row: the golden ratio spreads them.
+    // Control blocks lie at the ends of adjacent stacks: the golden ratio spreads them.
     let spread = (current() as u64 >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (((spread >> 32) * places as u64) >> 32) as usize
 }

@@ -15,7 +15,7 @@ use std::{
 use channel::address::{pack, unpack};
 use ffi::{
     Errno, Result, flags,
-    object::{Bindable, Bound, Object},
+    object::{Bound, Object},
     ops::{
         self,
         av::Insert,
@@ -83,7 +83,7 @@ struct Shared {
 }
 
 impl AddressVector {
-    pub(crate) fn open(domain: &Arc<Domain>, attr: &ops::av::Attr, default: u32) -> Result<Self> {
+    pub(crate) fn open(domain: &Arc<Domain>, attr: &ops::av::AvAttr, default: u32) -> Result<Self> {
         let allowed = flags::EVENT | flags::READ | flags::SYMMETRIC | flags::AV_USER_ID;
         ffi::object::only(attr.flags, allowed)?;
         let read_only = attr.flags & flags::READ != 0;
@@ -267,6 +267,8 @@ impl AddressVector {
 }
 
 impl Object for AddressVector {
+    type Raw = sys::fid_av;
+
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
         if bind_flags != 0 {
             return Err(Errno::EBADFLAGS);
@@ -279,10 +281,6 @@ impl Object for AddressVector {
         self.eq.lock().take();
         Ok(())
     }
-}
-
-impl Bindable for AddressVector {
-    type Raw = sys::fid_av;
 }
 
 impl OfDomain for AddressVector {

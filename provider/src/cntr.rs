@@ -12,8 +12,8 @@ use std::{
 
 use ffi::{
     Errno, Result,
-    object::{Bindable, Control, Object},
-    ops::{self, cntr::Attr},
+    object::{Control, Object},
+    ops::{self, cntr::CntrAttr},
     sys,
 };
 
@@ -43,7 +43,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    pub(crate) fn open(domain: &Arc<Domain>, attr: &Attr) -> Result<Self> {
+    pub(crate) fn open(domain: &Arc<Domain>, attr: &CntrAttr) -> Result<Self> {
         ffi::object::only(attr.flags, 0)?;
         if attr.events != sys::FI_CNTR_EVENTS_COMP {
             tracing::info!("counters count completions, not bytes");
@@ -144,13 +144,11 @@ impl Count for Counter {
 }
 
 impl Object for Counter {
+    type Raw = sys::fid_cntr;
+
     fn control(&self, command: Control<'_>) -> Result<()> {
         self.endpoints.control(command)
     }
-}
-
-impl Bindable for Counter {
-    type Raw = sys::fid_cntr;
 }
 
 impl OfDomain for Counter {

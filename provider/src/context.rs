@@ -17,12 +17,12 @@ use std::{
 
 use channel::address::pack;
 use ffi::{
-    Context as OpContext, Errno, Result, flags,
-    object::{Bindable, Bound, Control, Object, Variables, direction},
+    Errno, OpContext, Result, flags,
+    object::{Bound, Control, Object, Variables, direction},
     ops::{
         self,
         ep::{Recv, Send, atomic::Atomic, rma::Rma},
-        work::{Op, Trigger},
+        work::{EndpointOp, Trigger},
     },
     sys,
 };
@@ -200,12 +200,14 @@ impl Context {
 }
 
 impl Start for Context {
-    fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()> {
+    fn start_op(&self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()> {
         self.endpoint.start_op(op, deferred)
     }
 }
 
 impl Object for Context {
+    type Raw = sys::fid_ep;
+
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
         match other.class() {
             sys::FI_CLASS_CQ => {
@@ -264,10 +266,6 @@ impl Object for Context {
     }
 }
 
-impl Bindable for Context {
-    type Raw = sys::fid_ep;
-}
-
 impl OfDomain for Context {
     fn domain(&self) -> &Arc<Domain> {
         &self.endpoint.domain
@@ -297,7 +295,7 @@ impl ops::ep::Endpoint for Context {
         self.endpoint.atomic(op)
     }
 
-    fn trigger(self: &Arc<Self>, trigger: &Trigger, op: Op) -> Result<()> {
+    fn trigger(self: &Arc<Self>, trigger: &Trigger, op: EndpointOp) -> Result<()> {
         let counter = self.domain().own::<Counter>(&trigger.counter)?;
         let starts = Arc::downgrade(self) as Weak<dyn Start>;
         let counter = Arc::downgrade(&counter) as Weak<dyn Count>;

@@ -13,10 +13,10 @@ use std::{
 
 use ffi::{
     Errno, Result, flags,
-    object::{Bindable, Control, Object},
+    object::{Control, Object},
     ops::{
         self, WaitObj,
-        cq::{Attr, Completion, Entries, Failure, Format},
+        cq::{Completion, CqAttr, Entries, Failure, Format},
     },
     serial::Serial,
     sys,
@@ -36,7 +36,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct CompletionQueue {
     domain: Arc<Domain>,
-    attr: Attr,
+    attr: CqAttr,
     queue: Serial<Queue>,
     /// Endpoints that report here.
     pub(crate) endpoints: WaitSet,
@@ -68,7 +68,7 @@ impl Queue {
 const PREALLOCATE: usize = 1024;
 
 impl CompletionQueue {
-    pub(crate) fn open(domain: &Arc<Domain>, attr: &Attr) -> Result<Self> {
+    pub(crate) fn open(domain: &Arc<Domain>, attr: &CqAttr) -> Result<Self> {
         ffi::object::only(attr.flags, flags::AFFINITY)?;
         let room = if attr.size == 0 { PREALLOCATE } else { attr.size.min(PREALLOCATE) };
         let queue = Queue {
@@ -147,13 +147,11 @@ impl CompletionQueue {
 }
 
 impl Object for CompletionQueue {
+    type Raw = sys::fid_cq;
+
     fn control(&self, command: Control<'_>) -> Result<()> {
         self.endpoints.control(command)
     }
-}
-
-impl Bindable for CompletionQueue {
-    type Raw = sys::fid_cq;
 }
 
 impl OfDomain for CompletionQueue {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ffi::{
     Errno, Result,
-    object::{Bindable, Bound},
+    object::{Bound, Object},
 };
 use nic::params::Params;
 use parking_lot::Mutex;
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Objects that were opened on a domain.
-pub(crate) trait OfDomain: Bindable {
+pub(crate) trait OfDomain: Object {
     /// The domain.
     fn domain(&self) -> &Arc<Domain>;
 }

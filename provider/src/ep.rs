@@ -11,14 +11,14 @@ use std::{
 
 use channel::address::pack;
 use ffi::{
-    Context, Errno, Result, flags,
+    Errno, OpContext, Result, flags,
     info::Info,
-    object::{Bindable, Bound, Control, Object, direction},
+    object::{Bound, Control, Object, direction},
     ops::{
         self,
         ep::{OpFlags, Recv, Send, atomic::Atomic, rma::Rma},
         profile::{Variable, Variables},
-        work::{Op, Trigger},
+        work::{EndpointOp, Trigger},
     },
     sys,
 };
@@ -204,6 +204,8 @@ impl Endpoint {
 }
 
 impl Object for Endpoint {
+    type Raw = sys::fid_ep;
+
     fn close(&self) -> Result<()> {
         if self.alias.is_some() {
             return Ok(());
@@ -336,7 +338,7 @@ impl Alias {
     }
 
     /// Starts an operation, which may be triggered by a counter.
-    fn start(&self, op: &Op) -> Result<()> {
+    fn start(&self, op: &EndpointOp) -> Result<()> {
         match op.triggered()? {
             None => op.start(&*self.of),
             Some((trigger, op)) => ops::ep::Endpoint::trigger(&self.of, &trigger, op),
@@ -354,10 +356,6 @@ impl Variables for Endpoint {
     }
 }
 
-impl Bindable for Endpoint {
-    type Raw = sys::fid_ep;
-}
-
 impl OfDomain for Endpoint {
     fn domain(&self) -> &Arc<Domain> {
         &self.domain
@@ -369,7 +367,7 @@ impl ops::ep::Endpoint for Endpoint {
     fn send(&self, op: &Send) -> Result<()> {
         if let Some(alias) = &self.alias {
             let flags = Alias::flags(op.flags, alias.tx);
-            return alias.start(&Op::Send(Send { flags, ..op.clone() }));
+            return alias.start(&EndpointOp::Send(Send { flags, ..op.clone() }));
         }
         if self.port.tx_fast_path.get().is_some_and(|sends| sends.send(op)) {
             return Ok(());
@@ -382,7 +380,7 @@ impl ops::ep::Endpoint for Endpoint {
         if let Some(alias) = &self.alias {
             let own = if op.tag.is_some() { alias.tagged_rx } else { alias.rx };
             let flags = Alias::flags(op.flags, own);
-            return alias.start(&Op::Recv(Recv { flags, ..op.clone() }));
+            return alias.start(&EndpointOp::Recv(Recv { flags, ..op.clone() }));
         }
         if let Some(posts) = self.port.rx_fast_path.get() {
             // A copy; see `Engine::recv`.
@@ -402,7 +400,7 @@ impl ops::ep::Endpoint for Endpoint {
     fn rma(&self, op: &Rma) -> Result<()> {
         if let Some(alias) = &self.alias {
             let flags = Alias::flags(op.flags, alias.tx);
-            return alias.start(&Op::Rma(Rma { flags, ..op.clone() }));
+            return alias.start(&EndpointOp::Rma(Rma { flags, ..op.clone() }));
         }
         self.transmit(|engine| engine.rma(op))
     }
@@ -410,12 +408,12 @@ impl ops::ep::Endpoint for Endpoint {
     fn atomic(&self, op: &Atomic) -> Result<()> {
         if let Some(alias) = &self.alias {
             let flags = Alias::flags(op.flags, alias.tx);
-            return alias.start(&Op::Atomic(Atomic { flags, ..op.clone() }));
+            return alias.start(&EndpointOp::Atomic(Atomic { flags, ..op.clone() }));
         }
         self.transmit(|engine| engine.atomic(op))
     }
 
-    fn trigger(self: &Arc<Self>, trigger: &Trigger, op: Op) -> Result<()> {
+    fn trigger(self: &Arc<Self>, trigger: &Trigger, op: EndpointOp) -> Result<()> {
         let counter = self.domain.own::<Counter>(&trigger.counter)?;
         let starts = Arc::downgrade(self) as Weak<dyn Start>;
         let counter = Arc::downgrade(&counter) as Weak<dyn Count>;
@@ -423,7 +421,7 @@ impl ops::ep::Endpoint for Endpoint {
         Ok(())
     }
 
-    fn cancel(&self, context: Context) -> Result<()> {
+    fn cancel(&self, context: OpContext) -> Result<()> {
         self.with(|engine| engine.cancel(context))
     }
 

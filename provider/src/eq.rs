@@ -12,10 +12,10 @@ use std::{
 use ffi::{
     Errno, Result, flags,
     memory::Output,
-    object::{Bindable, Control, Object},
+    object::{Control, Object},
     ops::{
         self, WaitObj,
-        eq::{Attr, ErrorEvent, Event},
+        eq::{EqAttr, ErrorEvent, Event},
     },
     sys,
 };
@@ -43,7 +43,7 @@ struct State {
 }
 
 impl EventQueue {
-    pub(crate) fn open(fabric: &Arc<Fabric>, attr: &Attr) -> Result<Self> {
+    pub(crate) fn open(fabric: &Arc<Fabric>, attr: &EqAttr) -> Result<Self> {
         ffi::object::only(attr.flags, flags::WRITE | flags::AFFINITY)?;
         let descriptor = match attr.wait_obj {
             WaitObj::Other(wait_obj) => {
@@ -97,6 +97,8 @@ impl EventQueue {
 }
 
 impl Object for EventQueue {
+    type Raw = sys::fid_eq;
+
     fn control(&self, command: Control<'_>) -> Result<()> {
         match command {
             Control::GetWaitObj(to) => {
@@ -110,10 +112,6 @@ impl Object for EventQueue {
             _ => Err(Errno::ENOSYS),
         }
     }
-}
-
-impl Bindable for EventQueue {
-    type Raw = sys::fid_eq;
 }
 
 impl ops::eq::EventQueue for EventQueue {

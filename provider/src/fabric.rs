@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_fabric(3)`.
 
-use ffi::object::Object;
+use ffi::{object::Object, sys};
 
 /// The fabric: this host.
 #[derive(Debug)]
@@ -20,4 +20,6 @@ impl Fabric {
     }
 }
 
-impl Object for Fabric {}
+impl Object for Fabric {
+    type Raw = sys::fid_fabric;
+}

@@ -14,10 +14,10 @@ use channel::{
     wire::{Flags, Header, INLINE, Kind},
 };
 use ffi::{
-    Buffer, Context,
+    Buffer, OpContext,
     atomic::{Datatype, Form, Op},
     flags,
-    memory::Window,
+    memory::RegionMemory,
     ops::{
         ep::{
             OpFlags, Recv, Send,
@@ -88,18 +88,18 @@ struct Play {
     own: Arc<Segment>,
     engine: Engine,
     peers: Peers,
-    memory: Window,
+    memory: RegionMemory,
     /// Whether the input has changed the own segment, so that anything may be lost.
     damaged: bool,
 }
 
 impl Play {
-    fn start((ports, own, mut engine, peers): peers::Met, memory: &Window) -> Self {
+    fn start((ports, own, mut engine, peers): peers::Met, memory: &RegionMemory) -> Self {
         // A kernel copy would take addresses from the peer, which are valid in this process.
         engine.home.set(Settings { checks: false, copies: false });
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
         let window = memory.clone();
-        let attr = mr::Attr { window, access, offset: 0, requested_key: KEY, flags: 0 };
+        let attr = mr::MrAttr { window, access, offset: 0, requested_key: KEY, flags: 0 };
         engine.domain.regions.register(&attr).unwrap();
         if let Some(av) = &engine.av {
             assert_eq!(av.insert_one(&address::to_bytes(address_of(ports.peer))), Some(0));
@@ -119,7 +119,7 @@ impl Play {
             buffer: self.buffer(input),
             source: if how & 4 != 0 { 0 } else { u64::MAX },
             tag: (how & 1 != 0).then(|| (u64::from(input.byte() & 3), u64::from(how >> 6))),
-            context: Context(usize::from(how >> 3 & 3)),
+            context: OpContext(usize::from(how >> 3 & 3)),
             flags: OpFlags::Given(if how & 1 == 0 { multi } else { 0 }),
         };
         let _ = self.engine.recv(&recv);
@@ -134,7 +134,7 @@ impl Play {
     fn operate(&mut self, input: &mut Input<'_>) {
         let how = input.byte();
         let buffer = self.buffer(input);
-        let (flags, context) = (OpFlags::Default, Context(1));
+        let (flags, context) = (OpFlags::Default, OpContext(1));
         let _ = match how & 3 {
             0 | 1 => {
                 let op = Rma {
@@ -221,7 +221,7 @@ impl Play {
                 self.engine.checked -= INTERVAL;
                 self.engine.look_around();
             }
-            12 => drop(self.engine.cancel(Context(usize::from(input.byte() & 3)))),
+            12 => drop(self.engine.cancel(OpContext(usize::from(input.byte() & 3)))),
             13 if self.peers.are_far() => {
                 let (how, len) = (input.byte(), usize::from(input.byte()));
                 let bytes: Vec<u8> = (0..len.min(input.0.len())).map(|_| input.byte()).collect();
@@ -307,8 +307,8 @@ pub fn survive_far(data: &[u8]) {
 }
 
 fn survive_of(met: peers::Met, data: &[u8]) {
-    static SHARED: LazyLock<Window> =
-        LazyLock::new(|| Window::from(&mut *vec![0_u8; MEMORY].leak()));
+    static SHARED: LazyLock<RegionMemory> =
+        LazyLock::new(|| RegionMemory::from(&mut *vec![0_u8; MEMORY].leak()));
     let mut play = Play::start(met, &SHARED);
     let mut input = Input(data);
     while !input.0.is_empty() {

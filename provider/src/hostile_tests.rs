@@ -13,8 +13,8 @@ use channel::{
     wire::{Flags, Header, INLINE, Kind},
 };
 use ffi::{
-    Buffer, Context, Errno, flags,
-    memory::Window,
+    Buffer, Errno, OpContext, flags,
+    memory::RegionMemory,
     ops::{
         ep::{OpFlags, Recv},
         mr,
@@ -36,7 +36,7 @@ fn post(engine: &mut Engine, tag: Option<(u64, u64)>) {
         buffer: Buffer::default(),
         source: u64::MAX,
         tag,
-        context: Context(7),
+        context: OpContext(7),
         flags: OpFlags::Default,
     };
     engine.recv(&recv).unwrap();
@@ -96,9 +96,9 @@ proptest! {
         let (before, region) = memory.split_at_mut(16);
         let (region, after) = region.split_at_mut(32);
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
-        let attr = mr::Attr { window: Window::from(region), access, offset: 0, requested_key: 0, flags: 0 };
+        let attr = mr::MrAttr { window: RegionMemory::from(region), access, offset: 0, requested_key: 0, flags: 0 };
         for requested_key in 0..8 {
-            engine.domain.regions.register(&mr::Attr { requested_key, ..attr.clone() }).unwrap();
+            engine.domain.regions.register(&mr::MrAttr { requested_key, ..attr.clone() }).unwrap();
         }
         let mut sender = Writer::new(&own);
         for (index, (words, payload)) in slots.iter().enumerate() {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ffi::{
     Errno, Result, flags,
-    object::{Bindable, Bound, Control, Object},
-    ops::{self, mr::Attr},
+    object::{Bound, Control, Object},
+    ops::{self, mr::MrAttr},
     sys,
 };
 
@@ -27,13 +27,15 @@ pub(crate) struct MemoryRegion {
 }
 
 impl MemoryRegion {
-    pub(crate) fn register(domain: &Arc<Domain>, attr: &Attr) -> Result<Self> {
+    pub(crate) fn register(domain: &Arc<Domain>, attr: &MrAttr) -> Result<Self> {
         let (key, registered) = domain.regions.register(attr)?;
         Ok(Self { domain: Arc::clone(domain), key, registered })
     }
 }
 
 impl Object for MemoryRegion {
+    type Raw = sys::fid_mr;
+
     fn close(&self) -> Result<()> {
         self.domain.regions.remove(self.key);
         // A thread that found the region before has finished with it after this.
@@ -91,10 +93,6 @@ impl Object for MemoryRegion {
             _ => Err(Errno::ENOSYS),
         }
     }
-}
-
-impl Bindable for MemoryRegion {
-    type Raw = sys::fid_mr;
 }
 
 impl ops::mr::MemoryRegion for MemoryRegion {

@@ -71,6 +71,8 @@ impl Domain {
 }
 
 impl Object for Domain {
+    type Raw = sys::fid_domain;
+
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
         // Memory is registered when the call returns: there is no event for it (FI_REG_MR).
         ffi::object::only(bind_flags, flags::EVENT)?;
@@ -115,7 +117,7 @@ impl ops::domain::Domain for Domain {
     type SharedTransmit = SharedTransmit;
     type PollSet = PollSet;
 
-    fn av_open(self: &Arc<Self>, attr: &ops::av::Attr) -> Result<Arc<AddressVector>> {
+    fn av_open(self: &Arc<Self>, attr: &ops::av::AvAttr) -> Result<Arc<AddressVector>> {
         if attr.kind != sys::FI_AV_UNSPEC
             && self.av_type != sys::FI_AV_UNSPEC
             && attr.kind != self.av_type
@@ -126,11 +128,11 @@ impl ops::domain::Domain for Domain {
         AddressVector::open(self, attr, self.av_type).map(Arc::new)
     }
 
-    fn cq_open(self: &Arc<Self>, attr: &ops::cq::Attr) -> Result<Arc<CompletionQueue>> {
+    fn cq_open(self: &Arc<Self>, attr: &ops::cq::CqAttr) -> Result<Arc<CompletionQueue>> {
         CompletionQueue::open(self, attr).map(Arc::new)
     }
 
-    fn cntr_open(self: &Arc<Self>, attr: &ops::cntr::Attr) -> Result<Arc<Counter>> {
+    fn cntr_open(self: &Arc<Self>, attr: &ops::cntr::CntrAttr) -> Result<Arc<Counter>> {
         Counter::open(self, attr).map(Arc::new)
     }
 
@@ -142,7 +144,7 @@ impl ops::domain::Domain for Domain {
         ScalableEndpoint::open(self, info).map(Arc::new)
     }
 
-    fn mr_register(self: &Arc<Self>, attr: &ops::mr::Attr) -> Result<Arc<MemoryRegion>> {
+    fn mr_register(self: &Arc<Self>, attr: &ops::mr::MrAttr) -> Result<Arc<MemoryRegion>> {
         MemoryRegion::register(self, attr).map(Arc::new)
     }
 
@@ -204,7 +206,7 @@ impl ops::fabric::Fabric for Fabric {
         Domain::open(self, info).map(Arc::new)
     }
 
-    fn eq_open(self: &Arc<Self>, attr: &ops::eq::Attr) -> Result<Arc<EventQueue>> {
+    fn eq_open(self: &Arc<Self>, attr: &ops::eq::EqAttr) -> Result<Arc<EventQueue>> {
         EventQueue::open(self, attr).map(Arc::new)
     }
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use ffi::{
-    Context, Errno, Result,
-    object::{Bindable, Bound, Object},
+    Errno, OpContext, Result,
+    object::{Bound, Object},
     ops, sys,
 };
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use crate::{cntr::Counter, cq::CompletionQueue, domain::Domain};
 #[derive(Debug)]
 pub(crate) struct PollSet {
     domain: Arc<Domain>,
-    members: Mutex<Vec<(Member, Context)>>,
+    members: Mutex<Vec<(Member, OpContext)>>,
 }
 
 #[derive(Debug)]
@@ -58,9 +58,7 @@ impl PollSet {
     }
 }
 
-impl Object for PollSet {}
-
-impl Bindable for PollSet {
+impl Object for PollSet {
     type Raw = sys::fid_poll;
 }
 
@@ -85,7 +83,7 @@ impl ops::poll::PollSet for PollSet {
         if members.len() < before { Ok(()) } else { Err(Errno::EINVAL) }
     }
 
-    fn poll(&self, most: usize) -> Vec<Context> {
+    fn poll(&self, most: usize) -> Vec<OpContext> {
         let members = self.members.lock();
         let found = members.iter().filter(|(member, _)| member.has_something());
         found.map(|&(_, context)| context).take(most).collect()

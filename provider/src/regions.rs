@@ -19,10 +19,10 @@ use std::{
 
 use ffi::{
     Buffer, Errno, Result, flags,
-    memory::{IOV_LIMIT, Window},
+    memory::{IOV_LIMIT, RegionMemory},
     ops::{
         ep::rma::{RemotePart, RemoteParts},
-        mr::Attr,
+        mr::MrAttr,
     },
     serial::Serial,
     sys,
@@ -82,7 +82,7 @@ pub(crate) struct Regions {
 /// A region, as requests find it.
 #[derive(Debug)]
 pub(crate) struct Registered {
-    window: Window,
+    window: RegionMemory,
     /// Address of the first byte for peers.
     base: u64,
     access: u64,
@@ -135,7 +135,7 @@ impl Regions {
         }
     }
 
-    pub(crate) fn register(&self, attr: &Attr) -> Result<(u64, Arc<Registered>)> {
+    pub(crate) fn register(&self, attr: &MrAttr) -> Result<(u64, Arc<Registered>)> {
         ffi::object::only(attr.access, ACCESS)?;
         // A region counts accesses whenever a counter is bound to it, with or without FI_RMA_EVENT.
         ffi::object::only(attr.flags, flags::RMA_EVENT)?;
@@ -289,8 +289,8 @@ mod tests {
 
     const BOTH: u64 = flags::REMOTE_READ | flags::REMOTE_WRITE;
 
-    fn attr(window: Window, access: u64, requested_key: u64) -> Attr {
-        Attr { window, access, offset: 0, requested_key, flags: 0 }
+    fn attr(window: RegionMemory, access: u64, requested_key: u64) -> MrAttr {
+        MrAttr { window, access, offset: 0, requested_key, flags: 0 }
     }
 
     fn one(addr: u64, len: u64, key: u64) -> RemoteParts {
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn keys_rights_and_ranges_are_checked() {
         let regions = Regions::new(0, true);
-        let memory = Window::from(&mut *vec![0; 64].leak());
+        let memory = RegionMemory::from(&mut *vec![0; 64].leak());
         regions.register(&attr(memory.clone(), flags::REMOTE_READ, 7)).unwrap();
         assert_eq!(regions.register(&attr(memory, BOTH, 7)).unwrap_err(), Errno::ENOKEY);
         let resolve = |parts, access| regions.resolve(&parts, access, 1).map(|_| ());
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn virtual_addresses_and_keys_of_our_own() {
         let regions = Regions::new(sys::FI_MR_VIRT_ADDR | sys::FI_MR_PROV_KEY, true);
-        let memory = Window::from(&mut *vec![0; 16].leak());
+        let memory = RegionMemory::from(&mut *vec![0; 16].leak());
         let start = memory.addr() as u64;
         let (first, _) = regions.register(&attr(memory.clone(), BOTH, 9)).unwrap();
         let (second, _) = regions.register(&attr(memory, BOTH, 9)).unwrap();
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn a_region_of_an_endpoint_serves_no_other_and_not_before_it_is_enabled() {
         let regions = Regions::new(sys::FI_MR_ENDPOINT, true);
-        let memory = Window::from(&mut *vec![0; 16].leak());
+        let memory = RegionMemory::from(&mut *vec![0; 16].leak());
         let (key, region) = regions.register(&attr(memory, BOTH, 1)).unwrap();
         assert_eq!(regions.resolve(&one(0, 1, key), BOTH, 5).unwrap_err(), Errno::EACCES);
         regions.enable(&region).unwrap_err();

@@ -20,9 +20,9 @@ use std::{net::SocketAddrV4, sync::Arc};
 
 use channel::address::pack;
 use ffi::{
-    Context as OpContext, Errno, Result,
+    Errno, OpContext, Result,
     info::{Info, RxAttr, TxAttr},
-    object::{Bindable, Bound, Control, Object},
+    object::{Bound, Control, Object},
     ops, sys,
 };
 use nic::params::Params;
@@ -245,6 +245,8 @@ impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
 }
 
 impl Object for ScalableEndpoint {
+    type Raw = sys::fid_ep;
+
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
         match other.class() {
             sys::FI_CLASS_AV => {
@@ -280,10 +282,6 @@ impl Object for ScalableEndpoint {
         self.eq.lock().take();
         Ok(())
     }
-}
-
-impl Bindable for ScalableEndpoint {
-    type Raw = sys::fid_ep;
 }
 
 impl OfDomain for ScalableEndpoint {

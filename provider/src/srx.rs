@@ -19,9 +19,9 @@ use std::{
 };
 
 use ffi::{
-    Context, Errno, Result, flags,
+    Errno, OpContext, Result, flags,
     info::RxAttr,
-    object::{Bindable, Control, Object},
+    object::{Control, Object},
     ops::{
         self,
         ep::{OpFlags, Recv},
@@ -253,6 +253,8 @@ impl Variables for SharedReceive {
 }
 
 impl Object for SharedReceive {
+    type Raw = sys::fid_ep;
+
     fn variables(self: &Arc<Self>) -> Result<Arc<dyn Variables>> {
         Ok(Arc::clone(self) as Arc<dyn Variables>)
     }
@@ -278,10 +280,6 @@ impl Object for SharedReceive {
             _ => Err(Errno::ENOSYS),
         }
     }
-}
-
-impl Bindable for SharedReceive {
-    type Raw = sys::fid_ep;
 }
 
 impl OfDomain for SharedReceive {
@@ -313,7 +311,7 @@ impl ops::ep::Endpoint for SharedReceive {
         Ok(())
     }
 
-    fn cancel(&self, context: Context) -> Result<()> {
+    fn cancel(&self, context: OpContext) -> Result<()> {
         self.with_member(None, |engine| engine.cancel(context))
     }
 

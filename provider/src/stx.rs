@@ -3,12 +3,7 @@
 
 use std::sync::Arc;
 
-use ffi::{
-    Errno, Result,
-    info::TxAttr,
-    object::{Bindable, Object},
-    sys,
-};
+use ffi::{Errno, Result, info::TxAttr, object::Object, sys};
 
 use crate::{
     attr,
@@ -33,9 +28,7 @@ impl SharedTransmit {
     }
 }
 
-impl Object for SharedTransmit {}
-
-impl Bindable for SharedTransmit {
+impl Object for SharedTransmit {
     type Raw = sys::fid_stx;
 }
 

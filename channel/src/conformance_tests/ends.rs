@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ffi::{Buffer, Errno, memory::Window};
+use ffi::{Buffer, Errno, memory::RegionMemory};
 use nic::polling::Polling;
 
 use crate::{
@@ -218,12 +218,12 @@ pub(super) fn header(kind: Kind, bits: u64, len: usize) -> Header {
 /// Bytes that differ from those of other messages, in memory that is never freed.
 pub(super) fn message(number: u64, len: usize) -> (Vec<u8>, Buffer) {
     let bytes: Vec<u8> = (0..len).map(|at| (at as u64 * 31 + number * 7 + 1) as u8).collect();
-    let window = Window::from(&mut *bytes.clone().leak());
+    let window = RegionMemory::from(&mut *bytes.clone().leak());
     (bytes, window.part(0, len).unwrap())
 }
 
-pub(super) fn room(len: usize) -> (Window, Buffer) {
-    let window = Window::from(&mut *vec![0; len].leak());
+pub(super) fn room(len: usize) -> (RegionMemory, Buffer) {
+    let window = RegionMemory::from(&mut *vec![0; len].leak());
     let buffer = window.part(0, len).unwrap();
     (window, buffer)
 }

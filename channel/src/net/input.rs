@@ -365,7 +365,7 @@ mod tests {
         os::{fd::AsFd as _, unix::net::UnixStream},
     };
 
-    use ffi::memory::Window;
+    use ffi::memory::RegionMemory;
     use proptest::prelude::*;
 
     use super::*;
@@ -395,7 +395,7 @@ mod tests {
     }
 
     fn landings() -> (Landings, Buffer) {
-        let memory = Window::from(&mut *vec![0; MEMORY].leak()).part(0, MEMORY).unwrap();
+        let memory = RegionMemory::from(&mut *vec![0; MEMORY].leak()).part(0, MEMORY).unwrap();
         (Landings::from([((PEER, TRANSFER), memory.clone())]), memory)
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Datatypes, operations and forms of `fi_atomic(3)`, and which go together.
+//! Datatypes, operations and forms of `fi_atomic(3)`, and their supported combinations.
 
 use crate::sys;
 
-/// Bytes of the longest element.
+/// Size of the longest element in bytes.
 pub(super) const LONGEST: usize = 32;
 
 /// One element, in its first bytes.
@@ -18,10 +18,10 @@ macro_rules! names {
         }
 
         impl $name {
-            /// Every one, in the order of the headers.
+            /// All values, in the order of the headers.
             pub const ALL: &[Self] = &[$(Self::$item),*];
 
-            /// From the number C and the wire have; none for others.
+            /// Converts the number that C and the wire use; `None` for unknown numbers.
             #[must_use]
             pub fn from_raw(raw: u32) -> Option<Self> {
                 match raw {
@@ -30,7 +30,7 @@ macro_rules! names {
                 }
             }
 
-            /// The number C has.
+            /// The number that C uses.
             #[must_use]
             pub fn raw(self) -> u32 {
                 match self {
@@ -42,7 +42,7 @@ macro_rules! names {
 }
 
 names! {
-    /// What an element is (`enum fi_datatype`).
+    /// Types of elements (`enum fi_datatype`).
     Datatype:
     Int8 = FI_INT8, Uint8 = FI_UINT8, Int16 = FI_INT16, Uint16 = FI_UINT16,
     Int32 = FI_INT32, Uint32 = FI_UINT32, Int64 = FI_INT64, Uint64 = FI_UINT64,
@@ -53,7 +53,7 @@ names! {
 }
 
 names! {
-    /// What is done with an element (`enum fi_op`).
+    /// Operations on an element (`enum fi_op`).
     Op:
     Min = FI_MIN, Max = FI_MAX, Sum = FI_SUM, Prod = FI_PROD,
     Lor = FI_LOR, Land = FI_LAND, Bor = FI_BOR, Band = FI_BAND, Lxor = FI_LXOR, Bxor = FI_BXOR,
@@ -67,14 +67,15 @@ names! {
 pub enum Form {
     /// `fi_atomic`: changes the target.
     Base,
-    /// `fi_fetch_atomic`: also answers what was there.
+    /// `fi_fetch_atomic`: also returns the old elements.
     Fetch,
-    /// `fi_compare_atomic`: changes it where a comparison holds, and answers what was there.
+    /// `fi_compare_atomic`: changes the elements for which a comparison holds, and returns the old
+    /// elements.
     Compare,
 }
 
 impl Datatype {
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     #[must_use]
     pub fn size(self) -> usize {
         match self {
@@ -100,8 +101,8 @@ impl Datatype {
     }
 }
 
-/// Whether a call of this form does `op` on elements of this type: no order among
-/// complex numbers, no bits of floating-point numbers (`fi_atomic(3)`).
+/// Returns true if calls of this form support `op` on elements of this type. Complex numbers have
+/// no order, and floating-point numbers no bitwise operations (`fi_atomic(3)`).
 #[must_use]
 pub fn supports(form: Form, datatype: Datatype, op: Op) -> bool {
     use Op::{

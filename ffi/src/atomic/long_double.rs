@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `long double` of x86-64: 80 bits in 16 bytes, which Rust has no type for and the
-//! processor's x87 unit has instructions for. Elsewhere it is not offered (see
-//! [`super::supports`]).
+//! `long double` of x86-64: 80 bits in 16 bytes. Rust has no such type, so the code uses x87
+//! instructions. Other architectures do not support it (see [`super::supports`]).
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_mut, unused_variables, reason = "nothing is computed elsewhere")
+    expect(unused_mut, unused_variables, reason = "other architectures compute nothing")
 )]
 
-/// An extended-precision number as it lies in memory.
+/// An extended-precision number in its memory layout.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(16))]
 pub(super) struct LongDouble([u8; 16]);
@@ -60,16 +59,16 @@ impl LongDouble {
         times = "fmulp st(1), st", "The product.";
     }
 
-    /// Whether it is less than another; never if one is not a number.
+    /// Returns true if `self` is less than `other`; false if one is NaN.
     pub(super) fn below(self, other: Self) -> bool {
         self.compare(other).0
     }
 
-    /// Whether it is less, and whether it is equal.
+    /// Returns whether `self` is less than `other`, and whether they are equal.
     fn compare(self, other: Self) -> (bool, bool) {
-        // SAFETY: reads 10 bytes of each operand; the x87 stack is empty before and
-        // after. Of `other` against `self`: above means that self is less; not a
-        // number sets the flags of both below and equal, and parity.
+        // SAFETY: reads 10 bytes of each operand; the x87 stack is empty before and after.
+        // It compares `other` with `self`: "above" means that self is less. NaN sets the flags
+        // for below, equal and parity.
         #[cfg(target_arch = "x86_64")]
         let (below, equal) = unsafe {
             let (below, equal, unordered): (u8, u8, u8);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_atomic(3)` on memory of the application: which operations there are for
-//! which datatypes, and doing one.
+//! `fi_atomic(3)` on memory of the application: the supported operations, and their execution.
 //!
 //! ```text
 //! for each element of the target:
@@ -9,9 +8,9 @@
 //!            compare-and-swap old by new, else again
 //!     result = old
 //! ```
-//! Elements of up to 8 bytes at aligned addresses are changed by the processor's
-//! own compare-and-swap, so that the application may use its atomics on the same
-//! memory. Longer or misaligned ones are atomic towards each other only.
+//! Aligned elements of up to 8 bytes are changed with a compare-and-swap of the processor, so that
+//! the application may use its own atomics on the same memory. Operations on longer or misaligned
+//! elements are atomic only with respect to each other.
 
 mod kinds;
 mod long_double;
@@ -25,9 +24,8 @@ use crate::memory::Buffer;
 pub use kinds::{Datatype, Form, Op, supports};
 use kinds::{Element, LONGEST};
 
-/// Does `op` on every element of `target`. `operand` and `compare` hold as many
-/// elements, or none where the operation takes none; `result` takes what was there,
-/// as far as it has room.
+/// Executes `op` on every element of `target`. `operand` and `compare` hold as many elements, or
+/// are empty if the operation does not use them. `result` receives the old elements that fit.
 pub fn execute(
     target: &Buffer,
     datatype: Datatype,
@@ -62,17 +60,17 @@ fn element(bytes: &[u8], start: usize, size: usize) -> Element {
     element
 }
 
-/// Replaces an element; answers what it was.
+/// Replaces an element and returns the old one.
 fn change(place: &Buffer, next: impl Fn(&Element) -> Element) -> Element {
-    /// Held while an element is changed that the processor cannot change at once.
+    /// Held while an element changes for which the processor has no compare-and-swap.
     static LONG: Mutex<()> = Mutex::new(());
 
     let addr = place.addr();
     let size = place.len();
     macro_rules! swap {
         ($atomic:ty, $bits:ty) => {{
-            // SAFETY: the application vouches for the memory (see `memory`), the
-            // address is aligned, and it is changed by atomics only meanwhile.
+            // SAFETY: the application vouches for the memory (see `memory`) and changes it only
+            // with atomics meanwhile. The address is aligned.
             let atomic = unsafe { <$atomic>::from_ptr(addr as *mut $bits) };
             let mut old = atomic.load(Ordering::Acquire);
             loop {

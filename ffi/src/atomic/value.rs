@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The arithmetic of atomic operations: integers wrap, floating-point numbers are
-//! those of the processor, complex numbers are a pair of them.
+//! The arithmetic of atomic operations. Integers wrap, and a complex number is a pair of
+//! floating-point numbers.
 
 use super::{
     kinds::{Datatype, Element, LONGEST, Op},
@@ -17,10 +17,10 @@ trait Value: Copy + PartialEq {
     fn add(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
 
-    /// Whether it comes before another: never among numbers without an order.
+    /// Returns true if `self` is less than `other`; false for numbers without an order.
     fn is_less(self, other: Self) -> bool;
 
-    /// Bitwise operations, of integers only: others keep what they are.
+    /// Bitwise operations. Only integers have them; other numbers stay unchanged.
     fn bits(self, _op: Op, _operand: Self, _compare: Self) -> Self {
         self
     }
@@ -34,7 +34,7 @@ trait Value: Copy + PartialEq {
     }
 }
 
-/// What an element becomes.
+/// Computes the new value of an element.
 pub(super) fn next(
     datatype: Datatype,
     op: Op,
@@ -88,7 +88,7 @@ fn apply<T: Value>(op: Op, old: &Element, operand: &Element, compare: &Element) 
         Op::CswapGe => swap(was.is_less(to) || to == was),
         Op::CswapGt => swap(was.is_less(to)),
     };
-    // A number that stays keeps its padding and its kind of not-a-number, too.
+    // An unchanged number also keeps its padding and its NaN payload.
     let mut element = [0; LONGEST];
     match op {
         Op::Read => return *old,

@@ -21,9 +21,9 @@ pub struct Segment {
     pub len: usize,
 }
 
-/// Several segments, or one of our own memory.
+/// Several segments, or one segment of a copy.
 #[derive(Clone, Debug, Default)]
-struct Several {
+struct SegmentList {
     segments: [Segment; IOV_LIMIT],
     count: usize,
     /// The memory of [`Buffer::copied`].
@@ -31,25 +31,25 @@ struct Several {
 }
 
 thread_local! {
-    /// Those that this thread is done with, for its next ones: a thread that ends as many
-    /// operations as it starts allocates nothing in the long run.
-    #[allow(clippy::vec_box, reason = "it is the boxes that are kept")]
-    static SPARE: RefCell<Vec<Box<Several>>> = const { RefCell::new(Vec::new()) };
+    /// Unused boxes of this thread. A thread that ends as many operations as it starts allocates
+    /// nothing in the long run.
+    #[allow(clippy::vec_box, reason = "the boxes themselves are reused")]
+    static SPARE: RefCell<Vec<Box<SegmentList>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Spare ones that a thread keeps.
+/// Most unused boxes that a thread keeps.
 const SPARES: usize = 1024;
 
 /// A message buffer of the application: one segment, or up to [`IOV_LIMIT`].
 ///
-/// Nearly all have one, and every operation hands its buffer on several times: several
-/// segments are put aside.
+/// Nearly all buffers have one segment, and every operation moves its buffer several times.
+/// Therefore several segments are in a box.
 #[derive(Debug, Default)]
 pub struct Buffer {
     /// Address of the first segment, length of all.
     whole: Segment,
-    /// The segments where there are several, or where they are ours.
-    parts: Option<Box<Several>>,
+    /// The segments, if there are several or if they are a copy.
+    parts: Option<Box<SegmentList>>,
 }
 
 impl Clone for Buffer {
@@ -81,8 +81,8 @@ impl Drop for Buffer {
     }
 }
 
-impl Several {
-    /// These segments, in a box that this thread is done with if there is one.
+impl SegmentList {
+    /// A box with these segments: an unused one of this thread, or a new one.
     #[cold]
     fn boxed(segments: &[Segment], owned: Option<Arc<[u8]>>) -> Box<Self> {
         let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
@@ -99,9 +99,9 @@ impl Several {
 }
 
 #[cold]
-fn put_aside(mut parts: Box<Several>) {
+fn put_aside(mut parts: Box<SegmentList>) {
     parts.owned = None;
-    // A thread that ends keeps nothing.
+    // A thread that ends keeps no box.
     let _ = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();
         if spare.len() < SPARES {
@@ -123,21 +123,21 @@ impl Buffer {
         Ok(Self { whole: Segment { addr: addr as usize, len }, parts: None })
     }
 
-    /// Of these segments, so long together.
+    /// A buffer of these segments, whose lengths add up to `len`.
     pub(super) fn of(segments: &[Segment], len: usize) -> Self {
         Self::with(segments, len, None)
     }
 
-    /// The same, which may lie in memory of ours.
+    /// Like [`Buffer::of`], for segments that may be a copy.
     fn with(segments: &[Segment], len: usize, owned: Option<&Arc<[u8]>>) -> Self {
         let addr = segments.first().map_or(0, |first| first.addr);
         let put_aside = segments.len() > 1 || owned.is_some();
-        let parts = put_aside.then(|| Several::boxed(segments, owned.cloned()));
+        let parts = put_aside.then(|| SegmentList::boxed(segments, owned.cloned()));
         Self { whole: Segment { addr, len }, parts }
     }
 
-    /// A copy of the bytes, in memory that lives as long as the result and what is made of it.
-    /// Nothing is ever written into it.
+    /// Copies the bytes. The copy lives as long as the result and all clones and parts of it, and
+    /// is never written to.
     #[must_use]
     pub fn copied(&self) -> Self {
         let mut bytes = vec![0; self.len()];
@@ -151,7 +151,7 @@ impl Buffer {
         self.parts.as_ref()?.owned.as_ref()
     }
 
-    /// Whether the bytes are a copy ([`Buffer::copied`]).
+    /// Returns true if the bytes are a copy ([`Buffer::copied`]).
     #[must_use]
     pub fn is_copied(&self) -> bool {
         self.owned().is_some()
@@ -218,20 +218,20 @@ impl Buffer {
         self.whole.len
     }
 
-    /// Whether the buffer holds no byte.
+    /// Returns true if the buffer has no byte.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.whole.len == 0
     }
 
-    /// Address of the first byte, 0 if there is none.
+    /// Address of the first byte, 0 for an empty buffer.
     #[inline]
     #[must_use]
     pub fn addr(&self) -> usize {
         self.whole.addr
     }
 
-    /// Whether it has several segments.
+    /// Returns true if the buffer has several segments.
     #[inline]
     #[must_use]
     pub fn is_scattered(&self) -> bool {
@@ -248,7 +248,7 @@ impl Buffer {
         }
     }
 
-    /// The part from `offset`, at most `len` bytes long.
+    /// Returns up to `len` bytes from `offset` on.
     #[must_use]
     pub fn part(&self, mut offset: usize, len: usize) -> Self {
         let mut parts = [Segment::default(); IOV_LIMIT];
@@ -270,51 +270,52 @@ impl Buffer {
         Self::with(&parts[..count.max(1)], len - left, self.owned())
     }
 
-    /// Copies bytes into the buffer; returns how many fitted.
+    /// Copies bytes into the buffer. Returns the number of bytes that fit.
     ///
     /// # Safety
-    /// `source` is valid for reads of `len` bytes. It may be shared memory that
-    /// a peer writes: the bytes copied are then any bytes.
+    /// `source` is valid for reads of `len` bytes. It may be shared memory to which a peer writes;
+    /// the copied bytes are then unspecified.
     #[inline]
     pub unsafe fn fill_from(&self, source: *const u8, len: usize) -> usize {
         if self.is_copied() {
             return 0;
         }
         self.first_bytes(len, |addr, at, len| {
-            // SAFETY: the application vouches for the segment, the caller for
-            // the source; a user buffer never overlaps our own memory.
+            // SAFETY: the application vouches for the segment, and the caller for the source. A
+            // user buffer never overlaps memory of the provider.
             unsafe { copy(source.add(at), addr as *mut u8, len) };
         })
     }
 
-    /// Copies bytes into the buffer; returns how many fitted.
+    /// Copies bytes into the buffer. Returns the number of bytes that fit.
     #[must_use]
     pub fn fill(&self, bytes: &[u8]) -> usize {
         // SAFETY: a slice is valid for its length.
         unsafe { self.fill_from(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Copies the buffer's first bytes out, as many as there is room for.
+    /// Copies the buffer's first bytes to `target`, as many as fit. Returns their number.
     pub fn read_to(&self, target: &mut [u8]) -> usize {
-        // SAFETY: a slice is valid for its length, and ours overlaps no user buffer.
+        // SAFETY: a slice is valid for its length, and memory of the provider overlaps no user
+        // buffer.
         unsafe { self.copy_out(target.as_mut_ptr(), target.len()) }
     }
 
-    /// Copies the buffer's first bytes out; returns how many.
+    /// Copies up to `len` of the buffer's first bytes to `target`. Returns their number.
     ///
     /// # Safety
     /// `target` is valid for writes of `len` bytes and overlaps no segment.
     #[inline]
     pub unsafe fn copy_out(&self, target: *mut u8, len: usize) -> usize {
         self.first_bytes(len, |addr, at, len| {
-            // SAFETY: as in `fill_from`, the other way round.
+            // SAFETY: the application vouches for the segment, and the caller for the target.
             unsafe { copy(addr as *const u8, target.add(at), len) };
         })
     }
 
-    /// Goes through the first `len` bytes, or all if there are fewer: `each` gets the address of
-    /// those that lie together, where among all they begin, and how many they are. Answers how
-    /// many all are.
+    /// Visits the first `len` bytes, or all bytes if there are fewer. Calls `each` for every
+    /// contiguous part with its address, its offset in the buffer and its length. Returns the
+    /// number of visited bytes.
     #[inline(always)]
     fn first_bytes(&self, len: usize, mut each: impl FnMut(usize, usize, usize)) -> usize {
         let Some(parts) = &self.parts else {
@@ -332,15 +333,15 @@ impl Buffer {
     }
 }
 
-/// [`ptr::copy_nonoverlapping`], but of a few bytes without a call, which would take longer than
-/// they do: as two words that overlap.
+/// Like [`ptr::copy_nonoverlapping`]. Copies of 4 to 16 bytes are two overlapping words, because a
+/// call would take longer.
 ///
 /// # Safety
-/// That of [`ptr::copy_nonoverlapping`].
+/// As [`ptr::copy_nonoverlapping`].
 #[inline]
 unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     /// # Safety
-    /// The same, and `len` is between one and two words of this type.
+    /// As [`ptr::copy_nonoverlapping`], and `len` is between one and two words of this type.
     #[inline(always)]
     unsafe fn both_ends<Word: Copy>(from: *const u8, to: *mut u8, len: usize) {
         let last = len - size_of::<Word>();
@@ -408,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_takes_the_place_of_any_other() {
+    fn clone_from_replaces_any_buffer() {
         let (mut a, mut b) = ([0_u8; 3], [0_u8; 4]);
         let all = [Buffer::default(), buffer(&mut [&mut a]), buffer(&mut [&mut a, &mut b])];
         for old in &all {
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_several_segments_is_used_again() {
+    fn boxes_of_segments_are_reused() {
         let (mut a, mut b) = ([0_u8; 3], [0_u8; 4]);
         let first = buffer(&mut [&mut a, &mut b]);
         let copy = first.clone();
@@ -433,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_lives_as_long_as_what_was_made_of_it() {
+    fn a_copy_lives_as_long_as_its_clones_and_parts() {
         let (mut a, mut b) = ([1_u8; 3], [2_u8; 4]);
         let buffer = buffer(&mut [&mut a, &mut b]);
         let copy = buffer.copied();
@@ -444,7 +445,7 @@ mod tests {
         let mut out = [0_u8; 3];
         assert_eq!((part.fill(b"ab"), part.read_to(&mut out), out), (0, 3, [1, 2, 2]));
         drop(part);
-        assert!(!buffer.part(0, 4).is_copied(), "what is used again is nobody's");
+        assert!(!buffer.part(0, 4).is_copied(), "a reused box owns no copy");
     }
 
     #[test]

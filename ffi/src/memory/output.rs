@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Where answers go.
+//! Memory for results.
 
 use std::{ptr, slice};
 
-/// Memory the application wants an answer in: `(void *buf, size_t len)`.
+/// Memory for a result: `(void *buf, size_t len)`.
 #[derive(Debug)]
 pub struct Output {
     addr: *mut u8,
@@ -17,19 +17,19 @@ impl Output {
         Self { addr: addr.cast(), len: if addr.is_null() { 0 } else { len } }
     }
 
-    /// Room in bytes; 0 for a null pointer.
+    /// Returns the room in bytes; 0 for a null pointer.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no room.
+    /// Returns true if no byte fits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Writes as many of the bytes as there is room for, from the start.
+    /// Writes as many of the first bytes as fit. Returns their number.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         let len = bytes.len().min(self.len);
         if len > 0 {
@@ -40,7 +40,7 @@ impl Output {
     }
 }
 
-/// Bytes of a value without padding, for events written into an [`Output`].
+/// Bytes of a value without padding, for events that are written to an [`Output`].
 pub(crate) fn bytes_of<T: Copy>(value: &T) -> &[u8] {
     // SAFETY: a reference is valid for the size of its type; callers pass
     // structures of pointers and integers of 8 bytes, which have no padding.

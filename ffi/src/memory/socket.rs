@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Buffers of the application that a socket sends from and receives into, without a copy of ours.
+//! Sends from and receives into buffers of the application through a socket, without a copy.
 
 use std::{
     io, mem,
@@ -10,7 +10,7 @@ use std::{
 
 use super::buffer::{Buffer, IOV_LIMIT};
 
-/// Most buffers that are sent in one call.
+/// Most buffers in one call.
 pub const SEND_LIMIT: usize = 2;
 
 fn checked(count: isize) -> io::Result<usize> {
@@ -24,14 +24,14 @@ fn message(iov: &mut [libc::iovec]) -> libc::msghdr {
     message
 }
 
-/// Sends `head` and, behind it, up to [`SEND_LIMIT`] buffers, as many bytes as the socket takes without
+/// Sends `head` and then up to [`SEND_LIMIT`] buffers: as many bytes as the socket takes without
 /// waiting. Returns their number.
 ///
 /// # Errors
 /// That of `sendmsg(2)`; `WouldBlock` if the socket takes none.
 ///
 /// # Panics
-/// There are more than [`SEND_LIMIT`] buffers.
+/// If there are more than [`SEND_LIMIT`] buffers.
 pub fn send(socket: BorrowedFd<'_>, head: &[u8], data: &[Buffer]) -> io::Result<usize> {
     assert!(data.len() <= SEND_LIMIT, "too many buffers");
     let mut iov =
@@ -51,18 +51,18 @@ pub fn send(socket: BorrowedFd<'_>, head: &[u8], data: &[Buffer]) -> io::Result<
         });
     }
     let message = message(&mut iov[..count]);
-    // SAFETY: the head is a slice, and the application vouches for the segments of its buffers. The kernel
-    // only reads them.
+    // SAFETY: the head is a slice, and the application vouches for the segments of its buffers. The
+    // kernel only reads them.
     checked(unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) })
 }
 
 impl Buffer {
-    /// Receives bytes into the buffer from `offset` on, as many as have come and fit. Returns their number,
-    /// 0 at the end of the stream.
+    /// Receives the bytes that have arrived and fit, into the buffer from `offset` on. Returns
+    /// their number, 0 at the end of the stream.
     ///
     /// # Errors
-    /// That of `recvmsg(2)`; `WouldBlock` if none have come, `InvalidInput` for a buffer of ours that is
-    /// never written, or one that ends at `offset`.
+    /// That of `recvmsg(2)`; `WouldBlock` if no byte has arrived, `InvalidInput` if the buffer is a
+    /// copy ([`Buffer::copied`]) or ends at `offset`.
     pub fn receive(&self, socket: BorrowedFd<'_>, offset: usize) -> io::Result<usize> {
         if self.is_copied() || offset >= self.len() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -75,13 +75,14 @@ impl Buffer {
                 libc::iovec { iov_base: segment.addr as *mut libc::c_void, iov_len: segment.len };
         }
         let mut message = message(&mut iov[..segments.len()]);
-        // SAFETY: the application vouches for the segments of its buffer, which a receive may write.
+        // SAFETY: the application vouches for the segments of its buffer, which a receive may
+        // write.
         checked(unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) })
     }
 }
 
-/// The time since the other end of a TCP connection acknowledged or sent something; none unless it owes an
-/// acknowledgement of data or of a probe of its window.
+/// Returns the time since the peer of a TCP connection last acknowledged or sent data. Returns
+/// `None` if no acknowledgement of data or of a window probe is outstanding.
 ///
 /// # Errors
 /// That of `getsockopt(2)`.
@@ -89,7 +90,7 @@ pub fn unacknowledged_for(socket: BorrowedFd<'_>) -> io::Result<Option<Duration>
     // SAFETY: a structure of integers, which may all be zero.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
     let mut len = mem::size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: there is room for as many bytes as `len` says.
+    // SAFETY: `info` has room for `len` bytes.
     let status = unsafe {
         let to = (&raw mut info).cast();
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut len)
@@ -109,7 +110,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::memory::Window;
+    use crate::memory::RegionMemory;
 
     fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -119,7 +120,7 @@ mod tests {
 
     fn buffer(bytes: &'static mut [u8]) -> Buffer {
         let len = bytes.len();
-        Window::from(bytes).part(0, len).unwrap()
+        RegionMemory::from(bytes).part(0, len).unwrap()
     }
 
     #[test]

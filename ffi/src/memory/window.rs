@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Memory regions.
+//! Memory of memory regions.
 
 use super::buffer::{Buffer, Segment};
 use crate::errno::Result;
 
-/// Memory that peers may use, as `fi_mr(3)` registers it: one range of addresses
-/// for them, whatever segments it is made of.
+/// Registered memory (`fi_mr(3)`). Peers see one range of addresses, even if it has several
+/// segments.
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct RegionMemory {
     segments: Vec<Segment>,
     len: usize,
 }
 
-impl Window {
+impl RegionMemory {
     /// # Safety
     /// `iov` holds `count` entries whose memory stays valid until the region is closed.
     pub(crate) unsafe fn new(iov: *const libc::iovec, count: usize) -> Result<Self> {
@@ -27,7 +27,7 @@ impl Window {
         self.segments.first().map_or(0, |segment| segment.addr)
     }
 
-    /// The part of `len` bytes from `offset` on; none if it is not all inside.
+    /// Returns `len` bytes from `offset` on; `None` if they are not all inside.
     #[must_use]
     pub fn part(&self, offset: usize, len: usize) -> Option<Buffer> {
         if offset.checked_add(len)? > self.len {
@@ -37,7 +37,7 @@ impl Window {
     }
 }
 
-impl From<&'static mut [u8]> for Window {
+impl From<&'static mut [u8]> for RegionMemory {
     fn from(memory: &'static mut [u8]) -> Self {
         let segment = Segment { addr: memory.as_mut_ptr() as usize, len: memory.len() };
         Self { segments: vec![segment], len: memory.len() }
@@ -53,7 +53,7 @@ mod tests {
         let mut bytes = [0_u8; 8];
         let iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: 8 };
         // SAFETY: the array outlives the window.
-        let window = unsafe { Window::new(&raw const iov, 1) }.unwrap();
+        let window = unsafe { RegionMemory::new(&raw const iov, 1) }.unwrap();
         assert_eq!(window.part(6, 2).unwrap().addr(), bytes.as_ptr() as usize + 6);
         assert!(window.part(8, 0).is_some());
         assert!(window.part(7, 2).is_none() && window.part(usize::MAX, 2).is_none());

@@ -3,35 +3,36 @@
 
 use std::{
     ffi::{c_char, c_int, c_void},
+    mem::offset_of,
     slice,
     sync::Arc,
 };
 
 use crate::{
     errno::{Errno, Result},
-    flags, guard,
-    memory::{Context, Output},
-    object::{self, Bindable, FidName},
-    ops::{enosys, fid, table, text},
+    flags,
+    memory::OpContext,
+    object::{self, FidName, Object},
+    ops::{answer_bytes, array, entry_points, fid, operation_table, table, text},
     sys,
 };
 
 /// `struct fi_av_attr`.
 #[derive(Clone, Debug, Default)]
-pub struct Attr {
+pub struct AvAttr {
     /// `FI_AV_UNSPEC`, `FI_AV_MAP` or `FI_AV_TABLE`.
     pub kind: u32,
-    /// Addresses expected, 0 if not known.
+    /// Expected number of addresses, 0 if unknown.
     pub count: usize,
-    /// Name of an AV that processes share.
+    /// Name, if processes share the AV.
     pub name: Option<String>,
-    /// Bits of an address that name a receive context.
+    /// Number of address bits that name a receive context.
     pub rx_ctx_bits: c_int,
     /// `FI_EVENT` and others.
     pub flags: u64,
 }
 
-impl Attr {
+impl AvAttr {
     /// # Safety
     /// The name is a C string or null.
     pub(crate) unsafe fn read(raw: &sys::fi_av_attr) -> Result<Self> {
@@ -49,295 +50,149 @@ impl Attr {
 /// One call of `fi_av_insert`.
 #[derive(Debug)]
 pub struct Insert<'a> {
-    /// `sockaddr_in` after `sockaddr_in`.
+    /// Array of `sockaddr_in`.
     pub addresses: &'a [u8],
     /// Number of addresses.
     pub count: usize,
-    /// Where the `fi_addr_t` go, if the application wants them. With `FI_AV_USER_ID` it
-    /// has put there what completions are to say.
+    /// Takes the `fi_addr_t` of each address, if the application wants them. With `FI_AV_USER_ID`
+    /// it contains the user IDs that completions report.
     pub to: Option<&'a mut [u64]>,
-    /// Where the error of each address goes (`FI_SYNC_ERR`).
+    /// Takes the error of each address (`FI_SYNC_ERR`).
     pub errors: Option<&'a mut [c_int]>,
     /// Flags of the call.
     pub flags: u64,
     /// Context of the call.
-    pub context: Context,
-    /// The AV as events name it.
+    pub context: OpContext,
+    /// The AV as events report it.
     pub av: FidName,
 }
 
 /// An address vector.
-pub trait AddressVector: Bindable<Raw = sys::fid_av> {
+pub trait AddressVector: Object<Raw = sys::fid_av> {
     /// Length in bytes of one address.
     const ADDRESS_LEN: usize;
 
     /// `FI_AV_MAP` or `FI_AV_TABLE`.
     fn kind(&self) -> u32;
 
-    /// Where a shared AV has the `fi_addr_t` of each address (`map_addr`).
+    /// Address of the `fi_addr_t` array of a shared AV (`map_addr`).
     fn map_addr(&self) -> Option<usize>;
 
-    /// `fi_av_set_user_id`: what completions say of an address.
+    /// `fi_av_set_user_id`: sets the ID that completions report for an address.
     ///
     /// # Errors
-    /// It is not in the vector.
+    /// The address is not in the vector.
     fn set_user_id(&self, address: u64, id: u64, flags: u64) -> Result<()>;
 
-    /// Inserts addresses; answers how many were.
+    /// Inserts addresses. Returns the number of inserted addresses.
     ///
     /// # Errors
-    /// The call as a whole is wrong.
+    /// The arguments are invalid, and no address was inserted.
     fn insert(&self, call: Insert<'_>) -> Result<usize>;
 
-    /// The address of a node and a service.
+    /// Resolves a node and a service to an address.
     ///
     /// # Errors
-    /// The names cannot be resolved.
+    /// The names do not resolve.
     fn resolve(&self, node: Option<&str>, service: Option<&str>) -> Result<Vec<u8>>;
 
     /// Removes addresses.
     ///
     /// # Errors
-    /// One of them is not in the vector.
+    /// An address is not in the vector.
     fn remove(&self, addresses: &[u64]) -> Result<()>;
 
-    /// The bytes of an address.
+    /// Returns the bytes of an address.
     ///
     /// # Errors
-    /// It is not in the vector.
+    /// The address is not in the vector.
     fn lookup(&self, address: u64) -> Result<Vec<u8>>;
 
-    /// An address for people.
+    /// Formats an address as text.
     fn format(&self, address: &[u8]) -> String;
 }
 
-struct Tables<A>(std::marker::PhantomData<A>);
+entry_points! {
+    ops<A: AddressVector> = AvOps, ends at set_user_id;
+    av = get(fid: *mut sys::fid_av);
+    unsupported insertsym, av_set, insert_auth_key, lookup_auth_key;
 
-impl<A: AddressVector> Tables<A> {
-    const OPS: Ops = Ops {
-        size: size_of::<Ops>(),
-        insert: insert::<A>,
-        insertsvc: insertsvc::<A>,
-        insertsym: enosys!(
-            fn(
-                *mut sys::fid_av,
-                *const c_char,
-                usize,
-                *const c_char,
-                usize,
-                *mut u64,
-                u64,
-                *mut c_void,
-            ) -> c_int
-        ),
-        remove: remove::<A>,
-        lookup: lookup::<A>,
-        straddr: straddr::<A>,
-        av_set: enosys!(
-            fn(
-                *mut sys::fid_av,
-                *mut sys::fi_av_set_attr,
-                *mut *mut sys::fid_av_set,
-                *mut c_void,
-            ) -> c_int
-        ),
-        insert_auth_key: enosys!(
-            fn(*mut sys::fid_av, *const c_void, usize, *mut u64, u64) -> c_int
-        ),
-        lookup_auth_key: enosys!(fn(*mut sys::fid_av, u64, *mut c_void, *mut usize) -> c_int),
-        set_user_id: set_user_id::<A>,
-    };
-}
+    unsafe fn insert(
+        addresses: *const c_void, count: usize, to: *mut u64, flags: u64, context: *mut c_void,
+    ) -> c_int {
+        let wants_errors = flags & flags::SYNC_ERR != 0 && !context.is_null();
+        av.insert(Insert {
+            addresses: array(addresses.cast(), count * A::ADDRESS_LEN)?,
+            count,
+            to: (!to.is_null()).then(|| slice::from_raw_parts_mut(to, count)),
+            errors: wants_errors.then(|| slice::from_raw_parts_mut(context.cast(), count)),
+            flags,
+            context: object::context(context),
+            av: FidName::of(fid),
+        })
+    }
 
-type Entry<T> = Option<T>;
+    unsafe fn insertsvc(
+        node: *const c_char, service: *const c_char, to: *mut u64, flags: u64,
+        context: *mut c_void,
+    ) -> c_int {
+        let address = av.resolve(text(node)?, text(service)?)?;
+        Errno::check(insert::<A>(fid, address.as_ptr().cast(), 1, to, flags, context))
+    }
 
-/// `struct fi_ops_av` as of 1.20, whichever headers are installed: 1.17 ends with
-/// `av_set`, and nobody looks behind what `size` says.
-#[repr(C)]
-struct Ops {
-    size: usize,
-    insert: unsafe extern "C" fn(
-        *mut sys::fid_av,
-        *const c_void,
-        usize,
-        *mut u64,
-        u64,
-        *mut c_void,
-    ) -> c_int,
-    insertsvc: unsafe extern "C" fn(
-        *mut sys::fid_av,
-        *const c_char,
-        *const c_char,
-        *mut u64,
-        u64,
-        *mut c_void,
-    ) -> c_int,
-    insertsym: Entry<
-        unsafe extern "C" fn(
-            *mut sys::fid_av,
-            *const c_char,
-            usize,
-            *const c_char,
-            usize,
-            *mut u64,
-            u64,
-            *mut c_void,
-        ) -> c_int,
-    >,
-    remove: unsafe extern "C" fn(*mut sys::fid_av, *mut u64, usize, u64) -> c_int,
-    lookup: unsafe extern "C" fn(*mut sys::fid_av, u64, *mut c_void, *mut usize) -> c_int,
-    straddr: unsafe extern "C" fn(
-        *mut sys::fid_av,
-        *const c_void,
-        *mut c_char,
-        *mut usize,
-    ) -> *const c_char,
-    av_set: Entry<
-        unsafe extern "C" fn(
-            *mut sys::fid_av,
-            *mut sys::fi_av_set_attr,
-            *mut *mut sys::fid_av_set,
-            *mut c_void,
-        ) -> c_int,
-    >,
-    insert_auth_key:
-        Entry<unsafe extern "C" fn(*mut sys::fid_av, *const c_void, usize, *mut u64, u64) -> c_int>,
-    lookup_auth_key:
-        Entry<unsafe extern "C" fn(*mut sys::fid_av, u64, *mut c_void, *mut usize) -> c_int>,
-    set_user_id: unsafe extern "C" fn(*mut sys::fid_av, u64, u64, u64) -> c_int,
-}
-
-/// As measured of 1.17 and of 1.20 to 2.5.
-const _: () = assert!(size_of::<Ops>() == 88 && std::mem::offset_of!(Ops, insert_auth_key) == 64);
-
-pub(crate) fn create<A: AddressVector>(av: Arc<A>, context: *mut c_void) -> *mut sys::fid_av {
-    let ops: *mut Ops = table!(Tables::<A>::OPS);
-    fid::create(sys::fid_av { ops: ops.cast(), ..Default::default() }, av, context)
-}
-
-unsafe extern "C" fn insert<A: AddressVector>(
-    av: *mut sys::fid_av,
-    addresses: *const c_void,
-    count: usize,
-    to: *mut u64,
-    insert_flags: u64,
-    context: *mut c_void,
-) -> c_int {
-    guard::call(|| {
-        // None is an insert like others: one that is asynchronous has its event.
-        let addresses = match count {
-            0 => std::ptr::NonNull::dangling().as_ptr(),
-            _ if addresses.is_null() => return Err(Errno::EINVAL),
-            _ => addresses.cast::<u8>(),
-        };
-        let sync_errors = insert_flags & flags::SYNC_ERR != 0 && !context.is_null();
-        // SAFETY: reached through the AV's table; C gives `count` addresses of
-        // the AV's format, room for `count` results and, with FI_SYNC_ERR, errors.
-        unsafe {
-            let inner = object::get::<_, A>(av)?;
-            inner.insert(Insert {
-                addresses: slice::from_raw_parts(addresses, count * A::ADDRESS_LEN),
-                count,
-                to: (!to.is_null()).then(|| slice::from_raw_parts_mut(to, count)),
-                errors: sync_errors.then(|| slice::from_raw_parts_mut(context.cast(), count)),
-                flags: insert_flags,
-                context: object::context(context),
-                av: FidName::of(av),
-            })
+    unsafe fn remove(addresses: *mut u64, count: usize, _flags: u64) -> c_int {
+        match array(addresses, count)? {
+            [] => Ok(()),
+            addresses => av.remove(addresses),
         }
-    })
-}
+    }
 
-unsafe extern "C" fn insertsvc<A: AddressVector>(
-    av: *mut sys::fid_av,
-    node: *const c_char,
-    service: *const c_char,
-    to: *mut u64,
-    insert_flags: u64,
-    context: *mut c_void,
-) -> c_int {
-    guard::call(|| {
-        // SAFETY: reached through the AV's table; the names are C strings or null.
-        let address = unsafe { object::get::<_, A>(av)?.resolve(text(node)?, text(service)?) }?;
-        // SAFETY: one address and room for one result.
-        let status =
-            unsafe { insert::<A>(av, address.as_ptr().cast(), 1, to, insert_flags, context) };
-        usize::try_from(status).map_err(|_| Errno::new(status))
-    })
-}
+    unsafe fn lookup(address: u64, to: *mut c_void, len: *mut usize) -> c_int {
+        answer_bytes(to, len, &av.lookup(address)?).map(|_| ())
+    }
 
-unsafe extern "C" fn set_user_id<A: AddressVector>(
-    av: *mut sys::fid_av,
-    address: u64,
-    id: u64,
-    id_flags: u64,
-) -> c_int {
-    guard::call(|| {
-        // SAFETY: reached through the AV's table.
-        unsafe { object::get::<_, A>(av) }?.set_user_id(address, id, id_flags).map(|()| 0)
-    })
-}
-
-unsafe extern "C" fn remove<A: AddressVector>(
-    av: *mut sys::fid_av,
-    addresses: *mut u64,
-    count: usize,
-    _remove_flags: u64,
-) -> c_int {
-    guard::call(|| {
-        if count == 0 {
-            return Ok(0);
-        }
-        if addresses.is_null() {
-            return Err(Errno::EINVAL);
-        }
-        // SAFETY: reached through the AV's table; C gives `count` addresses.
-        unsafe { object::get::<_, A>(av)?.remove(slice::from_raw_parts(addresses, count)) }
-            .map(|()| 0)
-    })
-}
-
-unsafe extern "C" fn lookup<A: AddressVector>(
-    av: *mut sys::fid_av,
-    address: u64,
-    to: *mut c_void,
-    len: *mut usize,
-) -> c_int {
-    guard::call(|| {
-        // SAFETY: reached through the AV's table; `to` has room of `*len` bytes.
-        unsafe {
-            let bytes = object::get::<_, A>(av)?.lookup(address)?;
-            let len = len.as_mut().ok_or(Errno::EINVAL)?;
-            let room = std::mem::replace(len, bytes.len());
-            Output::new(to, room).write(&bytes);
-        }
-        Ok(0)
-    })
-}
-
-unsafe extern "C" fn straddr<A: AddressVector>(
-    av: *mut sys::fid_av,
-    address: *const c_void,
-    to: *mut c_char,
-    len: *mut usize,
-) -> *const c_char {
-    guard::call_or(std::ptr::null(), || {
+    unsafe fn straddr(
+        address: *const c_void, to: *mut c_char, len: *mut usize,
+    ) -> *const c_char {
         if address.is_null() || to.is_null() {
             return Err(Errno::EINVAL);
         }
-        // SAFETY: reached through the AV's table; C gives one address and room
-        // of `*len` bytes.
-        unsafe {
-            let address = slice::from_raw_parts(address.cast::<u8>(), A::ADDRESS_LEN);
-            let mut bytes = object::get::<_, A>(av)?.format(address).into_bytes();
-            bytes.push(0);
-            let len = len.as_mut().ok_or(Errno::EINVAL)?;
-            let room = std::mem::replace(len, bytes.len());
-            if room > 0 {
-                Output::new(to.cast(), room).write(&bytes);
-                *to.add(room - 1) = 0;
-            }
+        let mut text = av.format(array(address.cast(), A::ADDRESS_LEN)?).into_bytes();
+        text.push(0);
+        let room = answer_bytes(to.cast(), len, &text)?;
+        if room > 0 {
+            to.add(room - 1).write(0);
         }
         Ok(to.cast_const())
-    })
+    }
+
+    unsafe fn set_user_id(address: u64, id: u64, flags: u64) -> c_int {
+        av.set_user_id(address, id, flags)
+    }
+}
+
+operation_table! {
+    /// `struct fi_ops_av` of 1.20, whichever headers are installed. In 1.17 it ends with `av_set`,
+    /// and libfabric reads no field behind `size`.
+    AvOps of sys::fid_av:
+    insert(*const c_void, usize, *mut u64, u64, *mut c_void) -> c_int;
+    insertsvc(*const c_char, *const c_char, *mut u64, u64, *mut c_void) -> c_int;
+    insertsym(
+        *const c_char, usize, *const c_char, usize, *mut u64, u64, *mut c_void
+    ) -> c_int;
+    remove(*mut u64, usize, u64) -> c_int;
+    lookup(u64, *mut c_void, *mut usize) -> c_int;
+    straddr(*const c_void, *mut c_char, *mut usize) -> *const c_char;
+    av_set(*mut sys::fi_av_set_attr, *mut *mut sys::fid_av_set, *mut c_void) -> c_int;
+    insert_auth_key(*const c_void, usize, *mut u64, u64) -> c_int;
+    lookup_auth_key(u64, *mut c_void, *mut usize) -> c_int;
+    set_user_id(u64, u64, u64) -> c_int;
+}
+
+// As measured with 1.17 and with 1.20 to 2.5.
+const _: () = assert!(size_of::<AvOps>() == 88 && offset_of!(AvOps, insert_auth_key) == 64);
+
+pub(crate) fn create<A: AddressVector>(av: Arc<A>, context: *mut c_void) -> *mut sys::fid_av {
+    let raw = sys::fid_av { ops: table!(ops::<A>()).cast(), ..Default::default() };
+    fid::create(raw, av, context)
 }

@@ -3,15 +3,16 @@
 
 use std::{
     ffi::{c_char, c_int, c_void},
+    ptr,
     sync::Arc,
 };
 
 use crate::{
     errno::{Errno, Result},
-    flags, guard,
-    memory::Context,
-    object::{self, Bindable},
-    ops::{WaitObj, eq::error_text, fid, table},
+    flags,
+    memory::OpContext,
+    object::Object,
+    ops::{WaitObj, entry_points, eq::error_text, fid, table},
     sys,
 };
 
@@ -29,21 +30,10 @@ pub enum Format {
     Tagged,
 }
 
-impl Format {
-    fn size(self) -> usize {
-        match self {
-            Self::Context => size_of::<sys::fi_cq_entry>(),
-            Self::Msg => size_of::<sys::fi_cq_msg_entry>(),
-            Self::Data => size_of::<sys::fi_cq_data_entry>(),
-            Self::Tagged => size_of::<sys::fi_cq_tagged_entry>(),
-        }
-    }
-}
-
 /// `struct fi_cq_attr`.
 #[derive(Clone, Debug, Default)]
-pub struct Attr {
-    /// Entries, 0 for the default.
+pub struct CqAttr {
+    /// Number of entries, 0 for the default.
     pub size: usize,
     /// `FI_AFFINITY` and others.
     pub flags: u64,
@@ -51,11 +41,11 @@ pub struct Attr {
     pub format: Format,
     /// How `fi_cq_sread` waits.
     pub wait_obj: WaitObj,
-    /// Whether `fi_cq_sread` takes a threshold (`FI_CQ_COND_THRESHOLD`).
+    /// True if `fi_cq_sread` takes a threshold (`FI_CQ_COND_THRESHOLD`).
     pub threshold: bool,
 }
 
-impl Attr {
+impl CqAttr {
     pub(crate) fn read(raw: &sys::fi_cq_attr) -> Result<Self> {
         Ok(Self {
             size: raw.size,
@@ -73,16 +63,16 @@ impl Attr {
     }
 }
 
-/// A completion, with all that any format shows.
+/// A completion, with the fields of every format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
     /// Context of the operation.
-    pub context: Context,
+    pub context: OpContext,
     /// `FI_SEND`, `FI_RECV`, `FI_TAGGED`, ...
     pub flags: u64,
     /// Bytes received.
     pub len: usize,
-    /// Where a multi-receive buffer took the message.
+    /// Address of the message in a multi-receive buffer.
     pub buf: usize,
     /// Remote CQ data.
     pub data: u64,
@@ -92,14 +82,14 @@ pub struct Completion {
     pub source: u64,
 }
 
-/// An operation that failed.
+/// A failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// As for a completion; `len` is what was received.
+    /// The completion; `len` is the number of received bytes.
     pub completion: Completion,
-    /// Bytes that did not fit the buffer.
+    /// Number of bytes that did not fit the buffer.
     pub overflow: usize,
-    /// What went wrong.
+    /// The error.
     pub errno: Errno,
 }
 
@@ -114,13 +104,13 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Entries that still fit.
+    /// Returns the number of entries that still fit.
     #[must_use]
     pub fn room(&self) -> usize {
         self.room - self.written
     }
 
-    /// Entries written.
+    /// Returns the number of entries written.
     #[must_use]
     pub fn written(&self) -> usize {
         self.written
@@ -129,229 +119,184 @@ impl Entries {
     /// Writes a completion in the queue's format.
     ///
     /// # Panics
-    /// If there is no room.
+    /// If no entry fits.
     #[inline]
     pub fn push(&mut self, completion: &Completion) {
         assert!(self.written < self.room, "no room for a completion");
         let op_context = completion.context.0 as *mut c_void;
         let Completion { flags, len, data, tag, .. } = *completion;
         let buf = completion.buf as *mut c_void;
-        // SAFETY: C gave room for `room` entries of this format, aligned as
-        // their structure is, and for as many sources if it wants them.
+        // SAFETY: C passed room for `room` aligned entries of this format and, unless `sources` is
+        // null, for as many sources.
         unsafe {
-            match self.format {
-                Format::Context => {
-                    self.next.cast::<sys::fi_cq_entry>().write(sys::fi_cq_entry { op_context });
+            self.next = match self.format {
+                Format::Context => put(self.next, sys::fi_cq_entry { op_context }),
+                Format::Msg => put(self.next, sys::fi_cq_msg_entry { op_context, flags, len }),
+                Format::Data => {
+                    put(self.next, sys::fi_cq_data_entry { op_context, flags, len, buf, data })
                 }
-                Format::Msg => self
-                    .next
-                    .cast::<sys::fi_cq_msg_entry>()
-                    .write(sys::fi_cq_msg_entry { op_context, flags, len }),
-                Format::Data => self
-                    .next
-                    .cast::<sys::fi_cq_data_entry>()
-                    .write(sys::fi_cq_data_entry { op_context, flags, len, buf, data }),
-                Format::Tagged => self
-                    .next
-                    .cast::<sys::fi_cq_tagged_entry>()
-                    .write(sys::fi_cq_tagged_entry { op_context, flags, len, buf, data, tag }),
-            }
+                Format::Tagged => {
+                    let entry = sys::fi_cq_tagged_entry { op_context, flags, len, buf, data, tag };
+                    put(self.next, entry)
+                }
+            };
             if !self.sources.is_null() {
                 self.sources.add(self.written).write(completion.source);
             }
-            self.next = self.next.add(self.format.size());
         }
         self.written += 1;
     }
 }
 
+/// Writes an entry. Returns the address of the next one.
+///
+/// # Safety
+/// `to` is valid for a write of a `T`.
+#[inline]
+unsafe fn put<T>(to: *mut u8, entry: T) -> *mut u8 {
+    let to: *mut T = to.cast();
+    // SAFETY: the caller vouches for the address, and the next one is at most behind the array.
+    unsafe {
+        to.write(entry);
+        to.add(1).cast()
+    }
+}
+
 /// A completion queue.
-pub trait CompletionQueue: Bindable<Raw = sys::fid_cq> {
+pub trait CompletionQueue: Object<Raw = sys::fid_cq> {
     /// Format of the entries.
     fn format(&self) -> Format;
 
-    /// Whether the application was written for this version of the API or a later one, which
-    /// says how long its `struct fi_cq_err_entry` is.
+    /// Returns true if the application uses this version of the API or a later one. The version
+    /// defines the length of `struct fi_cq_err_entry`.
     fn api_at_least(&self, major: u32, minor: u32) -> bool;
 
     /// Makes progress and reads completions.
     ///
     /// # Errors
-    /// `EAGAIN` nothing to read, `EAVAIL` an error is first.
+    /// `EAGAIN` if there is no completion, `EAVAIL` if an error is first.
     fn read(&self, entries: &mut Entries) -> Result<()>;
 
-    /// As [`CompletionQueue::read`], but waits (milliseconds, negative: for
-    /// ever) until `threshold` entries can be read.
+    /// Waits (milliseconds, negative: no limit) until `threshold` completions are in the queue, and
+    /// reads them.
     ///
     /// # Errors
-    /// Also `EAGAIN` when the time is over and after a signal.
+    /// As [`CompletionQueue::read`], and `EAGAIN` after the timeout and after a signal.
     fn wait_read(&self, entries: &mut Entries, threshold: usize, timeout: c_int) -> Result<()>;
 
-    /// The error that is first.
+    /// Removes the first error and returns it.
     ///
     /// # Errors
-    /// `EAGAIN` there is none.
+    /// `EAGAIN` if there is no error.
     fn read_error(&self, flags: u64) -> Result<Failure>;
 
-    /// Wakes whoever waits.
+    /// Wakes the waiting threads.
     ///
     /// # Errors
     /// `ENOSYS` for queues without a wait object.
     fn signal(&self) -> Result<()>;
 
-    /// Whether `cond` of `fi_cq_sread` is a threshold.
+    /// Returns true if `cond` of `fi_cq_sread` is a threshold.
     fn takes_threshold(&self) -> bool;
 }
 
-struct Tables<C>(std::marker::PhantomData<C>);
+entry_points! {
+    ops<C: CompletionQueue> = sys::fi_ops_cq, ends at strerror;
+    cq = get(fid: *mut sys::fid_cq);
 
-impl<C: CompletionQueue> Tables<C> {
-    const OPS: sys::fi_ops_cq = {
-        let mut ops = NULL;
-        ops.size = std::mem::offset_of!(sys::fi_ops_cq, strerror) + size_of::<usize>();
-        ops.read = Some(read::<C>);
-        ops.readfrom = Some(readfrom::<C>);
-        ops.readerr = Some(readerr::<C>);
-        ops.sread = Some(sread::<C>);
-        ops.sreadfrom = Some(sreadfrom::<C>);
-        ops.signal = Some(signal::<C>);
-        ops.strerror = Some(strerror);
-        ops
-    };
+    unsafe fn read(buf: *mut c_void, count: usize) -> isize {
+        read_entries(&**cq, buf, count, ptr::null_mut(), C::read)
+    }
+
+    unsafe fn readfrom(buf: *mut c_void, count: usize, sources: *mut u64) -> isize {
+        read_entries(&**cq, buf, count, sources, C::read)
+    }
+
+    unsafe fn sread(buf: *mut c_void, count: usize, cond: *const c_void, timeout: c_int) -> isize {
+        read_entries(&**cq, buf, count, ptr::null_mut(), waiting(cond, timeout))
+    }
+
+    unsafe fn sreadfrom(
+        buf: *mut c_void, count: usize, sources: *mut u64, cond: *const c_void, timeout: c_int,
+    ) -> isize {
+        read_entries(&**cq, buf, count, sources, waiting(cond, timeout))
+    }
+
+    unsafe fn readerr(to: *mut sys::fi_cq_err_entry, flags: u64) -> isize {
+        if to.is_null() {
+            return Err(Errno::EINVAL);
+        }
+        let failure = cq.read_error(flags)?;
+        let completion = failure.completion;
+        // The first layout has every field but `err_data_size`, which came with API 1.5, and
+        // `src_addr`, which came with 1.20.
+        (*to).op_context = completion.context.0 as *mut c_void;
+        (*to).flags = completion.flags;
+        (*to).len = completion.len;
+        (*to).buf = completion.buf as *mut c_void;
+        (*to).data = completion.data;
+        (*to).tag = completion.tag;
+        (*to).olen = failure.overflow;
+        (*to).err = failure.errno.get();
+        (*to).prov_errno = failure.errno.get();
+        if cq.api_at_least(1, 5) {
+            (*to).err_data_size = 0;
+        }
+        if cq.api_at_least(1, 20) {
+            to.byte_add(SRC_ADDR_OFFSET).cast::<u64>().write(flags::ADDR_UNSPEC);
+        }
+        Ok(1_usize)
+    }
+
+    unsafe fn signal() -> c_int {
+        cq.signal()
+    }
+
+    unsafe fn strerror(
+        prov_errno: c_int, _err_data: *const c_void, buf: *mut c_char, len: usize,
+    ) -> *const c_char {
+        Ok(error_text(prov_errno, buf, len))
+    }
 }
 
-// SAFETY: a table of `Option<fn>` and a size may be all zero.
-const NULL: sys::fi_ops_cq = unsafe { std::mem::zeroed() };
-
 pub(crate) fn create<C: CompletionQueue>(cq: Arc<C>, context: *mut c_void) -> *mut sys::fid_cq {
-    fid::create(sys::fid_cq { ops: table!(Tables::<C>::OPS), ..Default::default() }, cq, context)
+    fid::create(sys::fid_cq { ops: table!(ops::<C>()), ..Default::default() }, cq, context)
 }
 
 /// # Safety
-/// The pointers are those C called the queue's table with.
+/// `buf` is null or has room for `count` entries of the queue's format, and `sources` is null or
+/// has room for as many addresses.
 #[inline]
 unsafe fn read_entries<C: CompletionQueue>(
-    cq: *mut sys::fid_cq,
+    cq: &C,
     buf: *mut c_void,
     count: usize,
     sources: *mut u64,
     read: impl FnOnce(&C, &mut Entries) -> Result<()>,
-) -> isize {
-    guard::call(|| {
-        // SAFETY: the caller vouches for the pointer.
-        let cq = unsafe { object::get::<_, C>(cq) }?;
-        if buf.is_null() && count > 0 {
-            return Err(Errno::EINVAL);
-        }
-        let next = buf.cast();
-        let mut entries = Entries { format: cq.format(), next, sources, room: count, written: 0 };
-        read(cq, &mut entries)?;
-        Ok(entries.written)
-    })
+) -> Result<usize> {
+    if buf.is_null() && count > 0 {
+        return Err(Errno::EINVAL);
+    }
+    let next = buf.cast();
+    let mut entries = Entries { format: cq.format(), next, sources, room: count, written: 0 };
+    read(cq, &mut entries)?;
+    Ok(entries.written)
 }
 
-unsafe extern "C" fn read<C: CompletionQueue>(
-    cq: *mut sys::fid_cq,
-    buf: *mut c_void,
-    count: usize,
-) -> isize {
-    // SAFETY: the arguments of the call itself.
-    unsafe { read_entries::<C>(cq, buf, count, std::ptr::null_mut(), C::read) }
-}
-
-unsafe extern "C" fn readfrom<C: CompletionQueue>(
-    cq: *mut sys::fid_cq,
-    buf: *mut c_void,
-    count: usize,
-    sources: *mut u64,
-) -> isize {
-    // SAFETY: the arguments of the call itself.
-    unsafe { read_entries::<C>(cq, buf, count, sources, C::read) }
-}
-
-unsafe extern "C" fn sread<C: CompletionQueue>(
-    cq: *mut sys::fid_cq,
-    buf: *mut c_void,
-    count: usize,
+/// A read that waits. With `FI_CQ_COND_THRESHOLD`, `cond` is the threshold itself (`fi_cq(3)`).
+fn waiting<C: CompletionQueue>(
     cond: *const c_void,
     timeout: c_int,
-) -> isize {
-    // SAFETY: the arguments of the call itself.
-    unsafe { sreadfrom::<C>(cq, buf, count, std::ptr::null_mut(), cond, timeout) }
-}
-
-unsafe extern "C" fn sreadfrom<C: CompletionQueue>(
-    cq: *mut sys::fid_cq,
-    buf: *mut c_void,
-    count: usize,
-    sources: *mut u64,
-    cond: *const c_void,
-    timeout: c_int,
-) -> isize {
-    // SAFETY: the arguments of the call itself. fi_cq(3): with
-    // FI_CQ_COND_THRESHOLD `cond` is the threshold, passed as a pointer value.
-    unsafe {
-        read_entries::<C>(cq, buf, count, sources, |cq, entries| {
-            let threshold = if cq.takes_threshold() { (cond as usize).max(1) } else { 1 };
-            cq.wait_read(entries, threshold, timeout)
-        })
+) -> impl FnOnce(&C, &mut Entries) -> Result<()> {
+    move |cq, entries| {
+        let threshold = if cq.takes_threshold() { (cond as usize).max(1) } else { 1 };
+        cq.wait_read(entries, threshold, timeout)
     }
 }
 
-unsafe extern "C" fn readerr<C: CompletionQueue>(
-    cq: *mut sys::fid_cq,
-    to: *mut sys::fi_cq_err_entry,
-    read_flags: u64,
-) -> isize {
-    guard::call(|| {
-        if to.is_null() {
-            return Err(Errno::EINVAL);
-        }
-        // SAFETY: reached through the queue's table; every field written below exists in the
-        // first layout, but `err_data_size` from API 1.5 and `src_addr` from 1.20 on.
-        unsafe {
-            let cq = object::get::<_, C>(cq)?;
-            let failure = cq.read_error(read_flags)?;
-            let completion = failure.completion;
-            (*to).op_context = completion.context.0 as *mut c_void;
-            (*to).flags = completion.flags;
-            (*to).len = completion.len;
-            (*to).buf = completion.buf as *mut c_void;
-            (*to).data = completion.data;
-            (*to).tag = completion.tag;
-            (*to).olen = failure.overflow;
-            (*to).err = failure.errno.get();
-            (*to).prov_errno = failure.errno.get();
-            if cq.api_at_least(1, 5) {
-                (*to).err_data_size = 0;
-            }
-            if cq.api_at_least(1, 20) {
-                to.byte_add(SRC_ADDR_OFFSET).cast::<u64>().write(flags::ADDR_UNSPEC);
-            }
-        }
-        Ok(1)
-    })
-}
-
-/// Where 1.20 put `src_addr` into `struct fi_cq_err_entry`: behind all else.
+/// Offset of `src_addr`, the last field of `struct fi_cq_err_entry`, in 1.20.
 const SRC_ADDR_OFFSET: usize = 80;
 const _: () = assert!(
     std::mem::offset_of!(sys::fi_cq_err_entry, err_data_size) + size_of::<usize>()
         == SRC_ADDR_OFFSET
 );
-
-unsafe extern "C" fn signal<C: CompletionQueue>(cq: *mut sys::fid_cq) -> c_int {
-    // SAFETY: reached through the queue's table.
-    guard::call(|| unsafe { object::get::<_, C>(cq) }?.signal().map(|()| 0))
-}
-
-unsafe extern "C" fn strerror(
-    _: *mut sys::fid_cq,
-    prov_errno: c_int,
-    _: *const c_void,
-    buf: *mut c_char,
-    len: usize,
-) -> *const c_char {
-    // SAFETY: C gives room of `len` bytes.
-    unsafe { error_text(prov_errno, buf, len) }
-}

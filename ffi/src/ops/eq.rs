@@ -8,17 +8,16 @@ use std::{
 
 use crate::{
     errno::{Errno, Result},
-    guard,
-    memory::{Context, Output, bytes_of},
-    object::{self, Bindable, FidName},
-    ops::{WaitObj, fid, table},
+    memory::{OpContext, Output, bytes_of},
+    object::{FidName, Object},
+    ops::{WaitObj, array, entry_points, fid, table},
     sys,
 };
 
 /// `struct fi_eq_attr`.
 #[derive(Clone, Debug, Default)]
-pub struct Attr {
-    /// Entries hoped for; 0 for the default.
+pub struct EqAttr {
+    /// Requested number of entries, 0 for the default.
     pub size: usize,
     /// `FI_WRITE` and others.
     pub flags: u64,
@@ -26,25 +25,25 @@ pub struct Attr {
     pub wait_obj: WaitObj,
 }
 
-impl Attr {
+impl EqAttr {
     pub(crate) fn read(raw: &sys::fi_eq_attr) -> Self {
         Self { size: raw.size, flags: raw.flags, wait_obj: WaitObj::read(raw.wait_obj) }
     }
 }
 
-/// An event: its number and its bytes (`struct fi_eq_entry` for ours).
+/// An event: its number and its bytes, `struct fi_eq_entry` for events of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// `FI_AV_COMPLETE` and others.
     pub number: u32,
-    /// What the application reads.
+    /// The bytes that the application reads.
     pub bytes: Vec<u8>,
 }
 
 impl Event {
-    /// `FI_AV_COMPLETE`: `inserted` addresses of one call were inserted.
+    /// `FI_AV_COMPLETE`: one call inserted `inserted` addresses.
     #[must_use]
-    pub fn av_complete(av: FidName, context: Context, inserted: usize) -> Self {
+    pub fn av_complete(av: FidName, context: OpContext, inserted: usize) -> Self {
         let entry = sys::fi_eq_entry {
             fid: av.0 as *mut sys::fid,
             context: context.0 as *mut c_void,
@@ -57,29 +56,30 @@ impl Event {
 /// An error event (`struct fi_eq_err_entry`).
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorEvent {
-    /// Object it is about.
+    /// Object that the error is about.
     pub fid: FidName,
     /// Context of the operation.
-    pub context: Context,
-    /// Depends on the operation: the index of the address for an AV insert.
+    pub context: OpContext,
+    /// For an AV insert the index of the address.
     pub data: u64,
-    /// What went wrong.
+    /// The error.
     pub errno: Errno,
 }
 
 /// An event queue.
-pub trait EventQueue: Bindable<Raw = sys::fid_eq> {
-    /// `fi_eq_read` and, with a timeout, `fi_eq_sread` (milliseconds, negative: for ever).
+pub trait EventQueue: Object<Raw = sys::fid_eq> {
+    /// `fi_eq_read` and, with a timeout, `fi_eq_sread` (milliseconds, negative: no
+    /// limit).
     ///
     /// # Errors
-    /// `EAGAIN` nothing to read, `EAVAIL` an error is first, `ETOOSMALL` the
-    /// event stays.
+    /// `EAGAIN` if there is no event, `EAVAIL` if an error is first, `ETOOSMALL` if the event does
+    /// not fit; it stays in the queue then.
     fn read(&self, to: &mut Output, timeout: Option<c_int>, flags: u64) -> Result<(u32, usize)>;
 
     /// `fi_eq_readerr`.
     ///
     /// # Errors
-    /// `EAGAIN` nothing to read.
+    /// `EAGAIN` if there is no error.
     fn read_error(&self, flags: u64) -> Result<ErrorEvent>;
 
     /// `fi_eq_write`.
@@ -89,114 +89,58 @@ pub trait EventQueue: Bindable<Raw = sys::fid_eq> {
     fn write(&self, event: Event) -> Result<()>;
 }
 
-impl<E: EventQueue> Tables<E> {
-    const OPS: sys::fi_ops_eq = sys::fi_ops_eq {
-        size: size_of::<sys::fi_ops_eq>(),
-        read: Some(read::<E>),
-        readerr: Some(readerr::<E>),
-        write: Some(write::<E>),
-        sread: Some(sread::<E>),
-        strerror: Some(strerror),
-    };
-}
+entry_points! {
+    ops<E: EventQueue> = sys::fi_ops_eq, ends at strerror;
+    eq = get(fid: *mut sys::fid_eq);
 
-struct Tables<E>(std::marker::PhantomData<E>);
+    unsafe fn read(number: *mut u32, buf: *mut c_void, len: usize, flags: u64) -> isize {
+        let number = number.as_mut().ok_or(Errno::EINVAL)?;
+        let (event, len) = eq.read(&mut Output::new(buf, len), None, flags)?;
+        *number = event;
+        Ok(len)
+    }
 
-pub(crate) fn create<E: EventQueue>(eq: Arc<E>, context: *mut c_void) -> *mut sys::fid_eq {
-    fid::create(sys::fid_eq { ops: table!(Tables::<E>::OPS), ..Default::default() }, eq, context)
-}
+    unsafe fn sread(
+        number: *mut u32, buf: *mut c_void, len: usize, timeout: c_int, flags: u64,
+    ) -> isize {
+        let number = number.as_mut().ok_or(Errno::EINVAL)?;
+        let (event, len) = eq.read(&mut Output::new(buf, len), Some(timeout), flags)?;
+        *number = event;
+        Ok(len)
+    }
 
-unsafe fn read_event<E: EventQueue>(
-    eq: *mut sys::fid_eq,
-    number: *mut u32,
-    buf: *mut c_void,
-    len: usize,
-    timeout: Option<c_int>,
-    read_flags: u64,
-) -> isize {
-    guard::call(|| {
-        // SAFETY: reached through the queue's table; C gives room of `len` bytes.
-        unsafe {
-            let eq = object::get::<_, E>(eq)?;
-            let number = number.as_mut().ok_or(Errno::EINVAL)?;
-            let (event, len) = eq.read(&mut Output::new(buf, len), timeout, read_flags)?;
-            *number = event;
-            Ok(len)
-        }
-    })
-}
+    unsafe fn readerr(to: *mut sys::fi_eq_err_entry, flags: u64) -> isize {
+        let to = to.as_mut().ok_or(Errno::EINVAL)?;
+        let error = eq.read_error(flags)?;
+        to.fid = error.fid.0 as *mut sys::fid;
+        to.context = error.context.0 as *mut c_void;
+        to.data = error.data;
+        to.err = error.errno.get();
+        to.prov_errno = error.errno.get();
+        to.err_data_size = 0;
+        Ok(size_of::<sys::fi_eq_err_entry>())
+    }
 
-unsafe extern "C" fn read<E: EventQueue>(
-    eq: *mut sys::fid_eq,
-    number: *mut u32,
-    buf: *mut c_void,
-    len: usize,
-    read_flags: u64,
-) -> isize {
-    // SAFETY: the arguments of the call itself.
-    unsafe { read_event::<E>(eq, number, buf, len, None, read_flags) }
-}
-
-unsafe extern "C" fn sread<E: EventQueue>(
-    eq: *mut sys::fid_eq,
-    number: *mut u32,
-    buf: *mut c_void,
-    len: usize,
-    timeout: c_int,
-    read_flags: u64,
-) -> isize {
-    // SAFETY: the arguments of the call itself.
-    unsafe { read_event::<E>(eq, number, buf, len, Some(timeout), read_flags) }
-}
-
-unsafe extern "C" fn readerr<E: EventQueue>(
-    eq: *mut sys::fid_eq,
-    to: *mut sys::fi_eq_err_entry,
-    read_flags: u64,
-) -> isize {
-    guard::call(|| {
-        // SAFETY: reached through the queue's table; `to` is null or complete.
-        unsafe {
-            let eq = object::get::<_, E>(eq)?;
-            let to = to.as_mut().ok_or(Errno::EINVAL)?;
-            let error = eq.read_error(read_flags)?;
-            to.fid = error.fid.0 as *mut sys::fid;
-            to.context = error.context.0 as *mut c_void;
-            to.data = error.data;
-            to.err = error.errno.get();
-            to.prov_errno = error.errno.get();
-            to.err_data_size = 0;
-            Ok(size_of::<sys::fi_eq_err_entry>())
-        }
-    })
-}
-
-unsafe extern "C" fn write<E: EventQueue>(
-    eq: *mut sys::fid_eq,
-    number: u32,
-    buf: *const c_void,
-    len: usize,
-    write_flags: u64,
-) -> isize {
-    guard::call(|| {
-        if (buf.is_null() && len > 0) || write_flags != 0 {
+    unsafe fn write(number: u32, buf: *const c_void, len: usize, flags: u64) -> isize {
+        if flags != 0 {
             return Err(Errno::EINVAL);
         }
-        // SAFETY: reached through the queue's table; C gives `len` bytes.
-        unsafe {
-            let eq = object::get::<_, E>(eq)?;
-            let bytes = if len == 0 {
-                Vec::new()
-            } else {
-                std::slice::from_raw_parts(buf.cast::<u8>(), len).to_vec()
-            };
-            eq.write(Event { number, bytes })?;
-        }
-        Ok(len)
-    })
+        let bytes = array(buf.cast::<u8>(), len)?.to_vec();
+        eq.write(Event { number, bytes }).map(|()| len)
+    }
+
+    unsafe fn strerror(
+        prov_errno: c_int, _err_data: *const c_void, buf: *mut c_char, len: usize,
+    ) -> *const c_char {
+        Ok(error_text(prov_errno, buf, len))
+    }
 }
 
-/// Copies the text of an error into `buf`, if there is one, and returns a text in any case.
+pub(crate) fn create<E: EventQueue>(eq: Arc<E>, context: *mut c_void) -> *mut sys::fid_eq {
+    fid::create(sys::fid_eq { ops: table!(ops::<E>()), ..Default::default() }, eq, context)
+}
+
+/// The text of an error: in `buf` as far as it fits, or a constant if `buf` is null or empty.
 ///
 /// # Safety
 /// `buf` is null or valid for `len` bytes.
@@ -211,15 +155,4 @@ pub(crate) unsafe fn error_text(prov_errno: c_int, buf: *mut c_char, len: usize)
         *buf.add(len - 1) = 0;
     }
     buf
-}
-
-unsafe extern "C" fn strerror(
-    _: *mut sys::fid_eq,
-    prov_errno: c_int,
-    _: *const c_void,
-    buf: *mut c_char,
-    len: usize,
-) -> *const c_char {
-    // SAFETY: C gives room of `len` bytes.
-    unsafe { error_text(prov_errno, buf, len) }
 }

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_mr(3)`: memory regions. The calls that make them are a domain's.
+//! `fi_mr(3)`: memory regions. The calls that register memory are those of a domain.
 
 use std::mem::offset_of;
 
 use crate::{
     errno::{Errno, Result},
     host::Host,
-    memory::Window,
-    object::Bindable,
+    memory::RegionMemory,
+    object::Object,
     sys,
 };
 
 /// `struct fi_mr_attr`.
 #[derive(Clone, Debug)]
-pub struct Attr {
+pub struct MrAttr {
     /// The memory.
-    pub window: Window,
-    /// What it is for: `FI_REMOTE_READ` and others.
+    pub window: RegionMemory,
+    /// Allowed access: `FI_REMOTE_READ` and others.
     pub access: u64,
-    /// Address of the first byte for peers, where they do not use virtual addresses.
+    /// Address of the first byte for peers, unless they use virtual addresses.
     pub offset: u64,
-    /// Key the application wants.
+    /// Key that the application requests.
     pub requested_key: u64,
     /// Flags of the call.
     pub flags: u64,
 }
 
-impl Attr {
+impl MrAttr {
     /// # Safety
-    /// As [`Window::new`]; `raw` has the host's layout.
+    /// As [`RegionMemory::new`]; `raw` has the host's layout.
     pub(crate) unsafe fn read(raw: &sys::fi_mr_attr, flags: u64) -> Result<Self> {
-        // Heterogeneous memory came with 1.10; older callers end before it.
+        // Device memory came with 1.10; the structure of older callers ends before this field.
         if Host::get().is_some() && raw.iface != sys::FI_HMEM_SYSTEM {
             tracing::info!("memory of devices cannot be registered");
             return Err(Errno::ENOSYS);
@@ -41,7 +41,7 @@ impl Attr {
         }
         Ok(Self {
             // SAFETY: bindgen's iovec is the C library's; the caller vouches for it.
-            window: unsafe { Window::new(raw.mr_iov.cast(), raw.iov_count) }?,
+            window: unsafe { RegionMemory::new(raw.mr_iov.cast(), raw.iov_count) }?,
             access: raw.access,
             offset: raw.offset,
             requested_key: raw.requested_key,
@@ -51,10 +51,10 @@ impl Attr {
 }
 
 /// A memory region.
-pub trait MemoryRegion: Bindable<Raw = sys::fid_mr> {
-    /// The key peers name it by.
+pub trait MemoryRegion: Object<Raw = sys::fid_mr> {
+    /// The key by which peers name the region.
     fn key(&self) -> u64;
 }
 
-// The oldest structure served has every field that is read.
+// The oldest structure that callers pass has every field that `read` uses.
 const _: () = assert!(offset_of!(sys::fi_mr_attr, iface) + size_of::<u32>() <= 80);

@@ -2,13 +2,13 @@
 //! The data that the device carries for each receive and each unexpected message.
 
 use channel::{bytes::Remote, wire::Flags};
-use ffi::{Buffer, Context};
+use ffi::{Buffer, OpContext};
 
 /// A posted receive, as the device carries it.
 #[derive(Debug)]
 pub(crate) struct RecvOp {
     pub(crate) buffer: Buffer,
-    pub(crate) context: Context,
+    pub(crate) context: OpContext,
     /// Whether success is reported on a queue with selective completion.
     pub(crate) report: bool,
     pub(crate) multi: bool,

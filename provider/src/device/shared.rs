@@ -8,7 +8,7 @@ use std::{
 };
 
 use ffi::{
-    Context, Result,
+    OpContext, Result,
     serial::{self, Serial, SerialGuard},
 };
 use matching::Source;
@@ -94,7 +94,7 @@ pub(crate) struct Needs {
     flow: Flow,
     /// Messages in progress into multi-receive buffers, by context and address of the buffer. The
     /// endpoint with the last one returns the buffer.
-    parts: HashMap<(Context, usize), Parts>,
+    parts: HashMap<(OpContext, usize), Parts>,
     /// Peers that an endpoint watches, one bit each by number: the peers named by receives that
     /// were posted since the peer last had no link.
     watched: Vec<u64>,

@@ -11,11 +11,11 @@ use channel::{
     wire::{Flags, Header, Kind},
 };
 use ffi::{
-    Context, Errno,
-    memory::Window,
+    Errno, OpContext,
+    memory::RegionMemory,
     ops::{
         WaitObj,
-        cq::{Attr, CompletionQueue as _, Failure, Format},
+        cq::{CompletionQueue as _, CqAttr, Failure, Format},
         ep::{OpFlags, Recv},
     },
 };
@@ -27,7 +27,7 @@ const MESSAGE: &[u8] = b"what was sent, and longer than nothing";
 /// An endpoint with a queue and checksums.
 fn checked(port: u16) -> (Arc<Segment>, Engine, Arc<CompletionQueue>) {
     let (own, mut engine) = endpoint(port);
-    let attr = Attr {
+    let attr = CqAttr {
         size: 0,
         flags: 0,
         format: Format::Tagged,
@@ -44,7 +44,7 @@ fn checked(port: u16) -> (Arc<Segment>, Engine, Arc<CompletionQueue>) {
 /// Sends a message through the first buffer.
 fn send(engine: &mut Engine, to: u32) {
     engine.link_to(to).unwrap();
-    let message = Window::from(&mut *MESSAGE.to_vec().leak());
+    let message = RegionMemory::from(&mut *MESSAGE.to_vec().leak());
     let header = Header {
         kind: Kind::Buffered,
         flags: Flags::TAGGED,
@@ -70,13 +70,13 @@ fn end_of(
     let (own, mut engine, cq) = checked(ports[0]);
     let (there, mut sender, _) = checked(ports[1]);
     let memory: &'static mut [u8] = vec![0; 64].leak();
-    let window = Window::from(&mut *memory);
+    let window = RegionMemory::from(&mut *memory);
     let post = |engine: &mut Engine| {
         let recv = Recv {
             buffer: window.part(0, 64).unwrap(),
             source: u64::MAX,
             tag: Some((7, 0)),
-            context: Context(1),
+            context: OpContext(1),
             flags: OpFlags::Default,
         };
         engine.recv(&recv).unwrap();
@@ -124,7 +124,7 @@ fn a_word_that_changes_in_a_slot_is_an_error() {
         if word > 2 {
             assert_eq!(
                 (end.completion.context, end.completion.tag),
-                (Context(1), 7),
+                (OpContext(1), 7),
                 "word {word}"
             );
         }

@@ -3,10 +3,10 @@
 
 use channel::wire::Flags;
 use ffi::{
-    Context, Errno, flags,
+    Errno, OpContext, flags,
     ops::{
         cq::{Completion, Failure},
-        work::Op,
+        work::EndpointOp,
     },
 };
 use nic::message::{Envelope, Grant};
@@ -113,16 +113,16 @@ impl Engine {
 
     /// Reports a triggered operation that failed to start.
     #[cold]
-    pub(crate) fn fail_to_start(&mut self, op: &Op, work: u32, errno: Errno) {
+    pub(crate) fn fail_to_start(&mut self, op: &EndpointOp, work: u32, errno: Errno) {
         let tagged = |tagged| if tagged { OpKind::Tagged } else { OpKind::Msg };
         let kind = match op {
-            Op::Send(op) => tagged(op.tag.is_some()),
-            Op::Rma(op) if op.write => OpKind::Write,
-            Op::Rma(_) => OpKind::Read,
-            Op::Atomic(op) => OpKind::of_atomic(op.form),
-            Op::Recv(op) => tagged(op.tag.is_some()),
+            EndpointOp::Send(op) => tagged(op.tag.is_some()),
+            EndpointOp::Rma(op) if op.write => OpKind::Write,
+            EndpointOp::Rma(_) => OpKind::Read,
+            EndpointOp::Atomic(op) => OpKind::of_atomic(op.form),
+            EndpointOp::Recv(op) => tagged(op.tag.is_some()),
         };
-        let receives = matches!(op, Op::Recv(_));
+        let receives = matches!(op, EndpointOp::Recv(_));
         let completion = Completion {
             context: op.context(),
             flags: if receives { kind.flags() ^ flags::SEND | flags::RECV } else { kind.flags() },
@@ -159,7 +159,7 @@ impl Engine {
         &mut self,
         kind: OpKind,
         report: bool,
-        context: Context,
+        context: OpContext,
         work: u32,
     ) {
         self.tx.complete(report, kind.completion(context));

@@ -13,7 +13,7 @@ use channel::{
     wire::{Flags, Header, Kind},
 };
 use ffi::{
-    Buffer, Context, Errno,
+    Buffer, Errno, OpContext,
     ops::ep::{OpFlags, Recv, rma::RemoteParts},
 };
 use matching::Source;
@@ -53,7 +53,7 @@ fn wait_for(engine: &mut Engine, port: u16) -> u64 {
         buffer: Buffer::default(),
         remote: RemoteParts::default(),
         data: None,
-        context: Context(1),
+        context: OpContext(1),
         report: false,
         acknowledged: true,
         work: 0,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use ffi::{
-    Context, Errno, Result,
+    Errno, OpContext, Result,
     ops::ep::{OpFlags, Recv, Send},
 };
 use nic::message::{Envelope, Grant, Post, Receive};
@@ -248,7 +248,7 @@ impl Engine {
     }
 
     /// `fi_cancel`: only receives can be cancelled.
-    pub(crate) fn cancel(&mut self, context: Context) -> Result<()> {
+    pub(crate) fn cancel(&mut self, context: OpContext) -> Result<()> {
         for tagged in [true, false] {
             let mut device = self.device.lock();
             let named = |op: &RecvOp| op.context.0 as u64;

@@ -8,7 +8,7 @@ use std::sync::{
 
 use channel::wire::{PLACES, age_after, number, parts_of};
 use ffi::{
-    Buffer, Context,
+    Buffer, OpContext,
     atomic::Form,
     flags,
     ops::{
@@ -64,7 +64,7 @@ impl OpKind {
 
     /// The completion of an operation with this context.
     #[inline(always)]
-    pub(crate) fn completion(self, context: Context) -> Completion {
+    pub(crate) fn completion(self, context: OpContext) -> Completion {
         Completion {
             context,
             flags: self.flags(),
@@ -105,7 +105,7 @@ pub(crate) struct SendOp {
     pub(crate) remote: RemoteParts,
     /// Remote CQ data of a write.
     pub(crate) data: Option<u64>,
-    pub(crate) context: Context,
+    pub(crate) context: OpContext,
     pub(crate) report: bool,
     /// Whether it completes only when its receiver has said so.
     pub(crate) acknowledged: bool,
@@ -242,7 +242,7 @@ mod tests {
     fn end_all_keeps_copies() {
         let ops = Ops::new(true);
         let message = |buffer: Buffer| {
-            let (flags, context) = (OpFlags::Default, Context::default());
+            let (flags, context) = (OpFlags::Default, OpContext::default());
             let send = Send { buffer, dest: 0, tag: None, data: None, context, flags };
             SendOp::of_message(3, &send, true)
         };

@@ -11,13 +11,13 @@ use channel::{
     twin::{End, Net},
 };
 use ffi::{
-    Buffer, Context, Errno, Result,
+    Buffer, Errno, OpContext, Result,
     atomic::{Datatype, Form, Op},
     flags,
-    memory::Window,
+    memory::RegionMemory,
     ops::{
         WaitObj,
-        cq::{Attr, Completion, Failure, Format},
+        cq::{Completion, CqAttr, Failure, Format},
         ep::{
             OpFlags, Recv, Send,
             atomic::Atomic,
@@ -38,8 +38,8 @@ use crate::{
 pub(super) const STEPS: usize = 2000;
 pub(super) const KEY: u64 = 5;
 pub(super) const TAG: u64 = 7;
-pub(super) const AT_ONE: Context = Context(1);
-pub(super) const AT_OTHER: Context = Context(2);
+pub(super) const AT_ONE: OpContext = OpContext(1);
+pub(super) const AT_OTHER: OpContext = OpContext(2);
 
 /// An endpoint and what it has reported.
 pub(super) struct Node {
@@ -61,7 +61,7 @@ impl Node {
             engine.inboxes = engine.home.inboxes();
         }
         let (format, wait_obj) = (Format::Tagged, WaitObj::None);
-        let attr = Attr { size: 0, flags: 0, format, wait_obj, threshold: false };
+        let attr = CqAttr { size: 0, flags: 0, format, wait_obj, threshold: false };
         let cq = Arc::new(CompletionQueue::open(&engine.domain, &attr).unwrap());
         engine.rx.cq = Some(Arc::clone(&cq));
         engine.tx.cq = Some(Arc::clone(&cq));
@@ -88,7 +88,10 @@ impl Node {
         self.step();
     }
 
-    pub(super) fn has_reported(&self, context: Context) -> Option<std::result::Result<(), Errno>> {
+    pub(super) fn has_reported(
+        &self,
+        context: OpContext,
+    ) -> Option<std::result::Result<(), Errno>> {
         self.reported.iter().find_map(|entry| match entry {
             Ok(completion) => (completion.context == context).then_some(Ok(())),
             Err(failure) => (failure.completion.context == context).then_some(Err(failure.errno)),
@@ -144,8 +147,8 @@ pub(super) struct Operation {
 }
 
 /// Memory that is never freed.
-pub(super) fn memory(bytes: &[u8]) -> (Window, Buffer) {
-    let window = Window::from(&mut *bytes.to_vec().leak());
+pub(super) fn memory(bytes: &[u8]) -> (RegionMemory, Buffer) {
+    let window = RegionMemory::from(&mut *bytes.to_vec().leak());
     let buffer = window.part(0, bytes.len()).unwrap();
     (window, buffer)
 }
@@ -178,7 +181,7 @@ impl Operation {
             What::Read | What::Fetch => from_window,
         };
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
-        let attr = mr::Attr { window, access, offset: 0, requested_key: KEY, flags: 0 };
+        let attr = mr::MrAttr { window, access, offset: 0, requested_key: KEY, flags: 0 };
         other.engine.domain.regions.register(&attr).unwrap();
         Self { what, from, to, expected: bytes }
     }
@@ -295,7 +298,7 @@ pub(super) fn transports() -> [Option<Arc<Net>>; 2] {
 /// right bytes.
 pub(super) fn survive(
     survivor: &mut Node,
-    context: Context,
+    context: OpContext,
     operation: &Operation,
     case: &dyn Debug,
 ) {

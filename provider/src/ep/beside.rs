@@ -4,7 +4,7 @@
 
 use ffi::{
     Errno, Result,
-    ops::{ep::Recv, work::Op},
+    ops::{ep::Recv, work::EndpointOp},
 };
 use matching::Source;
 
@@ -74,16 +74,16 @@ impl Endpoint {
 }
 
 impl Start for Endpoint {
-    fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()> {
+    fn start_op(&self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()> {
         self.with(|engine| {
             let selective = engine.tx.selective;
             engine.tx.selective |= deferred.as_ref().is_some_and(|deferred| !deferred.reports);
             engine.work = deferred.map_or(0, |deferred| engine.works.insert(deferred) as u32 + 1);
             let started = match op {
-                Op::Send(op) => engine.send(op),
-                Op::Recv(op) => engine.recv(op),
-                Op::Rma(op) => engine.rma(op),
-                Op::Atomic(op) => engine.atomic(op),
+                EndpointOp::Send(op) => engine.send(op),
+                EndpointOp::Recv(op) => engine.recv(op),
+                EndpointOp::Rma(op) => engine.rma(op),
+                EndpointOp::Atomic(op) => engine.atomic(op),
             };
             let work = std::mem::take(&mut engine.work);
             engine.tx.selective = selective;

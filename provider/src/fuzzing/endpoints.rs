@@ -30,7 +30,7 @@ pub(crate) fn engine_of(own: &Arc<Segment>, port: u16, net: Option<Arc<Net>>) ->
     let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());
     let address = pack(address_of(port));
     let mut engine = Engine::new(&domain, &info, address, own, net, Instant::now()).unwrap();
-    let av = AddressVector::open(&domain, &ffi::ops::av::Attr::default(), 0).unwrap();
+    let av = AddressVector::open(&domain, &ffi::ops::av::AvAttr::default(), 0).unwrap();
     engine.av = Some(Arc::new(av));
     engine.enabled = true;
     engine

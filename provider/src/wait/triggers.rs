@@ -23,7 +23,7 @@ use std::{
 
 use ffi::{
     Errno, Result, flags,
-    ops::work::{Op, WorkName},
+    ops::work::{EndpointOp, WorkName},
 };
 use parking_lot::Mutex;
 
@@ -33,7 +33,7 @@ use super::count::Count;
 pub(crate) trait Start: Debug + Send + Sync {
     /// Starts an operation that waited for a counter. After `EAGAIN` it is tried again. Another
     /// error is reported as if the operation had failed later.
-    fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()>;
+    fn start_op(&self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()>;
 }
 
 /// How deferred work is reported when its operation ends.
@@ -78,7 +78,7 @@ struct Seen {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "few operations wait")]
 pub(crate) enum Action {
-    Start(Weak<dyn Start>, Op),
+    Start(Weak<dyn Start>, EndpointOp),
     Set(Weak<dyn Count>, u64),
     Add(Weak<dyn Count>, u64),
 }
@@ -88,7 +88,7 @@ impl Triggers {
     pub(crate) fn add_op(
         &self,
         endpoint: Weak<dyn Start>,
-        op: Op,
+        op: EndpointOp,
         counter: Weak<dyn Count>,
         threshold: u64,
     ) {

@@ -1,48 +1,133 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_atomic(3)`: ten calls that all become one [`Atomic`], and three that ask
-//! what there is.
+//! `fi_atomic(3)`. Ten calls become an [`Atomic`]; three return which operations are supported.
 
 use std::{
     ffi::{c_int, c_void},
-    sync::Arc,
+    ptr,
 };
 
-use super::endpoint::Endpoint;
-use super::entry::{Tables, on, submit};
 pub use super::op::Atomic;
-use super::op::{self, OpFlags, RemotePart, RemoteParts};
+use super::{
+    endpoint::Endpoint,
+    op::{EndpointOp, OpFlags, remote_array},
+};
 use crate::{
     atomic::{Datatype, Form, Op, supports},
     errno::{Errno, Result},
-    guard,
-    memory::{Buffer, IOV_LIMIT},
+    memory::{Buffer, RemotePart, RemoteParts},
     object::context,
+    ops::{answer, entry_points},
     sys,
 };
+use Elements::{Address, Vector};
 
 /// Most bytes that one atomic operation changes.
 pub const MAX_BYTES: usize = 4096;
 
-impl<E: Endpoint> Tables<E> {
-    pub(super) const ATOMIC: sys::fi_ops_atomic = sys::fi_ops_atomic {
-        size: size_of::<sys::fi_ops_atomic>(),
-        write: Some(write::<E>),
-        writev: Some(writev::<E>),
-        writemsg: Some(writemsg::<E>),
-        inject: Some(inject::<E>),
-        readwrite: Some(readwrite::<E>),
-        readwritev: Some(readwritev::<E>),
-        readwritemsg: Some(readwritemsg::<E>),
-        compwrite: Some(compwrite::<E>),
-        compwritev: Some(compwritev::<E>),
-        compwritemsg: Some(compwritemsg::<E>),
-        writevalid: Some(writevalid),
-        readwritevalid: Some(readwritevalid),
-        compwritevalid: Some(compwritevalid),
-    };
+entry_points! {
+    ops<E: Endpoint> = sys::fi_ops_atomic, ends at compwritevalid;
+    ep = get(fid: *mut sys::fid_ep);
+
+    unsafe fn write(
+        buf: *const c_void, count: usize, _desc: *mut c_void, peer: u64, addr: u64, key: u64,
+        datatype: u32, op: u32, context: *mut c_void,
+    ) -> isize {
+        let call = Call::new(Form::Base, datatype, op, Address(buf, count), context);
+        ep.atomic(&call.on_part(peer, addr, key)?)
+    }
+
+    unsafe fn writev(
+        ioc: *const sys::fi_ioc, _desc: *mut *mut c_void, count: usize, peer: u64, addr: u64,
+        key: u64, datatype: u32, op: u32, context: *mut c_void,
+    ) -> isize {
+        let call = Call::new(Form::Base, datatype, op, Vector(ioc, count), context);
+        ep.atomic(&call.on_part(peer, addr, key)?)
+    }
+
+    unsafe fn writemsg(msg: *const sys::fi_msg_atomic, flags: u64) -> isize {
+        let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
+        of_msg(msg, Form::Base, Elements::None, Elements::None, flags)?.submit(ep)
+    }
+
+    unsafe fn inject(
+        buf: *const c_void, count: usize, peer: u64, addr: u64, key: u64, datatype: u32, op: u32,
+    ) -> isize {
+        let call = Call::new(Form::Base, datatype, op, Address(buf, count), ptr::null_mut());
+        ep.atomic(&Call { flags: OpFlags::Inject, ..call }.on_part(peer, addr, key)?)
+    }
+
+    unsafe fn readwrite(
+        buf: *const c_void, count: usize, _desc: *mut c_void, result: *mut c_void,
+        _result_desc: *mut c_void, peer: u64, addr: u64, key: u64, datatype: u32, op: u32,
+        context: *mut c_void,
+    ) -> isize {
+        let call = Call::new(Form::Fetch, datatype, op, Address(buf, count), context);
+        ep.atomic(&Call { result: Address(result, count), ..call }.on_part(peer, addr, key)?)
+    }
+
+    unsafe fn readwritev(
+        ioc: *const sys::fi_ioc, _desc: *mut *mut c_void, count: usize, result: *mut sys::fi_ioc,
+        _result_desc: *mut *mut c_void, result_count: usize, peer: u64, addr: u64, key: u64,
+        datatype: u32, op: u32, context: *mut c_void,
+    ) -> isize {
+        let call = Call::new(Form::Fetch, datatype, op, Vector(ioc, count), context);
+        ep.atomic(&Call { result: Vector(result, result_count), ..call }.on_part(peer, addr, key)?)
+    }
+
+    unsafe fn readwritemsg(
+        msg: *const sys::fi_msg_atomic, result: *mut sys::fi_ioc, _result_desc: *mut *mut c_void,
+        result_count: usize, flags: u64,
+    ) -> isize {
+        let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
+        let result = Vector(result, result_count);
+        of_msg(msg, Form::Fetch, result, Elements::None, flags)?.submit(ep)
+    }
+
+    unsafe fn compwrite(
+        buf: *const c_void, count: usize, _desc: *mut c_void, compare: *const c_void,
+        _compare_desc: *mut c_void, result: *mut c_void, _result_desc: *mut c_void, peer: u64,
+        addr: u64, key: u64, datatype: u32, op: u32, context: *mut c_void,
+    ) -> isize {
+        let call = Call::new(Form::Compare, datatype, op, Address(buf, count), context);
+        let (result, compare) = (Address(result, count), Address(compare, count));
+        ep.atomic(&Call { result, compare, ..call }.on_part(peer, addr, key)?)
+    }
+
+    unsafe fn compwritev(
+        ioc: *const sys::fi_ioc, _desc: *mut *mut c_void, count: usize,
+        compare: *const sys::fi_ioc, _compare_desc: *mut *mut c_void, compare_count: usize,
+        result: *mut sys::fi_ioc, _result_desc: *mut *mut c_void, result_count: usize, peer: u64,
+        addr: u64, key: u64, datatype: u32, op: u32, context: *mut c_void,
+    ) -> isize {
+        let call = Call::new(Form::Compare, datatype, op, Vector(ioc, count), context);
+        let (result, compare) = (Vector(result, result_count), Vector(compare, compare_count));
+        ep.atomic(&Call { result, compare, ..call }.on_part(peer, addr, key)?)
+    }
+
+    unsafe fn compwritemsg(
+        msg: *const sys::fi_msg_atomic, compare: *const sys::fi_ioc,
+        _compare_desc: *mut *mut c_void, compare_count: usize, result: *mut sys::fi_ioc,
+        _result_desc: *mut *mut c_void, result_count: usize, flags: u64,
+    ) -> isize {
+        let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
+        let (result, compare) = (Vector(result, result_count), Vector(compare, compare_count));
+        of_msg(msg, Form::Compare, result, compare, flags)?.submit(ep)
+    }
+
+    unsafe fn writevalid(datatype: u32, op: u32, count: *mut usize) -> c_int {
+        answer(count, || limit(Form::Base, datatype, op).map(|(_, _, elements)| elements))
+    }
+
+    unsafe fn readwritevalid(datatype: u32, op: u32, count: *mut usize) -> c_int {
+        answer(count, || limit(Form::Fetch, datatype, op).map(|(_, _, elements)| elements))
+    }
+
+    unsafe fn compwritevalid(datatype: u32, op: u32, count: *mut usize) -> c_int {
+        answer(count, || limit(Form::Compare, datatype, op).map(|(_, _, elements)| elements))
+    }
 }
 
-/// Most elements of one operation.
+/// Returns the types of the arguments, and the most elements of one operation.
 ///
 /// # Errors
 /// `EOPNOTSUPP` if the operation does not exist for the datatype.
@@ -55,23 +140,23 @@ pub(crate) fn limit(form: Form, datatype: u32, op: u32) -> Result<(Datatype, Op,
     Ok((datatype, op, MAX_BYTES / datatype.size()))
 }
 
-/// Buffers of one call as C passes them: an address or a vector, and a count.
+/// A buffer of elements as C passes it: an address or a vector, and a count.
 #[derive(Clone, Copy)]
-enum Elements {
+pub(crate) enum Elements {
     None,
-    At(*const c_void, usize),
+    Address(*const c_void, usize),
     Vector(*const sys::fi_ioc, usize),
 }
 
 impl Elements {
     /// # Safety
-    /// What C passed, as the man page describes it.
+    /// The elements are as `fi_atomic(3)` describes them.
     unsafe fn buffer(self, size: usize) -> Result<Buffer> {
         // SAFETY: the caller vouches for the memory.
         unsafe {
             match self {
                 Self::None => Ok(Buffer::default()),
-                Self::At(addr, count) => {
+                Self::Address(addr, count) => {
                     Buffer::contiguous(addr, count.checked_mul(size).ok_or(Errno::EINVAL)?)
                 }
                 Self::Vector(ioc, count) => Buffer::elements(ioc, count, size),
@@ -80,30 +165,48 @@ impl Elements {
     }
 }
 
-/// The buffers of a call, and whether there is a place for results.
+/// The arguments of one call that do not name the peer.
 struct Call {
     form: Form,
+    datatype: u32,
+    op: u32,
     operand: Elements,
     compare: Elements,
     result: Elements,
-    datatype: u32,
-    op: u32,
+    context: *mut c_void,
+    flags: OpFlags,
 }
 
 impl Call {
+    fn new(form: Form, datatype: u32, op: u32, operand: Elements, context: *mut c_void) -> Self {
+        let (compare, result) = (Elements::None, Elements::None);
+        Self { form, datatype, op, operand, compare, result, context, flags: OpFlags::Default }
+    }
+
+    /// The operation on one part of the peer's memory, as long as the operand.
+    ///
     /// # Safety
-    /// What C passed, as the man page describes it.
-    unsafe fn read(
-        &self,
+    /// The elements are as `fi_atomic(3)` describes them.
+    unsafe fn on_part(self, peer: u64, addr: u64, key: u64) -> Result<Atomic> {
+        // SAFETY: the caller vouches for the elements.
+        unsafe { self.on(peer, |_, len| RemoteParts::new([RemotePart { addr, len, key }])) }
+    }
+
+    /// The operation on the parts that `remote` returns for the size of an element and the length
+    /// of the operand.
+    ///
+    /// # Safety
+    /// The elements are as `fi_atomic(3)` describes them.
+    unsafe fn on(
+        self,
         peer: u64,
         remote: impl FnOnce(usize, u64) -> Result<RemoteParts>,
-        op_context: *mut c_void,
-        flags: OpFlags,
     ) -> Result<Atomic> {
-        let (datatype, op, _) = limit(self.form, self.datatype, self.op)?;
+        let (form, flags) = (self.form, self.flags);
+        let (datatype, op, _) = limit(form, self.datatype, self.op)?;
         let size = datatype.size();
         let reads = op == Op::Read;
-        // SAFETY: the caller vouches for the buffers.
+        // SAFETY: the caller vouches for the elements.
         let (operand, compare, result) = unsafe {
             let operand = if reads { Elements::None } else { self.operand };
             (operand.buffer(size)?, self.compare.buffer(size)?, self.result.buffer(size)?)
@@ -111,199 +214,43 @@ impl Call {
         let len = if reads { result.len() } else { operand.len() };
         let remote = remote(size, len as u64)?;
         let agree = remote.len() == len as u64
-            && (self.form == Form::Base || result.len() == len)
-            && (self.form != Form::Compare || compare.len() == len);
+            && (form == Form::Base || result.len() == len)
+            && (form != Form::Compare || compare.len() == len);
         if !agree {
             return Err(Errno::EINVAL);
         }
         if len > MAX_BYTES {
             return Err(Errno::EMSGSIZE);
         }
-        let context = context(op_context);
-        Ok(Atomic {
-            form: self.form,
-            datatype,
-            op,
-            operand,
-            compare,
-            result,
-            peer,
-            remote,
-            context,
-            flags,
-        })
+        let context = context(self.context);
+        Ok(Atomic { form, datatype, op, operand, compare, result, peer, remote, context, flags })
     }
 }
 
-/// One part of the peer's memory, as long as the operand.
-fn one(addr: u64, key: u64) -> impl FnOnce(usize, u64) -> Result<RemoteParts> {
-    move |_, len| RemoteParts::new([RemotePart { addr, len, key }])
-}
-
-/// What a `*msg` call asks for.
+/// The operation of a `*msg` call.
 ///
 /// # Safety
-/// `msg` and what it points to are as `fi_atomic(3)` describes them, as are the
-/// vectors of results and of what is compared, each with its count.
+/// `msg`, the memory that it points to, `result` and `compare` are as `fi_atomic(3)` describes
+/// them.
 pub(crate) unsafe fn of_msg(
     msg: &sys::fi_msg_atomic,
     form: Form,
-    (result, result_count): (*const sys::fi_ioc, usize),
-    (compare, compare_count): (*const sys::fi_ioc, usize),
-    op_flags: u64,
-) -> Result<Atomic> {
-    if msg.rma_iov_count > IOV_LIMIT || msg.rma_iov.is_null() && msg.rma_iov_count > 0 {
-        return Err(Errno::EINVAL);
-    }
-    let call = Call {
-        form,
-        operand: Elements::Vector(msg.msg_iov, msg.iov_count),
-        compare: Elements::Vector(compare, compare_count),
-        result: Elements::Vector(result, result_count),
-        datatype: msg.datatype,
-        op: msg.op,
-    };
-    let remote = |size: usize, _| {
-        let parts = (0..msg.rma_iov_count).map(|index| {
-            // SAFETY: the caller vouches for the entries, whose pointer was checked.
-            let part = unsafe { &*msg.rma_iov.add(index) };
-            let len = (part.count as u64).saturating_mul(size as u64);
-            RemotePart { addr: part.addr, len, key: part.key }
-        });
-        RemoteParts::new(parts)
-    };
-    // SAFETY: the caller vouches for the rest.
-    unsafe { call.read(msg.addr, remote, msg.context, OpFlags::Given(op_flags)) }
-}
-
-/// The forms that name one part of the peer's memory.
-macro_rules! forms {
-    ($($name:ident($($arg:ident: $type:ty),*; $($context:ident)?)
-        $form:ident, $operand:expr, $compare:expr, $result:expr, $made:expr, $flags:ident;)*) => {$(
-        unsafe extern "C" fn $name<E: Endpoint>(
-            ep: *mut sys::fid_ep,
-            $($arg: $type,)*
-            peer: u64,
-            addr: u64,
-            key: u64,
-            datatype: sys::fi_datatype,
-            op: sys::fi_op,
-            $($context: *mut c_void,)?
-        ) -> isize {
-            // SAFETY: the arguments of the call itself, as the man page describes them.
-            unsafe {
-                on(ep, |ep: &Arc<E>| {
-                    let call = Call {
-                        form: Form::$form,
-                        operand: $operand,
-                        compare: $compare,
-                        result: $result,
-                        datatype,
-                        op,
-                    };
-                    ep.atomic(&call.read(peer, one(addr, key), $made, OpFlags::$flags)?)
-                })
-            }
-        }
-    )*};
-}
-
-forms! {
-    write(buf: *const c_void, count: usize, _desc: *mut c_void; op_context)
-        Base, Elements::At(buf, count), Elements::None, Elements::None, op_context, Default;
-    writev(iov: *const sys::fi_ioc, _desc: *mut *mut c_void, count: usize; op_context)
-        Base, Elements::Vector(iov, count), Elements::None, Elements::None, op_context, Default;
-    inject(buf: *const c_void, count: usize;)
-        Base, Elements::At(buf, count), Elements::None, Elements::None, std::ptr::null_mut(), Inject;
-    readwrite(buf: *const c_void, count: usize, _desc: *mut c_void, result: *mut c_void,
-        _result_desc: *mut c_void; op_context)
-        Fetch, Elements::At(buf, count), Elements::None, Elements::At(result, count), op_context, Default;
-    readwritev(iov: *const sys::fi_ioc, _desc: *mut *mut c_void, count: usize,
-        result: *mut sys::fi_ioc, _result_desc: *mut *mut c_void, result_count: usize; op_context)
-        Fetch, Elements::Vector(iov, count), Elements::None,
-        Elements::Vector(result, result_count), op_context, Default;
-    compwrite(buf: *const c_void, count: usize, _desc: *mut c_void, compare: *const c_void,
-        _compare_desc: *mut c_void, result: *mut c_void, _result_desc: *mut c_void; op_context)
-        Compare, Elements::At(buf, count), Elements::At(compare, count),
-        Elements::At(result, count), op_context, Default;
-    compwritev(iov: *const sys::fi_ioc, _desc: *mut *mut c_void, count: usize,
-        compare: *const sys::fi_ioc, _compare_desc: *mut *mut c_void, compare_count: usize,
-        result: *mut sys::fi_ioc, _result_desc: *mut *mut c_void, result_count: usize; op_context)
-        Compare, Elements::Vector(iov, count), Elements::Vector(compare, compare_count),
-        Elements::Vector(result, result_count), op_context, Default;
-}
-
-const NOTHING: (*const sys::fi_ioc, usize) = (std::ptr::null(), 0);
-
-unsafe extern "C" fn writemsg<E: Endpoint>(
-    ep: *mut sys::fid_ep,
-    msg: *const sys::fi_msg_atomic,
-    op_flags: u64,
-) -> isize {
-    // SAFETY: the arguments of the call itself, as the man page describes them.
+    result: Elements,
+    compare: Elements,
+    flags: u64,
+) -> Result<EndpointOp> {
+    let operand = Vector(msg.msg_iov, msg.iov_count);
+    let call = Call::new(form, msg.datatype, msg.op, operand, msg.context);
+    let call = Call { result, compare, flags: OpFlags::Given(flags), ..call };
+    // SAFETY: the caller vouches for the parts and the elements.
     unsafe {
-        on(ep, |ep: &Arc<E>| {
-            let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
-            submit(ep, &op::Op::Atomic(of_msg(msg, Form::Base, NOTHING, NOTHING, op_flags)?))
-        })
+        let parts = remote_array(msg.rma_iov, msg.rma_iov_count)?.iter();
+        let op = call.on(msg.addr, |size, _| {
+            RemoteParts::new(parts.map(|part| {
+                let len = (part.count as u64).saturating_mul(size as u64);
+                RemotePart { addr: part.addr, len, key: part.key }
+            }))
+        })?;
+        Ok(EndpointOp::Atomic(op))
     }
 }
-
-unsafe extern "C" fn readwritemsg<E: Endpoint>(
-    ep: *mut sys::fid_ep,
-    msg: *const sys::fi_msg_atomic,
-    result: *mut sys::fi_ioc,
-    _result_desc: *mut *mut c_void,
-    result_count: usize,
-    op_flags: u64,
-) -> isize {
-    // SAFETY: the arguments of the call itself, as the man page describes them.
-    unsafe {
-        on(ep, |ep: &Arc<E>| {
-            let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
-            let result = (result.cast_const(), result_count);
-            submit(ep, &op::Op::Atomic(of_msg(msg, Form::Fetch, result, NOTHING, op_flags)?))
-        })
-    }
-}
-
-unsafe extern "C" fn compwritemsg<E: Endpoint>(
-    ep: *mut sys::fid_ep,
-    msg: *const sys::fi_msg_atomic,
-    compare: *const sys::fi_ioc,
-    _compare_desc: *mut *mut c_void,
-    compare_count: usize,
-    result: *mut sys::fi_ioc,
-    _result_desc: *mut *mut c_void,
-    result_count: usize,
-    op_flags: u64,
-) -> isize {
-    // SAFETY: the arguments of the call itself, as the man page describes them.
-    unsafe {
-        on(ep, |ep: &Arc<E>| {
-            let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
-            let compare = (compare, compare_count);
-            let result = (result.cast_const(), result_count);
-            submit(ep, &op::Op::Atomic(of_msg(msg, Form::Compare, result, compare, op_flags)?))
-        })
-    }
-}
-
-macro_rules! valid {
-    ($($name:ident = $form:ident),*) => {$(
-        unsafe extern "C" fn $name(
-            _ep: *mut sys::fid_ep,
-            datatype: sys::fi_datatype,
-            op: sys::fi_op,
-            count: *mut usize,
-        ) -> c_int {
-            guard::call(|| {
-                let (_, _, elements) = limit(Form::$form, datatype, op)?;
-                // SAFETY: null, or a place for the answer.
-                unsafe { crate::ops::answer(count, elements) }
-            })
-        }
-    )*};
-}
-
-valid!(writevalid = Base, readwritevalid = Fetch, compwritevalid = Compare);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What an endpoint does.
+//! The trait of an endpoint.
 
 use std::sync::Arc;
 
-use super::op::{Atomic, Op, Recv, Rma, Send, Trigger};
+use super::op::{Atomic, EndpointOp, Recv, Rma, Send, Trigger};
 use crate::{
     errno::{Errno, Result},
-    memory::Context,
-    object::Bindable,
+    memory::OpContext,
+    object::Object,
     sys,
 };
 
-/// An endpoint. What only some of its kinds do is refused unless they do it.
-pub trait Endpoint: Bindable<Raw = sys::fid_ep> {
+/// An endpoint. By default, it does not support the calls that only some kinds of endpoints have.
+pub trait Endpoint: Object<Raw = sys::fid_ep> {
     /// `fi_[t]send*`, `fi_[t]inject*`.
     ///
     /// # Errors
-    /// `EAGAIN` when the operation must be tried again after progress.
+    /// `EAGAIN` if the application must try again after progress.
     fn send(&self, _op: &Send) -> Result<()> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -45,52 +45,52 @@ pub trait Endpoint: Bindable<Raw = sys::fid_ep> {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// An operation with `FI_TRIGGER`: starts it when the counter is there.
+    /// An operation with `FI_TRIGGER`: starts it when the counter reaches the threshold.
     ///
     /// # Errors
-    /// `EINVAL` if the counter is none of this provider.
-    fn trigger(self: &Arc<Self>, _trigger: &Trigger, _op: Op) -> Result<()> {
+    /// `EINVAL` if the counter belongs to another provider.
+    fn trigger(self: &Arc<Self>, _trigger: &Trigger, _op: EndpointOp) -> Result<()> {
         Err(Errno::EOPNOTSUPP)
     }
 
     /// `fi_cancel`.
     ///
     /// # Errors
-    /// `ENOENT` if nothing with that context can be cancelled.
-    fn cancel(&self, context: Context) -> Result<()>;
+    /// `ENOENT` if no operation with that context can be cancelled.
+    fn cancel(&self, context: OpContext) -> Result<()>;
 
     /// `fi_getname`.
     ///
     /// # Errors
-    /// `EOPBADSTATE` if there is no address yet.
+    /// `EOPBADSTATE` if the endpoint has no address yet.
     fn name(&self) -> Result<Vec<u8>>;
 
     /// `fi_setname`.
     ///
     /// # Errors
-    /// The address cannot be taken.
+    /// The address is in use or invalid.
     fn set_name(&self, _address: &[u8]) -> Result<()> {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// `fi_getopt` for an option of the endpoint level: its value as a `size_t`.
+    /// `fi_getopt` at the level `FI_OPT_ENDPOINT`. Returns the value of a `size_t` option.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` for options that are not known.
+    /// `ENOPROTOOPT` for unknown options.
     fn option(&self, name: u32) -> Result<usize>;
 
-    /// `fi_setopt` for an option of the endpoint level.
+    /// `fi_setopt` at the level `FI_OPT_ENDPOINT`.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` for options that are not known, `EINVAL` for values that are not possible.
+    /// `ENOPROTOOPT` for unknown options, `EINVAL` for invalid values.
     fn set_option(&self, name: u32, value: usize) -> Result<()>;
 }
 
-impl Op {
+impl EndpointOp {
     /// Starts the operation.
     ///
     /// # Errors
-    /// Those of the call it stands for.
+    /// Those of the call.
     #[inline]
     pub fn start<E: Endpoint>(&self, ep: &E) -> Result<()> {
         match self {
@@ -98,6 +98,15 @@ impl Op {
             Self::Recv(op) => ep.recv(op),
             Self::Rma(op) => ep.rma(op),
             Self::Atomic(op) => ep.atomic(op),
+        }
+    }
+
+    /// Starts the operation now, or when its trigger fires if it has `FI_TRIGGER`.
+    #[inline]
+    pub(super) fn submit<E: Endpoint>(&self, ep: &Arc<E>) -> Result<()> {
+        match self.triggered()? {
+            None => self.start(&**ep),
+            Some((trigger, op)) => ep.trigger(&trigger, op),
         }
     }
 }

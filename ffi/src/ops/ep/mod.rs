@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_endpoint(3)`: the endpoint, and its tables for messages (`forms`), [`rma`],
-//! [`atomic`] and addresses (`cm`).
+//! `fi_endpoint(3)` and `fi_cm(3)`. The modules `messages`, [`rma`] and [`atomic`] contain the
+//! tables of operations.
 
 pub mod atomic;
-mod cm;
 mod endpoint;
-mod entry;
-mod forms;
 pub(crate) mod messages;
 pub(crate) mod op;
 pub mod rma;
@@ -19,57 +16,76 @@ use std::{
 
 use crate::{
     errno::Errno,
-    guard,
     memory::Output,
-    object,
-    ops::{enosys, fid, table},
+    object::context,
+    ops::{answer_bytes, array, entry_points, fid, table},
     sys,
 };
 
 pub use endpoint::Endpoint;
-use entry::{Tables, on};
 pub use op::{OpFlags, Recv, Send};
 
-impl<E: Endpoint> Tables<E> {
-    const EP: sys::fi_ops_ep = {
-        let mut ops = NULL;
-        ops.size = std::mem::offset_of!(sys::fi_ops_ep, tx_size_left) + size_of::<usize>();
-        ops.cancel = Some(cancel::<E>);
-        ops.getopt = Some(getopt::<E>);
-        ops.setopt = Some(setopt::<E>);
-        ops.tx_ctx = enosys!(
-            fn(
-                *mut sys::fid_ep,
-                c_int,
-                *mut sys::fi_tx_attr,
-                *mut *mut sys::fid_ep,
-                *mut c_void,
-            ) -> c_int
-        );
-        ops.rx_ctx = enosys!(
-            fn(
-                *mut sys::fid_ep,
-                c_int,
-                *mut sys::fi_rx_attr,
-                *mut *mut sys::fid_ep,
-                *mut c_void,
-            ) -> c_int
-        );
-        ops.rx_size_left = enosys!(fn(*mut sys::fid_ep) -> isize);
-        ops.tx_size_left = enosys!(fn(*mut sys::fid_ep) -> isize);
-        ops
-    };
+/// Size of an option's value: the endpoint has no option of type `bool` or `int`.
+const OPTION_LEN: usize = size_of::<usize>();
+
+entry_points! {
+    ops<E: Endpoint> = sys::fi_ops_ep, ends at tx_size_left;
+    ep = get(fid: *mut sys::fid);
+    unsupported tx_ctx, rx_ctx, rx_size_left, tx_size_left;
+
+    unsafe fn cancel(op_context: *mut c_void) -> isize {
+        ep.cancel(context(op_context))
+    }
+
+    unsafe fn getopt(
+        level: c_int, name: c_int, value: *mut c_void, len: *mut usize,
+    ) -> c_int {
+        if level.cast_unsigned() != sys::FI_OPT_ENDPOINT {
+            return Err(Errno::ENOPROTOOPT);
+        }
+        let len = len.as_mut().ok_or(Errno::EINVAL)?;
+        let option = ep.option(name.cast_unsigned())?;
+        let room = std::mem::replace(len, OPTION_LEN);
+        if room < OPTION_LEN {
+            return Err(Errno::ETOOSMALL);
+        }
+        Output::new(value, room).write(&option.to_ne_bytes());
+        Ok(())
+    }
+
+    unsafe fn setopt(level: c_int, name: c_int, value: *const c_void, len: usize) -> c_int {
+        if level.cast_unsigned() != sys::FI_OPT_ENDPOINT {
+            return Err(Errno::ENOPROTOOPT);
+        }
+        ep.option(name.cast_unsigned())?;
+        if value.is_null() || len != OPTION_LEN {
+            return Err(Errno::EINVAL);
+        }
+        ep.set_option(name.cast_unsigned(), value.cast::<usize>().read_unaligned())
+    }
 }
 
-// SAFETY: a table of `Option<fn>` and a size may be all zero.
-const NULL: sys::fi_ops_ep = unsafe { std::mem::zeroed() };
+entry_points! {
+    cm_ops<E: Endpoint> = sys::fi_ops_cm, ends at join;
+    ep = get(fid: *mut sys::fid);
+    unsupported getpeer, connect, listen, accept, reject, shutdown, join;
 
-pub(crate) fn create<E: Endpoint>(ep: Arc<E>, context: *mut c_void) -> *mut sys::fid_ep {
-    fid::create(raw::<E>(), ep, context)
+    unsafe fn setname(address: *mut c_void, len: usize) -> c_int {
+        if address.is_null() {
+            return Err(Errno::EINVAL);
+        }
+        ep.set_name(array(address.cast::<u8>(), len)?)
+    }
+
+    unsafe fn getname(to: *mut c_void, len: *mut usize) -> c_int {
+        let name = ep.name()?;
+        let room = answer_bytes(to, len, &name)?;
+        if to.is_null() || room < name.len() { Err(Errno::ETOOSMALL) } else { Ok(()) }
+    }
 }
 
-/// An endpoint of another class, such as a shared receive context (`FI_CLASS_SRX_CTX`).
-pub(crate) fn create_as<E: Endpoint>(
+/// Gives C an endpoint, or another object with its tables: `class` is `FI_CLASS_*`.
+pub(crate) fn create<E: Endpoint>(
     class: u32,
     ep: Arc<E>,
     context: *mut c_void,
@@ -79,70 +95,12 @@ pub(crate) fn create_as<E: Endpoint>(
 
 fn raw<E: Endpoint>() -> sys::fid_ep {
     sys::fid_ep {
-        ops: table!(Tables::<E>::EP),
-        cm: table!(Tables::<E>::CM),
-        msg: table!(Tables::<E>::MSG),
-        tagged: table!(Tables::<E>::TAGGED),
-        rma: table!(Tables::<E>::RMA),
-        atomic: table!(Tables::<E>::ATOMIC),
+        ops: table!(ops::<E>()),
+        cm: table!(cm_ops::<E>()),
+        msg: table!(messages::msg_ops::<E>()),
+        tagged: table!(messages::tagged_ops::<E>()),
+        rma: table!(rma::ops::<E>()),
+        atomic: table!(atomic::ops::<E>()),
         ..Default::default()
     }
-}
-
-unsafe extern "C" fn cancel<E: Endpoint>(fid: *mut sys::fid, context: *mut c_void) -> isize {
-    // SAFETY: fi_cancel passes the fid an endpoint begins with.
-    unsafe { on(fid.cast(), |ep: &Arc<E>| ep.cancel(object::context(context))) }
-}
-
-/// Size of an option's value: `bool` and `int` options are not known here.
-const OPTION_LEN: usize = size_of::<usize>();
-
-unsafe extern "C" fn getopt<E: Endpoint>(
-    fid: *mut sys::fid,
-    level: c_int,
-    name: c_int,
-    value: *mut c_void,
-    len: *mut usize,
-) -> c_int {
-    guard::call(|| {
-        if level.cast_unsigned() != sys::FI_OPT_ENDPOINT {
-            return Err(Errno::ENOPROTOOPT);
-        }
-        // SAFETY: reached through the endpoint's table; `value` has room of `*len` bytes.
-        unsafe {
-            let ep = object::get::<sys::fid_ep, E>(fid.cast())?;
-            let len = len.as_mut().ok_or(Errno::EINVAL)?;
-            let option = ep.option(name.cast_unsigned())?;
-            let room = std::mem::replace(len, OPTION_LEN);
-            if room < OPTION_LEN {
-                return Err(Errno::ETOOSMALL);
-            }
-            Output::new(value, room).write(&option.to_ne_bytes());
-        }
-        Ok(0)
-    })
-}
-
-unsafe extern "C" fn setopt<E: Endpoint>(
-    fid: *mut sys::fid,
-    level: c_int,
-    name: c_int,
-    value: *const c_void,
-    len: usize,
-) -> c_int {
-    guard::call(|| {
-        if level.cast_unsigned() != sys::FI_OPT_ENDPOINT {
-            return Err(Errno::ENOPROTOOPT);
-        }
-        // SAFETY: reached through the endpoint's table; `value` holds `len` bytes.
-        unsafe {
-            let ep = object::get::<sys::fid_ep, E>(fid.cast())?;
-            ep.option(name.cast_unsigned())?;
-            if value.is_null() || len != OPTION_LEN {
-                return Err(Errno::EINVAL);
-            }
-            ep.set_option(name.cast_unsigned(), value.cast::<usize>().read_unaligned())?;
-        }
-        Ok(0)
-    })
 }

@@ -1,170 +1,134 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Operations of an endpoint.
 
+use std::ffi::c_void;
+
 use crate::{
     atomic::{self, Datatype, Form},
     errno::{Errno, Result},
     flags,
-    memory::{Buffer, Context, IOV_LIMIT},
-    object::Bound,
+    memory::{Buffer, IOV_LIMIT, OpContext, RemoteParts},
+    object::{Bound, context},
+    ops::array,
     sys,
 };
 
-/// Where the flags of an operation come from.
+/// Source of the flags of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpFlags {
-    /// The endpoint's `op_flags`: every form but `*msg` and inject.
+    /// The endpoint's `op_flags`: every call but `*msg` and inject.
     Default,
     /// The flags of a `*msg` call.
     Given(u64),
-    /// An inject form: the buffer is free on return and nothing is reported.
+    /// An inject: the buffer is free on return, and no completion is reported.
     Inject,
 }
 
-/// A send in any of its forms.
+/// A send.
 #[derive(Clone, Debug)]
 pub struct Send {
-    /// What is sent.
+    /// The message.
     pub buffer: Buffer,
     /// Destination.
     pub dest: u64,
-    /// Match bits; none for untagged messages.
+    /// Match bits; `None` for untagged messages.
     pub tag: Option<u64>,
     /// Remote CQ data.
     pub data: Option<u64>,
     /// Context of the operation.
-    pub context: Context,
+    pub context: OpContext,
     /// Flags of the operation.
     pub flags: OpFlags,
 }
 
-/// A receive in any of its forms.
+/// A receive.
 #[derive(Clone, Debug)]
 pub struct Recv {
-    /// Where the message goes.
+    /// Memory for the message.
     pub buffer: Buffer,
     /// Source, or `FI_ADDR_UNSPEC`.
     pub source: u64,
-    /// Match bits and ignore bits; none for untagged messages.
+    /// Match bits and ignore bits; `None` for untagged messages.
     pub tag: Option<(u64, u64)>,
     /// Context of the operation.
-    pub context: Context,
+    pub context: OpContext,
     /// Flags of the operation.
     pub flags: OpFlags,
 }
 
-/// Memory of a peer: a part of one of its regions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct RemotePart {
-    /// Where, as the region counts.
-    pub addr: u64,
-    /// Length in bytes.
-    pub len: u64,
-    /// Key of the region.
-    pub key: u64,
-}
-
-/// Parts of a peer's memory, in the order of the data.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RemoteParts {
-    parts: [RemotePart; IOV_LIMIT],
-    count: usize,
-}
-
-impl RemoteParts {
-    /// The parts.
-    ///
-    /// # Errors
-    /// `EINVAL` for more than [`IOV_LIMIT`], or if their lengths exceed all memory.
-    pub fn new(parts: impl IntoIterator<Item = RemotePart>) -> Result<Self> {
-        let mut all = Self::default();
-        let mut len = 0_u64;
-        for part in parts {
-            *all.parts.get_mut(all.count).ok_or(Errno::EINVAL)? = part;
-            all.count += 1;
-            len = len.checked_add(part.len).ok_or(Errno::EINVAL)?;
-        }
-        Ok(all)
+impl Send {
+    /// A send with the flags of the endpoint.
+    #[inline(always)]
+    pub(super) fn new(
+        buffer: Buffer,
+        dest: u64,
+        tag: Option<u64>,
+        data: Option<u64>,
+        op_context: *mut c_void,
+    ) -> Self {
+        Self { buffer, dest, tag, data, context: context(op_context), flags: OpFlags::Default }
     }
 
-    /// Each part.
-    #[must_use]
-    pub fn as_slice(&self) -> &[RemotePart] {
-        &self.parts[..self.count]
-    }
-
-    /// The part of `len` bytes from `offset` on, as far as there are so many.
-    #[must_use]
-    pub fn part(&self, mut offset: u64, mut len: u64) -> Self {
-        let mut cut = Self::default();
-        for part in self.as_slice() {
-            let skip = offset.min(part.len);
-            offset -= skip;
-            let take = len.min(part.len - skip);
-            if take > 0 {
-                let addr = part.addr.wrapping_add(skip);
-                cut.parts[cut.count] = RemotePart { addr, len: take, key: part.key };
-                cut.count += 1;
-                len -= take;
-            }
-        }
-        cut
-    }
-
-    /// Length in bytes of all parts.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        self.as_slice().iter().map(|part| part.len).sum()
-    }
-
-    /// Whether there is no byte.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// An inject. It has no context, since it reports no completion.
+    #[inline(always)]
+    pub(super) fn inject(buffer: Buffer, dest: u64, tag: Option<u64>, data: Option<u64>) -> Self {
+        Self { buffer, dest, tag, data, context: OpContext(0), flags: OpFlags::Inject }
     }
 }
 
-/// A read or a write in any of its forms.
+impl Recv {
+    /// A receive with the flags of the endpoint.
+    #[inline(always)]
+    pub(super) fn new(
+        buffer: Buffer,
+        source: u64,
+        tag: Option<(u64, u64)>,
+        op_context: *mut c_void,
+    ) -> Self {
+        Self { buffer, source, tag, context: context(op_context), flags: OpFlags::Default }
+    }
+}
+
+/// A read or a write.
 #[derive(Clone, Debug)]
 pub struct Rma {
-    /// Whether it is a write.
+    /// True for a write.
     pub write: bool,
-    /// Memory here.
+    /// Local memory.
     pub buffer: Buffer,
     /// The peer.
     pub peer: u64,
-    /// Memory there.
+    /// Memory of the peer.
     pub remote: RemoteParts,
     /// Remote CQ data.
     pub data: Option<u64>,
     /// Context of the operation.
-    pub context: Context,
+    pub context: OpContext,
     /// Flags of the operation.
     pub flags: OpFlags,
 }
 
-/// An atomic operation in any of its forms.
+/// An atomic operation.
 #[derive(Clone, Debug)]
 pub struct Atomic {
-    /// Whether the old elements come back, and whether a comparison decides.
+    /// Base, fetch or compare.
     pub form: Form,
-    /// What an element is.
+    /// Type of the elements.
     pub datatype: Datatype,
-    /// What is done with it.
+    /// The operation on each element.
     pub op: atomic::Op,
-    /// Elements here; none are read for `FI_ATOMIC_READ`.
+    /// Local elements; empty for `FI_ATOMIC_READ`.
     pub operand: Buffer,
-    /// Elements that are compared.
+    /// Elements to compare with.
     pub compare: Buffer,
-    /// Where the old elements go.
+    /// Memory for the old elements.
     pub result: Buffer,
     /// The peer.
     pub peer: u64,
-    /// Elements there, counted in bytes.
+    /// Elements of the peer; lengths are in bytes.
     pub remote: RemoteParts,
     /// Context of the operation.
-    pub context: Context,
+    pub context: OpContext,
     /// Flags of the operation.
     pub flags: OpFlags,
 }
@@ -172,7 +136,7 @@ pub struct Atomic {
 /// An operation of an endpoint.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "made in place, moved once")]
-pub enum Op {
+pub enum EndpointOp {
     /// `fi_[t]sendmsg`.
     Send(Send),
     /// `fi_[t]recvmsg`.
@@ -183,60 +147,48 @@ pub enum Op {
     Atomic(Atomic),
 }
 
-impl Op {
-    /// Its own flags.
-    #[must_use]
-    pub fn flags(&self) -> u64 {
-        let op_flags = match self {
-            Self::Send(op) => op.flags,
-            Self::Recv(op) => op.flags,
-            Self::Rma(op) => op.flags,
-            Self::Atomic(op) => op.flags,
-        };
-        match op_flags {
-            OpFlags::Given(given) => given,
-            OpFlags::Default | OpFlags::Inject => 0,
-        }
-    }
-
-    /// What its completion says.
-    #[must_use]
-    pub fn context(&self) -> Context {
+impl EndpointOp {
+    fn parts(&self) -> (OpContext, OpFlags) {
         match self {
-            Self::Send(op) => op.context,
-            Self::Recv(op) => op.context,
-            Self::Rma(op) => op.context,
-            Self::Atomic(op) => op.context,
+            Self::Send(op) => (op.context, op.flags),
+            Self::Recv(op) => (op.context, op.flags),
+            Self::Rma(op) => (op.context, op.flags),
+            Self::Atomic(op) => (op.context, op.flags),
         }
     }
 
-    /// The operation without `FI_TRIGGER`: its time has come.
-    #[must_use]
-    fn now(mut self) -> Self {
-        let op_flags = match &mut self {
+    fn flags_mut(&mut self) -> &mut OpFlags {
+        match self {
             Self::Send(op) => &mut op.flags,
             Self::Recv(op) => &mut op.flags,
             Self::Rma(op) => &mut op.flags,
             Self::Atomic(op) => &mut op.flags,
-        };
-        if let OpFlags::Given(given) = op_flags {
-            *given &= !flags::TRIGGER;
         }
-        self
     }
 
-    /// The condition of an operation with `FI_TRIGGER`, and the operation without it.
+    /// The flags of a `*msg` call; 0 for other calls.
+    #[must_use]
+    pub fn flags(&self) -> u64 {
+        if let OpFlags::Given(given) = self.parts().1 { given } else { 0 }
+    }
+
+    /// The context that the completion reports.
+    #[must_use]
+    pub fn context(&self) -> OpContext {
+        self.parts().0
+    }
+
+    /// The condition of an operation with `FI_TRIGGER`, and the operation without the flag. The
+    /// application vouches for the context, as `fi_trigger(3)` describes it.
     ///
     /// # Errors
-    /// `EINVAL` if the context holds none, `ENOSYS` if it is no threshold.
-    ///
-    /// The application vouches for the context, as `fi_trigger(3)` describes it.
+    /// `EINVAL` if the context is null, `ENOSYS` if the condition is not a threshold.
     pub fn triggered(&self) -> Result<Option<(Trigger, Self)>> {
         if self.flags() & flags::TRIGGER == 0 {
             return Ok(None);
         }
         let raw = self.context().0 as *const sys::fi_triggered_context;
-        // SAFETY: with FI_TRIGGER the context is such a structure (`fi_trigger(3)`); null is handled.
+        // SAFETY: with FI_TRIGGER the context is such a structure, or null (`fi_trigger(3)`).
         let raw = unsafe { raw.as_ref() }.ok_or(Errno::EINVAL)?;
         if raw.event_type != sys::FI_TRIGGER_THRESHOLD {
             return Err(Errno::ENOSYS);
@@ -244,15 +196,42 @@ impl Op {
         // SAFETY: the event type says which member it is.
         let threshold = unsafe { raw.trigger.threshold };
         let counter = Bound::of(threshold.cntr.cast(), sys::FI_CLASS_CNTR);
-        Ok(Some((Trigger { counter, threshold: threshold.threshold as u64 }, self.clone().now())))
+        let trigger = Trigger { counter, threshold: threshold.threshold as u64 };
+        let mut op = self.clone();
+        *op.flags_mut() = OpFlags::Given(self.flags() & !flags::TRIGGER);
+        Ok(Some((trigger, op)))
     }
 }
 
-/// What a triggered operation waits for.
+/// The condition of a triggered operation.
 #[derive(Debug)]
 pub struct Trigger {
     /// The counter.
     pub counter: Bound,
-    /// The count it must reach.
+    /// The count that it must reach.
     pub threshold: u64,
+}
+
+/// Buffer of a call with an I/O vector.
+///
+/// # Safety
+/// `iov` holds `count` entries whose memory stays valid for the operation.
+pub(super) unsafe fn vector(iov: *const sys::iovec, count: usize) -> Result<Buffer> {
+    // SAFETY: bindgen's iovec is the C library's; the caller vouches for the entries.
+    unsafe { Buffer::vector(iov.cast(), count) }
+}
+
+/// Parts of the peer's memory, as a `*msg` call has them.
+///
+/// # Errors
+/// `EINVAL` for more than [`IOV_LIMIT`], or if the pointer to the parts is null.
+///
+/// # Safety
+/// `first` is null or valid for reads of `count` parts.
+pub(super) unsafe fn remote_array<'a, T>(first: *const T, count: usize) -> Result<&'a [T]> {
+    if count > IOV_LIMIT {
+        return Err(Errno::EINVAL);
+    }
+    // SAFETY: the caller vouches for the parts.
+    unsafe { array(first, count) }
 }

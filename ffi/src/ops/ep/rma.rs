@@ -1,126 +1,132 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_rma(3)`: nine calls that all become one [`Rma`].
+//! `fi_rma(3)`. Every call becomes an [`Rma`].
 
-use std::{ffi::c_void, sync::Arc};
+use std::ffi::c_void;
 
-use super::endpoint::Endpoint;
-use super::entry::{Tables, on, submit, vector};
-use super::op::{Op, OpFlags};
-pub use super::op::{RemotePart, RemoteParts, Rma};
+pub use super::op::Rma;
+use super::{
+    endpoint::Endpoint,
+    op::{EndpointOp, OpFlags, remote_array, vector},
+};
+pub use crate::memory::{RemotePart, RemoteParts};
 use crate::{
     errno::{Errno, Result},
     flags,
-    memory::{Buffer, Context, IOV_LIMIT},
+    memory::Buffer,
     object::context,
+    ops::entry_points,
     sys,
 };
 
-impl<E: Endpoint> Tables<E> {
-    pub(super) const RMA: sys::fi_ops_rma = sys::fi_ops_rma {
-        size: size_of::<sys::fi_ops_rma>(),
-        read: Some(read::<E>),
-        readv: Some(readv::<E>),
-        readmsg: Some(message::<E, false>),
-        write: Some(write::<E>),
-        writev: Some(writev::<E>),
-        writemsg: Some(message::<E, true>),
-        inject: Some(inject::<E>),
-        writedata: Some(writedata::<E>),
-        injectdata: Some(injectdata::<E>),
-    };
+entry_points! {
+    ops<E: Endpoint> = sys::fi_ops_rma, ends at injectdata;
+    ep = get(fid: *mut sys::fid_ep);
+
+    unsafe fn read(
+        buf: *mut c_void, len: usize, _desc: *mut c_void, peer: u64, addr: u64, key: u64,
+        context: *mut c_void,
+    ) -> isize {
+        ep.rma(&Rma::read(Buffer::contiguous(buf, len)?, peer, addr, key, context)?)
+    }
+
+    unsafe fn readv(
+        iov: *const sys::iovec, _desc: *mut *mut c_void, count: usize, peer: u64, addr: u64,
+        key: u64, context: *mut c_void,
+    ) -> isize {
+        ep.rma(&Rma::read(vector(iov, count)?, peer, addr, key, context)?)
+    }
+
+    unsafe fn readmsg(msg: *const sys::fi_msg_rma, flags: u64) -> isize {
+        of_msg(msg.as_ref().ok_or(Errno::EINVAL)?, false, flags)?.submit(ep)
+    }
+
+    unsafe fn write(
+        buf: *const c_void, len: usize, _desc: *mut c_void, peer: u64, addr: u64, key: u64,
+        context: *mut c_void,
+    ) -> isize {
+        ep.rma(&Rma::write(Buffer::contiguous(buf, len)?, None, peer, addr, key, context)?)
+    }
+
+    unsafe fn writev(
+        iov: *const sys::iovec, _desc: *mut *mut c_void, count: usize, peer: u64, addr: u64,
+        key: u64, context: *mut c_void,
+    ) -> isize {
+        ep.rma(&Rma::write(vector(iov, count)?, None, peer, addr, key, context)?)
+    }
+
+    unsafe fn writemsg(msg: *const sys::fi_msg_rma, flags: u64) -> isize {
+        of_msg(msg.as_ref().ok_or(Errno::EINVAL)?, true, flags)?.submit(ep)
+    }
+
+    unsafe fn inject(buf: *const c_void, len: usize, peer: u64, addr: u64, key: u64) -> isize {
+        ep.rma(&Rma::inject(Buffer::contiguous(buf, len)?, None, peer, addr, key)?)
+    }
+
+    unsafe fn writedata(
+        buf: *const c_void, len: usize, _desc: *mut c_void, data: u64, peer: u64, addr: u64,
+        key: u64, context: *mut c_void,
+    ) -> isize {
+        ep.rma(&Rma::write(Buffer::contiguous(buf, len)?, Some(data), peer, addr, key, context)?)
+    }
+
+    unsafe fn injectdata(
+        buf: *const c_void, len: usize, data: u64, peer: u64, addr: u64, key: u64,
+    ) -> isize {
+        ep.rma(&Rma::inject(Buffer::contiguous(buf, len)?, Some(data), peer, addr, key)?)
+    }
 }
 
-/// The forms that name one part of the peer's memory, as long as the buffer.
-macro_rules! forms {
-    ($($name:ident($($arg:ident: $type:ty),*; $($data:ident)?; $($context:ident)?)
-        $write:expr, $buffer:expr, $remote_data:expr, $made:expr, $flags:ident;)*) => {$(
-        unsafe extern "C" fn $name<E: Endpoint>(
-            ep: *mut sys::fid_ep,
-            $($arg: $type,)*
-            $($data: u64,)?
-            peer: u64,
-            addr: u64,
-            key: u64,
-            $($context: *mut c_void,)?
-        ) -> isize {
-            // SAFETY: the arguments of the call itself, as the man page describes them.
-            unsafe {
-                on(ep, |ep: &Arc<E>| {
-                    let buffer = $buffer?;
-                    let part = RemotePart { addr, len: buffer.len() as u64, key };
-                    ep.rma(&Rma {
-                        write: $write,
-                        buffer,
-                        peer,
-                        remote: RemoteParts::new([part])?,
-                        data: $remote_data,
-                        context: $made,
-                        flags: OpFlags::$flags,
-                    })
-                })
-            }
-        }
-    )*};
+impl Rma {
+    /// A read of one part of the peer's memory, as long as the buffer.
+    #[inline]
+    fn read(buffer: Buffer, peer: u64, addr: u64, key: u64, raw: *mut c_void) -> Result<Self> {
+        Ok(Self { write: false, ..Self::write(buffer, None, peer, addr, key, raw)? })
+    }
+
+    /// A write of one part of the peer's memory, as long as the buffer.
+    #[inline]
+    fn write(
+        buffer: Buffer,
+        data: Option<u64>,
+        peer: u64,
+        addr: u64,
+        key: u64,
+        op_context: *mut c_void,
+    ) -> Result<Self> {
+        let remote = RemoteParts::new([RemotePart { addr, len: buffer.len() as u64, key }])?;
+        let (context, flags) = (context(op_context), OpFlags::Default);
+        Ok(Self { write: true, buffer, peer, remote, data, context, flags })
+    }
+
+    /// An inject. It has no context, since it reports no completion.
+    #[inline]
+    fn inject(buffer: Buffer, data: Option<u64>, peer: u64, addr: u64, key: u64) -> Result<Self> {
+        let op = Self::write(buffer, data, peer, addr, key, std::ptr::null_mut())?;
+        Ok(Self { flags: OpFlags::Inject, ..op })
+    }
 }
 
-/// No context: nothing is reported of an inject.
-const NONE: Context = Context(0);
-
-forms! {
-    read(buf: *mut c_void, len: usize, _desc: *mut c_void;; op_context)
-        false, Buffer::contiguous(buf, len), None, context(op_context), Default;
-    readv(iov: *const sys::iovec, _desc: *mut *mut c_void, count: usize;; op_context)
-        false, vector(iov, count), None, context(op_context), Default;
-    write(buf: *const c_void, len: usize, _desc: *mut c_void;; op_context)
-        true, Buffer::contiguous(buf, len), None, context(op_context), Default;
-    writev(iov: *const sys::iovec, _desc: *mut *mut c_void, count: usize;; op_context)
-        true, vector(iov, count), None, context(op_context), Default;
-    writedata(buf: *const c_void, len: usize, _desc: *mut c_void; data; op_context)
-        true, Buffer::contiguous(buf, len), Some(data), context(op_context), Default;
-    inject(buf: *const c_void, len: usize;;)
-        true, Buffer::contiguous(buf, len), None, NONE, Inject;
-    injectdata(buf: *const c_void, len: usize; data;)
-        true, Buffer::contiguous(buf, len), Some(data), NONE, Inject;
-}
-
-/// What a `*msg` call asks for.
+/// The operation of a `*msg` call.
 ///
 /// # Safety
-/// `msg` and what it points to are as `fi_rma(3)` describes them.
-pub(crate) unsafe fn of_msg(msg: &sys::fi_msg_rma, write: bool, op_flags: u64) -> Result<Rma> {
-    if msg.rma_iov_count > IOV_LIMIT || msg.rma_iov.is_null() && msg.rma_iov_count > 0 {
-        return Err(Errno::EINVAL);
-    }
-    // SAFETY: the caller vouches for the entries, whose pointer was checked.
-    let (buffer, parts) = unsafe {
-        let parts = (0..msg.rma_iov_count).map(|index| {
-            let part = &*msg.rma_iov.add(index);
-            RemotePart { addr: part.addr, len: part.len as u64, key: part.key }
-        });
-        (vector(msg.msg_iov, msg.iov_count)?, RemoteParts::new(parts)?)
+/// `msg` and the memory that it points to are as `fi_rma(3)` describes them.
+pub(crate) unsafe fn of_msg(msg: &sys::fi_msg_rma, write: bool, flags: u64) -> Result<EndpointOp> {
+    let part = |part: &sys::fi_rma_iov| {
+        let len = part.len as u64;
+        RemotePart { addr: part.addr, len, key: part.key }
     };
-    Ok(Rma {
+    // SAFETY: the caller vouches for the entries.
+    let (buffer, remote) = unsafe {
+        let parts = remote_array(msg.rma_iov, msg.rma_iov_count)?;
+        (vector(msg.msg_iov, msg.iov_count)?, RemoteParts::new(parts.iter().map(part))?)
+    };
+    Ok(EndpointOp::Rma(Rma {
         write,
         buffer,
         peer: msg.addr,
-        remote: parts,
-        data: (write && op_flags & flags::REMOTE_CQ_DATA != 0).then_some(msg.data),
+        remote,
+        data: (write && flags & flags::REMOTE_CQ_DATA != 0).then_some(msg.data),
         context: context(msg.context),
-        flags: OpFlags::Given(op_flags),
-    })
-}
-
-/// `fi_readmsg` and `fi_writemsg`.
-unsafe extern "C" fn message<E: Endpoint, const WRITE: bool>(
-    ep: *mut sys::fid_ep,
-    msg: *const sys::fi_msg_rma,
-    op_flags: u64,
-) -> isize {
-    // SAFETY: the arguments of the call itself, as the man page describes them.
-    unsafe {
-        on(ep, |ep: &Arc<E>| {
-            let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
-            submit(ep, &Op::Rma(of_msg(msg, WRITE, op_flags)?))
-        })
-    }
+        flags: OpFlags::Given(flags),
+    }))
 }
