@@ -42,12 +42,11 @@ use std::sync::Arc;
 use tables::Tables;
 use ternary_cam::{Handle, TableError};
 
-use crate::counters::{Block, Histogram, QueueCounters, SearchDepth, Traversals};
+use crate::counters::{Block, QueueCounters, SearchDepth, Traversals};
 use crate::curve::Curve;
 use crate::engine::{Clusters, Engine, Host, HostEngine, HostHandle, HostPlan};
 use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
-use crate::profile::Profile;
 use crate::sources::AddedBySource;
 use crate::timing::Timing;
 use crate::traffic::Classifier;
@@ -149,25 +148,10 @@ impl Offload {
             kernel: config.kernel,
             clusters: Arc::default(),
         };
-        let histogram =
-            if config.depths { Histogram::with_all_buckets } else { Histogram::default };
-        let profile = if config.depths { Profile::with_all_buckets } else { Profile::default };
         Ok(Self {
             recent: (0, 0),
             counters: QueueCounters {
                 entries: table.capacity() as u64,
-                search_depth: SearchDepth {
-                    hit: histogram(),
-                    miss: histogram(),
-                    ..SearchDepth::default()
-                },
-                traversals: Traversals {
-                    hit: histogram(),
-                    miss: histogram(),
-                    found: profile(),
-                    not_found: profile(),
-                    ..Traversals::default()
-                },
                 ..QueueCounters::default()
             },
             table,

@@ -17,8 +17,6 @@ const PART_BITS: u32 = 4;
 const PARTS: u64 = 1 << PART_BITS;
 /// Larger values share the last bucket: no queue is that long, and messages of 1 TiB are rare.
 const BITS: u32 = 40;
-/// Number of buckets.
-const BUCKETS: usize = ((BITS - PART_BITS) as usize + 1) << PART_BITS;
 
 /// Values of one kind: traversals of searches, or sizes of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,12 +89,6 @@ fn at(counts: &mut Vec<u64>, bucket: usize) -> &mut u64 {
 }
 
 impl Profile {
-    /// An empty profile that does not allocate when values are recorded.
-    #[must_use]
-    pub fn with_all_buckets() -> Self {
-        Self { buckets: Buckets(vec![0; BUCKETS]), ..Self::default() }
-    }
-
     /// Counts one value of any size.
     #[inline]
     pub fn record(&mut self, value: u64) {
@@ -188,8 +180,11 @@ impl Profile {
 mod tests {
     use super::*;
 
+    /// Number of buckets.
+    const BUCKETS: usize = ((BITS - PART_BITS) as usize + 1) << PART_BITS;
+
     fn of(values: impl IntoIterator<Item = u64>) -> Profile {
-        let mut profile = Profile::with_all_buckets();
+        let mut profile = Profile::default();
         values.into_iter().for_each(|value| profile.record(value));
         profile
     }

@@ -10,7 +10,7 @@ use crate::{Element, Key, TagLayout};
 
 /// Largest source that is counted: a peer may put any number into its match bits.
 const LARGEST: u32 = 1 << 20;
-/// Number of sources for which memory is allocated at the start.
+/// Number of sources for which memory is allocated with the first one.
 const USUAL: usize = 1024;
 
 /// Element counts by source.
@@ -26,7 +26,7 @@ pub(crate) struct AddedBySource {
 impl AddedBySource {
     /// Creates the counts for elements with match bits of this layout.
     pub(crate) fn new(layout: TagLayout) -> Self {
-        Self { fields: layout.fields(), added: vec![0; USUAL], others: BTreeMap::new() }
+        Self { fields: layout.fields(), added: Vec::new(), others: BTreeMap::new() }
     }
 
     /// Counts an element. Any-source elements are not attributed to a source.
@@ -46,7 +46,7 @@ impl AddedBySource {
             return;
         }
         *self.others.entry(source).or_default() += 1;
-        let wider = 2 * self.added.len();
+        let wider = USUAL.max(2 * self.added.len());
         if (source as usize) < wider {
             self.added.resize(wider, 0);
             let beyond = self.others.split_off(&(wider as u32));

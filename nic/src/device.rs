@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use matching::measured::Clock;
-use matching::{Block, Element, Key, Offload, Overflow, Profile, Source, TagLayout};
+use matching::{Block, Element, Key, Offload, Overflow, Source, TagLayout};
 use slab::Slab;
 
 use crate::config::{DeviceConfig, Promise, Refuse};
@@ -75,7 +75,7 @@ impl<R: Clone, M> Context<R, M> {
     /// The table cannot be made.
     pub fn new(config: &DeviceConfig) -> Result<Self, DeviceError> {
         Ok(Self {
-            posted: Receives::with_capacity(config.prq.entries.min(PREALLOCATE)),
+            posted: Receives::new(),
             prq: config.queue(&config.prq)?,
             refuse: config.refuse,
             picky: config.refuse != Refuse::default(),
@@ -83,18 +83,14 @@ impl<R: Clone, M> Context<R, M> {
             promised: config.promise != Promise::default(),
             may_leave: config.prq.overflow == Overflow::Sticky,
             layout: config.prq.engine_config.layout,
-            unexpected: Slab::with_capacity(config.umq.entries.min(PREALLOCATE)),
+            unexpected: Slab::new(),
             umq: config.queue(&config.umq)?,
             claimed: HashMap::new(),
             taken: 0,
             recorder: None,
             held: false,
             counters: ContextCounters {
-                lengths: if config.prq.depths { Lengths::with_room() } else { Lengths::default() },
-                sizes: match config.prq.depths {
-                    true => Profile::with_all_buckets(),
-                    false => Profile::default(),
-                },
+                lengths: if config.prq.depths { Lengths::sampled() } else { Lengths::default() },
                 ..ContextCounters::default()
             },
             clock: config.clock.clone(),
@@ -412,10 +408,6 @@ impl<R: Clone, M> Context<R, M> {
 const fn key_of(envelope: &Envelope) -> Key {
     Key { bits: envelope.bits, ignore: 0, source: Source::new(envelope.source) }
 }
-
-/// Elements for which memory is allocated at the start, so that queues of usual lengths never
-/// allocate.
-const PREALLOCATE: usize = 4096;
 
 /// The matching unit of one endpoint.
 pub struct Device<R, M> {

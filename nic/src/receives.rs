@@ -34,13 +34,9 @@ impl<R> Receives<R> {
 }
 
 impl<R: Clone> Receives<R> {
-    /// Creates an empty set that does not allocate below `capacity` receives.
-    pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self {
-            entries: Vec::with_capacity(capacity),
-            free: Vec::with_capacity(capacity),
-            names: None,
-        }
+    /// Creates an empty set.
+    pub(crate) const fn new() -> Self {
+        Self { entries: Vec::new(), free: Vec::new(), names: None }
     }
 
     /// Logs the number of the next receive before it is posted. The receive may be matched at once
@@ -154,7 +150,7 @@ mod tests {
 
     #[test]
     fn tokens_are_dense_and_the_last_given_back_comes_first() {
-        let mut receives = Receives::with_capacity(2);
+        let mut receives = Receives::new();
         let post = |receives: &mut Receives<u32>, data: u32| {
             let key = Key { bits: data.into(), ignore: 0, source: Source::ANY };
             let receive = Receive { key, len: 0, multi: None, non_contiguous: false, data };

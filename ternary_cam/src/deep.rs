@@ -17,28 +17,767 @@
 //! unexpected messages that is only searched with any source soon keeps only its home index, under
 //! that pattern. A structure that no search has used for long is dropped, and built again when
 //! searches request it (a *wish*).
+//!
+//! Inserts take one of these paths, a full nursery at a time:
+//!
+//! ```text
+//! insert
+//!  +- insert_base        entries of the base class, exact keys
+//!  +- insert_uniform     one pattern serves all entries, and all keys except those of side indexes
+//!  +- insert_classes     only the home index, for exact keys
+//!  +- insert_in_tray     few entries (tray.rs)
+//!  +- insert_general     anything else
+//! ```
+//!
+//! Each path is a separate function, so that none saves registers for another. The comment of a
+//! function states the conditions under which it is called. Entries of an unexpected kind in the
+//! first two paths go through `insert_each`. `insert_each`, `insert_classes` and `insert_general`
+//! may take the tray into use.
+//!
+//! Searches take one of these:
+//!
+//! ```text
+//! first_match                base entries, exact key; else
+//!  +- first_match_exact      exact key, only the home index
+//!  |   +- .._uniform           one pattern serves all entries
+//!  |   +- .._classes           several
+//!  +- first_match_flagged    key with wildcards, or anything else
+//!      +- .._uniform           one pattern serves all entries and keys of this kind
+//!      +- .._named             as above, but this key names its source
+//!      +- .._in_side           as above, but a side index serves this key (side.rs)
+//!      +- tray.first           few entries (tray.rs)
+//!      +- .._general
+//!          +- first_in_scan    no entry has a class
+//!          +- .._wild          wildcards: the scan of all, or classes or home, and the scan
+//!          +- .._home          exact entries, the home index serves the key
+//!          +- .._in_side       the side index of its cell, or else
+//!              +- .._unserved  any side index, the scan, a pass over the slots
+//! ```
+//!
+//! The comment of a function states the conditions under which it is called.
+//!
+//! Likely cases come first and do the least work. Each path is a separate function, so that none
+//! saves registers for another. Rare cases are called last, which makes the call a jump.
 
 mod age_log;
-#[cfg(test)]
-mod check;
 mod classes;
 mod home;
 mod index;
-mod insert;
 mod keep;
-mod parts;
 mod pattern;
-mod remove;
 mod rings;
 mod scan;
-mod search;
 mod side;
 mod spread;
 mod state;
 mod tray;
-mod tuple_space;
 mod uniform;
 mod upkeep;
 mod wishes;
 
-pub(crate) use parts::Deep;
+use crate::bits::Bits;
+use crate::entry::{Key, Source};
+use crate::kernel::Available;
+use crate::nursery::{CAPACITY, Nursery};
+use crate::slot::{Class, Slot};
+use crate::wildcards::Wildcards;
+
+use classes::Classes;
+use home::Home;
+use index::Offer;
+use keep::Keep;
+use pattern::Pattern;
+use scan::Scan;
+use side::{SIDE_INDEXES, SideIndex};
+use state::State;
+use tray::Tray;
+use uniform::Uniform;
+use wishes::{Wish, Wishes};
+
+/// Inserts between two calls of [`Deep::housekeeping`].
+const TICK: usize = 64;
+
+/// Number of slots up to which a pass over the slots leaves no wish for a faster structure.
+const CHEAP_PASS: usize = 8;
+
+/// The structures behind the nursery; see the module. The fields that operations on base
+/// entries use come first, in few cache lines.
+#[repr(C)]
+pub(crate) struct Deep {
+    classes: Classes,
+    /// Maximum number of entries at an insert since the last [`Deep::housekeeping`].
+    peak: usize,
+    /// Inserts since the last [`Deep::housekeeping`].
+    since_tick: usize,
+    kernel: Available,
+    /// Contains every entry that has a class.
+    home: Home,
+    /// Indexed by cell of the keys: the side index that serves them, unless keys of the same cell
+    /// came after them. Since keys come in any order, searching one index after the other would be
+    /// mispredicted.
+    serving: [u8; Wildcards::CELLS],
+    /// Each contains every base entry, for keys that the home index does not serve.
+    side: [SideIndex; SIDE_INDEXES],
+    /// Bit `i`: `side[i]` is kept up.
+    awake: u32,
+    /// Maximum number of entries at an insert before the last [`Deep::housekeeping`].
+    high_water: usize,
+    /// Scratch memory to sort entries.
+    order: Vec<u16>,
+    /// Number of entries without a class.
+    unclassed: usize,
+    /// Contains the entries without a class; all entries while `scan_keep` is awake.
+    scan: Scan,
+    scan_keep: Keep,
+    wishes: Wishes,
+    tray: Tray,
+}
+
+impl Deep {
+    pub(crate) fn new(kernel: Available) -> Self {
+        Self {
+            kernel,
+            high_water: 0,
+            peak: 0,
+            order: Vec::new(),
+            classes: Classes::new(),
+            home: Home::new(),
+            serving: [0; Wildcards::CELLS],
+            side: std::array::from_fn(|_| SideIndex::new()),
+            awake: 0,
+            since_tick: 0,
+            unclassed: 0,
+            scan: Scan::default(),
+            scan_keep: Keep::default(),
+            wishes: Wishes::default(),
+            tray: Tray::new(kernel),
+        }
+    }
+
+    /// Makes room for the entries of this many slots.
+    pub(crate) fn grow(&mut self, slots: usize) {
+        self.order.resize(slots, 0);
+        self.scan.grow(slots);
+        for which in Bits(self.awake.into()) {
+            self.side[which % SIDE_INDEXES].rings.grow(slots);
+        }
+    }
+
+    pub(crate) const fn kernel(&self) -> Available {
+        self.kernel
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.classes.len() + self.unclassed + self.tray.len()
+    }
+
+    /// Number of entries of this age or older.
+    pub(crate) fn rank(&self, slots: &[Slot], id: u16) -> usize {
+        if self.tray.is_in_use() {
+            return self.tray.rank(&slots[usize::from(id)]);
+        }
+        if self.scan_keep.is_awake() {
+            self.scan_keep.note_use();
+            return self.scan.rank(self.kernel, id);
+        }
+        self.wish(Wish::ScanAll);
+        let stamp = slots[usize::from(id)].stamp;
+        entries(self.slots_used(slots)).filter(|&(_, slot)| slot.stamp <= stamp).count()
+    }
+
+    /// The slots that may ever have had an entry, a prefix of all. Slots are taken in ascending
+    /// order, and freed ones first. Until the next insert at most a nursery is added.
+    fn slots_used<'a>(&self, slots: &'a [Slot]) -> &'a [Slot] {
+        &slots[..slots.len().min(self.high_water.max(self.peak) + CAPACITY as usize)]
+    }
+
+    /// All entries, oldest first.
+    pub(crate) fn in_order(&mut self, slots: &[Slot]) -> &[u16] {
+        let used = self.slots_used(slots);
+        put_in_order(&mut self.order, used)
+    }
+
+    /// Leaves a wish, which a later remove or insert fulfils.
+    #[inline(always)]
+    fn wish(&self, wish: Wish) {
+        self.wishes.add(wish);
+        self.classes.raise_extra_work();
+    }
+
+    /// Returns true if no entry has wildcards: only then one index can serve keys that do.
+    #[inline]
+    fn entries_are_exact(&self) -> bool {
+        !self.classes.has_wild()
+            && self.unclassed == 0
+            && self.classes.base().wildcards() == Wildcards::NONE
+    }
+}
+
+/// Inserts.
+impl Deep {
+    /// Adds the entries of a full nursery; `taken` slots are in use.
+    #[inline(never)]
+    pub(crate) fn insert(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
+        self.peak = self.peak.max(taken);
+        self.since_tick += CAPACITY as usize;
+        if self.since_tick >= TICK {
+            return self.insert_at_tick(slots, nursery, taken);
+        }
+        self.insert_now(slots, nursery, taken);
+    }
+
+    #[cold]
+    fn insert_at_tick(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
+        self.housekeeping(slots);
+        // The peak restarts at the current number of entries. Housekeeping may have left the tray,
+        // which this insert may take into use again: no more entries may be moved there than fit.
+        self.peak = taken;
+        self.insert_now(slots, nursery, taken);
+    }
+
+    #[inline(always)]
+    fn insert_now(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
+        let state = self.classes.state();
+        let uniform = self.classes.uniform();
+        if uniform.will_hold(state) {
+            if uniform.is_base() {
+                return self.insert_base(slots, nursery);
+            }
+            if self.awake != 0 {
+                return self.insert_uniform::<true>(slots, nursery);
+            }
+            return self.insert_uniform::<false>(slots, nursery);
+        }
+        if !state.has_flags() {
+            return self.insert_classes(slots, nursery);
+        }
+        if self.tray.is_in_use() {
+            return self.insert_in_tray(slots, nursery, taken);
+        }
+        self.insert_general(slots, nursery);
+    }
+
+    /// All entries are of the base class, and keys are exact.
+    #[inline(never)]
+    fn insert_base(&mut self, slots: &mut [Slot], nursery: Nursery) {
+        let pattern = self.classes.base();
+        self.insert_under(slots, nursery, Class::BASE, pattern.wildcards(), &pattern);
+    }
+
+    /// One pattern serves all entries, and all keys except those of side indexes.
+    #[inline(never)]
+    fn insert_uniform<const SIDE: bool>(&mut self, slots: &mut [Slot], nursery: Nursery) {
+        let uniform = self.classes.uniform();
+        let (class, entries, pattern) = (uniform.class, uniform.entries, uniform.pattern);
+        let are_uniform = if pattern.wildcards().any_source {
+            self.insert_under(slots, nursery, class, entries, &pattern.with_source(false))
+        } else {
+            self.insert_under(slots, nursery, class, entries, &pattern.with_source(true))
+        };
+        if SIDE && are_uniform && class == Class::BASE {
+            self.insert_in_side(slots, nursery.all());
+        }
+    }
+
+    /// Adds entries that should all have these wildcards. If they do not, they are added each by
+    /// its own kind. Returns true if they do.
+    #[inline(always)]
+    fn insert_under(
+        &mut self,
+        slots: &mut [Slot],
+        nursery: Nursery,
+        class: Class,
+        entries: Wildcards,
+        pattern: &Pattern,
+    ) -> bool {
+        let ids = nursery.all();
+        if !ids.into_iter().all(|id| slots[usize::from(id)].wildcards() == entries) {
+            self.insert_each(slots, ids);
+            return false;
+        }
+        self.classes.enter_several(class, ids.len());
+        for id in ids {
+            let slot = &mut slots[usize::from(id)];
+            slot.stamp = slot.stamp.with_class(class);
+            self.home.index.insert(slots, (class, pattern), id);
+        }
+        true
+    }
+
+    /// The entries are not all uniform.
+    #[inline(never)]
+    fn insert_each(&mut self, slots: &mut [Slot], ids: [u16; CAPACITY as usize]) {
+        for id in ids {
+            self.insert_one(slots, id);
+        }
+        self.consider_tray(slots);
+    }
+
+    /// Only known: the tray is not in use.
+    #[inline(never)]
+    fn insert_general(&mut self, slots: &mut [Slot], nursery: Nursery) {
+        if self.tray_suits() {
+            self.enter_tray(slots);
+            return self.insert_in_tray(slots, nursery, self.peak);
+        }
+        if self.wishes.are_pending() {
+            self.fulfil(slots);
+        }
+        for id in nursery.all() {
+            self.insert_one(slots, id);
+        }
+    }
+
+    /// Adds an entry to all structures that must contain it, while the tray is not in use.
+    #[inline(always)]
+    fn insert_one(&mut self, slots: &mut [Slot], id: u16) {
+        let slot = &mut slots[usize::from(id)];
+        if self.classes.enter_base(slot.wildcards()) {
+            slot.stamp = slot.stamp.with_class(Class::BASE);
+            self.home.index.insert(slots, (Class::BASE, &self.home.pattern), id);
+            if self.awake != 0 {
+                self.insert_in_side(slots, [id]);
+            }
+        } else {
+            self.insert_wild(slots, id);
+        }
+        if self.scan_keep.is_awake() && slots[usize::from(id)].stamp.class() != Class::NONE {
+            self.scan.push(&slots[usize::from(id)], id);
+        }
+    }
+
+    /// Adds an entry that is not of the base class, or is the first of all.
+    #[inline(never)]
+    fn insert_wild(&mut self, slots: &mut [Slot], id: u16) {
+        let slot = &mut slots[usize::from(id)];
+        let class = self.classes.enter_wild(slot.wildcards());
+        slot.stamp = slot.stamp.with_class(class);
+        if class == Class::NONE {
+            return self.insert_unclassed(slots, id);
+        }
+        let home = &mut self.home;
+        if class == Class::BASE {
+            home.pattern = self.classes.base();
+        }
+        if home.keys == Wildcards::NONE {
+            home.index.insert_marked(slots, (class, self.classes.pattern(class)), id);
+        } else {
+            self.rebuild_home(slots, Wildcards::NONE);
+        }
+    }
+
+    #[inline(always)]
+    fn insert_unclassed(&mut self, slots: &[Slot], id: u16) {
+        self.scan.push(&slots[usize::from(id)], id);
+        self.unclassed += 1;
+        if self.unclassed == 1 {
+            self.refresh_state();
+        }
+    }
+
+    /// There is only the home index, for exact keys. Not a loop, because branches are predicted
+    /// better if each entry has separate ones.
+    #[inline(never)]
+    fn insert_classes(&mut self, slots: &mut [Slot], nursery: Nursery) {
+        let [a, b, c, d] = nursery.all();
+        self.insert_one_of_several(slots, a);
+        self.insert_one_of_several(slots, b);
+        self.insert_one_of_several(slots, c);
+        self.insert_one_of_several(slots, d);
+        if self.classes.are_several() || self.unclassed != 0 {
+            self.consider_tray(slots);
+        } else {
+            self.find_uniform();
+        }
+    }
+
+    /// Adds one entry. Each class has a separate path: the counter of its entries is then at a
+    /// fixed address, for which the next entry need not wait.
+    #[inline(always)]
+    fn insert_one_of_several(&mut self, slots: &mut [Slot], id: u16) {
+        let wildcards = slots[usize::from(id)].wildcards();
+        if !wildcards.any_source {
+            if self.classes.has::<0>(wildcards) {
+                return self.insert_in::<0>(slots, id);
+            }
+            if self.classes.has::<2>(wildcards) {
+                return self.insert_in::<2>(slots, id);
+            }
+        } else {
+            if self.classes.has::<1>(wildcards) {
+                return self.insert_in::<1>(slots, id);
+            }
+            if self.classes.has::<3>(wildcards) {
+                return self.insert_in::<3>(slots, id);
+            }
+        }
+        self.insert_one_rare(slots, id);
+    }
+
+    /// Adds an entry of a paired class that has entries.
+    #[inline(always)]
+    fn insert_in<const CLASS: usize>(&mut self, slots: &mut [Slot], id: u16) {
+        self.classes.enter_another::<CLASS>();
+        let slot = &mut slots[usize::from(id)];
+        slot.stamp = slot.stamp.with_class(Class::hashed(CLASS));
+        let pattern =
+            self.classes.pattern(Class::hashed(CLASS)).with_source(CLASS.is_multiple_of(2));
+        self.home.index.insert_marked(slots, (Class::hashed(CLASS), &pattern), id);
+    }
+
+    /// [`Deep::insert_one`], not inlined.
+    #[inline(never)]
+    fn insert_one_rare(&mut self, slots: &mut [Slot], id: u16) {
+        self.insert_one(slots, id);
+    }
+}
+
+/// Removes.
+impl Deep {
+    /// Fulfils wishes if entries are removed while they are still in the nursery.
+    #[inline(always)]
+    pub(crate) fn fulfil_if_pending(&mut self, slots: &mut [Slot]) {
+        if self.classes.state().has_extra_work() && self.wishes.are_pending() {
+            self.fulfil(slots);
+        }
+    }
+
+    /// Removes an entry.
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16, class: Class) {
+        if self.classes.state().has_extra_work() {
+            if class == Class::TRAY {
+                return self.tray.remove(&slots[usize::from(id)]);
+            }
+            return self.remove_everywhere(slots, id, class);
+        }
+        self.classes.leave(class);
+        self.home.index.remove(slots, id);
+    }
+
+    /// Removes an entry if there are structures besides the home index.
+    #[inline(never)]
+    fn remove_everywhere(&mut self, slots: &mut [Slot], id: u16, class: Class) {
+        if class == Class::NONE {
+            self.scan.remove(id);
+            self.unclassed -= 1;
+            if self.unclassed == 0 {
+                self.refresh_state();
+            }
+            return;
+        }
+        self.classes.leave(class);
+        self.home.index.remove(slots, id);
+        if class == Class::BASE {
+            self.remove_from_side(id);
+        }
+        if self.scan_keep.is_awake() {
+            self.scan.remove(id);
+        }
+        if self.wishes.are_pending() {
+            self.fulfil(slots);
+        }
+    }
+}
+
+/// Searches.
+impl Deep {
+    /// Returns the oldest entry that matches, and its slot.
+    #[inline(always)]
+    pub(crate) fn first_match<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        let state = self.classes.state();
+        if state == State::EMPTY {
+            return None;
+        }
+        if state.has_flags() || !key.is_exact() {
+            return self.first_match_flagged(slots, key);
+        }
+        if state != State::ONLY_BASE {
+            return self.first_match_exact(slots, key);
+        }
+        self.first_match_with_source(slots, key, (Class::BASE, &self.classes.base()))
+    }
+
+    /// All entries are of one class; one pattern, which compares the source, serves them and this
+    /// key.
+    #[inline(always)]
+    fn first_match_with_source<'a>(
+        &self,
+        slots: &'a [Slot],
+        key: &Key,
+        (class, pattern): (Class, &Pattern),
+    ) -> Option<(u16, &'a Slot)> {
+        self.home.index.first_named(slots, (class, &pattern.with_source(true)), key)
+    }
+
+    /// The key is exact, and there is only the home index.
+    #[inline(never)]
+    fn first_match_exact<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        if self.classes.uniform().holds(self.classes.state()) {
+            return self.first_match_uniform(slots, key);
+        }
+        self.first_match_classes(slots, key)
+    }
+
+    /// One pattern serves all entries and this key.
+    #[inline(never)]
+    fn first_match_uniform<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        let Uniform { class, ref pattern, .. } = *self.classes.uniform();
+        if !pattern.wildcards().any_source {
+            return self.first_match_with_source(slots, key, (class, pattern));
+        }
+        let pattern = pattern.with_source(false);
+        let care = pattern.care();
+        // Index::first_for would make this function save more registers.
+        let agrees = move |slot: &Slot| (slot.bits ^ key.bits) & care == 0;
+        self.home.index.first(slots, (class, &pattern), (key.bits, key.source.0), agrees)
+    }
+
+    /// The key has wildcards, or there are structures besides the home index.
+    #[inline(never)]
+    fn first_match_flagged<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        let uniform = self.classes.uniform();
+        if uniform.holds_quietly(self.classes.state()) {
+            if uniform.keys == key.wildcards() {
+                return self.first_match_uniform(slots, key);
+            }
+            if uniform.keys.serves(key) {
+                return self.first_match_named(slots, key);
+            }
+            if self.awake != 0 && uniform.are_exact() {
+                return self.first_match_in_side(slots, key);
+            }
+        }
+        if self.tray.is_in_use() {
+            return self.tray.first(self.kernel, slots, key);
+        }
+        self.first_match_general(slots, key)
+    }
+
+    /// Only known: the tray is not in use. If no entry has a class, all entries are in the scan.
+    #[inline(never)]
+    fn first_match_general<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        if self.classes.is_empty() {
+            return self.first_in_scan(slots, key);
+        }
+        if !self.entries_are_exact() {
+            return self.first_match_wild(slots, key);
+        }
+        if self.home.keys.serves(key) {
+            return self.first_match_home(slots, key);
+        }
+        self.first_match_in_side(slots, key)
+    }
+
+    /// All entries with a class are in the home index, under patterns that serve this key.
+    #[inline(always)]
+    fn first_match_home<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        if self.home.keys.any_source && !key.source.is_any() {
+            return self.first_match_named(slots, key);
+        }
+        self.home.note_use();
+        if self.classes.uniform().holds(self.classes.state()) {
+            self.wish(Wish::HomeUsed);
+        }
+        self.home.index.first_for(slots, &self.home.pattern, key)
+    }
+
+    /// The key names a source; the home index also serves keys without one.
+    #[inline(never)]
+    fn first_match_named<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        self.home.keep.note_use();
+        let pattern = self.home.pattern.with_source(false);
+        let found = self.home.index.first_named(slots, (Class::BASE, &pattern), key);
+        if self.home.is_walked_too_far() {
+            self.wish(Wish::SplitHome);
+        }
+        found
+    }
+
+    /// There are entries with wildcards, or the base ignores some bits.
+    #[inline(never)]
+    fn first_match_wild<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        if self.unclassed != 0 && self.scan_keep.is_awake() {
+            self.scan_keep.note_use();
+            return self.first_in_scan(slots, key);
+        }
+        if !self.home.keys.serves(key) || self.unclassed > self.classes.len() {
+            return self.first_match_unserved(slots, key);
+        }
+        let oldest = if self.home.keys == Wildcards::NONE {
+            self.first_match_classes(slots, key)
+        } else {
+            self.first_match_home(slots, key)
+        };
+        if self.unclassed == 0 {
+            return oldest;
+        }
+        older(oldest, self.first_in_scan(slots, key))
+    }
+
+    /// Neither the home index nor the side index of its cell serves the key, or most entries are in
+    /// no index.
+    #[inline(never)]
+    fn first_match_unserved<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        let slots_used = self.slots_used(slots);
+        let is_cheap = slots_used.len() <= CHEAP_PASS;
+        if self.entries_are_exact() {
+            let keys = key.wildcards();
+            if let Some(which) = self.side.iter().position(|side| side.keys == Some(keys)) {
+                return self.side[which].first(slots, key);
+            }
+            if !is_cheap && self.wishes.count(keys) {
+                self.wish(Wish::Keys(keys));
+            }
+        }
+        if self.scan_keep.is_awake() {
+            self.scan_keep.note_use();
+            return self.first_in_scan(slots, key);
+        }
+        if is_cheap {
+            // The next insert takes its general path, on which it may take the tray into use.
+            self.classes.raise_extra_work();
+        } else {
+            self.wish(Wish::ScanAll);
+        }
+        entries(slots_used).filter(|(_, slot)| slot.matches(key)).min_by_key(|(_, slot)| slot.stamp)
+    }
+
+    #[inline(always)]
+    fn first_in_scan<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        self.scan.first_match(self.kernel, key).map(|id| (id, &slots[usize::from(id)]))
+    }
+
+    /// The oldest match of any class, for an exact key.
+    ///
+    /// ```text
+    /// for each pair with entries, and each of its two classes:
+    ///     hash the key under the pattern
+    ///     offer = its bucket, if that may hold an entry of this hash
+    /// no offer: no match
+    /// one, as nearly always: its first entry that matches
+    /// several: the oldest of their first entries that match
+    /// ```
+    ///
+    /// The class of the match is unpredictable, so there is no branch on it. The marks in the
+    /// buckets are the fingerprints of Fan et al., "Cuckoo Filter", CoNEXT 2014.
+    #[inline(never)]
+    fn first_match_classes<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        self.home.keep.note_use();
+        match self.classes.live() {
+            ..0b100 => self.first_of::<2>(slots, key),
+            0b100..0b1000 => self.first_of::<3>(slots, key),
+            0b1000..0b1_0000 => self.first_of::<4>(slots, key),
+            _ => self.first_of_all(slots, key.bits, key.source),
+        }
+    }
+
+    /// Only the first `N` classes have entries; all of them are paired.
+    #[inline(always)]
+    fn first_of<'a, const N: usize>(
+        &self,
+        slots: &'a [Slot],
+        key: &Key,
+    ) -> Option<(u16, &'a Slot)> {
+        let index = &self.home.index;
+        let (mut best, mut other) = (Offer::NONE, Offer::NONE);
+        for class in 0..N {
+            let pattern = self
+                .classes
+                .pattern(Class::hashed(class & !1))
+                .with_source(class.is_multiple_of(2));
+            let (offer, is_good) =
+                index.offer((Class::hashed(class), &pattern), key.bits, key.source.0);
+            other = if is_good { best } else { other };
+            best = if is_good { offer } else { best };
+        }
+        if !other.is_none() {
+            return self.first_of_all(slots, key.bits, key.source);
+        }
+        if best.is_none() {
+            return None;
+        }
+        index.first_offered(slots, best, |slot| slot.matches_exact(key))
+    }
+
+    /// Any classes may have entries.
+    #[inline(never)]
+    fn first_of_all<'a>(
+        &self,
+        slots: &'a [Slot],
+        bits: u64,
+        source: Source,
+    ) -> Option<(u16, &'a Slot)> {
+        let key = &Key { bits, ignore: 0, source };
+        let index = &self.home.index;
+        let mut oldest = None;
+        for under in self.classes.live_patterns() {
+            let (offer, is_good) = index.offer(under, bits, source.0);
+            if is_good {
+                let found = index.first_offered(slots, offer, |slot| slot.matches_exact(key));
+                oldest = older(oldest, found);
+            }
+        }
+        oldest
+    }
+}
+
+/// All entries in these slots, in no order.
+fn entries(slots: &[Slot]) -> impl Iterator<Item = (u16, &Slot)> {
+    let slots = slots.iter().enumerate().map(|(id, slot)| (id as u16, slot));
+    slots.filter(|(_, slot)| slot.stamp.class().is_deep())
+}
+
+/// All entries in these slots, oldest first.
+fn put_in_order<'o>(order: &'o mut [u16], slots: &[Slot]) -> &'o [u16] {
+    let mut len = 0;
+    for (id, _) in entries(slots) {
+        order[len] = id;
+        len += 1;
+    }
+    let order = &mut order[..len];
+    order.sort_unstable_by_key(|&id| slots[usize::from(id)].stamp);
+    order
+}
+
+/// Returns the older of two matches.
+#[inline(always)]
+fn older<'a>(a: Option<(u16, &'a Slot)>, b: Option<(u16, &'a Slot)>) -> Option<(u16, &'a Slot)> {
+    let (Some((_, x)), Some((_, y))) = (a, b) else { return a.or(b) };
+    if x.stamp < y.stamp { a } else { b }
+}
+
+#[cfg(test)]
+impl Deep {
+    /// Checks that every entry is where its class says, and that a uniform queue is uniform.
+    pub(crate) fn check(&self, slots: &[Slot]) {
+        let classes = || entries(self.slots_used(slots)).map(|(_, slot)| slot.stamp.class());
+        let classed = classes().filter(|class| ![Class::TRAY, Class::NONE].contains(class)).count();
+        let base = classes().filter(|&class| class == Class::BASE).count();
+        let under = |slot: &Slot| match slot.stamp.class() {
+            Class::BASE => (Class::BASE, &self.home.pattern),
+            class => (class, self.classes.pattern(class)),
+        };
+        assert_eq!(self.home.index.check(slots, under), classed);
+        for which in Bits(self.awake.into()) {
+            let side = &self.side[which];
+            assert_eq!(side.rings.check(slots, &side.pattern), base);
+        }
+        self.classes.check();
+        let uniform = self.classes.uniform();
+        if uniform.holds(self.classes.state()) {
+            assert_eq!(self.home.keys, uniform.keys);
+            for (_, slot) in entries(self.slots_used(slots)) {
+                assert_eq!(
+                    (slot.stamp.class(), slot.wildcards()),
+                    (uniform.class, uniform.entries)
+                );
+            }
+            self.home.index.check(slots, |_| (uniform.class, &uniform.pattern));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "deep/classes_tests.rs"]
+mod tests;

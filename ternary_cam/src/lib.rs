@@ -58,8 +58,8 @@
 //! All structures below the slots hold slot numbers. *Home* is the primary index (`deep/index.rs`).
 //! *Side* are up to four secondary indexes, which link entries outside of the slots
 //! (`deep/rings.rs`). *Tray* (a small set) and *scan* compare with a kernel (kernel.rs): avx512,
-//! avx2 or scalar. `deep/search.rs` searches, `deep/insert.rs` inserts, `deep/remove.rs` removes,
-//! and `deep/upkeep.rs` builds and drops structures on request (a *wish*, `deep/wishes.rs`).
+//! avx2 or scalar. `deep.rs` inserts, removes and searches, and `deep/upkeep.rs` builds and drops
+//! structures on request (a *wish*, `deep/wishes.rs`).
 //!
 //! A [`Scanner`] lets queues outside of this crate compare words with the same instructions
 //! (`kernel/words.rs`). A [`Cam`] compares with `kernel/prints.rs`.

@@ -46,7 +46,7 @@ impl Table {
             free: Vec::new(),
             serial: 0,
             nursery: Nursery::default(),
-            deep: Deep::new(capacity, available),
+            deep: Deep::new(available),
             capacity,
         })
     }
@@ -114,6 +114,7 @@ impl Table {
 
     /// Adds slots, if there are fewer than the capacity.
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
         let len = self.slots.len();
         if len == self.capacity {
@@ -124,6 +125,7 @@ impl Table {
         slots.resize(more, Slot::EMPTY);
         self.slots = slots.into();
         self.free.reserve_exact(more);
+        self.deep.grow(more);
         self.free.extend((len..more).rev().map(|slot| slot as u16));
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! No operation allocates once the table was full, whatever is built and dropped inside.
+//! Once the table was full, these streams allocate nothing, whatever is built and dropped inside.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

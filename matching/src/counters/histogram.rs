@@ -18,12 +18,6 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram that will not allocate when values are recorded.
-    #[must_use]
-    pub fn with_all_buckets() -> Self {
-        Self { counts: vec![0; BUCKETS] }
-    }
-
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value: u64) {

@@ -10,9 +10,9 @@
 //!
 //! A new entry takes the position at the tail; a removal leaves a hole, which costs one bit. The
 //! words before the head have no entry. When the tail reaches the end, the entries close up towards
-//! the front, and the end is set to `SPARE` times as many positions as there are entries. So a
-//! short queue stays within a few cache lines, however much is allocated. An insert costs at most
-//! `1 / (SPARE - 1)` move, and no age counter can wrap.
+//! the front, and the end is set to `SPARE` times as many positions as there are entries. The arrays
+//! grow to the end and never shrink, so a short queue takes a few cache lines. An insert costs at
+//! most `1 / (SPARE - 1)` move, and no age counter can wrap.
 
 use crate::bits::Bits;
 use crate::kernel::{self, Available};
@@ -24,9 +24,10 @@ const SPARE: usize = 4;
 const WORD: usize = u64::BITS as usize;
 
 /// The log; see the module.
+#[derive(Default)]
 pub(crate) struct AgeLog {
-    ids: Box<[u16]>,
-    live: Box<[u64]>,
+    ids: Vec<u16>,
+    live: Vec<u64>,
     /// A word of the bitmap; all words before it are zero.
     head: usize,
     tail: usize,
@@ -35,18 +36,6 @@ pub(crate) struct AgeLog {
 }
 
 impl AgeLog {
-    /// Creates a log for `capacity` entries.
-    pub(crate) fn new(capacity: usize) -> Self {
-        let words = (SPARE * capacity).div_ceil(WORD);
-        let (ids, live) = (vec![0; words * WORD].into(), vec![0; words].into());
-        Self { ids, live, head: 0, tail: 0, end: WORD.min(words * WORD) }
-    }
-
-    /// Number of positions.
-    pub(crate) fn positions(&self) -> usize {
-        self.ids.len()
-    }
-
     /// Returns true if [`AgeLog::close_up`] must be called before the next push.
     #[inline]
     pub(crate) fn is_at_end(&self) -> bool {
@@ -101,7 +90,11 @@ impl AgeLog {
             }
         }
         (self.head, self.tail) = (0, to);
-        self.end = self.ids.len().min((SPARE * to).next_multiple_of(WORD).max(WORD));
+        self.end = (SPARE * to).next_multiple_of(WORD).max(WORD);
+        if self.end > self.ids.len() {
+            self.ids.resize(self.end, 0);
+            self.live.resize(self.end / WORD, 0);
+        }
         self.live[..to / WORD].fill(u64::MAX);
         if to % WORD != 0 {
             self.live[to / WORD] = (1 << (to % WORD)) - 1;
@@ -148,7 +141,7 @@ mod tests {
         let (step, most) = if cfg!(miri) { (40, 100) } else { (1, 1000) };
         let scalar = Available::new(Kernel::Scalar).unwrap();
         for stay in (0..=80_u16).step_by(step) {
-            let mut log = AgeLog::new(81);
+            let mut log = AgeLog::default();
             let mut position = vec![0; 1 << 16];
             let mut expected = Vec::new();
             for id in 0..most {

@@ -8,8 +8,6 @@
 //! of other kinds                           the most used ones; the others have side indexes
 //! ```
 
-mod serve;
-
 use crate::deep::index::Index;
 use crate::deep::keep::Keep;
 use crate::deep::pattern::Pattern;
@@ -17,7 +15,7 @@ use crate::wildcards::Wildcards;
 
 /// Entries per insert that searches may pass in the home index without a match: serving some of the
 /// keys in a side index would cost as much.
-const WALK_PER_INSERT: usize = 2;
+pub(super) const WALK_PER_INSERT: usize = 2;
 
 /// In addition, entries that searches may pass per entry of the table: there may be many searches
 /// between two inserts.
@@ -33,15 +31,15 @@ pub(super) struct Home {
     pub(super) index: Index,
     pub(super) keep: Keep,
     /// Timeout for keys without a source.
-    keep_any_source: Keep,
+    pub(super) keep_any_source: Keep,
     /// Number of entries that searches may pass.
     walk_budget: u32,
     /// Ticks for which the index stays split, that is, does not also serve keys without a source.
-    split: u32,
+    pub(super) split: u32,
     /// How often the time of a split was doubled.
-    doublings: u32,
+    pub(super) doublings: u32,
     /// Number of ticks.
-    ticks: u32,
+    pub(super) ticks: u32,
 }
 
 impl Home {
@@ -73,7 +71,7 @@ impl Home {
     }
 
     /// Sets the budget for a table of at most this many entries.
-    const fn set_walk_budget(&mut self, entries: usize) {
+    pub(super) const fn set_walk_budget(&mut self, entries: usize) {
         self.walk_budget = (WALK_PER_ENTRY * entries) as u32;
     }
 
@@ -83,3 +81,7 @@ impl Home {
         self.index.walked() > self.walk_budget
     }
 }
+
+#[cfg(test)]
+#[path = "home_tests.rs"]
+mod tests;

@@ -21,8 +21,7 @@ use crate::entry::Key;
 use crate::slot::Slot;
 
 /// A bucket, or an entry in its list: the numbers of two other nodes. They are stored and loaded
-/// one by one, like the fields of [`crate::slot::Link`]. It is an array and not a struct, because
-/// only then a new vector consists of untouched zero pages.
+/// one by one, like the fields of [`crate::slot::Link`].
 type Node = [u32; 2];
 
 /// Index of the next younger node; in the youngest entry the bucket, in the bucket the oldest
@@ -34,7 +33,8 @@ const PREV: usize = 1;
 
 /// The hash table; see the module. Nodes that no bucket leads to may name removed entries.
 pub(crate) struct Rings {
-    nodes: Box<[Node]>,
+    /// Empty until the table is cleared for the first time.
+    nodes: Vec<Node>,
     /// Number of buckets in use, a power of two, minus one. It is small with few entries, because
     /// the first clearing of all buckets would wait for 32 page faults.
     last: usize,
@@ -48,15 +48,20 @@ const FEWEST: usize = 512;
 const ROOM: usize = 4;
 
 impl Rings {
-    /// Creates a table for this many slots. It must be cleared before use; until then its pages are
-    /// untouched.
-    pub(crate) fn new(slots: usize) -> Self {
-        let nodes = vec![Node::default(); BUCKETS + slots].into();
-        Self { nodes, last: BUCKETS - 1, spread: Spread::new() }
+    /// Creates a table that must be cleared before use.
+    pub(crate) fn new() -> Self {
+        Self { nodes: Vec::new(), last: BUCKETS - 1, spread: Spread::new() }
     }
 
-    /// Removes all entries and resets the search statistics, for this many entries to come.
-    pub(crate) fn clear(&mut self, entries: usize) {
+    /// Makes room for the entries of this many slots.
+    pub(crate) fn grow(&mut self, slots: usize) {
+        self.nodes.resize(BUCKETS + slots, Node::default());
+    }
+
+    /// Removes all entries and resets the search statistics, for this many entries to come, in this
+    /// many slots.
+    pub(crate) fn clear(&mut self, entries: usize, slots: usize) {
+        self.grow(slots);
         self.last = (2 * ROOM * entries).next_power_of_two().clamp(FEWEST, BUCKETS) - 1;
         self.spread.forget();
         self.empty();
@@ -213,8 +218,8 @@ mod tests {
     fn the_oldest_of_a_ring_is_found_after_any_removal() {
         let slots = slots(40);
         let pattern = Pattern::new(ANY_TAG);
-        let mut rings = Rings::new(slots.len());
-        rings.clear(slots.len());
+        let mut rings = Rings::new();
+        rings.clear(slots.len(), slots.len());
         for id in 0..slots.len() as u16 {
             rings.insert(&slots, &pattern, id);
         }
@@ -235,9 +240,9 @@ mod tests {
 
     #[test]
     fn few_entries_have_few_buckets() {
-        let mut rings = Rings::new(16);
+        let mut rings = Rings::new();
         for (entries, buckets) in [(16, 512), (64, 512), (128, 1024), (5000, BUCKETS)] {
-            rings.clear(entries);
+            rings.clear(entries, 16);
             assert_eq!(rings.last + 1, buckets);
             assert!(!rings.is_narrow(entries));
             assert_eq!(rings.is_narrow(2 * entries), (64..2048).contains(&entries));
@@ -248,8 +253,8 @@ mod tests {
     fn a_long_ring_is_noticed_and_rehashed() {
         let bits = (0..2 * u64::from(LONG)).map(colliding);
         let slots: Vec<_> = bits.map(|bits| Slot { bits, source: 1, ..Slot::EMPTY }).collect();
-        let mut rings = Rings::new(slots.len());
-        rings.clear(slots.len());
+        let mut rings = Rings::new();
+        rings.clear(slots.len(), slots.len());
         for expected in [true, false] {
             for id in 0..slots.len() as u16 {
                 rings.insert(&slots, &Pattern::EXACT, id);

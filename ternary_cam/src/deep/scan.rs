@@ -8,21 +8,19 @@ use crate::kernel::{self, Available, Block, LANES};
 use crate::slot::Slot;
 
 /// Entries in age order, with their fields in blocks indexed by position.
+#[derive(Default)]
 pub(crate) struct Scan {
     log: AgeLog,
-    /// Indexed by position. Grows to the highest position ever used, within the capacity reserved
-    /// at construction.
+    /// Indexed by position. Grows to the highest position ever used.
     blocks: Vec<Block>,
     /// Indexed by slot: the positions of the entries in the scan.
-    positions: Box<[u32]>,
+    positions: Vec<u32>,
 }
 
 impl Scan {
-    /// Creates a scan for `capacity` entries.
-    pub(crate) fn new(capacity: usize) -> Self {
-        let log = AgeLog::new(capacity);
-        let blocks = Vec::with_capacity(log.positions() / LANES);
-        Self { log, blocks, positions: vec![0; capacity].into() }
+    /// Makes room for the entries of this many slots.
+    pub(crate) fn grow(&mut self, slots: usize) {
+        self.positions.resize(slots, 0);
     }
 
     /// Adds the youngest entry.

@@ -2,8 +2,6 @@
 //! Side indexes (secondary indexes): copies of the base entries for keys that the home index does
 //! not serve.
 
-mod awake;
-
 use crate::deep::keep::Keep;
 use crate::deep::pattern::Pattern;
 use crate::deep::rings::Rings;
@@ -24,9 +22,9 @@ pub(super) struct SideIndex {
 }
 
 impl SideIndex {
-    /// Creates an index for a table of this capacity.
-    pub(super) fn new(capacity: usize) -> Self {
-        let (pattern, rings) = (Pattern::EXACT, Rings::new(capacity));
+    /// Creates an index that is not kept up.
+    pub(super) fn new() -> Self {
+        let (pattern, rings) = (Pattern::EXACT, Rings::new());
         Self { keys: None, pattern, rings, keep: Keep::default() }
     }
 
@@ -38,7 +36,7 @@ impl SideIndex {
     }
 
     #[inline(always)]
-    fn insert(&mut self, slots: &[Slot], id: u16) {
+    pub(super) fn insert(&mut self, slots: &[Slot], id: u16) {
         self.rings.insert(slots, &self.pattern, id);
     }
 }

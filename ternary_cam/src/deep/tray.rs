@@ -9,10 +9,7 @@
 //! `tray/policy.rs` decides when it is in use. Meanwhile the indexes and the scan are empty, but
 //! keep their configuration.
 
-mod decide;
-mod exchange;
-mod policy;
-mod room;
+pub(super) mod policy;
 
 use crate::bits::Bits;
 use crate::deep::state::CLASSES;
@@ -21,8 +18,7 @@ use crate::kernel::{self, Available, STEP, ShortQueue};
 use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
-use policy::{MANY, Policy};
-use room::{GROUP, POSITIONS};
+use policy::{GROUP, MANY, POSITIONS, Policy};
 
 /// The small set; see the module.
 ///
@@ -38,10 +34,10 @@ use room::{GROUP, POSITIONS};
 /// holes. The entries close up if that saves searches a step, and the tail starts again when the
 /// set is empty.
 pub(super) struct Tray {
-    entries: ShortQueue,
-    tail: usize,
-    in_use: bool,
-    policy: Policy,
+    pub(super) entries: ShortQueue,
+    pub(super) tail: usize,
+    pub(super) in_use: bool,
+    pub(super) policy: Policy,
 }
 
 impl Tray {
@@ -112,7 +108,7 @@ impl Tray {
 
     /// Adds the entries of a nursery. There must be room.
     #[inline(always)]
-    fn push(&mut self, slots: &mut [Slot], ids: [u16; GROUP]) {
+    pub(super) fn push(&mut self, slots: &mut [Slot], ids: [u16; GROUP]) {
         let tail = self.tail;
         debug_assert!(tail + GROUP <= POSITIONS);
         let (mut last, mut differ) = (self.policy.last, 0);
@@ -151,7 +147,7 @@ impl Tray {
     }
 
     /// Returns true if there are more than `THAN` kinds of entries.
-    fn has_more_kinds<const THAN: usize>(&self, slots: &[Slot]) -> bool {
+    pub(super) fn has_more_kinds<const THAN: usize>(&self, slots: &[Slot]) -> bool {
         let mut known = [Wildcards::NONE; THAN];
         let mut len = 0;
         for position in Bits(self.entries.live) {
@@ -170,13 +166,13 @@ impl Tray {
     /// Returns true if the entries should close up before the next push: a step of positions was
     /// used up, and there are as many holes.
     #[inline(always)]
-    fn is_sparse(&self) -> bool {
+    pub(super) fn is_sparse(&self) -> bool {
         self.tail.is_multiple_of(STEP) && self.tail >= self.len() + STEP
     }
 
     /// Moves the entries together at the front.
     #[cold]
-    fn close_up(&mut self, slots: &mut [Slot]) {
+    pub(super) fn close_up(&mut self, slots: &mut [Slot]) {
         let ids = &mut self.entries.ids;
         for (to, from) in Bits(self.entries.live).enumerate() {
             ids[to] = ids[from];
@@ -185,7 +181,7 @@ impl Tray {
     }
 
     /// Sets the contents to the first `len` entries of [`ShortQueue::ids`].
-    fn fill(&mut self, slots: &mut [Slot], len: usize) {
+    pub(super) fn fill(&mut self, slots: &mut [Slot], len: usize) {
         debug_assert!(len < POSITIONS);
         for at in 0..len {
             self.set(at, slots, self.entries.ids[at]);

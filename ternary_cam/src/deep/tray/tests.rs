@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! When the tray is in use and when it is not, with every result checked.
 
-use super::policy::{ALIKE, ENTER_AFTER, LEAVE_AFTER, REVIEW};
-use super::room::GROUP;
-use crate::deep::insert::TICK;
+use super::policy::{ALIKE, ENTER_AFTER, GROUP, LEAVE_AFTER, REVIEW};
+use crate::deep::TICK;
 use crate::entry::{Entry, Key, Source};
 use crate::handle::Handle;
 use crate::kernel::Kernel;
