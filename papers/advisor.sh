@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Models that predict the time of host engines, after *Hint-driven matching*, section V: see papers/papers.md.
+# Models that predict the time of host engines (papers/papers.md, Advisor):
 #   check      learns the models and compares them with the page: 1 minute
 #   write      learns the models and rewrites the page
 #   measure    measures the training set: 1 hour, quiet machine

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Measures PAPER.csv and renders PAPER.md and the verdicts in papers.md, for all papers or for one:
+# Measures PAPER.csv. Renders PAPER.md and the verdicts in papers.md. Without PAPER it does all papers:
 #   papers/reproduce.sh [PAPER [OPTION...]]      measures; --help lists the options
 #   papers/reproduce.sh PAPER --from CSV         measures nothing and renders the page from the CSV file
 #   papers/reproduce.sh check [brief]            fails if a page differs from its CSV file; "brief" then
