@@ -304,7 +304,7 @@ static void cost(int peers) {
         double start = MPI_Wtime();
         for (int i = 0; i < TESTS; i++) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
         us[set] = (MPI_Wtime() - start) * 1e6 / TESTS;
-        CHECK(!flag, "nobody sent what is received");
+        CHECK(!flag, "a message arrived that no rank sent");
     }
     MPI_Cancel(&request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);

@@ -124,7 +124,7 @@ static void receiver_comes_back(size_t len) {
         // receiver.
         if (len > 16384) send_to(&sender, &receiver, to, len, 1000);
         close_side(&receiver);
-        if (len > 16384) CHECK(ended(&sender, NULL) == ECONNABORTED, "a send to nobody succeeds");
+        if (len > 16384) CHECK(ended(&sender, NULL) == ECONNABORTED, "a send that is never received succeeds");
     }
     close_side(&sender);
 }

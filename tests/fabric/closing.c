@@ -158,7 +158,7 @@ static void poll_half(struct half *h) {
         uint64_t number = (uint64_t)(count == 1 ? entry.op_context : failure.op_context);
         int i = 0, error = count == 1 ? 0 : failure.err;
         while (i < 2 * LANES * OPS && (halves[i / OPS].owner != h->owner || halves[i / OPS].ops[i % OPS].number != number)) i++;
-        CHECK(i < 2 * LANES * OPS, "process %d is told of operation %lu, which was dropped", me, (unsigned long)number);
+        CHECK(i < 2 * LANES * OPS, "process %d gets a completion of operation %lu, which was dropped", me, (unsigned long)number);
         ended(&halves[i / OPS], &halves[i / OPS].ops[i % OPS], error, &entry);
     }
 }

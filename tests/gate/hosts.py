@@ -439,7 +439,7 @@ FAULTS = [
 
 
 def run_faults(hosts, names):
-    """Runs each fault in a directory of its own. Returns how many failed."""
+    """Runs each fault in a separate directory. Returns how many failed."""
     failed = 0
     for fault in [fault for fault in FAULTS if not names or fault.__name__ in names]:
         place = pathlib.Path(tempfile.mkdtemp(prefix="tcam-far-"))
