@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads what `tcam export --parquet` wrote, with pandas: the ranks whose queues are longest, when
-that was, and the share of messages that came before their receive.
+"""Reads the output of `tcam export --parquet` with pandas. Prints the ranks with the longest queues, the
+times of these lengths, and the share of messages that arrived before their receive.
 
     capacity.py DIRECTORY-OF-THE-EXPORT
 """

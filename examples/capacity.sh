@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# A capacity study of one program: how many entries a NIC needs by the number of ranks, and which
-# devices hold all of them. The program is recorded once per size; the rest are replays.
+# A capacity study of one program: the number of entries that a NIC needs, by the number of ranks, and the
+# devices with enough entries. Records the program once per size; the other results come from replays.
 #   capacity.sh OUT PROGRAM [ARGUMENT...]
 # RANKS_A_NODE is the number of ranks that share a NIC (default 4), SIZES the numbers of ranks.
 set -eu
@@ -13,6 +13,6 @@ for ranks in ${SIZES:-8 16 32}; do
     tcam answer --ppn "${RANKS_A_NODE:-4}" "$out/run-$ranks" | tee "$out/answer-$ranks.txt"
     tcam export --parquet --out "$out/numbers-$ranks" "$out/run-$ranks"
 done
-# The largest size of the program at several sizes of the table, as a picture and as a CSV file.
+# The largest run with several table sizes, as a picture and as a CSV file.
 tcam sweep --ppn "${RANKS_A_NODE:-4}" --out "$out/sweep" --trace "$out/run-$ranks"
 tcam scale --ppn "${RANKS_A_NODE:-4}" --to 4096 "$out"/run-*

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Models of how long host engines take, after *Hint-driven matching*, section V: papers/papers.md.
-#   check      learns again and compares with the page: a minute
-#   write      learns again and renews the page
-#   measure    measures the training set anew: an hour, quiet
-#   programs   compares with real programs, from which nothing was learned: half an hour, quiet
+# Models that predict the time of host engines (papers/papers.md, Advisor):
+#   check      learns the models and compares them with the page: 1 minute
+#   write      learns the models and rewrites the page
+#   measure    measures the training set: 1 hour, quiet machine
+#   programs   compares predictions with real programs, which are not in the training set: 30 minutes, quiet
 . "$(dirname "$0")/../tests/lib/setup.sh"
 
 need_advisor

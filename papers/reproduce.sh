@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# PAPER.md and PAPER.csv anew, and from them the verdicts in papers.md, of all papers or of one:
+# Measures PAPER.csv. Renders PAPER.md and the verdicts in papers.md. Without PAPER it does all papers:
 #   papers/reproduce.sh [PAPER [OPTION...]]      measures; --help lists the options
-#   papers/reproduce.sh PAPER --from CSV         measures nothing, as after a change of words
-#   papers/reproduce.sh check [brief]            fails if a page is not that of its CSV file; then measures
-#                                                a little of each paper, into target/papers
-# RANKS is how many share the machine through MPICH in colpnp. For polling two hosts are made on this
-# machine, which takes the right to make namespaces; EACH is how many ranks each has.
+#   papers/reproduce.sh PAPER --from CSV         measures nothing and renders the page from the CSV file
+#   papers/reproduce.sh check [brief]            fails if a page differs from its CSV file; "brief" then
+#                                                also measures a little of each paper, into target/papers
+# RANKS is the number of ranks in colpnp, which share the machine through MPICH. For polling, two hosts are
+# made on this machine, which needs permission to make namespaces. EACH is the number of ranks on each host.
 . "$(dirname "$0")/../tests/lib/setup.sh"
 export PYTHONPATH="$root/papers" PYTHONDONTWRITEBYTECODE=1
 
-# Measures one paper, where it has a program through MPICH.
+# Measures one paper, with its MPI program if it has one.
 measure() {
     paper=$1
     shift
@@ -49,7 +49,7 @@ if [ "${2:-}" = brief ]; then
     # shellcheck disable=SC2086
     for paper in $papers; do
         case $paper in
-        # Through an MPI it takes minutes.
+        # The MPI runs of hash take minutes, so measure it without.
         hash) python3 -m reproduce hash $brief ;;
         tail-queues) measure tail-queues --only mcs,2,32 $brief ;;
         polling) EACH=2,1 measure polling --only every $brief ;;

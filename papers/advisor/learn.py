@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Learns which host engine is faster from samples.csv and costs.csv, and how often the answers are
-right for streams that were left out. The page goes to papers/papers.md."""
+"""Learns from samples.csv and costs.csv which host engine is faster, and measures how often the answers
+are right for streams that were left out. The result is a section of papers/papers.md."""
 
 import argparse
 import collections
@@ -25,7 +25,7 @@ from streams import HERE, WORK, read
 
 PAGE = HERE.parent / "papers.md"
 BEGIN, END = "<!-- validation: begin -->\n\n", "\n<!-- validation: end -->"
-# An engine must save this share of the time; answers closer than CLEAR to it are noise.
+# The answer is yes if an engine saves this share of the time. Answers within CLEAR of it are noise.
 WORTH, CLEAR = 0.05, 0.05
 TOLERANCE = 1.5  # percentage points between the accuracies of two machines
 DECAY = 0.003
@@ -44,13 +44,13 @@ def contenders(samples):
 
 
 def questions(samples):
-    """Pairs: is the engine faster than the other one?"""
+    """Returns pairs (engine, other). The question is whether the engine is faster than the other."""
     engines = list(dict.fromkeys(engine for engine, _ in contenders(samples)))
     return [(engine, other) for other in ("list", "col-pnp") for engine in engines if engine != other]
 
 
 def fit_costs(samples):
-    """Nanoseconds of each unit of work, not below zero, by contender: least relative errors."""
+    """Returns the nanoseconds of each unit of work by contender. None is negative; relative errors are least."""
     models = {}
     for of in contenders(samples):
         rows = np.array([sample.costs[of][1] / sample.costs[of][0] for sample in samples])
@@ -62,7 +62,7 @@ def fit_costs(samples):
 
 
 def predict(models, samples):
-    """Predicted nanoseconds of each sample, by contender."""
+    """Returns the predicted nanoseconds of each sample, by contender."""
     return [{of: models[of] @ work for of, (_, work) in sample.costs.items()} for sample in samples]
 
 
@@ -76,7 +76,7 @@ def predict_left_out(samples, parts):
 
 
 def ask(samples, times, question):
-    """The question on every sample and storage where elements came to the host."""
+    """Asks the question for every sample and storage in which elements reached the host."""
     rows = []
     for at, sample in enumerate(samples):
         for queue in STORAGES:
@@ -94,7 +94,7 @@ def ask(samples, times, question):
 
 
 def scores(inputs, yes, others):
-    """Scores of other rows by three classifiers that learn from these: above 0 is yes."""
+    """Trains three classifiers with `inputs` and `yes`. Returns their scores of `others`: above 0 is yes."""
     if yes.all() or not yes.any():
         return np.full((len(others), len(NAMES)), 1.0 if yes.any() else -1.0)
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -115,8 +115,8 @@ def scores(inputs, yes, others):
 
 
 def platt(known, yes, others):
-    """Probabilities of scores, learned from known scores (Platt, 1999), by classifier."""
-    # Platt's targets: certainty takes more answers than there are.
+    """Returns the probabilities of scores by classifier, learned from known scores (Platt, 1999)."""
+    # Platt's targets: a finite number of answers gives no certainty.
     targets = np.where(yes, (yes.sum() + 1) / (yes.sum() + 2), 1 / ((~yes).sum() + 2))
     weights, both = np.concatenate([targets, 1 - targets]), np.repeat([True, False], len(yes))
     probabilities = []
@@ -128,7 +128,8 @@ def platt(known, yes, others):
 
 
 def judge(samples, times, parts, question):
-    """The question, the scores of its rows, and their probabilities: none learned from its part."""
+    """Returns the question, the scores of its rows, and their probabilities. No row is judged by models that
+    learned from its part."""
     asked, parts = ask(samples, times, question), np.array(parts)
     part = parts[asked.sample]
     of_rows, probabilities = np.zeros((2, len(part), len(NAMES)))
@@ -142,7 +143,7 @@ def judge(samples, times, parts, question):
 
 
 def judge_all(samples, times, parts):
-    """Every question, as judge has it."""
+    """Returns what judge returns, for every question."""
     each = (joblib.delayed(judge)(samples, times, parts, of) for of in questions(samples))
     return joblib.Parallel(n_jobs=-1)(each)
 
@@ -158,13 +159,13 @@ def percent(of):
 
 
 def answer(judged, asked):
-    """Probabilities of rows that are no part of what was learned from."""
+    """Returns the probabilities of rows that were not used for learning."""
     known, of_rows, _ = judged
     return platt(of_rows, known.yes, scores(known.inputs, known.yes, asked.inputs))
 
 
 class Answers:
-    """All answers of some judged questions."""
+    """All answers to a number of judged questions."""
 
     def __init__(self, samples, judged):
         self.yes = np.concatenate([asked.yes for asked, *_ in judged])
@@ -176,7 +177,8 @@ class Answers:
         self.kind = np.concatenate([[samples[at].kind for at in asked.sample] for asked, *_ in judged])
 
     def confusions(self):
-        """Name, accuracy, and the four counts of each classifier, of all, and of the clear ones."""
+        """Yields name, accuracy and the four counts of each classifier, of all together, and of the clear
+        answers."""
         everything = np.ones(len(self.yes), bool)
         rows = [(name, of, everything) for name, of in zip(NAMES, self.each.T)]
         rows += [("together", self.together, everything), ("together, clear", self.together, self.clear)]
@@ -193,9 +195,9 @@ def answers_of(samples, by_kind, by_turn):
         accuracies = [percent(of) for a in (kind, turn) for of in (a.right, a.right[a.clear])]
         rows.append((f"{engine} against {other}", len(kind.yes), kind.yes.sum(), *accuracies))
     text = (
-        "Is an engine at least 5 % faster than the other one, on the same storage? Accuracy in per cent, of "
-        "the three classifiers together. An answer is *clear* if the engine is slower, or faster by more than "
-        "10 %: noise does not decide it.\n\n"
+        "The question is whether an engine is at least 5 % faster than the other one on the same storage. The "
+        "table has the accuracy in per cent of the three classifiers together. An answer is *clear* if the "
+        "engine is slower, or faster by more than 10 %: noise does not decide it.\n\n"
     )
     head = ("question", "asked", "yes", "kinds left out", "clear", "streams left out", "clear")
     text += table(head, rows)
@@ -214,7 +216,10 @@ def calibration(kinds):
         said, yes = kinds.together[bins == at], kinds.yes[bins == at]
         rows.append((f"{20 * at} to {20 * at + 20} %", len(yes), percent(said), percent(yes)))
         off += abs(said.sum() - yes.sum())
-    text = "Calibration, kinds left out: of answers with a probability of yes in a range, how many were yes?\n\n"
+    text = (
+        "Calibration, kinds left out: of the answers with a probability of yes in a range, the share whose "
+        "measured answer is yes.\n\n"
+    )
     text += table(("probability", "answers", "mean probability, %", "was yes, %"), rows)
     return text + f"Expected calibration error: {off / len(bins):.3f}.\n\n"
 
@@ -235,32 +240,33 @@ def times_of(samples, times):
             best = min(ns for ns, _ in sample.costs.values())
             regrets.append(100 * (sample.costs[min(time, key=time.get)][0] / best - 1))
         sentences += (
-            f"{out.capitalize()} left out: the engine of the least predicted time takes "
-            f"{np.quantile(regrets, 0.5):.1f} % more than the best one in the median, at most "
+            f"{out.capitalize()} left out: the engine with the shortest predicted time takes "
+            f"{np.quantile(regrets, 0.5):.1f} % more time than the fastest one in the median, and at most "
             f"{np.quantile(regrets, 0.9):.1f} % in nine of ten streams.\n\n"
         )
     head = ("engine", "left out", "median, %", "90 % are within, %", "within 20 %, % of them")
-    text = "Predicted times beside measured ones, by how much they are off:\n\n"
+    text = "Relative error of predicted times:\n\n"
     return text + table(head, rows) + sentences.removesuffix("\n")
 
 
 def validate(samples):
-    """The page."""
+    """Returns the text of the section."""
     kinds, turns = [sample.kind for sample in samples], [at % 5 for at in range(len(samples))]
     times = [predict_left_out(samples, parts) for parts in (kinds, turns)]
     by_kind, by_turn = (judge_all(samples, *of) for of in zip(times, (kinds, turns)))
     text = (
-        f"Learned from {len(samples)} generated streams of {len(set(kinds))} kinds, each replayed to "
-        f"{len(contenders(samples))} engines and storages; `papers/advisor.sh write` makes this section "
-        f"with scikit-learn {sklearn.__version__} and numpy {np.__version__}. *Kinds left out*: all "
-        "streams of a kind are judged by classifiers that learned from the other kinds only. *Streams left "
-        "out*: a fifth of the streams, whose kinds the others have too, as in the paper.\n\n"
+        f"The models learned from {len(samples)} generated streams of {len(set(kinds))} kinds. Each stream was "
+        f"replayed to {len(contenders(samples))} combinations of engine and storage. `papers/advisor.sh write` "
+        f"writes this section with scikit-learn {sklearn.__version__} and numpy {np.__version__}. *Kinds left "
+        "out*: classifiers that learned from the other kinds only judge all streams of a kind. *Streams left "
+        "out*: classifiers judge a fifth of the streams, and the other streams include the same kinds, as in "
+        "the paper.\n\n"
     )
     return text + answers_of(samples, by_kind, by_turn) + times_of(samples, times)
 
 
 def differences(old, new):
-    """What a page has another way: words, or accuracies that are too far apart."""
+    """Returns how two texts of the section differ: in words, or in accuracies beyond the tolerance."""
     number = r"\d+(?:\.\d+)*"
     if re.sub(number, "", old) != re.sub(number, "", new):
         return ["words"]
@@ -273,8 +279,8 @@ def differences(old, new):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     group = parser.add_mutually_exclusive_group(required=True)
-    group.add_argument("--write", action="store_true", help="renews the page")
-    group.add_argument("--check", action="store_true", help="compares with the page")
+    group.add_argument("--write", action="store_true", help="learn and write the section")
+    group.add_argument("--check", action="store_true", help="learn and compare with the section")
     arguments = parser.parse_args()
     text = PAGE.read_text()
     before, rest = text.split(BEGIN)
@@ -286,7 +292,7 @@ def main():
     found = differences(old, new)
     for difference in found:
         print(f"{PAGE.name}: {difference}")
-    print(f"{'FAILED' if found else 'passed'}: the page beside what is learned now")
+    print(f"{'FAILED' if found else 'passed'}: comparison of the page with the models learned now")
     return 1 if found else 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Measures the training set anew, samples.csv and costs.csv, with every engine in five processes.
-Takes a quiet machine."""
+"""Measures the training set (samples.csv and costs.csv) with every engine in five processes. Needs a quiet
+machine."""
 
 import itertools
 import math
@@ -12,10 +12,10 @@ import tempfile
 
 from streams import measure, run, write
 
-# Operations of a stream at least, and processes that measure: where the kernel puts the pages of a
-# process makes two of them differ by 5 % in the median.
+# Least number of operations of a stream, and number of measuring processes. The kernel places the pages of each
+# process differently, so that the times of two processes differ by 5 % in the median.
 OPERATIONS, PROCESSES = 16_384, 5
-# Two seeds without tables, another one with small tables.
+# (seed, table entries): two seeds without tables, and a third one with small tables.
 SEEDS = ((1, 0), (2, 0), (3, 32))
 RANKS = {
     (8, 64, 256, 1024): "fds amg nbody",
@@ -30,7 +30,7 @@ FLIGHTS = {
 
 
 def plans():
-    """Words of `tcam workload`."""
+    """Yields the arguments of `tcam workload`."""
     for each, patterns in RANKS.items():
         for pattern, ranks in itertools.product(patterns.split(), each):
             yield pattern, "--ranks", ranks
@@ -41,12 +41,12 @@ def plans():
 
 
 def generate(tcam, plan, place):
-    """The trace of rank 0, with an even number of steps: some patterns take turns."""
+    """Returns a trace of rank 0. It has an even number of steps, because some patterns alternate."""
     steps = 2
     while True:
         out = pathlib.Path(place, str(steps))
-        told = run(tcam, "workload", *plan, "--rank=0", f"--steps={steps}", f"--out={out}")
-        messages = int(re.search(r"rank 0 +([\d,]+)", told)[1].replace(",", ""))
+        output = run(tcam, "workload", *plan, "--rank=0", f"--steps={steps}", f"--out={out}")
+        messages = int(re.search(r"rank 0 +([\d,]+)", output)[1].replace(",", ""))
         if 2 * messages >= OPERATIONS:
             return next(out.iterdir())
         steps = 2 * max(math.ceil(steps * OPERATIONS / messages / 4), steps // 2 + 1)
@@ -61,7 +61,7 @@ def main():
         with tempfile.TemporaryDirectory() as place:
             trace = generate(tcam, words, place)
             sample = measure(tcam, name, plan[0], trace, entries, PROCESSES)
-        print(name if sample else f"{name}: nothing spills, left out", flush=True)
+        print(name if sample else f"{name}: left out, because nothing spills", flush=True)
         samples += [sample] if sample else []
     write(samples)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compares measured replays of recorded programs, rank by rank, with models that learned from
-generated streams only. Prints a table in Markdown."""
+"""Compares measured replays of recorded programs, rank by rank, with models that learned from generated
+streams only. Prints a Markdown table."""
 
 import pathlib
 import sys
@@ -13,15 +13,15 @@ from learn import Answers, answer, ask, fit_costs, judge_all, percent, predict, 
 from measure import generate
 from streams import measure, read
 
-# Its time shows how much slower this machine is than that of the training set.
-YARDSTICK = "halo --ranks 27 --seed 1; 0 entries"
+# The time of this stream shows how much slower this machine is than that of the training set.
+CALIBRATION = "halo --ranks 27 --seed 1; 0 entries"
 
 
 def slowness(tcam, streams):
-    (there,) = (stream for stream in streams if stream.name == YARDSTICK)
+    (there,) = (stream for stream in streams if stream.name == CALIBRATION)
     with tempfile.TemporaryDirectory() as place:
-        trace = generate(tcam, YARDSTICK.partition(";")[0].split(), place)
-        here = measure(tcam, YARDSTICK, "halo", trace, 0)
+        trace = generate(tcam, CALIBRATION.partition(";")[0].split(), place)
+        here = measure(tcam, CALIBRATION, "halo", trace, 0)
     return np.median([here.costs[of][0] / there.costs[of][0] for of in there.costs])
 
 

@@ -4,7 +4,7 @@
 
 export FOAM_SIGFPE=false WM_PROJECT=OpenFOAM WM_PROJECT_VERSION=1912 WM_PROJECT_DIR=/usr/share/openfoam
 
-# Begins the directory of a program with its inputs: program NAME RANKS
+# Creates and enters the directory of a program: program NAME RANKS
 program() {
     ranks=$2
     directory=$programs/$1-$ranks
@@ -12,7 +12,7 @@ program() {
     cd "$directory"
 }
 
-# Runs it there: recorded COMMAND...
+# Records two runs of a command in that directory: recorded COMMAND...
 recorded() {
     for run in 1 2; do
         timeout 300 "$tcam" record --partial --out="traces-$run" -- mpirun -n "$ranks" "$@" \

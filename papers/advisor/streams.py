@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What engines count of a stream and how long they take, as the numbers that models learn from."""
+"""Converts the counters and times of engines to the numbers that models learn from."""
 
 import collections
 import csv
@@ -13,32 +13,32 @@ import tempfile
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Work of an engine, the same in every replay. Cells are dearer where they are further apart than a
-# level of the cache holds.
+# Work of an engine; it is equal in every replay. A traversed cell costs more if the search is longer than a
+# level of the cache.
 WORK = (
     "streams operations host_inserts host_removals host_found host_not_found cells_8 cells_128 cells_2048 "
     "cells_beyond host_span queue_steps dedicated table_inserts table_removals table_searches turns jumps"
 ).split()
 CELLS = {"cells_8": (0, 8), "cells_128": (8, 128), "cells_2048": (128, 2048), "cells_beyond": (2048, math.inf)}
 MOMENTS = ("mean", "deviation", "variance", "quartile_1", "quartile_2", "quartile_3")
-# The first twelve are those of the paper.
+# The first twelve features are those of the paper.
 FEATURES = [f"{what}_{of}" for what in ("cells", "bytes") for of in MOMENTS] + (
     "cells_not_found share_not_found share_on_host share_wildcards share_collective sources host_high_water "
     "share_turns share_jumps"
 ).split()
 
-# costs: nanoseconds and work, by (engine, queue)
+# `costs` has nanoseconds and work by (engine, queue).
 Sample = collections.namedtuple("Sample", "name kind features costs")
 
 
 def middles(profile):
-    """(middle, count) of the buckets: one for each value below 32, then 16 an octave."""
+    """Yields (middle, count) of the buckets: one for each value below 32, then 16 for each power of two."""
     for low, count in profile["buckets"]:
         yield low + ((1 << max(low.bit_length() - 5, 0)) - 1) // 2, count
 
 
 def moments(*profiles):
-    """Mean, deviation, variance and quartiles of all together."""
+    """Returns mean, deviation, variance and quartiles of all profiles together."""
     count, total, squares = (sum(of[what] for of in profiles) for what in ("count", "sum", "squares"))
     if count == 0:
         return [0.0] * len(MOMENTS)
@@ -61,7 +61,7 @@ def work_of(counters, census):
         work["host_removals"] += removals
         work["host_found"] += found["count"]
         work["host_not_found"] += not_found["count"]
-        # Elements that were far apart in memory cost more to reach.
+        # An element costs more if the elements are far apart in memory.
         work["host_span"] += (inserts + removals) * math.log1p(queue["host_high_water"] / 64)
         work["queue_steps"] += (found["count"] + not_found["count"]) * levels
         work["dedicated"] += queue["dedicated_collective"] + queue["dedicated_point_to_point"]
@@ -76,7 +76,7 @@ def work_of(counters, census):
 
 
 def features_of(counters, census):
-    """Of what a list counted: logarithms, ln(1 + x), but for shares."""
+    """Returns the features from the counters of a list. All but shares are logarithms, ln(1 + x)."""
     queues, kinds = (counters["prq"], counters["umq"]), counters["kinds"]
     found, not_found = ([of["traversals"][what] for of in queues] for what in ("found", "not_found"))
     missed = sum(of["count"] for of in not_found)
@@ -97,8 +97,8 @@ def features_of(counters, census):
 
 
 def census_of(operations):
-    """How often something else happens than before, and an element is found that is no neighbour of
-    the one found before."""
+    """Counts turns (operations that differ from the previous one), jumps (matches that are no neighbours of the
+    previous match) and sources."""
     before, found, sources, turns, jumps = None, {}, set(), 0, 0
     for row in operations:
         operation = row["operation"]
@@ -121,7 +121,7 @@ def run(*command):
 
 
 def measure(tcam, name, kind, trace, entries, processes=1):
-    """The sample of a trace: medians of what some processes measure, or none if nothing spills."""
+    """Returns the sample of a trace with medians over several processes, or None if nothing spills."""
     with tempfile.TemporaryDirectory() as place:
         run(tcam, "export", "--partial", f"--out={place}", trace)
         with open(f"{place}/operations.csv") as file:
@@ -130,7 +130,7 @@ def measure(tcam, name, kind, trace, entries, processes=1):
     facts = [json.loads(run(tcam, "engines", *words)) for _ in range(processes)]
     census |= {of: facts[0][of] for of in ("receives", "wildcards")}
     costs, times = {}, collections.defaultdict(list)
-    for of in (of for told in facts for of in told["cases"][0]["engines"]):
+    for of in (of for fact in facts for of in fact["cases"][0]["engines"]):
         contender = of["engine"], of["queue"]
         times[contender].append(of["ns_a_message"]["median"] * facts[0]["messages"])
         costs[contender] = np.median(times[contender]), work_of(of["counters"], census)
@@ -141,7 +141,7 @@ def measure(tcam, name, kind, trace, entries, processes=1):
 
 
 def read():
-    """The training set."""
+    """Yields the samples of the training set."""
     costs = collections.defaultdict(dict)
     with (HERE / "costs.csv").open() as file:
         for row in csv.DictReader(file):

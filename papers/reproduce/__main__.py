@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tables and figures of papers beside ours, with verdicts: see papers/README.md."""
+"""Sets tables and figures of papers beside ours, with verdicts: see papers/README.md."""
 
 import argparse
 import pathlib
@@ -20,7 +20,7 @@ PAGE = PLACE / "papers.md"
 
 
 def with_verdicts(text, name, figure):
-    """The page of all papers with the verdicts on one."""
+    """Returns papers.md with new verdicts on one paper."""
     begin, end = (f"<!-- verdicts of {name}: {at} -->\n" for at in ("begin", "end"))
     _, section = figure.markdown().split("\n", 1)
     pattern = re.escape(begin) + ".*?" + re.escape(end)
@@ -28,7 +28,7 @@ def with_verdicts(text, name, figure):
 
 
 def check():
-    """Whether the pages are those of their numbers. Returns the names of those that are not."""
+    """Renders each page from its numbers. Returns the names of the pages that differ from their files."""
     wrong, papers = [], PAGE.read_text(encoding="utf-8")
     for name, (paper, _) in PAPERS.items():
         numbers = paper.read(PLACE / f"{name}.csv")
@@ -45,13 +45,13 @@ def check():
 def main():
     parser = argparse.ArgumentParser(prog="papers/reproduce.sh", description=__doc__)
     parser.add_argument("paper", choices=[*PAPERS, "check"])
-    parser.add_argument("--ms", type=int, help="for each engine, workload and seed (100; tail-queues 5)")
-    parser.add_argument("--seed", type=int, default=1, help="the first one")
-    parser.add_argument("--seeds", type=int, help="seeds, or runs through an MPI, or turns (5; tail-queues 10)")
-    parser.add_argument("--only", default="", help="rows of tail-queues, or runs of polling, with this in their name")
-    parser.add_argument("--out", type=pathlib.Path, help="another directory; papers.md is not changed then")
-    parser.add_argument("--from", dest="csv", type=pathlib.Path, help="numbers of an earlier run")
-    # All behind the first -- is the command.
+    parser.add_argument("--ms", type=int, help="ms for each engine, workload and seed (100; tail-queues 5)")
+    parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
+    parser.add_argument("--seeds", type=int, help="number of seeds, MPI runs or turns (5; tail-queues 10)")
+    parser.add_argument("--only", default="", help="only rows of tail-queues or runs of polling with this in their name")
+    parser.add_argument("--out", type=pathlib.Path, help="write to this directory, and leave papers.md as it is")
+    parser.add_argument("--from", dest="csv", type=pathlib.Path, help="render the numbers of an earlier run; measure nothing")
+    # The words after the first -- are the command.
     at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     arguments, command = parser.parse_args(sys.argv[1:at]), sys.argv[at + 1 :]
     if arguments.paper == "check":

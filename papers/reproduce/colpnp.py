@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The page of COL+PNP, made of its numbers alone.
+"""Renders the page on COL+PNP from its numbers alone.
 
     candidates = medians over seeds, linked queues, at the processes of the claim
-    none there, some on fewer ranks  ->  not measurable here; no more than the bound
-    none at all                      ->  not measured
-    where queues were made           ->  only these candidates
+    candidates only on fewer ranks   ->  not measurable here; at most the bound
+    no candidates                    ->  not measured
+    queues made at some candidates   ->  keep only these candidates
     ours = the largest candidate ("up to"), or the one farthest from "about"
-    no queue made at any             ->  algorithm inactive; differs by x, if it does
+    queues made at no candidate      ->  algorithm inactive; differs by x, if it does
     ours within 30 %                 ->  reproduced; no test, if fitted or capped
     otherwise                        ->  differs by x, with a reason
 """
@@ -22,7 +22,7 @@ QUEUES = ("PRQ", "UMQ")
 KINDS = ("all", "collective", "point-to-point")
 KS = (K_OPERATIONS, 2, 4, K, 16)  # k_C of gather
 MAKING_STEPS = 10  # steps in which making queues is measured
-# Operations that are timed through an MPI: the figure, k_C and k_P, the engines.
+# Operations that are timed through an MPI: figure, operation, k_C and k_P, engines.
 OPERATIONS = (
     ("5a", "gather", K_OPERATIONS, ENGINES[:2]),
     ("5b", "allreduce", K_OPERATIONS, ENGINES[:2]),
@@ -35,58 +35,62 @@ Judged = namedtuple("Judged", "claim ours lowest highest made verdict above")
 
 UNKNOWN = "The reason is not known."
 OVERTAKEN = (
-    "Point-to-point messages overtake collective ones here: in a list each passes all collective elements "
-    "that stand before it, in engines that tell the kinds apart none. The paper's gain less, which suggests "
-    "that few collective elements stood before them."
+    "Here point-to-point messages overtake collective ones. In a list, a point-to-point search passes all "
+    "collective elements that stand before its match; an engine that separates the kinds passes none of "
+    "them. The paper's engines gain less, which suggests that few collective elements stood before the "
+    "matches."
 )
 GONE = (
-    "Point-to-point messages overtake collective ones here and are gone when these are searched: a list of "
-    "collective elements alone gains nothing from telling the kinds apart. In the paper they stood in "
-    "between."
+    "Here point-to-point messages overtake collective ones and have left the queue before the collective "
+    "ones are searched. Separating the kinds gains nothing in a list that has only collective elements. In "
+    "the paper, point-to-point elements stood between the collective ones."
 )
 LENGTH = (
-    "The speedup grows with the queue, and the queue with n: ours is below the paper's on fewer processes "
-    "and above on more (Figs. 6 to 8). The workload's lengths are fitted, and the paper prints none."
+    "The speedup grows with the length of the queue, and the length grows with n. Our speedup is below the "
+    "paper's on fewer processes and above it on more (Figs. 6 to 8). The lengths in the workload are fitted, "
+    "because the paper prints none."
 )
 NBODY_RANKS = (
-    "Each source has one collective element here, so that every queue of `rank-array` has one, while the "
-    "list grows with n. The paper's collective elements were searched in shorter lists: its bars have the "
-    "same gain with COL+PNP."
+    "Here each source has one collective element. Each queue of `rank-array` therefore has one collective "
+    "element, while the list grows with n. The paper's collective elements were searched in shorter lists: "
+    "its bars show the same gain with COL+PNP."
 )
 MINIAMR = (
-    "The two groups of sqrt(2n) collective elements are fitted to the 74 queues on 2048 processes. An "
-    "average search that long would gain more than the paper's did: most of its searches were shorter than "
-    "those that its queues were made for."
+    "The two groups of sqrt(2n) collective elements are fitted to the 74 queues on 2048 processes. If an "
+    "average search of the paper were that long, the paper's gain would be larger. Most of its searches were "
+    "therefore shorter than the searches for which its queues were made."
 )
 ONE_LIST = (
-    "`col-list` leaves all point-to-point receives in one list, here n/2 of them, a choice of the workload. "
-    "The paper gains nearly all by telling the kinds apart: it has fewer."
+    "`col-list` leaves all point-to-point receives in one list. Here this list has n/2 receives, which is a "
+    "choice of the workload. In the paper, nearly the whole gain comes from separating the kinds, so its "
+    "list was shorter."
 )
 PARTNERS = (
-    "Partners are the sources with more elements than the average one: here the n/16 that send four "
-    "messages each, a choice of the workload. The paper prints no counts by source."
+    "Partners are the sources with more elements than the average source. Here they are the n/16 sources "
+    "that send four messages each, which is a choice of the workload. The paper prints no counts by source."
 )
 STEPS = (
-    "Queues are made once, and the ratio falls with the steps of a run, of which the paper tells nothing: "
-    "the last column of Table 2 has the number at which ours would be the paper's."
+    "Queues are made once, so the ratio falls with the number of steps of a run. The paper does not state "
+    "this number. The last column of Table 2 has the number of steps after which our ratio would equal the "
+    "paper's."
 )
 TAIL_QUEUES = (
-    "The papers contradict each other: *Tail queues* has a PRQ of 24 at most in FDS on 4096 processes, "
-    "COL+PNP speedups of 42 and 73 in its PRQ and as many queues as the cap allows, for which long ones are "
-    "needed. The workload follows COL+PNP."
+    "The papers contradict each other about FDS. *Tail queues* reports a PRQ of at most 24 elements on 4096 "
+    "processes. COL+PNP reports speedups of 42 and 73 in the PRQ and as many queues as the cap allows; both "
+    "need a long PRQ. The workload follows COL+PNP."
 )
 NO_ALGORITHM = (
-    "Some ns more or less of a search of a few elements, in which the engines do the same."
+    "A search has only a few elements, and the engines do the same work. Their times differ by a few ns."
 )
 FEW_RANKS = (
-    "Fewer ranks than the paper's, which share the cores of one machine. *At most* is what matching could "
-    "explain with queues of this length; what is measured beyond it is who ran when. See the section on "
-    "Figs. 5 and 11."
+    "There are fewer ranks than in the paper, and they share the cores of one machine. *At most* is the "
+    "largest speedup that matching can explain with queues of this length. A larger measured speedup comes "
+    "from the order in which the ranks ran. See the section on Figs. 5 and 11."
 )
 
 
 class Numbers(Table):
-    """The numbers of the page by place, metric and basis."""
+    """The numbers of the page by place and metric, each with its origin."""
 
     COLUMNS = (
         "figure pattern ranks queue traffic engine storage k metric is runs ours lowest highest".split()
@@ -109,13 +113,13 @@ class Numbers(Table):
         return self.by_place.get((metric, *map(str, place)))
 
     def ranks_of(self, metric, pattern):
-        """Ranks of the first number with this metric of a workload."""
+        """Returns the number of ranks of the workload's first number with this metric."""
         found = (row for row in self.rows if (row["metric"], row["pattern"]) == (metric, pattern))
         return next((int(row["ranks"]) for row in found), None)
 
     def made(self, place):
-        """Collective and point-to-point queues, of both queues if the place names none. None where an
-        engine has no such queues."""
+        """Returns how many collective and point-to-point queues were made: in the named queue, or in PRQ and
+        UMQ together if the place names none. Returns None if the engine makes no such queues."""
         queues = [place.queue] if place.queue else ["", *QUEUES]
         sums = []
         for traffic in KINDS[1:]:
@@ -128,7 +132,7 @@ class Numbers(Table):
 
 
 def counted(row):
-    """A count or a time or a ratio."""
+    """Formats a count, a time or a ratio."""
     return cell(row, whole if row and row["metric"] in ("queues", "longest") else digits)
 
 
@@ -148,7 +152,7 @@ def judge(claim, numbers):
     if not there:
         return Judged(claim, None, math.inf, 0.0, None, "not measured", None)
     lowest, highest = min(row["lowest"] for row, _ in there), max(row["highest"] for row, _ in there)
-    # A number of queues counts also where it is 0.
+    # A claim on the number of queues is judged even if the number is 0.
     idle = [made == [0.0, 0.0] and claim.metric != "queues" for _, made in there]
     inactive = all(idle)
     if not inactive:
@@ -178,7 +182,7 @@ def judge(claim, numbers):
 
 
 def reason(judged):
-    """Why a claim differs or cannot be judged. None for all others."""
+    """Returns why a claim differs or cannot be judged, or None if it agrees."""
     claim, above = judged.claim, judged.above
     if judged.verdict.startswith("not measurable"):
         return FEW_RANKS
@@ -217,9 +221,9 @@ def tally(judged):
 
     unmeasured = sum(of.verdict == "not measured" for of in judged)
     return (
-        f"Of {len(judged)} numbers {count('reproduced')} are reproduced, {count('no test')} agree but are no "
-        f"test, {count('differs')} differ, in {count('algorithm')} rows the algorithm was inactive, "
-        f"{count('not measurable')} cannot be measured here, {unmeasured} were not measured."
+        f"Of {len(judged)} numbers, {count('reproduced')} are reproduced, {count('no test')} agree but are no "
+        f"test, and {count('differs')} differ. In {count('algorithm')} rows the algorithm was inactive. "
+        f"{count('not measurable')} numbers cannot be measured here, and {unmeasured} were not measured."
     )
 
 
@@ -234,15 +238,19 @@ def verdicts(numbers):
     judged = [judge(claim, numbers) for claim in CLAIMS]
     figure = Figure(
         "Verdicts",
-        "Each number in the paper's text beside ours on the paper's own storage, linked queues. "
-        "*Reproduced* is within 30 % of the paper's, also where one of them is a little faster than the "
-        "list and the other a little slower; *no test* the same because it was fitted or capped; otherwise "
-        'it *differs by* the larger over the smaller. "Up to" is the largest median over processes at '
-        'which queues were made, "about" the median farthest from it; the range is over the processes that '
-        "the paper says it of and all seeds. Where no queue was made the *algorithm* was *inactive*. Queues "
-        "are collective + point-to-point ones. Where nothing else is said the number is the speedup of "
-        f"searches over the list; *in all* that of a whole operation or program. {tally(judged)}",
-        ["what", "said in", "paper", "ours", "n", "queues", "is", "verdict"],
+        "Each row sets a number in the paper's text beside ours. Ours are measured on the paper's storage, "
+        "linked queues. Unless a row says otherwise, the number is the speedup of searches over the list; *in "
+        "all* is the speedup of a whole operation or program.\n\n"
+        "- *reproduced*: within 30 % of the paper's number, even if one of the two is slightly faster than "
+        "the list and the other one slightly slower.\n"
+        "- *no test*: within 30 %, but only because the number was fitted or capped.\n"
+        "- *differs by*: the larger number divided by the smaller one, and whether ours is above or below.\n"
+        "- *algorithm inactive*: the engine made no queue.\n\n"
+        "Ours is the largest median over the numbers of processes at which queues were made. For a number "
+        "that the paper calls *about*, ours is the median farthest from it. The range covers all seeds and "
+        "all numbers of processes that the paper names. *Queues* has collective + point-to-point queues. "
+        f"{tally(judged)}",
+        ["number", "source", "paper", "ours", "n", "queues", "origin", "verdict"],
     )
     for of in judged:
         claim, row = of.claim, of.ours
@@ -262,25 +270,26 @@ def preface(numbers):
     return f"""<!-- SPDX-License-Identifier: BSD-2-Clause -->
 # COL+PNP reproduced
 
-Written by `papers/reproduce.sh colpnp`: the tables and figures of Ghazimirsaeed, Grant, Afsahi, *A dynamic, \
-unified design for dedicated message matching engines for collective and point-to-point communications*, \
-Parallel Computing 89 (2019), beside ours.
+`papers/reproduce.sh colpnp` writes this page. It sets the tables and figures of Ghazimirsaeed, Grant, Afsahi, \
+*A dynamic, unified design for dedicated message matching engines for collective and point-to-point \
+communications*, Parallel Computing 89 (2019), beside ours.
 
 The paper ran real applications over MVAPICH on clusters. Here rank 0 of a generated workload (`tcam \
 workload`) is replayed to a device without table entries. A time is that of a whole operation of the device: \
-search, removal and accounts, 11 to 15 ns with one element in a list. The paper's figures are bars; its \
-numbers are those in its text. Only ratios compare, and those roughly. LL is `list`, OMPI `rank-array`, \
-COL+LL `col-list`, LL+PNP `list-pnp`; k_C = k_P = 8. Queues are linked lists with theta = 100 as in the paper, \
-but in the last section. Each number is the median over {numbers.rows[0]["runs"]} seeds, which give the orders \
-of arrival, with the range behind it.
+search, removal and statistics. With one element in a list it is 11 to 15 ns. The paper's figures are bars; \
+this page quotes the numbers in its text. Only ratios can be compared, and only roughly. LL is `list`, OMPI is \
+`rank-array`, COL+LL is `col-list`, and LL+PNP is `list-pnp`. k_C = k_P = 8. Queues are linked lists with \
+theta = 100 as in the paper, except in the last section. Each number is the median over \
+{numbers.rows[0]["runs"]} seeds, followed by the range. A seed gives the order of arrival.
 
-What a figure is:
+A number has one of these origins:
 
 - *measured*: timed on this machine.
-- *fitted*: a constant or formula of the workload, chosen so that it comes out. It confirms nothing.
-- *capped*: the cap k sqrt(n) itself, whatever the workload does.
-- *predicted*: follows from the algorithm, without having been aimed at.
-- *bounded*: a limit of what matching can explain, where the machine hides the figure itself.
+- *fitted*: a constant or formula of the workload, chosen to give this number. It confirms nothing.
+- *capped*: the cap k sqrt(n) itself, independent of the workload.
+- *predicted*: follows from the algorithm; the workload was not fitted to it.
+- *bounded*: the largest number that matching can explain, where other effects on the machine hide the number \
+itself.
 
 """
 
@@ -294,14 +303,15 @@ def applications():
 
 
 def elements(numbers):
-    header = "workload, n, PRQ collective, longest PRQ, is, UMQ collective, longest UMQ, is".split(", ")
+    header = "workload, n, PRQ collective, longest PRQ, origin, UMQ collective, longest UMQ, origin".split(", ")
     figure = Figure(
-        "Fig. 1: what enters the queues",
-        "Elements of rank 0 by kind of traffic, and the longest queue. The paper has bars of averages over "
-        "all processes, without numbers but for Nbody's collectives: 25,000 in the PRQ, 11,000 in the UMQ, "
-        "fewer than point-to-point ones. In Radix nearly all are collective, in MiniAMR and FDS most. Radix "
-        "has around 10 elements (section 5.3.1), and here as many as recursive doubling has rounds. Of FDS "
-        "on 4096 processes *Tail queues* (CCPE 2019, Table 2) prints the longest queues: see the verdicts.",
+        "Fig. 1: elements that enter the queues",
+        "Share of collective elements at rank 0, and the longest queue. The paper shows bars of averages over "
+        "all processes. It prints numbers only for the collective elements of Nbody: 25,000 in the PRQ and "
+        "11,000 in the UMQ, fewer than the point-to-point elements. In Radix nearly all elements are "
+        "collective, in MiniAMR and FDS most are. Radix has around 10 elements in the paper (section 5.3.1); "
+        "here it has one for each round of recursive doubling. *Tail queues* (CCPE 2019, Table 2) prints the "
+        "longest queues of FDS on 4096 processes: see the verdicts.",
         header,
     )
     for pattern, ranks in applications() + [("fds", n) for n in LENGTHS]:
@@ -319,7 +329,7 @@ def elements(numbers):
 
 
 def searches():
-    """Each row of figures 6 to 8: an application, a queue, a kind of traffic, processes."""
+    """Yields each row of figures 6 to 8: application, queue, kind of traffic, number of processes."""
     for pattern, all_ranks in APPLICATIONS.items():
         for queue in QUEUES:
             for traffic in KINDS:
@@ -331,9 +341,10 @@ def searches():
 def speedups(numbers):
     figure = Figure(
         "Figs. 6 to 8: queue search time",
-        "Nanoseconds of a search in the list, and the speedups over it, measured. Point-to-point messages "
-        "overtake collective ones here, so in a list they pass these first, and collective elements are then "
-        "searched alone. The steps in which queues are made are left out here; Table 2 has them.",
+        "Nanoseconds of a search in the list, and the speedups over the list. All are measured. Here "
+        "point-to-point messages overtake collective ones: in a list, their searches first pass the "
+        "collective elements, which are later searched alone. The steps in which queues are made are left "
+        "out here; Table 2 has them.",
         ["workload", "queue", "traffic", "n", "`list` ns", *(f"`{engine}`" for engine in ENGINES[1:])],
     )
     for of, cells in searches():
@@ -345,7 +356,7 @@ def speedups(numbers):
 
 
 def gathers():
-    """COL+PNP of gather, by k_C."""
+    """Yields the places of COL+PNP in gather, by k_C."""
     for ranks in GATHER:
         for k in KS:
             yield Place("gather", ranks, "PRQ", "collective", "col-pnp", "linked", k)
@@ -354,10 +365,10 @@ def gathers():
 def gather(numbers):
     figure = Figure(
         "Fig. 5a: gather, k_C from 1 to 16",
-        "Nanoseconds of a search at the root and the speedup over the list, measured. The paper's 1.5, 2.4 "
-        "and 5.4 are latencies of the whole MPI_Gather with k = 1, of which matching is a part: they compare "
-        "with what is measured through MPI only.",
-        ["n", "k_C", "queues", "are", "`list` ns", "`col-pnp` ns", "speedup"],
+        "Nanoseconds of a search at the root and the speedup over the list, both measured. The paper's 1.5, "
+        "2.4 and 5.4 are speedups of a whole MPI_Gather with k = 1, of which matching is only a part. They "
+        "can be compared only with the numbers that are measured through an MPI.",
+        ["n", "k_C", "queues", "origin", "`list` ns", "`col-pnp` ns", "speedup"],
     )
     for of in gathers():
         queues = numbers.get("queues", of)
@@ -374,7 +385,7 @@ def gather(numbers):
 
 
 def both_kinds(numbers, of):
-    """Collective + point-to-point queues."""
+    """Formats collective + point-to-point queues."""
     rows = [numbers.get("queues", of._replace(traffic=traffic)) for traffic in KINDS[1:]]
     if not all(rows):
         return ""
@@ -384,9 +395,9 @@ def both_kinds(numbers, of):
 def queues(numbers):
     figure = Figure(
         "Figs. 9 and 10: queues made",
-        "Collective + point-to-point queues of `col-pnp`, at most 8 sqrt(n) of each: those with a \\* are "
-        "*capped*, the others follow from the lengths, fitted or predicted as these are. `rank-array` has a "
-        "queue for each source.",
+        "Collective + point-to-point queues of `col-pnp`, at most 8 sqrt(n) of each kind. Numbers with a \\* "
+        "are *capped*. The others follow from the lengths of Fig. 1 and have the same origin. `rank-array` "
+        "has one queue for each source.",
         ["workload", "n", "PRQ", "UMQ", "8 sqrt(n)", "`rank-array`"],
     )
     for pattern, ranks in applications():
@@ -400,11 +411,12 @@ def overheads(numbers):
     header = ["workload", "n", "ms making queues", "ms of searches", "ratio", "the paper's", "steps"]
     figure = Figure(
         "Table 2: overhead over search time",
-        "Time of the insertions that make queues (reading the profile or counting sources, making the queues, "
-        "placing the elements that waited for one) over the time of all searches, from the first operation "
-        f"on, in both queues, as `FI_TCAM_TIMES=on` reports it; measured in {MAKING_STEPS} steps. Queues are "
-        "made once, so that the ratio falls with the length of a run, which the paper does not tell of its "
-        "own: the last column is the number of steps after which ours would be the paper's.",
+        "The ratio is the time of the insertions that make queues over the time of all searches in both "
+        "queues, from the first operation on. Such an insertion reads the profile or counts the sources, "
+        "makes the queues, and places the elements that waited for a queue. `FI_TCAM_TIMES=on` reports both "
+        f"times. They are measured in {MAKING_STEPS} steps. Queues are made once, so the ratio falls with the "
+        "length of a run, which the paper does not state. The last column is the number of steps after which "
+        "our ratio would equal the paper's.",
         header,
     )
     for pattern, ranks in applications():
@@ -420,7 +432,7 @@ def overheads(numbers):
 
 
 def of_mpi(numbers):
-    """What was measured through an MPI, if anything was."""
+    """Returns the section on numbers that were measured through an MPI, or an empty list without any."""
     ranks = numbers.ranks_of("ranks a core", OPERATIONS[0][1])
     if not ranks:
         return []
@@ -429,15 +441,16 @@ def of_mpi(numbers):
     )
     figure = Figure(
         "Figs. 5 and 11, through an MPI",
-        "`tests/apps/collectives.c` over tcam without table entries, engines in turn, on "
-        f"{ranks} ranks, {share['ours']:.0f} to a core: microseconds of an operation (of one of 16 "
-        "MPI_Iallgather at once, of a step of fds), measured, and the speedup over the list. The paper has "
-        "1024 to 4096 processes on a cluster, with a core for each. Here most of what is timed is who runs "
-        "when, and the range says how much of a speedup that hides. *At most* is *bounded*: the time over "
-        "what would be left of it without any matching, which is all that an engine can explain with queues "
-        "of this length; what is measured beyond it is who ran when. It is empty where all ranks together "
-        "spent more time in matching than the operation took. Ranges are over runs.",
-        "said in, operation, engine, us, speedup, at most, queues, longest PRQ, longest UMQ".split(", "),
+        "`tests/apps/collectives.c` runs over tcam without table entries, with each engine in turn, on "
+        f"{ranks} ranks, {share['ours']:.0f} to a core. *us* are the measured microseconds of an operation: "
+        "for iallgather of one of 16 MPI_Iallgather at once, for fds of a step. *Speedup* is over the list. "
+        "The paper has 1024 to 4096 processes on a cluster, with a core for each. Here most of the time "
+        "depends on the order in which ranks get a core. The ranges, which are over runs, show how large a "
+        "speedup that can hide. *At most* is *bounded*: the time divided by the time that would remain without "
+        "any matching. With queues of this length an engine cannot gain more; a larger measured speedup comes "
+        "from the order in which the ranks ran. *At most* is empty if all ranks together spent more time in "
+        "matching than the operation took.",
+        "source, operation, engine, us, speedup, at most, queues, longest PRQ, longest UMQ".split(", "),
     )
     for said, pattern, k, engines in OPERATIONS:
         for engine in engines:
@@ -457,10 +470,11 @@ def of_mpi(numbers):
 def packed(numbers):
     header = ["workload", "queue", "traffic", "n", "ns", "over `list`", "over `col-pnp`", "queues"]
     figure = Figure(
-        "What packed queues add",
-        "The same engine on arrays of fingerprints (`FI_TCAM_HOST_STORAGE=packed`, the default), with our theta = "
-        "512, up to which no queue is made and an array is searched. None of this is the paper's, and no "
-        "verdict rests on it. Speedups over the linked list, measured, and over linked `col-pnp`.",
+        "Packed queues",
+        "The engine `col-pnp` on arrays of fingerprints (`FI_TCAM_HOST_STORAGE=packed`, the default) with our "
+        "theta = 512. Up to theta elements the engine makes no queue and searches one array. Packed queues are "
+        "not in the paper, and no verdict rests on them. The speedups are measured, over the linked list and "
+        "over linked `col-pnp`.",
         header,
     )
     by_k = [(of, ["gather", "PRQ", "collective", f"{of.ranks}, k_C = {of.k}"]) for of in gathers()]

@@ -1,37 +1,38 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What Ghazimirsaeed, Grant and Afsahi print: *A dynamic, unified design for dedicated message matching
-engines for collective and point-to-point communications*, Parallel Computing 89 (2019).
+"""Numbers printed by Ghazimirsaeed, Grant and Afsahi: *A dynamic, unified design for dedicated message
+matching engines for collective and point-to-point communications*, Parallel Computing 89 (2019).
 
-Figures are bars without numbers; these are the numbers of the text. The lengths of queues are from
-*Tail queues*, CCPE 2019.
+The figures of the paper are bars without numbers, so these are the numbers in its text. The lengths of
+queues are from *Tail queues*, CCPE 2019.
 """
 
 from collections import namedtuple
 
 LARGE, SMALL = (512, 1024, 2048), (256, 512, 1024)
-# The applications with the processes they were run on.
+# Applications, each with the numbers of processes in the paper.
 APPLICATIONS = {"radix": LARGE, "nbody": SMALL, "miniamr": LARGE, "fds": LARGE}
-GATHER = (1024, 2048, 4096)  # processes of MPI_Gather (Fig. 5a)
+GATHER = (1024, 2048, 4096)  # numbers of processes in MPI_Gather (Fig. 5a)
 K, K_OPERATIONS = 8, 1  # k_C and k_P of the applications, and k_C of the collective operations
-LENGTHS = (4096,)  # processes of the queue lengths in *Tail queues*
+LENGTHS = (4096,)  # number of processes for the queue lengths in *Tail queues*
 
 PRQ, UMQ, EITHER, BOTH = ("PRQ",), ("UMQ",), ("PRQ", "UMQ"), ("",)
 ALL, COLLECTIVE, POINT_TO_POINT = "all", "collective", "point-to-point"
 COL_PNP, COL_LL, LL_PNP, OMPI = "col-pnp", "col-list", "list-pnp", "rank-array"
 
-# A number in the text: where, of which processes and queues (the larger of two), and whether it is the
-# largest over its processes ("up to") or all of them are near it ("about").
+# A number in the paper's text. `at` is the section or figure. `ranks` has the numbers of processes and
+# `queues` the queues; of several values the largest counts ("up to"). If `about` is set, all values are near
+# the number.
 Claim = namedtuple("Claim", "at pattern ranks queues traffic engine k metric paper about")
 
 
 def faster(at, pattern, queues, traffic, engine, paper):
-    """Up to a speedup of searches in an application."""
+    """The largest speedup of searches in an application."""
     ranks = APPLICATIONS[pattern]
     return Claim(at, pattern, ranks, queues, traffic, engine, K, "speedup", paper, False)
 
 
 def the_same(at, pattern, queues, traffic, engine):
-    """Around 1 in all cases."""
+    """A speedup of searches around 1 in all cases."""
     return faster(at, pattern, queues, traffic, engine, 1.0)._replace(about=True)
 
 
@@ -40,7 +41,7 @@ def made(at, pattern, ranks, queues, traffic, k, paper):
 
 
 def overhead(pattern, *papers):
-    """Overhead over search time (Table 2)."""
+    """Overhead divided by search time (Table 2)."""
     for ranks, paper in zip(APPLICATIONS[pattern], papers):
         yield Claim("Table 2", pattern, (ranks,), BOTH, "", COL_PNP, K, "overhead", paper, False)
 
@@ -55,7 +56,7 @@ def longest(queues, paper):
     return Claim(at, "fds", LENGTHS, queues, "", "list", K, "longest", paper, False)
 
 
-# In the order of the figures. The text names no processes for 5b and 5c: those of 5a.
+# In the order of the figures. The text names no numbers of processes for 5b and 5c; those of 5a stand in.
 CLAIMS = [
     through_mpi("Fig. 5a", "gather", (1024,), COL_PNP, K_OPERATIONS, 1.5),
     through_mpi("Fig. 5a", "gather", (2048,), COL_PNP, K_OPERATIONS, 2.4),

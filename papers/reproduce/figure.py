@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tables of Markdown, numbers of a CSV file, and verdicts on them."""
+"""Markdown tables, the numbers of a CSV file, and verdicts on the numbers."""
 
 import csv
 import io
 import math
 
-TOLERANCE = 0.3  # of the paper's number
+TOLERANCE = 0.3  # fraction of the paper's number
 
 
 def digits(value):
-    """A time or a ratio with three significant digits."""
+    """Formats a time or a ratio with three significant digits."""
     size = abs(value)
     places = 4 if size < 0.1 else 2 if size < 9.95 else 1 if size < 99.5 else 0
     return f"{value:.{places}f}"
 
 
 def whole(value):
-    """A count with thousands set apart."""
+    """Formats a count with a comma between thousands."""
     return f"{int(value):,}"
 
 
 def plain(value):
-    """A number as short as it can be: 80, 1.15."""
+    """Formats a number with as few digits as possible: 80, 1.15."""
     return repr(float(value)).removesuffix(".0")
 
 
 def decimal(value):
-    """A number without an exponent."""
+    """Formats a number without an exponent."""
     text = repr(value)
     return f"{value:.5f}" if "e-" in text else text
 
@@ -36,7 +36,7 @@ def agree(ours, paper):
 
 
 def factor(ours, paper):
-    """The larger over the smaller."""
+    """Returns the larger number divided by the smaller one."""
     return max(ours / paper if paper else math.inf, paper / ours if ours else math.inf)
 
 
@@ -51,13 +51,13 @@ def held(holds):
 
 
 def ranged(ours, lowest, highest, shown=digits):
-    """A median with its range."""
+    """Formats a median with its range."""
     ends = [shown(lowest), shown(highest)]
     return shown(ours) + (f" ({ends[0]} to {ends[1]})" if ends[0] != ends[1] else "")
 
 
 def cell(row, shown=digits):
-    """The number of a row with its range; empty without a row."""
+    """Formats the number of a row with its range. Returns an empty text without a row."""
     return ranged(row["ours"], row["lowest"], row["highest"], shown) if row else ""
 
 
@@ -72,7 +72,7 @@ class Figure:
         self.rows.append([str(of) for of in cells])
 
     def marked(self, text, reason):
-        """The text with the number of a footnote."""
+        """Returns the text with the number of the footnote that has the reason."""
         if not reason:
             return text
         if reason not in self.footnotes:
@@ -95,12 +95,12 @@ def page(preface, figures):
 
 
 def rounded(value):
-    """Five decimals: more would be noise."""
+    """Rounds to five decimals. Further decimals are noise."""
     return math.copysign(math.floor(abs(value) * 1e5 + 0.5), value) / 1e5
 
 
 class Table:
-    """Rows of a CSV file. Pages and verdicts are made of them alone."""
+    """The rows of a CSV file. Pages and verdicts are rendered from these rows alone."""
 
     NUMBERS = {"runs": int, "ours": float, "lowest": float, "highest": float}
 
@@ -139,7 +139,7 @@ class Table:
         return cls(reader.fieldnames, rows)
 
     def text(self):
-        """The file."""
+        """Returns the contents of the CSV file."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(self.columns)
@@ -150,7 +150,7 @@ class Table:
 
 
 class Cases(Table):
-    """Numbers by figure, case, engine and metric, some with the paper's."""
+    """Numbers by figure, case, engine and metric. Some have the paper's number beside them."""
 
     COLUMNS = ["figure", "case", "engine", "metric", "paper", "runs", "ours", "lowest", "highest"]
 
@@ -174,9 +174,10 @@ class Cases(Table):
 
     def preface(self, paper, name):
         return (
-            f"# {paper}: the paper's figures beside ours\n\n`papers/reproduce.sh {name}` makes this page and "
+            f"# {paper}: the paper's figures beside ours\n\n`papers/reproduce.sh {name}` writes this page and "
             f"{name}.csv. Streams are replayed to a device without table entries, so that the host "
-            "engines match everything; engines take turns in one process. Each number is the median over "
-            f"{self.rows[0]['runs']} seeds with the range behind it. Ratios compare with the paper, times "
-            "do not: its machines and its MPI are others. *Reproduced* is within 30 %.\n\n"
+            "engines match everything. The engines take turns in one process. Each number is the median "
+            f"over {self.rows[0]['runs']} seeds, followed by the range. Ratios can be compared with the "
+            "paper's; times cannot, because the paper used other machines and another MPI. *Reproduced* "
+            "means within 30 % of the paper's number.\n\n"
         )

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""K-means: Figures 2, 3 and 8 to 10 of Ghazimirsaeed, Afsahi: *Accelerating MPI Message Matching by a
-Data Clustering Strategy*, on generated streams.
+"""Renders the page on K-means: Figures 2, 3 and 8 to 10 of Ghazimirsaeed, Afsahi: *Accelerating MPI
+Message Matching by a Data Clustering Strategy*, on generated streams.
 
     for each stream, for each seed:
         elements that each source added -> K-means, k = 1 to 32 -> clusters
-        every engine in turns -> nanoseconds of a search; traversals, counted
+        every engine in turn -> nanoseconds of a search; number of traversed elements
 """
 
 from .figure import Cases, Figure, cell, digits, page, verdict
 
-SENDERS = 128  # processes that send in Figures 2 and 3; the paper names none
+SENDERS = 128  # sending processes in Figures 2 and 3; the paper does not state their number
 
-# Numbers in the paper's text: the largest over its k and processes.
+# Numbers in the paper's text: each is the largest over its values of k and of n.
 CLAIMS = (
     ("Fig. 8", "AMG-like PRQ", 2.2),
     ("Fig. 8", "AMG-like UMQ", 1.5),
@@ -21,21 +21,22 @@ CLAIMS = (
     ("Fig. 10", "FDS-like UMQ", 2.0),
 )
 REASONS = [
-    "The paper prints neither lengths nor who added how much. AMG-like has the lengths of *Tail "
-    "queues*, Table 2, for 4096 processes, from sources that are neighbours on few or many levels; "
-    "LAMMPS-like and FDS-like are `tcam workload lammps` and `fds`. What K-means gains follows from "
-    "how unequal sources are: sources that add equally stay in one queue, whatever k.",
-    "The orders of arrival here are random. The paper's programs matched nearer to the head of the "
-    "list, so that a shorter queue gained them less.",
+    "The paper prints neither the lengths of the queues nor the number of elements that each source added. "
+    "AMG-like has the lengths of *Tail queues*, Table 2, for 4096 processes; its sources are neighbours on "
+    "few or many levels. LAMMPS-like and FDS-like are `tcam workload lammps` and `fds`. The gain of K-means "
+    "depends on how unequal the sources are. Sources that add equally many elements stay in one queue for "
+    "every k.",
+    "Here the orders of arrival are random. The paper's programs matched nearer to the head of the "
+    "list, so that a shorter queue gained less.",
     "LAMMPS-like queues have 15 and 6 elements: a search of the list takes about as long as finding "
-    "the queue. The paper says the same of its UMQ.",
-    "FDS-like: everything is gathered on rank 0, as the paper has it; its speedup of 2 is of 1024 "
-    "processes, with 8 and 16 clusters.",
+    "the queue. The paper states this of its UMQ, too.",
+    "FDS-like gathers everything on rank 0, as in the paper. The paper's speedup of 2 is for 1024 "
+    "processes with 8 and 16 clusters.",
 ]
 
 
 def best(cases, case):
-    """The fastest number of clusters on the paper's lists; the last of equals."""
+    """Returns the row of the fastest number of clusters on linked lists; of equal ones the last."""
     rows = [
         row
         for row in cases.rows
@@ -49,10 +50,10 @@ def best(cases, case):
 
 def verdicts(cases):
     note = (
-        "Up to so much faster searches than in one list, over k = 2 to 32. Lists are linked, as the "
-        "paper's."
+        "The largest speedup of searches over one list, for k = 2 to 32. Lists are linked, as in the "
+        "paper. The footnotes give the reasons for differences."
     )
-    figure = Figure("Verdicts", note, ["said in", "of", "paper", "here", "with", "verdict"])
+    figure = Figure("Verdicts", note, ["source", "queue", "paper", "here", "with", "verdict"])
     for at, case, paper in CLAIMS:
         row = best(cases, case)
         found = (row["engine"], verdict(row["ours"], paper)) if row else ("", "")
@@ -74,15 +75,15 @@ def table(title, note, cases, figures):
 
 def figures(cases):
     note = (
-        f"{SENDERS} processes send to rank 0, which then receives the youngest message first. ns is "
-        "the time of a search with the removal, by the device without table entries. The paper "
-        "prints bars without numbers: two queues are faster, clusterings 3 and 4 beat four queues, "
-        "clustering 5 is as one queue."
+        f"{SENDERS} processes send to rank 0, which then receives the youngest message first. *ns* is "
+        "the time of a search with the removal, in the device without table entries. The paper "
+        "prints bars without numbers. In these bars two queues are faster than one, clusterings 3 and 4 "
+        "are faster than four queues, and clustering 5 is about as fast as one queue."
     )
     title = "Figs. 2 and 3: reverse search, and clusterings 1 to 7"
     applications = (
-        "Searches in lists of all, in linked queues of k clusters, and in packed ones. *Traversed* are "
-        "the elements that a search passed."
+        "Searches in one list of all elements, in linked queues of k clusters, and in packed queues. "
+        "*Traversed* is the number of elements that a search passed."
     )
     return [
         verdicts(cases),

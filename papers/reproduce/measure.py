@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Measures the numbers of each paper. Engines take turns: a slow moment of the machine hits all."""
+"""Measures the numbers of each paper. Engines take turns, so that a slow moment of the machine affects all."""
 
 import json
 import math
@@ -18,11 +18,11 @@ from .figure import Cases
 from .kmeans import SENDERS
 from .streams import ARRIVE, BENCH, POST, TCAM, Job, Stream, job_settings, nanoseconds, say, settings
 
-# Milliseconds for each engine, workload and seed; the first seed, and how many; a part of the names of the
-# rows of tail-queues, or the policies and channels of polling, that are measured; launcher and program.
+# Milliseconds for each engine, workload and seed; the first seed, and the number of seeds; `only` is a part of
+# the names of the tail-queues rows, or of the polling runs, to measure; `command` is launcher and program.
 Effort = namedtuple("Effort", "ms seed seeds only command")
 SEARCHES = {"PRQ": "finds receive", "UMQ": "finds message"}
-# The list, COL+PNP on both storages, and the paper's others.
+# The list, COL+PNP on both storages, and the other engines of the paper.
 COLPNP = [("list", "linked"), ("col-pnp", "linked"), ("col-pnp", "packed")]
 COLPNP += [(engine, "linked") for engine in colpnp.ENGINES[2:]]
 
@@ -32,7 +32,7 @@ def ratios(ones, others):
 
 
 class Streams:
-    """A stream for each seed, in a directory that is removed at the end."""
+    """One stream for each seed, in a directory that is removed at the end."""
 
     def __init__(self, effort, make):
         self.directory = tempfile.TemporaryDirectory()
@@ -85,7 +85,7 @@ def basis_of_lengths(pattern):
 
 
 def put_lengths(numbers, place, counted):
-    """How long queues were, and how much of their elements was collective."""
+    """Adds the longest queues, and the share of collective elements."""
     for queue in colpnp.QUEUES:
         of = place._replace(queue=queue)
         basis = basis_of_lengths(place.pattern)
@@ -96,7 +96,7 @@ def put_lengths(numbers, place, counted):
 
 
 def put_times(numbers, figure, places, answers):
-    """Times of searches, and speedups over the list with the same seed."""
+    """Adds times of searches, and speedups over the list with the same seed."""
     for queue, role in SEARCHES.items():
         for traffic, collective in zip(colpnp.KINDS, (None, True, False)):
             times = [
@@ -121,8 +121,7 @@ def put_queues(numbers, figure, places, answers):
 
 
 def put_made(numbers, figure, place, made, of_both=False):
-    """Queues made. A cap that is reached says nothing else, and a number that follows from fitted lengths is
-    fitted as they are."""
+    """Adds the number of queues made. Its origin is *capped* at the cap, and else that of the lengths."""
     middle = (sorted(made)[(len(made) - 1) // 2] + sorted(made)[len(made) // 2]) / 2
     capped = middle / (2 if of_both else 1) == math.isqrt(place.k * place.k * place.ranks)
     lengths = "predicted" if of_both else basis_of_lengths(place.pattern)
@@ -138,15 +137,15 @@ def put_overheads(numbers, places, answers):
 
 
 def collectives(numbers, job, ranks, rounds):
-    """Figures 5 and 11.
+    """Measures Figures 5 and 11.
 
         for each operation and engine:     once with a report and FI_TCAM_TIMES: queues made, time in matching
-        as often as there are seeds:       every engine in turn, without a report: the time
+        once for each seed:                every engine in turn, without a report: the time
 
         bound of any speedup = time / (time - matching of all ranks)          with the list
 
-    An engine can save at most the time of matching, however few cores there are. On ranks that share cores,
-    matching counts the time of other ranks meanwhile, which makes the bound larger, never smaller.
+    An engine can save at most the time of matching, for any number of cores. If ranks share cores, the time of
+    matching includes time of other ranks, which makes the bound larger, never smaller.
     """
     for figure, pattern, k, engines in colpnp.OPERATIONS:
         say(f"{pattern} through MPI on {ranks}")
@@ -167,7 +166,7 @@ def collectives(numbers, job, ranks, rounds):
 
 
 def in_matching(queue):
-    """Nanoseconds."""
+    """Returns the nanoseconds that a queue spent in matching."""
     parts = [queue["measured"][of] for of in ("search", "insert", "remove")]
     return sum(part[place]["ns"] for part in parts for place in ("table", "host"))
 
@@ -193,7 +192,7 @@ def put_operation(numbers, figure, place, lists, ran, reports):
     names = ("dedicated_collective", "dedicated_point_to_point")
     made = max(([sum(of[name] for of in both) for name in names] for both in queues), key=sum)
     for traffic, of in zip(colpnp.KINDS[1:], made):
-        # The cap is of each queue, and these are of both.
+        # The cap applies to each of the two queues, and `of` counts the queues of both.
         put_made(numbers, figure, place._replace(traffic=traffic), [of], of_both=True)
 
 
@@ -211,16 +210,16 @@ CLUSTERINGS = (
     (0, 0, 1, 0),
     (0, 1, 0, 0),
 )
-# Sources of rank 0 in a step of AMG and what each of them adds, by the levels of the multigrid on which it
-# is a neighbour: few on all, most on coarse ones only. In all there are as many elements as *Tail queues*,
-# Table 2, has on 4096 processes.
+# Sources of rank 0 in a step of AMG, as (number of sources, elements that each adds). A source adds an element
+# for each level of the multigrid on which it is a neighbour: few sources on all levels, most on coarse levels
+# only. The sum is the number of elements in *Tail queues*, Table 2, on 4096 processes.
 AMG_POSTED = ((20, 7), (40, 4), (50, 2), (90, 1), (53, 1))
 AMG_UNEXPECTED = ((14, 7), (30, 4), (40, 2), (60, 1), (60, 1))
 RANKS = 4096
 
 
 def messages(each):
-    """Tag and source of each message: all of a source, then all of the next."""
+    """Returns tag and source of each message: all messages of a source, then all of the next source."""
     return [(tag, source) for source, count in enumerate(each, 1) for tag in range(count)]
 
 
@@ -229,15 +228,15 @@ def operations(kind, names):
 
 
 def reverse(place, each):
-    """Messages come before their receives, which take the youngest first."""
+    """Makes a stream in which messages come before their receives, which take the youngest message first."""
     names = messages(each)
     step = operations(ARRIVE, names) + operations(POST, reversed(names))
     return Stream.of(place, RANKS, [step] * 8)
 
 
 def amg(place, seed):
-    """Receives are posted, then messages come in another order; then messages that nothing was posted for,
-    whose receives take them in another order."""
+    """Makes a stream in which receives are posted and their messages come in another order; then messages
+    without a receive come, and receives take them in another order."""
     rng = random.Random(seed)
     posted, unexpected = (
         messages(each for sources, each in of for _ in range(sources)) for of in (AMG_POSTED, AMG_UNEXPECTED)
@@ -252,7 +251,7 @@ def amg(place, seed):
 
 
 def given(path, ranks, queue_of):
-    """A file with the same clusters of both queues."""
+    """Writes a file with the same clusters for both queues. Returns the settings that use the file."""
     of = [None, *(queue_of(source) for source in range(SENDERS))]
     head = {"format": "tcam-clusters", "version": 1, "processes": ranks, "k": 0}
     row = {"rank": 0, "prq": of, "umq": of}
@@ -262,7 +261,7 @@ def given(path, ranks, queue_of):
 
 
 def of_profile(stream):
-    """The list, K-means of what a stream adds, and both on packed queues."""
+    """Returns the contenders: the list, K-means from the stream's profile, and both on packed queues."""
     place = stream.path.parent
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
     subprocess.run([TCAM, "profile", stream.path, f"--out={place}/profile"], **quiet)
@@ -278,14 +277,14 @@ def of_profile(stream):
 
 
 def traversed(answer, queue):
-    """Elements that a search of a queue traversed."""
+    """Returns the mean number of elements that a search of a queue traversed."""
     of = answer["counted"][queue.lower()]["traversals"]
     searches = sum(sum(of[found]) for found in ("hit", "miss"))
     return of["entries"] / searches if searches else math.nan
 
 
 def put_case(cases, figure, case, streams, named, queues, effort):
-    """Times, speedups over the first contender, and traversals."""
+    """Adds times, speedups over the first contender, and traversals."""
     names = [named(stream) for stream in streams]
     answers = [stream.replay(list(of.values()), effort.ms) for stream, of in zip(streams, names)]
     for queue in queues:
@@ -348,11 +347,11 @@ IN_FLIGHT = (1, 4, 16, 64, 256, 1024, 4096)  # messages of shuffle and burst
 STANDING = (0, 10, 50, 100, 200)  # receives that wait in the ping-pong (Figure 6)
 BYTES = (1, 64, 1024, 8192)  # of the ping-pong through an MPI
 THROUGH_MPI = (1, 16, 128, 1024, 4096)  # messages in flight through an MPI
-PREPARED = 32_768  # messages in all steps: the branch predictor learns few short ones
+PREPARED = 32_768  # messages in all steps, because the branch predictor learns a few short steps
 
 
 def both_ways(names, found):
-    """Receives, then as many messages that find them; then the other way round."""
+    """Returns receives and then the messages that match them, followed by messages and then their receives."""
     return [
         *operations(POST, names),
         *operations(ARRIVE, found),
@@ -362,7 +361,7 @@ def both_ways(names, found):
 
 
 def requests(place, count, seed):
-    """Requests of Table I: communicator and tag up to 100, source up to 500."""
+    """Makes requests of Table I: communicator and tag up to 100, source up to 500."""
     rng = random.Random(seed)
     steps = []
     for _ in range(max(PREPARED // count, 4)):
@@ -372,7 +371,7 @@ def requests(place, count, seed):
 
 
 def in_flight(place, count, in_order, seed):
-    """Shuffle and burst: receives in the order of their tags, messages in another or the same."""
+    """Makes shuffle and burst: receives in the order of their tags, messages in random or in the same order."""
     rng = random.Random(seed)
     names = [(tag, 1) for tag in range(count)]
     steps = []
@@ -382,7 +381,7 @@ def in_flight(place, count, in_order, seed):
 
 
 def behind(place, standing):
-    """A ping-pong behind receives that wait for ever. They are posted once, by the first step."""
+    """Makes a ping-pong behind receives that never match. These are posted once, before the first step."""
     pair = [(POST, 7, 1), (ARRIVE, 7, 1)]
     waiting = [(POST, 1 << 20 | tag, 1) for tag in range(standing)]
     return Stream.of(place, 2, [pair * 1024], waiting + pair * 64)
@@ -401,7 +400,7 @@ def measure_hash(effort):
         job.value(job.run({}, ["burst", 1, 1]), "ranks")
     cases = Cases()
     of_all = {name: settings(*of) for name, of in HASH.items()}
-    # A list of 100,000 is no contender of the paper's.
+    # The paper does not compare with a list of 100,000 requests.
     tables = dict(list(of_all.items())[2:])
     for count in hash_table.REQUESTS:
         say(f"{count:,} requests")
@@ -431,7 +430,7 @@ def measure_hash(effort):
 
 
 def hints(cases, job, rounds):
-    """Through an MPI, every engine in turn."""
+    """Measures through an MPI, every engine in turn."""
     runs = [
         (figure, f"{what}, N={count}", [what, count, min(max(200_000 // count, 20), 20_000)])
         for figure, what in (("3 MPI", "shuffle"), ("5a MPI", "burst"))
@@ -453,8 +452,8 @@ def hints(cases, job, rounds):
 
 # Polling of channels
 
-RATIOS = (1, 5, 10, 20, 50, 100, 200, 1000)  # looks into shared memory for one at the network (Figure 2)
-# Settings that leave a channel alone to be taken, and where the other rank is.
+RATIOS = (1, 5, 10, 20, 50, 100, 200, 1000)  # polls of shared memory for one of the network (Figure 2)
+# Channels: name, settings that force the channel, and the host of the other rank.
 CHANNELS = (
     (polling.BUFFERS, {"kernel_copy": "off", "eager_size": 16384}, "near"),
     (polling.COPY, {"eager_size": 0}, "near"),
@@ -471,10 +470,10 @@ GAINS = {
 
 
 def polling_runs():
-    """The policy or channel of each run of a round, its settings, and the words of the program."""
+    """Returns the runs of a round: policy or channel, settings, and arguments of the program."""
     costs, latency = ["cost", *polling.PEERS], ["latency", *polling.BYTES]
     bursts = ["discovery", *polling.BURSTS]
-    # Ranks that look for orders find those that come over the network.
+    # A rank that waits for orders polls often enough to poll the network.
     looks = lambda ratio: ["looks", max(ratio, 50) + 1]
     policies = [("every", 0, costs + latency + bursts)]
     policies += [(f"static:{of}", of, (costs if of == 50 else []) + latency) for of in RATIOS]
@@ -488,12 +487,12 @@ def polling_runs():
         for size, times in polling.OVERLAPS:
             words += ["overlap", size, *times]
         runs.append((channel, forced, words))
-    # Polls spin: what is timed is to find messages, not to wake up.
+    # Polls spin: the time is that of finding messages, without wake-ups.
     return [(what, {"idle": "spin"} | set_to, words) for what, set_to, words in runs]
 
 
 def read_polling(text, what, numbers):
-    """The numbers of a run by figure, case, and policy or channel."""
+    """Adds the numbers of a run by figure, case, and policy or channel."""
     is_channel = what in [channel for channel, *_ in CHANNELS]
     for line in re.findall(r"^polling mode=(.*)", text, re.MULTILINE):
         mode, *words = line.split()
@@ -521,7 +520,7 @@ def read_polling(text, what, numbers):
 
 
 def polling_cases(rounds):
-    """Medians with ranges, and gains over `every` in the same round."""
+    """Returns medians with ranges, and gains over `every` in the same round."""
     cases = Cases()
     for key in dict.fromkeys(key for numbers in rounds for key in numbers):
         figure, case, what = key
@@ -542,14 +541,14 @@ def measure_polling(effort):
     near, far = (text and job.value(text, name) for name in ("near", "far")) if text else (0, 0)
     if not near or not far:
         raise SystemExit(
-            "polling needs a program on two hosts: rank 0, another rank of its host "
-            f"(here {near:.0f}) and one of another host (here {far:.0f})"
+            "polling needs a program on two hosts: rank 0, another rank on its host "
+            f"(here {near:.0f}) and a rank on another host (here {far:.0f})"
         )
     runs = [run for run in polling_runs() if effort.only in run[0]]
     rounds = []
     for number in range(effort.seeds):
         rounds.append({})
-        # Each begins another one, as a machine is not the same all the time.
+        # Each round begins with another run, because the speed of a machine changes over time.
         first = number * len(runs) // effort.seeds
         for what, set_to, words in runs[first:] + runs[:first]:
             say(f"{what} through MPI, {number + 1} of {effort.seeds}")
@@ -559,13 +558,13 @@ def measure_polling(effort):
 
 # Tail queues
 
-DISTURBED = 0.03  # part of a turn in which a thread waits for a core that disturbs it
-AGAIN = 1000  # turns of a row that are made again at most
-OVERSUBSCRIBED = 4  # how much longer a turn of more threads than cores is
+DISTURBED = 0.03  # a turn is repeated if a thread waits for a core for a larger fraction of the turn
+AGAIN = 1000  # largest number of repeated turns of a row
+OVERSUBSCRIBED = 4  # factor by which a turn with more threads than cores is longer
 
 
 def processor():
-    """Model of the processor, as the kernel has it."""
+    """Returns the model of the processor from /proc/cpuinfo."""
     text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
     model, family = (re.search(rf"^{of}[^:]*: (.*)", text, re.MULTILINE) for of in ("model name", "cpu family"))
     if not model:
@@ -574,8 +573,8 @@ def processor():
 
 
 def tail_queues_rows(only):
-    """Rows and applications with a text in their name; a comma at the end tells a length from the beginning
-    of another one."""
+    """Returns the rows and applications whose names contain a text. The names end with a comma, so that `,1,`
+    does not select length 16."""
     rows = [
         (lists, storage, lock, threads, length)
         for storage in tail_queues.STORAGES
@@ -587,7 +586,7 @@ def tail_queues_rows(only):
     rows = [row for row in rows if only in f"{tail_queues.row_name(*row)},"]
     applications = [of for of in tail_queues.TABLE_2 if only in f"{tail_queues.application(of)},"]
     if not rows and not applications:
-        raise SystemExit(f"--only {only}: no row has that in its name LISTS,STORAGE,LOCK,THREADS,LENGTH")
+        raise SystemExit(f"--only {only}: no row has this text in its name LISTS,STORAGE,LOCK,THREADS,LENGTH")
     return rows, applications
 
 
@@ -602,7 +601,7 @@ def measure_tail_queues(effort):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
     with subprocess.Popen([BENCH, "threads"], **pipes) as bench:
         for number in range(effort.seeds if rows else 0):
-            # Rounds go through all rows: other programs use a machine for seconds.
+            # Each round measures all rows, because other programs disturb the machine for seconds.
             say(f"threads, {number + 1} of {effort.seeds}")
             for row, contender in rates:
                 crowded = row[3] > cores
@@ -612,7 +611,7 @@ def measure_tail_queues(effort):
                     rate, waited = map(float, bench.stdout.readline().split())
                     if crowded or waited < DISTURBED or again[row] == AGAIN:
                         break
-                    # Another program had a core, though there is one for each thread.
+                    # Another program used one of the cores.
                     again[row] += 1
                 rates[row, contender].append(rate)
     for row in rows:
@@ -624,7 +623,7 @@ def measure_tail_queues(effort):
 
 
 def put_row(cases, row, rates, again):
-    """Rates, and ratios to the one lock."""
+    """Adds rates, and ratios to the one lock."""
     figure, name = tail_queues.FIGURES[row[0]], tail_queues.row_name(*row)
     for contender, own in rates.items():
         if contender != tail_queues.ONE:
@@ -638,10 +637,10 @@ def put_row(cases, row, rates, again):
 
 
 def put_statistics(cases, pattern, effort):
-    """Longest queues and deepest searches of a generated stream."""
+    """Adds the longest queues and deepest searches of a generated stream."""
     make = lambda place, seed: Stream.of_workload(place, pattern, tail_queues.RANKS, seed)
     with Streams(effort, make) as streams:
-        # Both storages traverse a list alike, and this one is quick with thousands.
+        # Both storages traverse a list alike, and packed lists are fast with thousands of elements.
         answers = [stream.replay([settings("list", "packed", 1)])[0] for stream in streams]
     for at, queue in enumerate(("PRQ", "UMQ")):
         longest = [answer["counted"][queue.lower()]["high_water"] for answer in answers]

@@ -1,77 +1,78 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The page on *Efficient Polling of Multiple Channels in MPI*, made of its numbers alone."""
+"""Renders the page on *Efficient Polling of Multiple Channels in MPI* from its numbers alone."""
 
 from .figure import Cases, Figure, cell, digits, held, page, ranged, verdict
 from .hash_table import with_more
 
-NOTHING = 0.1  # less than that is no harm, and no gain
-PAST = 8192  # the paper's first size past the 4 KiB up to which it takes shared memory
+NOTHING = 0.1  # a smaller change is neither harm nor gain
+PAST = 8192  # the paper's first size beyond the 4 KiB up to which it uses shared memory
 HISTORIES = (2, 4, 8, 10, 12, 20, 50, 100, 200)  # the history of messages (Figure 4)
-BURSTS = (10, 100, 200)  # messages of a burst; the paper has the last two
+BURSTS = (10, 100, 200)  # messages in a burst; the paper has the last two
 BYTES = (4, 2048)  # of Figure 2
-PEERS = (0, 1, 2, 4, 8, 16)  # peers met over the network (Figure 1)
+PEERS = (0, 1, 2, 4, 8, 16)  # peers connected over the network (Figure 1)
 SIZES = (4, 64, 512, 1024, 2048, 4096, 8192, 16384, 65536, 131072, 262144, 1048576)  # bytes of Figure 5
-# Bytes of Figure 6, each with microseconds of computation.
+# Bytes in Figure 6, each with the microseconds of computation.
 OVERLAPS = ((4, (1, 5, 10, 50, 100)), (131072, (10, 50, 100, 500, 1000)))
 BUFFERS, COPY, NETWORK = "shared buffers", "kernel copy", "network"
 REASONS = [
-    "From `every` and `static:50` with one peer, with what MPI_Test does around a poll. With `tcp` a "
-    "poll of the network is a call to the kernel, in the paper a look at a completion queue; either "
-    "is one for all peers. The paper's 0.03 us are of RDMA, where each peer has a place of its own to "
-    "look at. Shared memory has one ring here, whoever sends.",
-    "With `every` each poll makes a call to the kernel, and one that finds nothing goes back to the "
-    "MPI, which yields the core, instead of looking again. In half a round trip that is as short as "
-    "here, it is a larger part than in the paper's.",
-    "What comes over the network meanwhile waits until R looks into shared memory are over, with the "
-    "MPI's own work between them.",
-    "Root answers each message before the next one is sent: a message takes two half round trips, and "
-    "nothing but a poll can be saved of them. Far, both go through the kernel's `tcp`, which takes "
-    "most of the time of near and far together and which no policy makes quicker: hence *at most*. "
-    "The paper's network takes some 5 us. Where far gains a few per cent here, the reason is not "
-    "known; *at most* leaves it out.",
-    "A ratio is at most H, and the looks of a poll that spins count: after a burst near the first "
-    "message far waits for some us, once a burst, which is little beside `tcp`. Where H is as large "
-    "as the burst, the ratio is that of the burst before: root asks the network each time near, and "
-    "hardly ever far. How much that costs depends on where in a burst the count of H ends, as MPI's "
-    "own messages shift it.",
-    "Sizes are powers of two. The kernel's copy takes its calls and the check of the other process; "
-    "shared buffers take two copies, in caches larger than the paper's.",
-    "4 bytes lie in a slot of the ring however the channel is forced, so that shared buffers and the "
-    "kernel's copy are one path there. The paper's adapter copies by itself; `tcp` copies with the "
-    "processors, which both hosts share here.",
+    "Computed from `every` and `static:50` with one peer; the time includes the work of MPI_Test around a "
+    "poll. With `tcp`, a poll of the network is a system call; in the paper it reads a completion queue. In "
+    "both cases one poll covers all peers. The paper's 0.03 us are for RDMA, where a poll reads one location "
+    "for each peer. Here all senders share one ring in shared memory.",
+    "With `every`, each poll makes a system call. A poll that finds nothing returns to the MPI, which yields "
+    "the core instead of polling again. This cost is a larger part of our half round trip than of the "
+    "paper's, because ours is shorter.",
+    "A message from the network waits until R polls of shared memory are over, and the MPI does its own work "
+    "between the polls.",
+    "Root answers each message before the next one is sent. A message therefore takes two half round trips, "
+    "and a policy can save only polls. Far messages go through `tcp` in the kernel, which takes most of the "
+    "time of near and far together. No policy makes `tcp` faster: hence *at most*. The paper's network takes "
+    "about 5 us. Where far gains a few per cent here, the reason is not known, and *at most* leaves this gain "
+    "out.",
+    "The ratio of polls is at most H, and the polls of a spinning wait count. After a burst near, the first "
+    "message far therefore waits for a few us. This happens once a burst and is short compared with `tcp`. If "
+    "H is as large as the burst, the ratio is that of the previous burst: root polls the network each time "
+    "during a burst near, and rarely during a burst far. The cost depends on the message at which the count "
+    "of H ends, which the MPI's own messages shift.",
+    "Sizes are powers of two. The kernel's copy costs system calls and the check of the other process. Shared "
+    "buffers cost two copies, in caches larger than the paper's.",
+    "A message of 4 bytes fits into a slot of the ring, whichever channel is forced. Shared buffers and the "
+    "kernel's copy are therefore the same path at this size. The paper's adapter copies without the "
+    "processor; `tcp` copies with the processors, which both hosts share here.",
 ]
 
 
 def preface(cases):
     return (
-        "# Polling of channels: the paper's figures beside ours\n\n`papers/reproduce.sh polling` makes this page "
-        "and polling.csv by `tests/apps/polling.c`, through an MPI over two hosts: rank 0, another rank of "
-        "its host (*near*) and one of another host (*far*). The two that are timed spin "
-        "(`FI_TCAM_IDLE=spin`), all others sleep. Policies (`FI_TCAM_POLL`) and channels are measured in "
-        f"turns; each number is the median over {cases.rows[0]['runs']} rounds with the range behind it, of "
-        "the quickest sets of each run. A change from `every` is that of the quickest rounds. The paper has "
-        "dual Xeons of 3 GHz with InfiniBand, half a round trip of some 5 us. `make reproduce` has two hosts "
-        "on one machine (`tests/lib/two_hosts.py`), between which `tcp` goes through the kernel. *Reproduced* "
-        "is within 30 %.\n\n"
+        "# Polling of channels: the paper's figures beside ours\n\n`papers/reproduce.sh polling` writes this page "
+        "and polling.csv. It runs `tests/apps/polling.c` through an MPI over two hosts: rank 0, another rank on "
+        "its host (*near*) and a rank on the other host (*far*). The two ranks that are timed spin "
+        "(`FI_TCAM_IDLE=spin`); all others sleep. Policies (`FI_TCAM_POLL`) and channels are measured in turn. "
+        f"Each number is the median over {cases.rows[0]['runs']} rounds, followed by the range; each run reports "
+        "its fastest sets. A change from `every` is that of the fastest rounds. The paper has dual Xeons of "
+        "3 GHz with InfiniBand; half a round trip takes about 5 us. `make reproduce` makes two hosts on one "
+        "machine (`tests/lib/two_hosts.py`), and `tcp` between them goes through the kernel. *Reproduced* means "
+        "within 30 % of the paper's number.\n\n"
     )
 
 
 def best(cases, *key):
-    """Of the quickest round: other programs use the machine for seconds, and make no round quicker."""
+    """Returns the number of the fastest round. Other programs slow the machine for seconds, but make no round
+    faster."""
     row = cases.get(*key)
     return row and row[{"us": "lowest", "MB/s": "highest"}.get(key[-1], "ours")]
 
 
 def gain(cases, figure, case, policy):
-    """The gain of a policy over `every`, with the range in single rounds."""
+    """Returns the gain of a policy over `every`, with its range over single rounds."""
     rounds = cases.get(figure, case, policy, "gain")
     times = [best(cases, figure, case, of, "us") for of in (policy, "every")]
     return rounds and all(times) and (1 - times[0] / times[1], rounds["lowest"], rounds["highest"])
 
 
 def poll(cases):
-    """Microseconds of a look into shared memory with the MPI's own work around it, of a poll of the
-    network beside it, and of the latter for each peer met. `static:50` asks the network once in 51 polls."""
+    """Returns the microseconds of a poll of shared memory with the MPI's own work around it, of the additional
+    poll of the network, and of each further connected peer. `static:50` polls the network once in 51 polls."""
     at = lambda policy, peers: best(cases, "1", f"{peers} peers", policy, "us")
     each, rarely = at("every", 1), at("static:50", 1)
     if each is None or rarely is None:
@@ -82,8 +83,8 @@ def poll(cases):
 
 
 def bound(cases, burst):
-    """The largest gain that polling alone can bring near, and near and far together: a message near costs
-    no more than with shared memory alone, one far as much as with `every`."""
+    """Returns the largest gain that polling can bring near, and near and far together: a near message is as
+    fast as with shared memory alone, and a far message is as slow as with `every`."""
     near, far = (best(cases, "4", f"burst {burst}, {at}", "every", "us") for at in ("near", "far"))
     alone = best(cases, "2", "4 B, near", "static:1000", "us")
     if None in (near, far, alone):
@@ -92,7 +93,7 @@ def bound(cases, burst):
 
 
 def threshold(cases, what, metric, up):
-    """The size from which on the kernel's copy is better at each size; `up` if more is better."""
+    """Returns the smallest size from which the kernel's copy is always better. `up`: larger numbers are better."""
     found = None
     for size in reversed(SIZES):
         case = f"{what}, {size} B"
@@ -106,22 +107,23 @@ def threshold(cases, what, metric, up):
 def verdicts(cases):
     figure = Figure(
         "Verdicts",
-        "Latency and discovery are gains: the share of the time with `every` that is gone. Numbers are of the "
-        "quickest rounds, ranges are over gains in single rounds: others use the machine as well, and make no "
-        "round quicker. *No harm* is a loss of at most 10 %. *At most* is what polling can explain: near as "
-        "fast as with `static:1000`, far as with `every`. The best H is reproduced if 8 or 10 is within 5 % of "
-        "the least time. Microseconds of two machines are compared as they are.",
-        ["said in", "of", "paper", "here", "verdict"],
+        "Latency and discovery are gains: the share of the time with `every` that a policy saves. Gains are "
+        "those of the fastest rounds, because other programs use the machine and make no round faster. Ranges "
+        "are over the gains in single rounds. *No harm* is a loss of at most 10 %. *At most* is the gain that "
+        "polling can explain: near as fast as with `static:1000`, far as fast as with `every`. The best H is "
+        "reproduced if H = 8 or H = 10 is within 5 % of the shortest time. Microseconds are compared although "
+        "the machines differ.",
+        ["source", "number", "paper", "here", "verdict"],
     )
     figure.footnotes = REASONS
     if costs := poll(cases):
         look, network, a_peer = costs
         for what, paper, ours in (
             ("us of an empty poll of the network [1]", 0.3, network),
-            ("us more for each peer met [1]", 0.03, a_peer),
+            ("us more for each connected peer [1]", 0.03, a_peer),
             ("us of a poll of shared memory [1]", 0.06, look),
         ):
-            # A difference that is lost in the noise of larger times is no factor.
+            # A difference within the noise of larger times gives no factor.
             found = "below, hardly any" if ours < paper / 10 else verdict(ours, paper)
             figure.row("section 3.1", what, digits(paper), digits(ours), found)
     for policy, case, at, paper in (
@@ -148,7 +150,7 @@ def verdicts(cases):
 
 
 def discovered(cases, figure):
-    """The claims on message discovery."""
+    """Adds the verdicts on message discovery."""
     bounds = bound(cases, 200) or {}
     for place in ("both", "near", "far"):
         case = f"burst 200, {place}"
@@ -177,14 +179,14 @@ def discovered(cases, figure):
 
 
 def thresholds(cases, figure):
-    """The claims on thresholds between channels."""
+    """Adds the verdicts on thresholds between channels."""
     if not cases.of("5"):
         return
     for what, metric, up in (("latency", "us", False), ("bandwidth", "MB/s", True)):
         of = f"{what}: bytes from which the kernel's copy is better than shared buffers [6]"
         ours = threshold(cases, what, metric, up)
         found = verdict(ours, PAST) if ours else held(False)
-        figure.row("Fig. 5", of, "8192, past 4096", ours or "never", found)
+        figure.row("Fig. 5", of, "8192 (the size after 4096)", ours or "never", found)
     for (size, times), more, less in (
         (OVERLAPS[0], BUFFERS, NETWORK),
         (OVERLAPS[0], NETWORK, COPY),
@@ -200,7 +202,7 @@ def thresholds(cases, figure):
 
 
 def table(cases, title, note, of, metrics):
-    """A row a case, a column for each policy or channel."""
+    """Makes a figure with a row for each case and a column for each policy or channel."""
     engines = cases.engines(of)
     figure = Figure(title, note, ["case", *engines])
     for case in cases.cases(of):
@@ -215,17 +217,18 @@ def table(cases, title, note, of, metrics):
 def costs(cases):
     return table(
         cases,
-        "Fig. 1: what a poll costs that finds nothing",
-        "Microseconds of an MPI_Test of a receive that nobody sends to, by the peers of the other host that "
-        "root has met. `static:50` asks the network once in 51 tests, `dynamic:10` and `auto` each time, as "
-        "long as nothing comes near. The paper has the network and shared memory by the size of the system.",
+        "Fig. 1: the cost of a poll that finds nothing",
+        "Microseconds of an MPI_Test of a receive that no rank sends to, by the number of connected peers on the "
+        "other host. `static:50` polls the network once in 51 tests. `dynamic:10` and `auto` poll it each time "
+        "while no message comes near. The paper has the costs of the network and of shared memory by the size "
+        "of the system.",
         "1",
         ["us"],
     )
 
 
 def gained(cases, figure, case, policy):
-    """Microseconds and the change from `every` behind them."""
+    """Formats microseconds, followed by the change from `every`."""
     change = gain(cases, figure, case, policy)
     more = f", {-100 * change[0]:+.0f} %" if change else ""
     return with_more(cases.get(figure, case, policy, "us"), more)
@@ -234,9 +237,10 @@ def gained(cases, figure, case, policy):
 def latencies(cases):
     columns = [f"{size} B, {place}" for place in ("near", "far") for size in BYTES]
     figure = Figure(
-        "Fig. 2: latency by the policy",
-        "Microseconds of half a round trip and, in %, the change from `every`, while the network is open: near "
-        "over shared memory, far over the network. The paper draws R = 1 to 200 and tells of 1000.",
+        "Fig. 2: latency by policy",
+        "Microseconds of half a round trip, and the change from `every` in %, while the network is open. Near "
+        "messages use shared memory, far messages use the network. The paper plots R = 1 to 200 and mentions "
+        "R = 1000 in the text.",
         ["policy", *columns],
     )
     for policy in cases.engines("2"):
@@ -247,9 +251,9 @@ def latencies(cases):
 def discovery(cases):
     figure = Figure(
         "Figs. 3 and 4: message discovery",
-        "Near and far send bursts of messages of 4 bytes to root in turn; root receives from any source and "
-        "answers each. Microseconds from a burst's first message to its last answer, for a message, and the "
-        "change from `every` in %. *Both* is the mean of near and far in a round.",
+        "Near and far send bursts of 4-byte messages to root in turn. Root receives from any source and answers "
+        "each message. The numbers are microseconds for each message, from the first message of a burst to its "
+        "last answer, and the change from `every` in %. *Both* is the mean of near and far in a round.",
         ["burst", "policy", "both", "near", "far"],
     )
     for burst in BURSTS:
@@ -263,9 +267,9 @@ def channels(cases):
     return table(
         cases,
         "Fig. 5: latency and bandwidth by channel",
-        "Microseconds of half a round trip, and MB/s of windows of 16 messages. Shared buffers are forced by "
-        "`FI_TCAM_KERNEL_COPY=off` and `FI_TCAM_EAGER_SIZE=16384`, the kernel's copy by `FI_TCAM_EAGER_SIZE=0` "
-        "(messages that a slot of the ring holds stay in it), the network by ranks on two hosts.",
+        "Microseconds of half a round trip, and MB/s with windows of 16 messages. `FI_TCAM_KERNEL_COPY=off` with "
+        "`FI_TCAM_EAGER_SIZE=16384` forces shared buffers. `FI_TCAM_EAGER_SIZE=0` forces the kernel's copy, "
+        "except for messages that fit into a slot of the ring. Ranks on two hosts force the network.",
         "5",
         ["us", "MB/s"],
     )
@@ -275,9 +279,10 @@ def overlap(cases):
     return table(
         cases,
         "Fig. 6: overlap of computation and communication",
-        "Time of the computation alone over the time of an exchange (MPI_Isend, MPI_Irecv, computation with an "
-        "MPI_Iprobe every 100 us, MPI_Waitall) by bytes and microseconds of computation. 1 is all of the "
-        "communication hidden. The paper's network is a loop through the adapter of one host.",
+        "Time of the computation alone divided by the time of an exchange, by bytes and microseconds of "
+        "computation. An exchange is MPI_Isend, MPI_Irecv, computation with an MPI_Iprobe every 100 us, and "
+        "MPI_Waitall. 1 means that the computation hides all communication. The paper's network is a loopback "
+        "through the adapter of one host.",
         "6",
         ["ratio"],
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Streams of operations as traces, their replay by papers-bench, and MPI programs over tcam."""
+"""Streams of operations as trace files, their replay by papers-bench, and MPI programs over tcam."""
 
 import array
 import json
@@ -19,7 +19,7 @@ BENCH = TARGET / os.environ.get("TCAM_PROFILE", "release") / "papers-bench"
 
 KEY, POST, ARRIVE = 1, 5, 8  # kinds of records of a trace, see nic/src/trace.rs
 HEADER, BYTES = 8192, 8
-STEPS, MESSAGES = 8, 16_384  # steps of a workload, and operations in all of them, at least
+STEPS, MESSAGES = 8, 16_384  # least number of steps of a workload, and of operations in all steps
 MPICH = {"MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1"}
 
 
@@ -28,8 +28,8 @@ def say(text):
 
 
 class Stream:
-    """A trace of rank 0, and how papers-bench divides it into steps. The first `once` operations are not
-    repeated."""
+    """A trace of rank 0, and the number of steps into which papers-bench divides it. The first `once`
+    operations are not repeated."""
 
     def __init__(self, place, steps, once=0):
         (self.path,) = pathlib.Path(place).glob("*.trace")
@@ -37,7 +37,7 @@ class Stream:
 
     @classmethod
     def of_workload(cls, place, pattern, ranks, seed):
-        """A stream of `tcam workload`, of enough steps that the branch predictor does not learn them."""
+        """Makes a stream with `tcam workload`. It has too many steps for the branch predictor to learn."""
 
         def made(steps, out):
             words = [TCAM, "workload", pattern, f"--ranks={ranks}", f"--seed={seed}", f"--steps={steps}"]
@@ -45,15 +45,15 @@ class Stream:
             return cls(out, steps)
 
         (one,) = made(1, f"{place}-step").replay(["host_engine=hash"])
-        # Counted are two steps.
+        # The counters cover two steps.
         operations = (one["counted"]["posts"] + one["counted"]["arrivals"]) // 2
         return made(max(STEPS, MESSAGES // operations), place)
 
     @classmethod
     def of(cls, place, ranks, steps, once=()):
-        """A stream of steps of operations, each a kind, match bits and a source."""
+        """Makes a stream from steps. Each operation of a step is a kind, match bits and a source."""
         pathlib.Path(place).mkdir()
-        # As nic::trace has it.
+        # The header that nic::trace reads.
         head = {
             "context": "tagged", "tcam": "", "libfabric": "", "host": "generated", "pid": 1, "rank": 0,
             "address": "0.0.0.0:0", "program": "papers", "start_ns": 0, "layout": "mpich",
@@ -71,22 +71,22 @@ class Stream:
         return cls(place, len(steps), len(once))
 
     def replay(self, settings, ms=0):
-        """The answers of papers-bench, for each settings. Without a time operations are counted only."""
+        """Returns the answers of papers-bench, one for each settings. If `ms` is 0, it only counts."""
         words = [BENCH, "replay", self.path, str(self.steps), str(self.once), str(ms), *settings]
         done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
         return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def settings(engine, storage, k=8, clusters=None):
-    """The paper's theta for lists, ours for arrays."""
+    """Returns the settings of an engine, with the paper's theta for lists and ours for arrays."""
     theta = {"linked": 100, "packed": 512}[storage]
     text = f"host_engine={engine},host_storage={storage},theta={theta},k_col={k},k_pnp={k}"
     return text + (f",clusters={clusters}" if clusters else "")
 
 
 def nanoseconds(answer, role, collective=None):
-    """Median of the operations with a role, of collective traffic or not; of both kinds, weighted, if that
-    is left open. None if there are none."""
+    """Returns the median time of the operations with a role, for collective or point-to-point traffic. If
+    `collective` is None, returns the weighted mean of both medians. Returns None without such operations."""
     kinds = answer["times"][role]
     if collective is not None:
         return kinds[collective][1]
@@ -96,13 +96,14 @@ def nanoseconds(answer, role, collective=None):
 
 
 class Job:
-    """An MPI program with its launcher, through MPICH."""
+    """An MPI program and its launcher. Runs through MPICH."""
 
     def __init__(self, words, program):
         self.words, self.program = [str(word) for word in words], program
 
     def run(self, set_to, words, report=None):
-        """The output of the program. Without a report: counting how deep each search went takes time."""
+        """Returns the output of the program. Timed runs write no report, because counting the depth of each
+        search takes time."""
         environment = os.environ | MPICH | {
             "FI_PROVIDER": "tcam",
             "FI_PROVIDER_PATH": str(PROVIDER),
@@ -125,7 +126,7 @@ class Job:
         return done.stdout
 
     def value(self, text, name):
-        """The number behind `name=` in the line that the program prints."""
+        """Returns the number after `name=` in the line that the program prints."""
         found = re.search(rf"^{self.program}: ok (?:.* )?{name}=(\S+)", text, re.MULTILINE)
         if not found:
             raise SystemExit(f"{self.words[-1]} printed no line `{self.program}: ok` with {name}")

@@ -1,55 +1,54 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The page on tail queues: the prototype of Dosanjh, Grant, Schonbein, Bridges, CCPE 2019 (section 4.1.1,
-Figures 3 to 7), and its queue statistics (Table 2) beside generated streams."""
+"""Renders the page on tail queues: the prototype of Dosanjh, Grant, Schonbein, Bridges, CCPE 2019 (section
+4.1.1, Figures 3 to 7), and the paper's queue statistics (Table 2) beside those of generated streams."""
 
 from .colpnp import TAIL_QUEUES, UNKNOWN
 from .figure import Cases, Figure, agree, cell, digits, held, page, plain, verdict, whole
 
 THREADS = (1, 2, 4, 8)
 LENGTHS = [1 << power for power in range(13)]
-RANKS = 4096  # processes of Table 2
-FIGURES = {"both": "3", "prq": "7"}  # of the lists where elements wait
-STORAGES, LOCKS = ("linked", "packed"), ("mcs", "parking-lot")  # the paper's first
+RANKS = 4096  # number of processes in Table 2
+FIGURES = {"both": "3", "prq": "7"}  # the figure of each choice of lists in which elements wait
+STORAGES, LOCKS = ("linked", "packed"), ("mcs", "parking-lot")  # the first of each is the paper's
 ONE, TAILS, BINNED = CONTENDERS = ("one lock", "tail queues", "binned tail queues")
-# Table 2 in its order: longest queue and deepest search of PRQ and UMQ, and whether the lengths of PRQ and
-# UMQ are fitted.
+# Table 2 in its order: longest queue and deepest search of the PRQ, then of the UMQ.
 TABLE_2 = {"minimd": ((1, 1), (11, 8)), "amg": ((543, 543), (418, 260)), "fds": ((24, 24), (8147, 8073))}
 STATISTICS = [(queue, metric) for queue in ("PRQ", "UMQ") for metric in ("longest", "deepest")]
 TITLES = ["longest PRQ", "deepest search of the PRQ", "longest UMQ", "deepest search of the UMQ"]
 PAPER = {1: 1.20, 32: 1.95}  # ratios of two threads by length, in the paper's text
-NOTHING = 1.1  # no gain up to this ratio
-AS_LARGE = 0.95  # how near to the largest gain another one is as large
+NOTHING = 1.1  # a ratio up to this one is no significant gain
+AS_LARGE = 0.95  # a gain of at least this fraction of the largest gain counts as equally large
 
 ABOVE = (
-    "Likely, and not profiled: with one lock each operation waits until the lock and what it protects have "
-    "come from the other core. With tail queues a thread that has finished with one list mostly finds the "
-    "lock of the other one free. How long a cache line takes from core to core is another time on each "
-    "machine."
+    "The likely reason, which was not profiled: with one lock, each operation waits until the lock and the "
+    "data that it protects have come from the other core. With tail queues, a thread that has finished with "
+    "one list mostly finds the lock of the other list free. The time that a cache line takes from core to "
+    "core depends on the machine."
 )
 BELOW = (
-    "Likely, and not profiled: the lock of the tail and both inboxes go from core to core in each operation, "
-    "whichever list it searches, and two threads do not share that work. The shorter a search is beside it, "
-    "the less they gain. tail-queues.md has the rates of one thread."
+    "The likely reason, which was not profiled: the lock of the tail and both inboxes go from core to core in "
+    "each operation, whichever list it searches. Two threads do not share that work. The shorter a search is "
+    "compared with that work, the less they gain. tail-queues.md has the rates of one thread."
 )
 KNC = (
-    "A Xeon Phi (KNC), with many slow cores, four threads each: another machine, of which nothing here tells "
-    "anything."
+    "The paper's machine is a Xeon Phi (KNC) with many slow cores of four threads each. Nothing that is "
+    "measured here applies to it."
 )
 SHAPE = (
-    "The paper measured it on a Xeon Phi (KNC) and prints no numbers; what it says of the shape is judged. "
-    "Ratios are medians over lengths; *significantly* is by more than 10 %."
+    "The paper measured this on a Xeon Phi (KNC) and prints no numbers, so only its statement on the shape is "
+    "judged. Ratios are medians over lengths. *Significant* is a gain of more than 10 %."
 )
 MPICH = (
-    "The paper changed MPICH 3.1.4, whose locks are in its own code. Here matching is behind libfabric and "
-    "MPICH is as it is; what threads of a rank gain through MPICH and Open MPI is in measuring.md."
+    "The paper changed MPICH 3.1.4, which has the locks in its own code. Here matching is behind libfabric, "
+    "and MPICH is unchanged. measuring.md has the gain of several threads of a rank through MPICH and Open MPI."
 )
 PEAK = (
-    "Where the gain is largest depends on how long a search takes beside the lock's way from core to core. It "
-    "is as large as the largest if it is within 5 % of it."
+    "The length of the largest gain depends on the time of a search compared with the time that the lock takes "
+    "from core to core. A gain within 5 % of the largest one counts as equally large."
 )
 ORDER = (
-    "Messages come in random order here, so that some receive takes nearly the youngest of all. The paper's "
-    "programs took theirs nearer to the head of the list."
+    "Here messages come in random order, so one of the receives takes nearly the youngest message of all. The "
+    "paper's programs matched nearer to the head of the list."
 )
 
 
@@ -58,7 +57,7 @@ def row_name(lists, storage, lock, threads, length):
 
 
 def application(pattern):
-    """The name of an application of Table 2 in the numbers."""
+    """Returns the name that an application of Table 2 has in the CSV file."""
     return f"table-2,{pattern},{RANKS}"
 
 
@@ -72,7 +71,7 @@ def machine(cases, metric):
 
 
 def crowded(cases, threads):
-    """`, oversubscribed` if there are more threads than cores."""
+    """Returns `, oversubscribed` if there are more threads than cores."""
     cores = machine(cases, "cores")
     return ", oversubscribed" if cores is not None and threads > cores else ""
 
@@ -83,12 +82,12 @@ def made_again(cases):
     total = lambda of: whole(sum(row["ours"] for row in of))
     sleeping = [row for row in all_rows if "parking-lot" in row["case"]]
     text = (
-        "A turn in which a thread waited for a core for more than 3 % of the time, though there is one for "
-        f"each, was made again: {total(all_rows)} turns in {len(all_rows)} rows. {total(sleeping)} of them are "
-        "of `parking-lot`, whose threads sleep and wait for a core each time that they are woken."
+        "A turn was repeated if a thread waited for a core for more than 3 % of the time although each thread has "
+        f"a core. This repeated {total(all_rows)} turns in {len(all_rows)} rows. {total(sleeping)} of them are of "
+        "`parking-lot`, whose threads sleep and wait for a core after each wake-up."
     )
     if names := [row["case"] for row in rows["disturbed"]]:
-        text += f" Turns were kept as they came from the 1,000th on in {'; '.join(names)}."
+        text += f" A row repeats at most 1,000 turns; these rows reached the limit: {'; '.join(names)}."
     return text
 
 
@@ -99,33 +98,34 @@ def preface(cases):
         for value in (machine(cases, metric) for metric in ("ms", "turns", "cores"))
     )
     return (
-        "# Tail queues: the paper's figures beside ours\n\n`papers/reproduce.sh tail-queues` makes this page and "
-        "tail-queues.csv by threads of its own process. It repeats the prototype of section 4.1.1: so many "
-        "receives and messages wait that never match; then every thread alternates, it posts a receive and "
-        "hands over the message that matches it. One lock around both lists, tail queues, and tail queues with "
-        "the paper's bins (one around the first 50 elements, one of the others) take turns of "
-        f"{ms} ms. A number is the median over {turns} turns with the range behind it. *M/s* are million "
-        "matches a second. A *ratio* is that to the one lock of the same time: 1.2 is the paper's 20 %.\n\n"
-        f"Machine: {processor}, {cores} cores. With more threads than these a row is *oversubscribed*: whoever "
-        "waits for a lock has to wait for a core, too, and turns take four times as long. "
+        "# Tail queues: the paper's figures beside ours\n\n`papers/reproduce.sh tail-queues` writes this page and "
+        "tail-queues.csv. All threads belong to one process. The measurement repeats the prototype of section "
+        "4.1.1. *Length* elements that never match wait in both lists, or in the PRQ only. Every thread alternately "
+        "posts a receive and delivers the message that matches it. Three variants take turns of "
+        f"{ms} ms: one lock around both lists, tail queues, and tail queues with the paper's bins (one for the "
+        "first 50 elements, one for the others). A number is the median over "
+        f"{turns} turns, followed by the range. *M/s* are million matches a second. A *ratio* compares with the "
+        "one lock in the same round: 1.2 is the paper's 20 %.\n\n"
+        f"Machine: {processor}, {cores} cores. With more threads than cores a row is *oversubscribed*: a thread "
+        "that waits for a lock also waits for a core, and turns take four times as long. "
         f"{made_again(cases)} The paper has two Xeons (Sandy Bridge) of eight cores each, 2.6 GHz, and a Xeon "
         "Phi (KNC). *Reproduced* is a gain whose ratio is within 30 % of the paper's.\n\n"
     )
 
 
 def by_length(cases, lists, threads):
-    """Ratios of tail queues by the length, on the paper's storage and locks."""
+    """Returns the ratios of tail queues by length, on the paper's storage and locks."""
     rows = {of: get(cases, lists, threads, of, TAILS, "ratio") for of in LENGTHS}
     return {length: row["ours"] for length, row in rows.items() if row}
 
 
 def median(ratios):
-    """Of several lengths, the lower one of two in the middle."""
+    """Returns the median, or the lower one of two ratios in the middle."""
     return sorted(ratios)[(len(ratios) - 1) // 2] if ratios else None
 
 
 def judge(ours, paper):
-    """A verdict on a ratio of the paper, and why it is another one here."""
+    """Returns the verdict on a ratio of the paper, and the reason if ours differs."""
     same = agree(ours, paper)
     if ours <= 1:
         text = "differs: no gain"
@@ -139,11 +139,11 @@ def judge(ours, paper):
 def verdicts(cases):
     figure = Figure(
         "Verdicts",
-        "Matches a second of tail queues over those of one lock around both lists, on linked lists with MCS "
-        "locks as in the paper, without bins. *Reproduced* is a gain whose ratio is within 30 % of the paper's; "
-        "behind it stands how far it is from it. Table 2 is about rank 0 of a generated stream; *no test* is a "
-        "length that was fitted to the paper's.",
-        ["said in", "of", "paper", "here", "verdict"],
+        "A ratio is the matches a second of tail queues divided by those of one lock around both lists. It is "
+        "measured on linked lists with MCS locks as in the paper, without bins. *Reproduced* is a gain whose ratio "
+        "is within 30 % of the paper's, followed by its distance in %. Table 2 is about rank 0 of a generated "
+        "stream. *No test* is a length that was fitted to the paper's.",
+        ["source", "number", "paper", "here", "verdict"],
     )
 
     def said(at, of, paper, here, found, reason):
@@ -156,7 +156,7 @@ def verdicts(cases):
             of, paper = f"two threads, length {length}", about + digits(row["paper"])
             said("Fig. 3", of, paper, cell(row), *judge(row["ours"], row["paper"]))
     if 32 in two:
-        # The last of equals.
+        # Of equally large gains, the one at the greatest length.
         longest = max(reversed(two), key=two.get)
         most = f"{longest}: {digits(two[longest])}"
         found = held(two[32] >= AS_LARGE * two[longest])
@@ -196,7 +196,7 @@ def verdicts(cases):
 
 
 def basis(metric):
-    """How a number of Table 2 came about: depths follow from lengths and the order of arrival."""
+    """Returns the origin of a number in Table 2. Depths follow from the lengths and the order of arrival."""
     return "fitted" if metric == "longest" else "predicted"
 
 
@@ -215,7 +215,8 @@ def two_threads(cases, lists, title, note):
 
 
 def by_lengths(cases, title, note, storage, contenders, metric):
-    """A line for each list, lock, number of threads and contender, a column a length."""
+    """Makes a figure with a row for each list, lock, number of threads and contender, and a column for each
+    length."""
     with_lowest = metric == "ratio"
     header = ["lists", "lock", "threads", "queues", *map(str, LENGTHS)]
     figure = Figure(title, note, header + ["lowest"] * with_lowest)
@@ -236,12 +237,12 @@ def by_lengths(cases, title, note, storage, contenders, metric):
 
 def table_2(cases):
     note = (
-        "Longest queues, and the most elements that a search passed with the one that it found, on "
-        f"{whole(RANKS)} processes. The paper counted them in real runs, the largest over all processes. Here "
-        "rank 0 of a stream of `tcam workload` is replayed to one list, two steps of each seed. Such a stream is "
-        "made to have queues about as long as papers say; it has no data, no time and no algorithm of the "
-        "program, and messages of a phase come in random order. So a *fitted* length confirms nothing, and a "
-        "*predicted* depth tells of random order, not of the program."
+        f"Longest queues and deepest searches on {whole(RANKS)} processes. The depth of a search counts the "
+        "elements that it passed and the element that it found. The paper counted them in real runs and reports "
+        "the largest over all processes. Here rank 0 of a stream of `tcam workload` is replayed to one list, with "
+        "two steps of each seed. Such a stream has queues about as long as those in papers. It has no data, no "
+        "timing and no algorithm of the program, and the messages of a phase come in random order. A *fitted* "
+        "length therefore confirms nothing, and a *predicted* depth describes random order, not the program."
     )
     figure = Figure("Table 2: queues of applications", note, ["application", "numbers", *TITLES])
     for pattern in TABLE_2:
@@ -250,27 +251,32 @@ def table_2(cases):
             papers = [whole(row["paper"]) if row and row["paper"] else "" for row in rows]
             figure.row(pattern, "the paper's", *papers)
             figure.row(pattern, f"`tcam workload {pattern}`", *(cell(row, whole) for row in rows))
-            figure.row(pattern, "ours are", *(basis(metric) for _, metric in STATISTICS))
+            figure.row(pattern, "origin of ours", *(basis(metric) for _, metric in STATISTICS))
     return figure
 
 
 def figures(cases):
-    rates = "M/s of two threads on linked lists with MCS locks, by the elements that wait in each list."
+    rates = "M/s of two threads on linked lists with MCS locks, by the number of elements that wait in each list."
+    receives = (
+        "M/s of two threads on linked lists with MCS locks, by the number of receives that wait in the PRQ. No "
+        "message waits in the UMQ."
+    )
     matches = "Figs. 3 to 7: matches a second by threads and locks"
     of_all = (
-        "Median M/s on linked lists by the elements that wait in the lists: in both, or in the PRQ only (`prq`)."
+        "Median M/s on linked lists, by the number of elements that wait: in each of both lists (`both`), or in "
+        "the PRQ only (`prq`)."
     )
     gains = "Figs. 4 to 6: the gain by threads and locks"
-    medians = "Median ratios on linked lists, and the lowest of a line. The CSV has ranges."
+    medians = "Median ratios on linked lists, and the lowest ratio of each row. The CSV file has the ranges."
     packed = (
-        "Median ratios on packed queues (`FI_TCAM_HOST_STORAGE=packed`), in bins of such queues. None of this is the "
-        "paper's, and no verdict rests on it."
+        "Median ratios on packed queues (`FI_TCAM_HOST_STORAGE=packed`); bins consist of such queues. Packed "
+        "queues are not in the paper, and no verdict rests on them."
     )
     all_of = [
         verdicts(cases),
         two_threads(cases, "both", "Fig. 3: two threads, both lists", rates),
         two_threads(
-            cases, "prq", "Fig. 7: two threads, receives only", "The same where nothing waits in the UMQ."
+            cases, "prq", "Fig. 7: two threads, receives only", receives
         ),
         by_lengths(cases, matches, of_all, "linked", CONTENDERS, "M/s"),
         by_lengths(cases, gains, medians, "linked", CONTENDERS[1:], "ratio"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Verdicts and numbers of known measurements: papers/reproduce.sh check runs these."""
+"""Tests of verdicts and of numbers computed from known measurements. `papers/reproduce.sh check` runs them."""
 
 import unittest
 
@@ -15,7 +15,7 @@ def claim(pattern, traffic, metric, engine="col-pnp"):
 
 
 def numbers_of(of, *values):
-    """Numbers of a claim on some processes, each with the queues that were made."""
+    """Returns numbers of a claim, each with the number of ranks and of queues made."""
     numbers = Numbers()
     for ranks, value, made in values:
         place = Place(of.pattern, ranks, of.queues[0], of.traffic, of.engine, "linked", of.k)
@@ -108,8 +108,8 @@ class Polling(unittest.TestCase):
         self.assertEqual(polling.bound(cases, 200), {"near": 0.5, "both": 0.1})
         self.assertIsNone(polling.bound(cases, 100))
 
-    def test_a_poll_is_told_from_the_looks_around_it(self):
-        # 0.1 us a look and 0.5 a poll of the network, which is asked once in 51.
+    def test_the_cost_of_a_network_poll_is_separated_from_that_of_shared_memory(self):
+        # A poll of shared memory takes 0.1 us and a poll of the network 0.5 us, once in 51 polls.
         numbers = (("every", 0.6), ("static:50", 0.1 + 0.5 / 51))
         costs = polling.poll(self.cases(*((("1", "1 peers", policy), us) for policy, us in numbers)))
         for ours, expected in zip(costs, (0.1, 0.5, 0.0)):
@@ -151,7 +151,7 @@ class Polling(unittest.TestCase):
 
 class TailQueues(unittest.TestCase):
     def found(self, line, *ratios):
-        """The verdict in a line of the page, of ratios by lists and length."""
+        """Returns the verdict in a row of the page that is rendered from ratios by lists and length."""
         cases = Cases()
         for lists, length, ratio in ratios:
             rates = {tail_queues.ONE: [1.0], tail_queues.TAILS: [ratio], tail_queues.BINNED: [1.0]}
@@ -198,5 +198,5 @@ class TailQueues(unittest.TestCase):
         cases.put(("3", "both,linked,mcs,2,8", "", "again"), [4.0])
         cases.put(("7", "prq,linked,parking-lot,2,8", "", "disturbed"), [1000.0])
         text = tail_queues.made_again(cases)
-        self.assertIn(": 1,004 turns in 2 rows. 1,000 of them are of `parking-lot`", text)
-        self.assertTrue(text.endswith("on in prq,linked,parking-lot,2,8."))
+        self.assertIn("repeated 1,004 turns in 2 rows. 1,000 of them are of `parking-lot`", text)
+        self.assertTrue(text.endswith("the limit: prq,linked,parking-lot,2,8."))

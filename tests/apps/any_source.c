@@ -106,7 +106,7 @@ static void posted_first(int seed) {
         MPI_Cancel(&requests[posted[i].number]);
         MPI_Wait(&requests[posted[i].number], &status);
         MPI_Test_cancelled(&status, &cancelled);
-        CHECK(cancelled, "receive %d took a message the model gave to nobody", posted[i].number);
+        CHECK(cancelled, "receive %d took a message, but matches none in the model", posted[i].number);
     }
     MPI_Barrier(MPI_COMM_WORLD);
 }

@@ -4,8 +4,8 @@
 // Arguments: none, or the number of bursts (default 50)
 //
 // Rank 0 sends bursts of 96 messages of 8 B from each of its threads, on one communicator per
-// thread. Rank 1 receives a burst after all of it has been sent. A host with two cores so has one
-// core for each of two threads. Every message and its order are checked. Prints for 1 and 2 threads
+// thread. Rank 1 receives a burst after all of it has been sent. A host with two cores therefore
+// has one core for each of two threads. Every message and its order are checked. Prints for 1 and 2 threads
 //   bursts threads=T ns_a_message=N
 // the median over the bursts, of all threads together.
 #include "check.h"

@@ -4,20 +4,20 @@
 // the provider select the channel: `tcam tune` runs this program once for each.
 //
 // Arguments: [--ms M] [--compute US]... [SIZE]...
-//   SIZE          bytes of a message, 1 to 4 MiB (default: 13 sizes from 8 B to 1 MiB)
-//   --ms M        milliseconds per measurement, 1 to 10000 (default 50)
-//   --compute US  measure only overlap, beside computations of US microseconds; may be repeated
+//     SIZE          bytes of a message, 1 to 4 MiB (default: 13 sizes from 8 B to 1 MiB)
+//     --ms M        milliseconds per measurement, 1 to 10000 (default 50)
+//     --compute US  measure only overlap, beside computations of US microseconds; may be repeated
 //
 // Prints first
-//   channels: hosts=A,B
-//   channels: mpi=TEXT
+//     channels: hosts=A,B
+//     channels: mpi=TEXT
 // then a line for each size
-//   channels size=N half_round_trip_us=X mb_per_s=Y communication_us=C compute_us=D total_us=T
-//       overlap=Z seconds=S                                             (in one line)
+//     channels size=N half_round_trip_us=X mb_per_s=Y communication_us=C compute_us=D total_us=T
+//         overlap=Z seconds=S                                             (in one line)
 // or, with --compute, for each size and computation
-//   channels size=N asked_us=US communication_us=C compute_us=D total_us=T overlap=Z seconds=S
+//     channels size=N asked_us=US communication_us=C compute_us=D total_us=T overlap=Z seconds=S
 // and at last
-//   channels: ok ranks=2 sizes=N
+//     channels: ok ranks=2 sizes=N
 //
 // Times are those of the slower rank. `communication` is an exchange without computation:
 // MPI_Isend, MPI_Irecv, MPI_Waitall on both ranks. `compute` is the computation alone. `total` is

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Operations of Figures 5 and 11 of the COL+PNP paper, for `papers/reproduce.sh colpnp`:
-// collectives gather|allreduce|iallgather|fds [steps]
+//     collectives gather|allreduce|iallgather|fds [steps]
 //
-//   gather      MPI_Gatherv of 8 bytes, which has no tree in MPICH; time at the root
-//   allreduce   MPI_Allreduce of 8 bytes; mean time of all ranks
-//   iallgather  16 MPI_Iallgather of 8 bytes at once; mean time of all ranks for one
-//   fds         a step of a fire simulation: everything is gathered on rank 0
+//     gather      MPI_Gatherv of 8 bytes, which has no tree in MPICH; time at the root
+//     allreduce   MPI_Allreduce of 8 bytes; mean time of all ranks
+//     iallgather  16 MPI_Iallgather of 8 bytes at once; mean time of all ranks for one
+//     fds         a step of a fire simulation: everything is gathered on rank 0
 //
 // Prints `collectives: ok ... us=T`, microseconds per operation or step. All data is verified.
 #include "check.h"

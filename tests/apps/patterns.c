@@ -292,7 +292,7 @@ static int neighbour(int direction) {
     return (z * sides[1] + y) * sides[0] + x;
 }
 
-// A message that is received from a direction was sent in the opposite one.
+// A message that is received from a direction was sent in the opposite direction.
 static void halo(int step) {
     uint64_t in[SIDES * VARIABLES], out[SIDES * VARIABLES];
     MPI_Request requests[2 * SIDES * VARIABLES];

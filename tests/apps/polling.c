@@ -4,17 +4,17 @@
 // The arguments are modes with their numbers. `near`, `far` or `both` selects the ranks that the
 // following modes measure (default: both):
 //
-//   looks N                  must be first: polls for orders between two sleeps of a rank (default
-//                            1); if the network is polled once in R + 1 polls, give at least R + 1
-//   cost PEERS...            MPI_Test that finds nothing, after contact with PEERS far ranks
-//                            (Figure 1); must precede the modes below, which contact one
-//   latency BYTES...         half a round trip between root and a rank (Figures 2 and 5)
-//   discovery BURSTS...      near and far rank in turn send a burst of messages of 4 bytes, each
-//                            after root has answered the previous one: the time from the first
-//                            message to the last answer, per message (Figures 3 and 4)
-//   bandwidth BYTES...       windows of 16 messages from root (Figure 5)
-//   overlap BYTES US...      both ranks exchange messages and compute for US microseconds (Figure
-//                            6), with an MPI_Iprobe every 100 us
+//     looks N                  must be first: polls for orders between two sleeps of a rank (default
+//                              1); if the network is polled once in R + 1 polls, give at least R + 1
+//     cost PEERS...            MPI_Test that finds nothing, after contact with PEERS far ranks
+//                              (Figure 1); must precede the modes below, which contact one
+//     latency BYTES...         half a round trip between root and a rank (Figures 2 and 5)
+//     discovery BURSTS...      near and far rank in turn send a burst of messages of 4 bytes, each
+//                              after root has answered the previous one: the time from the first
+//                              message to the last answer, per message (Figures 3 and 4)
+//     bandwidth BYTES...       windows of 16 messages from root (Figure 5)
+//     overlap BYTES US...      both ranks exchange messages and compute for US microseconds (Figure
+//                              6), with an MPI_Iprobe every 100 us
 //
 // Prints a line for each, `polling mode=latency where=near bytes=4 us=1.234`, and finally `polling:
 // ok ranks=R near=N far=F`. Because other programs use the machine as well, a time is the mean of
@@ -304,7 +304,7 @@ static void cost(int peers) {
         double start = MPI_Wtime();
         for (int i = 0; i < TESTS; i++) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
         us[set] = (MPI_Wtime() - start) * 1e6 / TESTS;
-        CHECK(!flag, "nobody sent what is received");
+        CHECK(!flag, "a message arrived that no rank sent");
     }
     MPI_Cancel(&request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);

@@ -63,7 +63,7 @@ static void collect(char *in) {
     }
     CHECK(seen == (ranks - 1) * MESSAGES, "%d messages, not %d", seen, (ranks - 1) * MESSAGES);
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
-    CHECK(!found, "a message nobody sent");
+    CHECK(!found, "a message that no rank sent");
     free(next);
 }
 

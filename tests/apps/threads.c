@@ -2,22 +2,22 @@
 // MPI_THREAD_MULTIPLE: threads of a rank communicate at the same time.
 //
 // Arguments: none, or [--threads T]... [--roles ROLES]... [--comms COMMS]... [--ms M]
-//   --threads T    threads of a rank, 1 to 8; may be repeated (default: 1, 2 and 4)
-//   --roles ROLES  which threads send (may be repeated; default: all of them):
-//                  apart  every thread of an even rank sends to the next, odd one
-//                  mixed  threads 0, 2, ... send so; threads 1, 3, ... of the odd rank send back
-//                  both   every thread sends and receives
-//   --comms COMMS  own (each pair of threads has a communicator) or shared (one for all, with a
-//                  tag for each pair); may be repeated (default: both)
-//   --ms M         milliseconds per measurement, 1 to 10000 (default 200)
+//     --threads T    threads of a rank, 1 to 8; may be repeated (default: 1, 2 and 4)
+//     --roles ROLES  which threads send (may be repeated; default: all of them):
+//                    apart  every thread of an even rank sends to the next, odd one
+//                    mixed  threads 0, 2, ... send this way; threads 1, 3, ... of the odd rank send back
+//                    both   every thread sends and receives
+//     --comms COMMS  own (each pair of threads has a communicator) or shared (one for all, with a
+//                    tag for each pair); may be repeated (default: both)
+//     --ms M         milliseconds per measurement, 1 to 10000 (default 200)
 //
 // Without arguments the program checks everything and measures nothing. Neighbouring ranks then
 // exchange messages as well, each pair of threads with its own tag, one with any-source receives.
 // It prints
-//   threads: ok ranks=R threads=T
+//     threads: ok ranks=R threads=T
 // With arguments it prints a line for each combination
-//   threads threads=T roles=ROLES comms=COMMS messages_per_s=N     (windows of 64 messages of 8 B)
-//   threads threads=T roles=trip comms=COMMS half_round_trip_us=X  (all pairs of threads at a time)
+//     threads threads=T roles=ROLES comms=COMMS messages_per_s=N     (windows of 64 messages of 8 B)
+//     threads threads=T roles=trip comms=COMMS half_round_trip_us=X  (all pairs of threads at a time)
 // of the slowest rank, the best of three. A rate counts all threads that send to or from a pair of
 // ranks. These messages and their order are checked as well.
 #include "check.h"

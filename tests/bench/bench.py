@@ -95,7 +95,7 @@ def main():
     depths = [0, 64, 256, 1024, 4096, 8192]
     sizes = [8, 64, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304]
     latency = table(
-        "Half round trip of 8 B in us, with so many receives standing ahead",
+        "Half round trip of 8 B in us, by the number of receives ahead of the matching one",
         "latency", "depth", "half_round_trip_us", depths, rivals, arguments.rounds, 2,
     )  # fmt: skip
     table(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Endpoints that close and reopen at one port. Messages, buffers and answers of the earlier
 // endpoint never reach the later one, and the other way round.
-//   again             a sender, then a receiver, that closes and reopens; one that is killed
-//   again workers N   a server, and N rounds of 64 short-lived workers with ports from the kernel
+//     again             a sender, then a receiver, that closes and reopens; one that is killed
+//     again workers N   a server, and N rounds of 64 short-lived workers with ports from the kernel
 #define _GNU_SOURCE
 #include "card.h"
 #include <rdma/fi_atomic.h>
@@ -124,13 +124,13 @@ static void receiver_comes_back(size_t len) {
         // receiver.
         if (len > 16384) send_to(&sender, &receiver, to, len, 1000);
         close_side(&receiver);
-        if (len > 16384) CHECK(ended(&sender, NULL) == ECONNABORTED, "a send to nobody succeeds");
+        if (len > 16384) CHECK(ended(&sender, NULL) == ECONNABORTED, "a send that is never received succeeds");
     }
     close_side(&sender);
 }
 
-// An answer owed to a sender that left does not go to the next sender at its port, whose operations
-// have the same numbers. Long messages of the one are not read from the other.
+// A pending answer to a sender that left does not go to the next sender at its port, whose operations
+// have the same numbers. Long messages of the earlier sender are not read from the later one.
 static void nothing_is_owed_to_the_next(int claimed) {
     struct side receiver, sender;
     struct fi_context2 claims;

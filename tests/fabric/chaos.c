@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // All-to-all messages, writes and reads between processes of several hosts (tests/gate/hosts.py):
 //
-//   chaos DIRECTORY SELF COUNT SEED MESSAGES LONGEST [kill|stop MASK]
+//     chaos DIRECTORY SELF COUNT SEED MESSAGES LONGEST [kill|stop MASK]
 //
 // Each process sends MESSAGES messages to each other process, in the streams:
 //
-//   0  untagged; processes with an odd number receive them from any source
-//   1  tagged, directed receives without ignored bits
-//   2  tagged, directed receives that ignore the low bits, which contain the message number
-//   3  tagged, any-source receives without ignored bits
-//   4  tagged, any-source receives that ignore the low bits
+//     0  untagged; processes with an odd number receive them from any source
+//     1  tagged, directed receives without ignored bits
+//     2  tagged, directed receives that ignore the low bits, which contain the message number
+//     3  tagged, any-source receives without ignored bits
+//     4  tagged, any-source receives that ignore the low bits
 //
 // It also writes into the memory of each peer and reads it back, MESSAGES / 8 times. It sends its last
 // message afterwards, so that no peer closes before. MASK contains the processes that the driver kills or

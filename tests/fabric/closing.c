@@ -17,7 +17,7 @@ enum { SEND, WRITE, READ, FETCH, RECEIVE, NONE = 0, BEGUN, DONE, DROPPED };  // 
 struct op {
     int kind, id, locked;
     uint64_t number, seed, done;  // number: unique, 0 if no operation is in progress
-    double until;                 // Until when the memory of a dropped operation is watched, or 0
+    double until;                 // Time until which the memory of a dropped operation is checked, or 0
     char *memory;
 };
 
@@ -34,8 +34,8 @@ static struct half {
 
 static struct shared {
     _Atomic int ready, stage[2];
-    char fate[2][IDS], to[2][IDS];  // Of messages, by sending process
-    uint32_t got[2][IDS];           // Number of the receive
+    char fate[2][IDS], to[2][IDS];  // Fate and target of messages, by sending process
+    uint32_t got[2][IDS];           // Number of the receive that got the message
     _Atomic long lost[2][LANES], aborted[2];
     char name[2][64];
     struct window { char slots[LANES][MOST]; uint64_t cells[LANES][CELLS]; } window[2];  // By index of the writer
@@ -158,7 +158,7 @@ static void poll_half(struct half *h) {
         uint64_t number = (uint64_t)(count == 1 ? entry.op_context : failure.op_context);
         int i = 0, error = count == 1 ? 0 : failure.err;
         while (i < 2 * LANES * OPS && (halves[i / OPS].owner != h->owner || halves[i / OPS].ops[i % OPS].number != number)) i++;
-        CHECK(i < 2 * LANES * OPS, "process %d is told of operation %lu, which was dropped", me, (unsigned long)number);
+        CHECK(i < 2 * LANES * OPS, "process %d gets a completion of operation %lu, which was dropped", me, (unsigned long)number);
         ended(&halves[i / OPS], &halves[i / OPS].ops[i % OPS], error, &entry);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Processes that send each other messages of all lengths, and leave and return at their ports: some
 // close and reopen, some are killed. Checks every byte and its sender; no call may hang.
-//   comers SECONDS [SEED]
+//     comers SECONDS [SEED]
 // An operation with a process that left may end in ECONNABORTED, and in no other error.
 #define _GNU_SOURCE
 #include "fabric.h"
@@ -90,7 +90,7 @@ static void came(const struct op *op, size_t len) {
     CHECK(len >= sizeof *head && head->len == len && head->from < PEERS, "%zu bytes, %lu said", len, head->len);
     for (uint64_t at = sizeof *head; at < len; at++)
         CHECK(op->bytes[at] == byte_of(head, at), "byte %lu of %zu from %lu, life %lu", at, len, head->from, head->life);
-    // Each message once, and none of an earlier process after one of the next.
+    // Each message arrives once, and none of an earlier process after one of its successor.
     uint64_t from = head->from, number = head->number % sizeof last->seen;
     CHECK(head->life >= last[from].life, "from %lu: life %lu after %lu", from, head->life, last[from].life);
     if (head->life > last[from].life) memset(&last[from], 0, sizeof *last);

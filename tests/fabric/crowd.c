@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Many endpoints on one host that communicate with one endpoint on another (tests/gate/hosts.py):
 //
-//   crowd DIRECTORY serve MEMBERS   any-source receives; checks each member's order, answers
-//   crowd DIRECTORY join MEMBERS    opens this many endpoints, which send and wait
+//     crowd DIRECTORY serve MEMBERS   any-source receives; checks each member's order, answers
+//     crowd DIRECTORY join MEMBERS    opens this many endpoints, which send and wait
 //
 // Prints `join: N messages`, or `serve: N messages, all met in S s, K KiB each`: the time from the
 // first message of the first member to that of the last member, and the memory growth of the
@@ -150,7 +150,7 @@ static void join(const char *directory, unsigned members) {
         in[member] = room(sizeof *in[member]);
         OK(fi_getname(&me->ep->fid, out[member]->name, &len));
     }
-    // All wait for room at the same time: 1 must send, 2 is sending, 3 waits for the answer.
+    // States of members, all of which may wait for room: 1 must send, 2 is sending, 3 waits for the answer.
     static int states[MOST];
     double end = seconds() + within(120);
     for (unsigned member = 0; member < members; member++) states[member] = 1;

@@ -2,19 +2,19 @@
 // Two processes on two hosts (tests/gate/hosts.py), which find each other through files in a shared
 // directory: far DIRECTORY OWN PEER WHAT [SECONDS]
 //
-//   lead SECONDS   exchanges messages of many lengths, each checked, for SECONDS
-//   slow SECONDS   like lead, with pauses between messages
-//   follow         like lead, as the other end
-//   doze           like follow, sleeping until a message arrives; prints how often it woke
-//   wait           one message each way, then a receive for which the peer sends nothing, and a long
-//                  message that the peer never receives
-//   hold           one message each way, then nothing, without any progress
-//   sink           any-source receives, until a message says that it is the last
-//   flood          long messages without end
-//   pour           short messages without end; prints when the last was accepted before the error
-//   both           long messages both ways at once, several in flight, half of them in several segments
-//   forks          like lead, after a forked child has polled and sent
-//   last           messages without reading completions, some messages of many lengths, then the last
+//     lead SECONDS   exchanges messages of many lengths, each checked, for SECONDS
+//     slow SECONDS   like lead, with pauses between messages
+//     follow         like lead, as the other end
+//     doze           like follow, sleeping until a message arrives; prints how often it woke
+//     wait           one message each way, then a receive for which the peer sends nothing, and a long
+//                    message that the peer never receives
+//     hold           one message each way, then nothing, without any progress
+//     sink           any-source receives, until a message says that it is the last
+//     flood          long messages without end
+//     pour           short messages without end; prints when the last was accepted before the error
+//     both           long messages both ways at once, several in flight, half of them in several segments
+//     forks          like lead, after a forked child has polled and sent
+//     last           messages without reading completions, some messages of many lengths, then the last
 //
 // Prints `OWN: N messages`, or `OWN: error E (name) after N messages` with exit code 3.
 #include "fabric.h"

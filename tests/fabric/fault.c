@@ -2,9 +2,9 @@
 // A peer is killed at any moment, while operations of every kind go to it or come from it. Each
 // completes within seconds, those with a third peer continue, and the files of the dead peer in
 // /dev/shm are removed.
-//   fault frozen    the peer stops, operations wait for it, then it is killed
-//   fault target    it is killed while operations go to it
-//   fault origin    it is killed while operations come from it
+//     fault frozen    the peer stops, operations wait for it, then it is killed
+//     fault target    it is killed while operations go to it
+//     fault origin    it is killed while operations come from it
 #include "card.h"
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -222,7 +222,7 @@ int main(int argc, char **argv) {
         keep_echoing(friend);
         CHECK(seconds() - from < within(LIMIT), "the third peer is silent");
     }
-    // It did not take buffers with it that others need.
+    // The dead peer holds no buffers that others need.
     for (int round = 0; round < 20; round++)
         for (kind = 3; kind < 12; kind++) {
             ssize_t started;

@@ -35,7 +35,7 @@ static void sender(int in) {
             if (count == -FI_EAVAIL) count = fi_cq_readerr(mine.cq, &failure, 0);
             left -= count == 1;
         }
-        CHECK(left == 0, "%d sends are not told", left);
+        CHECK(left == 0, "%d sends have no completion", left);
         OK(fi_av_remove(mine.av, &to, 1, 0));
     }
     close_card();
@@ -63,7 +63,7 @@ static void take(double time, int multi) {
         if (count == -FI_EAVAIL) CHECK(fi_cq_readerr(cq, &failure, 0) == 1, "no error entry");
         if (count != 1 && count != -FI_EAVAIL) continue;
         int *which = count == 1 ? entry.op_context : failure.op_context;
-        CHECK(*which, "told twice");
+        CHECK(*which, "completed twice");
         int over = (count == 1 ? entry.flags : failure.flags) & FI_MULTI_RECV || !multi;
         if (over || failure.err == FI_ECANCELED) *which = 0;
     }

@@ -23,7 +23,7 @@ static void *waits(void *context) {
     return NULL;
 }
 
-// Seconds from the post until the waiting thread has the message.
+// Returns the seconds from the post until the waiting thread has the message.
 static double once(size_t len) {
     pthread_t thread;
     for (size_t at = 0; at < len; at++) out[at] = (unsigned char)(at * 7 + len);

@@ -116,7 +116,7 @@ static void given_back(void) {
         read = fi_cq_read(b.cq, &entry, 1);
         if (read == -FI_EAVAIL) CHECK(fi_cq_readerr(b.cq, &failure, 0) == 1, "no error");
         if (read == 1 || read == -FI_EAVAIL) {
-            CHECK(!released, "told after the buffer was given back");
+            CHECK(!released, "completed after the buffer was given back");
             released = !!((read == 1 ? entry.flags : failure.flags) & FI_MULTI_RECV);
             ended++;
         }

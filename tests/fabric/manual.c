@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Checks what libfabric's man pages promise, with one table per page. fi_cntr: which operation increments
-// which counter. fi_cq: the flags of completions. fi_mr: access bits, and the operations that they allow.
-// fi_endpoint: options that set sizes, and the order in which objects close.
+// Checks the guarantees of libfabric's man pages, with one table per page.
+//
+// - fi_cntr: the operations that increment each counter
+// - fi_cq: the flags of completions
+// - fi_mr: access bits, and the operations that they allow
+// - fi_endpoint: options that set sizes, and the order in which objects close
 #include "fabric.h"
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>

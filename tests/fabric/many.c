@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A server that outlives its clients.
-//   many one-by-one N     N clients, one after the other; the server does not grow
-//   many at-once N        N clients together, each of which sends and is answered
+//     many one-by-one N     N clients, one after the other; the server does not grow
+//     many at-once N        N clients together, each of which sends and is answered
 #include "card.h"
 #include <sys/prctl.h>
 #include <signal.h>
@@ -61,7 +61,7 @@ static void serve(int out, uint64_t clients, int says) {
         while ((sent = fi_tinject(mine.ep, &hello.number, 8, to, 2)) == -FI_EAGAIN) fi_cq_read(mine.cq, NULL, 0);
         CHECK(sent == 0, "answer to %lu: %zd", hello.number, sent);
         OK(fi_av_remove(mine.av, &to, 1, 0));
-        // Early clients teach it the ports of the host.
+        // During the first half of the clients the server learns the ports of the host.
         if (served == clients / 2) before = kilobytes(), reserved = blocks();
     }
     if (says) {
@@ -104,7 +104,7 @@ static void one_by_one(const struct card *of, uint64_t clients) {
         next_ok(&side, NULL, &answer);
         CHECK(answer == number, "client %lu got %lu", number, answer);
         close_side(&side);
-        // Nor does a process leave files behind.
+        // No process leaves files behind.
         if (number % 1000 == 0) CHECK(files_at(segments("*")) < 100, "segments stay");
     }
     close_domain();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Two processes in unusual environments, which nevertheless exchange long messages, or get a clear
 // error:
-//   places descriptors   neither has a free descriptor for some time
-//   places apart         in separate PID namespaces, with the same process id
-//   places inside        in one PID namespace, with the /proc of another
-//   places dated         one in a separate time namespace
-//   places elsewhere     one has a separate /dev/shm
-//   places locked        one locks all its mappings and may lock no segment
-//   places silent        one without standard streams prints something
+//     places descriptors   neither has a free descriptor for some time
+//     places apart         in separate PID namespaces, with the same process id
+//     places inside        in one PID namespace, with the /proc of another
+//     places dated         one in a separate time namespace
+//     places elsewhere     one has a separate /dev/shm
+//     places locked        one locks all its mappings and may lock no segment
+//     places silent        one without standard streams prints something
 #define _GNU_SOURCE
 #include "card.h"
 #include <rdma/fi_rma.h>

@@ -31,7 +31,7 @@ static uint64_t mix(uint64_t x) {
     return x ^ x >> 31;
 }
 
-// Whether a process receives the messages of a stream from any source.
+// Returns whether a process receives the messages of a stream from any source.
 static int is_any(int receiver, int stream) {
     return stream >= 3 || (!stream && receiver % 2);
 }
@@ -54,7 +54,7 @@ static uint64_t tag_of(int stream, int number) {
     return (uint64_t)stream << 32 | (stream % 2 ? 0 : (unsigned)number);
 }
 
-// The first message, counting from `number`, that a sender has for a stream of this process.
+// Returns the first message, counting from `number`, that a sender has for a stream of this process.
 static int next_of(int sender, int stream, int number) {
     while (number < messages && plan(sender, self, number).stream != stream) number++;
     return number;

@@ -5,7 +5,7 @@
 # process at a certain moment run with fewer sizes. Most clients wait more than they compute, so two
 # run at the same time; clients that measure time or sleep run alone afterwards. Each run has its
 # own ports and /dev/shm (tests/lib/apart.sh).
-#   run.sh DIRECTORY-OF-THE-PROVIDER [CLIENT...]
+#     run.sh DIRECTORY-OF-THE-PROVIDER [CLIENT...]
 # With BRIEF=1 the tables have 0 and 7 entries, and only clients with long messages run without the
 # kernel copy, because the others do not use it. LIBFABRIC_2 may be the directory of a libfabric
 # 2.x, for tests of its newer API.

@@ -2,7 +2,7 @@
 // A process of the same user writes random bytes into the segment of a live endpoint, while
 // messages, reads, writes and atomic operations use it. There may be errors and lost messages, but
 // no crash and no hanging call, and other endpoints continue.
-//   scribble [SEED [all | header | peers | states | slots | buffers]]
+//     scribble [SEED [all | header | peers | states | slots | buffers]]
 #include "card.h"
 #include <fcntl.h>
 #include <rdma/fi_atomic.h>

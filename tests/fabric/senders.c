@@ -30,10 +30,10 @@ static const struct how {
     const char *name;
     enum fi_threading level;
     int threads;
-    // Of the sending process, and of the receiving one.
+    // Number of endpoints of the sending process, and of the receiving one.
     int endpoints[2];
     bool bursts;
-    // Whether another thread polls.
+    // Set if another thread polls.
     bool polled;
 } hows[] = {
     {"one thread, FI_THREAD_DOMAIN", FI_THREAD_DOMAIN, 1, {1, 1}, false, false},

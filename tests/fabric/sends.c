@@ -40,7 +40,7 @@ static void *poll_a(void *unused) {
         CHECK(count > 0 || count == -FI_EAGAIN, "%zd", count);
         for (ssize_t i = 0; i < count; i++) {
             struct op *op = entries[i].op_context;
-            CHECK(!atomic_exchange(&op->told, 1), "told twice");
+            CHECK(!atomic_exchange(&op->told, 1), "completed twice");
         }
     }
     return NULL;
@@ -162,7 +162,7 @@ static void later(void) {
     int before = 0;
     OK(fi_control(&a.ep->fid, FI_SETOPSFLAG, &flags));
     AGAIN(fi_tsend(a.ep, &before, sizeof before, NULL, a.peer, 99, &op));
-    for (int i = 0; i < 100; i++) CHECK(fi_cq_read(a.cq, &entry, 1) == -FI_EAGAIN, "nobody has it yet");
+    for (int i = 0; i < 100; i++) CHECK(fi_cq_read(a.cq, &entry, 1) == -FI_EAGAIN, "a send completed too early");
     AGAIN(fi_trecv(b.ep, rooms[0][0], 8, NULL, b.peer, 99, 0, &op));
     while (fi_cq_read(b.cq, &entry, 1) != 1) continue;
     while (fi_cq_read(a.cq, &entry, 1) != 1) fi_cq_read(b.cq, NULL, 0);

@@ -3,7 +3,7 @@
 // lengths, multi-receive buffers, probes, cancels, reads and writes, and atomic operations. Checks
 // every byte; all sent messages must arrive, and memory must not grow. Odd ranks use automatic
 // progress, every fourth rank no kernel copy.
-//   soak SECONDS [SEED]
+//     soak SECONDS [SEED]
 #include "fabric.h"
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A transmit context closes while its peer is stopped in the middle of a copy. fi_close waits for
 // the peer, and data that the program writes into its memory afterwards does not reach the peer.
-//   stopped write | read | send
+//     stopped write | read | send
 // The peer is stopped for three seconds, exactly at a copy: this program is linked with -rdynamic,
 // so that its provider resolves the kernel's copy calls to the functions here.
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A benchmark: nanoseconds per message with 64 in flight, and half of a round trip, from one
 // process to another through the provider that FI_PROVIDER names; 8 bytes each, medians of runs.
-//   stream [bound] [beside]
+//     stream [bound] [beside]
 // bound: each is bound to a separate processor, as launchers do. beside: each also polls another
 // endpoint, to which no process sends.
 #define _GNU_SOURCE

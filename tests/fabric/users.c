@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Two users on one host: the endpoints of each are visible only to itself.
-//   users serve        prints its address and waits until its input ends
-//   users call NAME    its send there is refused, and it works by itself
+//     users serve        prints its address and waits until its input ends
+//     users call NAME    its send there is refused, and it works by itself
 #include "fabric.h"
 #include <unistd.h>
 

@@ -262,7 +262,7 @@ static void reports(void) {
     OK(fi_close(&cntr->fid));
     close_player(&players[0]);
 
-    // Without a wait object there is no descriptor to sleep on.
+    // A queue without a wait object has no descriptor to sleep on.
     open_player(&players[0], SREAD);
     fid = &players[0].cq->fid;
     FAILS(FI_EINVAL, fi_trywait(fabric, &fid, 1));

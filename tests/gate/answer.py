@@ -49,7 +49,7 @@ def agrees(arguments, what, words, told, traces):
         spills = sum(line[f"{queue}_spills"] for queue in ("prq", "umq", "internal"))
         check((spills == 0) == fits, f"{what}: {spills} spill at {entries} of {need}")
     done = tcam(arguments, "sweep", "--json=-", f"--out={PLACE / 'sweep'}", "--set=pool=node", *words, "--trace", traces)
-    check(json.loads(done.stdout)["needed_entries"] == need, f"{what}: sweep tells another need than {need}")
+    check(json.loads(done.stdout)["needed_entries"] == need, f"{what}: sweep prints another need than {need}")
     done = tcam(arguments, "sweep", f"--out={PLACE / 'sweep'}", *words, "--trace", traces)
     check(not told["crowded"] or "take turns" in done.stdout, f"{what}: {done.stdout[-600:]}")
     done = tcam(arguments, "compare", *words, traces)

@@ -422,7 +422,7 @@ def messages(arguments, programs):
         done = tcam(arguments, *words)
         told = done.stderr + done.stdout
         check(done.returncode == code and part in told, f"{words}: {done.returncode} {told[-400:]}")
-    check((other / "0.json").read_text() == '{"mine": 1}', "0.json of somebody else is gone")
+    check((other / "0.json").read_text() == '{"mine": 1}', "0.json of another program is gone")
     done = subprocess.run([str(arguments.tcam), "stats", "."], cwd=empty, capture_output=True, text=True, timeout=within(60), check=False)
     check(done.returncode == 125 and "run.trace" in done.stderr, f"stats .: {done.stderr}")
 

@@ -169,7 +169,7 @@ def ctrl_c(arguments):
 
 
 def at_terminal(arguments, words, ready, times):
-    """Runs tcam at a terminal of its own and types Ctrl-C there, once or several times. Returns its
+    """Runs tcam at a separate terminal and types Ctrl-C there, once or several times. Returns its
     exit code and output."""
     pid, terminal = pty.fork()
     if pid == 0:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Fault tests: peers that are killed at any moment, forked children, a full /dev/shm, no file
 # descriptors, namespaces, another user, overwritten segments, thousands of clients.
-#   tests/gate/faults.sh DIRECTORY-OF-THE-PROVIDER [ROUNDS]
+#     tests/gate/faults.sh DIRECTORY-OF-THE-PROVIDER [ROUNDS]
 # With BRIEF=1 there are fewer clients: 3,000 in turn on a thousand ports instead of 70,000, and
 # 1,000 at a time instead of 3,000.
 set -u

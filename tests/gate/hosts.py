@@ -108,7 +108,7 @@ DEATHS = 24
 def many_die_in_the_midst_of_messages(hosts, place):
     sink = far(hosts, place, 1, "sink", "none", "sink")
     for death in range(0, DEATHS, 3):
-        # Two with long messages, one with short ones.
+        # Two senders of long messages, one of short messages.
         floods = [
             far(hosts, place, 2, f"flood{death + at}", "sink", "flood" if at else "pour")
             for at in range(3)
@@ -174,7 +174,7 @@ def a_host_vanishes_while_it_sends(hosts, place):
 
 
 def they_stop_in_the_midst_of_messages(hosts, place):
-    """Peers stop like ranks that compute after they have begun to send: others are served
+    """Peers stop after they have begun to send, like ranks that compute. The receiver serves other peers
     meanwhile."""
     sink = far(hosts, place, 1, "sink", "none", "sink")
     floods = [far(hosts, place, 2, f"flood{at}", "sink", "flood") for at in range(12)]
@@ -439,7 +439,7 @@ FAULTS = [
 
 
 def run_faults(hosts, names):
-    """Runs each fault in a directory of its own. Returns how many failed."""
+    """Runs each fault in a separate directory. Returns how many failed."""
     failed = 0
     for fault in [fault for fault in FAULTS if not names or fault.__name__ in names]:
         place = pathlib.Path(tempfile.mkdtemp(prefix="tcam-far-"))

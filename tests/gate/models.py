@@ -161,7 +161,7 @@ def devices(arguments, mpi):
     for queue in QUEUES if found else ():
         held = found[0][queue]["held_back"]
         print(f"    cassini-hardware: {queue} held back {held}, {reasons(found[0][queue])}")
-        check(held > 0, f"cassini-hardware: nobody was held back for the {queue}")
+        check(held > 0, f"cassini-hardware: nothing was held back for the {queue}")
         check(set(reasons(found[0][queue])) == {"pool_share"}, f"cassini-hardware: {queue}")
 
 

@@ -79,19 +79,19 @@ def generate(place, seed):
 
 
 class Watched(list):
-    """Elements of a queue; calls `tell` when an element joins or leaves."""
+    """Elements of a queue; calls `report` when an element joins or leaves."""
 
-    def __init__(self, tell):
+    def __init__(self, report):
         super().__init__()
-        self.tell = tell
+        self.report = report
 
     def append(self, element):
         super().append(element)
-        self.tell(element, 1)
+        self.report(element, 1)
 
     def remove(self, element):
         super().remove(element)
-        self.tell(element, -1)
+        self.report(element, -1)
 
 
 def even(times):
@@ -120,12 +120,12 @@ def history(operations):
         now = [0]
 
         def watch(queue, at=place, of=(rank, name), now=now):
-            def tell(element, change):
+            def report(element, change):
                 check(element.source == "" or element.source_rank != "", f"{of}: a source of no rank")
                 source = int(element.source_rank) if element.source_rank else None
                 changes.append((now[0], at, (*of, queue, source, change)))
 
-            return Watched(tell)
+            return Watched(report)
 
         context = Context(LARGEST, "spill", ())
         context.prq.elements, context.umq.elements = watch("prq"), watch("umq")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Runs MPI_Comm_spawn and MPI_Comm_disconnect in a loop on 200 ports, so that many workers in turn
 # get the same port.
-#   tests/gate/spawn.sh [ROUNDS]      default 500
+#     tests/gate/spawn.sh [ROUNDS]      default 500
 # Prints the resources of the master after a fifth of the rounds and at the end. Per worker, MPICH
 # keeps about 33 KiB over any provider, and Open MPI about 77 KiB in PMIx; the provider's heap does
 # not grow (docs/provider-status.md).

@@ -8,7 +8,7 @@ sanitize asan address
 # Leaks are reported for libfabric, which keeps the libraries that it loads. An error ends the
 # process like a crash.
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:exitcode=99:detect_stack_use_after_return=1
-# Must be found: a message that is longer than the memory of its receive.
+# The sanitizer must find a message that is longer than the memory of its receive.
 must_find overrun 'heap-buffer-overflow'
 tests/fabric/run.sh "$target/provider" "$@"
 [ $# -gt 0 ] || tests/gate/faults.sh "$target/provider" 1

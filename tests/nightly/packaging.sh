@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# What packaging/ has for sites: the tarball is unpacked in another directory and used through its
-# environment script and its modulefile; the recipe of Spack is compiled. Images are not built.
+# Tests packaging/: unpacks the tarball in another directory and uses it through its environment script
+# and its modulefile; compiles the recipe of Spack. Builds no images.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages binutils environment-modules man-db
@@ -14,7 +14,7 @@ cat "$place/dist.log"
 tar -xzf "$(tail -n 1 "$place/dist.log")" -C "$place"
 tree=$(echo "$place"/tcam-*)
 
-# As a user has it, who knows nothing of this clone. $1: a shell, then what it does first, with $tree.
+# Runs checks as a user without this clone. $1: commands that set up the environment from $tree.
 as_user() {
     env -i HOME="$place" PATH=/usr/bin:/bin tree="$tree" bash -c "$1"'
         set -e

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs a Slurm cluster on this machine, and programs that srun starts: tests/nightly/slurm.sh The
+# Runs a Slurm cluster on this machine, and programs that srun starts: tests/nightly/slurm.sh. The
 # files of its daemons are in a separate directory, and the daemons end with this script.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086

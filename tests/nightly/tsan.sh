@@ -10,7 +10,7 @@ sanitize tsan thread -Cunsafe-allow-abi-mismatch=sanitizer
 # After a fork in a threaded process the child continues, as it does without the sanitizer. An error
 # changes the exit code of the process.
 export TSAN_OPTIONS=exitcode=66:die_after_fork=0:suppressions=$PWD/tests/nightly/tsan.suppressions
-# Must be found: two threads on an endpoint without a lock.
+# The sanitizer must find two threads on an endpoint without a lock.
 must_find race 'WARNING: ThreadSanitizer: data race'
 [ $# -gt 0 ] || CARGO_TARGET_DIR=$target python3 tests/gate/hosts.py --only faults
 [ $# -gt 0 ] || set -- threads sends served scalable auto shared shared_av rma trigger atomic busy late

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The wheel as users get it: built from the source package, installed beside each MPI of PyPI, and run
-# without cargo. It needs the network.
+# Tests the wheel as users get it: builds it from the source package, installs it beside each MPI of PyPI,
+# and runs it without cargo. Needs the network.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages openmpi-bin libopenmpi-dev
@@ -17,11 +17,11 @@ case $wheel in
 *) fail "$wheel: the tag is not py3-none-manylinux_2_28_x86_64" ;;
 esac
 "$venvs/wheel/bin/auditwheel" show "$wheel" >"$place/auditwheel.log"
-# A tag of an older glibc holds as well.
+# A tag for an older glibc is accepted as well.
 grep -Eq '"manylinux_2_(5|12|17|2[0-8])_x86_64"' "$place/auditwheel.log" ||
     { cat "$place/auditwheel.log" >&2; fail "auditwheel: the wheel needs more than manylinux_2_28."; }
 
-# for_user VENV COMMAND...: with the environment of a user who has no Rust.
+# for_user VENV COMMAND...: runs a command in the environment of a user without Rust.
 for_user() {
     venv=$place/$1
     shift

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What `papers/reproduce.sh` measures in nanoseconds.
+//! The measurements in nanoseconds of `papers/reproduce.sh`.
 //!
 //! ```text
-//! papers-bench replay TRACE STEPS ONCE MS SETTINGS...    a JSON object a line for each SETTINGS
-//! papers-bench threads                                   a line for each line of the input
+//! papers-bench replay TRACE STEPS ONCE MS SETTINGS...    prints a line of JSON for each SETTINGS
+//! papers-bench threads                                   prints a line for each line of the input
 //! ```
 
 mod replay;

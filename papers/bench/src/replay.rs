@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Time of the operations of a trace on the host, engine by engine.
+//! Measures the time of the operations of a trace on the host for each engine.
 //!
 //! ```text
-//! for some turns, for each engine:           whatever slows the machine hits all
+//! for each turn, for each engine:            a slow moment of the machine affects all engines
 //!     replay steps, the first not measured   queues are made, caches filled
-//!     time each section of operations alike  less the time of reading the clock
+//!     time each section of equal operations  less the time of reading the clock
 //! time = median of samples of at least 1024 operations
 //! ```
 //!
-//! An operation is the search, the removal or insertion that follows, and the device's own accounts,
-//! with a table of no entries. The time of making queues is measured apart, from the first operation on.
+//! An operation is the search, the removal or insertion that follows, and the device's statistics.
+//! The table has no entries. The time of making queues is measured separately, from the first
+//! operation on.
 
 use std::error::Error;
 use std::fs::File;
@@ -27,40 +28,40 @@ use nic::replay::{Change, Replay};
 use nic::trace::{Op, Reader};
 use serde_json::json;
 
-/// Turns of each engine.
+/// Number of turns of each engine.
 const TURNS: u32 = 3;
-/// Steps of a turn before those that are measured, and that are measured at least.
+/// Steps at the beginning of a turn that are not measured, and least number of measured steps.
 const WARM_UP: usize = 2;
 const MEASURED: usize = 4;
-/// Operations of a sample at least.
+/// Least number of operations of a sample.
 const SAMPLE: u64 = 1024;
 /// Steps in which queues are counted, and in which making queues is measured.
 const COUNTED: usize = 2;
 const MAKING: usize = 10;
-/// Results of an operation: a receive waits, a message finds its receive, a message waits, a receive
-/// finds its message.
+/// Results of an operation: a receive waits, a message finds its receive, a message waits, a
+/// receive finds its message.
 const ROLES: [&str; 4] = ["waits", "finds receive", "unexpected", "finds message"];
 
 type Failed = Box<dyn Error>;
 
-/// Operations with the same result, of collective traffic or not.
+/// Consecutive operations with the same result and the same kind of traffic.
 struct Section {
     role: usize,
     collective: bool,
     operations: Range<usize>,
 }
 
-/// A trace in steps of as many operations.
+/// A trace, divided into steps with equal numbers of operations.
 pub(crate) struct Stream {
     ranks: String,
     operations: Vec<Op>,
     steps: Vec<Vec<Section>>,
-    /// The first step is not repeated.
+    /// If set, the first step is not repeated.
     once: bool,
 }
 
 impl Stream {
-    /// Reads a trace. The first `once` operations are one step, the others `steps` steps.
+    /// Reads a trace. The first `once` operations become one step, the others `steps` steps.
     pub(crate) fn read(path: &str, steps: usize, once: usize) -> Result<Self, Failed> {
         let reader = Reader::new(BufReader::new(File::open(path)?))?;
         let ranks = reader.header().config.get("nprocs").cloned().unwrap_or_default();
@@ -101,20 +102,21 @@ impl Stream {
         Ok(stream)
     }
 
-    /// The step of a number.
+    /// Returns the step with a number. Steps repeat after the last one.
     fn step(&self, number: usize) -> &[Section] {
         let (all, once) = (self.steps.len(), usize::from(self.once));
         let at = if number < all { number } else { once + (number - all) % (all - once) };
         &self.steps[at]
     }
 
-    /// The operations of the first steps, which are repeated if there are fewer.
+    /// Returns the operations of the first `steps` steps. Steps repeat after the last one.
     fn first(&self, steps: usize) -> impl Iterator<Item = &Op> {
         let sections = (0..steps).flat_map(|number| self.step(number));
         sections.flat_map(|section| &self.operations[section.operations.clone()])
     }
 
-    /// A device without table entries, with settings such as `host_engine=list,host_storage=linked`.
+    /// Returns the configuration of a device without table entries. An example of `settings` is
+    /// `host_engine=list,host_storage=linked`.
     fn config(&self, settings: &str) -> Result<DeviceConfig, Failed> {
         let fixed = "tag_layout=mpich,prq_entries=0,umq_entries=0";
         let all = format!("nprocs={},{fixed},{settings}", self.ranks);
@@ -131,7 +133,7 @@ impl Stream {
     }
 }
 
-/// Nanoseconds an operation of one kind.
+/// Nanoseconds for each operation of one kind.
 #[derive(Clone, Default)]
 struct Samples {
     all: Vec<f64>,
@@ -151,7 +153,7 @@ impl Samples {
         }
     }
 
-    /// The median of the samples, or the mean if there are fewer operations than in one.
+    /// Returns the median of the samples, or the mean if there are too few operations for a sample.
     fn median(mut self) -> Option<f64> {
         if self.all.is_empty() && self.operations > 0 {
             self.all.push(self.time / self.operations as f64);
@@ -191,7 +193,8 @@ impl Runner {
     }
 }
 
-/// Nanoseconds that reading the clock adds to a time: the quickest batch of readings.
+/// Returns the nanoseconds that reading the clock adds to a time, from the fastest batch of
+/// readings.
 fn clock() -> f64 {
     const BATCHES: u32 = 100;
     const READINGS: u32 = 100;
@@ -205,7 +208,7 @@ fn clock() -> f64 {
     (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
 }
 
-/// Nanoseconds since it was made.
+/// A clock that returns the nanoseconds since its creation.
 #[derive(Debug)]
 struct Steady(Instant);
 
@@ -215,8 +218,8 @@ impl Clock for Steady {
     }
 }
 
-/// Nanoseconds of the first steps, from the first operation on, in both queues: of the insertions that
-/// made queues, and of all searches.
+/// Returns the nanoseconds of the insertions that made queues, and of all searches. Both are sums
+/// over PRQ and UMQ in the first steps, from the first operation on.
 fn making(stream: &Stream, config: DeviceConfig) -> Result<[u64; 2], Failed> {
     let clock: Option<Arc<dyn Clock>> = Some(Arc::new(Steady(Instant::now())));
     let mut replay = Replay::new(&DeviceConfig { clock, times: true, ..config })?;
@@ -227,7 +230,7 @@ fn making(stream: &Stream, config: DeviceConfig) -> Result<[u64; 2], Failed> {
     Ok([sum(|of| of.dedicate.ns), sum(|of| of.search.host.ns)])
 }
 
-/// Prints what each engine took and what it counted.
+/// Prints the times and counters of each engine.
 pub(crate) fn replay(stream: &Stream, ms: u64, settings: &[&str]) -> Result<(), Failed> {
     let configs = settings.iter().map(|settings| stream.config(settings));
     let configs = configs.collect::<Result<Vec<_>, _>>()?;
@@ -239,7 +242,7 @@ pub(crate) fn replay(stream: &Stream, ms: u64, settings: &[&str]) -> Result<(), 
     };
     let mut runners = configs.iter().map(runner).collect::<Result<Vec<_>, _>>()?;
     let clock = clock();
-    // Without a time everything is counted only.
+    // If `ms` is 0, the engines count but nothing is timed.
     for _ in 0..if ms > 0 { TURNS } else { 0 } {
         for runner in &mut runners {
             runner.turn(stream, clock, Duration::from_millis(ms) / TURNS);

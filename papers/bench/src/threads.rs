@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Turns of the prototype of *Tail queues* (section 4.1.1): matches a second of some threads at one
-//! matching unit.
+//! Runs turns of the prototype of *Tail queues* (section 4.1.1). Measures the matches a second of
+//! several threads with one matching unit.
 //!
 //! ```text
-//! so many receives and messages wait that never match
+//! before: LENGTH receives wait, and with `both` LENGTH messages; none of them ever matches
 //! each thread, until the turn is over:
-//!     post a receive                           it waits
-//!     hand over the message that it is for     it takes the receive
+//!     post a receive                           the receive waits
+//!     deliver the message that matches it      the message takes the receive
 //! ```
 //!
-//! Every answer is checked, and the tokens that are left at the end.
+//! Every answer is checked, and so are the remaining tokens at the end.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ const RECEIVES: u64 = 1;
 const MESSAGES: u64 = 2;
 const FIRST: u64 = 3;
 
-/// A turn: elements that wait when the threads start, threads, and the time.
+/// A turn: the elements that wait when the threads start, the number of threads, and the duration.
 #[derive(Clone, Copy)]
 struct Turn {
     receives: u32,
@@ -35,8 +35,9 @@ struct Turn {
     time: Duration,
 }
 
-/// Answers each line `LISTS,STORAGE,LOCK,THREADS,LENGTH,CONTENDER,MS` with million matches a second, and
-/// the part of the time that the worst thread was ready to run and had no core.
+/// Reads lines `LISTS,STORAGE,LOCK,THREADS,LENGTH,CONTENDER,MS`. Prints for each the million
+/// matches a second, and the largest fraction of the time that a thread was ready to run and had no
+/// core.
 pub(crate) fn threads() -> Result<(), Box<dyn Error>> {
     for line in std::io::stdin().lines() {
         let line = line?;
@@ -130,13 +131,14 @@ fn element(bits: u64, token: u32) -> Element {
     Element { bits, ignore: 0, source: Source::new(1), token }
 }
 
-/// Posts a receive and hands over its message.
+/// Posts a receive and delivers its message.
 fn meet(unit: &impl Unit, own: Element) {
     assert_eq!(unit.post(own), None);
     assert_eq!(unit.arrive(own), Some(own.token));
 }
 
-/// Nanoseconds that this thread was ready to run and had no core; 0 if the kernel does not count them.
+/// Returns the nanoseconds that this thread was ready to run and had no core, or 0 if the kernel
+/// does not count them.
 fn waited() -> u64 {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     statistics.split_whitespace().nth(1).and_then(|wait| wait.parse().ok()).unwrap_or(0)

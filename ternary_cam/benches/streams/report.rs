@@ -49,10 +49,11 @@ impl Report {
     fn page(&self) -> String {
         let mut page = format!(
             "# ternary_cam: measured\n\n\
-             Written by `cargo bench -p ternary_cam -- --report ../papers`; the numbers are in \
-             [ternary_cam-results.csv](ternary_cam-results.csv).\n\n\
-             {}\n\nNanoseconds a pair (insert + match + remove; the search alone in `miss`), the \
-             quickest of several runs in several passes. What the streams are: `ternary_cam/benches/streams/stream.rs`.\n",
+             `cargo bench -p ternary_cam -- --report ../papers` writes this page. \
+             [ternary_cam-results.csv](ternary_cam-results.csv) has the numbers.\n\n\
+             {}\n\nNanoseconds a pair (insert + match + remove; in `miss` the search alone). Each \
+             number is from the fastest of several runs in several passes. \
+             `ternary_cam/benches/streams/stream.rs` documents the streams.\n",
             machine()
         );
         let mut columns: Vec<&str> = Vec::new();
@@ -76,7 +77,7 @@ impl Report {
             writeln!(page, "| {stream} | {depth} | {} |", cells.join(" | ")).expect("to a string");
         }
         if !self.instructions.is_empty() {
-            page.push_str("\nInstructions a pair of the table (callgrind):\n\n| stream |");
+            page.push_str("\nInstructions of a pair in the table (callgrind):\n\n| stream |");
             for depth in DEPTHS {
                 write!(page, " depth {depth} |").expect("to a string");
             }
@@ -90,7 +91,7 @@ impl Report {
     }
 }
 
-/// Processor, cores, load and kernel, as far as known.
+/// Returns a line with processor, cores, kernel and load.
 fn machine() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");

@@ -1,44 +1,45 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One of the two lists, in bins that are locked one by one (the paper's section 3): while one
-//! thread searches a bin, another one searches the next.
+//! One of the two lists, divided into bins with one lock each (the paper's section 3). While one
+//! thread searches a bin, another thread can search the next bin.
 //!
 //! ```text
 //! position     4          5          6                    a ring of bins by position
 //! bin       [ c, d ]   [ e, f ]   [ g, h, i, ... ]        oldest elements first
-//!             ^ head                ^ last: only here elements are added
+//!             ^ head                ^ last: elements are added only here
 //!
 //! walk:
 //!     for position = head, head + 1, ...:
 //!         lock the bin of the position
-//!         if it has another position by now: all its elements were taken; next
+//!         if its position has changed: all its elements were taken; next
 //!         if it has a match: take it, unlock, return it
-//!         if it is not the last: unlock; next (if it is empty, and the head, the next is the head)
-//!         end of the list: what the caller does here, with the last bin locked
-//!         if it has so many elements and the next bin of the ring is before the head:
-//!             the next bin is the last; new elements go there
+//!         if it is not the last: unlock; next (an empty head makes the next one the head)
+//!         end of the list: run the caller's closure, with the last bin locked
+//!         if the last bin is full and the next bin of the ring is before the head:
+//!             the next bin becomes the last; new elements go there
 //! ```
 //!
-//! The paper does not say how a thread gets from bin to bin, nor what fills the first one again.
-//! Here it holds no lock in between, and could miss an element that moves to a bin behind it. So
-//! **no element ever moves to another bin**: a bin that is not the last one only loses elements, and
-//! what a thread has passed has no match any more. A bin is used again once it is empty, with a new
-//! position, which tells a thread that comes late. Only the owner of the last bin waits for another
-//! one, and who has that one waits for none: there is no deadlock.
+//! The paper does not specify how a thread moves from bin to bin, nor how the first bin is
+//! refilled. Here a thread holds no lock between two bins, so it could miss an element that moves
+//! to a bin behind it. Therefore **no element ever moves to another bin**. A bin that is not the
+//! last only loses elements, so bins that a thread has passed have no match for it. An empty bin is
+//! reused with a new position, by which a late thread recognises the reuse. Only the owner of the
+//! last bin waits for another bin, and the owner of that bin waits for none. Hence there is no
+//! deadlock.
 //!
-//! Rejected: lock coupling, with elements that move to the first bin (the locks are closures, and
-//! every step would wait for the thread before).
+//! Rejected: lock coupling, with elements that move to the first bin. The locks run closures, and
+//! every step would wait for the thread ahead.
 
 use super::lock::{Apart, Lock, Locks, Mark};
 use matching::{Element, Queues};
 
-/// How a list is divided.
+/// The division of a list into bins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binning {
     bins: u32,
     elements: usize,
 }
 
-/// Not a [`Binning`].
+/// Invalid numbers for a [`Binning`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{bins} bins of {elements} elements: there are 1, 2, 4, ... bins of 1 element or more")]
 pub struct BadBinning {
@@ -47,16 +48,17 @@ pub struct BadBinning {
 }
 
 impl Binning {
-    /// One bin: a thread searches a list.
+    /// One bin: one thread at a time searches the list.
     pub const OFF: Self = Self { bins: 1, elements: usize::MAX };
 
-    /// The paper's: one around the first 50 elements, one of the others.
+    /// The paper's bins: one for the first 50 elements, one for the others.
     pub const PAPER: Self = Self { bins: 2, elements: 50 };
 
-    /// So many bins; the next one is begun when the last has so many elements.
+    /// Divides a list into `bins` bins. If the last bin has `elements` elements, the next one
+    /// begins.
     ///
     /// # Errors
-    /// If the number of bins is no power of two, or a bin has no element.
+    /// If `bins` is not a power of two, or `elements` is 0.
     pub const fn new(bins: u32, elements: usize) -> Result<Self, BadBinning> {
         if bins.is_power_of_two() && elements > 0 {
             Ok(Self { bins, elements })
@@ -71,15 +73,15 @@ struct Bin<Q> {
     last: bool,
     queue: Q,
     age: u64,
-    /// Elements that are to be added: they come and go with the end of the list.
+    /// Elements to be added at the end of the list. Empty except while `walk` adds them.
     incoming: Vec<Element>,
 }
 
 type LockedBin<Q, L> = Apart<<L as Locks>::Lock<Bin<Q>>>;
 
-/// See the module.
+/// A list in bins: see the module documentation.
 pub(super) struct Bins<Q: Queues + Send, L: Locks> {
-    /// No bin before this position has an element, or ever will.
+    /// Bins before this position have no elements and never get any.
     head: Apart<L::Mark>,
     ring: Box<[LockedBin<Q, L>]>,
     elements: usize,
@@ -100,8 +102,8 @@ impl<Q: Queues + Send, L: Locks> Bins<Q, L> {
         &self.ring[position as usize & (self.ring.len() - 1)].0
     }
 
-    /// Goes through the list, oldest elements first, until `look` finds something. At its end,
-    /// `end` adds elements to the list that it puts into an empty vector.
+    /// Searches the bins, oldest elements first, until `look` returns a result. At the end of the
+    /// list, `end` fills an empty vector with the elements to add.
     #[inline]
     pub(super) fn walk<R>(
         &self,
@@ -119,7 +121,7 @@ impl<Q: Queues + Send, L: Locks> Bins<Q, L> {
                     return Some(found);
                 }
                 if !bin.last {
-                    // Those before it may have elements still.
+                    // Earlier bins may still have elements, so only the head advances the head.
                     if bin.queue.is_empty() && self.head.0.get() == position {
                         self.head.0.raise(position + 1);
                     }
@@ -138,7 +140,7 @@ impl<Q: Queues + Send, L: Locks> Bins<Q, L> {
         }
     }
 
-    /// Adds what is incoming to the last bin, and to those that come behind it.
+    /// Adds the incoming elements to the last bin, and to new bins after it.
     fn add(&self, bin: &mut Bin<Q>) {
         let mut incoming = std::mem::take(&mut bin.incoming);
         self.fill(bin, &mut incoming);
@@ -148,7 +150,8 @@ impl<Q: Queues + Send, L: Locks> Bins<Q, L> {
     fn fill(&self, bin: &mut Bin<Q>, incoming: &mut Vec<Element>) {
         let room = self.elements.saturating_sub(bin.queue.len());
         let next = bin.position + 1;
-        // This thread has the bins from one on that is not empty, and this is behind the head.
+        // This thread holds the last bins, the first of which is not empty. So the head is not
+        // beyond it.
         let is_free = next - self.head.0.get() < self.ring.len() as u64;
         if incoming.len() > room && is_free {
             let rest = &mut incoming.split_off(room);
@@ -162,7 +165,7 @@ impl<Q: Queues + Send, L: Locks> Bins<Q, L> {
         bin.push(incoming);
     }
 
-    /// Tokens of all elements, oldest first.
+    /// Returns the tokens of all elements, oldest first.
     pub(super) fn tokens(&self) -> Vec<u32> {
         let mut tokens = Vec::new();
         self.walk(

@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Locks by name, and what a unit asks of them.
+//! The kinds of locks, and the traits that a unit requires of them.
 //!
-//! A lock runs a closure on what it protects. So an MCS lock has its node on the stack, and every
-//! lock is given back in the reverse of the order in which it was taken: `Bins`
-//! does without lock coupling for that.
+//! A lock runs a closure on the data that it protects. An MCS lock therefore has its node on the
+//! stack, and locks are released in the reverse order of their acquisition. For this reason `Bins`
+//! uses no lock coupling.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcslock::{raw, relax::YieldBackoff};
 
-/// A lock and what it protects.
+/// A lock and the data that it protects.
 pub trait Lock<T>: Send + Sync {
-    /// An open lock.
+    /// Returns an unlocked lock.
     fn new(value: T) -> Self;
 
-    /// Waits for the lock and runs `f` on what it protects.
+    /// Waits for the lock and runs `f` on the protected data.
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
 }
 
 /// A number that only grows.
 pub trait Mark: Send + Sync {
-    /// One at 0.
+    /// Returns a mark at 0.
     fn new() -> Self;
 
-    /// The number. What happened before it was raised has happened.
+    /// Returns the number. Memory operations before it was raised are visible afterwards.
     fn get(&self) -> u64;
 
-    /// Makes it at least `to`.
+    /// Raises the number to at least `to`.
     fn raise(&self, to: u64);
 }
 
 /// A kind of lock.
 pub trait Locks: 'static {
-    /// The lock.
+    /// The type of the lock.
     type Lock<T: Send>: Lock<T>;
-    /// Its kind of mark: an atomic integer, or one that loom watches.
+    /// The type of the mark: an atomic integer, of the standard library or of loom.
     type Mark: Mark;
-    /// What it is called.
+    /// The name of the lock in arguments and results.
     const NAME: &'static str;
 }
 
-/// The lock of Mellor-Crummey and Scott, which the paper has: who waits spins on a word of its
-/// own, and the lock goes to who came first. Who waits for long yields its core, since the owner
-/// may need it.
+/// The lock of Mellor-Crummey and Scott, which the paper uses. Each waiting thread spins on a
+/// separate word, and the lock goes to the thread that waits longest. After a long wait a thread
+/// yields its core, because the owner may need it.
 pub struct Mcs;
 
-/// The lock of `parking_lot`: who waits spins for a short time and then sleeps, and who comes just
-/// then may go first.
+/// The lock of `parking_lot`. A waiting thread spins for a short time and then sleeps, and a thread
+/// that arrives meanwhile may get the lock first.
 pub struct ParkingLot;
 
 impl Locks for Mcs {
@@ -98,6 +98,6 @@ impl Mark for AtomicU64 {
     }
 }
 
-/// What lies on cache lines of its own: processors fetch them in pairs.
+/// Data on separate cache lines, aligned to pairs because processors fetch lines in pairs.
 #[repr(align(128))]
 pub(super) struct Apart<T>(pub(super) T);

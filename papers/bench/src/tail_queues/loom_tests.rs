@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Every interleaving of two threads with up to three operations each, with loom: what they answer
-//! and what is left is what one order of the operations gives that keeps the order of each thread.
+//! Tests every interleaving of two threads with up to three operations each, with loom. The results
+//! and the remaining elements must equal those of a sequential order of the operations that keeps
+//! the order of each thread.
 
 use std::collections::HashSet;
 
@@ -46,21 +47,22 @@ impl Mark for Number {
     }
 }
 
-/// What both threads are answered, and what is left.
+/// The results of both threads, and the tokens that remain.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Outcome {
     answers: [Vec<Answer>; 2],
     left: [Vec<u32>; 2],
 }
 
-/// What happens before, and what each thread does.
+/// The operations before the threads start, and those of each thread.
 struct Program {
     before: Vec<Op>,
     threads: [Vec<Op>; 2],
 }
 
 impl Program {
-    /// Every outcome of operations one by one, from where `done` of each thread have run.
+    /// Adds the outcome of every sequential order of the remaining operations. `answers` has the
+    /// results of the previous operations.
     fn allowed(&self, model: &Model, answers: &[Vec<Answer>; 2], outcomes: &mut HashSet<Outcome>) {
         let mut at_end = true;
         for which in [0, 1] {
@@ -127,12 +129,13 @@ fn probe() -> Op {
     Op::Probe(Key { bits: 0, ignore: ANY_TAG, source: Source::ANY })
 }
 
-/// A list of one bin, and one of bins that are full with one element.
+/// Returns a list with one bin, and a list whose bins have room for one element each.
 fn binnings() -> [Binning; 2] {
     [Binning::OFF, Binning::new(2, 1).unwrap()]
 }
 
-/// Both lists in their bins, and an element in each inbox, so that an operation may end anywhere.
+/// Fills the bins of both lists and puts an element into each inbox, so that an operation may end
+/// in any of them.
 fn lists() -> Vec<Op> {
     let receive = |token| post(token, 7, 0, Source::new(7));
     let other = |token| message(token, 9);
@@ -179,11 +182,11 @@ fn a_receive_is_cancelled_or_matched() {
 
 #[test]
 #[cfg_attr(miri, ignore = "every interleaving takes hours there")]
-fn a_probe_tells_what_a_receive_would_take() {
+fn a_probe_finds_the_message_that_a_receive_would_take() {
     check([&[message(10, 1), message(11, 2), any(0)], &[probe(), any(1), probe()]]);
 }
 
-/// What others move from an inbox to its list meanwhile.
+/// Another thread moves the element from an inbox to its list during the cancel or the probe.
 #[test]
 #[cfg_attr(miri, ignore = "every interleaving takes hours there")]
 fn an_element_on_its_way_is_cancelled_and_probed() {
@@ -192,7 +195,7 @@ fn an_element_on_its_way_is_cancelled_and_probed() {
     check([&[message(10, 1), probe()], &[receive(0), receive(1)]]);
 }
 
-/// Bins are emptied, passed and used again while a thread is between two of them.
+/// Bins are emptied, passed and reused while a thread is between two bins.
 #[test]
 #[cfg_attr(miri, ignore = "every interleaving takes hours there")]
 fn bins_are_used_again() {

@@ -2,8 +2,8 @@
 //! Tail queues: a matching unit for several threads (Dosanjh, Grant, Schonbein, Bridges, *Tail
 //! queues: A multi-threaded matching architecture*, CCPE 2019, section 3).
 //!
-//! One thread searches the unexpected messages while another one searches the posted receives. What
-//! is added to either list goes into its inbox; one short critical section has both inboxes.
+//! One thread can search the unexpected messages while another one searches the posted receives. A
+//! new element goes into the inbox of its list. One short critical section covers both inboxes.
 //!
 //! ```text
 //!   UMQL: UMQ  [ a, b, c ]         PRQL: PRQ  [ r, s ]       each in `bins`
@@ -15,35 +15,35 @@
 //!     lock TL
 //!     if an element of UMQT matches R: remove the oldest
 //!     else: append R to PRQT
-//!     take UMQT out
+//!     empty UMQT into a local list
 //!     unlock TL
-//!     append what was in UMQT to UMQ
+//!     append the local list to UMQ
 //!     unlock UMQL
 //! ```
 //!
-//! Elements leave UMQT, and come to UMQ, only where UMQL is held; so UMQ before UMQT is one list in
-//! the order of arrival for who holds it. An operation takes effect
+//! Elements move from UMQT to UMQ only while UMQL is held. For the owner of UMQL, UMQ followed by
+//! UMQT is therefore one list in the order of arrival. An operation takes effect
 //!
-//! - where it finds its match in UMQ: when it has UMQL. Nothing older matches, and what is younger
-//!   does not matter;
-//! - else when it has TL: then UMQ and UMQT have no match, and no message goes into UMQT and no
-//!   receive into PRQT until TL is given back. So a message that arrives in the meantime either is
-//!   in UMQT already or will find R in PRQT, or in PRQ if another arrival has moved it there: it has
-//!   not yet had PRQL and TL both.
+//! - when it acquires UMQL, if it finds its match in UMQ. No older element matches, and younger
+//!   elements do not matter;
+//! - otherwise when it acquires TL. UMQ and UMQT then have no match, and no message enters UMQT and
+//!   no receive enters PRQT until TL is released. A concurrent message either is in UMQT already or
+//!   will find R in PRQT, or in PRQ if another arrival has moved R there, because the message does
+//!   not yet hold both PRQL and TL.
 //!
-//! Algorithm 2 as printed leaves no window open. Three it does not speak of:
+//! Algorithm 2 as printed has no race. It does not cover three points:
 //!
 //! - *Bins.* UMQL and PRQL become several locks, and a thread holds none between two of them: see
-//!   `bins.rs`. TL is taken with the lock of the last bin only, which is where elements leave the
-//!   inbox for.
-//! - *Moving.* The paper appends UMQT to UMQ under TL. Here the inbox is taken out under TL and
-//!   appended after, under UMQL: meanwhile its elements are in neither, but nobody who looks for a
-//!   message gets that far without UMQL, and arrivals do not look for messages.
-//! - *Cancels and probes* look at a list and then, without letting go, at its inbox: otherwise they
-//!   would miss an element that another thread moves to the list in between.
+//!   `bins.rs`. TL is acquired only with the lock of the last bin, to which elements of the inbox
+//!   move.
+//! - *Moving.* The paper appends UMQT to UMQ under TL. Here the inbox is emptied under TL and
+//!   appended afterwards, under UMQL. In between its elements are in neither list, but a search for
+//!   a message needs UMQL to get there, and arrivals do not search for messages.
+//! - *Cancels and probes* search a list and then its inbox without releasing the lock. Otherwise
+//!   they would miss an element that another thread moves to the list in between.
 //!
-//! [`OneLock`] is the baseline. The device of the provider has tail queues in front of table and host
-//! engine (`nic/src/device/tail.rs`).
+//! [`OneLock`] is the baseline. The device of the provider has tail queues in front of table and
+//! host engine (`nic/src/device/tail.rs`).
 
 mod bins;
 mod lock;
@@ -74,14 +74,14 @@ use matching::{Element, Key, Queues};
 #[derive(Default)]
 struct Inbox(Vec<Element>);
 
-/// What TL protects.
+/// The data that TL protects.
 #[derive(Default)]
 struct Tail {
     receives: Inbox,
     messages: Inbox,
 }
 
-/// See the module.
+/// A unit with tail queues: see the module documentation.
 pub struct TailQueues<Q: Queues + Send, L: Locks> {
     receives: Bins<Q, L>,
     messages: Bins<Q, L>,
@@ -93,7 +93,8 @@ impl Inbox {
         self.0.iter().position(|element| element.matches(key))
     }
 
-    /// Takes the oldest match out. It is mostly the youngest of all, which leaves without a move.
+    /// Removes and returns the oldest match. It is mostly the youngest element, which needs no
+    /// move.
     fn take(&mut self, key: &Key) -> Option<u32> {
         let at = self.find(key)?;
         let taken = if at + 1 == self.0.len() { self.0.pop() } else { Some(self.0.remove(at)) };
@@ -106,7 +107,7 @@ impl Inbox {
 }
 
 impl<Q: Queues + Send, L: Locks> TailQueues<Q, L> {
-    /// An empty unit on the storages that `make` makes, one a bin.
+    /// Returns an empty unit. `make` makes the storage of each bin.
     pub fn new(binning: Binning, mut make: impl FnMut() -> Q) -> Self {
         Self {
             receives: Bins::new(binning, &mut make),
@@ -115,8 +116,8 @@ impl<Q: Queues + Send, L: Locks> TailQueues<Q, L> {
         }
     }
 
-    /// Takes the oldest match of `own` out of a list or its inbox, or else adds `own` to the other
-    /// inbox. `inboxes` are that of the list and the other one.
+    /// Removes the oldest match of `own` from a list or its inbox, or adds `own` to the other
+    /// inbox. `inboxes` returns the inbox of the list and the other inbox.
     #[inline]
     fn meet(
         &self,

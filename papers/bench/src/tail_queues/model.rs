@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a unit has to do, by two naive lists.
+//! A reference model of a unit: two naive lists.
 
 use super::Unit;
 use matching::{Element, Key, oracle::Oracle};
@@ -13,7 +13,7 @@ pub(super) enum Op {
     Probe(Key),
 }
 
-/// What it answers.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Answer {
     Token(Option<u32>),
@@ -31,7 +31,7 @@ impl Op {
     }
 }
 
-/// The lists.
+/// The two naive lists.
 #[derive(Clone, Default)]
 pub(super) struct Model {
     receives: Oracle,
@@ -49,7 +49,7 @@ impl Model {
         }
     }
 
-    /// Tokens of both lists, earliest first.
+    /// Returns the tokens of both lists, earliest first.
     pub(super) fn tokens(&self) -> [Vec<u32>; 2] {
         [&self.receives, &self.messages]
             .map(|list| list.elements().iter().map(|element| element.token).collect())
@@ -66,7 +66,7 @@ fn meet(theirs: &mut Oracle, mine: &mut Oracle, own: Element) -> Option<u32> {
     found
 }
 
-/// Checks what a unit has at rest.
+/// Checks that a unit without running operations has the elements of the model.
 pub(super) fn check_rest(unit: &mut impl Unit, model: &Model) {
     assert_eq!([unit.receives(), unit.messages()], model.tokens(), "receives and messages");
 }

@@ -26,7 +26,7 @@ struct Both<Q> {
     messages: List<Q>,
 }
 
-/// See the module.
+/// A unit with one lock: see the module documentation.
 pub struct OneLock<Q: Queues + Send, L: Locks> {
     both: Apart<L::Lock<Both<Q>>>,
 }
@@ -43,7 +43,7 @@ impl<Q: Queues> List<Q> {
 }
 
 impl<Q: Queues + Send, L: Locks> OneLock<Q, L> {
-    /// An empty unit on the storages that `make` makes.
+    /// Returns an empty unit. `make` makes the storage of each list.
     pub fn new(mut make: impl FnMut() -> Q) -> Self {
         let mut list = || List { queue: make(), age: 0 };
         Self { both: Apart(L::Lock::new(Both { receives: list(), messages: list() })) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Random sequences in one thread, with wildcards, cancels and probes, against the naive lists:
-//! both units, on every storage, with every lock, in bins of several sizes.
+//! Compares random sequences in one thread, with wildcards, cancels and probes, with the naive
+//! lists. Tests both units on every storage, with every lock, and with bins of several sizes.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ use matching::{Element, EngineConfig, Kernel, Key, Linked, Packed, Queues, Scann
 
 const ANY_TAG: u64 = 0xff;
 
-/// Storages for tests and benchmarks alike.
+/// Returns a packed storage with the best kernel of this processor.
 pub(super) fn packed() -> Packed {
     Packed::new(&EngineConfig::default(), Scanner::new(Kernel::best()).unwrap())
 }
@@ -20,7 +20,7 @@ pub(super) fn packed() -> Packed {
 enum Draw {
     Post(Key),
     Arrive(Key),
-    /// Of a receive that was posted so many operations ago.
+    /// Cancels the receive that was posted this number of operations ago.
     Cancel(u32),
     Probe(Key),
 }

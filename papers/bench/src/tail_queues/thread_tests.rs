@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Threads that do at random what MPI does, against the naive lists.
+//! Compares threads with random operations of MPI with the naive lists.
 //!
-//! Every operation takes a ticket where it takes effect: its locks are wrapped. Tickets of one
-//! operation lie between its call and its return. After each round the operations of all threads
-//! are repeated in the order of their tickets on two naive lists, which must give every answer and
-//! leave the same: so the unit is linearizable, keeps the order of MPI, loses nothing, matches
-//! nothing twice, and leaves no pair that matches.
+//! The locks are wrapped so that every operation draws a ticket when it takes effect, which is
+//! between its call and its return. After each round the test repeats the operations of all threads
+//! on two naive lists, in the order of their tickets. The lists must give the same results and keep
+//! the same elements. The unit then is linearizable, keeps the order of MPI, loses no element,
+//! matches no element twice, and leaves no pair that matches.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -25,12 +25,12 @@ struct TicketedLock<K>(K);
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Locks that this thread has taken since it had none, and its ticket.
+    /// Number of locks that this thread has acquired since it last held none, and its ticket.
     static TAKEN: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
     static HELD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The ticket of the last operation.
+/// Returns the ticket of this thread's last operation.
 fn ticket() -> u64 {
     TAKEN.get().1
 }
@@ -49,7 +49,7 @@ impl<T, K: Lock<T>> Lock<T> for TicketedLock<K> {
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         self.0.with(|value| {
             let taken = if HELD.get() == 0 { 1 } else { TAKEN.get().0 + 1 };
-            // The lock of a bin, or TL in it. Those after open bins and matter to nobody.
+            // The lock of a bin, or TL within it, gives the ticket. Later locks only add bins.
             let ticket =
                 if taken <= 2 { NEXT.fetch_add(1, Ordering::Relaxed) } else { TAKEN.get().1 };
             TAKEN.set((taken, ticket));
@@ -73,11 +73,11 @@ impl Random {
 }
 
 const ANY_TAG: u64 = 0xff;
-/// Operations of a thread in a round.
+/// Number of operations of a thread in a round.
 const ROUND: u32 = 400;
 
-/// An operation; `lean` in per cent is the share of receives among receives and messages. Tokens
-/// are those of no other operation.
+/// Draws an operation. `lean` is the percentage of receives among receives and messages. Tokens are
+/// unique.
 fn draw(random: &mut Random, lean: u64, token: u32) -> Op {
     let bits = random.below(6);
     let source = Source::new(random.below(3) as u32);
@@ -91,7 +91,7 @@ fn draw(random: &mut Random, lean: u64, token: u32) -> Op {
     }
 }
 
-/// What has happened to a unit so far.
+/// A unit, and the model after the same operations.
 struct History<U> {
     unit: U,
     model: Model,
@@ -139,7 +139,7 @@ impl<U: Unit> History<U> {
     }
 }
 
-/// Seconds that the tests go on for.
+/// Returns the least duration of each test.
 fn soak() -> Duration {
     let seconds = std::env::var("TCAM_SOAK_SECONDS").ok();
     Duration::from_secs(seconds.map_or(0, |seconds| seconds.parse().expect("seconds")))
