@@ -59,7 +59,7 @@ book: ## the documents as a book, into target/book/html; needs mdBook
 
 install: ## PREFIX=/usr/local
 	@sh -c '. tests/lib/setup.sh && need_cargo' tests/lib/setup.sh
-	cargo build --profile $(PROFILE) -p provider -p lab
+	cargo build --profile $(PROFILE) -p tcam-provider -p tcam-lab
 	install -D -m 644 $(TARGET)/$(PROFILE)/libtcam_fi.so $(DESTDIR)$(PREFIX)/lib/libfabric/libtcam-fi.so
 	install -D -m 755 $(TARGET)/$(PROFILE)/tcam $(DESTDIR)$(PREFIX)/bin/tcam
 	install -D -m 644 docs/fi_tcam.7 $(DESTDIR)$(PREFIX)/share/man/man7/fi_tcam.7

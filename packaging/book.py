@@ -40,12 +40,11 @@ PARTS = {
         "CONTRIBUTING.md",
         "docs/ARCHITECTURE.md",
         "docs/decisions",
-        "docs/notes",
         "tests",
         "packaging",
         "RELEASING.md",
     ],
-    "Papers": ["docs/papers.md", "papers"],
+    "Papers": ["papers"],
     "More": [""],
 }
 LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")

@@ -63,7 +63,7 @@ pub(crate) enum Error {
 
     #[error(
         "the provider libtcam-fi.so was not found ({searched}); build it with \
-         `cargo build --release -p provider`, or give its place with --provider"
+         `cargo build --release -p tcam-provider`, or give its place with --provider"
     )]
     NoProvider { searched: String },
 

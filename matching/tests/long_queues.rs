@@ -144,7 +144,7 @@ fn long_queues_behave_like_the_list() {
 }
 
 /// Nanoseconds per message (insert, search and remove) in queues of this length. Run it with `cargo
-/// test --release -p matching --test long_queues -- --ignored --nocapture`.
+/// test --release -p tcam-matching --test long_queues -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures"]
 fn cost_of_long_queues() {

@@ -274,7 +274,7 @@ fn receives_that_break_a_promise_are_matched_and_counted() {
 /// the table builds the structure that it lacks. Prints the first round and the slowest of the
 /// other rounds.
 #[test]
-#[ignore = "a measurement: cargo test --release -p nic -- --ignored --nocapture cost_of_the_first"]
+#[ignore = "a measurement: cargo test --release -p tcam-nic -- --ignored --nocapture cost_of_the_first"]
 fn cost_of_the_first_unexpected_messages() {
     const ROUNDS: usize = 24;
     // The bits that MPICH's receives ignore: the protocol, and the tag.

@@ -25,7 +25,7 @@ class Tcam(CargoPackage):
         env.set("LIBCLANG_PATH", self.spec["llvm"].prefix.lib)
 
     def build(self, spec, prefix):
-        cargo("build", "--release", "--locked", "-p", "provider", "-p", "lab")
+        cargo("build", "--release", "--locked", "-p", "tcam-provider", "-p", "tcam-lab")
 
     def install(self, spec, prefix):
         """`cargo install` knows only the program."""

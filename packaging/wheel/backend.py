@@ -31,7 +31,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     if GLIBC:
         words, made = ["cargo-zigbuild", "zigbuild", "--target", f"{TRIPLE}.{GLIBC}"], TARGET / TRIPLE
         arguments += f" --zig --compatibility manylinux_{GLIBC.replace('.', '_')}"
-    words += ["--locked", "--profile", PROFILE, "-p", "provider"]
+    words += ["--locked", "--profile", PROFILE, "-p", "tcam-provider"]
     subprocess.run(words, cwd=ROOT, check=True)
     for source, place in (
         (made / PROFILE / "libtcam_fi.so", "lib/libfabric/libtcam-fi.so"),

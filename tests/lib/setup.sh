@@ -111,7 +111,7 @@ quiet=--quiet
 build_tcam() {
     profile=${TCAM_PROFILE:-release}
     # shellcheck disable=SC2086
-    cargo build $quiet --profile "$profile" -p provider -p lab
+    cargo build $quiet --profile "$profile" -p tcam-provider -p tcam-lab
     mkdir -p "$target/provider"
     for file in libtcam_fi.so:libtcam-fi.so tcam:tcam; do
         from=$target/$profile/${file%:*} to=$target/provider/${file#*:}

@@ -32,4 +32,4 @@ case ${1:-} in
 esac
 say "Unit tests on $1"
 # Emulation is about twenty times slower: random tests run fewer cases.
-PROPTEST_CASES=${PROPTEST_CASES:-8} cargo test --quiet --target "$triple" -p ternary_cam -p matching -p nic
+PROPTEST_CASES=${PROPTEST_CASES:-8} cargo test --quiet --target "$triple" -p tcam-ternary-cam -p tcam-matching -p tcam-nic

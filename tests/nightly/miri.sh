@@ -13,7 +13,7 @@ cargo +nightly miri --version || {
 # (permissive provenance).
 export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" PROPTEST_CASES=2
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri"
-cargo +nightly miri test -p ternary_cam
-for crate in matching nic ffi papers-bench; do
+cargo +nightly miri test -p tcam-ternary-cam
+for crate in tcam-matching tcam-nic tcam-ffi papers-bench; do
     cargo +nightly miri test -p $crate --lib
 done

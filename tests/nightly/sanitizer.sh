@@ -14,7 +14,7 @@ sanitize() {
     target=${CARGO_TARGET_DIR:-$PWD/target}/$short
     host=$(rustc -vV | sed -n 's/^host: //p')
     RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=$sanitizer -Cdebug-assertions $*" \
-        CARGO_TARGET_DIR=$target cargo build --quiet --release -p provider --target "$host"
+        CARGO_TARGET_DIR=$target cargo build --quiet --release -p tcam-provider --target "$host"
     libraries=$(rustc --print sysroot)/lib/rustlib/$host/lib
     runtime=$(echo "$libraries"/librustc*_rt."$short".a)
     [ -f "$runtime" ] || { echo "no $sanitizer sanitizer in $libraries" >&2; exit 1; }

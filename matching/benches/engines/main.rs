@@ -3,7 +3,7 @@
 //! sections 5.2 and 5.3), with k_C from 1 to 16, and with wildcards against UCX's hash.
 //!
 //! ```text
-//! cargo bench -p matching --bench engines -- [--only TEXT] [--ms N] [--auto]
+//! cargo bench -p tcam-matching --bench engines -- [--only TEXT] [--ms N] [--auto]
 //! ```
 //!
 //! A stream is a step that is repeated: elements are posted, then each is searched and removed, in

@@ -262,7 +262,7 @@ fn two_threads_pair_receives_and_messages_as_one_does() {
 /// `length` other elements without a match, and then match each other. Prints tail queues, one
 /// lock, and the ratio (medians).
 #[test]
-#[ignore = "a measurement: cargo test --release -p nic -- --ignored --nocapture two_threads_against"]
+#[ignore = "a measurement: cargo test --release -p tcam-nic -- --ignored --nocapture two_threads_against"]
 fn two_threads_against_one_lock() {
     const OPERATIONS: u32 = 20_000;
     const ROUNDS: usize = 15;

@@ -205,7 +205,7 @@ fn a_cancel_or_drop_at_the_end_has_its_time() {
 }
 
 #[test]
-#[ignore = "a measurement: cargo test --release -p provider -- --ignored --nocapture cost_of_recording"]
+#[ignore = "a measurement: cargo test --release -p tcam-provider -- --ignored --nocapture cost_of_recording"]
 fn cost_of_recording() {
     const OPERATIONS: u64 = 10_000_000;
     let path = std::env::temp_dir().join(format!("tcam-cost-{}", std::process::id()));

@@ -49,7 +49,7 @@ impl Report {
     fn page(&self) -> String {
         let mut page = format!(
             "# ternary_cam: measured\n\n\
-             `cargo bench -p ternary_cam -- --report ../papers` writes this page. \
+             `cargo bench -p tcam-ternary-cam -- --report ../papers` writes this page. \
              [ternary_cam-results.csv](ternary_cam-results.csv) has the numbers.\n\n\
              {}\n\nNanoseconds a pair (insert + match + remove; in `miss` the search alone). Each \
              number is from the fastest of several runs in several passes. \

@@ -3,7 +3,7 @@
 //!
 //! With cargo-fuzz: `cd ternary_cam && cargo +nightly fuzz run operations`.
 //! Without: `tests/nightly/fuzz.sh ternary_cam operations SECONDS` builds and runs the same
-//! program, and `TCAM_SOAK_SECONDS=3600 cargo test -p ternary_cam long_sequences` needs neither
+//! program, and `TCAM_SOAK_SECONDS=3600 cargo test -p tcam-ternary-cam long_sequences` needs neither
 //! nightly nor libFuzzer.
 #![no_main]
 

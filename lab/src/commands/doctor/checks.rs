@@ -39,7 +39,7 @@ pub(super) fn loadable(library: &Library) -> Finding {
     if !content.windows(entry.len()).any(|window| window == entry) {
         return Finding::bad(
             format!("provider: {file} has no fi_prov_ini: it is no libfabric provider"),
-            "build it again: cargo build --release -p provider",
+            "build it again: cargo build --release -p tcam-provider",
         );
     }
     if let Ok(output) = Command::new("ldd").arg(&library.file).output() {
