@@ -22,16 +22,10 @@
 //! host still enter the table before any younger one, and an entry that frees goes to the oldest of
 //! them.
 
-mod admit;
 mod choose;
 mod config;
-mod depart;
-mod measure;
 mod observe;
-mod reconsider;
-mod search;
 mod tables;
-mod tell;
 
 use choose::Chooser;
 pub use config::OffloadConfig;
@@ -40,17 +34,17 @@ pub use tables::{TableKind, UnknownTable};
 use std::sync::Arc;
 
 use tables::Tables;
-use ternary_cam::{Handle, TableError};
+use ternary_cam::{Handle, Hit, TableError};
 
 use crate::counters::{Block, QueueCounters, SearchDepth, Traversals};
 use crate::curve::Curve;
-use crate::engine::{Clusters, Engine, Host, HostEngine, HostHandle, HostPlan};
+use crate::engine::{Clusters, Engine, Host, HostEngine, HostHandle, HostHit, HostPlan};
 use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
 use crate::sources::AddedBySource;
 use crate::timing::Timing;
 use crate::traffic::Classifier;
-use crate::{Element, Leave, Overflow};
+use crate::{Element, Key, Leave, Overflow};
 
 /// The place of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -390,6 +384,403 @@ impl Offload {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Admission to the table: by the overflow model, the pool, and the elements already waiting.
+impl Offload {
+    /// Checks whether an element may enter the table. If so, an entry is drawn from the pool.
+    #[inline]
+    fn admit(&mut self) -> Result<(), Block> {
+        if self.plain && self.waiting == 0 { Ok(()) } else { self.admit_by_model() }
+    }
+
+    fn admit_by_model(&mut self) -> Result<(), Block> {
+        match self.overflow {
+            Overflow::Spill | Overflow::FlowControl => self.promote_waiting()?,
+            Overflow::Prefix if self.on_host() == 0 => {}
+            Overflow::Prefix if self.table.is_full() => return Err(Block::TableFull),
+            Overflow::Prefix => return Err(Block::Order),
+            Overflow::Sticky if self.software => return Err(Block::Sticky),
+            Overflow::Sticky if self.is_to_leave() => return Err(Block::Preemptive),
+            Overflow::Sticky => {}
+        }
+        self.draw()
+    }
+
+    /// Returns true if the queue must leave the table before it is full.
+    fn is_to_leave(&self) -> bool {
+        let Leave { above, half_pool, .. } = self.leave;
+        above.is_some_and(|above| self.len() >= above)
+            || half_pool && self.pool.as_ref().is_some_and(|pool| pool.is_half_taken())
+    }
+
+    /// Returns true if every new element goes to the host for good ([`Overflow::Sticky`]).
+    #[inline]
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.overflow == Overflow::Sticky && self.software
+    }
+
+    /// Leaves the table for good ([`Overflow::Sticky`]): every new element goes to the host, and if
+    /// [`Leave::takes_along`] is set, those in the table move there as well. Called when this queue
+    /// spills, or when the other queue of the context has left its table.
+    #[cold]
+    pub fn leave(&mut self) {
+        if self.has_left() || self.overflow != Overflow::Sticky || self.table.capacity() == 0 {
+            return;
+        }
+        self.software = true;
+        if self.leave.takes_along && self.on_host() == 0 {
+            self.onload();
+        }
+    }
+
+    /// Moves the elements of the table to the host, which is empty, oldest first.
+    fn onload(&mut self) {
+        let elements: Vec<_> = self.table.iter().collect();
+        for (handle, element) in elements {
+            let Location::Table { age, .. } = self.locations[element.token as usize] else {
+                unreachable!("the table's elements have a place in the table");
+            };
+            self.remove_from_table(handle);
+            if let Some(pool) = &self.pool {
+                pool.give_back();
+            }
+            let handle = self.insert_on_host(element, age);
+            self.locations[element.token as usize] = Location::Host { handle, stay: Stay::No };
+            self.waiting += 1;
+            self.counters.onloads += 1;
+            if let Some(timing) = &self.timing {
+                self.counters.modelled.charge_spill(timing);
+            }
+        }
+        self.counters.host_high_water = self.counters.host_high_water.max(self.on_host() as u64);
+    }
+
+    /// Returns true if [`Offload::has_room`] must be called before [`Offload::insert`].
+    #[inline]
+    #[must_use]
+    pub fn is_flow_controlled(&self) -> bool {
+        self.overflow == Overflow::FlowControl && self.table.capacity() != 0
+    }
+
+    /// Returns true if an element may be inserted now. If not, its poster or sender is held back,
+    /// which counts once until an element is admitted.
+    pub fn has_room(&mut self) -> bool {
+        if !self.is_flow_controlled() {
+            return true;
+        }
+        let admitted = !self.table.is_full() && self.admit().is_ok();
+        if let (true, Some(pool)) = (admitted, &self.pool) {
+            pool.give_back();
+        }
+        self.counters.held_back += u64::from(!admitted && !self.holding);
+        self.holding = !admitted;
+        admitted
+    }
+
+    /// Returns true if senders must wait because some messages found no entry.
+    #[inline]
+    #[must_use]
+    pub fn holds_back(&self) -> bool {
+        self.waiting != 0 && self.is_flow_controlled()
+    }
+
+    /// Draws an entry from the pool, if there is a pool.
+    fn draw(&self) -> Result<(), Block> {
+        if self.table.is_full() {
+            return Err(Block::TableFull);
+        }
+        self.pool.as_ref().map_or(Ok(()), |pool| pool.take().map_err(Block::from))
+    }
+
+    /// Gives a free entry to the oldest host element or, if that may not enter, back to the pool.
+    fn pass_on(&mut self) -> Result<(), Block> {
+        let promoted = self.promote();
+        if let (Err(_), Some(pool)) = (promoted, &self.pool) {
+            pool.give_back();
+        }
+        promoted
+    }
+
+    /// Moves the host elements that wait for the table into it, oldest first.
+    #[cold]
+    fn promote_waiting(&mut self) -> Result<(), Block> {
+        while self.waiting > 0 {
+            self.draw()?;
+            self.pass_on()?;
+        }
+        Ok(())
+    }
+
+    /// Moves the oldest host element into the table, unless it may not enter. The table must have
+    /// room, and an entry from the pool must have been drawn.
+    fn promote(&mut self) -> Result<(), Block> {
+        if !self.overflow.promotes() || self.waiting == 0 {
+            return Err(Block::Order);
+        }
+        let Some(oldest) = self.host.oldest().filter(|oldest| self.stay(oldest.token) == Stay::No)
+        else {
+            return Err(Block::Order);
+        };
+        self.waiting -= 1;
+        self.move_up(oldest);
+        Ok(())
+    }
+
+    /// Moves the elements on the host into the table, oldest first, including short receives. It
+    /// stops if the table is full or at an element that must stay. A long receive is worth it
+    /// (`TM_FORCE_THRESH` of UCX). Does nothing if the queue has left its table.
+    pub fn force(&mut self) {
+        if self.has_left() {
+            return;
+        }
+        while let Some(oldest) = self.host.oldest() {
+            let stay = self.stay(oldest.token);
+            if stay == Stay::Always || self.draw().is_err() {
+                return;
+            }
+            self.waiting -= usize::from(stay == Stay::No);
+            self.refused -= usize::from(stay == Stay::Short);
+            self.move_up(oldest);
+        }
+    }
+
+    /// Moves the oldest host element into the table, which has room and an entry for it.
+    fn move_up(&mut self, oldest: HostHit) {
+        let element = self.host.element(oldest.handle);
+        self.remove_from_host(oldest.handle);
+        let handle = self.insert_in_table(element).expect("there is room");
+        self.locations[element.token as usize] = Location::Table { handle, age: oldest.age };
+        self.counters.promotions += 1;
+        if let Some(timing) = &self.timing {
+            self.counters.modelled.charge_promotion(timing);
+        }
+        self.note_table_growth();
+    }
+
+    fn stay(&self, token: u32) -> Stay {
+        match self.locations[token as usize] {
+            Location::Host { stay, .. } => stay,
+            _ => unreachable!("the host's elements have a place on the host"),
+        }
+    }
+}
+
+/// Searches for the oldest element that matches, in table and host.
+impl Offload {
+    /// Returns the oldest element that matches, and counts a match. Before any other call that
+    /// changes the queue, the caller must call [`Offload::remove_matched`] or
+    /// [`Offload::keep_matched`]; otherwise the match counts as kept.
+    #[inline(always)]
+    pub fn search(&mut self, key: &Key) -> Option<Found> {
+        self.settle();
+        let found = if self.observed { self.find_observed(key) } else { self.find_counted(key) };
+        self.count_search(key, found);
+        self.matched = found;
+        found
+    }
+
+    /// [`Offload::search`], but faster if the queue is empty, as that of unexpected messages mostly
+    /// is.
+    #[inline(always)]
+    pub fn search_if_any(&mut self, key: &Key) -> Option<Found> {
+        if !self.is_empty() || self.observed {
+            return self.search(key);
+        }
+        self.settle();
+        if self.depths {
+            self.note_depths(key, None);
+        }
+        self.count_search(key, None);
+        None
+    }
+
+    /// Repeats an [`Offload::search`] that found nothing, after elements were added of which one
+    /// matches. Both count as one search; the entries that the first one compared stay counted.
+    #[cold]
+    pub fn search_on(&mut self, key: &Key) -> Option<Found> {
+        let collective = self.classifier.is_collective(key.bits, key.ignore);
+        let counters = self.counters.kinds.of_mut(collective);
+        counters.searches -= 1;
+        counters.misses -= 1;
+        self.search(key)
+    }
+
+    #[inline(always)]
+    fn count_search(&mut self, key: &Key, found: Option<Found>) {
+        let collective = self.classifier.is_collective(key.bits, key.ignore);
+        let counters = self.counters.kinds.of_mut(collective);
+        counters.searches += 1;
+        match found {
+            Some(Found { place: Place::Table, .. }) => counters.table_matches += 1,
+            Some(Found { place: Place::Host, .. }) => counters.host_matches += 1,
+            None => counters.misses += 1,
+        }
+    }
+
+    /// Returns the oldest element that matches, without counting or charging.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, key: &Key) -> Option<Found> {
+        self.find_behind(self.table.first_match(key), key)
+    }
+
+    /// [`Offload::find`] if the table is the index.
+    #[inline(always)]
+    fn find_in_index(&self, key: &Key) -> Option<Found> {
+        self.find_behind(self.table.index.first_match(key), key)
+    }
+
+    /// The oldest element that matches, given the result of the table.
+    #[inline(always)]
+    fn find_behind(&self, hit: Option<Hit>, key: &Key) -> Option<Found> {
+        let Some(hit) = hit else {
+            if self.on_host() == 0 {
+                return None;
+            }
+            self.note_host_search(key);
+            let token = self.host.first_token(key)?;
+            return Some(Found { token, place: Place::Host });
+        };
+        let found = Found { token: hit.token, place: Place::Table };
+        if self.on_host() == 0 {
+            return Some(found);
+        }
+        let Some(oldest) = self.host.oldest() else { return Some(found) };
+        let Location::Table { age, .. } = self.locations[hit.token as usize] else {
+            unreachable!("the table's elements have a place in the table");
+        };
+        if age < oldest.age {
+            return Some(found);
+        }
+        self.note_host_search(key);
+        match self.host.first_match(key) {
+            Some(host) if host.age < age => Some(Found { token: host.token, place: Place::Host }),
+            _ => Some(found),
+        }
+    }
+
+    #[inline(always)]
+    fn note_host_search(&self, key: &Key) {
+        if let Some(chooser) = &self.chooser {
+            chooser.note_search(key);
+        }
+    }
+}
+
+/// Removal of elements, and promotion of others.
+impl Offload {
+    /// Removes the element that the last [`Offload::search`] found, and promotes into the entry
+    /// that frees. Returns false if there is no such element.
+    ///
+    /// An element that the last search did not find counts as cancelled.
+    #[inline(always)]
+    pub fn remove_matched(&mut self, token: u32) -> bool {
+        if self.matched.is_none_or(|found| found.token != token) {
+            return self.cancel(token);
+        }
+        self.matched = None;
+        self.take(token).is_some()
+    }
+
+    /// Leaves the element that the last [`Offload::search`] found in place: a multi-receive buffer
+    /// with room left.
+    #[inline]
+    pub fn keep_matched(&mut self, token: u32) {
+        debug_assert!(
+            self.matched.is_some_and(|found| found.token == token),
+            "the last search did not find token {token}"
+        );
+        self.settle();
+    }
+
+    /// Removes an element without a match: a cancelled receive or a dropped message. Returns false
+    /// if there is no such element.
+    pub fn cancel(&mut self, token: u32) -> bool {
+        self.settle();
+        if self.observed {
+            self.observe_cancel(token);
+        }
+        let place = self.take(token);
+        match place {
+            Some(Place::Table) => self.counters.table_cancels += 1,
+            Some(Place::Host) => self.counters.host_cancels += 1,
+            None => {}
+        }
+        place.is_some()
+    }
+
+    /// Counts a match that was not removed as kept.
+    #[inline]
+    fn settle(&mut self) {
+        let matched = self.matched.take();
+        if let (Some(_), Some(curve)) = (matched, &mut self.curve) {
+            curve.keep();
+        }
+        match matched {
+            None => {}
+            Some(Found { place: Place::Table, .. }) => self.counters.table_kept += 1,
+            Some(Found { place: Place::Host, .. }) => self.counters.host_kept += 1,
+        }
+    }
+
+    /// Frees the place of an element and promotes.
+    #[inline(always)]
+    fn take(&mut self, token: u32) -> Option<Place> {
+        if self.observed {
+            self.observe_departure(token);
+        }
+        let location = self.locations.get_mut(token as usize)?;
+        match std::mem::replace(location, Location::Nowhere) {
+            Location::Nowhere => None,
+            Location::Host { handle, stay } => {
+                let refused = stay != Stay::No;
+                self.remove_from_host(handle);
+                self.refused -= usize::from(refused);
+                self.waiting -= usize::from(!refused);
+                if self.overflow.promotes() && (refused || self.pool.is_some()) {
+                    // If an older element must stay, those behind it go on waiting.
+                    let _ = self.promote_waiting();
+                }
+                Some(Place::Host)
+            }
+            Location::Table { handle, .. } => {
+                self.remove_from_table(handle);
+                if !self.plain || self.waiting > 0 {
+                    let _ = self.pass_on();
+                }
+                Some(Place::Table)
+            }
+        }
+    }
+}
+
+/// `auto`: moves the elements on the host to the chosen engine.
+impl Offload {
+    /// Called before an element goes to the host. Moves the elements there to another engine if one
+    /// suits the traffic better.
+    #[inline]
+    fn reconsider(&mut self, element: &Element) {
+        let length = self.on_host();
+        let Some(chooser) = &mut self.chooser else { return };
+        if let Some(engine) = chooser.note_element(element, length) {
+            self.move_to(engine);
+        }
+    }
+
+    #[cold]
+    fn move_to(&mut self, engine: HostEngine) {
+        let mut host = self.plan.make(engine).expect("the kernel was accepted before");
+        let all: Vec<_> = self.host.iter().collect();
+        for (token, age) in all {
+            let Location::Host { handle, .. } = &mut self.locations[token as usize] else {
+                unreachable!("the host's elements have a place on the host");
+            };
+            *handle = host.insert(self.host.element(*handle), age);
+        }
+        self.host = host;
     }
 }
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Statistics of searches: their depth, and their cost on the modelled device.
+//! Counters of a queue, statistics of searches, and measured times.
+
+use ternary_cam::{Full, Handle};
 
 use super::{Found, Location, Offload, Place};
-use crate::Key;
-use crate::engine::Engine;
+use crate::counters::{ByKind, QueueCounters, Tallies};
+use crate::engine::{Engine, HostHandle};
+use crate::measured::Watch;
 use crate::sums::add;
+use crate::{Element, Key};
 
+/// Statistics of searches: their depth, and their cost on the modelled device.
 impl Offload {
     /// Returns the oldest element that matches. It is charged as a search, but not counted as one.
     pub fn peek(&mut self, key: &Key) -> Option<Found> {
@@ -162,5 +167,169 @@ impl Offload {
             Location::Host { handle, .. } => Some(self.table.len() + self.host.depth(handle)),
             Location::Nowhere => None,
         }
+    }
+}
+
+/// Operations on the table and on the host, measured if there is a clock. Without one, the check
+/// costs a predicted branch per operation; so does the check for the CAM.
+impl Offload {
+    /// Runs `work`. Returns its result and its time in nanoseconds.
+    fn measure<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (T, u64) {
+        let start = self.watch.as_ref().map_or(0, Watch::now);
+        let result = work(self);
+        let ns = self.watch.as_ref().map_or(0, |watch| watch.between(start, watch.now()));
+        (result, ns)
+    }
+
+    /// [`Offload::find`], measured if there is a clock.
+    pub(super) fn find_measured(&mut self, key: &Key) -> Option<Found> {
+        if self.watch.is_some() { self.find_in_parts(key) } else { self.find(key) }
+    }
+
+    #[cold]
+    fn find_in_parts(&mut self, key: &Key) -> Option<Found> {
+        let (hit, ns) = self.measure(|queue| queue.table.first_match(key));
+        if self.table.capacity() > 0 {
+            self.counters.measured.search.table.add(ns);
+        }
+        let (found, ns) = self.measure(|queue| queue.find_behind(hit, key));
+        if self.searches_host(found) {
+            self.counters.measured.search.host.add(ns);
+        }
+        found
+    }
+
+    #[inline]
+    pub(super) fn insert_in_table(&mut self, element: Element) -> Result<Handle, Full> {
+        if self.detour { self.insert_aside(element) } else { self.table.index.insert(element) }
+    }
+
+    #[cold]
+    fn insert_aside(&mut self, element: Element) -> Result<Handle, Full> {
+        if self.watch.is_none() {
+            return self.table.insert(element);
+        }
+        let (inserted, ns) = self.measure(|queue| queue.table.insert(element));
+        if inserted.is_ok() {
+            self.counters.measured.insert.table.add(ns);
+        }
+        inserted
+    }
+
+    #[inline]
+    pub(super) fn remove_from_table(&mut self, handle: Handle) {
+        if self.detour {
+            self.remove_aside(handle);
+        } else {
+            self.table.index.remove(handle);
+        }
+    }
+
+    #[cold]
+    fn remove_aside(&mut self, handle: Handle) {
+        if self.watch.is_none() {
+            return self.table.remove(handle);
+        }
+        let (_, ns) = self.measure(|queue| queue.table.remove(handle));
+        self.counters.measured.remove.table.add(ns);
+    }
+
+    #[inline]
+    pub(super) fn insert_on_host(&mut self, element: Element, age: u64) -> HostHandle {
+        if self.watch.is_none() {
+            self.host.insert(element, age)
+        } else {
+            self.time_insert_on_host(element, age)
+        }
+    }
+
+    #[cold]
+    fn time_insert_on_host(&mut self, element: Element, age: u64) -> HostHandle {
+        let queues = self.host.dedicated();
+        let (handle, ns) = self.measure(|queue| queue.host.insert(element, age));
+        self.counters.measured.insert.host.add(ns);
+        if self.host.dedicated() != queues {
+            self.counters.measured.dedicate.add(ns);
+        }
+        handle
+    }
+
+    #[inline]
+    pub(super) fn remove_from_host(&mut self, handle: HostHandle) {
+        if self.watch.is_none() {
+            self.host.remove(handle);
+        } else {
+            self.time_remove_from_host(handle);
+        }
+    }
+
+    #[cold]
+    fn time_remove_from_host(&mut self, handle: HostHandle) {
+        let ((), ns) = self.measure(|queue| queue.host.remove(handle));
+        self.counters.measured.remove.host.add(ns);
+    }
+}
+
+/// Counters and contents.
+impl Offload {
+    /// The counters of the queue, with its current occupancy.
+    #[must_use]
+    pub fn counters(&self) -> QueueCounters {
+        let (collective, point_to_point) = self.host.dedicated();
+        let [of_collective, of_point_to_point] = self.host.levels();
+        let kept = |place| u64::from(self.matched.is_some_and(|found| found.place == place));
+        QueueCounters {
+            table_kept: self.counters.table_kept + kept(Place::Table),
+            host_kept: self.counters.host_kept + kept(Place::Host),
+            table_occupancy: self.table.len() as u64,
+            host_occupancy: self.host.len() as u64,
+            dedicated_collective: collective as u64,
+            dedicated_point_to_point: point_to_point as u64,
+            unclustered: self.host.unclustered(),
+            choices: self.chooser.as_ref().map_or_else(Vec::new, |of| of.choices().to_vec()),
+            added: self.sources.as_ref().map_or_else(Vec::new, |sources| sources.added()),
+            dedicated_levels: ByKind {
+                collective: of_collective,
+                point_to_point: of_point_to_point,
+            },
+            ..self.counters.clone()
+        }
+        .with_sums_of_kinds()
+    }
+
+    /// The counters that need no allocation.
+    #[must_use]
+    pub fn tallies(&self) -> Tallies {
+        let ByKind { collective, point_to_point } = &self.counters.kinds;
+        Tallies {
+            entries: self.counters.entries,
+            table_matches: collective.table_matches + point_to_point.table_matches,
+            host_matches: collective.host_matches + point_to_point.host_matches,
+            spills: self.counters.spills,
+            promotions: self.counters.promotions,
+            table_occupancy: self.table.len() as u64,
+            host_occupancy: self.host.len() as u64,
+            high_water: self.counters.high_water,
+        }
+    }
+
+    /// Tokens of all elements, oldest first.
+    pub fn iter_tokens(&mut self) -> impl Iterator<Item = u32> + '_ {
+        let locations = &self.locations;
+        let mut host = self.host.iter().peekable();
+        let mut table = self.table.iter().map(|(_, entry)| entry.token).peekable();
+        std::iter::from_fn(move || {
+            let table_age = table.peek().map(|&token| match locations[token as usize] {
+                Location::Table { age, .. } => age,
+                _ => unreachable!("the table's elements have a place in the table"),
+            });
+            match (table_age, host.peek()) {
+                (Some(age), Some(&(_, other))) if other < age => {
+                    host.next().map(|(token, _)| token)
+                }
+                (Some(_), _) => table.next(),
+                (None, _) => host.next().map(|(token, _)| token),
+            }
+        })
     }
 }
