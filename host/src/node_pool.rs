@@ -23,7 +23,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
 };
 
-use matching::pool::{EntryPool, Ledger, MAX_MEMBERS, Refusal, Share, Words};
+use matching::pool::{EntryPool, Ledger, MAX_MEMBERS, PoolWords, Refusal, Share};
 use memmap2::{MmapOptions, MmapRaw};
 use parking_lot::Mutex;
 use rustix::{
@@ -136,7 +136,7 @@ impl Map {
     }
 }
 
-impl Words for Map {
+impl PoolWords for Map {
     type Word = AtomicU64;
 
     fn state(&self) -> &AtomicU64 {

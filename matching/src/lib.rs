@@ -32,12 +32,12 @@ pub use counters::{
 };
 pub use curve::Curve;
 pub use engine::{
-    Clusters, ColPnp, Engine, EngineConfig, Hash, HostEngine, HostHandle, HostHit, Kmeans, Linked,
-    List, NewMadeleine, Packed, Queue, Queues, RankArray, Role, TooManyClusters, UnknownEngine,
-    UnknownQueue,
+    Clusters, ColPnp, Engine, EngineConfig, Hash, HostEngine, HostHandle, HostHit, HostStorage,
+    Kmeans, Linked, List, NewMadeleine, Packed, Queues, RankArray, Role, TooManyClusters,
+    UnknownEngine, UnknownStorage,
 };
 pub use offload::{Found, Offload, OffloadConfig, Place, TableKind, UnknownTable};
 pub use overflow::{Leave, Overflow, UnknownOverflow};
 pub use profile::Profile;
 pub use ternary_cam::{Entry as Element, Kernel, Key, Scanner, Source, TableError};
-pub use traffic::{CollectiveId, TagLayout, Told, Traffic, UnknownLayout};
+pub use traffic::{CollectiveId, DecodedBits, TagLayout, Traffic, UnknownLayout};

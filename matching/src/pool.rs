@@ -107,7 +107,7 @@ impl Word for AtomicU64 {
 }
 
 /// The words that the members of a pool share; zero at the start.
-pub trait Words {
+pub trait PoolWords {
     /// Type of the words.
     type Word: Word;
 
@@ -129,7 +129,7 @@ const VERSION_BITS: u32 = 64 - 3 * COUNT_BITS - MEMBER_BITS;
 
 /// The unpacked word of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State {
+struct PoolState {
     taken: u32,
     promised: u32,
     member: u16,
@@ -137,7 +137,7 @@ struct State {
     version: u8,
 }
 
-impl State {
+impl PoolState {
     fn unpack(word: u64) -> Self {
         let mut rest = word;
         let mut field = |bits: u32| {
@@ -171,7 +171,7 @@ pub struct Ledger<W> {
     entries: u32,
 }
 
-impl<W: Words> Ledger<W> {
+impl<W: PoolWords> Ledger<W> {
     /// The ledger of a pool of `entries`, at most [`MAX_ENTRIES`].
     pub fn new(words: W, entries: u32) -> Self {
         Self { words, entries: entries.min(MAX_ENTRIES) }
@@ -202,7 +202,7 @@ impl<W: Words> Ledger<W> {
     /// [`Refusal::Damaged`], also if the number is already in use.
     pub fn join(&self, number: u16, share: Share) -> Result<(), Refusal> {
         self.change(number, |state, after| match after {
-            0 => Ok((State { promised: state.promised + share.reserved, ..state }, 1)),
+            0 => Ok((PoolState { promised: state.promised + share.reserved, ..state }, 1)),
             _ => Err(Refusal::Damaged),
         })
     }
@@ -218,7 +218,7 @@ impl<W: Words> Ledger<W> {
             let promise = share.reserved.saturating_sub(held);
             let taken = state.taken.checked_sub(held).ok_or(Refusal::Damaged)?;
             let promised = state.promised.checked_sub(promise).ok_or(Refusal::Damaged)?;
-            Ok((State { taken, promised, ..state }, 0))
+            Ok((PoolState { taken, promised, ..state }, 0))
         })
     }
 
@@ -238,7 +238,7 @@ impl<W: Words> Ledger<W> {
                 return Err(Refusal::Empty);
             }
             let promised = state.promised.checked_sub(u32::from(own)).ok_or(Refusal::Damaged)?;
-            Ok((State { taken: state.taken + 1, promised, ..state }, after + 1))
+            Ok((PoolState { taken: state.taken + 1, promised, ..state }, after + 1))
         })
     }
 
@@ -253,14 +253,14 @@ impl<W: Words> Ledger<W> {
             }
             let own = u32::from(after - 2 < share.reserved);
             let taken = state.taken.checked_sub(1).ok_or(Refusal::Damaged)?;
-            Ok((State { taken, promised: state.promised + own, ..state }, after - 1))
+            Ok((PoolState { taken, promised: state.promised + own, ..state }, after - 1))
         })
     }
 
     fn change(
         &self,
         number: u16,
-        change: impl Fn(State, u32) -> Result<(State, u32), Refusal>,
+        change: impl Fn(PoolState, u32) -> Result<(PoolState, u32), Refusal>,
     ) -> Result<(), Refusal> {
         loop {
             let (seen, state) = self.read()?;
@@ -276,16 +276,16 @@ impl<W: Words> Ledger<W> {
                 return Err(Refusal::Damaged);
             }
             let next =
-                State { member: number, after, version: next.version.wrapping_add(1), ..next };
+                PoolState { member: number, after, version: next.version.wrapping_add(1), ..next };
             if self.words.state().replace(seen, next.pack()) {
                 return self.write_down(number, after);
             }
         }
     }
 
-    fn read(&self) -> Result<(u64, State), Refusal> {
+    fn read(&self) -> Result<(u64, PoolState), Refusal> {
         let word = self.words.state().get();
-        let state = State::unpack(word);
+        let state = PoolState::unpack(word);
         let sound = state.taken <= self.entries
             && state.promised <= self.entries
             && state.after <= self.entries + 1;
@@ -294,7 +294,7 @@ impl<W: Words> Ledger<W> {
 
     /// Writes down the number of entries that the last change left its member with, unless that is
     /// done already.
-    fn finish(&self, seen: u64, state: State) -> Result<(), Refusal> {
+    fn finish(&self, seen: u64, state: PoolState) -> Result<(), Refusal> {
         let member = self.words.member(state.member);
         let word = member.get();
         if self.after(word)? != state.after && self.words.state().get() == seen {
@@ -334,7 +334,7 @@ struct LocalWords {
     members: Vec<AtomicU64>,
 }
 
-impl Words for LocalWords {
+impl PoolWords for LocalWords {
     type Word = AtomicU64;
 
     fn state(&self) -> &AtomicU64 {

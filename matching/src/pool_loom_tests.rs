@@ -28,7 +28,7 @@ struct Three {
     members: [Number; 3],
 }
 
-impl Words for Three {
+impl PoolWords for Three {
     type Word = Number;
 
     fn state(&self) -> &Number {
@@ -51,7 +51,7 @@ impl Ledger<Three> {
         self.finish(seen, state).unwrap();
         let after = self.words.member(number).get() as u32 + 1;
         let version = state.version.wrapping_add(1);
-        let next = State { taken: state.taken + 1, member: number, after, version, ..state };
+        let next = PoolState { taken: state.taken + 1, member: number, after, version, ..state };
         if next.taken <= self.entries {
             self.words.state().replace(seen, next.pack());
         }

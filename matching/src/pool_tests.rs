@@ -17,9 +17,10 @@ fn held(member: &LocalMember) -> u32 {
 
 #[test]
 fn a_state_fits_its_word() {
-    let state = State { taken: 65_536, promised: 65_535, member: 1023, after: 65_537, version: 7 };
-    assert_eq!(State::unpack(state.pack()), state);
-    assert_eq!(State::unpack(0).pack(), 0);
+    let state =
+        PoolState { taken: 65_536, promised: 65_535, member: 1023, after: 65_537, version: 7 };
+    assert_eq!(PoolState::unpack(state.pack()), state);
+    assert_eq!(PoolState::unpack(0).pack(), 0);
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn die_after_taking(pool: &LocalPool, number: u16) {
     let (seen, state) = ledger.read().unwrap();
     ledger.finish(seen, state).unwrap();
     let after = ledger.words.member(number).load(Ordering::Relaxed) as u32 + 1;
-    let next = State { taken: state.taken + 1, member: number, after, version: 1, ..state };
+    let next = PoolState { taken: state.taken + 1, member: number, after, version: 1, ..state };
     ledger.words.state.store(next.pack(), Ordering::Relaxed);
 }
 
@@ -135,8 +136,8 @@ fn a_state_that_comes_back_loses_no_change_of_the_living() {
     // The state recurs, and its number is not written down yet.
     ledger.words.state.store(seen.0, Ordering::Relaxed);
     assert_eq!(held(&one), 0);
-    let State { taken, version, .. } = seen.1;
-    let next = State {
+    let PoolState { taken, version, .. } = seen.1;
+    let next = PoolState {
         taken: taken + 1,
         member: other.number,
         after: 2,

@@ -27,7 +27,7 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 use crate::{Key, Source};
 use fields::Field;
-pub(crate) use fields::{Fields, Wildcards};
+pub(crate) use fields::{FieldWildcards, Fields};
 pub use kind::{CollectiveId, Traffic};
 use operations::operation_name;
 
@@ -58,7 +58,7 @@ pub enum TagLayout {
 
 /// The match bits of a receive or message, decoded for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Told {
+pub struct DecodedBits {
     /// Number of the communicator, 0 for `MPI_COMM_WORLD`; `None` if the layout does not contain it
     /// or the pattern leaves it open.
     pub communicator: Option<u32>,
@@ -110,10 +110,10 @@ impl TagLayout {
 
     /// Decodes a pattern for people.
     #[must_use]
-    pub fn tell(self, key: &Key) -> Told {
+    pub fn tell(self, key: &Key) -> DecodedBits {
         let fields = self.fields();
         if self == Self::Opaque {
-            return Told { communicator: None, tag: None, source: None, operation: None };
+            return DecodedBits { communicator: None, tag: None, source: None, operation: None };
         }
         // Open MPI does not ignore the sign of the tag, so that only tags of the application match.
         let open = |field: Field| {
@@ -136,7 +136,7 @@ impl TagLayout {
             }
             _ => None,
         };
-        Told {
+        DecodedBits {
             communicator: (!open(fields.communicator)).then_some(communicator),
             tag: (!open(fields.tag)).then_some(tag),
             source: fields.source.filter(|field| !open(*field)).map(|field| field.of(key.bits)),
@@ -306,7 +306,7 @@ mod tests {
         let told = tell(TagLayout::OpenMpiTag2, 3 << 40 | 9 << 22 | tag(-17) & 0xf_ffff, 0);
         assert_eq!((told.tag, told.source), (Some(-17), Some(9)));
         assert_eq!(told.operation, Some("bcast"));
-        let nothing = Told { communicator: None, tag: None, source: None, operation: None };
+        let nothing = DecodedBits { communicator: None, tag: None, source: None, operation: None };
         assert_eq!(tell(TagLayout::Opaque, u64::MAX, 0), nothing);
     }
 

@@ -10,8 +10,8 @@ use matching::measured::{Clock, MeasuredTime};
 use matching::oracle::Oracle;
 use matching::pool::{EntryPool as _, LocalPool, Share};
 use matching::{
-    Block, Clusters, Element, EngineConfig, Found, HostEngine, Kernel, Key, Leave, Offload,
-    OffloadConfig, Overflow, Place, Queue, QueueCounters, Role, Source, TableKind, TagLayout,
+    Block, Clusters, Element, EngineConfig, Found, HostEngine, HostStorage, Kernel, Key, Leave,
+    Offload, OffloadConfig, Overflow, Place, QueueCounters, Role, Source, TableKind, TagLayout,
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
@@ -361,8 +361,8 @@ fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
             assert_eq!(counters(TableKind::Index), counters(TableKind::Cam));
         }
     }
-    for &queue in Queue::ALL {
-        let engine_config = EngineConfig { queue, ..engine_config };
+    for &queue in HostStorage::ALL {
+        let engine_config = EngineConfig { storage: queue, ..engine_config };
         for &engine in HostEngine::ALL {
             for &overflow in Overflow::ALL {
                 let leave = Leave { takes_along: true, ..Leave::default() };
@@ -432,10 +432,11 @@ fn engines_make_queues_for_the_sequences() {
     for _ in 0..8 {
         let strategy = prop::collection::vec(op(TagLayout::Mpich, Use::Posted), 1200);
         let ops = strategy.new_tree(&mut runner).unwrap().current();
-        for &queue in Queue::ALL {
+        for &queue in HostStorage::ALL {
             let [usual, counters] = [100, 4].map(|theta| {
                 let layout = TagLayout::Mpich;
-                let engine_config = EngineConfig { queue, layout, theta, ..Default::default() };
+                let engine_config =
+                    EngineConfig { storage: queue, layout, theta, ..Default::default() };
                 let engine = HostEngine::ColPnp;
                 let config =
                     OffloadConfig { entries: 0, engine, engine_config, ..Default::default() };

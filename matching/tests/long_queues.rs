@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use matching::oracle::Oracle;
 use matching::{
-    Element, EngineConfig, HostEngine, Kernel, Key, Offload, OffloadConfig, Queue, Source,
+    Element, EngineConfig, HostEngine, HostStorage, Kernel, Key, Offload, OffloadConfig, Source,
     TagLayout,
 };
 
@@ -165,7 +165,7 @@ fn cost_of_long_queues() {
 }
 
 fn cost(engine: HostEngine, order: &[u32]) -> f64 {
-    let engine_config = EngineConfig { queue: Queue::Packed, ..EngineConfig::default() };
+    let engine_config = EngineConfig { storage: HostStorage::Packed, ..EngineConfig::default() };
     let config = OffloadConfig { entries: 0, engine, engine_config, ..Default::default() };
     let mut queue = Offload::new(&config).unwrap();
     let source = Source::new(1);

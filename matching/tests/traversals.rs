@@ -2,17 +2,17 @@
 //! Traversals of the engines, by the papers' definition. Counting them must not change an engine.
 
 use matching::{
-    Element, EngineConfig, HostEngine, Key, Offload, OffloadConfig, Queue, QueueCounters, Source,
-    TagLayout,
+    Element, EngineConfig, HostEngine, HostStorage, Key, Offload, OffloadConfig, QueueCounters,
+    Source, TagLayout,
 };
 
 /// Match bits of MPICH: a point-to-point message, and the first collective of a communicator.
 const MESSAGE: u64 = 7;
 const COLLECTIVE: u64 = 1 << 31 | 3;
 
-fn queue(engine: HostEngine, storage: Queue, depths: bool) -> Offload {
+fn queue(engine: HostEngine, storage: HostStorage, depths: bool) -> Offload {
     let engine_config = EngineConfig {
-        queue: storage,
+        storage,
         layout: TagLayout::Mpich,
         theta: 10,
         processes: 1024,
@@ -41,7 +41,7 @@ fn calls(mut queue: Offload, bits: u64, sources: u32, calls: u32) -> QueueCounte
 
 #[test]
 fn a_list_traverses_all_older_elements() {
-    for &storage in Queue::ALL {
+    for &storage in HostStorage::ALL {
         let counted = calls(queue(HostEngine::List, storage, true), MESSAGE, 64, 2).traversals;
         let sum = 2 * (64 * 65 / 2);
         assert_eq!((counted.entries, counted.in_a_list, counted.hit.total()), (sum, sum, 128));
@@ -50,7 +50,7 @@ fn a_list_traverses_all_older_elements() {
 
 #[test]
 fn an_array_of_ranks_traverses_only_the_source() {
-    for &storage in Queue::ALL {
+    for &storage in HostStorage::ALL {
         let counted = calls(queue(HostEngine::RankArray, storage, true), MESSAGE, 64, 2).traversals;
         assert_eq!((counted.entries, counted.in_a_list), (128, 2 * (64 * 65 / 2)));
     }
@@ -59,7 +59,7 @@ fn an_array_of_ranks_traverses_only_the_source() {
 #[test]
 fn collective_queues_are_traversed_instead_of_the_list() {
     let [list, col] = [HostEngine::List, HostEngine::ColPnp].map(|engine| {
-        calls(queue(engine, Queue::Linked, true), COLLECTIVE, 256, 20).traversals.entries
+        calls(queue(engine, HostStorage::Linked, true), COLLECTIVE, 256, 20).traversals.entries
     });
     assert!(col * 5 < list, "{col} of {list}");
 }
@@ -67,7 +67,7 @@ fn collective_queues_are_traversed_instead_of_the_list() {
 #[test]
 fn counting_leaves_the_engine_as_it_is() {
     for &engine in HostEngine::ALL {
-        for &storage in Queue::ALL {
+        for &storage in HostStorage::ALL {
             for bits in [MESSAGE, COLLECTIVE] {
                 let [plain, counted] =
                     [false, true].map(|depths| calls(queue(engine, storage, depths), bits, 200, 6));

@@ -114,7 +114,7 @@ fn queue(params: &Params, entries: &str, leaves: &str, layout: TagLayout) -> Off
         },
         engine: named(params, "host_engine"),
         engine_config: EngineConfig {
-            queue: named(params, "host_storage"),
+            storage: named(params, "host_storage"),
             layout,
             role: if entries == "umq_entries" { Role::Unexpected } else { Role::Posted },
             theta: number(params, "theta"),

@@ -89,7 +89,7 @@ use keep::Keep;
 use pattern::Pattern;
 use scan::Scan;
 use side::{SIDE_INDEXES, SideIndex};
-use state::State;
+use state::TableState;
 use tray::Tray;
 use uniform::Uniform;
 use wishes::{Wish, Wishes};
@@ -486,13 +486,13 @@ impl Deep {
     #[inline(always)]
     pub(crate) fn first_match<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let state = self.classes.state();
-        if state == State::EMPTY {
+        if state == TableState::EMPTY {
             return None;
         }
         if state.has_flags() || !key.is_exact() {
             return self.first_match_flagged(slots, key);
         }
-        if state != State::ONLY_BASE {
+        if state != TableState::ONLY_BASE {
             return self.first_match_exact(slots, key);
         }
         self.first_match_with_source(slots, key, (Class::BASE, &self.classes.base()))

@@ -18,7 +18,7 @@ pub(crate) struct Slot {
     pub(crate) source: u32,
     pub(crate) token: u32,
     pub(crate) stamp: Stamp,
-    pub(crate) link: Link,
+    pub(crate) link: RingLink,
 }
 
 /// Age and class of an entry. Stamps are ordered by age, lower is older: no two serial numbers are
@@ -100,7 +100,7 @@ impl Stamp {
 /// Each field is stored and loaded separately: the store buffer cannot forward a narrow store to a
 /// wider load.
 #[derive(Clone, Copy)]
-pub(crate) struct Link {
+pub(crate) struct RingLink {
     /// For an entry in the tray, its position there; for an entry of a [`Cam`](crate::Cam), its
     /// place.
     pub(crate) bucket: u32,
@@ -110,13 +110,13 @@ pub(crate) struct Link {
     pub(crate) prev: u16,
 }
 
-impl Link {
+impl RingLink {
     const NONE: Self = Self { bucket: 0, next: 0, prev: 0 };
 }
 
 impl Slot {
     pub(crate) const EMPTY: Self =
-        Self { bits: 0, ignore: 0, source: 0, token: 0, stamp: Stamp::NONE, link: Link::NONE };
+        Self { bits: 0, ignore: 0, source: 0, token: 0, stamp: Stamp::NONE, link: RingLink::NONE };
 
     #[inline]
     pub(crate) const fn entry(&self) -> Entry {

@@ -412,10 +412,11 @@ pub(crate) fn window_note(window: Window) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use matching::Told;
+    use matching::DecodedBits;
 
     fn class(tag: i64, peer: Peer) -> Class {
-        let told = Told { communicator: Some(0), tag: Some(tag), source: None, operation: None };
+        let told =
+            DecodedBits { communicator: Some(0), tag: Some(tag), source: None, operation: None };
         Class { told, peer }
     }
 
@@ -483,7 +484,7 @@ mod tests {
 
     #[test]
     fn open_tags_and_communicators_are_named_any() {
-        let told = Told { communicator: Some(8), tag: None, source: None, operation: None };
+        let told = DecodedBits { communicator: Some(8), tag: None, source: None, operation: None };
         let open = Class { told, peer: Peer::Number(3) };
         let group = |by: By| by.group(&open, &Communicators::default());
         assert_eq!(group(By::Tag), "any tag of communicator id 8");

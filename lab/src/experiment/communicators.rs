@@ -62,14 +62,14 @@ impl Communicators {
 
 #[cfg(test)]
 mod tests {
-    use matching::Told;
+    use matching::DecodedBits;
 
     use super::*;
 
     #[test]
     fn names_have_the_order_of_appearance_and_the_ranks() {
         let class = |communicator, peer| {
-            let told = Told { communicator, tag: Some(1), source: None, operation: None };
+            let told = DecodedBits { communicator, tag: Some(1), source: None, operation: None };
             Class { told, peer }
         };
         let makeup = |rank, classes: &[(Class, f64)]| Makeup {

@@ -7,7 +7,7 @@
 //! ```
 
 use indicatif::ProgressBar;
-use matching::{Key, Source, TagLayout, Told};
+use matching::{DecodedBits, Key, Source, TagLayout};
 use nic::replay::Change;
 use nic::trace::Address;
 use rayon::prelude::*;
@@ -28,7 +28,7 @@ const SECOND: f64 = 1e9;
 /// The properties by which elements are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Class {
-    pub(crate) told: Told,
+    pub(crate) told: DecodedBits,
     pub(crate) peer: Peer,
 }
 

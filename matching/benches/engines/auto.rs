@@ -3,7 +3,7 @@
 //! device.
 
 use matching::{
-    Element, EngineConfig, HostEngine, Key, Offload, OffloadConfig, Queue, Role, TagLayout,
+    Element, EngineConfig, HostEngine, HostStorage, Key, Offload, OffloadConfig, Role, TagLayout,
 };
 
 use crate::{
@@ -56,12 +56,12 @@ impl Contender for Behind {
 /// Visits engines behind tables.
 pub(crate) fn visit(
     stream: &Stream,
-    queue: Queue,
+    queue: HostStorage,
     engines: &[HostEngine],
     visitor: &mut impl Visitor,
 ) {
     let engine_config = EngineConfig {
-        queue,
+        storage: queue,
         layout: TagLayout::Mpich,
         role: if stream.unexpected { Role::Unexpected } else { Role::Posted },
         processes: stream.processes as u32,

@@ -29,7 +29,7 @@ mod peers;
 use std::time::Duration;
 
 use contender::{COL_PNP, CONTENDERS, LINKED_COL_PNP, UCX};
-use matching::{HostEngine, Queue};
+use matching::{HostEngine, HostStorage};
 use measure::Costs;
 use stream::{Kind, Stream};
 
@@ -108,7 +108,7 @@ fn auto(options: &Options) {
     let only = |stream: &Stream| stream.name.contains(&options.only);
     let (mut rows, mut near) = (0, 0);
     for stream in kinds.into_iter().flat_map(|streams| streams(1)).filter(only) {
-        for &queue in Queue::ALL {
+        for &queue in HostStorage::ALL {
             let run = |engines: &[HostEngine], time| {
                 measure::all(&stream, time, |stream, to| auto::visit(stream, queue, engines, to))
             };

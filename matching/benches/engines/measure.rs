@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use matching::{Element, HostEngine, Queue, oracle::Oracle};
+use matching::{Element, HostEngine, HostStorage, oracle::Oracle};
 
 use crate::{
     auto,
@@ -220,7 +220,7 @@ impl Visitor for Check<'_> {
 /// Checks every contender.
 pub(crate) fn check_all(stream: &Stream) {
     contender::visit_all(stream, &mut Check(stream));
-    for &queue in Queue::ALL {
+    for &queue in HostStorage::ALL {
         auto::visit(stream, queue, &auto::FIXED, &mut Check(stream));
         auto::visit(stream, queue, &[HostEngine::Auto], &mut Check(stream));
     }

@@ -20,7 +20,7 @@ use crate::{Element, Key, Source};
 pub(super) const ANY: usize = 0;
 
 /// Maps sources to queues.
-pub trait Sources {
+pub trait SourceMap {
     /// The source of a pattern.
     fn source(&self, key: &Key) -> Source;
 
@@ -47,7 +47,7 @@ pub struct BySource<Q, S> {
     pub(super) sources: S,
 }
 
-impl<Q: Queues, S: Sources> BySource<Q, S> {
+impl<Q: Queues, S: SourceMap> BySource<Q, S> {
     pub(super) fn with(mut queues: Q, sources: S) -> Self {
         queues.ensure(ANY + 1);
         Self { queues, sources }
@@ -70,7 +70,7 @@ impl<Q: Queues, S: Sources> BySource<Q, S> {
     }
 }
 
-impl<Q: Queues, S: Sources> Engine for BySource<Q, S> {
+impl<Q: Queues, S: SourceMap> Engine for BySource<Q, S> {
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let key = key_of(&element);
         let queue = self.queue_of(&key);

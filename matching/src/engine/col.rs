@@ -83,7 +83,7 @@ impl Level {
 }
 
 /// The profile of one p.
-struct Profile {
+struct CollectiveProfile {
     id: CollectiveId,
     /// Index of its operation in `levels`.
     operation: usize,
@@ -103,7 +103,7 @@ pub(super) struct Col {
     pq: usize,
     /// Index in `profiles` of each p.
     known: Map<CollectiveId, usize>,
-    profiles: Vec<Profile>,
+    profiles: Vec<CollectiveProfile>,
     /// Index of the profile used last, which is often the next one as well.
     last: Cell<usize>,
     /// Index in `levels` of each operation.
@@ -117,7 +117,10 @@ impl Col {
         Self {
             pq: queues.make(1),
             known: Map::default(),
-            profiles: vec![Profile { done: true, ..Profile::new(NOBODY, OTHERS) }],
+            profiles: vec![CollectiveProfile {
+                done: true,
+                ..CollectiveProfile::new(NOBODY, OTHERS)
+            }],
             last: Cell::new(OTHERS),
             operations: Map::default(),
             levels: vec![Vec::new()],
@@ -192,7 +195,7 @@ impl Col {
             self.levels.len() - 1
         });
         let at = self.profiles.len();
-        self.profiles.push(Profile::new(id, operation));
+        self.profiles.push(CollectiveProfile::new(id, operation));
         self.known.insert(id, at);
         at
     }
@@ -257,7 +260,7 @@ impl Col {
     }
 }
 
-impl Profile {
+impl CollectiveProfile {
     fn new(id: CollectiveId, operation: usize) -> Self {
         let (compared, searches) = Default::default();
         Self { id, operation, in_pq: 0, call: 0, compared, searches, done: false }

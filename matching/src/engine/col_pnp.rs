@@ -36,7 +36,7 @@ use super::{
     col::Col,
     config::EngineConfig,
     contract::{Engine, HostHandle, HostHit, key_of},
-    peers::Seen,
+    peers::DistinctSources,
     pnp::Pnp,
     queue::{Best, Lookup, Queues, Walked},
 };
@@ -57,7 +57,7 @@ pub struct ColPnp<Q> {
     short: usize,
     /// There may be elements without a queue; if so, there are no more than `short`.
     waiting: bool,
-    seen: Seen,
+    seen: DistinctSources,
     /// Maximum number of dedicated queues of COL and of PNP.
     col_cap: usize,
     pnp_cap: usize,
@@ -99,7 +99,7 @@ impl<Q: Queues> ColPnp<Q> {
             config: *config,
             short: theta,
             waiting: false,
-            seen: Seen::default(),
+            seen: DistinctSources::default(),
             col_cap: 0,
             pnp_cap: 0,
         };

@@ -3,7 +3,7 @@
 
 use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
-use super::queue::Queue;
+use super::queue::HostStorage;
 use crate::TagLayout;
 
 /// The engine to use (`FI_TCAM_HOST_ENGINE`).
@@ -63,7 +63,7 @@ pub enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
     /// Storage of its queues (`FI_TCAM_HOST_STORAGE`).
-    pub queue: Queue,
+    pub storage: HostStorage,
     /// The layout of match bits, which separates collective from point-to-point traffic
     /// (`FI_TCAM_TAG_LAYOUT`).
     pub layout: TagLayout,
@@ -84,7 +84,7 @@ pub struct EngineConfig {
 impl Default for EngineConfig {
     fn default() -> Self {
         Self {
-            queue: Queue::default(),
+            storage: HostStorage::default(),
             layout: TagLayout::default(),
             role: Role::default(),
             theta: 512,

@@ -22,14 +22,14 @@ const BEHIND: u32 = u32::MAX - 1;
 
 /// The links of an element.
 #[derive(Clone, Copy)]
-struct Link {
+struct FifoLink {
     hash: u32,
     next: u32,
     prev: u32,
     chain: u32,
 }
 
-const UNUSED: Link = Link { hash: 0, next: NIL, prev: NIL, chain: BEHIND };
+const UNUSED: FifoLink = FifoLink { hash: 0, next: NIL, prev: NIL, chain: BEHIND };
 
 /// Minimum number of buckets.
 const FEWEST: usize = 16;
@@ -40,7 +40,7 @@ pub(super) struct Fifos {
     /// A power of two of buckets, or none before the first insertion.
     buckets: Vec<u32>,
     /// Indexed by element.
-    links: Vec<Link>,
+    links: Vec<FifoLink>,
     keys: usize,
 }
 
@@ -87,7 +87,7 @@ impl Fifos {
         }
         if let Some(first) = self.first(hash, same) {
             let last = self.links[first as usize].prev;
-            self.links[at as usize] = Link { hash, next: first, prev: last, chain: BEHIND };
+            self.links[at as usize] = FifoLink { hash, next: first, prev: last, chain: BEHIND };
             self.links[last as usize].next = at;
             self.links[first as usize].prev = at;
             return;
@@ -98,13 +98,13 @@ impl Fifos {
         self.keys += 1;
         let bucket = self.bucket(hash);
         let chain = std::mem::replace(&mut self.buckets[bucket], at);
-        self.links[at as usize] = Link { hash, next: at, prev: at, chain };
+        self.links[at as usize] = FifoLink { hash, next: at, prev: at, chain };
     }
 
     /// Removes an element.
     #[inline]
     pub(super) fn remove(&mut self, at: u32) {
-        let Link { hash, next, prev, chain } = self.links[at as usize];
+        let FifoLink { hash, next, prev, chain } = self.links[at as usize];
         self.links[prev as usize].next = next;
         self.links[next as usize].prev = prev;
         if chain == BEHIND {
@@ -139,7 +139,7 @@ impl Fifos {
         let old = std::mem::replace(&mut self.buckets, vec![NIL; count]);
         for mut first in old {
             while first != NIL {
-                let Link { hash, chain, .. } = self.links[first as usize];
+                let FifoLink { hash, chain, .. } = self.links[first as usize];
                 let bucket = self.bucket(hash);
                 self.links[first as usize].chain = self.buckets[bucket];
                 self.buckets[bucket] = first;

@@ -20,7 +20,7 @@
 use super::{
     contract::{Engine, HostHandle, HostHit, key_of},
     fifos::Fifos,
-    names::{Class, Names},
+    names::{Names, OpenFields},
     queue::{Linked, Queues},
 };
 use crate::{Element, Key, TagLayout};
@@ -55,15 +55,15 @@ impl Hash {
     #[inline(always)]
     fn search(&self, key: &Key, mut compared: impl FnMut()) -> Option<u32> {
         let Self { list, names, table, wild } = self;
-        if names.class(key) != Some(Class::EXACT) {
+        if names.class(key) != Some(OpenFields::EXACT) {
             let found = list.oldest_match_of(key);
             (0..list.traversed_of_all(found)).for_each(|_| compared());
             return Linked::number(found);
         }
-        let name = names.name(Class::EXACT, key);
+        let name = names.name(OpenFields::EXACT, key);
         let first = table.first(name.hash(), |at| {
             compared();
-            names.name(Class::EXACT, &key_of(list.at(at))) == name
+            names.name(OpenFields::EXACT, &key_of(list.at(at))) == name
         });
         let found = table.from(first).find(|&at| {
             if Some(at) != first {
@@ -84,9 +84,9 @@ impl Engine for Hash {
         let Self { list, names, table, wild } = self;
         let handle = list.push(element, age);
         let key = key_of(&element);
-        if names.class(&key) == Some(Class::EXACT) {
-            let name = names.name(Class::EXACT, &key);
-            let same = |at| names.name(Class::EXACT, &key_of(list.at(at))) == name;
+        if names.class(&key) == Some(OpenFields::EXACT) {
+            let name = names.name(OpenFields::EXACT, &key);
+            let same = |at| names.name(OpenFields::EXACT, &key_of(list.at(at))) == name;
             table.append(Linked::index(handle), name.hash(), same);
         } else {
             wild.append(Linked::index(handle), 0, |_| true);
@@ -107,7 +107,7 @@ impl Engine for Hash {
     fn remove(&mut self, handle: HostHandle) {
         let Self { list, names, table, wild } = self;
         let at = Linked::index(handle);
-        if names.class(&key_of(list.at(at))) == Some(Class::EXACT) {
+        if names.class(&key_of(list.at(at))) == Some(OpenFields::EXACT) {
             table.remove(at);
         } else {
             wild.remove(at);

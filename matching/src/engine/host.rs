@@ -13,7 +13,7 @@ use super::{
     kmeans::{Clusters, Kmeans},
     list::List,
     newmadeleine::NewMadeleine,
-    queue::{Linked, Packed, Queue, Queues},
+    queue::{HostStorage, Linked, Packed, Queues},
     rank_array::RankArray,
 };
 use crate::{Element, Key};
@@ -48,16 +48,16 @@ impl HostPlan {
     /// Creates an empty engine.
     pub(crate) fn make(&self, engine: HostEngine) -> Result<Host, TableError> {
         let Self { config, kernel, .. } = self;
-        Ok(match (engine, config.queue) {
+        Ok(match (engine, config.storage) {
             (HostEngine::Hash, _) => Host::Hash(Box::new(Hash::new(config.layout))),
             (HostEngine::NewMadeleine, _) => {
                 Host::NewMadeleine(Box::new(NewMadeleine::new(config.layout, config.role)))
             }
-            (_, Queue::Packed) => {
+            (_, HostStorage::Packed) => {
                 let queues = Packed::new(config, Scanner::new(*kernel)?);
                 Host::Packed(HostOn::new(engine, self, queues))
             }
-            (_, Queue::Linked) => Host::Linked(HostOn::new(engine, self, Linked::default())),
+            (_, HostStorage::Linked) => Host::Linked(HostOn::new(engine, self, Linked::default())),
         })
     }
 }

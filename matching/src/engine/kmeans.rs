@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use super::by_source::{ANY, BySource, Sources};
+use super::by_source::{ANY, BySource, SourceMap};
 use super::queue::Queues;
 use crate::{Key, Source, TagLayout, traffic::Fields};
 
@@ -69,7 +69,7 @@ pub struct Clustered {
     unknown: u64,
 }
 
-impl Sources for Clustered {
+impl SourceMap for Clustered {
     fn source(&self, key: &Key) -> Source {
         self.fields.source(key)
     }

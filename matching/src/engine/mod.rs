@@ -26,5 +26,5 @@ pub(crate) use host::{Host, HostPlan};
 pub use kmeans::{Clusters, Kmeans, TooManyClusters};
 pub use list::List;
 pub use newmadeleine::NewMadeleine;
-pub use queue::{Linked, Packed, Queue, Queues, UnknownQueue};
+pub use queue::{HostStorage, Linked, Packed, Queues, UnknownStorage};
 pub use rank_array::RankArray;

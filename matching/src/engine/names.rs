@@ -13,16 +13,16 @@
 //! Two patterns of one class that match each other have the same name. Patterns with the same name
 //! need not match: they may differ in other bits, such as those of an MPI's protocol.
 
-use crate::{Key, traffic::Fields, traffic::Wildcards};
+use crate::{Key, traffic::FieldWildcards, traffic::Fields};
 
 /// Number of classes.
 pub(super) const CLASSES: usize = 4;
 
 /// The fields that a pattern leaves open: bit 0 the tag, bit 1 the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Class(usize);
+pub(super) struct OpenFields(usize);
 
-impl Class {
+impl OpenFields {
     /// Leaves no field open.
     pub(super) const EXACT: Self = Self(0);
     /// Every class.
@@ -61,7 +61,7 @@ impl Name {
 
 /// Determines classes and names from the match bits of a layout.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Names(Wildcards);
+pub(super) struct Names(FieldWildcards);
 
 impl Names {
     pub(super) const fn new(fields: &Fields) -> Self {
@@ -70,8 +70,8 @@ impl Names {
 
     /// The class of a pattern; `None` if no MPI receive leaves these bits open.
     #[inline]
-    pub(super) const fn class(&self, key: &Key) -> Option<Class> {
-        let Wildcards { told_by, any_tag, any_source } = self.0;
+    pub(super) const fn class(&self, key: &Key) -> Option<OpenFields> {
+        let FieldWildcards { told_by, any_tag, any_source } = self.0;
         let tag = match key.ignore & told_by {
             0 => 0,
             ignored if ignored == any_tag => 1,
@@ -83,13 +83,13 @@ impl Names {
             ignored if ignored == any_source => true,
             _ => return None,
         };
-        Some(Class(tag | (source as usize) << 1))
+        Some(OpenFields(tag | (source as usize) << 1))
     }
 
     /// The name of a pattern in a class that leaves open at least the fields of its own class.
     #[inline]
-    pub(super) fn name(&self, class: Class, key: &Key) -> Name {
-        let Wildcards { told_by, any_tag, any_source } = self.0;
+    pub(super) fn name(&self, class: OpenFields, key: &Key) -> Name {
+        let FieldWildcards { told_by, any_tag, any_source } = self.0;
         let tag = if class.any_tag() { any_tag } else { 0 };
         let source = if class.any_source() { 0 } else { any_source };
         let peer = if class.any_source() || any_source != 0 { None } else { key.source.get() };
@@ -125,12 +125,12 @@ mod tests {
                 (2, protocol | source, peer),
                 (3, protocol | tag | source, peer),
             ] {
-                assert_eq!(names.class(&key(7, ignore, from)), Some(Class(class)), "{layout}");
+                assert_eq!(names.class(&key(7, ignore, from)), Some(OpenFields(class)), "{layout}");
             }
             assert_eq!(names.class(&key(7, 1, one)), None, "{layout}: half a tag");
         }
         let opaque = Names::new(&TagLayout::Opaque.fields());
-        assert_eq!(opaque.class(&key(7, u64::MAX, one)), Some(Class(1)));
+        assert_eq!(opaque.class(&key(7, u64::MAX, one)), Some(OpenFields(1)));
         assert_eq!(opaque.class(&key(7, 0xff, one)), None);
     }
 

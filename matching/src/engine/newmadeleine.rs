@@ -23,7 +23,7 @@ use super::{
     config::Role,
     contract::{Engine, HostHandle, HostHit, key_of},
     fifos::Fifos,
-    names::{CLASSES, Class, Names},
+    names::{CLASSES, Names, OpenFields},
     queue::{Linked, Queues},
 };
 use crate::{Element, Key, TagLayout};
@@ -59,19 +59,21 @@ impl NewMadeleine {
 
     /// The table of the pattern's class; no table if it has no class.
     #[inline]
-    fn table_of(&self, key: &Key) -> &'static [Class] {
-        self.names.class(key).map_or(&[], |class| std::slice::from_ref(&Class::ALL[class.index()]))
+    fn table_of(&self, key: &Key) -> &'static [OpenFields] {
+        self.names
+            .class(key)
+            .map_or(&[], |class| std::slice::from_ref(&OpenFields::ALL[class.index()]))
     }
 
     /// All tables if the pattern has no wildcard; otherwise no table.
     #[inline]
-    fn tables_if_exact(&self, key: &Key) -> &'static [Class] {
-        if self.names.class(key) == Some(Class::EXACT) { &Class::ALL } else { &[] }
+    fn tables_if_exact(&self, key: &Key) -> &'static [OpenFields] {
+        if self.names.class(key) == Some(OpenFields::EXACT) { &OpenFields::ALL } else { &[] }
     }
 
     /// The tables that contain an element.
     #[inline]
-    fn tables_of(&self, element: &Element) -> &'static [Class] {
+    fn tables_of(&self, element: &Element) -> &'static [OpenFields] {
         match self.role {
             Role::Posted => self.table_of(&key_of(element)),
             Role::Unexpected => self.tables_if_exact(&key_of(element)),
@@ -80,7 +82,7 @@ impl NewMadeleine {
 
     /// The tables that a search visits. Empty if the tables cannot serve it.
     #[inline]
-    fn tables_for(&self, key: &Key) -> &'static [Class] {
+    fn tables_for(&self, key: &Key) -> &'static [OpenFields] {
         match self.role {
             Role::Posted => self.tables_if_exact(key),
             Role::Unexpected => self.table_of(key),

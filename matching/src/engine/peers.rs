@@ -36,13 +36,13 @@ const LARGEST: u32 = 1 << 20;
 
 /// The distinct sources seen so far.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct DistinctSources {
     /// One bit per source.
     bits: Vec<u64>,
     count: u32,
 }
 
-impl Seen {
+impl DistinctSources {
     /// Counts a source. Returns true if it is new.
     pub(super) fn note(&mut self, source: u32) -> bool {
         let (word, bit) = (source as usize / 64, 1 << (source % 64));
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_source_counts_once() {
-        let mut seen = Seen::default();
+        let mut seen = DistinctSources::default();
         for source in [3, 64, 3, 0, 64, u32::MAX] {
             seen.note(source);
         }

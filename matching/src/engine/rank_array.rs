@@ -4,7 +4,7 @@
 //!
 //! Memory grows with the number of sources, which COL+PNP avoids.
 
-use super::by_source::{ANY, BySource, Sources};
+use super::by_source::{ANY, BySource, SourceMap};
 use super::queue::Queues;
 use crate::{Key, Source};
 
@@ -14,7 +14,7 @@ pub type RankArray<Q> = BySource<Q, EachSource>;
 /// One queue per source.
 pub struct EachSource;
 
-impl Sources for EachSource {
+impl SourceMap for EachSource {
     fn source(&self, key: &Key) -> Source {
         key.source
     }

@@ -31,8 +31,8 @@
 use std::cell::Cell;
 
 use crate::choice::Choice;
-use crate::engine::{EngineConfig, HostEngine, Queue, Role};
-use crate::traffic::{Fields, Wildcards};
+use crate::engine::{EngineConfig, HostEngine, HostStorage, Role};
+use crate::traffic::{FieldWildcards, Fields};
 use crate::{Element, Key, Source};
 
 /// Maximum number of choices that are recorded.
@@ -109,7 +109,7 @@ pub(super) struct Chooser {
 impl Chooser {
     pub(super) fn new(config: &EngineConfig) -> Self {
         let fields = config.layout.fields();
-        let Wildcards { told_by, any_source, .. } = fields.wildcards();
+        let FieldWildcards { told_by, any_source, .. } = fields.wildcards();
         Self {
             fields,
             named_by: told_by | any_source,
@@ -201,25 +201,25 @@ impl Chooser {
 
     /// The engine that suits a window.
     fn best(&self, window: &Window) -> HostEngine {
-        let EngineConfig { queue, role, theta, .. } = self.config;
+        let EngineConfig { storage, role, theta, .. } = self.config;
         let (length, theta) = (window.length(), u64::from(theta));
         let wild = self.clean < MEMORY;
         let from_any = 2 * window.any_source > window.elements;
         let any = 2 * window.wild_searches.get() > window.searches.get();
         let few_each = length <= FEW * window.sources.count();
-        match queue {
-            Queue::Packed if length <= theta / 2 => HostEngine::List,
-            Queue::Packed if !wild => HostEngine::Hash,
-            Queue::Packed if role == Role::Unexpected => HostEngine::List,
-            Queue::Packed if length <= 3 * theta / 2 => HostEngine::List,
-            Queue::Packed if from_any => HostEngine::NewMadeleine,
-            Queue::Packed => HostEngine::RankArray,
-            Queue::Linked if length <= theta / 128 => HostEngine::List,
-            Queue::Linked if (from_any || any) && length <= theta / 16 => HostEngine::List,
-            Queue::Linked if !wild && few_each => HostEngine::RankArray,
-            Queue::Linked if !wild => HostEngine::Hash,
-            Queue::Linked if few_each && !any && length <= theta / 4 => HostEngine::RankArray,
-            Queue::Linked => HostEngine::NewMadeleine,
+        match storage {
+            HostStorage::Packed if length <= theta / 2 => HostEngine::List,
+            HostStorage::Packed if !wild => HostEngine::Hash,
+            HostStorage::Packed if role == Role::Unexpected => HostEngine::List,
+            HostStorage::Packed if length <= 3 * theta / 2 => HostEngine::List,
+            HostStorage::Packed if from_any => HostEngine::NewMadeleine,
+            HostStorage::Packed => HostEngine::RankArray,
+            HostStorage::Linked if length <= theta / 128 => HostEngine::List,
+            HostStorage::Linked if (from_any || any) && length <= theta / 16 => HostEngine::List,
+            HostStorage::Linked if !wild && few_each => HostEngine::RankArray,
+            HostStorage::Linked if !wild => HostEngine::Hash,
+            HostStorage::Linked if few_each && !any && length <= theta / 4 => HostEngine::RankArray,
+            HostStorage::Linked => HostEngine::NewMadeleine,
         }
     }
 
@@ -257,9 +257,9 @@ mod tests {
     /// A small θ keeps the test short.
     const THETA: u32 = 64;
 
-    fn queue(queue: Queue) -> Offload {
+    fn queue(storage: HostStorage) -> Offload {
         let layout = TagLayout::Mpich;
-        let engine_config = EngineConfig { queue, layout, theta: THETA, ..Default::default() };
+        let engine_config = EngineConfig { storage, layout, theta: THETA, ..Default::default() };
         let engine = HostEngine::Auto;
         Offload::new(&OffloadConfig { entries: 0, engine, engine_config, ..Default::default() })
             .unwrap()
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn long_queues_move_to_the_hash_table_and_short_ones_back() {
-        for &storage in Queue::ALL {
+        for &storage in HostStorage::ALL {
             let mut queue = queue(storage);
             play(&mut queue, 2, Source::new(1), 200);
             assert_eq!(engines(&queue.counters()), [""; 0], "short ones stay in the list");
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn wildcards_end_the_hash_table() {
-        let mut queue = queue(Queue::Linked);
+        let mut queue = queue(HostStorage::Linked);
         play(&mut queue, 10 * THETA, Source::new(1), 3);
         play(&mut queue, 10 * THETA, Source::ANY, 1);
         assert_eq!(engines(&queue.counters()), ["hash", "newmadeleine"]);
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn each_move_waits_longer() {
-        let mut queue = queue(Queue::Packed);
+        let mut queue = queue(HostStorage::Packed);
         for _ in 0..50 {
             play(&mut queue, 4 * THETA, Source::new(1), 1);
             play(&mut queue, 2, Source::new(1), 2 * THETA);

@@ -39,7 +39,7 @@ pub(crate) struct Fields {
 
 /// See [`Fields::wildcards`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wildcards {
+pub(crate) struct FieldWildcards {
     /// The bits of communicator and tag.
     pub(crate) told_by: u64,
     pub(crate) any_tag: u64,
@@ -103,16 +103,16 @@ impl Fields {
 
     /// The bits by which an MPI distinguishes messages, and those that any-tag and any-source
     /// receives ignore, as far as the layout is known.
-    pub(crate) const fn wildcards(&self) -> Wildcards {
+    pub(crate) const fn wildcards(&self) -> FieldWildcards {
         let source = match self.source {
             Some(field) => field.mask,
             None => 0,
         };
         if self.collective == 0 {
-            return Wildcards { told_by: u64::MAX, any_tag: u64::MAX, any_source: source };
+            return FieldWildcards { told_by: u64::MAX, any_tag: u64::MAX, any_source: source };
         }
         let sign = if self.negative { self.collective } else { 0 };
-        Wildcards { told_by: self.told_by, any_tag: self.tag.mask & !sign, any_source: source }
+        FieldWildcards { told_by: self.told_by, any_tag: self.tag.mask & !sign, any_source: source }
     }
 
     /// The kind of all messages that `key` can match; `None` if it can match several kinds. Two

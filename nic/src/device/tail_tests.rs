@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Barrier, atomic::AtomicU32};
 
-use matching::{OffloadConfig, Queue, Source};
+use matching::{HostStorage, OffloadConfig, Source};
 use proptest::prelude::*;
 
 use super::*;
@@ -197,7 +197,7 @@ fn two_threads_pair_receives_and_messages_as_one_does() {
         let envelope_of = |of| envelope(if of < OTHERS { 99 } else { random(of, 1 << 40) % 12 });
         let mut config = config(entries, true);
         for queue in [&mut config.prq, &mut config.umq] {
-            queue.engine_config.queue = Queue::Linked;
+            queue.engine_config.storage = HostStorage::Linked;
         }
         let mut plain = Device::<u32, u32>::new(&config).unwrap();
         let mut pairs = Vec::new();
@@ -288,7 +288,7 @@ fn two_threads_against_one_lock() {
     for length in [1, 32, 256, 1024] {
         let mut config = config(0, false);
         for queue in [&mut config.prq, &mut config.umq] {
-            queue.engine_config.queue = Queue::Linked;
+            queue.engine_config.storage = HostStorage::Linked;
         }
         let (mut tails, mut ones, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {

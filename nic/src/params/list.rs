@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The table of parameters, from which `fi_info -e`, the man page and `tcam` take their texts.
 
-use matching::{HostEngine, Overflow, Queue, TableKind};
+use matching::{HostEngine, HostStorage, Overflow, TableKind};
 
 use super::values::{NONE, Param, Values};
 use crate::{models, timings};
@@ -155,7 +155,7 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "host_storage",
-        values: Values::Words(Queue::NAMES),
+        values: Values::Words(HostStorage::NAMES),
         default: "packed",
         help: "Queues of the host engine: packed, arrays searched by the compare kernel; or \
                linked, lists as in the papers.",

@@ -12,7 +12,7 @@
 
 use crate::bits::Bits;
 use crate::deep::pattern::Pattern;
-use crate::deep::state::{CLASSES, State, StateCell};
+use crate::deep::state::{CLASSES, StateCell, TableState};
 use crate::deep::uniform::Uniform;
 use crate::slot::Class;
 use crate::wildcards::Wildcards;
@@ -80,7 +80,7 @@ impl Classes {
     }
 
     #[inline(always)]
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> TableState {
         self.state.get()
     }
 
@@ -97,7 +97,7 @@ impl Classes {
     /// there are too many classes.
     #[inline(always)]
     pub(crate) fn enter_wild(&mut self, wildcards: Wildcards) -> Class {
-        for class in Bits((self.live() & !State::ONLY_BASE.live()).into()) {
+        for class in Bits((self.live() & !TableState::ONLY_BASE.live()).into()) {
             if self.patterns[class % PATTERNS].wildcards() == wildcards {
                 self.len[class % PATTERNS] += 1;
                 return Class::hashed(class);
@@ -143,16 +143,16 @@ impl Classes {
 
     /// Makes [`Classes::uniform`] hold in no state.
     pub(crate) fn suspend_uniform(&mut self) {
-        self.uniform.state = State::EMPTY;
-        self.uniform.insert_state = State::EMPTY;
-        self.uniform.quiet_state = State::EMPTY;
+        self.uniform.state = TableState::EMPTY;
+        self.uniform.insert_state = TableState::EMPTY;
+        self.uniform.quiet_state = TableState::EMPTY;
     }
 
     /// Asks the next search with uniform keys for the wish [`super::wishes::Wish::HomeUsed`], if
     /// these keys have wildcards or other keys come as well.
     pub(crate) fn ask_whether_home_is_used(&mut self) {
         self.home_used = false;
-        self.uniform.quiet_state = State::EMPTY;
+        self.uniform.quiet_state = TableState::EMPTY;
     }
 
     /// Notes that a search left that wish.
@@ -188,8 +188,8 @@ impl Classes {
         };
         // If there are no side indexes, searches with exact keys leave no wish.
         let is_quiet = self.home_used || keys == Wildcards::NONE && !side_indexes;
-        let quiet_state = if is_quiet { state } else { State::EMPTY };
-        let insert_state = if others { State::EMPTY } else { state };
+        let quiet_state = if is_quiet { state } else { TableState::EMPTY };
+        let insert_state = if others { TableState::EMPTY } else { state };
         let entries = entries.wildcards();
         self.uniform = Uniform { state, insert_state, quiet_state, class, entries, keys, pattern };
     }
@@ -207,7 +207,7 @@ impl Classes {
         if self.variety.is_too_much(wildcards) {
             return Class::NONE;
         }
-        let is_base = self.state() == State::EMPTY && !wildcards.any_source;
+        let is_base = self.state() == TableState::EMPTY && !wildcards.any_source;
         let class = if is_base { Some(Class::BASE.pattern()) } else { self.find_free(wildcards) };
         let Some(class) = class else { return Class::NONE };
         self.set_pattern(class, wildcards);
@@ -273,7 +273,7 @@ impl Classes {
     /// Returns true if there are entries of classes other than the base.
     #[inline(always)]
     pub(crate) fn has_wild(&self) -> bool {
-        self.live() > State::ONLY_BASE.live()
+        self.live() > TableState::ONLY_BASE.live()
     }
 
     /// Returns true if entries are of several classes.

@@ -35,9 +35,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::bits::Bits;
 use crate::deep::classes::PATTERNS;
 use crate::deep::pattern::Pattern;
-use crate::deep::spread::{BUCKETS, Spread};
+use crate::deep::spread::{BUCKETS, HashSpread};
 use crate::entry::Key;
-use crate::slot::{Class, Link, Slot};
+use crate::slot::{Class, RingLink, Slot};
 
 /// An empty bucket. It is zero, so that a new index consists of untouched zero pages.
 const EMPTY: u32 = 0;
@@ -73,7 +73,7 @@ const ALL_BUCKETS: usize = PATTERNS * BUCKETS;
 /// one shift over both (`shld`), which is slow on AMD processors.
 #[inline(always)]
 const fn place(class: Class, hash: u64) -> u32 {
-    (class.pattern() % PATTERNS * BUCKETS) as u32 + Spread::bucket(hash) as u32
+    (class.pattern() % PATTERNS * BUCKETS) as u32 + HashSpread::bucket(hash) as u32
 }
 
 /// The oldest entry of a bucket that is not empty.
@@ -83,7 +83,7 @@ const fn head_of(bucket: u32) -> u16 {
 }
 
 #[inline(always)]
-fn link(slots: &mut [Slot], id: u16) -> &mut Link {
+fn link(slots: &mut [Slot], id: u16) -> &mut RingLink {
     &mut slots[usize::from(id)].link
 }
 
@@ -103,7 +103,7 @@ impl Offer {
 /// The index; see the module.
 pub(crate) struct Index {
     buckets: Box<[u32; ALL_BUCKETS]>,
-    spread: Spread,
+    spread: HashSpread,
     /// Entries that searches passed, minus those credited.
     walked: AtomicU32,
 }
@@ -114,7 +114,7 @@ impl Index {
         let Ok(buckets): Result<Box<[u32; ALL_BUCKETS]>, _> = buckets.try_into() else {
             unreachable!("the length is ALL_BUCKETS")
         };
-        Self { buckets, spread: Spread::new(), walked: AtomicU32::new(0) }
+        Self { buckets, spread: HashSpread::new(), walked: AtomicU32::new(0) }
     }
 
     /// Entries that searches passed, minus those credited.
@@ -143,7 +143,7 @@ impl Index {
         }
     }
 
-    /// Takes another hash if that is due ([`Spread::changes`]). Returns true if so; the index is
+    /// Takes another hash if that is due ([`HashSpread::changes`]). Returns true if so; the index is
     /// empty then. Bit `i` of `live`: class `i` may have had entries.
     pub(crate) fn spread_anew(&mut self, inserts: usize, entries: usize, live: u8) -> bool {
         let anew = self.spread.changes(inserts, entries);
@@ -157,14 +157,14 @@ impl Index {
     #[inline(always)]
     fn bucket(&self, class: Class, hash: u64) -> &u32 {
         let (classes, _) = self.buckets.as_chunks::<BUCKETS>();
-        &classes[class.pattern() % PATTERNS][Spread::bucket(hash)]
+        &classes[class.pattern() % PATTERNS][HashSpread::bucket(hash)]
     }
 
     /// The bucket of a hash in a class.
     #[inline(always)]
     fn bucket_mut(&mut self, class: Class, hash: u64) -> &mut u32 {
         let (classes, _) = self.buckets.as_chunks_mut::<BUCKETS>();
-        &mut classes[class.pattern() % PATTERNS][Spread::bucket(hash)]
+        &mut classes[class.pattern() % PATTERNS][HashSpread::bucket(hash)]
     }
 
     /// Returns the bucket of these bits and this source in a class, and whether it may hold a
@@ -320,7 +320,7 @@ impl Index {
     /// Removes an entry.
     #[inline(always)]
     pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16) {
-        let Link { bucket, next, prev } = slots[usize::from(id)].link;
+        let RingLink { bucket, next, prev } = slots[usize::from(id)].link;
         let bucket = &mut self.buckets[bucket as usize % ALL_BUCKETS];
         if next == id {
             *bucket = EMPTY;
@@ -375,7 +375,7 @@ impl Index {
 mod tests {
     use super::Index;
     use crate::deep::pattern::Pattern;
-    use crate::deep::spread::{LONG, Spread, colliding};
+    use crate::deep::spread::{HashSpread, LONG, colliding};
     use crate::entry::{Entry, Key, Source};
     use crate::kernel::Kernel;
     use crate::slot::{Class, Slot};
@@ -396,7 +396,7 @@ mod tests {
                 (0..tags).flat_map(|tag| (0..ENTRIES / tags).map(move |of| (tag, of)))
             {
                 let hash = index.spread.hash(&Pattern::EXACT, tag as u64, source as u32);
-                let last = &mut last[Spread::bucket(hash)];
+                let last = &mut last[HashSpread::bucket(hash)];
                 assert_ne!(*last, tags, "tag {tag} and source {source}, of {tags} tags");
                 *last = tags;
             }

@@ -16,12 +16,12 @@
 //! search finds in one step; there the branch is predictable.
 
 use crate::deep::pattern::Pattern;
-use crate::deep::spread::{BUCKETS, Spread};
+use crate::deep::spread::{BUCKETS, HashSpread};
 use crate::entry::Key;
 use crate::slot::Slot;
 
 /// A bucket, or an entry in its list: the numbers of two other nodes. They are stored and loaded
-/// one by one, like the fields of [`crate::slot::Link`].
+/// one by one, like the fields of [`crate::slot::RingLink`].
 type Node = [u32; 2];
 
 /// Index of the next younger node; in the youngest entry the bucket, in the bucket the oldest
@@ -38,7 +38,7 @@ pub(crate) struct Rings {
     /// Number of buckets in use, a power of two, minus one. It is small with few entries, because
     /// the first clearing of all buckets would wait for 32 page faults.
     last: usize,
-    spread: Spread,
+    spread: HashSpread,
 }
 
 /// Minimum number of buckets in use: one page.
@@ -50,7 +50,7 @@ const ROOM: usize = 4;
 impl Rings {
     /// Creates a table that must be cleared before use.
     pub(crate) fn new() -> Self {
-        Self { nodes: Vec::new(), last: BUCKETS - 1, spread: Spread::new() }
+        Self { nodes: Vec::new(), last: BUCKETS - 1, spread: HashSpread::new() }
     }
 
     /// Makes room for the entries of this many slots.
@@ -78,7 +78,7 @@ impl Rings {
         }
     }
 
-    /// Takes another hash if that is due ([`Spread::changes`]). Returns true if so; the table is
+    /// Takes another hash if that is due ([`HashSpread::changes`]). Returns true if so; the table is
     /// empty then.
     pub(crate) fn spread_anew(&mut self, inserts: usize, entries: usize) -> bool {
         let anew = self.spread.changes(inserts, entries);
@@ -91,7 +91,7 @@ impl Rings {
     /// The node of a bucket.
     #[inline(always)]
     const fn bucket(&self, pattern: &Pattern, bits: u64, source: u32) -> usize {
-        Spread::bucket(self.spread.hash(pattern, bits, source)) & self.last
+        HashSpread::bucket(self.spread.hash(pattern, bits, source)) & self.last
     }
 
     /// The node of a slot.

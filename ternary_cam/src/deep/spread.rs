@@ -21,7 +21,7 @@ pub(super) const LONG: u32 = 64;
 const MOST_DOUBLINGS: u32 = 6;
 
 /// The hash of an index.
-pub(super) struct Spread {
+pub(super) struct HashSpread {
     /// Multiplier of the bits; odd.
     factor: u64,
     /// Whether a search passed more than [`LONG`] entries.
@@ -32,7 +32,7 @@ pub(super) struct Spread {
     doublings: u32,
 }
 
-impl Spread {
+impl HashSpread {
     pub(super) const fn new() -> Self {
         Self { factor: GOLDEN_RATIO, long: AtomicBool::new(false), since: u32::MAX, doublings: 0 }
     }
@@ -98,13 +98,13 @@ pub(super) fn colliding(i: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONG, Spread};
+    use super::{HashSpread, LONG};
 
     /// All entries stay in one bucket at first, and later do not.
     #[test]
     fn entries_that_no_hash_separates_are_rehashed_less_and_less_often() {
         const ENTRIES: usize = 100;
-        let mut spread = Spread::new();
+        let mut spread = HashSpread::new();
         let mut tried = Vec::new();
         for inserts in 0..100 * ENTRIES {
             spread.note_passed(LONG + 1);

@@ -10,7 +10,7 @@ use crate::slot::Class;
 pub(crate) const CLASSES: usize = 6;
 
 // Flags lie above the classes.
-const _: () = assert!(1 << CLASSES <= State::WILD_KEYS.0);
+const _: () = assert!(1 << CLASSES <= TableState::WILD_KEYS.0);
 
 /// A bit for each class with entries, and two flags.
 ///
@@ -19,9 +19,9 @@ const _: () = assert!(1 << CLASSES <= State::WILD_KEYS.0);
 /// [ extra work | wild keys | classes ]
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State(u8);
+pub(crate) struct TableState(u8);
 
-impl State {
+impl TableState {
     /// No entries and no flags.
     pub(crate) const EMPTY: Self = Self(0);
     /// Only entries of the base class, and no flags.
@@ -65,30 +65,30 @@ impl State {
     }
 }
 
-/// The state of a table, in which searches can raise [`State::EXTRA_WORK`]. It is a byte, because
+/// The state of a table, in which searches can raise [`TableState::EXTRA_WORK`]. It is a byte, because
 /// its bits are set by a byte store, which cannot be forwarded to a wider load.
 pub(crate) struct StateCell(AtomicU8);
 
 impl StateCell {
     pub(crate) const fn new() -> Self {
-        Self(AtomicU8::new(State::EMPTY.0))
+        Self(AtomicU8::new(TableState::EMPTY.0))
     }
 
     #[inline(always)]
-    pub(crate) fn get(&self) -> State {
-        State(self.0.load(Relaxed))
+    pub(crate) fn get(&self) -> TableState {
+        TableState(self.0.load(Relaxed))
     }
 
     #[inline(always)]
-    pub(crate) fn change(&mut self, change: impl FnOnce(State) -> State) {
+    pub(crate) fn change(&mut self, change: impl FnOnce(TableState) -> TableState) {
         let state = self.0.get_mut();
-        *state = change(State(*state)).0;
+        *state = change(TableState(*state)).0;
     }
 
     /// Searches may run concurrently, but changes may not, so no update is lost.
     pub(crate) fn raise_extra_work(&self) {
         if !self.get().has_extra_work() {
-            self.0.fetch_or(State::EXTRA_WORK.0, Relaxed);
+            self.0.fetch_or(TableState::EXTRA_WORK.0, Relaxed);
         }
     }
 }

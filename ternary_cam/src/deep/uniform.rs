@@ -2,7 +2,7 @@
 //! Queues in which one pattern serves all entries and keys.
 
 use crate::deep::pattern::Pattern;
-use crate::deep::state::State;
+use crate::deep::state::TableState;
 use crate::slot::Class;
 use crate::wildcards::Wildcards;
 
@@ -11,14 +11,14 @@ use crate::wildcards::Wildcards;
 /// and no other path is faster. Keys of other kinds are served by side indexes.
 #[derive(Clone, Copy)]
 pub(crate) struct Uniform {
-    /// The state in which all entries are of this kind; [`State::EMPTY`] if there is no such state.
-    pub(crate) state: State,
+    /// The state in which all entries are of this kind; [`TableState::EMPTY`] if there is no such state.
+    pub(crate) state: TableState,
     /// Equal to `state` if inserts update only the home index and side indexes; otherwise
-    /// [`State::EMPTY`].
-    pub(crate) insert_state: State,
+    /// [`TableState::EMPTY`].
+    pub(crate) insert_state: TableState,
     /// Equal to `state` if searches need not leave the wish
-    /// [`crate::deep::wishes::Wish::HomeUsed`]; otherwise [`State::EMPTY`].
-    pub(crate) quiet_state: State,
+    /// [`crate::deep::wishes::Wish::HomeUsed`]; otherwise [`TableState::EMPTY`].
+    pub(crate) quiet_state: TableState,
     pub(crate) class: Class,
     pub(crate) entries: Wildcards,
     pub(crate) keys: Wildcards,
@@ -28,9 +28,9 @@ pub(crate) struct Uniform {
 impl Uniform {
     /// Holds in no state with entries.
     pub(crate) const NOTHING: Self = Self {
-        state: State::EMPTY,
-        insert_state: State::EMPTY,
-        quiet_state: State::EMPTY,
+        state: TableState::EMPTY,
+        insert_state: TableState::EMPTY,
+        quiet_state: TableState::EMPTY,
         class: Class::BASE,
         entries: Wildcards::NONE,
         keys: Wildcards::NONE,
@@ -39,21 +39,21 @@ impl Uniform {
 
     /// Returns true if all entries are of this kind in `state`, which has entries.
     #[inline(always)]
-    pub(crate) fn holds(&self, state: State) -> bool {
+    pub(crate) fn holds(&self, state: TableState) -> bool {
         state == self.state
     }
 
     /// Returns true if also no search needs to leave the wish
     /// [`crate::deep::wishes::Wish::HomeUsed`].
     #[inline(always)]
-    pub(crate) fn holds_quietly(&self, state: State) -> bool {
+    pub(crate) fn holds_quietly(&self, state: TableState) -> bool {
         state == self.quiet_state
     }
 
     /// Returns true if all entries are of this kind after one of them is added in this state, to
     /// the home index and side indexes only.
     #[inline(always)]
-    pub(crate) fn will_hold(&self, state: State) -> bool {
+    pub(crate) fn will_hold(&self, state: TableState) -> bool {
         state.with_class(self.class) == self.insert_state
     }
 
@@ -66,6 +66,6 @@ impl Uniform {
     /// Returns true if the entries are of the base class and the keys are exact.
     #[inline(always)]
     pub(crate) fn is_base(&self) -> bool {
-        self.state == State::ONLY_BASE
+        self.state == TableState::ONLY_BASE
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use matching::{HostEngine, Queue};
+use matching::{HostEngine, HostStorage};
 use serde::{Serialize, Serializer};
 
 /// A host engine with a storage of its queues.
@@ -12,14 +12,14 @@ pub(crate) struct Contender {
     #[serde(serialize_with = "name_of_engine")]
     pub(crate) engine: HostEngine,
     #[serde(serialize_with = "name_of_queue")]
-    pub(crate) queue: Queue,
+    pub(crate) queue: HostStorage,
 }
 
 fn name_of_engine<S: Serializer>(engine: &HostEngine, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(engine.name())
 }
 
-fn name_of_queue<S: Serializer>(queue: &Queue, to: S) -> Result<S::Ok, S::Error> {
+fn name_of_queue<S: Serializer>(queue: &HostStorage, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(queue.name())
 }
 
@@ -27,7 +27,7 @@ impl Contender {
     /// Returns every engine that is measured, on every storage.
     pub(crate) fn all() -> Vec<Self> {
         let engines = HostEngine::ALL.iter().copied().filter(|&engine| why_not(engine).is_none());
-        let on_each = |engine| Queue::ALL.iter().map(move |&queue| Self { engine, queue });
+        let on_each = |engine| HostStorage::ALL.iter().map(move |&queue| Self { engine, queue });
         engines.flat_map(on_each).collect()
     }
 
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn every_engine_is_measured_or_left_out() {
-        let engines = Contender::all().len() / Queue::ALL.len() + Contender::left_out().len();
+        let engines = Contender::all().len() / HostStorage::ALL.len() + Contender::left_out().len();
         assert_eq!(engines, HostEngine::ALL.len());
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Counts and times of every engine, as `tcam engines` prints them.
 
-use matching::{HostEngine, Queue};
+use matching::{HostEngine, HostStorage};
 use nic::params::Params;
 use nic::report::ContextCounters;
 use serde::Serialize;
@@ -131,7 +131,7 @@ impl Facts {
 /// Returns the engine and storage that traces were recorded with, or that are set. The default
 /// engine replaces an engine that is not measured.
 fn now(params: &Params) -> Contender {
-    let queue = params.text("host_storage").parse::<Queue>().unwrap_or_default();
+    let queue = params.text("host_storage").parse::<HostStorage>().unwrap_or_default();
     let mut engine = params.text("host_engine").parse().unwrap_or_default();
     if Contender::left_out().iter().any(|(left_out, _)| *left_out == engine) {
         engine = HostEngine::default();

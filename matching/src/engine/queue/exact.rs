@@ -29,7 +29,7 @@ pub(super) struct Hash {
 
 /// The links of an element, indexed by its place.
 #[derive(Clone, Copy)]
-struct Node {
+struct ExactNode {
     /// The next younger element with the same key; for the youngest, the oldest.
     next: u32,
     /// The next older element with the same key; for the oldest, the youngest.
@@ -43,7 +43,7 @@ struct Node {
 pub(super) struct Exact {
     /// Length is a power of two.
     heads: Vec<u32>,
-    nodes: Vec<Node>,
+    nodes: Vec<ExactNode>,
 }
 
 impl Exact {
@@ -51,7 +51,7 @@ impl Exact {
     pub(super) fn make_room(&mut self, places: usize) {
         if self.nodes.len() < places {
             self.heads = vec![NOBODY; places.next_power_of_two().max(2 * LINE as usize)];
-            self.nodes = vec![Node { next: 0, prev: 0, sibling: 0 }; places];
+            self.nodes = vec![ExactNode { next: 0, prev: 0, sibling: 0 }; places];
         }
     }
 
@@ -91,18 +91,18 @@ impl Exact {
         let Some(oldest) = oldest else {
             let bucket = self.bucket(hash);
             let sibling = std::mem::replace(&mut self.heads[bucket], at);
-            self.nodes[at as usize] = Node { next: at, prev: at, sibling };
+            self.nodes[at as usize] = ExactNode { next: at, prev: at, sibling };
             return;
         };
         let youngest = std::mem::replace(&mut self.nodes[oldest as usize].prev, at);
         self.nodes[youngest as usize].next = at;
-        self.nodes[at as usize] = Node { next: oldest, prev: youngest, sibling: NOBODY };
+        self.nodes[at as usize] = ExactNode { next: oldest, prev: youngest, sibling: NOBODY };
     }
 
     /// Removes an element.
     #[inline]
     pub(super) fn remove(&mut self, hash: Hash, at: u32) {
-        let Node { next, prev, sibling } = self.nodes[at as usize];
+        let ExactNode { next, prev, sibling } = self.nodes[at as usize];
         let alone = next == at;
         if !alone {
             self.nodes[prev as usize].next = next;

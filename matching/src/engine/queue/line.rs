@@ -8,7 +8,7 @@
 //! live         0       1        0        1       0                bitmap
 //! ```
 //!
-//! All lines of [`Places`] share pages of 64 ([`Page`]). Each line has a region of 8, 16, 32, ...
+//! All lines of [`Places`] share pages of 64 ([`FingerprintPage`]). Each line has a region of 8, 16, 32, ...
 //! places, allocated with its first element; a region starts at a multiple of its length, or of 64.
 //! A line whose tail reaches its end closes up. If it is more than half full, it moves to a region
 //! twice as long and frees its own. A long line also closes up when only an eighth of it is left.
@@ -17,7 +17,7 @@
 use ternary_cam::{Compare, Scanner};
 
 use super::{
-    page::{NOBODY, Page},
+    page::{FingerprintPage, NOBODY},
     print::Print,
 };
 
@@ -25,7 +25,7 @@ use super::{
 pub(super) const SMALLEST: u32 = 8;
 
 /// Places per page. Smaller regions share a page.
-pub(super) const PAGE: u32 = Page::LEN as u32;
+pub(super) const PAGE: u32 = FingerprintPage::LEN as u32;
 
 /// A line closes up when its span exceeds this multiple of its elements.
 const SPARSE: u32 = 8;
@@ -48,7 +48,7 @@ pub(super) struct Line {
 
 /// The pages, and an item for each place: the data that the fingerprint stands for.
 pub(super) struct Places<T> {
-    pages: Vec<Page>,
+    pages: Vec<FingerprintPage>,
     items: Vec<T>,
     /// The item of a place that was never used.
     vacant: T,
@@ -67,7 +67,7 @@ pub(super) enum Left {
     /// No element.
     Empty,
     /// There are other elements, some in the same page.
-    Page,
+    FingerprintPage,
     /// There are other elements, but in other pages: there may be too many holes.
     EmptyPage,
 }
@@ -109,7 +109,7 @@ impl Line {
 
     /// Like [`push`](Self::push), for a known page and an item that is already stored.
     #[inline(always)]
-    pub(super) fn push_to(&mut self, page: &mut Page, print: Print) -> u32 {
+    pub(super) fn push_to(&mut self, page: &mut FingerprintPage, print: Print) -> u32 {
         let at = self.tail;
         page.set((at % PAGE) as usize, print);
         self.tail += 1;
@@ -145,7 +145,7 @@ impl Line {
             (self.head, self.tail) = (self.start, self.start);
             return Left::Empty;
         }
-        if left == 0 { Left::EmptyPage } else { Left::Page }
+        if left == 0 { Left::EmptyPage } else { Left::FingerprintPage }
     }
 
     /// Advances the head past empty pages, for a long line (it has other elements). Returns true if
@@ -260,7 +260,7 @@ impl Line {
         places: &Places<T>,
     ) -> u32 {
         let pages = &places.pages[page_of(self.head)..page_of(self.tail + PAGE - 1)];
-        Page::first_of(pages, compare, print)
+        FingerprintPage::first_of(pages, compare, print)
     }
 
     /// The first result of `accept`, called with the places of the elements that agree with
@@ -340,13 +340,13 @@ impl<T: Copy> Places<T> {
 
     /// The page and the item of a place.
     #[inline(always)]
-    pub(super) fn at_mut(&mut self, at: u32) -> Option<(&mut Page, &mut T)> {
+    pub(super) fn at_mut(&mut self, at: u32) -> Option<(&mut FingerprintPage, &mut T)> {
         Some((self.pages.get_mut(page_of(at))?, self.items.get_mut(at as usize)?))
     }
 
     /// A page by its number.
     #[inline]
-    pub(super) fn page(&self, number: u32) -> &Page {
+    pub(super) fn page(&self, number: u32) -> &FingerprintPage {
         &self.pages[number as usize]
     }
 
@@ -388,7 +388,7 @@ impl<T: Copy> Places<T> {
     fn extend(&mut self, length: u32) -> u32 {
         let start = u32::try_from(self.items.len()).expect("fewer than 2^32 places");
         let end = start.checked_add(length).expect("fewer than 2^32 places");
-        self.pages.extend((start..end).step_by(Page::LEN).map(Page::new));
+        self.pages.extend((start..end).step_by(FingerprintPage::LEN).map(FingerprintPage::new));
         self.items.resize(end as usize, self.vacant);
         start
     }

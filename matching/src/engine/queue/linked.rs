@@ -26,7 +26,7 @@ const OWN: usize = 1;
 const NEAR: usize = 100;
 
 /// An element, with everything that is needed while it is in no queue.
-struct Node {
+struct ListNode {
     element: Element,
     age: u64,
     next: [u32; 2],
@@ -47,7 +47,7 @@ const EMPTY: Ends = Ends { head: NIL, tail: NIL, len: 0 };
 
 /// The storage; see the module.
 pub struct Linked {
-    nodes: Vec<Node>,
+    nodes: Vec<ListNode>,
     /// The previous node of each node in its queue.
     own_prev: Vec<u32>,
     queues: Vec<Ends>,
@@ -129,7 +129,7 @@ impl Linked {
         }
     }
 
-    fn walk(&self, head: u32, list: usize) -> impl Iterator<Item = (u32, &Node)> + '_ {
+    fn walk(&self, head: u32, list: usize) -> impl Iterator<Item = (u32, &ListNode)> + '_ {
         let node = |index: u32| self.nodes.get(index as usize).map(|node| (index, node));
         std::iter::successors(node(head), move |(_, last)| node(last.next[list]))
     }
@@ -210,7 +210,7 @@ impl Queues for Linked {
     #[inline]
     fn push(&mut self, element: Element, age: u64) -> HostHandle {
         let tail = self.all.tail;
-        let node = Node { element, age, next: [NIL; 2], prev: tail, queue: NIL };
+        let node = ListNode { element, age, next: [NIL; 2], prev: tail, queue: NIL };
         let index = match self.unused {
             NIL => {
                 self.nodes.push(node);
@@ -346,10 +346,10 @@ fn handle(index: u32) -> HostHandle {
     HostHandle(index.into())
 }
 
-fn hit(index: u32, node: &Node) -> HostHit {
+fn hit(index: u32, node: &ListNode) -> HostHit {
     HostHit { handle: handle(index), token: node.element.token, age: node.age }
 }
 
-const fn best(index: u32, node: &Node) -> Best {
+const fn best(index: u32, node: &ListNode) -> Best {
     Best { at: index, age: node.age }
 }

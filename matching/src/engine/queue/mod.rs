@@ -20,5 +20,5 @@ pub use contract::Queues;
 pub(super) use contract::{Best, Lookup};
 pub use linked::Linked;
 pub use packed::Packed;
-pub use storage::{Queue, UnknownQueue};
+pub use storage::{HostStorage, UnknownStorage};
 pub(super) use walked::Walked;

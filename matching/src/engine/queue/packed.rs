@@ -42,7 +42,7 @@ mod searches;
 
 use ternary_cam::Scanner;
 
-use index::Index;
+use index::LongIndex;
 
 use super::{
     line::{Left, Line, PAGE, Places, SMALLEST},
@@ -55,7 +55,7 @@ use crate::{Element, Key, Source, traffic::Fields};
 /// The contents of a place in the line of all: half a cache line.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Slot {
+struct PackedSlot {
     element: Element,
     age: u64,
 }
@@ -82,7 +82,7 @@ fn number(source: Source) -> u32 {
     source.get().unwrap_or(u32::MAX)
 }
 
-impl Slot {
+impl PackedSlot {
     const VACANT: Self =
         Self { element: Element { bits: 0, ignore: 0, source: Source::ANY, token: 0 }, age: 0 };
 
@@ -105,7 +105,7 @@ pub struct Packed {
     /// How much of it is searched. This is not derived from its tail, which depends on the last
     /// removal and so on the result of the previous search: the next search would wait for it.
     reach: u8,
-    slots: Places<Slot>,
+    slots: Places<PackedSlot>,
     /// The place of the last removal plus one. If that equals the tail, the youngest element was
     /// removed, and the next element takes its place; so the removal itself need not check. While
     /// there is an index, it always equals the tail, so that a push without one need not check for
@@ -123,7 +123,7 @@ pub struct Packed {
     lines: Vec<Line>,
     names: Places<u32>,
     /// Index of all elements, while `reach` is `INDEXED`.
-    index: Index,
+    index: LongIndex,
     fields: Fields,
     scanner: Scanner,
 }
@@ -142,7 +142,7 @@ impl Packed {
         Self {
             all: Line::default(),
             reach: STEP,
-            slots: Places::new(Slot::VACANT),
+            slots: Places::new(PackedSlot::VACANT),
             left: NOBODY,
             shift: 0,
             moved: Vec::new(),
@@ -150,13 +150,13 @@ impl Packed {
             own: Vec::new(),
             lines: Vec::new(),
             names: Places::new(0),
-            index: Index::default(),
+            index: LongIndex::default(),
             fields: config.layout.fields(),
             scanner,
         }
     }
 
-    fn slot(&self, at: u32) -> &Slot {
+    fn slot(&self, at: u32) -> &PackedSlot {
         self.slots.item(at).expect("the place exists")
     }
 
@@ -260,7 +260,7 @@ impl Packed {
                 self.unplaced = self.all.tail;
                 self.moved.clear();
             }
-            Left::Page => {}
+            Left::FingerprintPage => {}
             Left::EmptyPage => self.note_empty_page(),
         }
     }

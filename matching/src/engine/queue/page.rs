@@ -21,7 +21,7 @@ use super::print::Print;
 /// be loaded as part of a vector before the store completes.
 #[derive(Clone)]
 #[repr(C, align(64))]
-pub(super) struct Page {
+pub(super) struct FingerprintPage {
     tags: [u16; Self::LEN],
     sources: [u16; Self::LEN],
     /// Elements whose tag, or source, is not compared.
@@ -43,7 +43,7 @@ pub(super) const NOBODY: u32 = u32::MAX;
 /// No place is known; a closer look must decide whether there is a match.
 pub(super) const SOMEBODY: u32 = u32::MAX - 1;
 
-impl Page {
+impl FingerprintPage {
     /// Places per page.
     pub(super) const LEN: usize = Scanner::PAGE;
 

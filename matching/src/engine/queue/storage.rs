@@ -5,9 +5,9 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 /// The storage of an engine's queues (`FI_TCAM_HOST_STORAGE`).
 #[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
-#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownQueue, parse_err_fn = unknown)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownStorage, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Queue {
+pub enum HostStorage {
     /// Arrays searched by the compare kernel of the table.
     #[default]
     Packed,
@@ -15,7 +15,7 @@ pub enum Queue {
     Linked,
 }
 
-impl Queue {
+impl HostStorage {
     /// Every storage.
     pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
     /// Names of all storages.
@@ -28,13 +28,13 @@ impl Queue {
     }
 }
 
-/// A text that is not the name of a [`Queue`].
+/// A text that is not the name of a [`HostStorage`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no queue: there are {all}", all = Queue::NAMES.join(", "))]
-pub struct UnknownQueue(String);
+#[error("`{0}` is no queue: there are {all}", all = HostStorage::NAMES.join(", "))]
+pub struct UnknownStorage(String);
 
-fn unknown(name: &str) -> UnknownQueue {
-    UnknownQueue(name.to_owned())
+fn unknown(name: &str) -> UnknownStorage {
+    UnknownStorage(name.to_owned())
 }
 
 #[cfg(test)]
@@ -43,11 +43,11 @@ mod tests {
 
     #[test]
     fn names_are_parsed() {
-        for &queue in Queue::ALL {
+        for &queue in HostStorage::ALL {
             assert_eq!(queue.name().parse(), Ok(queue));
         }
         assert_eq!(
-            "array".parse::<Queue>().unwrap_err().to_string(),
+            "array".parse::<HostStorage>().unwrap_err().to_string(),
             "`array` is no queue: there are packed, linked"
         );
     }

@@ -12,14 +12,14 @@ use crate::kernel::lanes::LANES;
 
 #[target_feature(enable = "avx2")]
 pub(super) fn enter<S: Search>(search: S) -> S::Found {
-    search.run(Words(()))
+    search.run(Avx2Words(()))
 }
 
 /// A value exists only where these instructions may be used: in [`enter`].
 #[derive(Clone, Copy)]
-struct Words(());
+struct Avx2Words(());
 
-impl Compare for Words {
+impl Compare for Avx2Words {
     #[inline(always)]
     fn page(self, words: &[u16; LANES], value: u16) -> u64 {
         // SAFETY: see the type.

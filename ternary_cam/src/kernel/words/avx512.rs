@@ -12,14 +12,14 @@ use crate::kernel::lanes::{LANES, STEP};
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn enter<S: Search>(search: S) -> S::Found {
-    search.run(Words(()))
+    search.run(Avx512Words(()))
 }
 
 /// A value exists only where these instructions may be used: in [`enter`].
 #[derive(Clone, Copy)]
-struct Words(());
+struct Avx512Words(());
 
-impl Compare for Words {
+impl Compare for Avx512Words {
     #[inline(always)]
     fn step(self, words: &[u16; STEP], value: u16) -> u64 {
         // SAFETY: see the type.

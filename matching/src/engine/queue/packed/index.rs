@@ -10,7 +10,7 @@ use crate::engine::queue::page::NOBODY;
 pub(super) const LONG: u32 = 2048;
 
 /// The index of a long line.
-pub(super) struct Index {
+pub(super) struct LongIndex {
     /// Number of elements from which on the line is indexed; no number while all queues are short.
     pub(super) from: u32,
     pub(super) exact: Exact,
@@ -20,13 +20,13 @@ pub(super) struct Index {
     pub(super) wild: Vec<u32>,
 }
 
-impl Default for Index {
+impl Default for LongIndex {
     fn default() -> Self {
         Self { from: LONG, exact: Exact::default(), left: NOBODY, wild: Vec::new() }
     }
 }
 
-impl Index {
+impl LongIndex {
     /// Called when elements get queues, which are searched instead of all elements.
     pub(super) fn wait_for_long_queue(&mut self) {
         self.from = u32::MAX;

@@ -13,7 +13,7 @@
 use ternary_cam::{Compare, Search};
 
 use super::index::LONG;
-use super::{INDEXED, Packed, STEP, Slot, number};
+use super::{INDEXED, Packed, PackedSlot, STEP, number};
 use crate::engine::contract::HostHandle;
 use crate::engine::queue::contract::{Best, Queues as _};
 use crate::engine::queue::exact::{Hash, LINE};
@@ -93,7 +93,7 @@ impl Packed {
             return self.push_again(bits, ignore, source, token, age);
         };
         let at = self.all.push_to(page, Print::new(&self.fields, &Key { bits, ignore, source }));
-        *slot = Slot { element: Element { bits, ignore, source, token }, age };
+        *slot = PackedSlot { element: Element { bits, ignore, source, token }, age };
         self.enter(at);
         self.left = self.all.tail;
         self.handle(at)
@@ -129,7 +129,7 @@ impl Packed {
     /// Clears the index before elements move.
     pub(super) fn leave_index(&mut self) {
         let Self { all, slots, fields, index, .. } = self;
-        for Slot { element, .. } in all.iter(slots) {
+        for PackedSlot { element, .. } in all.iter(slots) {
             if let Some(name) = Name::of_element(fields, &element) {
                 index.exact.clear(name.hash());
             }

@@ -4,7 +4,7 @@
 use ternary_cam::Scanner;
 
 use super::searches::All;
-use super::{INDEXED, ONE_PAGE, PAGES, Packed, Placed, Probe, STEP, Slot, reach};
+use super::{INDEXED, ONE_PAGE, PAGES, Packed, PackedSlot, Placed, Probe, STEP, reach};
 use crate::engine::contract::{HostHandle, HostHit};
 use crate::engine::queue::contract::{Best, Lookup, Queues};
 use crate::engine::queue::line::Line;
@@ -89,7 +89,7 @@ impl Queues for Packed {
         };
         let at = self.all.push_to(page, print);
         // Stored field by field: see `Queues::Probe`.
-        *slot = Slot { element: Element { bits, ignore, source, token }, age };
+        *slot = PackedSlot { element: Element { bits, ignore, source, token }, age };
         self.handle(at)
     }
 
@@ -167,7 +167,7 @@ impl Queues for Packed {
 
     #[inline]
     fn hit(&self, best: Best) -> Option<HostHit> {
-        let Slot { element, age } = self.slots.item(best.at)?;
+        let PackedSlot { element, age } = self.slots.item(best.at)?;
         Some(HostHit { handle: self.handle(best.at), token: element.token, age: *age })
     }
 
@@ -194,6 +194,6 @@ impl Queues for Packed {
     }
 
     fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.all.iter(&self.slots).map(|Slot { element, age }| (element.token, age))
+        self.all.iter(&self.slots).map(|PackedSlot { element, age }| (element.token, age))
     }
 }

@@ -33,13 +33,13 @@ impl<const WHERE: u8> Search for All<'_, WHERE> {
 }
 
 /// A search of the line of a queue.
-pub(super) struct Own<'s, const WHERE: u8> {
+pub(super) struct LineSearch<'s, const WHERE: u8> {
     pub(super) packed: &'s Packed,
     pub(super) line: &'s Line,
     pub(super) probe: &'s Probe<'s>,
 }
 
-impl<const WHERE: u8> Search for Own<'_, WHERE> {
+impl<const WHERE: u8> Search for LineSearch<'_, WHERE> {
     type Found = Best;
 
     #[inline(always)]
@@ -57,7 +57,7 @@ impl<const WHERE: u8> Search for Own<'_, WHERE> {
 
 /// A search of a line that checks every element that agrees; `in_all` maps a place of the line to a
 /// place in the line of all.
-pub(super) struct Several<'s, T, F> {
+pub(super) struct AgreeingSearch<'s, T, F> {
     pub(super) packed: &'s Packed,
     pub(super) line: &'s Line,
     pub(super) places: &'s Places<T>,
@@ -65,7 +65,7 @@ pub(super) struct Several<'s, T, F> {
     pub(super) in_all: F,
 }
 
-impl<T: Copy, F: Fn(u32) -> u32> Search for Several<'_, T, F> {
+impl<T: Copy, F: Fn(u32) -> u32> Search for AgreeingSearch<'_, T, F> {
     type Found = Best;
 
     #[inline(always)]
@@ -120,14 +120,14 @@ impl Packed {
     #[inline(never)]
     pub(super) fn first_of_queue(&self, queue: usize, line: &Line, probe: &Probe<'_>) -> Best {
         if line.is_short() {
-            self.scanner.run(Own::<STEP> { packed: self, line, probe })
+            self.scanner.run(LineSearch::<STEP> { packed: self, line, probe })
         } else if line.is_long() {
             if let Some(best) = self.first_of_all_in(queue, line, probe.key) {
                 return best;
             }
-            self.scanner.run(Own::<PAGES> { packed: self, line, probe })
+            self.scanner.run(LineSearch::<PAGES> { packed: self, line, probe })
         } else {
-            self.scanner.run(Own::<ONE_PAGE> { packed: self, line, probe })
+            self.scanner.run(LineSearch::<ONE_PAGE> { packed: self, line, probe })
         }
     }
 
@@ -146,6 +146,6 @@ impl Packed {
         key: &Key,
         in_all: impl Fn(u32) -> u32,
     ) -> Best {
-        self.scanner.run(Several { packed: self, line, places, key, in_all })
+        self.scanner.run(AgreeingSearch { packed: self, line, places, key, in_all })
     }
 }
