@@ -10,23 +10,23 @@
 //!                 `-miss--> PRQ insert                                     `-miss--> UMQ insert (keep)
 //! ```
 
-mod cancel;
-mod probe;
 pub mod tail;
-mod tell;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use matching::measured::Clock;
-use matching::{Block, Element, Key, Offload, Overflow, Source, TagLayout};
+use matching::{
+    Block, Curve, Element, Key, Offload, Overflow, SearchDepth, Source, TagLayout, Traversals,
+};
 use slab::Slab;
 
 use crate::config::{DeviceConfig, Promise, Refuse};
 use crate::latency::{Operation, Unit};
 use crate::lengths::{Lengths, Sample};
+use crate::live::LiveContext;
 use crate::message::{Envelope, Grant, Post, Receive};
-use crate::receives::Receives;
+use crate::receives::{Posted, Receives};
 use crate::report::{BrokenPromises, ContextCounters};
 use crate::trace::{Op, Recorder, Sent};
 
@@ -400,6 +400,178 @@ impl<R: Clone, M> Context<R, M> {
         let held = self.held;
         self.note(|| Op::Send(sent));
         self.held = held;
+    }
+}
+
+/// Cancelling receives and dropping unexpected messages.
+impl<R: Clone, M> Context<R, M> {
+    /// Cancels the earliest posted receive that `which` accepts.
+    pub fn cancel(&mut self, which: impl Fn(&Receive<R>) -> bool) -> Option<Receive<R>> {
+        let token = self.prq.iter_tokens().find(|&token| which(self.posted.get(token)))?;
+        Some(self.withdraw(token))
+    }
+
+    /// Cancels the earliest posted receive whose `data` has this name. The time does not depend on
+    /// the number of posted receives; `name_of` must always return the same name for a receive.
+    pub fn cancel_named(&mut self, name: u64, name_of: impl Fn(&R) -> u64) -> Option<Receive<R>> {
+        let prq = &self.prq;
+        let token = self.posted.first_named(name, name_of, |token| prq.contains(token))?;
+        Some(self.withdraw(token))
+    }
+
+    fn withdraw(&mut self, token: u32) -> Receive<R> {
+        self.begin();
+        self.prq.cancel(token);
+        self.end(Operation::Other);
+        let Posted { number, receive } = self.posted.remove(token);
+        self.note(|| Op::Cancel(number));
+        receive
+    }
+
+    /// Drops the unexpected messages that `which` accepts, claimed ones included. Returns their
+    /// number.
+    pub fn drop_unexpected(&mut self, which: impl Fn(&Envelope, &M) -> bool) -> usize {
+        let claimed = self.claimed.len();
+        self.claimed.retain(|_, taken| !which(&taken.envelope, &taken.message));
+        let dropped = claimed - self.claimed.len();
+        let tokens: Vec<u32> = self
+            .umq
+            .iter_tokens()
+            .filter(|&token| {
+                let unexpected = &self.unexpected[token as usize];
+                which(&unexpected.envelope, &unexpected.message)
+            })
+            .collect();
+        for &token in &tokens {
+            self.begin();
+            self.umq.cancel(token);
+            self.end(Operation::Other);
+            let Unexpected { number, .. } = self.unexpected.remove(token as usize);
+            self.note(|| Op::Drop(number));
+        }
+        dropped + tokens.len()
+    }
+}
+
+/// Probes: peeking at, discarding and claiming unexpected messages.
+impl<R: Clone, M> Context<R, M> {
+    /// Returns the oldest unexpected message that matches, and leaves it in place.
+    pub fn peek(&mut self, key: &Key) -> Option<(Envelope, &M)> {
+        self.note(|| Op::Peek(*key));
+        self.counters.peeks += 1;
+        self.begin();
+        let found = self.umq.peek(key);
+        self.end(Operation::Peek);
+        let found = found?;
+        let unexpected = &self.unexpected[found.token as usize];
+        Some((unexpected.envelope, &unexpected.message))
+    }
+
+    /// Takes the oldest unexpected message that matches out of the queue (`FI_DISCARD`).
+    pub fn discard(&mut self, key: &Key) -> Option<(Envelope, M)> {
+        self.note(|| Op::Discard(*key));
+        self.take_unexpected(key).map(|taken| (taken.envelope, taken.message))
+    }
+
+    /// Sets the oldest unexpected message that matches aside under a context (`FI_PEEK |
+    /// FI_CLAIM`). No other receive can get it.
+    ///
+    /// # Errors
+    /// The context already has a claimed message.
+    pub fn claim(
+        &mut self,
+        key: &Key,
+        context: u64,
+    ) -> Result<Option<(Envelope, &M)>, AlreadyClaimed> {
+        if self.claimed.contains_key(&context) {
+            return Err(AlreadyClaimed);
+        }
+        self.note(|| Op::Claim(*key));
+        let Some(taken) = self.take_unexpected(key) else { return Ok(None) };
+        let claimed = self.claimed.entry(context).insert_entry(taken).into_mut();
+        Ok(Some((claimed.envelope, &claimed.message)))
+    }
+
+    /// Returns the message that was set aside under a context (`FI_CLAIM`).
+    pub fn claimed(&mut self, context: u64) -> Option<(Envelope, M)> {
+        self.claimed.remove(&context).map(|taken| (taken.envelope, taken.message))
+    }
+
+    /// A peek that takes the message it finds. If it finds one, it also counts as the post of the
+    /// receive, since `MPI_Mrecv` posts none.
+    fn take_unexpected(&mut self, key: &Key) -> Option<Unexpected<M>> {
+        self.counters.peeks += 1;
+        if self.umq.find(key).is_none() {
+            self.begin();
+            self.umq.peek(key);
+            self.end(Operation::Peek);
+            return None;
+        }
+        self.count_operation();
+        self.counters.posts += 1;
+        self.taken += 1;
+        let found = self.umq.search(key)?;
+        self.umq.remove_matched(found.token);
+        self.end(Operation::Peek);
+        Some(self.unexpected.remove(found.token as usize))
+    }
+}
+
+/// Counters and statistics of a context.
+impl<R: Clone, M> Context<R, M> {
+    /// The capacity curves of PRQ and UMQ, if they are kept.
+    #[must_use]
+    pub fn curves(&self) -> Option<[&Curve; 2]> {
+        Some([self.prq.curve()?, self.umq.curve()?])
+    }
+
+    /// The search depths of PRQ and UMQ.
+    #[must_use]
+    pub fn search_depths(&self) -> [&SearchDepth; 2] {
+        [self.prq.search_depth(), self.umq.search_depth()]
+    }
+
+    /// Entries that searches of PRQ and UMQ traversed on the host.
+    #[must_use]
+    pub fn traversals(&self) -> [&Traversals; 2] {
+        [self.prq.traversals(), self.umq.traversals()]
+    }
+
+    /// Number of elements in the table and on the host, for PRQ and UMQ.
+    #[must_use]
+    pub fn occupancy(&self) -> [(usize, usize); 2] {
+        [self.prq.occupancy(), self.umq.occupancy()]
+    }
+
+    /// Number of receives that are posted and not matched.
+    #[must_use]
+    pub fn posted(&self) -> usize {
+        self.prq.len()
+    }
+
+    /// Number of unexpected messages that are not matched.
+    #[must_use]
+    pub fn unexpected(&self) -> usize {
+        self.umq.len()
+    }
+
+    /// The counters that are cheap to read.
+    #[must_use]
+    pub fn live(&self) -> LiveContext {
+        let ContextCounters { posts, arrivals, unexpected, .. } = self.counters;
+        let (prq, umq) = (self.prq.tallies(), self.umq.tallies());
+        LiveContext { posts, arrivals, unexpected, prq, umq }
+    }
+
+    /// All counters of this context.
+    #[must_use]
+    pub fn counters(&self) -> ContextCounters {
+        let (prq, umq) = (self.prq.counters(), self.umq.counters());
+        let kinds = ContextCounters::kinds_of(&prq, &umq);
+        let mut counters = ContextCounters { prq, umq, kinds, ..self.counters.clone() };
+        // Includes the lengths since the last sample.
+        counters.lengths.raise_last(self.prq.recent(), self.umq.recent());
+        counters
     }
 }
 
