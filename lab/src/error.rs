@@ -9,7 +9,6 @@ use nic::params::config::ConfigError;
 use nic::report::ReportError;
 use nic::trace::TraceError;
 
-use crate::foreign;
 use crate::hint;
 
 /// A failure of tcam, or of the program that it ran.
@@ -131,7 +130,7 @@ pub(crate) enum Error {
     #[error("{path}: {error}{}", hint::of_trace(.path, .error))]
     Trace { path: PathBuf, error: TraceError },
 
-    #[error("{path}: no trace (*.trace) there; `tcam record` makes them{}", foreign::hint(.0), path = .0.display())]
+    #[error("{path}: no trace (*.trace) there; `tcam record` makes them{}", hint::of_other_tool(.0), path = .0.display())]
     NoTraces(PathBuf),
 
     #[error(
@@ -200,13 +199,13 @@ pub(crate) enum Error {
 
     #[error(
         "{path}: neither reports (*.json) nor traces (*.trace) there; `tcam run --report` and \
-         `tcam record` make them{}", foreign::hint(.0), path = .0.display()
+         `tcam record` make them{}", hint::of_other_tool(.0), path = .0.display()
     )]
     NothingThere(PathBuf),
 
     #[error(
         "{path}: neither a report (*.json) nor a trace (*.trace) of tcam{}",
-        foreign::hint(.0), path = .0.display()
+        hint::of_other_tool(.0), path = .0.display()
     )]
     Neither(PathBuf),
 

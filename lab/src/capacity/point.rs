@@ -5,8 +5,9 @@ use matching::timing::ModelledTime;
 use nic::latency::{Latencies, Latency};
 use nic::report::ContextCounters;
 
-use super::spread::median;
+use crate::results::columns::NamedValues;
 use crate::results::summary::{Peak, Summary, spilled};
+use crate::stats::median;
 use crate::text::numbers::{entries, share, whole};
 use crate::traces::counted::Counted;
 
@@ -59,6 +60,14 @@ impl Cost {
         }
     }
 
+    /// Returns the costs of the timing model, if they are those.
+    pub(crate) const fn modelled(self) -> Option<Modelled> {
+        match self {
+            Self::Modelled(modelled) => Some(modelled),
+            Self::Compared(_) | Self::Traversed(_) => None,
+        }
+    }
+
     pub(crate) fn value(self) -> f64 {
         match self {
             Self::Modelled(modelled) => modelled.matching,
@@ -102,6 +111,17 @@ impl Modelled {
         let added = host_ns(&sum.tagged);
         let (arrivals, posts) = (latency(arrivals), latency(posts));
         Self { matching, added, worst, rank, arrivals, posts }
+    }
+
+    /// Puts the latencies into a record; none without the timing model.
+    pub(crate) fn put_latencies(of: Option<&Self>, record: &mut NamedValues) {
+        for (name, latencies) in
+            [("arrival", of.map(|of| of.arrivals)), ("post", of.map(|of| of.posts))]
+        {
+            for (at, value) in ["mean", "median", "99_percent"].into_iter().enumerate() {
+                record.put(format!("{name}_{value}_ns"), latencies.and_then(|of| of[at]));
+            }
+        }
     }
 }
 

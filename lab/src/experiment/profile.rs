@@ -15,16 +15,15 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::gathering::Added;
-use super::outcome::Experiment;
+use super::outcome::{Added, Experiment};
 use crate::error::Error;
 use crate::file;
 use crate::text::numbers::{count, whole};
 use crate::text::sheet::Sheet;
 
-/// Value of [`Head::format`].
+/// Value of [`ProfileHeader::format`].
 pub(crate) const FORMAT: &str = "tcam-profile";
-/// Value of [`Head::version`].
+/// Value of [`ProfileHeader::version`].
 const VERSION: u32 = 1;
 /// Largest source that queues count.
 const LARGEST: u32 = 1 << 20;
@@ -32,7 +31,7 @@ const LARGEST: u32 = 1 << 20;
 const WORST: usize = 8;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
+struct ProfileHeader {
     format: String,
     version: u32,
     processes: u32,
@@ -40,7 +39,7 @@ struct Head {
 
 /// Elements that each source added to the queues of a rank: pairs of source and elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Row {
+pub(crate) struct RankProfile {
     pub(crate) rank: u32,
     pub(crate) prq: Vec<(u32, u64)>,
     pub(crate) umq: Vec<(u32, u64)>,
@@ -48,10 +47,10 @@ pub(crate) struct Row {
 
 /// The profile of all ranks (matrix A).
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Profile {
+pub(crate) struct SourceProfile {
     pub(crate) processes: u32,
     /// Rows by rank.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<RankProfile>,
 }
 
 /// Returns the beginning of a file of this format.
@@ -59,7 +58,7 @@ pub(crate) fn start(format: &str) -> String {
     format!("{{\"format\":\"{format}\"")
 }
 
-impl Profile {
+impl SourceProfile {
     /// Returns the profile of an experiment, or none if it has elements and none of them has a
     /// source.
     pub(crate) fn of(experiment: &Experiment) -> Option<Self> {
@@ -84,7 +83,7 @@ impl Profile {
         if silent && !told {
             return None;
         }
-        let row = |(rank, [prq, umq]): (u32, [BTreeMap<_, _>; 2])| Row {
+        let row = |(rank, [prq, umq]): (u32, [BTreeMap<_, _>; 2])| RankProfile {
             rank,
             prq: prq.into_iter().collect(),
             umq: umq.into_iter().collect(),
@@ -93,7 +92,11 @@ impl Profile {
     }
 
     pub(crate) fn text(&self) -> String {
-        let head = Head { format: FORMAT.to_owned(), version: VERSION, processes: self.processes };
+        let head = ProfileHeader {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            processes: self.processes,
+        };
         let json = |value: serde_json::Result<String>| value.expect("numbers are JSON");
         let mut text = json(serde_json::to_string(&head)) + "\n";
         for row in &self.rows {
@@ -114,10 +117,10 @@ impl Profile {
         let foreign = || "it is no profile: `tcam profile` writes those".to_owned();
         let text = std::str::from_utf8(bytes).map_err(|_| foreign())?;
         let mut lines = text.lines().enumerate();
-        let head: Head = lines
+        let head: ProfileHeader = lines
             .next()
             .and_then(|(_, line)| serde_json::from_str(line).ok())
-            .filter(|head: &Head| head.format == FORMAT)
+            .filter(|head: &ProfileHeader| head.format == FORMAT)
             .ok_or_else(foreign)?;
         if head.version != VERSION {
             let version = head.version;
@@ -129,12 +132,12 @@ impl Profile {
         let row = |(at, line): (usize, &str)| {
             serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))
         };
-        let rows: Vec<Row> = lines.map(row).collect::<Result<_, _>>()?;
+        let rows: Vec<RankProfile> = lines.map(row).collect::<Result<_, _>>()?;
         if rows.is_empty() {
             return Err("it has no rank".to_owned());
         }
         let mut ranks = BTreeSet::new();
-        for Row { rank, prq, umq } in &rows {
+        for RankProfile { rank, prq, umq } in &rows {
             if *rank >= head.processes || !ranks.insert(rank) {
                 return Err(format!(
                     "rank {rank} of {} is named twice, or is none of them",
@@ -185,14 +188,14 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let row = |rank| Row { rank, prq: vec![(1, 200), (7, 1)], umq: Vec::new() };
-        let profile = Profile { processes: 9, rows: vec![row(0), row(8)] };
-        assert_eq!(Profile::parse(profile.text().as_bytes()), Ok(profile));
+        let row = |rank| RankProfile { rank, prq: vec![(1, 200), (7, 1)], umq: Vec::new() };
+        let profile = SourceProfile { processes: 9, rows: vec![row(0), row(8)] };
+        assert_eq!(SourceProfile::parse(profile.text().as_bytes()), Ok(profile));
     }
 
     #[test]
     fn other_files_are_refused() {
-        let why = |text: &str| Profile::parse(text.as_bytes()).unwrap_err();
+        let why = |text: &str| SourceProfile::parse(text.as_bytes()).unwrap_err();
         for foreign in ["", "{}", "rank,source", "{\"format\":\"tcam-clusters\"}"] {
             assert!(why(foreign).starts_with("it is no profile"), "{foreign}");
         }

@@ -26,13 +26,13 @@ impl Rank {
 
     /// Returns the number of entries that its searches compared.
     pub(crate) fn compared(&self) -> u64 {
-        Queue::BOTH.iter().map(|queue| queue.compared(self)).sum()
+        QueueKind::BOTH.iter().map(|queue| queue.compared(self)).sum()
     }
 
     /// Returns the number of compared entries, or none for a report that does not count them. A
     /// search that finds an element compares at least one.
     pub(crate) fn counted_compared(&self) -> Option<u64> {
-        let depths = Queue::BOTH.map(|queue| &queue.of(&self.tagged).search_depth);
+        let depths = QueueKind::BOTH.map(|queue| &queue.of(&self.tagged).search_depth);
         let counted = |depth: &&SearchDepth| depth.hit.total() == 0 || depth.hit_entries > 0;
         depths.iter().all(counted).then(|| self.compared())
     }
@@ -40,12 +40,12 @@ impl Rank {
 
 /// One of the two queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queue {
+pub(crate) enum QueueKind {
     Prq,
     Umq,
 }
 
-impl Queue {
+impl QueueKind {
     pub(crate) const BOTH: [Self; 2] = [Self::Prq, Self::Umq];
 
     pub(crate) fn name(self) -> &'static str {

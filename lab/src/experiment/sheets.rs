@@ -4,9 +4,9 @@
 use matching::{Profile, QueueCounters};
 
 use super::outcome::Experiment;
-use super::rank::{Queue, Rank};
+use super::rank::{QueueKind, Rank};
 use crate::results::summary::spilled;
-use crate::results::summary_text::quantile;
+use crate::stats::depth_quantile;
 use crate::text::numbers::{count, percent, share, whole};
 use crate::text::sheet::Sheet;
 
@@ -31,7 +31,7 @@ pub(crate) fn all(experiment: &Experiment, most: Option<usize>) -> Vec<Sheet> {
 fn marks(experiment: &Experiment) -> Sheet {
     let header = ["queue", "entries of the table", "in the table", "on the host", "both", "rank"];
     let mut sheet = Sheet::new("High-water marks", header);
-    for queue in Queue::BOTH {
+    for queue in QueueKind::BOTH {
         let worst = experiment.worst(queue);
         let sum = queue.of(&experiment.sum.tagged);
         sheet.row([
@@ -130,7 +130,7 @@ fn depths(experiment: &Experiment) -> Sheet {
         "Search depth: entries compared (about, between the bounds of the histogram's buckets)",
         ["searches", "", "number", "mean", "50 %", "90 %", "99 %", "99.9 %", "deepest"],
     );
-    for queue in Queue::BOTH {
+    for queue in QueueKind::BOTH {
         let counters = queue.of(&experiment.sum.tagged);
         let (depth, longest) = (&counters.search_depth, counters.high_water);
         for (what, histogram, entries) in
@@ -141,8 +141,9 @@ fn depths(experiment: &Experiment) -> Sheet {
             let mut cells = vec![queue.name().to_owned(), what.to_owned(), whole(total)];
             let counted = depth.hit.total() == 0 || depth.hit_entries > 0;
             cells.push(if counted { told(mean(entries, total)) } else { unknown() });
-            cells.extend(SHARES.map(|share| told(whole(quantile(histogram, share, longest)))));
-            cells.push(told(whole(quantile(histogram, 1000, longest))));
+            cells
+                .extend(SHARES.map(|share| told(whole(depth_quantile(histogram, share, longest)))));
+            cells.push(told(whole(depth_quantile(histogram, 1000, longest))));
             sheet.row(cells);
         }
     }
@@ -164,7 +165,7 @@ fn profiles(experiment: &Experiment) -> Sheet {
         format!("Profile: elements that a search traversed on the host{engine}, and message sizes"),
         ["", "", "number", "mean", "deviation", "variance", "25 %", "50 %", "75 %"],
     );
-    for queue in Queue::BOTH {
+    for queue in QueueKind::BOTH {
         let traversals = &queue.of(&experiment.sum.tagged).traversals;
         for (what, profile) in [("found", &traversals.found), ("nothing", &traversals.not_found)] {
             sheet.row(profile_cells(queue.name(), what, profile));
@@ -192,7 +193,7 @@ fn reasons(experiment: &Experiment) -> Sheet {
         "Why elements were not in the table",
         ["queue", "reason", "elements", "share of the queue", "collective", "point-to-point"],
     );
-    for queue in Queue::BOTH {
+    for queue in QueueKind::BOTH {
         let counters = queue.of(&experiment.sum.tagged);
         let kinds = &counters.kinds;
         let of_kinds =

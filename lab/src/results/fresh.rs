@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::lock::Lock;
 use crate::error::Error;
+use crate::file;
 
 /// Lists the files of one kind that an earlier run left in a directory.
 pub(crate) type Old = fn(&Path) -> Result<Vec<PathBuf>, Error>;
@@ -84,14 +85,7 @@ impl Fresh {
         if !endings.iter().any(has) {
             return Ok(false);
         }
-        for path in &self.old {
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::Io { path: path.clone(), error });
-                }
-                _ => {}
-            }
-        }
+        self.old.iter().try_for_each(|path| file::remove(path))?;
         for path in files {
             let Some(name) = path.file_name() else { continue };
             fs::rename(&path, self.directory.join(name)).map_err(Error::io(&path))?;

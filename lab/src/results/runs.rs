@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The runs of a sweep in its directory.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use super::{reports, run_record};
 use crate::error::Error;
+use crate::file;
 
 /// Name of the file with the program's output, in the directory of a run.
 pub(crate) const LOG: &str = "output.log";
@@ -41,14 +42,8 @@ pub(crate) fn runs_in(out: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// Removes the curve of an earlier sweep and its runs that this one does not repeat.
 pub(crate) fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Result<(), Error> {
-    let remove = |path: &Path| match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::Io { path: path.to_owned(), error })
-        }
-        _ => Ok(()),
-    };
     for name in ["curve.svg", "curve.png"] {
-        remove(&out.join(name))?;
+        file::remove(&out.join(name))?;
     }
     let ours: Vec<_> = (1..=repeats)
         .flat_map(|repeat| pairs.iter().map(move |&(prq, umq)| name_of(prq, umq, repeat)))
@@ -58,11 +53,11 @@ pub(crate) fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Resul
         if ours.iter().any(|run| *run == name) {
             continue;
         }
-        for file in reports::old(&path)? {
-            remove(&file)?;
+        for report in reports::old(&path)? {
+            file::remove(&report)?;
         }
-        remove(&path.join(LOG))?;
-        remove(&path.join(run_record::NAME))?;
+        file::remove(&path.join(LOG))?;
+        file::remove(&path.join(run_record::NAME))?;
         // The directory stays if it contains other files.
         let _ = fs::remove_dir(&path);
     }

@@ -7,6 +7,7 @@ use matching::measured::MeasuredTime;
 use matching::{Histogram, QueueCounters};
 
 use super::summary::{Peak, Summary};
+use crate::stats::depth_quantile;
 use crate::text::numbers::{bytes, count, entries, percent, share, total, whole};
 use crate::text::sheet::Sheet;
 
@@ -22,7 +23,7 @@ pub(crate) fn rank_of(peak: &Peak) -> String {
 
 /// Returns the whole summary: headline, table and conclusions.
 pub(crate) fn of(sum: &Summary) -> String {
-    let fit = match (total([sum.tagged.prq.spills, sum.tagged.umq.spills]), sum.tagged.arrivals) {
+    let fit = match (sum.of_both(|queue| queue.spills), sum.tagged.arrivals) {
         (_, 0) => String::new(),
         (0, _) => ": all fits without a spill".to_owned(),
         _ => format!(
@@ -106,7 +107,7 @@ pub(crate) fn of(sum: &Summary) -> String {
             text,
             "Untagged, of the MPI itself: {}, {} spilled",
             count(sum.msg.arrivals, "message"),
-            whole(total([sum.msg.prq.spills, sum.msg.umq.spills])),
+            whole(sum.internal_spills()),
         );
     }
     for (name, channel) in sum.channels.iter().filter(|(_, channel)| channel.sent > 0) {
@@ -225,28 +226,8 @@ fn depth(histogram: &Histogram, longest: u64) -> String {
     if histogram.total() == 0 {
         return "-".to_owned();
     }
-    let [half, most] = [500, 990].map(|share| whole(quantile(histogram, share, longest)));
+    let [half, most] = [500, 990].map(|share| whole(depth_quantile(histogram, share, longest)));
     format!("{half} / {most}")
-}
-
-/// Returns the approximate depth that `thousandths` of the searches do not exceed. `longest` is the
-/// largest length of the queue. Within a bucket of the histogram, depths are assumed to be spread
-/// evenly.
-pub(crate) fn quantile(histogram: &Histogram, thousandths: u64, longest: u64) -> u64 {
-    let wanted = histogram.total() as f64 * thousandths as f64 / 1000.0;
-    let mut seen = 0.0;
-    for (low, high, count) in histogram.buckets() {
-        let (before, high) = (seen, high.min(longest).max(low));
-        seen += count as f64;
-        if seen >= wanted {
-            let part = ((wanted - before) / count as f64).clamp(0.0, 1.0);
-            // The first depth is half a step above the lower end of the bucket, and the last half a
-            // step below its upper end.
-            let width = (high - low) as f64 + 1.0;
-            return (low + (width * part).ceil().max(1.0) as u64 - 1).min(high);
-        }
-    }
-    0
 }
 
 #[cfg(test)]
@@ -363,9 +344,9 @@ mod tests {
         histogram.record(2000);
         assert_eq!(depth(&histogram, 5000), "1 / 127");
         assert_eq!(depth(&histogram, 100), "1 / 100");
-        let told = [0, 980, 981, 1000].map(|share| quantile(&histogram, share, 1500));
+        let told = [0, 980, 981, 1000].map(|share| depth_quantile(&histogram, share, 1500));
         assert_eq!(told, [1, 1, 70, 1500]);
-        assert_eq!(quantile(&Histogram::default(), 500, 1500), 0);
+        assert_eq!(depth_quantile(&Histogram::default(), 500, 1500), 0);
         // Every depth once: the median is in the middle, not at the end of its bucket.
         let mut even = Histogram::default();
         (1..=138).for_each(|depth| even.record(depth));

@@ -13,7 +13,7 @@ use super::failure::{Failure, failure_of, told};
 use super::show::show;
 use crate::capacity::need::Knob;
 use crate::capacity::point::Point;
-use crate::capacity::rows::{Row, Rows, Runs};
+use crate::capacity::rows::{self, Rows, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
 use crate::capacity::verdict::Swept;
 use crate::error::Error;
@@ -118,7 +118,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
                         }
                     };
                     let seconds = started.elapsed().as_secs_f64();
-                    rows.put(Row::of(Knob::Tables, (prq, umq), repeat, seconds, &sum))?;
+                    rows.put(rows::row(Knob::Tables, (prq, umq), repeat, seconds, &sum, None))?;
                     runs[at].push(sum);
                 }
                 // Then no run at another size would write a report either.

@@ -6,7 +6,6 @@ use std::path::Path;
 use indicatif::ProgressBar;
 use nic::params::Params;
 use nic::plain::plain;
-use serde::Serialize;
 use serde_json::Value;
 
 use super::arguments::Sweep;
@@ -71,17 +70,8 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         told.push(runs);
         code = code.max(of);
     }
-    match told.as_slice() {
-        [one] => arguments.json.write(Kind::Sweep, one)?,
-        recordings => arguments.json.write(Kind::Sweep, Several { recordings })?,
-    }
+    arguments.json.write_each(Kind::Sweep, &told)?;
     Ok(code)
-}
-
-/// The JSON of recordings of several sizes or programs.
-#[derive(Debug, Serialize)]
-struct Several<'a> {
-    recordings: &'a [Value],
 }
 
 /// Draws the curve of the repeats of one run. Returns its JSON and the exit code.
@@ -185,7 +175,7 @@ fn one(
         .then(|| params[0].number("pool_entries") as u64);
     let turns = turns_of(&played).map(|turns| forced(runs, &turns)).transpose()?;
     let swept = Swept { points, knob, needs, pool_entries, turns };
-    rows.iter_mut().for_each(|row| row.set_nodes(arguments.placed.ppn));
+    rows.iter_mut().for_each(|row| row.set(rows::RANKS_A_NODE, arguments.placed.ppn));
     rows::write(out, &rows)?;
     let title = match runs.len() {
         1 => title(&runs[0]),

@@ -4,13 +4,12 @@
 use nic::lengths::Lengths;
 use plotters::prelude::RGBColor;
 
-use super::legend::{DEEP, Sign, WARM, legend, rectangle};
 use crate::error::Error;
-use crate::experiment::gathering::OTHERS;
-use crate::experiment::outcome::Experiment;
-use crate::experiment::rank::{Queue, Rank};
+use crate::experiment::outcome::{Experiment, OTHERS};
+use crate::experiment::rank::{QueueKind, Rank};
 use crate::plot::canvas::{At, Canvas, GREY, Surface};
 use crate::plot::chart::{Chart, Scale};
+use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, Sign, legend};
 use crate::text::numbers::{entries, whole};
 
 pub(crate) const HEIGHT: u32 = 900;
@@ -32,7 +31,10 @@ impl Times {
     /// Chooses the axis for the ranks with the longest queues. Both queues have the same axis, one
     /// below the other.
     fn of_longest(experiment: &Experiment) -> Self {
-        Self::of(Queue::BOTH.map(|queue| &experiment.worst(queue).lengths), experiment.one_clock)
+        Self::of(
+            QueueKind::BOTH.map(|queue| &experiment.worst(queue).lengths),
+            experiment.one_clock,
+        )
     }
 
     fn of(both: [&Lengths; 2], one_clock: bool) -> Self {
@@ -69,23 +71,23 @@ impl Times {
 }
 
 /// A panel of one queue: its chart, its scales and its ranks, the worst first.
-struct Panel<'a> {
-    queue: Queue,
+struct LengthPanel<'a> {
+    queue: QueueKind,
     ranks: Vec<&'a Rank>,
     times: Times,
     frame: (f64, f64, f64, f64),
     y: Scale,
 }
 
-impl<'a> Panel<'a> {
-    fn of(experiment: &'a Experiment, queue: Queue, times: Times, others: usize) -> Self {
+impl<'a> LengthPanel<'a> {
+    fn of(experiment: &'a Experiment, queue: QueueKind, times: Times, others: usize) -> Self {
         let worst = experiment.worst(queue);
         let mut rest: Vec<_> =
             experiment.ranks.iter().filter(|rank| rank.number != worst.number).collect();
         rest.sort_by_key(|rank| std::cmp::Reverse(queue.of(&rank.tagged).high_water));
         let mut ranks = vec![worst];
         ranks.extend(rest.into_iter().take(others));
-        let top = if queue == Queue::Prq { 180.0 } else { 560.0 };
+        let top = if queue == QueueKind::Prq { 180.0 } else { 560.0 };
         let counters = queue.of(&worst.tagged);
         // The size of the table is drawn only if it is at most half above the high-water mark.
         let most = match counters.entries {
@@ -179,20 +181,20 @@ pub(crate) fn lengths(
     canvas: &Canvas<'_, impl Surface>,
     experiment: &Experiment,
 ) -> Result<(), Error> {
-    let mut signs = vec![(Sign::Line(DEEP), "rank with the longest queue")];
+    let mut signs = vec![(Sign::Line(BLUE), "rank with the longest queue")];
     if experiment.ranks.len() > 1 {
         signs.push((Sign::Line(PALE), "ranks that follow"));
     }
     signs.push((Sign::Dashes, "size of the table"));
-    legend(canvas, &signs)?;
+    legend(canvas, LEGEND, AREA, signs)?;
     let times = Times::of_longest(experiment);
-    for queue in Queue::BOTH {
-        let panel = Panel::of(experiment, queue, times.clone(), OTHERS);
+    for queue in QueueKind::BOTH {
+        let panel = LengthPanel::of(experiment, queue, times.clone(), OTHERS);
         let chart = panel.begin(canvas)?;
         for (at, rank) in panel.ranks.iter().enumerate().rev() {
             let [table, host] = queue.lengths(&rank.lengths);
             let line = steps(&panel.line(&rank.lengths, |at| table[at] + host[at], &chart));
-            let (width, colour) = if at == 0 { (3.0, DEEP) } else { (1.5, PALE) };
+            let (width, colour) = if at == 0 { (3.0, BLUE) } else { (1.5, PALE) };
             for piece in pieces(&line) {
                 canvas.line(piece, width, colour)?;
             }
@@ -208,26 +210,26 @@ pub(crate) fn occupancy(
     experiment: &Experiment,
 ) -> Result<(), Error> {
     let signs = [
-        (Sign::Area(DEEP), "in the table"),
-        (Sign::Area(WARM), "on the host"),
+        (Sign::Area(BLUE), "in the table"),
+        (Sign::Area(ORANGE), "on the host"),
         (Sign::Dashes, "size of the table"),
     ];
-    legend(canvas, &signs)?;
+    legend(canvas, LEGEND, AREA, signs)?;
     let times = Times::of_longest(experiment);
-    for queue in Queue::BOTH {
-        let panel = Panel::of(experiment, queue, times.clone(), 0);
+    for queue in QueueKind::BOTH {
+        let panel = LengthPanel::of(experiment, queue, times.clone(), 0);
         let chart = panel.begin(canvas)?;
         let lengths = &panel.ranks[0].lengths;
         let [table, host] = queue.lengths(lengths);
         let foot = panel.line(lengths, |_| 0, &chart);
         let middle = panel.line(lengths, |at| table[at], &chart);
         let top = panel.line(lengths, |at| table[at] + host[at], &chart);
-        for (low, high, colour) in [(&foot, &middle, DEEP), (&middle, &top, WARM)] {
+        for (low, high, colour) in [(&foot, &middle, BLUE), (&middle, &top, ORANGE)] {
             // The value of a sample holds since the sample before.
             for at in 1..low.len() {
                 let (from, to) = ((low[at - 1].0, low[at].1), (low[at].0 + OVERLAP, high[at].1));
                 if from.1 > to.1 {
-                    rectangle(canvas, from, to, colour)?;
+                    canvas.filled(from, to, colour)?;
                 }
             }
         }
