@@ -58,6 +58,7 @@ impl<'a> Runs<'a> {
         swept: &'a Swept,
         completeness: Completeness,
         failed: Vec<String>,
+        smallest_tables: Vec<Smallest>,
     ) -> Self {
         let [prq, umq] = swept.peaks();
         let [prq_needs, umq_needs] = swept.spreads();
@@ -76,18 +77,8 @@ impl<'a> Runs<'a> {
             recommended_entries: swept.recommended(),
             runs,
             failed,
-            smallest_tables: Vec::new(),
+            smallest_tables,
         }
-    }
-
-    pub(crate) fn of_traces(
-        title: &'a str,
-        runs: &'a [NamedValues],
-        swept: &'a Swept,
-        completeness: Completeness,
-        smallest_tables: Vec<Smallest>,
-    ) -> Self {
-        Self { smallest_tables, ..Self::new(title, runs, swept, completeness, Vec::new()) }
     }
 }
 
@@ -144,7 +135,7 @@ pub(crate) fn row(
     let mut row = NamedValues::default();
     let (prq_entries, umq_entries, pool_entries) = match knob {
         Knob::Tables => (prq as u64, umq as u64, None),
-        Knob::Pool => (tagged.prq.entries, tagged.umq.entries, Some(prq)),
+        Knob::Pool => (tagged.prq.entries, tagged.umq.entries, Some(prq as u64)),
     };
     row.put("prq_entries", prq_entries);
     row.put("umq_entries", umq_entries);

@@ -330,7 +330,7 @@ fn record(
     let modelled = cost.modelled();
     let mut record = NamedValues::default();
     record.put("what", what.to_owned());
-    record.put("ranks_a_node", ranks_a_node);
+    record.put("ranks_a_node", ranks_a_node.map(NonZeroU32::get));
     record.put("prq_entries", prq.entries);
     record.put("umq_entries", umq.entries);
     record.put("messages", sum.tagged.arrivals);

@@ -66,7 +66,7 @@ struct Difference {
     /// True if growth is a regression.
     is_cost: bool,
     #[serde(skip)]
-    unit: Quantity,
+    quantity: Quantity,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,18 +89,14 @@ struct Changes<'a> {
 }
 
 impl Difference {
-    fn new(what: impl Into<String>, unit: Quantity, [before, after]: [f64; 2]) -> Self {
-        let change = match (unit, before) {
+    fn new(what: impl Into<String>, quantity: Quantity, [before, after]: [f64; 2]) -> Self {
+        let change = match (quantity, before) {
             (Quantity::Share, _) => Some(after - before),
             (_, 0.0) if after == 0.0 => Some(0.0),
             (_, 0.0) => None,
             (..) => Some(100.0 * (after - before) / before),
         };
-        Self { what: what.into(), before, after, change, is_cost: false, unit }
-    }
-
-    fn cost(self) -> Self {
-        Self { is_cost: true, ..self }
+        Self { what: what.into(), before, after, change, is_cost: false, quantity }
     }
 
     /// Returns true if the number grew by more than `most` per cent, or points. Growth from 0 is
@@ -110,12 +106,12 @@ impl Difference {
     }
 
     fn cells(&self) -> [String; 4] {
-        let value = |of: f64| match self.unit {
+        let value = |of: f64| match self.quantity {
             Quantity::Count => whole(of as u64),
             Quantity::Share => share(of),
             Quantity::Mean => format!("{of:.1}"),
         };
-        let change = match (self.change, self.unit) {
+        let change = match (self.change, self.quantity) {
             (Some(change), _) if change.abs() < 0.05 => "=".to_owned(),
             (Some(change), Quantity::Share) => format!("{change:+.1} points"),
             (Some(change), _) => format!("{change:+.1} %"),
@@ -140,28 +136,25 @@ fn lines(both: [&Experiment; 2]) -> Vec<Difference> {
         Difference::new("unexpected", Quantity::Count, counts(|of| of.sum.tagged.unexpected)),
     ];
     for queue in QueueKind::BOTH {
-        let name = queue.name();
-        let of = |value: fn(&QueueCounters) -> f64| {
-            both.map(|experiment| value(queue.of(&experiment.sum.tagged)))
-        };
-        lines.extend([
-            Difference::new(
-                format!("{name} high-water mark"),
-                Quantity::Count,
-                of(|queue| queue.high_water as f64),
-            )
-            .cost(),
-            Difference::new(format!("{name} spilled"), Quantity::Share, of(spilled)).cost(),
-            Difference::new(
-                format!("{name} promotions"),
-                Quantity::Count,
-                of(|it| it.promotions as f64),
-            ),
-            Difference::new(format!("{name} mean search depth"), Quantity::Mean, of(depth)).cost(),
-        ]);
+        for (name, quantity, is_cost, value) in COUNTERS {
+            let both = both.map(|experiment| value(queue.of(&experiment.sum.tagged)));
+            let line = Difference::new(format!("{} {name}", queue.name()), quantity, both);
+            lines.push(Difference { is_cost, ..line });
+        }
     }
     lines
 }
+
+/// A number of a queue: its name, its quantity, true if growth is a regression, and its value.
+type Counter = (&'static str, Quantity, bool, fn(&QueueCounters) -> f64);
+
+/// The numbers of each queue.
+const COUNTERS: [Counter; 4] = [
+    ("high-water mark", Quantity::Count, true, |queue| queue.high_water as f64),
+    ("spilled", Quantity::Share, true, spilled),
+    ("promotions", Quantity::Count, false, |queue| queue.promotions as f64),
+    ("mean search depth", Quantity::Mean, true, depth),
+];
 
 /// Prints the differences. Returns 1 if a number grew by more than `--fail-above`, or 3 if results
 /// are incomplete.
@@ -241,7 +234,10 @@ mod tests {
 
     #[test]
     fn growth_counts_only_for_costs() {
-        let line = |unit, before, after| Difference::new("x", unit, [before, after]).cost();
+        let line = |quantity, before, after| {
+            let line = Difference::new("x", quantity, [before, after]);
+            Difference { is_cost: true, ..line }
+        };
         for (line, change, above) in [
             (line(Quantity::Count, 100.0, 109.0), "+9.0 %", false),
             (line(Quantity::Count, 100.0, 111.0), "+11.0 %", true),

@@ -36,8 +36,10 @@ pub(crate) struct MakeProfile {
 pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
     file::check_kind(&arguments.out, &[], "a profile is written: give a name such as app.profile")?;
     let experiment = Experiment::read(&arguments.from, Keep::Added)?;
-    let profile = SourceProfile::of(&experiment).ok_or_else(|| Error::NoProfile {
-        path: arguments.from.names.first().cloned().unwrap_or_default(),
+    let profile = SourceProfile::of(&experiment).ok_or_else(|| {
+        let why = "no element has a source: every receive is from any source, or a tcam wrote this \
+                   that did not count sources yet; record the program anew";
+        Error::file(&arguments.from.names[0], why)
     })?;
     let text = profile.text();
     if arguments.out.as_os_str() == "-" {

@@ -126,7 +126,8 @@ fn spare_runs(directory: &Path) -> Result<(), Error> {
         if path.extension() == Some(OsStr::new("json"))
             && reports::read_one(&path).is_ok_and(of_run)
         {
-            return Err(Error::ReportsOfRun(directory.to_owned()));
+            let why = "has the reports of a run: give another directory to --report";
+            return Err(Error::file(directory, why));
         }
     }
     Ok(())
@@ -253,7 +254,8 @@ mod tests {
         spare_runs(place).unwrap();
         report.channels.insert("shm".to_owned(), ChannelCounters::default());
         write(place, &[report], None).unwrap();
-        assert!(matches!(spare_runs(place), Err(Error::ReportsOfRun(_))));
+        let error = spare_runs(place).unwrap_err().to_string();
+        assert!(error.contains("has the reports of a run"), "{error}");
     }
 
     #[test]

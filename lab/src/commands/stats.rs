@@ -213,12 +213,12 @@ impl GroupsBy {
     /// Returns the tables for the terminal, and sentences about them.
     fn sheets(&self) -> (Vec<Sheet>, Vec<String>) {
         match self {
-            Self::Groups(groups) => (vec![groups.sheet()], groups.readings().to_vec()),
+            Self::Groups(groups) => (vec![groups.sheet()], groups.readings.clone()),
             Self::Phases { phases, warnings } => {
                 let notes = warnings.iter().cloned().chain(by::notes_of(phases));
                 (vec![by::sheet_of(phases)], notes.collect())
             }
-            Self::Threads(threads) => (threads.sheets(), threads.readings().to_vec()),
+            Self::Threads(threads) => (threads.sheets(), threads.readings.clone()),
         }
     }
 }

@@ -110,7 +110,7 @@ pub(crate) struct Groups {
     umq_at_s: f64,
     umq_early_s: f64,
     groups: Vec<Group>,
-    readings: Vec<String>,
+    pub(crate) readings: Vec<String>,
 }
 
 impl Groups {
@@ -218,10 +218,6 @@ impl Groups {
             1 => most,
             _ => shown.max(FEW).min(most),
         }
-    }
-
-    pub(crate) fn readings(&self) -> &[String] {
-        &self.readings
     }
 }
 

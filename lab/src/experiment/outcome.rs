@@ -24,11 +24,10 @@ use crate::results::ranks::Ended;
 use crate::results::reports::{self, Endpoint};
 use crate::results::run_record::RunRecord;
 use crate::results::runs;
-use crate::results::summary::{Adding, ContextSums, NO_LIBFABRIC, Sum, Summary};
+use crate::results::summary::{Adding, ContextSums, Sum, Summary};
 use crate::settings::Settings;
 use crate::traces::files::{self, Found};
 use crate::traces::take::Take;
-use crate::traces::trace::Trace;
 use crate::traces::{play, unreported};
 
 /// The reports and traces that are named on the command line.
@@ -57,9 +56,6 @@ pub(crate) struct Experiment {
     /// Ranks by number.
     pub(crate) ranks: Vec<Rank>,
     pub(crate) sum: Summary,
-    /// True if the times of lengths are since the run began. Otherwise they are since each rank
-    /// began, because reports of earlier versions do not contain when that was.
-    pub(crate) one_clock: bool,
     /// Number of the rank of each head.
     numbers: Vec<u32>,
 }
@@ -157,7 +153,8 @@ impl Experiment {
                 draft.origin.job.is_some() && draft.origin.job == trace.header.origin.job
             })
         {
-            return Err(Error::OtherRun(trace.path.clone()));
+            let why = "a trace of another run than the reports there: give one or the other";
+            return Err(Error::file(&trace.path, why));
         }
         let silent = unreported::add(|endpoint| gathering.has(endpoint), &mut drafts, &traces)?;
         silent.filter(|_| !replayed).iter().for_each(|silent| eprintln!("{silent}"));
@@ -173,28 +170,16 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Makes all times count from the moment when the first rank of the run began. Returns true if
-    /// it is known when each rank with lengths began.
-    fn has_set_clock(&mut self) -> bool {
+    /// Makes all times count from the moment when the first rank of the run began.
+    fn set_clock(&mut self) {
         let of_traces = self.traces.iter().map(|trace| trace.header.start_ns);
-        let Some(began) = self.heads.iter().filter_map(start_of).chain(of_traces).min() else {
-            return false;
-        };
+        let starts = self.heads.iter().map(|head| head.start_ns).chain(of_traces);
+        let began = starts.min().unwrap_or(0);
         self.traces.begin(began);
-        let with_lengths = |rank: &&mut Rank| !rank.lengths.us.is_empty();
-        for rank in self.ranks.iter_mut().filter(with_lengths) {
-            let is_of = |trace: &&Trace| trace.header.rank == Some(rank.number);
-            let of_trace = || self.traces.iter().find(is_of).map(|trace| trace.header.start_ns);
-            rank.start_ns = rank.start_ns.or_else(of_trace);
-        }
-        if self.ranks.iter_mut().filter(with_lengths).any(|rank| rank.start_ns.is_none()) {
-            return false;
-        }
         for rank in &mut self.ranks {
-            let since = rank.start_ns.map_or(0, |start| start.saturating_sub(began) / 1000);
+            let since = rank.start_ns.saturating_sub(began) / 1000;
             rank.lengths.us.iter_mut().for_each(|us| *us = us.saturating_add(since));
         }
-        true
     }
 
     /// Returns the number of the rank of an endpoint.
@@ -241,6 +226,23 @@ impl Experiment {
         let by_rank =
             by_rank.map(|rank| RankCounts { rank: rank.number, tagged: (&rank.tagged).into() });
         Counts { title: self.title(), sum: (&self.sum).into(), by_rank: by_rank.collect(), need }
+    }
+
+    /// Returns the reasons why elements were not in the table: the queue, the reason, and the numbers
+    /// of elements of collective operations and of others.
+    pub(crate) fn reasons(&self) -> Vec<(QueueKind, &'static str, [u64; 2])> {
+        let mut reasons = Vec::new();
+        for queue in QueueKind::BOTH {
+            let kinds = &queue.of(&self.sum.tagged).kinds;
+            let rest = kinds.point_to_point.block_reasons.iter();
+            for ((reason, collective), (_, rest)) in kinds.collective.block_reasons.iter().zip(rest)
+            {
+                if collective + rest > 0 {
+                    reasons.push((queue, reason, [collective, rest]));
+                }
+            }
+        }
+        reasons
     }
 
     /// Returns the rank whose queue became longest.
@@ -397,7 +399,7 @@ impl Gathering {
             self.added.push(Added { rank: report.rank, queues: [prq, umq] });
         }
         let head = self.adding.heads().last().expect("a head was added");
-        let (who, start_ns) = (who(head), start_of(head));
+        let (who, start_ns) = (who(head), head.start_ns);
         let lengths = std::mem::take(&mut report.tagged.lengths);
         let need = report.tagged.prq.high_water.max(report.tagged.umq.high_water);
         let at = *self.index.entry(who.clone()).or_insert(self.ranks.len());
@@ -468,18 +470,11 @@ impl Gathering {
             head.rank.unwrap_or_else(|| unknown[&(head.pid, Arc::clone(&head.host))])
         };
         let numbers = heads.iter().map(number).collect();
-        let (added, one_clock) = (self.added, false);
-        let mut experiment =
-            Experiment { heads, added, traces, replayed, ranks, sum, one_clock, numbers };
-        experiment.one_clock = experiment.has_set_clock();
+        let added = self.added;
+        let mut experiment = Experiment { heads, added, traces, replayed, ranks, sum, numbers };
+        experiment.set_clock();
         Some(experiment)
     }
-}
-
-/// Returns the time at which an endpoint was opened, in nanoseconds since 1970, if its report
-/// contains it. Generated endpoints begin at 0.
-fn start_of(head: &ReportHead) -> Option<u64> {
-    Some(head.start_ns).filter(|&start| start > 0 || &*head.libfabric == NO_LIBFABRIC)
 }
 
 fn who(head: &ReportHead) -> Who {
@@ -578,12 +573,9 @@ pub(crate) mod tests {
         };
         let us = |starts: [u64; 2]| {
             let experiment = of([report(0, starts[0]), report(1, starts[1])]).unwrap();
-            let us: Vec<_> = experiment.ranks.iter().map(|rank| rank.lengths.us[0]).collect();
-            (us, experiment.one_clock)
+            experiment.ranks.iter().map(|rank| rank.lengths.us[0]).collect::<Vec<_>>()
         };
-        assert_eq!(us([900_000, 500_000]), (vec![407, 7], true));
-        // A report of an earlier version does not have its start.
-        assert_eq!(us([900_000, 0]), (vec![7, 7], false));
+        assert_eq!(us([900_000, 500_000]), [407, 7]);
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub(crate) fn of_several(from: &Inputs, experiments: &[Experiment]) -> Result<St
     let repeated = Repeated::of(from, experiments);
     let summary = html::table(&repeated.sheet()) + &html::list(repeated.readings());
     let sections = answer(&experiments.iter().collect::<Vec<_>>())? + &sections;
-    Ok(whole(repeated.title(), &summary, &sections))
+    Ok(whole(&repeated.title, &summary, &sections))
 }
 
 /// Returns the sections of an experiment after its answer.

@@ -110,7 +110,7 @@ impl SourceProfile {
     /// If the file cannot be read, or is not a profile.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let bytes = host::regular::read(path, file::LONGEST).map_err(Error::io(path))?;
-        Self::parse(&bytes).map_err(|why| Error::Profile { path: path.to_owned(), why })
+        Self::parse(&bytes).map_err(|why| Error::file(path, why))
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, String> {

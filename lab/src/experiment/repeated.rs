@@ -19,7 +19,7 @@ use crate::traces::repeats::{Measured, exceeded, overlap};
 /// The JSON of several runs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Repeated {
-    title: String,
+    pub(crate) title: String,
     runs: Vec<Run>,
     prq_needs: Variation,
     umq_needs: Variation,
@@ -105,10 +105,6 @@ impl Repeated {
         }
     }
 
-    pub(crate) fn title(&self) -> &str {
-        &self.title
-    }
-
     /// Returns a table with a line for each run.
     pub(crate) fn sheet(&self) -> Sheet {
         let header = ["run", "messages", "longest PRQ", "of rank", "longest UMQ", "of rank"];
@@ -128,7 +124,7 @@ impl Repeated {
 
     /// Returns the spread of the needs, and what it means for another run.
     pub(crate) fn readings(&self) -> [String; 2] {
-        let next = match self.runs.iter().all(|run| run.completeness.is_complete()) {
+        let next = match self.runs.iter().all(|run| run.completeness.complete) {
             true => exceeded(self.runs.len()),
             false => "not all runs are whole: nothing is known of another one".to_owned(),
         };

@@ -160,7 +160,7 @@ impl Thread {
 pub(crate) struct Threads {
     by: &'static str,
     threads: Vec<Thread>,
-    readings: Vec<String>,
+    pub(crate) readings: Vec<String>,
 }
 
 /// Operations by number of the thread, each with true for a thread of the provider.
@@ -188,10 +188,6 @@ impl Threads {
         let threads: Vec<_> = threads.into_values().collect();
         let readings = readings(&threads);
         Ok(Self { by: "thread", threads, readings })
-    }
-
-    pub(crate) fn readings(&self) -> &[String] {
-        &self.readings
     }
 
     /// Returns the tables for the terminal.
@@ -285,7 +281,8 @@ fn count_of_processes(number: u64) -> String {
 /// Counts the operations of each thread of a trace within a window.
 fn play(trace: &Trace, window: TimeWindow, bar: &ProgressBar) -> Result<Told, Error> {
     if trace.is_generated() {
-        return Err(Error::NoThreads(trace.path.clone()));
+        let why = "it is generated, not recorded, and does not tell which thread did what";
+        return Err(Error::file(&trace.path, why));
     }
     let mut player = Player::new(trace, trace.device(&trace.params(&Settings::default())?)?)?;
     let since = trace.since_ns();

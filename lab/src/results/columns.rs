@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::io::Write;
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -51,18 +50,6 @@ impl From<u64> for Cell<'_> {
 impl From<u32> for Cell<'_> {
     fn from(value: u32) -> Self {
         Self::Whole(value.into())
-    }
-}
-
-impl From<usize> for Cell<'_> {
-    fn from(value: usize) -> Self {
-        Self::Whole(value as u64)
-    }
-}
-
-impl From<NonZeroU32> for Cell<'_> {
-    fn from(value: NonZeroU32) -> Self {
-        value.get().into()
     }
 }
 
@@ -238,7 +225,7 @@ impl ColumnFile {
 }
 
 fn failed(path: &Path) -> impl Fn(ParquetError) -> Error {
-    move |error| Error::Parquet { path: path.to_owned(), error }
+    move |error| Error::file(path, error.to_string())
 }
 
 /// Lines that are collected for a row group of a Parquet file.

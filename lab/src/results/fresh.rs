@@ -143,7 +143,11 @@ pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
     let full = std::path::absolute(directory).map_err(Error::io(directory))?;
     match full.to_str() {
         None => Err(Error::NoText { path: directory.to_owned() }),
-        Some(text) if text.contains('%') => Err(Error::Percent { path: directory.to_owned() }),
+        Some(text) if text.contains('%') => Err(Error::file(
+            directory,
+            "a `%` in the name of a report directory would be read as a pattern; without --report \
+             that is TMPDIR's",
+        )),
         Some(_) => Ok(()),
     }
 }
@@ -151,7 +155,7 @@ pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
 /// Makes a directory. Returns its full path.
 pub(crate) fn make(directory: &Path) -> Result<PathBuf, Error> {
     if directory.exists() && !directory.is_dir() {
-        return Err(Error::NoDirectory { path: directory.to_owned() });
+        return Err(Error::file(directory, "is no directory"));
     }
     fs::create_dir_all(directory).map_err(Error::io(directory))?;
     directory.canonicalize().map_err(Error::io(directory))

@@ -209,7 +209,8 @@ pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
     }
     let text = regular::read_text(path, LONGEST).map_err(Error::io(path))?;
     if text.trim().is_empty() {
-        return Err(Error::EmptyReport { path: path.to_owned() });
+        let why = "an empty file: its rank did not come to write its report";
+        return Err(Error::file(path, why));
     }
     Report::from_json(&text).map_err(|error| Error::Report { path: path.to_owned(), error })
 }

@@ -158,7 +158,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             incomplete = INCOMPLETE;
         }
         let completeness = run.ranks.completeness();
-        let runs = Runs::new(&title, rows, &swept, completeness, told(&failed));
+        let runs = Runs::new(&title, rows, &swept, completeness, told(&failed), Vec::new());
         arguments.json.write(Kind::Sweep, runs)?;
         incomplete = run.ranks.code(arguments.common.partial).max(incomplete);
     }

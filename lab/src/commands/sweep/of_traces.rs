@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam sweep --trace`: the capacity curve of traces.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use indicatif::ProgressBar;
@@ -175,7 +176,8 @@ fn one(
         .then(|| params[0].number("pool_entries") as u64);
     let turns = turns_of(&played).map(|turns| forced(runs, &turns)).transpose()?;
     let swept = Swept { points, knob, needs, pool_entries, turns };
-    rows.iter_mut().for_each(|row| row.set(rows::RANKS_A_NODE, arguments.placed.ppn));
+    rows.iter_mut()
+        .for_each(|row| row.set(rows::RANKS_A_NODE, arguments.placed.ppn.map(NonZeroU32::get)));
     rows::write(out, &rows)?;
     let title = match runs.len() {
         1 => title(&runs[0]),
@@ -186,7 +188,7 @@ fn one(
     let ranks: Vec<_> = runs.iter().map(Found::ranks).collect();
     // The completeness in JSON is that of an incomplete recording, if there is one.
     let least = ranks.iter().max_by_key(|ranks| ranks.code(false)).expect("there are recordings");
-    let told = Runs::of_traces(&title, &rows, &swept, least.completeness(), smallest);
+    let told = Runs::new(&title, &rows, &swept, least.completeness(), Vec::new(), smallest);
     let told = serde_json::to_value(told).map_err(Error::Json)?;
     Ok((told, ranks.iter().map(|ranks| ranks.code(arguments.common.partial)).max().unwrap_or(0)))
 }

@@ -79,27 +79,6 @@ pub(crate) fn depths(
     Ok(())
 }
 
-/// Returns the queue, the reason, and the numbers of elements of collective operations and of
-/// others.
-fn reasons(experiment: &Experiment) -> Vec<(QueueKind, &'static str, [u64; 2])> {
-    let mut rows = Vec::new();
-    for queue in QueueKind::BOTH {
-        let kinds = &queue.of(&experiment.sum.tagged).kinds;
-        let rest = kinds.point_to_point.block_reasons.iter();
-        for ((reason, collective), (_, rest)) in kinds.collective.block_reasons.iter().zip(rest) {
-            if collective + rest > 0 {
-                rows.push((queue, reason, [collective, rest]));
-            }
-        }
-    }
-    rows
-}
-
-/// Returns true if any element was kept out of its table.
-pub(crate) fn has_blocks(experiment: &Experiment) -> bool {
-    !reasons(experiment).is_empty()
-}
-
 /// Returns true if any search was counted.
 pub(crate) fn has_depths(experiment: &Experiment) -> bool {
     let depths = QueueKind::BOTH.map(|queue| &queue.of(&experiment.sum.tagged).search_depth);
@@ -108,7 +87,7 @@ pub(crate) fn has_depths(experiment: &Experiment) -> bool {
 
 /// Returns the height of the picture of block reasons.
 pub(crate) fn blocks_height(experiment: &Experiment) -> u32 {
-    250 + (ROW * reasons(experiment).len().max(1) as f64) as u32
+    250 + (ROW * experiment.reasons().len().max(1) as f64) as u32
 }
 
 /// Draws bars of block reasons, by kind of traffic.
@@ -116,7 +95,7 @@ pub(crate) fn blocks(
     canvas: &Canvas<'_, impl Surface>,
     experiment: &Experiment,
 ) -> Result<(), Error> {
-    let rows = reasons(experiment);
+    let rows = experiment.reasons();
     let signs = [(Sign::Area(BLUE), "collective"), (Sign::Area(ORANGE), "point-to-point")];
     legend(canvas, LEGEND, AREA, signs)?;
     let most = rows.iter().map(|(.., [collective, rest])| collective + rest).max();

@@ -68,7 +68,7 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
     let has = |name| match name {
         "lengths" | "occupancy" => has_lengths,
         "depths" => bars::has_depths(experiment),
-        "blocks" => bars::has_blocks(experiment),
+        "blocks" => !experiment.reasons().is_empty(),
         "traversals" => {
             let both = |rank| QueueKind::BOTH.iter().map(move |queue| queue.traversed(rank));
             experiment.ranks.iter().flat_map(both).any(|entries| entries > 0)

@@ -31,13 +31,10 @@ impl Times {
     /// Chooses the axis for the ranks with the longest queues. Both queues have the same axis, one
     /// below the other.
     fn of_longest(experiment: &Experiment) -> Self {
-        Self::of(
-            QueueKind::BOTH.map(|queue| &experiment.worst(queue).lengths),
-            experiment.one_clock,
-        )
+        Self::of(QueueKind::BOTH.map(|queue| &experiment.worst(queue).lengths))
     }
 
-    fn of(both: [&Lengths; 2], one_clock: bool) -> Self {
+    fn of(both: [&Lengths; 2]) -> Self {
         let of_all = |last: fn(&Lengths) -> u64| both.map(last).into_iter().max().unwrap_or(0);
         match of_all(|lengths| lengths.us.last().copied().unwrap_or(0)) {
             0 => {
@@ -54,8 +51,7 @@ impl Times {
                     10_000..10_000_000 => ("ms", 1e3),
                     _ => ("s", 1e6),
                 };
-                let what = if one_clock { "the run" } else { "each rank" };
-                let unit = format!("time since {what} began ({unit})");
+                let unit = format!("time since the run began ({unit})");
                 Self { unit, per, timed: true, most: us as f64 / per }
             }
         }
@@ -261,14 +257,14 @@ mod tests {
     #[test]
     fn time_has_a_unit_that_suits_it_and_operations_stand_in_for_it() {
         let series = |us: &[u64]| Lengths { every: 4, us: us.to_vec(), ..Lengths::default() };
-        let unit = |us, one| Times::of([&series(us), &series(&[9])], one).unit;
-        assert_eq!(unit(&[0, 9_999], true), "time since the run began (µs)");
-        assert_eq!(unit(&[0, 10_000], true), "time since the run began (ms)");
-        assert_eq!(unit(&[0, 10_000_000], false), "time since each rank began (s)");
+        let unit = |us| Times::of([&series(us), &series(&[9])]).unit;
+        assert_eq!(unit(&[0, 9_999]), "time since the run began (µs)");
+        assert_eq!(unit(&[0, 10_000]), "time since the run began (ms)");
+        assert_eq!(unit(&[0, 10_000_000]), "time since the run began (s)");
         let untimed = series(&[0, 0, 0]);
-        let times = Times::of([&Lengths::default(), &untimed], true);
+        let times = Times::of([&Lengths::default(), &untimed]);
         assert_eq!((times.unit.as_str(), times.most), ("posts and arrivals", 8.0));
         assert_eq!(times.positions(&untimed), [0.0, 4.0, 8.0]);
-        assert_eq!(Times::of([&Lengths::default(); 2], true).most, 0.0);
+        assert_eq!(Times::of([&Lengths::default(); 2]).most, 0.0);
     }
 }
