@@ -18,8 +18,7 @@ use clap::Args;
 use nic::clusters::{self, FORMAT, Head};
 
 use crate::error::Error;
-use crate::experiment::kmeans::{Clustered, kmeans};
-use crate::experiment::profile::{self, RankProfile, SourceProfile};
+use crate::experiment::profile::{self, Clustered, RankProfile, SourceProfile, kmeans};
 use crate::file;
 use crate::text::numbers::{percent, share, whole};
 use crate::text::sheet::Sheet;

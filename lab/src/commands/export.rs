@@ -9,8 +9,7 @@ use crate::error::Error;
 use crate::experiment::outcome::{Experiment, Inputs, Keep};
 use crate::experiment::{export, operations};
 use crate::file;
-use crate::results::fresh::{self, Earlier};
-use crate::results::lock::Lock;
+use crate::results::fresh::{self, Earlier, Lock};
 
 /// Writes the numbers of an experiment as CSV or Parquet, for pandas and other programs.
 ///

@@ -11,8 +11,7 @@ use crate::experiment::outcome::{Experiment, Inputs, Keep};
 use crate::experiment::{figures, repeated};
 use crate::file;
 use crate::plot::picture;
-use crate::results::fresh::{self, Earlier};
-use crate::results::lock::Lock;
+use crate::results::fresh::{self, Earlier, Lock};
 
 /// Draws the pictures of an experiment.
 ///

@@ -12,10 +12,10 @@ use nic::report::{ContextCounters, Report};
 
 use crate::error::Error;
 use crate::options::TableSizes;
+use crate::results::fresh::Lock;
 use crate::results::json::{Json, Kind};
-use crate::results::lock::Lock;
 use crate::results::reports::{self, endpoint};
-use crate::results::run_record::RunRecord;
+use crate::results::runs::RunRecord;
 use crate::results::summary::{Sum, Summary};
 use crate::results::{fresh, summary_text};
 use crate::settings::{self, Settings};

@@ -5,7 +5,6 @@ pub(crate) mod by;
 pub(crate) mod export;
 pub(crate) mod figures;
 pub(crate) mod fill;
-pub(crate) mod kmeans;
 pub(crate) mod material;
 pub(crate) mod operation;
 pub(crate) mod operations;

@@ -22,7 +22,7 @@ use super::{room, software};
 use crate::error::Error;
 use crate::options::Common;
 use crate::results::json::{Json, Kind};
-use crate::results::run_record::RunRecord;
+use crate::results::runs::RunRecord;
 use crate::results::summary::{Adding, Sum};
 use crate::results::{ranks, reports, summary_text};
 use crate::settings::Settings;

@@ -18,7 +18,7 @@ use super::trace::{Trace, reader};
 use crate::error::Error;
 use crate::results::ranks::Ranks;
 use crate::results::reports;
-use crate::results::run_record::RunRecord;
+use crate::results::runs::RunRecord;
 use crate::results::summary::{self, NO_LIBFABRIC, ProcessOrigin};
 use crate::settings::Settings;
 

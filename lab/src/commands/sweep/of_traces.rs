@@ -14,17 +14,16 @@ use super::show::show;
 use crate::capacity::curve::{
     is_charged, is_plain, names_engine, points_of, replays, sums_of, title, turns_of,
 };
-use crate::capacity::late;
 use crate::capacity::need::{Knob, Need};
 use crate::capacity::rows::{self, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
-use crate::capacity::smallest;
 use crate::capacity::verdict::Swept;
+use crate::capacity::{late, smallest};
 use crate::error::Error;
 use crate::launch::launcher::Mpi;
 use crate::results::fresh;
+use crate::results::fresh::Lock;
 use crate::results::json::Kind;
-use crate::results::lock::Lock;
 use crate::settings::{self, Settings};
 use crate::text::numbers::whole;
 use crate::traces::files::{self, Found};
