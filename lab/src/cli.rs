@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
-use crate::commands::answer::Answer;
+use crate::commands::answer::MakeAnswer;
 use crate::commands::cluster::MakeClusters;
 use crate::commands::compare::Compare;
 use crate::commands::completions::Completions;
@@ -49,7 +49,7 @@ pub(crate) enum Task {
     Replay(Replay),
     Compare(Compare),
     #[command(alias = "advise")]
-    Answer(Answer),
+    Answer(MakeAnswer),
     Scale(Scale),
     Engines(Engines),
     Sweep(Sweep),

@@ -9,7 +9,6 @@ use nic::params::config::ConfigError;
 use nic::report::ReportError;
 use nic::trace::TraceError;
 
-use crate::foreign;
 use crate::hint;
 
 /// A failure of tcam, or of the program that it ran.
@@ -18,14 +17,9 @@ pub(crate) enum Error {
     #[error("{}", hint::explained(.0))]
     Param(#[from] ParamError),
 
-    #[error(
-        "{path}: no element has a source: every receive is from any source, or a tcam wrote this that \
-         did not count sources yet; record the program anew"
-    )]
-    NoProfile { path: PathBuf },
-
+    /// A file or a directory that cannot be used.
     #[error("{path}: {why}")]
-    Profile { path: PathBuf, why: String },
+    File { path: PathBuf, why: String },
 
     #[error("{path}: {error}")]
     Clusters { path: PathBuf, error: ClustersError },
@@ -71,12 +65,6 @@ pub(crate) enum Error {
     NoLibrary { path: PathBuf },
 
     #[error(
-        "{path}: a `%` in the name of a report directory would be read as a pattern; without \
-         --report that is TMPDIR's"
-    )]
-    Percent { path: PathBuf },
-
-    #[error(
         "{path}: the name of a report directory must be UTF-8; without --report that is TMPDIR's"
     )]
     NoText { path: PathBuf },
@@ -93,9 +81,6 @@ pub(crate) enum Error {
 
     #[error("{path}: {by} writes to it: wait until it has ended, or give another directory")]
     InUse { path: PathBuf, by: String },
-
-    #[error("{path}: is no directory")]
-    NoDirectory { path: PathBuf },
 
     #[error("--out {path}: {expected}")]
     OtherFile { path: PathBuf, expected: &'static str },
@@ -125,13 +110,10 @@ pub(crate) enum Error {
     #[error("no JSON can be made of this: {0}")]
     Json(serde_json::Error),
 
-    #[error("{path}: {error}")]
-    Parquet { path: PathBuf, error: parquet::errors::ParquetError },
-
     #[error("{path}: {error}{}", hint::of_trace(.path, .error))]
     Trace { path: PathBuf, error: TraceError },
 
-    #[error("{path}: no trace (*.trace) there; `tcam record` makes them{}", foreign::hint(.0), path = .0.display())]
+    #[error("{path}: no trace (*.trace) there; `tcam record` makes them{}", hint::of_other_tool(.0), path = .0.display())]
     NoTraces(PathBuf),
 
     #[error(
@@ -139,9 +121,6 @@ pub(crate) enum Error {
          --max-queue says how many"
     )]
     QueueTooLong { path: PathBuf, queue: &'static str, of: String, limit: usize },
-
-    #[error("{0}: it is generated, not recorded, and does not tell which thread did what")]
-    NoThreads(PathBuf),
 
     #[error("--placement {path} has the node of every rank: leave --ppn out")]
     PlacedTwice { path: PathBuf },
@@ -200,13 +179,13 @@ pub(crate) enum Error {
 
     #[error(
         "{path}: neither reports (*.json) nor traces (*.trace) there; `tcam run --report` and \
-         `tcam record` make them{}", foreign::hint(.0), path = .0.display()
+         `tcam record` make them{}", hint::of_other_tool(.0), path = .0.display()
     )]
     NothingThere(PathBuf),
 
     #[error(
         "{path}: neither a report (*.json) nor a trace (*.trace) of tcam{}",
-        foreign::hint(.0), path = .0.display()
+        hint::of_other_tool(.0), path = .0.display()
     )]
     Neither(PathBuf),
 
@@ -232,13 +211,6 @@ pub(crate) enum Error {
     #[error("{first} and {second} are of the same endpoint: give the traces of one run", first = first.display(), second = second.display())]
     SameEndpoint { first: PathBuf, second: PathBuf },
 
-    /// Reports and traces are of different runs.
-    #[error("{path}: a trace of another run than the reports there: give one or the other", path = .0.display())]
-    OtherRun(PathBuf),
-
-    #[error("{path}: has the reports of a run: give another directory to --report", path = .0.display())]
-    ReportsOfRun(PathBuf),
-
     #[error("the replay went wrong: {0}")]
     Replay(String),
 
@@ -261,9 +233,6 @@ pub(crate) enum Error {
 
     #[error("Ctrl-C a second time: not waiting for the program")]
     Interrupted,
-
-    #[error("{path}: an empty file: its rank did not come to write its report")]
-    EmptyReport { path: PathBuf },
 
     #[error("{path}: {}", hint::of_report(.error))]
     Report { path: PathBuf, error: ReportError },
@@ -329,6 +298,10 @@ pub(crate) enum Error {
 }
 
 impl Error {
+    pub(crate) fn file(path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
+        Self::File { path: path.into(), why: why.into() }
+    }
+
     /// An adapter for `map_err` on file operations.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();

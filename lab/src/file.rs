@@ -152,12 +152,18 @@ pub(crate) fn spare_others(path: &Path, start: &str) -> Result<(), Error> {
     }
 }
 
-/// Replaces a file by an empty one that others may read while it grows.
-pub(crate) fn begin(path: &Path) -> Result<File, Error> {
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(path)(error)),
-        _ => File::create_new(path).map_err(Error::io(path)),
+        _ => Ok(()),
     }
+}
+
+/// Replaces a file by an empty one that others may read while it grows.
+pub(crate) fn begin(path: &Path) -> Result<File, Error> {
+    remove(path)?;
+    File::create_new(path).map_err(Error::io(path))
 }
 
 /// Checks before the work that a file can be written. Its content stays until there is new content.

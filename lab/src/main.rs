@@ -13,13 +13,13 @@ mod commands;
 mod error;
 mod experiment;
 mod file;
-mod foreign;
 mod hint;
 mod launch;
 mod options;
 mod plot;
 mod results;
 mod settings;
+mod stats;
 mod traces;
 mod workload;
 

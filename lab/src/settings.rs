@@ -9,7 +9,7 @@ use nic::params::config::{self, Config, ConfigError};
 use nic::params::{PREFIX, Params};
 
 use crate::error::Error;
-use crate::options::Tables;
+use crate::options::TableSizes;
 
 /// Parameters of a run that have no effect on a replay, with the reason.
 const OF_RUNS: &[(&[&str], &str)] = &[
@@ -147,7 +147,7 @@ impl Settings {
     }
 
     /// Sets the sizes of both tables from `--prq` and `--umq`.
-    pub(crate) fn give_sizes(&mut self, tables: Tables) -> Result<(), Error> {
+    pub(crate) fn give_sizes(&mut self, tables: TableSizes) -> Result<(), Error> {
         self.give("prq_entries", "--prq", tables.prq.as_ref())?;
         self.give("umq_entries", "--umq", tables.umq.as_ref())
     }
@@ -302,12 +302,12 @@ mod tests {
     #[test]
     fn a_parameter_with_an_option_is_not_set_twice() {
         let mut settings = Settings::parse(&["timing=none".to_owned()]).unwrap();
-        settings.give_sizes(Tables { prq: Some(7), umq: None }).unwrap();
+        settings.give_sizes(TableSizes { prq: Some(7), umq: None }).unwrap();
         settings.give("timing", "--timing", None::<&String>).unwrap();
         let error = settings.give("timing", "--timing", Some(&"cpu-list")).unwrap_err();
         assert_eq!(error.to_string(), "--timing and --set timing: give one of them");
         assert_eq!((settings.get("prq_entries"), settings.get("umq_entries")), (Some("7"), None));
-        let error = settings.give_sizes(Tables { prq: Some(8), umq: None }).unwrap_err();
+        let error = settings.give_sizes(TableSizes { prq: Some(8), umq: None }).unwrap_err();
         assert_eq!(error.to_string(), "--prq and --set prq_entries: give one of them");
     }
 }

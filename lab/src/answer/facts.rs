@@ -15,34 +15,13 @@ use crate::capacity::sizes::Sizes;
 use crate::error::Error;
 use crate::results::summary::{NO_LIBFABRIC, Summary};
 use crate::settings::Settings;
+use crate::stats::Range;
 use crate::traces::counted::{self, Counted};
 use crate::traces::files::{self, Found};
 use crate::traces::play;
 
 /// Assumed nanoseconds for the way from a NIC to the host, and again for the way back.
 pub(crate) const WAY_NS: u64 = 500;
-
-/// The least and the most of several runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Range<T> {
-    pub(crate) least: T,
-    pub(crate) most: T,
-}
-
-impl Range<u64> {
-    fn of(values: impl Iterator<Item = u64> + Clone) -> Self {
-        Self { least: values.clone().min().unwrap_or(0), most: values.max().unwrap_or(0) }
-    }
-}
-
-impl Range<f64> {
-    fn of_shares(values: impl Iterator<Item = f64> + Clone) -> Self {
-        Self {
-            least: values.clone().fold(f64::INFINITY, f64::min),
-            most: values.fold(0.0, f64::max),
-        }
-    }
-}
 
 /// Entries that the worst rank, or the worst NIC, needs in the runs.
 #[derive(Debug, Serialize)]
@@ -60,7 +39,7 @@ pub(crate) struct Needed {
 
 /// Results of a device in all runs.
 #[derive(Debug, Serialize)]
-pub(crate) struct Device {
+pub(crate) struct DeviceResult {
     /// The judgement of the run with the most spills.
     #[serde(flatten)]
     pub(crate) judged: Judged,
@@ -80,7 +59,7 @@ pub(crate) struct Device {
 pub(crate) struct AtSize {
     pub(crate) entries: u64,
     pub(crate) at_once_percent: Range<f64>,
-    /// As for [`Device`].
+    /// As for [`DeviceResult`].
     pub(crate) cpu_list_percent: Range<f64>,
     pub(crate) with_way_percent: Range<f64>,
 }
@@ -110,7 +89,7 @@ pub(crate) struct Facts {
     pub(crate) nodes: Option<usize>,
     pub(crate) rank: Needed,
     pub(crate) nic: Needed,
-    pub(crate) devices: Vec<Device>,
+    pub(crate) devices: Vec<DeviceResult>,
     /// NICs of other sizes, if a picture is drawn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) sizes: Vec<AtSize>,
@@ -132,10 +111,12 @@ impl Facts {
         }
         let (mut needs, mut lates, mut played) = (Vec::new(), Vec::new(), Vec::new());
         for run in runs {
-            let bar = play::bar(run, 2);
-            needs.push(Need::of(run, &Settings::default(), Knob::Pool, &bar)?);
-            lates.push(late::of(run, &bar)?);
-            bar.finish_and_clear();
+            let (need, late) = play::with_bar(run, 2, |bar| {
+                let need = Need::of(run, &Settings::default(), Knob::Pool, bar)?;
+                Ok((need, late::of(run, bar)?))
+            })?;
+            needs.push(need);
+            lates.push(late);
         }
         let nic = Needed::of(&needs, |need| &need.nics, lates.iter().map(|late| late.nic));
         let sizes = if is_drawn { sizes_below(nic.at_once.most) } else { Vec::new() };
@@ -145,17 +126,16 @@ impl Facts {
         let of_devices = settings.len();
         settings.extend(sizes.iter().flat_map(|&entries| both(of_size(entries))));
         for run in runs {
-            let bar = play::bar(run, settings.len());
-            played.push(Played::of_each(run, &settings, &bar)?);
-            bar.finish_and_clear();
+            let play = |bar: &_| Played::of_each(run, &settings, bar);
+            played.push(play::with_bar(run, settings.len(), play)?);
         }
         let sizes = sizes.iter().enumerate().map(|(at, &entries)| {
             let of = |way| played.iter().map(move |run| &run[of_devices + 2 * at + way]);
             AtSize {
                 entries: entries as u64,
-                at_once_percent: Range::of_shares(of(0).map(|run| run.sum.at_once())),
-                cpu_list_percent: Range::of_shares(of(0).map(|run| run.cost)),
-                with_way_percent: Range::of_shares(of(1).map(|run| run.cost)),
+                at_once_percent: Range::of(of(0).map(|run| run.sum.at_once())),
+                cpu_list_percent: Range::of(of(0).map(|run| run.cost)),
+                with_way_percent: Range::of(of(1).map(|run| run.cost)),
             }
         });
         let sizes = sizes.collect();
@@ -172,12 +152,12 @@ impl Facts {
             let worst = judged.iter().max_by_key(spills).expect("there is a run").clone();
             let sizes: &[&str] =
                 if pool { &["pool_entries"] } else { &["prq_entries", "umq_entries"] };
-            devices.push(Device {
+            devices.push(DeviceResult {
                 judged: worst,
                 entries: sizes.iter().map(|name| params[0].number(name) as u64).collect(),
                 suffices_in: judged.iter().filter(|of| of.suffices).count(),
-                cpu_list_percent: Range::of_shares(of(0).map(|run| run.cost)),
-                with_way_percent: Range::of_shares(of(1).map(|run| run.cost)),
+                cpu_list_percent: Range::of(of(0).map(|run| run.cost)),
+                with_way_percent: Range::of(of(1).map(|run| run.cost)),
             });
         }
         let plain = || played.iter().map(|run| &run[0]);
@@ -203,8 +183,8 @@ impl Facts {
             generated,
             exit_status: launch.map(|launch| launch.exit_status),
             runs: runs.len(),
-            messages: Range::<u64>::of(plain().map(|run| run.sum.tagged.arrivals)),
-            seconds: Range::of_shares(plain().map(|run| run.seconds)),
+            messages: Range::of(plain().map(|run| run.sum.tagged.arrivals)),
+            seconds: Range::of(plain().map(|run| run.seconds)),
             nodes: first.placed_on(),
             rank: Needed::of(&needs, |need| &need.ranks, lates.iter().map(|late| late.rank)),
             nic,
@@ -227,7 +207,7 @@ impl Needed {
             let each = needs
                 .iter()
                 .map(|need| units(need).iter().map(|unit| held(&unit.each)).max().unwrap_or(0));
-            Range::<u64>::of(each)
+            Range::of(each)
         };
         let at_once = needs.iter().map(|need| &units(need)[0]);
         let name = at_once.clone().max_by_key(|unit| unit.at_once.all());
@@ -235,9 +215,9 @@ impl Needed {
             name: name.map_or_else(String::new, Most::name),
             prq: most(|held| held.prq),
             umq: most(|held| held.umq),
-            umq_at_least: Range::<u64>::of(umq_at_least),
+            umq_at_least: Range::of(umq_at_least),
             internal: most(|held| held.internal),
-            at_once: Range::<u64>::of(at_once.map(|unit| unit.at_once.all())),
+            at_once: Range::of(at_once.map(|unit| unit.at_once.all())),
         }
     }
 }

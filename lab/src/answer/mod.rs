@@ -3,6 +3,4 @@
 //! overflow. [`facts`] finds the facts; text, JSON, HTML and the picture show them.
 
 pub(crate) mod facts;
-pub(crate) mod html;
-pub(crate) mod page;
-mod sentences;
+pub(crate) mod show;

@@ -14,10 +14,11 @@ use nic::report::ContextCounters;
 
 use super::need::{Knob, Need};
 use super::point::{Cost, Modelled, Point};
-use super::rows::Row;
+use super::rows;
 use super::sizes::Sizes;
 use super::verdict::Swept;
 use crate::error::Error;
+use crate::results::columns::NamedValues;
 use crate::results::origin;
 use crate::results::ranks::Ranks;
 use crate::results::summary::Summary;
@@ -69,14 +70,14 @@ pub(crate) fn points_of(
     pairs: &[(usize, usize)],
     played: &[Sums],
     knob: Knob,
-) -> (Vec<Point>, Vec<Row>) {
+) -> (Vec<Point>, Vec<NamedValues>) {
     let (mut points, mut rows) = (Vec::new(), Vec::new());
     for (at, &(prq, umq)) in pairs.iter().enumerate() {
         let of = played.iter().filter_map(|sums| sums[at].as_ref());
         let (sums, mut costs): (Vec<_>, Vec<_>) =
             of.map(|(sum, cost)| (sum.clone(), *cost)).unzip();
         for (repeat, (sum, cost)) in (1..).zip(sums.iter().zip(&costs)) {
-            rows.push(Row::of(knob, (prq, umq), repeat, 0.0, sum).with(*cost));
+            rows.push(rows::row(knob, (prq, umq), repeat, 0.0, sum, Some(*cost)));
         }
         if !sums.is_empty() {
             // The cost of the median recording: a mean would be that of no recording.
@@ -166,9 +167,8 @@ pub(crate) fn replayed(
     settings: &[Settings],
     charged: bool,
 ) -> Result<Vec<Option<Replayed>>, Error> {
-    let bar = play::bar(found, settings.len());
-    let counted = play::all_to_each(found, settings, &bar);
-    bar.finish_and_clear();
+    let play = |bar: &_| play::all_to_each(found, settings, bar);
+    let counted = play::with_bar(found, settings.len(), play);
     let of = |counted: &[Counted], settings: &Settings| {
         let Some(sum) = sum_of(counted, settings, &found.ranks())? else { return Ok(None) };
         let a_message = |of: fn(&Traversals) -> u64| {

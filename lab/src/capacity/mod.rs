@@ -9,5 +9,4 @@ pub(crate) mod point;
 pub(crate) mod rows;
 pub(crate) mod sizes;
 pub(crate) mod smallest;
-pub(crate) mod spread;
 pub(crate) mod verdict;

@@ -5,8 +5,9 @@ use matching::timing::ModelledTime;
 use nic::latency::{Latencies, Latency};
 use nic::report::ContextCounters;
 
-use super::spread::median;
+use crate::results::columns::NamedValues;
 use crate::results::summary::{Peak, Summary, spilled};
+use crate::stats::median;
 use crate::text::numbers::{entries, share, whole};
 use crate::traces::counted::Counted;
 
@@ -59,6 +60,14 @@ impl Cost {
         }
     }
 
+    /// Returns the costs of the timing model, if they are those.
+    pub(crate) const fn modelled(self) -> Option<Modelled> {
+        match self {
+            Self::Modelled(modelled) => Some(modelled),
+            Self::Compared(_) | Self::Traversed(_) => None,
+        }
+    }
+
     pub(crate) fn value(self) -> f64 {
         match self {
             Self::Modelled(modelled) => modelled.matching,
@@ -103,6 +112,17 @@ impl Modelled {
         let (arrivals, posts) = (latency(arrivals), latency(posts));
         Self { matching, added, worst, rank, arrivals, posts }
     }
+
+    /// Puts the latencies into a record; none without the timing model.
+    pub(crate) fn put_latencies(of: Option<&Self>, record: &mut NamedValues) {
+        for (name, latencies) in
+            [("arrival", of.map(|of| of.arrivals)), ("post", of.map(|of| of.posts))]
+        {
+            for (at, value) in ["mean", "median", "99_percent"].into_iter().enumerate() {
+                record.put(format!("{name}_{value}_ns"), latencies.and_then(|of| of[at]));
+            }
+        }
+    }
 }
 
 impl Point {
@@ -118,35 +138,23 @@ impl Point {
     /// # Panics
     /// Without runs.
     pub(crate) fn of(prq: usize, umq: usize, runs: &[Summary]) -> Self {
-        let peak = |of: fn(&Summary) -> &Peak| {
-            runs.iter().map(of).cloned().fold(Peak::default(), Peak::highest)
-        };
+        let shares: [fn(&Summary) -> f64; 3] =
+            [Summary::spilled, |run| spilled(&run.tagged.prq), |run| spilled(&run.tagged.umq)];
+        let spills: [fn(&Summary) -> u64; 2] =
+            [|run| run.tagged.prq.spills, |run| run.tagged.umq.spills];
+        let peaks: [fn(&Summary) -> &Peak; 2] = [|run| &run.prq_peak, |run| &run.umq_peak];
         let seconds = || runs.iter().map(|run| run.seconds);
-        let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
         Self {
             prq,
             umq,
             promoted: median(runs.iter().map(Summary::promoted)),
-            spilled: [
-                median(runs.iter().map(Summary::spilled)),
-                median(runs.iter().map(|run| spilled(&run.tagged.prq))),
-                median(runs.iter().map(|run| spilled(&run.tagged.umq))),
-            ],
-            spilled_most: [
-                most(&mut runs.iter().map(Summary::spilled)),
-                most(&mut runs.iter().map(|run| spilled(&run.tagged.prq))),
-                most(&mut runs.iter().map(|run| spilled(&run.tagged.umq))),
-            ],
-            spills: [
-                runs.iter().map(|run| run.tagged.prq.spills).max().unwrap_or(0),
-                runs.iter().map(|run| run.tagged.umq.spills).max().unwrap_or(0),
-            ],
+            spilled: shares.map(|of| median(runs.iter().map(of))),
+            spilled_most: shares.map(|of| runs.iter().map(of).fold(0.0, f64::max)),
+            spills: spills.map(|of| runs.iter().map(of).max().unwrap_or(0)),
             internal_spills: 0,
-            peaks: [peak(|run| &run.prq_peak), peak(|run| &run.umq_peak)],
-            marks: [
-                runs.iter().map(|run| run.prq_peak.elements).collect(),
-                runs.iter().map(|run| run.umq_peak.elements).collect(),
-            ],
+            peaks: peaks
+                .map(|of| runs.iter().map(of).cloned().fold(Peak::default(), Peak::highest)),
+            marks: peaks.map(|of| runs.iter().map(|run| of(run).elements).collect()),
             seconds: [
                 seconds().fold(f64::INFINITY, f64::min),
                 median(seconds()),

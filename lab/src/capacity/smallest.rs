@@ -25,6 +25,20 @@ pub(crate) struct Smallest {
     spilled_10_percent: usize,
 }
 
+impl Smallest {
+    /// `with` returns the smallest table with which at most a share of the elements spills.
+    fn of(of: &str, queue: &'static str, with: impl Fn(f64) -> usize) -> Self {
+        Self {
+            of: of.to_owned(),
+            queue,
+            no_spill: with(0.0),
+            spilled_1_percent: with(0.01),
+            spilled_5_percent: with(0.05),
+            spilled_10_percent: with(0.1),
+        }
+    }
+}
+
 /// Returns the smallest tables for the worst rank of all recordings, for all ranks together, for
 /// each kind of traffic, and for each rank, those that need most first.
 pub(crate) fn smallest<'a>(
@@ -46,26 +60,11 @@ pub(crate) fn smallest<'a>(
     for (at, queue) in ["prq", "umq"].into_iter().enumerate() {
         let worst =
             |share| tagged.iter().map(|of| of.curves[at].smallest(share, both)).max().unwrap_or(0);
-        all.push(Smallest {
-            of: name.clone(),
-            queue,
-            no_spill: worst(0.0),
-            spilled_1_percent: worst(0.01),
-            spilled_5_percent: worst(0.05),
-            spilled_10_percent: worst(0.1),
-        });
+        all.push(Smallest::of(&name, queue, worst));
     }
     let mut add = |of: &str, curves: [&Curve; 2], which: &dyn Fn([u64; 2]) -> u64| {
         for (queue, curve) in ["prq", "umq"].into_iter().zip(curves) {
-            let with = |share| curve.smallest(share, which);
-            all.push(Smallest {
-                of: of.to_owned(),
-                queue,
-                no_spill: with(0.0),
-                spilled_1_percent: with(0.01),
-                spilled_5_percent: with(0.05),
-                spilled_10_percent: with(0.1),
-            });
+            all.push(Smallest::of(of, queue, |share| curve.smallest(share, which)));
         }
     };
     let together = [&sum[0], &sum[1]];

@@ -5,9 +5,9 @@
 use super::need::{self, Knob, Need};
 use super::point::{Cost, Modelled, Point};
 use super::sizes::{Sizes, UmqSizes};
-use super::spread::Spread;
 use crate::options::LARGEST;
 use crate::results::summary::Peak;
+use crate::stats::Variation;
 use crate::text::numbers::{count, entries, share, whole};
 use crate::traces::repeats;
 
@@ -28,7 +28,7 @@ pub(crate) struct Swept {
 
 /// The size that a sweep finds.
 #[derive(Debug, PartialEq, Eq)]
-enum Size {
+enum SizeNeeded {
     /// The smallest size without a spill, or the largest high-water mark of runs.
     Needs(u64),
     /// Elements spill at every size, for this reason.
@@ -54,21 +54,23 @@ impl Swept {
         self.needs.iter().map(|need| need.size(self.knob)).collect()
     }
 
-    fn size(&self) -> Size {
+    fn size(&self) -> SizeNeeded {
         if let (Knob::Tables, Some(pool)) = (self.knob, self.pool_entries)
             && let Some(need) = self.needs.iter().map(|need| need.pool).find(|need| *need > pool)
         {
-            return Size::Never(format!(
+            return SizeNeeded::Never(format!(
                 "the pool has {}, and {} are needed",
                 entries(pool),
                 whole(need)
             ));
         }
         match self.sizes() {
-            Some(sizes) if !sizes.is_empty() => Size::Needs(sizes.into_iter().max().unwrap_or(0)),
+            Some(sizes) if !sizes.is_empty() => {
+                SizeNeeded::Needs(sizes.into_iter().max().unwrap_or(0))
+            }
             None => {
                 let why = self.needs.iter().find_map(Need::why_never);
-                Size::Never(format!(
+                SizeNeeded::Never(format!(
                     "whatever the size, elements spill ({})",
                     why.unwrap_or_default()
                 ))
@@ -78,15 +80,15 @@ impl Swept {
     }
 
     /// Finds the size from the reports of runs.
-    fn size_of_runs(&self) -> Size {
+    fn size_of_runs(&self) -> SizeNeeded {
         let [prq, umq] = self.peaks();
         let longest = if self.has_umq() { prq.elements.max(umq.elements) } else { prq.elements };
         if self.knob == Knob::Pool {
             let smallest =
                 self.points.iter().rposition(|point| !point.fits()).map_or(0, |at| at + 1);
             return match self.points.get(smallest) {
-                Some(point) => Size::Needs(point.prq as u64),
-                None => Size::Never("elements spill at every size of this sweep".to_owned()),
+                Some(point) => SizeNeeded::Needs(point.prq as u64),
+                None => SizeNeeded::Never("elements spill at every size of this sweep".to_owned()),
             };
         }
         // Only points count at which both tables hold all elements. With `sticky`, a table that
@@ -97,11 +99,11 @@ impl Swept {
                 && (point.spills[0] > 0 || self.has_umq() && point.spills[1] > 0)
         };
         match self.points.iter().find(holds) {
-            None => Size::Needs(longest),
+            None => SizeNeeded::Needs(longest),
             Some(point) => {
                 let [prq, umq] = [&prq, &umq].map(told);
                 let at = point.entries();
-                Size::Never(format!(
+                SizeNeeded::Never(format!(
                     "at {at} elements spill though the PRQ{prq} and the UMQ{umq} at once \
                      (refused, or the pool is used up)"
                 ))
@@ -120,20 +122,20 @@ impl Swept {
     /// Returns the entries that are needed, or none if no size is enough.
     pub(crate) fn needs(&self) -> Option<u64> {
         match self.size() {
-            Size::Needs(size) => Some(size),
-            Size::Never(_) => None,
+            SizeNeeded::Needs(size) => Some(size),
+            SizeNeeded::Never(_) => None,
         }
     }
 
     /// Returns the spreads of the longest PRQ and UMQ from run to run. Lengths do not depend on the
     /// size of the tables, so the runs of all sizes count.
-    pub(crate) fn spreads(&self) -> [Spread; 2] {
+    pub(crate) fn spreads(&self) -> [Variation; 2] {
         // All points of replays are from the same recordings.
         let points = if self.replayed() { &self.points[..1] } else { &self.points };
         [0, 1].map(|queue| {
             let marks: Vec<_> =
                 points.iter().flat_map(|point| &point.marks[queue]).copied().collect();
-            Spread::of(&marks)
+            Variation::of(&marks)
         })
     }
 
@@ -141,9 +143,9 @@ impl Swept {
     /// would do.
     pub(crate) fn recommended(&self) -> Option<u64> {
         let need = self.needs()?;
-        let most = |spread: Spread| spread.max + spread.width();
+        let most = |spread: Variation| spread.max + spread.width();
         let size = match self.sizes()? {
-            sizes if !sizes.is_empty() => most(Spread::of(&sizes)),
+            sizes if !sizes.is_empty() => most(Variation::of(&sizes)),
             _ if self.knob == Knob::Pool => need,
             _ => {
                 let [prq, umq] = self.spreads().map(most);
@@ -230,8 +232,8 @@ impl Swept {
     /// Returns sentences on the need, and on the cost of a smaller size.
     pub(crate) fn reading(&self) -> Vec<String> {
         let mut lines = vec![match self.size() {
-            Size::Never(why) => format!("no size would do: {why}"),
-            Size::Needs(size) => self.told_need(size),
+            SizeNeeded::Never(why) => format!("no size would do: {why}"),
+            SizeNeeded::Needs(size) => self.told_need(size),
         }];
         if self.knob == Knob::Tables {
             lines.extend(need::told_of_nic(&self.needs));

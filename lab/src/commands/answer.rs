@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clap::Args;
-use serde::Serialize;
 
 use crate::answer::facts::Facts;
-use crate::answer::{html, page};
+use crate::answer::show;
 use crate::error::Error;
 use crate::file;
 use crate::launch::ending::Ended;
@@ -39,7 +38,7 @@ use crate::traces::{files, repeats};
   tcam answer run-1 run-2 run-3
   tcam answer --html answer.html --plot answer.svg run-1 run-2 run-3
   tcam answer --ppn 8 --json answer.json tcam-trace")]
-pub(crate) struct Answer {
+pub(crate) struct MakeAnswer {
     /// Number of runs of the program.
     #[arg(
         long,
@@ -87,7 +86,7 @@ pub(crate) struct Answer {
     command: Vec<OsString>,
 }
 
-impl Answer {
+impl MakeAnswer {
     pub(crate) fn runs_a_program(&self) -> bool {
         !self.command.is_empty()
     }
@@ -114,12 +113,12 @@ impl Answer {
     /// Writes the page of HTML and the picture that were asked for.
     fn draw(&self, all: &[Facts]) -> Result<(), Error> {
         if let Some(path) = &self.html {
-            let sections = all.iter().map(html::section).collect::<Result<String, _>>()?;
-            file::write(path, text::html::page(&html::title(all), "", &sections))?;
+            let sections = all.iter().map(show::section).collect::<Result<String, _>>()?;
+            file::write(path, text::html::page(&show::title(all), "", &sections))?;
         }
         let Some(path) = &self.plot else { return Ok(()) };
         for (facts, number) in all.iter().zip(1..) {
-            let Some(drawn) = html::drawn(facts) else { continue };
+            let Some(drawn) = show::drawn(facts) else { continue };
             let path = match all.len() {
                 1 => path.clone(),
                 _ => numbered(path, number),
@@ -134,7 +133,7 @@ impl Answer {
 }
 
 /// Prints the page. Returns the exit code of the program, or 3 if results are incomplete.
-pub(crate) fn answer(arguments: &Answer) -> Result<u8, Error> {
+pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
     arguments.json.check()?;
     let is_drawn = arguments.check_drawings()?;
     let (names, code) = match arguments.runs_a_program() {
@@ -160,24 +159,15 @@ pub(crate) fn answer(arguments: &Answer) -> Result<u8, Error> {
             if !all.is_empty() {
                 println!("");
             }
-            page::lines(&facts).iter().for_each(|line| println!("{line}"));
+            show::lines(&facts).iter().for_each(|line| println!("{line}"));
         }
         let codes = runs.iter().map(|run| run.ranks().code(arguments.common.partial));
         of_ranks = codes.fold(of_ranks, u8::max);
         all.push(facts);
     }
-    match all.as_slice() {
-        [facts] => arguments.json.write(Kind::Answer, facts)?,
-        recordings => arguments.json.write(Kind::Answer, Several { recordings })?,
-    }
+    arguments.json.write_each(Kind::Answer, &all)?;
     arguments.draw(&all)?;
     Ok(if code == 0 { of_ranks } else { code })
-}
-
-/// The JSON of recordings of several sizes or programs.
-#[derive(Debug, Serialize)]
-struct Several<'a> {
-    recordings: &'a [Facts],
 }
 
 /// Returns `answer-2.svg` for `answer.svg`.
@@ -198,7 +188,7 @@ enum Recorded {
 
 /// Records the program, with its output in a log in the directory of each recording. A run that
 /// fails is the last.
-fn recorded(arguments: &Answer) -> Result<Recorded, Error> {
+fn recorded(arguments: &MakeAnswer) -> Result<Recorded, Error> {
     let settings = Settings::parse(&arguments.common.set)?;
     for (name, option) in [("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")] {
         if settings.get(name).is_some() {

@@ -18,8 +18,7 @@ use clap::Args;
 use nic::clusters::{self, FORMAT, Head};
 
 use crate::error::Error;
-use crate::experiment::kmeans::{Clustered, kmeans};
-use crate::experiment::profile::{self, Profile, Row};
+use crate::experiment::profile::{self, Clustered, RankProfile, SourceProfile, kmeans};
 use crate::file;
 use crate::text::numbers::{percent, share, whole};
 use crate::text::sheet::Sheet;
@@ -71,7 +70,7 @@ fn wanted(text: &str) -> Result<Wanted, String> {
 
 /// Writes the clusters. Returns 0.
 pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
-    let read = Profile::read(&arguments.profile)?;
+    let read = SourceProfile::read(&arguments.profile)?;
     let k = match arguments.k {
         Wanted::Auto => 0,
         Wanted::Number(k) => u32::from(k),
@@ -123,7 +122,7 @@ fn of_equals(added: &[(u32, u64)], made: &Clustered) -> bool {
 }
 
 /// Returns the table of the queues with the most elements.
-fn sheet(made: &[(&Row, [Clustered; 2])]) -> Sheet {
+fn sheet(made: &[(&RankProfile, [Clustered; 2])]) -> Sheet {
     let elements = |of: &[(u32, u64)]| of.iter().fold(0_u64, |sum, (_, n)| sum.saturating_add(*n));
     let mut queues: Vec<_> = made
         .iter()

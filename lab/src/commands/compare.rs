@@ -16,16 +16,16 @@ use crate::capacity::need::{self, Knob, Need};
 use crate::capacity::point::{Cost, Modelled};
 use crate::error::Error;
 use crate::file;
-use crate::options::Tables;
-use crate::results::json::{Json, Kind, Place};
+use crate::options::TableSizes;
+use crate::results::columns::{CsvWriter, NamedValues};
+use crate::results::json::{Destination, Json, Kind};
 use crate::results::ranks::Completeness;
 use crate::results::summary::{Peak, Summary, spilled};
 use crate::results::summary_text::rank_of;
 use crate::settings::{self, Settings};
 use crate::text::numbers::{bytes, count, percent, share, total, whole};
-use crate::text::page::folded;
 use crate::text::progress;
-use crate::text::sheet::Sheet;
+use crate::text::sheet::{Sheet, folded};
 use crate::traces::files::{self, Found};
 use crate::traces::node::Placed;
 use crate::traces::take::Take;
@@ -55,7 +55,7 @@ pub(crate) struct Compare {
     with: Vec<String>,
 
     #[command(flatten)]
-    tables: Tables,
+    tables: TableSizes,
 
     /// Sets a parameter for all lines, as --prq and --umq do; --with has priority.
     #[arg(long, value_name = "NAME=VALUE")]
@@ -67,7 +67,7 @@ pub(crate) struct Compare {
 
     /// Also writes the numbers to this file; - is standard output, instead of the table.
     #[arg(long, value_name = "FILE")]
-    csv: Option<Place>,
+    csv: Option<Destination>,
 
     #[command(flatten)]
     json: Json,
@@ -84,46 +84,9 @@ pub(crate) struct Compare {
 }
 
 /// A line of the comparison, with the settings to replay.
-struct Line {
+struct Configuration {
     name: String,
     settings: Settings,
-}
-
-/// Numbers of a line, for `--csv` and `--json`.
-#[derive(Debug, Serialize)]
-struct Row {
-    what: String,
-    /// Ranks of a node (`--ppn`); messages between them are left out.
-    ranks_a_node: Option<NonZeroU32>,
-    prq_entries: u64,
-    umq_entries: u64,
-    messages: u64,
-    at_once_percent: f64,
-    promoted_percent: f64,
-    in_table_percent: f64,
-    prq_spilled_percent: f64,
-    umq_spilled_percent: f64,
-    prq_spills: u64,
-    umq_spills: u64,
-    /// Spills of the MPI's own receives and unexpected messages.
-    internal_spills: u64,
-    mostly: &'static str,
-    /// Entries that a linear search on the host compares for a message; none with the timing model.
-    host_entries_a_message: Option<f64>,
-    /// Entries that the host engine traverses for a message.
-    host_traversed_a_message: f64,
-    /// Nanoseconds per message in the timing model.
-    matching_ns: Option<f64>,
-    added_ns: Option<f64>,
-    /// Latencies in nanoseconds, including waiting.
-    arrival_mean_ns: Option<f64>,
-    arrival_median_ns: Option<f64>,
-    arrival_99_percent_ns: Option<f64>,
-    post_mean_ns: Option<f64>,
-    post_median_ns: Option<f64>,
-    post_99_percent_ns: Option<f64>,
-    /// Name of the directory, if several recordings were given.
-    recording: Option<String>,
 }
 
 /// The JSON of one recording.
@@ -133,7 +96,7 @@ struct Compared {
     title: String,
     #[serde(flatten)]
     completeness: Completeness,
-    lines: Vec<Row>,
+    lines: Vec<NamedValues>,
     /// The need of each rank and of each NIC.
     need: Need,
     judged: Vec<Judged>,
@@ -142,7 +105,7 @@ struct Compared {
 /// Prints the comparison. Returns 0.
 pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     settings::note_unused();
-    let csv_output = arguments.csv == Some(Place::Output);
+    let csv_output = arguments.csv == Some(Destination::Output);
     if csv_output && arguments.json.takes_output() {
         return Err(Error::OneOutput);
     }
@@ -159,12 +122,12 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     let lines = lines(first, &arguments.with, &common)?;
     recordings().filter_map(|found| files::mixed(found)).for_each(|mixed| eprintln!("{mixed}"));
     // Settings that do not fit one of the recordings fail before the first replay.
-    let of_line = |line: &Line| {
+    let of_line = |line: &Configuration| {
         let params = recordings().map(|found| files::params(found, &line.settings));
         params.collect::<Result<Vec<_>, _>>().map(|params| params.concat())
     };
     let params = lines.iter().map(of_line).collect::<Result<Vec<_>, _>>()?;
-    if let Some(Place::File(path)) = &arguments.csv {
+    if let Some(Destination::File(path)) = &arguments.csv {
         file::check(path)?;
     }
     arguments.json.check()?;
@@ -197,15 +160,14 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
             let before = name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
             ranks.lack("trace").iter().for_each(|lack| eprintln!("{before}{lack}"));
             code = code.max(ranks.code(arguments.take.partial));
-            let bar = play::bar(&recording.found, 1);
-            let need = Need::of(&recording.found, &common, Knob::Pool, &bar)?;
-            bar.finish_and_clear();
+            let need = |bar: &_| Need::of(&recording.found, &common, Knob::Pool, bar);
+            let need = play::with_bar(&recording.found, 1, need)?;
             compared.push(Compared {
                 title: curve::title(&recording.found),
                 completeness: ranks.completeness(),
                 lines: run
                     .iter()
-                    .map(|(what, of)| Row::of(what, of, arguments.placed.ppn, name.clone()))
+                    .map(|(what, of)| record(what, of, arguments.placed.ppn, name.clone()))
                     .collect(),
                 need,
                 judged: (run.iter().zip(&pools))
@@ -234,47 +196,38 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     }
     let rows: Vec<_> = compared.iter().flat_map(|of| &of.lines).collect();
     match &arguments.csv {
-        Some(Place::File(path)) => file::write(path, csv(&rows)?)?,
-        Some(Place::Output) => print!("{}", csv(&rows)?),
+        Some(Destination::File(path)) => file::write(path, csv(&rows)?)?,
+        Some(Destination::Output) => print!("{}", csv(&rows)?),
         None => {}
     }
-    match compared.as_slice() {
-        [one] => arguments.json.write(Kind::Compare, one)?,
-        recordings => arguments.json.write(Kind::Compare, Several { recordings })?,
-    }
+    arguments.json.write_each(Kind::Compare, &compared)?;
     Ok(code)
-}
-
-/// The JSON of several recordings.
-#[derive(Debug, Serialize)]
-struct Several<'a> {
-    recordings: &'a [Compared],
 }
 
 /// The lines of one recording.
 type Run = Vec<(String, Replayed)>;
 
-fn replayed(lines: &[Line], found: &Found, charged: bool) -> Result<Run, Error> {
+fn replayed(lines: &[Configuration], found: &Found, charged: bool) -> Result<Run, Error> {
     let settings: Vec<_> = lines.iter().map(|line| line.settings.clone()).collect();
     let replayed = lines.iter().zip(curve::replayed(found, &settings, charged)?);
     Ok(replayed.filter_map(|(line, of)| Some((line.name.clone(), of?))).collect())
 }
 
 /// Returns the lines: first the common settings alone, then every device, or the lines of `--with`.
-fn lines(first: &str, with: &[String], common: &Settings) -> Result<Vec<Line>, Error> {
-    let mut lines = vec![Line { name: first.to_owned(), settings: common.clone() }];
+fn lines(first: &str, with: &[String], common: &Settings) -> Result<Vec<Configuration>, Error> {
+    let mut lines = vec![Configuration { name: first.to_owned(), settings: common.clone() }];
     if with.is_empty() {
         // `generic` has the parameters of no device.
         for model in MODELS.iter().filter(|model| !model.sets.is_empty()) {
             let mut settings = common.clone();
             settings.set("device", &model.name);
-            lines.push(Line { name: model.name.to_owned(), settings });
+            lines.push(Configuration { name: model.name.to_owned(), settings });
         }
     }
     for words in with {
         let mut settings = common.clone();
         settings.merge(Settings::for_replay("--with", &assignments(words))?);
-        lines.push(Line { name: words.clone(), settings });
+        lines.push(Configuration { name: words.clone(), settings });
     }
     Ok(lines)
 }
@@ -301,10 +254,7 @@ fn sheet(title: &str, runs: &[Run], charged: bool) -> Sheet {
     for (at, (name, _)) in runs.first().into_iter().flatten().enumerate() {
         let of_runs = || runs.iter().filter_map(|run| Some(&run.get(at)?.1));
         let most = |of: &dyn Fn(&Replayed) -> f64| of_runs().map(of).fold(0.0, f64::max);
-        let worst = of_runs().max_by_key(|run| {
-            let (prq, umq) = (&run.sum.tagged.prq, &run.sum.tagged.umq);
-            total([prq.spills, umq.spills])
-        });
+        let worst = of_runs().max_by_key(|run| run.sum.of_both(|queue| queue.spills));
         let reason = worst.and_then(|run| mostly(&run.sum.tagged.prq, &run.sum.tagged.umq));
         let cost = most(&|run| match run.cost {
             Cost::Modelled(Modelled { added, .. }) => added,
@@ -369,55 +319,46 @@ fn foot(runs: &[Run], charged: bool) -> String {
     foot
 }
 
-impl Row {
-    fn of(
-        what: &str,
-        Replayed { sum, cost, traversed }: &Replayed,
-        ranks_a_node: Option<NonZeroU32>,
-        recording: Option<String>,
-    ) -> Self {
-        let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
-        let modelled = match cost {
-            Cost::Modelled(modelled) => Some(modelled),
-            Cost::Compared(_) | Cost::Traversed(_) => None,
-        };
-        Self {
-            what: what.to_owned(),
-            ranks_a_node,
-            prq_entries: prq.entries,
-            umq_entries: umq.entries,
-            messages: sum.tagged.arrivals,
-            at_once_percent: sum.at_once(),
-            promoted_percent: sum.promoted(),
-            in_table_percent: sum.in_table(),
-            prq_spilled_percent: spilled(prq),
-            umq_spilled_percent: spilled(umq),
-            prq_spills: prq.spills,
-            umq_spills: umq.spills,
-            internal_spills: sum.internal_spills(),
-            mostly: mostly(prq, umq).map_or("", |mostly| mostly.reason),
-            host_entries_a_message: modelled.is_none().then(|| cost.value()),
-            host_traversed_a_message: *traversed,
-            matching_ns: modelled.map(|modelled| modelled.matching),
-            added_ns: modelled.map(|modelled| modelled.added),
-            arrival_mean_ns: modelled.and_then(|modelled| modelled.arrivals[0]),
-            arrival_median_ns: modelled.and_then(|modelled| modelled.arrivals[1]),
-            arrival_99_percent_ns: modelled.and_then(|modelled| modelled.arrivals[2]),
-            post_mean_ns: modelled.and_then(|modelled| modelled.posts[0]),
-            post_median_ns: modelled.and_then(|modelled| modelled.posts[1]),
-            post_99_percent_ns: modelled.and_then(|modelled| modelled.posts[2]),
-            recording,
-        }
-    }
+/// Returns the numbers of a line, for `--csv` and `--json`.
+fn record(
+    what: &str,
+    Replayed { sum, cost, traversed }: &Replayed,
+    ranks_a_node: Option<NonZeroU32>,
+    recording: Option<String>,
+) -> NamedValues {
+    let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
+    let modelled = cost.modelled();
+    let mut record = NamedValues::default();
+    record.put("what", what.to_owned());
+    record.put("ranks_a_node", ranks_a_node.map(NonZeroU32::get));
+    record.put("prq_entries", prq.entries);
+    record.put("umq_entries", umq.entries);
+    record.put("messages", sum.tagged.arrivals);
+    record.put("at_once_percent", sum.at_once());
+    record.put("promoted_percent", sum.promoted());
+    record.put("in_table_percent", sum.in_table());
+    record.put("prq_spilled_percent", spilled(prq));
+    record.put("umq_spilled_percent", spilled(umq));
+    record.put("prq_spills", prq.spills);
+    record.put("umq_spills", umq.spills);
+    record.put("internal_spills", sum.internal_spills());
+    record.put("mostly", mostly(prq, umq).map_or("", |mostly| mostly.reason));
+    record.put("host_entries_a_message", modelled.is_none().then(|| cost.value()));
+    record.put("host_traversed_a_message", *traversed);
+    record.put("matching_ns", modelled.map(|of| of.matching));
+    record.put("added_ns", modelled.map(|of| of.added));
+    Modelled::put_latencies(modelled.as_ref(), &mut record);
+    record.put("recording", recording);
+    record
 }
 
 /// The lines as CSV.
-fn csv(lines: &[&Row]) -> Result<String, Error> {
-    let mut csv = csv::Writer::from_writer(Vec::new());
+fn csv(lines: &[&NamedValues]) -> Result<String, Error> {
+    let mut csv = CsvWriter::new(Vec::new());
     for line in lines {
-        csv.serialize(line).map_err(Error::NoCsv)?;
+        csv.write(line).map_err(Error::NoCsv)?;
     }
-    let bytes = csv.into_inner().map_err(|error| Error::NoCsv(error.into_error().into()))?;
+    let bytes = csv.into_inner().map_err(|error| Error::NoCsv(error.into()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

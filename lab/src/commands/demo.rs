@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, FromArgMatches};
 
-use super::answer::{Answer, answer};
+use super::answer::{MakeAnswer, answer};
 use crate::error::Error;
 use crate::launch::bundled;
 use crate::launch::ending;
@@ -106,10 +106,10 @@ fn words(arguments: &Demo, mpiexec: PathBuf, program: PathBuf) -> Vec<OsString> 
     ]
 }
 
-fn parsed(words: &[OsString]) -> Result<Answer, Error> {
-    let command = Answer::augment_args(clap::Command::new("tcam answer"));
+fn parsed(words: &[OsString]) -> Result<MakeAnswer, Error> {
+    let command = MakeAnswer::augment_args(clap::Command::new("tcam answer"));
     let matches = command.try_get_matches_from(&words[1..]);
-    matches.and_then(|matches| Answer::from_arg_matches(&matches)).map_err(Error::Words)
+    matches.and_then(|matches| MakeAnswer::from_arg_matches(&matches)).map_err(Error::Words)
 }
 
 /// Returns the compiler given, the one in PATH, or the one in the directory of this program.

@@ -8,10 +8,8 @@ use matching::QueueCounters;
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::experiment::gathering::Keep;
-use crate::experiment::outcome::Experiment;
-use crate::experiment::rank::Queue;
-use crate::experiment::sources::Sources;
+use crate::experiment::outcome::{Experiment, Inputs, Keep};
+use crate::experiment::rank::QueueKind;
 use crate::results::json::{Json, Kind};
 use crate::results::summary::spilled;
 use crate::text::numbers::{share, whole};
@@ -58,7 +56,7 @@ fn per_cent(text: &str) -> Result<f64, &'static str> {
 
 /// A number of both experiments.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Line {
+struct Difference {
     what: String,
     before: f64,
     after: f64,
@@ -68,11 +66,11 @@ struct Line {
     /// True if growth is a regression.
     is_cost: bool,
     #[serde(skip)]
-    unit: Unit,
+    quantity: Quantity,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Unit {
+enum Quantity {
     Count,
     Share,
     Mean,
@@ -85,24 +83,20 @@ struct Changes<'a> {
     after: &'a str,
     /// True if no rank of either experiment is missing or was cut short.
     complete: bool,
-    changes: &'a [Line],
+    changes: &'a [Difference],
     /// Names of the numbers that grew by more than `--fail-above`.
     failed: Vec<&'a str>,
 }
 
-impl Line {
-    fn new(what: impl Into<String>, unit: Unit, [before, after]: [f64; 2]) -> Self {
-        let change = match (unit, before) {
-            (Unit::Share, _) => Some(after - before),
+impl Difference {
+    fn new(what: impl Into<String>, quantity: Quantity, [before, after]: [f64; 2]) -> Self {
+        let change = match (quantity, before) {
+            (Quantity::Share, _) => Some(after - before),
             (_, 0.0) if after == 0.0 => Some(0.0),
             (_, 0.0) => None,
             (..) => Some(100.0 * (after - before) / before),
         };
-        Self { what: what.into(), before, after, change, is_cost: false, unit }
-    }
-
-    fn cost(self) -> Self {
-        Self { is_cost: true, ..self }
+        Self { what: what.into(), before, after, change, is_cost: false, quantity }
     }
 
     /// Returns true if the number grew by more than `most` per cent, or points. Growth from 0 is
@@ -112,14 +106,14 @@ impl Line {
     }
 
     fn cells(&self) -> [String; 4] {
-        let value = |of: f64| match self.unit {
-            Unit::Count => whole(of as u64),
-            Unit::Share => share(of),
-            Unit::Mean => format!("{of:.1}"),
+        let value = |of: f64| match self.quantity {
+            Quantity::Count => whole(of as u64),
+            Quantity::Share => share(of),
+            Quantity::Mean => format!("{of:.1}"),
         };
-        let change = match (self.change, self.unit) {
+        let change = match (self.change, self.quantity) {
             (Some(change), _) if change.abs() < 0.05 => "=".to_owned(),
-            (Some(change), Unit::Share) => format!("{change:+.1} points"),
+            (Some(change), Quantity::Share) => format!("{change:+.1} points"),
             (Some(change), _) => format!("{change:+.1} %"),
             (None, _) => "new".to_owned(),
         };
@@ -133,44 +127,45 @@ fn depth(of: &QueueCounters) -> f64 {
     entries as f64 / of.searches.max(1) as f64
 }
 
-fn lines(both: [&Experiment; 2]) -> Vec<Line> {
+fn lines(both: [&Experiment; 2]) -> Vec<Difference> {
     let counts = |of: fn(&Experiment) -> u64| both.map(|experiment| of(experiment) as f64);
     let mut lines = vec![
-        Line::new("ranks", Unit::Count, counts(|of| of.ranks.len() as u64)),
-        Line::new("receives", Unit::Count, counts(|of| of.sum.tagged.posts)),
-        Line::new("messages", Unit::Count, counts(|of| of.sum.tagged.arrivals)),
-        Line::new("unexpected", Unit::Count, counts(|of| of.sum.tagged.unexpected)),
+        Difference::new("ranks", Quantity::Count, counts(|of| of.ranks.len() as u64)),
+        Difference::new("receives", Quantity::Count, counts(|of| of.sum.tagged.posts)),
+        Difference::new("messages", Quantity::Count, counts(|of| of.sum.tagged.arrivals)),
+        Difference::new("unexpected", Quantity::Count, counts(|of| of.sum.tagged.unexpected)),
     ];
-    for queue in Queue::BOTH {
-        let name = queue.name();
-        let of = |value: fn(&QueueCounters) -> f64| {
-            both.map(|experiment| value(queue.of(&experiment.sum.tagged)))
-        };
-        lines.extend([
-            Line::new(
-                format!("{name} high-water mark"),
-                Unit::Count,
-                of(|queue| queue.high_water as f64),
-            )
-            .cost(),
-            Line::new(format!("{name} spilled"), Unit::Share, of(spilled)).cost(),
-            Line::new(format!("{name} promotions"), Unit::Count, of(|it| it.promotions as f64)),
-            Line::new(format!("{name} mean search depth"), Unit::Mean, of(depth)).cost(),
-        ]);
+    for queue in QueueKind::BOTH {
+        for (name, quantity, is_cost, value) in COUNTERS {
+            let both = both.map(|experiment| value(queue.of(&experiment.sum.tagged)));
+            let line = Difference::new(format!("{} {name}", queue.name()), quantity, both);
+            lines.push(Difference { is_cost, ..line });
+        }
     }
     lines
 }
+
+/// A number of a queue: its name, its quantity, true if growth is a regression, and its value.
+type Counter = (&'static str, Quantity, bool, fn(&QueueCounters) -> f64);
+
+/// The numbers of each queue.
+const COUNTERS: [Counter; 4] = [
+    ("high-water mark", Quantity::Count, true, |queue| queue.high_water as f64),
+    ("spilled", Quantity::Share, true, spilled),
+    ("promotions", Quantity::Count, false, |queue| queue.promotions as f64),
+    ("mean search depth", Quantity::Mean, true, depth),
+];
 
 /// Prints the differences. Returns 1 if a number grew by more than `--fail-above`, or 3 if results
 /// are incomplete.
 pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
     arguments.json.check()?;
     let read = |path: &PathBuf| {
-        Experiment::read(&Sources { names: vec![path.clone()], take: arguments.take }, Keep::Shown)
+        Experiment::read(&Inputs { names: vec![path.clone()], take: arguments.take }, Keep::Shown)
     };
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let lines = lines([&before, &after]);
-    let grew = |line: &&Line| arguments.fail_above.is_some_and(|most| line.grew_above(most));
+    let grew = |line: &&Difference| arguments.fail_above.is_some_and(|most| line.grew_above(most));
     let failed: Vec<_> = lines.iter().filter(grew).map(|line| line.what.as_str()).collect();
     let incomplete = [&before, &after].map(|of| of.sum.ranks.code(arguments.take.partial));
     let (names, whole) = ([before.title(), after.title()], incomplete == [0, 0]);
@@ -239,20 +234,23 @@ mod tests {
 
     #[test]
     fn growth_counts_only_for_costs() {
-        let line = |unit, before, after| Line::new("x", unit, [before, after]).cost();
+        let line = |quantity, before, after| {
+            let line = Difference::new("x", quantity, [before, after]);
+            Difference { is_cost: true, ..line }
+        };
         for (line, change, above) in [
-            (line(Unit::Count, 100.0, 109.0), "+9.0 %", false),
-            (line(Unit::Count, 100.0, 111.0), "+11.0 %", true),
-            (line(Unit::Count, 100.0, 50.0), "-50.0 %", false),
-            (line(Unit::Count, 0.0, 1.0), "new", true),
-            (line(Unit::Count, 0.0, 0.0), "=", false),
-            (line(Unit::Share, 0.0, 12.5), "+12.5 points", true),
-            (line(Unit::Share, 50.0, 55.0), "+5.0 points", false),
+            (line(Quantity::Count, 100.0, 109.0), "+9.0 %", false),
+            (line(Quantity::Count, 100.0, 111.0), "+11.0 %", true),
+            (line(Quantity::Count, 100.0, 50.0), "-50.0 %", false),
+            (line(Quantity::Count, 0.0, 1.0), "new", true),
+            (line(Quantity::Count, 0.0, 0.0), "=", false),
+            (line(Quantity::Share, 0.0, 12.5), "+12.5 points", true),
+            (line(Quantity::Share, 50.0, 55.0), "+5.0 points", false),
         ] {
             assert_eq!(line.cells()[3], change);
             assert_eq!(line.grew_above(10.0), above, "{line:?}");
         }
-        assert!(!Line::new("messages", Unit::Count, [1.0, 9.0]).grew_above(10.0));
+        assert!(!Difference::new("messages", Quantity::Count, [1.0, 9.0]).grew_above(10.0));
     }
 
     #[test]

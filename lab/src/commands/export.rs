@@ -6,13 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
-use crate::experiment::gathering::Keep;
-use crate::experiment::outcome::Experiment;
-use crate::experiment::sources::Sources;
+use crate::experiment::outcome::{Experiment, Inputs, Keep};
 use crate::experiment::{export, operations};
 use crate::file;
-use crate::results::fresh::{self, Earlier};
-use crate::results::lock::Lock;
+use crate::results::fresh::{self, Earlier, Lock};
 
 /// Writes the numbers of an experiment as CSV or Parquet, for pandas and other programs.
 ///
@@ -31,7 +28,7 @@ a line for each rank: `depth,time` of each search, with the time in ns. -rq-max.
 -uq-max.data have the longest queue of each rank.")]
 pub(crate) struct Export {
     #[command(flatten)]
-    from: Sources,
+    from: Inputs,
 
     /// Directory for the files. Files of other names stay.
     #[arg(long, value_name = "DIR", default_value = "tcam-export")]

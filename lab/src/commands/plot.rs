@@ -6,15 +6,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use crate::error::Error;
-use crate::experiment::figures;
-use crate::experiment::gathering::Keep;
 use crate::experiment::material::Material;
-use crate::experiment::outcome::Experiment;
-use crate::experiment::repeated;
-use crate::experiment::sources::Sources;
+use crate::experiment::outcome::{Experiment, Inputs, Keep};
+use crate::experiment::{figures, repeated};
 use crate::file;
-use crate::results::fresh::{self, Earlier};
-use crate::results::lock::Lock;
+use crate::plot::picture;
+use crate::results::fresh::{self, Earlier, Lock};
 
 /// Draws the pictures of an experiment.
 ///
@@ -29,7 +26,7 @@ use crate::results::lock::Lock;
 If several recordings are given, the pictures of each go to a directory DIR/1-NAME and so on.")]
 pub(crate) struct Plot {
     #[command(flatten)]
-    from: Sources,
+    from: Inputs,
 
     /// Directory for the pictures. Files of other names stay.
     #[arg(long, value_name = "DIR", default_value = "tcam-plot")]
@@ -74,20 +71,22 @@ fn draw(arguments: &Plot, experiment: &Experiment, out: &Path) -> Result<u8, Err
     let earlier = Earlier::of(out, &figures::NAMES, &["svg", "png"]);
     let material = Material::of(experiment)?;
     let code = experiment.code(arguments.from.take);
-    for figure in figures::all(experiment, &material) {
+    let figures = figures::all(experiment, &material);
+    let has_blocks = figures.iter().any(|figure| figure.name == "blocks");
+    for figure in figures {
         let path = |ending: &str| out.join(figure.name).with_extension(ending);
         if arguments.format != Format::Png {
             let path = path("svg");
-            file::write(&path, figure.svg()?)?;
+            file::write(&path, picture::svg(&figure)?)?;
             println!("{}", path.display());
         }
         if arguments.format != Format::Svg {
             let path = path("png");
-            figure.png(&path)?;
+            picture::png(&figure, &path)?;
             println!("{}", path.display());
         }
     }
-    if !figures::has_blocks(experiment) {
+    if !has_blocks {
         eprintln!("Nothing spilled: there is no picture of why elements were not in the table.");
     }
     earlier.note("pictures");

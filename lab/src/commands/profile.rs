@@ -7,10 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
-use crate::experiment::gathering::Keep;
-use crate::experiment::outcome::Experiment;
-use crate::experiment::profile::{self, Profile};
-use crate::experiment::sources::Sources;
+use crate::experiment::outcome::{Experiment, Inputs, Keep};
+use crate::experiment::profile::{self, SourceProfile};
 use crate::file;
 
 /// Writes how many elements each source added to the queues of each rank, for tcam cluster.
@@ -27,7 +25,7 @@ use crate::file;
   tcam run --set host_engine=kmeans --set clusters=$PWD/app.clusters -- mpiexec -n 64 ./app")]
 pub(crate) struct MakeProfile {
     #[command(flatten)]
-    from: Sources,
+    from: Inputs,
 
     /// Output file; - is standard output.
     #[arg(long, value_name = "FILE", default_value = "tcam.profile")]
@@ -38,8 +36,10 @@ pub(crate) struct MakeProfile {
 pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
     file::check_kind(&arguments.out, &[], "a profile is written: give a name such as app.profile")?;
     let experiment = Experiment::read(&arguments.from, Keep::Added)?;
-    let profile = Profile::of(&experiment).ok_or_else(|| Error::NoProfile {
-        path: arguments.from.names.first().cloned().unwrap_or_default(),
+    let profile = SourceProfile::of(&experiment).ok_or_else(|| {
+        let why = "no element has a source: every receive is from any source, or a tcam wrote this \
+                   that did not count sources yet; record the program anew";
+        Error::file(&arguments.from.names[0], why)
     })?;
     let text = profile.text();
     if arguments.out.as_os_str() == "-" {

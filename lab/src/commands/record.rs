@@ -12,7 +12,7 @@ use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::Plan;
 use crate::launch::room;
 use crate::launch::signals::Signals;
-use crate::options::{Common, Tables};
+use crate::options::{Common, TableSizes};
 use crate::results::fresh::Fresh;
 use crate::results::json::Json;
 use crate::results::reports;
@@ -33,7 +33,7 @@ use crate::traces::trace::Trace;
   tcam record --prq 1024 --umq 512 -- mpiexec -n 16 ./app")]
 pub(crate) struct Record {
     #[command(flatten)]
-    pub(crate) tables: Tables,
+    pub(crate) tables: TableSizes,
 
     /// Directory for the traces and reports. They replace those of an earlier run.
     #[arg(long, value_name = "DIR", default_value = "tcam-trace")]

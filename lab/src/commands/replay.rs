@@ -4,24 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
 use nic::report::{ContextCounters, Report};
 
 use crate::error::Error;
-use crate::file;
-use crate::options::Tables;
-use crate::results::documents::Sum;
-use crate::results::fresh;
+use crate::options::TableSizes;
+use crate::results::fresh::Lock;
 use crate::results::json::{Json, Kind};
-use crate::results::lock::Lock;
 use crate::results::reports::{self, endpoint};
-use crate::results::run_record::RunRecord;
-use crate::results::summary::Summary;
-use crate::results::summary_text;
+use crate::results::runs::RunRecord;
+use crate::results::summary::{Sum, Summary};
+use crate::results::{fresh, summary_text};
 use crate::settings::{self, Settings};
 use crate::text::numbers::count;
 use crate::traces::node::Placed;
@@ -42,7 +38,7 @@ use crate::traces::{counted, files};
   tcam replay --against tcam-trace tcam-trace")]
 pub(crate) struct Replay {
     #[command(flatten)]
-    pub(crate) tables: Tables,
+    pub(crate) tables: TableSizes,
 
     /// Sets a parameter of the device, such as host_engine=list.
     #[arg(long, value_name = "NAME=VALUE")]
@@ -130,7 +126,8 @@ fn spare_runs(directory: &Path) -> Result<(), Error> {
         if path.extension() == Some(OsStr::new("json"))
             && reports::read_one(&path).is_ok_and(of_run)
         {
-            return Err(Error::ReportsOfRun(directory.to_owned()));
+            let why = "has the reports of a run: give another directory to --report";
+            return Err(Error::file(directory, why));
         }
     }
     Ok(())
@@ -172,12 +169,7 @@ fn write(directory: &Path, reports: &[Report], run: Option<&RunRecord>) -> Resul
             further => format!("{rank}.{further}"),
         };
         *endpoint += 1;
-        let at = |extension: &str| directory.join(format!("{name}.{extension}"));
-        let (json, text) = (at("json"), at("txt"));
-        let content =
-            report.to_json().map_err(|error| Error::Report { path: json.clone(), error })?;
-        file::write_first(&json, content)?;
-        file::write_first(&text, report.to_string())?;
+        reports::write(&directory, &name, report)?;
     }
     run.map_or(Ok(()), |run| run.write(&directory))
 }
@@ -262,7 +254,8 @@ mod tests {
         spare_runs(place).unwrap();
         report.channels.insert("shm".to_owned(), ChannelCounters::default());
         write(place, &[report], None).unwrap();
-        assert!(matches!(spare_runs(place), Err(Error::ReportsOfRun(_))));
+        let error = spare_runs(place).unwrap_err().to_string();
+        assert!(error.contains("has the reports of a run"), "{error}");
     }
 
     #[test]

@@ -6,11 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
-use crate::experiment::gathering::Keep;
-use crate::experiment::outcome::Experiment;
-use crate::experiment::page;
-use crate::experiment::repeated;
-use crate::experiment::sources::Sources;
+use crate::experiment::outcome::{Experiment, Inputs, Keep};
+use crate::experiment::{page, repeated};
 use crate::file;
 
 /// Writes an experiment as one page of HTML.
@@ -23,7 +20,7 @@ use crate::file;
   tcam report tcam-trace --out report.html")]
 pub(crate) struct ReportPage {
     #[command(flatten)]
-    from: Sources,
+    from: Inputs,
 
     /// Output file; - is standard output.
     #[arg(long, value_name = "FILE", default_value = "tcam-report.html")]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam stats`: tables of an experiment, by rank, by origin of the elements, or by thread.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use nic::plain::plain;
 use serde::Serialize;
@@ -8,14 +10,11 @@ use serde::Serialize;
 use crate::capacity::need::{self, Need};
 use crate::error::Error;
 use crate::experiment::by::{self, By, Groups};
-use crate::experiment::fill::{self, Window};
-use crate::experiment::gathering::Keep;
-use crate::experiment::outcome::Experiment;
-use crate::experiment::phases;
+use crate::experiment::fill::{self, TimeWindow};
+use crate::experiment::outcome::{Counts, Experiment, Inputs, Keep};
 use crate::experiment::repeated::{self, Repeated};
-use crate::experiment::sheets;
-use crate::experiment::sources::Sources;
 use crate::experiment::threads::Threads;
+use crate::experiment::{phases, sheets};
 use crate::results::json::{Json, Kind};
 use crate::results::ranks::Completeness;
 use crate::text::sheet::Sheet;
@@ -41,7 +40,7 @@ MPI_COMM_WORLD that all ranks took part in; times are seconds since the run bega
 first rank opened the provider.")]
 pub(crate) struct Stats {
     #[command(flatten)]
-    sources: Sources,
+    sources: Inputs,
 
     /// Prints all ranks, not only the worst.
     #[arg(long)]
@@ -73,41 +72,75 @@ fn seconds(text: &str) -> Result<f64, &'static str> {
 /// Prints the tables. Returns 0, or 3 if results are incomplete.
 pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     arguments.json.check()?;
-    if let Some(by) = arguments.by {
-        return stats_by(arguments, by);
-    }
-    match repeated::apart(&arguments.sources)? {
-        Some(experiments) if repeated::are_repeats(&experiments) => {
-            stats_of_runs(arguments, &experiments)
+    let window = window(arguments)?;
+    let sources = &arguments.sources;
+    let (names, experiments) = match repeated::apart(sources)? {
+        Some(experiments) if arguments.by.is_none() && repeated::are_repeats(&experiments) => {
+            return stats_of_runs(arguments, &experiments);
         }
-        Some(experiments) => stats_of_several(arguments, &experiments),
-        None => {
-            let experiment = Experiment::read(&arguments.sources, Keep::Shown)?;
-            let need = experiment.need()?;
-            arguments.json.write(Kind::Stats, experiment.counts(need.as_ref()))?;
-            Ok(stats_of(arguments, &experiment, need.as_ref()))
+        Some(experiments) => {
+            let name = |name: &PathBuf| Some(plain(&name.display().to_string()).into_owned());
+            (sources.names.iter().map(name).collect(), experiments)
         }
-    }
-}
-
-/// Prints the tables of each recording, for recordings of several sizes or programs.
-fn stats_of_several(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Error> {
-    let needs = experiments.iter().map(Experiment::need).collect::<Result<Vec<_>, _>>()?;
+        None => (vec![None], vec![Experiment::read(sources, Keep::Shown)?]),
+    };
+    let needs = match arguments.by {
+        Some(_) => experiments.iter().map(|_| None).collect(),
+        None => experiments.iter().map(Experiment::need).collect::<Result<Vec<_>, _>>()?,
+    };
     let (mut recordings, mut code) = (Vec::new(), 0);
-    for ((name, experiment), need) in arguments.sources.names.iter().zip(experiments).zip(&needs) {
-        let name = plain(&name.display().to_string()).into_owned();
-        if !arguments.json.takes_output() {
+    for ((name, experiment), need) in names.into_iter().zip(&experiments).zip(&needs) {
+        if let Some(name) = name.as_ref().filter(|_| !arguments.json.takes_output()) {
             println!("{}{name}:", if recordings.is_empty() { "" } else { "\n" });
         }
-        code = code.max(stats_of(arguments, experiment, need.as_ref()));
-        recordings.push(Named { name, told: experiment.counts(need.as_ref()) });
+        let (numbers, of) = match arguments.by {
+            Some(by) => {
+                let by = print_by(arguments, experiment, by, window)?;
+                (Numbers::By(by), experiment.silent_code(sources.take))
+            }
+            None => {
+                let code = print(arguments, experiment, need.as_ref());
+                (Numbers::Counts(experiment.counts(need.as_ref())), code)
+            }
+        };
+        code = code.max(of);
+        recordings.push(Recording { name, numbers });
     }
-    arguments.json.write(Kind::Stats, Several { recordings })?;
+    arguments.json.write_each(Kind::Stats, &recordings)?;
     Ok(code)
 }
 
+/// Returns the part of the run that `--from` and `--to` select.
+fn window(arguments: &Stats) -> Result<TimeWindow, Error> {
+    let window = TimeWindow {
+        from: arguments.from.unwrap_or(TimeWindow::ALL.from),
+        to: arguments.to.unwrap_or(TimeWindow::ALL.to),
+    };
+    match window.from < window.to {
+        true => Ok(window),
+        false => Err(Error::EmptyWindow { from: window.from, to: window.to }),
+    }
+}
+
+/// The JSON of a recording.
+#[derive(Debug, Serialize)]
+struct Recording<'a> {
+    /// Name of the directory, if several recordings were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(flatten)]
+    numbers: Numbers<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Numbers<'a> {
+    Counts(Counts<'a>),
+    By(NumbersBy),
+}
+
 /// Prints the tables of one experiment. Returns the exit code.
-fn stats_of(arguments: &Stats, experiment: &Experiment, need: Option<&Need>) -> u8 {
+fn print(arguments: &Stats, experiment: &Experiment, need: Option<&Need>) -> u8 {
     if arguments.json.takes_output() {
         return experiment.code(arguments.sources.take);
     }
@@ -140,114 +173,69 @@ fn stats_of_runs(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Er
 
 /// The JSON of `--by` for one recording.
 #[derive(Debug, Serialize)]
-struct ToldBy {
+struct NumbersBy {
     title: String,
     #[serde(flatten)]
     completeness: Completeness,
     #[serde(flatten)]
-    what: What,
+    groups: GroupsBy,
 }
 
 /// Numbers by group, phase or thread.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum What {
+enum GroupsBy {
     Groups(Groups),
     Phases {
-        phases: Vec<by::Phase>,
+        phases: Vec<by::PhaseNeed>,
         /// Names collective operations whose calls could not be distinguished.
         warnings: Vec<String>,
     },
     Threads(Threads),
 }
 
-impl What {
-    fn of(experiment: &Experiment, by: By, window: Window) -> Result<Self, Error> {
-        let bar = play::bar(&experiment.traces, 1);
-        let what = match by {
+impl GroupsBy {
+    fn of(experiment: &Experiment, by: By, window: TimeWindow) -> Result<Self, Error> {
+        let traces = &experiment.traces;
+        play::with_bar(traces, 1, |bar| match by {
             By::Phase => {
-                let found = phases::of(&experiment.traces)?;
-                let phases = by::needed_in(&experiment.traces, &found)?;
-                Self::Phases { phases, warnings: found.warnings }
+                let found = phases::of(traces)?;
+                let phases = by::needed_in(traces, &found)?;
+                Ok(Self::Phases { phases, warnings: found.warnings })
             }
-            By::Thread => Self::Threads(Threads::of(&experiment.traces, window, &bar)?),
+            By::Thread => Threads::of(traces, window, bar).map(Self::Threads),
             By::Communicator | By::Tag | By::Peer | By::Kind => {
-                Self::Groups(Groups::of(&fill::of(&experiment.traces, window, &bar)?, by))
+                Ok(Self::Groups(Groups::of(&fill::of(traces, window, bar)?, by)))
             }
-        };
-        bar.finish_and_clear();
-        Ok(what)
+        })
     }
 
     /// Returns the tables for the terminal, and sentences about them.
     fn sheets(&self) -> (Vec<Sheet>, Vec<String>) {
         match self {
-            Self::Groups(groups) => (vec![groups.sheet()], groups.readings().to_vec()),
+            Self::Groups(groups) => (vec![groups.sheet()], groups.readings.clone()),
             Self::Phases { phases, warnings } => {
                 let notes = warnings.iter().cloned().chain(by::notes_of(phases));
                 (vec![by::sheet_of(phases)], notes.collect())
             }
-            Self::Threads(threads) => (threads.sheets(), threads.readings().to_vec()),
+            Self::Threads(threads) => (threads.sheets(), threads.readings.clone()),
         }
     }
-}
-
-/// The JSON of several recordings.
-#[derive(Debug, Serialize)]
-struct Several<T> {
-    recordings: Vec<Named<T>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Named<T> {
-    name: String,
-    #[serde(flatten)]
-    told: T,
-}
-
-/// Prints the groups or threads of each recording.
-fn stats_by(arguments: &Stats, by: By) -> Result<u8, Error> {
-    let window = Window {
-        from: arguments.from.unwrap_or(Window::ALL.from),
-        to: arguments.to.unwrap_or(Window::ALL.to),
-    };
-    if window.from >= window.to {
-        return Err(Error::EmptyWindow { from: window.from, to: window.to });
-    }
-    let sources = &arguments.sources;
-    let Some(experiments) = repeated::apart(sources)? else {
-        let experiment = Experiment::read(sources, Keep::Shown)?;
-        let told = told_by(arguments, &experiment, by, window)?;
-        arguments.json.write(Kind::Stats, told)?;
-        return Ok(experiment.silent_code(sources.take));
-    };
-    let (mut recordings, mut code) = (Vec::new(), 0);
-    for (name, experiment) in sources.names.iter().zip(&experiments) {
-        let name = plain(&name.display().to_string()).into_owned();
-        if !arguments.json.takes_output() {
-            println!("{}{name}:", if recordings.is_empty() { "" } else { "\n" });
-        }
-        let told = told_by(arguments, experiment, by, window)?;
-        code = code.max(experiment.silent_code(sources.take));
-        recordings.push(Named { name, told });
-    }
-    arguments.json.write(Kind::Stats, Several { recordings })?;
-    Ok(code)
 }
 
 /// Prints the groups or threads of one recording. Returns its JSON.
-fn told_by(
+fn print_by(
     arguments: &Stats,
     experiment: &Experiment,
     by: By,
-    window: Window,
-) -> Result<ToldBy, Error> {
+    window: TimeWindow,
+) -> Result<NumbersBy, Error> {
     if experiment.traces.is_empty() {
         return Err(Error::NoOperations { option: "--by" });
     }
-    let what = What::of(experiment, by, window)?;
+    let groups = GroupsBy::of(experiment, by, window)?;
     let lack = experiment.lack_of_traces().or_else(|| experiment.sum.lack());
-    let (sheets, readings) = what.sheets();
+    let (sheets, readings) = groups.sheets();
     if arguments.json.takes_output() {
         lack.iter().for_each(|lack| eprintln!("{lack}"));
         let warnings = readings.iter().filter(|_| by == By::Phase);
@@ -260,5 +248,5 @@ fn told_by(
         readings.iter().for_each(|reading| println!("{reading}"));
     }
     let completeness = experiment.traces.ranks().completeness();
-    Ok(ToldBy { title: experiment.title(), completeness, what })
+    Ok(NumbersBy { title: experiment.title(), completeness, groups })
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `--by`: elements of the queues by communicator, tag, peer, kind of traffic or phase.
 //! [`super::threads`] has the operations of threads.
+//!
+//! A communicator has a number in the order of their first elements, and the ranks of these elements.
+//! The context id of the MPI comes last, because it means nothing to a user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +11,12 @@ use clap::ValueEnum;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-use super::communicators::Communicators;
-use super::fill::{self, Class, Filled, Makeup, Peer, Window};
+use super::fill::{self, ElementClass, Filled, Makeup, Peer, TimeWindow};
 use super::phases::Phases;
-use super::rank::Queue;
+use super::rank::QueueKind;
 use crate::error::Error;
 use crate::results::ranks::{named, ranges};
-use crate::text::numbers::{percent, share, whole};
+use crate::text::numbers::{count, percent, share, whole};
 use crate::text::sheet::Sheet;
 use crate::traces::trace::Trace;
 
@@ -46,7 +48,7 @@ pub(crate) enum By {
 
 impl By {
     /// Returns the name of the group of a class.
-    fn group(self, class: &Class, communicators: &Communicators) -> String {
+    fn group(self, class: &ElementClass, communicators: &Communicators) -> String {
         match self {
             Self::Communicator => communicators.name(class),
             Self::Tag => format!("{} of {}", what(class), communicators.name(class)),
@@ -58,7 +60,7 @@ impl By {
 }
 
 /// Returns the name of a tag or collective operation.
-pub(crate) fn what(class: &Class) -> String {
+pub(crate) fn what(class: &ElementClass) -> String {
     match (class.told.operation, class.told.tag) {
         (Some(operation), _) => operation.to_owned(),
         (None, Some(tag)) => format!("tag {tag}"),
@@ -108,24 +110,24 @@ pub(crate) struct Groups {
     umq_at_s: f64,
     umq_early_s: f64,
     groups: Vec<Group>,
-    readings: Vec<String>,
+    pub(crate) readings: Vec<String>,
 }
 
 impl Groups {
     /// Groups elements by anything except phase and thread.
     pub(crate) fn of(makeups: &[Makeup], by: By) -> Self {
         let mut parts: BTreeMap<String, [Part; 2]> = BTreeMap::new();
-        let worst = Queue::BOTH.map(|queue| fill::worst(makeups, queue));
+        let worst = QueueKind::BOTH.map(|queue| fill::worst(makeups, queue));
         let communicators = Communicators::of(makeups);
         for makeup in makeups {
-            for queue in Queue::BOTH {
+            for queue in QueueKind::BOTH {
                 for (class, &added) in makeup.classes.iter().zip(&makeup.of(queue).added) {
                     let group = parts.entry(by.group(class, &communicators)).or_default();
                     group[queue as usize].added += added;
                 }
             }
         }
-        for (queue, makeup) in Queue::BOTH.into_iter().zip(worst) {
+        for (queue, makeup) in QueueKind::BOTH.into_iter().zip(worst) {
             let Some(makeup) = makeup else { continue };
             for (class, &at_mark) in makeup.classes.iter().zip(&makeup.of(queue).at_mark) {
                 let group = parts.entry(by.group(class, &communicators)).or_default();
@@ -140,7 +142,7 @@ impl Groups {
             let Group { prq, umq, .. } = group;
             std::cmp::Reverse((prq.at_mark + umq.at_mark, prq.added + umq.added))
         });
-        let [prq, umq] = Queue::BOTH.map(|queue| {
+        let [prq, umq] = QueueKind::BOTH.map(|queue| {
             fill::worst(makeups, queue).map_or((None, 0, 0.0, 0.0), |makeup| {
                 let filled = makeup.of(queue);
                 (makeup.rank, filled.mark, filled.at, filled.early)
@@ -217,10 +219,6 @@ impl Groups {
             _ => shown.max(FEW).min(most),
         }
     }
-
-    pub(crate) fn readings(&self) -> &[String] {
-        &self.readings
-    }
 }
 
 /// Elements of a group, to find the group with the most.
@@ -236,7 +234,7 @@ struct Mostly {
 }
 
 impl Mostly {
-    fn add(&mut self, class: &Class, count: u64) {
+    fn add(&mut self, class: &ElementClass, count: u64) {
         self.count += count;
         match class.peer {
             Peer::Rank(rank) => drop(self.ranks.insert(rank)),
@@ -252,7 +250,7 @@ impl Mostly {
 /// Returns a sentence for each queue on the largest group of elements in it when it was longest.
 pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
     let communicators = Communicators::of(makeups);
-    Queue::BOTH
+    QueueKind::BOTH
         .into_iter()
         .filter_map(|queue| {
             let makeup = fill::worst(makeups, queue)?;
@@ -314,7 +312,7 @@ pub(crate) fn moment(filled: &Filled) -> String {
 
 /// The need of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Phase {
+pub(crate) struct PhaseNeed {
     number: usize,
     from_s: f64,
     /// None for the end of the recording.
@@ -330,20 +328,20 @@ pub(crate) struct Phase {
 }
 
 /// Returns the need of each phase.
-pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<Phase>, Error> {
+pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<PhaseNeed>, Error> {
     let windows = &phases.windows;
     let needed = fill::needed(traces, windows, &phases.ends)?;
-    let worst = |phase: usize, queue: Queue| {
+    let worst = |phase: usize, queue: QueueKind| {
         let marks = needed.iter().map(|of| (of.needed[phase][queue as usize].0, of.rank));
         // The first of equals.
         let (mark, rank) = marks.rev().max_by_key(|(mark, _)| *mark).unwrap_or_default();
         (mark, rank.filter(|_| mark > 0))
     };
     let phases = windows.iter().enumerate().map(|(number, window)| {
-        let (prq_high_water, prq_rank) = worst(number, Queue::Prq);
-        let (umq_high_water, umq_rank) = worst(number, Queue::Umq);
+        let (prq_high_water, prq_rank) = worst(number, QueueKind::Prq);
+        let (umq_high_water, umq_rank) = worst(number, QueueKind::Umq);
         let added = needed.iter().flat_map(|of| of.needed[number]).map(|(_, added)| added).sum();
-        Phase {
+        PhaseNeed {
             number,
             from_s: window.from,
             to_s: Some(window.to).filter(|to| to.is_finite()),
@@ -359,12 +357,12 @@ pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<Phase>,
 }
 
 /// Returns the table of the phases that need most.
-pub(crate) fn sheet_of(phases: &[Phase]) -> Sheet {
+pub(crate) fn sheet_of(phases: &[PhaseNeed]) -> Sheet {
     let header = ["phase", "from, s", "to, s", "PRQ mark", "rank", "UMQ mark", "rank", "added"];
     let title = "Phases between collective operations of all ranks, in seconds since the run began";
     let mut sheet = Sheet::new(title, header);
     let mut shown: Vec<_> = phases.iter().collect();
-    let need = |phase: &Phase| phase.prq_high_water.max(phase.umq_high_water);
+    let need = |phase: &PhaseNeed| phase.prq_high_water.max(phase.umq_high_water);
     shown.sort_by_key(|phase| (std::cmp::Reverse(need(phase)), phase.number));
     shown.truncate(LINES);
     shown.sort_by_key(|phase| phase.number);
@@ -388,7 +386,7 @@ pub(crate) fn sheet_of(phases: &[Phase]) -> Sheet {
 }
 
 /// Returns notes on a run with a single phase, and on inexact times.
-pub(crate) fn notes_of(phases: &[Phase]) -> Vec<String> {
+pub(crate) fn notes_of(phases: &[PhaseNeed]) -> Vec<String> {
     let mut notes = Vec::new();
     if phases.len() == 1 {
         notes.push(
@@ -404,20 +402,74 @@ pub(crate) fn notes_of(phases: &[Phase]) -> Vec<String> {
 }
 
 /// Returns a note on the window, unless it is the whole run.
-pub(crate) fn window_note(window: Window) -> Option<String> {
+pub(crate) fn window_note(window: TimeWindow) -> Option<String> {
     let to = if window.to.is_finite() { format!("{} s", window.to) } else { "the end".to_owned() };
-    (window != Window::ALL).then(|| format!("From {} s to {to} since the run began", window.from))
+    (window != TimeWindow::ALL)
+        .then(|| format!("From {} s to {to} since the run began", window.from))
+}
+
+/// Most ranges of ranks in a name.
+const RANGES: usize = 2;
+
+/// Names by context id.
+#[derive(Debug, Default)]
+pub(crate) struct Communicators(BTreeMap<u32, String>);
+
+/// Facts about a communicator from its elements.
+struct Members {
+    first: f64,
+    ranks: BTreeSet<u32>,
+}
+
+impl Communicators {
+    /// Names the communicators of the elements of some ranks.
+    pub(crate) fn of<'a>(makeups: impl IntoIterator<Item = &'a Makeup>) -> Self {
+        let mut seen: BTreeMap<u32, Members> = BTreeMap::new();
+        for makeup in makeups {
+            for (class, &first) in makeup.classes.iter().zip(&makeup.first) {
+                let Some(id) = class.told.communicator.filter(|id| *id > 0) else { continue };
+                let of = seen.entry(id).or_insert(Members { first, ranks: BTreeSet::new() });
+                of.first = of.first.min(first);
+                of.ranks.extend(makeup.rank);
+                if let Peer::Rank(rank) = class.peer {
+                    of.ranks.insert(rank);
+                }
+            }
+        }
+        let mut seen: Vec<_> = seen.into_iter().collect();
+        seen.sort_by(|(_, a), (_, b)| a.first.total_cmp(&b.first));
+        let named = seen.into_iter().zip(1..).map(|((id, Members { ranks, .. }), number)| {
+            let ranges = ranges(&ranks);
+            let ranks = match ranges.len() {
+                0 => String::new(),
+                few if few <= RANGES => format!("{}, ", named(&ranges)),
+                _ => format!("{}, ", count(ranks.len() as u64, "rank")),
+            };
+            (id, format!("communicator {number} ({ranks}id {id})"))
+        });
+        Self(named.collect())
+    }
+
+    /// Returns the name of the communicator of a class.
+    pub(crate) fn name(&self, class: &ElementClass) -> String {
+        match class.told.communicator {
+            Some(0) => "MPI_COMM_WORLD".to_owned(),
+            Some(id) => self.0.get(&id).cloned().unwrap_or_else(|| format!("communicator id {id}")),
+            None => "any communicator".to_owned(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use matching::DecodedBits;
 
-    fn class(tag: i64, peer: Peer) -> Class {
+    use super::*;
+
+    fn class(tag: i64, peer: Peer) -> ElementClass {
         let told =
             DecodedBits { communicator: Some(0), tag: Some(tag), source: None, operation: None };
-        Class { told, peer }
+        ElementClass { told, peer }
     }
 
     fn makeup(rank: u32, counts: &[u64]) -> Makeup {
@@ -485,10 +537,37 @@ mod tests {
     #[test]
     fn open_tags_and_communicators_are_named_any() {
         let told = DecodedBits { communicator: Some(8), tag: None, source: None, operation: None };
-        let open = Class { told, peer: Peer::Number(3) };
+        let open = ElementClass { told, peer: Peer::Number(3) };
         let group = |by: By| by.group(&open, &Communicators::default());
         assert_eq!(group(By::Tag), "any tag of communicator id 8");
         assert_eq!(group(By::Peer), "peer 3");
         assert_eq!(group(By::Kind), "point-to-point");
+    }
+
+    #[test]
+    fn names_have_the_order_of_appearance_and_the_ranks() {
+        let class = |communicator, peer| {
+            let told = DecodedBits { communicator, tag: Some(1), source: None, operation: None };
+            ElementClass { told, peer }
+        };
+        let makeup = |rank, classes: &[(ElementClass, f64)]| Makeup {
+            rank: Some(rank),
+            classes: classes.iter().map(|of| of.0).collect(),
+            first: classes.iter().map(|of| of.1).collect(),
+            ..Makeup::default()
+        };
+        let (late, early) = (class(Some(8), Peer::Rank(5)), class(Some(496), Peer::Any));
+        let world = class(Some(0), Peer::Any);
+        let makeups = [
+            makeup(0, &[(world, 0.0), (late, 2.0)]),
+            makeup(1, &[(early, 1.0)]),
+            makeup(2, &[(early, 3.0), (late, 0.5)]),
+            makeup(3, &[(late, 4.0)]),
+        ];
+        let names = Communicators::of(&makeups);
+        assert_eq!(names.name(&late), "communicator 1 (4 ranks, id 8)");
+        assert_eq!(names.name(&early), "communicator 2 (ranks 1-2, id 496)");
+        assert_eq!(names.name(&world), "MPI_COMM_WORLD");
+        assert_eq!(names.name(&class(None, Peer::Any)), "any communicator");
     }
 }

@@ -4,160 +4,46 @@
 
 use std::path::Path;
 
-use super::lines::{Lines, row};
+use matching::BlockReasons;
+
 use super::outcome::Experiment;
-use super::rank::Queue;
+use super::rank::QueueKind;
 use crate::error::Error;
+use crate::results::columns::{Cell, ColumnFile, TEXT, WHOLE};
+use crate::results::counters::{KIND, QUEUE};
 
 /// Names of all files. Only traces have `operations`.
 pub(crate) const NAMES: [&str; 6] =
     ["queues", "kinds", "depths", "lengths", "origin", "operations"];
 
-row! {
-    /// A line of `queues`.
-    struct QueueRow<'a> {
-        rank: u32,
-        queue: &'a str,
-        entries: u64,
-        inserts: u64,
-        searches: u64,
-        table_matches: u64,
-        host_matches: u64,
-        misses: u64,
-        spills: u64,
-        promotions: u64,
-        onloads: u64,
-        held_back: u64,
-        table_cancels: u64,
-        host_cancels: u64,
-        table_high_water: u64,
-        host_high_water: u64,
-        high_water: u64,
-        hit_entries: u64,
-        miss_entries: u64,
-        host_traversed: u64,
-        host_in_a_list: u64,
-        modelled_ns: f64,
-        measured_ns: u64,
-    }
-}
-
-row! {
-    /// A line of `kinds`.
-    struct KindRow<'a> {
-        rank: u32,
-        queue: &'a str,
-        kind: &'a str,
-        inserts: u64,
-        searches: u64,
-        table_matches: u64,
-        host_matches: u64,
-        misses: u64,
-        table_full: u64,
-        disabled: u64,
-        order: u64,
-        sticky: u64,
-        preemptive: u64,
-        pool_share: u64,
-        pool_empty: u64,
-        refused: u64,
-        short: u64,
-    }
-}
-
-row! {
-    /// A line of `depths`: a bucket of a histogram that is not empty.
-    struct DepthRow<'a> {
-        rank: u32,
-        queue: &'a str,
-        outcome: &'a str,
-        low: u64,
-        high: u64,
-        searches: u64,
-    }
-}
-
-row! {
-    /// A line of `lengths`.
-    struct LengthRow<'a> {
-        rank: u32,
-        queue: &'a str,
-        place: &'a str,
-        operations: u64,
-        /// Microseconds since the run began.
-        us: u64,
-        elements: u64,
-    }
-}
-
-row! {
-    /// A line of `origin`: a fact about the run, or a note on missing ranks.
-    struct OriginRow<'a> {
-        name: &'a str,
-        value: &'a str,
-    }
-}
-
 /// Writes `queues`, `kinds`, `depths`, `lengths` and `origin`.
 pub(crate) fn write(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Error> {
-    let mut queues = Lines::new::<QueueRow<'_>>(out, "queues", parquet)?;
-    let mut kinds = Lines::new::<KindRow<'_>>(out, "kinds", parquet)?;
-    let mut depths = Lines::new::<DepthRow<'_>>(out, "depths", parquet)?;
+    let place = [("rank", WHOLE), ("queue", TEXT)].into_iter();
+    let counters = QUEUE.map(|(name, column, _)| (name, column));
+    let mut queues = ColumnFile::new(out, "queues", parquet, place.clone().chain(counters))?;
+    let counters = KIND.map(|(name, column, _)| (name, column));
+    let columns = place.clone().chain([("kind", TEXT)]).chain(counters);
+    let reasons = BlockReasons::default();
+    let reasons = reasons.iter().map(|(reason, _)| (reason.replace(' ', "_"), WHOLE));
+    let columns = columns.map(|(name, column)| (name.to_owned(), column)).chain(reasons);
+    let mut kinds = ColumnFile::new(out, "kinds", parquet, columns)?;
+    let columns = [("outcome", TEXT), ("low", WHOLE), ("high", WHOLE), ("searches", WHOLE)];
+    let mut depths = ColumnFile::new(out, "depths", parquet, place.chain(columns))?;
     for rank in &experiment.ranks {
-        for queue in Queue::BOTH {
-            let (of, name) = (queue.of(&rank.tagged), queue.name());
-            queues.add(&QueueRow {
-                rank: rank.number,
-                queue: name,
-                entries: of.entries,
-                inserts: of.inserts,
-                searches: of.searches,
-                table_matches: of.table_matches,
-                host_matches: of.host_matches,
-                misses: of.misses,
-                spills: of.spills,
-                promotions: of.promotions,
-                onloads: of.onloads,
-                held_back: of.held_back,
-                table_cancels: of.table_cancels,
-                host_cancels: of.host_cancels,
-                table_high_water: of.table_high_water,
-                host_high_water: of.host_high_water,
-                high_water: of.high_water,
-                hit_entries: of.search_depth.hit_entries,
-                miss_entries: of.search_depth.miss_entries,
-                host_traversed: of.traversals.entries,
-                host_in_a_list: of.traversals.in_a_list,
-                modelled_ns: of.modelled.seconds() * 1e9,
-                measured_ns: of.measured.ns(),
-            })?;
-            for (kind, counted) in of.kinds.iter() {
-                let reasons = &counted.block_reasons;
-                kinds.add(&KindRow {
-                    rank: rank.number,
-                    queue: name,
-                    kind,
-                    inserts: counted.inserts,
-                    searches: counted.searches,
-                    table_matches: counted.table_matches,
-                    host_matches: counted.host_matches,
-                    misses: counted.misses,
-                    table_full: reasons.table_full,
-                    disabled: reasons.disabled,
-                    order: reasons.order,
-                    sticky: reasons.sticky,
-                    preemptive: reasons.preemptive,
-                    pool_share: reasons.pool_share,
-                    pool_empty: reasons.pool_empty,
-                    refused: reasons.refused,
-                    short: reasons.short,
-                })?;
+        for queue in QueueKind::BOTH {
+            let of = queue.of(&rank.tagged);
+            let place = || [Cell::from(rank.number), queue.name().into()].into_iter();
+            queues.add(place().chain(QUEUE.map(|(_, _, get)| get(of))))?;
+            for (kind, of_kind) in of.kinds.iter() {
+                let counts = KIND.map(|(_, _, get)| get(of_kind));
+                let reasons = of_kind.block_reasons.iter().map(|(_, elements)| elements.into());
+                kinds.add(place().chain([kind.into()]).chain(counts).chain(reasons))?;
             }
             let depth = &of.search_depth;
             for (outcome, histogram) in [("hit", &depth.hit), ("miss", &depth.miss)] {
                 for (low, high, searches) in histogram.buckets() {
-                    let rank = rank.number;
-                    depths.add(&DepthRow { rank, queue: name, outcome, low, high, searches })?;
+                    let bucket = [outcome.into(), low.into(), high.into(), searches.into()];
+                    depths.add(place().chain(bucket))?;
                 }
             }
         }
@@ -169,28 +55,39 @@ pub(crate) fn write(experiment: &Experiment, out: &Path, parquet: bool) -> Resul
     lengths(experiment, out, parquet)
 }
 
+/// Writes the facts about the run, and a note on missing ranks.
 fn origin(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Error> {
-    let mut lines = Lines::new::<OriginRow<'_>>(out, "origin", parquet)?;
+    let mut lines = ColumnFile::new(out, "origin", parquet, [("name", TEXT), ("value", TEXT)])?;
     for (name, value) in &experiment.sum.origin {
-        lines.add(&OriginRow { name, value })?;
+        lines.add([(*name).into(), value.as_str().into()])?;
     }
     if let Some(lack) = experiment.sum.lack() {
-        lines.add(&OriginRow { name: "lack", value: &lack })?;
+        lines.add(["lack".into(), lack.into()])?;
     }
     lines.end()
 }
 
 /// Writes lengths over time, for one place of one queue of one rank after the other.
 fn lengths(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Error> {
-    let mut lines = Lines::new::<LengthRow<'_>>(out, "lengths", parquet)?;
+    let columns = [
+        ("rank", WHOLE),
+        ("queue", TEXT),
+        ("place", TEXT),
+        ("operations", WHOLE),
+        // Microseconds since the run began.
+        ("us", WHOLE),
+        ("elements", WHOLE),
+    ];
+    let mut lines = ColumnFile::new(out, "lengths", parquet, columns)?;
     for rank in &experiment.ranks {
         let lengths = &rank.lengths;
-        for queue in Queue::BOTH {
+        for queue in QueueKind::BOTH {
             for (place, values) in ["table", "host"].into_iter().zip(queue.lengths(lengths)) {
                 for (at, (&us, &elements)) in lengths.us.iter().zip(values).enumerate() {
                     let operations = at as u64 * lengths.every;
-                    let (rank, queue) = (rank.number, queue.name());
-                    lines.add(&LengthRow { rank, queue, place, operations, us, elements })?;
+                    let place = [rank.number.into(), queue.name().into(), place.into()];
+                    let sample = [operations, us, elements].map(Cell::from);
+                    lines.add(place.into_iter().chain(sample))?;
                 }
             }
         }

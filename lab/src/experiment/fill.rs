@@ -13,7 +13,7 @@ use nic::trace::Address;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap as HashMap;
 
-use super::rank::Queue;
+use super::rank::QueueKind;
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::traces::play;
@@ -27,7 +27,7 @@ const SECOND: f64 = 1e9;
 
 /// The properties by which elements are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Class {
+pub(crate) struct ElementClass {
     pub(crate) told: DecodedBits,
     pub(crate) peer: Peer,
 }
@@ -43,12 +43,12 @@ pub(crate) enum Peer {
 
 /// Part of a run, in seconds since it began.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Window {
+pub(crate) struct TimeWindow {
     pub(crate) from: f64,
     pub(crate) to: f64,
 }
 
-impl Window {
+impl TimeWindow {
     pub(crate) const ALL: Self = Self { from: 0.0, to: f64::INFINITY };
 }
 
@@ -91,7 +91,7 @@ struct Lately {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Makeup {
     pub(crate) rank: Option<u32>,
-    pub(crate) classes: Vec<Class>,
+    pub(crate) classes: Vec<ElementClass>,
     /// Time of the first element of each class, in seconds since the run began.
     pub(crate) first: Vec<f64>,
     pub(crate) queues: [Filled; 2],
@@ -102,7 +102,7 @@ pub(crate) struct Makeup {
 }
 
 impl Makeup {
-    pub(crate) fn of(&self, queue: Queue) -> &Filled {
+    pub(crate) fn of(&self, queue: QueueKind) -> &Filled {
         &self.queues[queue as usize]
     }
 }
@@ -170,13 +170,13 @@ impl Filled {
 
 /// Ranks by their addresses, from the traces that are present.
 #[derive(Debug, Default)]
-pub(crate) struct Ranks {
+pub(crate) struct RankAddresses {
     by_address: HashMap<String, u32>,
     /// All addresses of a host with one port belong to one endpoint.
     by_port: HashMap<(String, u16), u32>,
 }
 
-impl Ranks {
+impl RankAddresses {
     pub(crate) fn of(traces: &[Trace]) -> Self {
         let mut ranks = Self::default();
         for header in traces.iter().map(|trace| &trace.header) {
@@ -199,14 +199,14 @@ impl Ranks {
 struct Classes<'a> {
     layout: TagLayout,
     host: &'a str,
-    ranks: &'a Ranks,
-    numbers: HashMap<Class, u32>,
+    ranks: &'a RankAddresses,
+    numbers: HashMap<ElementClass, u32>,
     /// Numbers by key, because decoding a key takes longer than a lookup.
     known: HashMap<(u64, u64, Source), u32>,
 }
 
 impl Classes<'_> {
-    fn number(&mut self, key: Key, player: &Player<'_>, makeup: &mut Vec<Class>) -> u32 {
+    fn number(&mut self, key: Key, player: &Player<'_>, makeup: &mut Vec<ElementClass>) -> u32 {
         let known = (key.bits, key.ignore, key.source);
         if let Some(&number) = self.known.get(&known) {
             return number;
@@ -221,7 +221,7 @@ impl Classes<'_> {
             (None, Some(rank)) => Peer::Rank(rank),
             (None, None) => Peer::Any,
         };
-        let class = Class { told, peer };
+        let class = ElementClass { told, peer };
         let next = makeup.len() as u32;
         let number = *self.numbers.entry(class).or_insert_with(|| {
             makeup.push(class);
@@ -236,8 +236,8 @@ impl Classes<'_> {
 /// every operation, with its time and the counts.
 fn play(
     trace: &Trace,
-    ranks: &Ranks,
-    window: Window,
+    ranks: &RankAddresses,
+    window: TimeWindow,
     bar: &ProgressBar,
     mut each: impl FnMut(f64, &mut Makeup),
 ) -> Result<Makeup, Error> {
@@ -249,7 +249,7 @@ fn play(
         (trace.header.host.as_str(), HashMap::default(), HashMap::default());
     let mut classes = Classes { layout, host, ranks, numbers, known };
     let since = trace.since_ns();
-    let mut begun = window == Window::ALL;
+    let mut begun = window == TimeWindow::ALL;
     let mut changes = Vec::new();
     let (mut last, mut told) = (None, 0);
     while let Some(timed) = player.next()? {
@@ -275,16 +275,16 @@ fn play(
             match *change {
                 Change::Posted(number, key) => {
                     let class = classes.number(key, &player, &mut makeup.classes);
-                    makeup.queues[Queue::Prq as usize].enter(number, class, at, looked);
+                    makeup.queues[QueueKind::Prq as usize].enter(number, class, at, looked);
                 }
-                Change::Matched(number) => makeup.queues[Queue::Prq as usize].leave(number),
+                Change::Matched(number) => makeup.queues[QueueKind::Prq as usize].leave(number),
                 Change::Kept(number, envelope) => {
                     let source = Source::new(envelope.source);
                     let key = Key { bits: envelope.bits, ignore: 0, source };
                     let class = classes.number(key, &player, &mut makeup.classes);
-                    makeup.queues[Queue::Umq as usize].enter(number, class, at, looked);
+                    makeup.queues[QueueKind::Umq as usize].enter(number, class, at, looked);
                 }
-                Change::Taken(number) => makeup.queues[Queue::Umq as usize].leave(number),
+                Change::Taken(number) => makeup.queues[QueueKind::Umq as usize].leave(number),
                 Change::Met(_) => {}
             }
         }
@@ -310,20 +310,20 @@ pub(crate) fn tagged(traces: &[Trace]) -> Vec<Trace> {
 /// Returns the elements of the queues of each rank, from its trace of tagged messages.
 pub(crate) fn of(
     traces: &[Trace],
-    window: Window,
+    window: TimeWindow,
     bar: &ProgressBar,
 ) -> Result<Vec<Makeup>, Error> {
-    let ranks = Ranks::of(traces);
+    let ranks = RankAddresses::of(traces);
     play::each(&tagged(traces), bar, |trace, bar| play(trace, &ranks, window, bar, |_, _| {}))
 }
 
 /// Returns the makeup whose queue became longest.
-pub(crate) fn worst(makeups: &[Makeup], queue: Queue) -> Option<&Makeup> {
+pub(crate) fn worst(makeups: &[Makeup], queue: QueueKind) -> Option<&Makeup> {
     worst_at(makeups, queue).map(|at| &makeups[at])
 }
 
 /// Returns the index of that makeup.
-pub(crate) fn worst_at(makeups: &[Makeup], queue: Queue) -> Option<usize> {
+pub(crate) fn worst_at(makeups: &[Makeup], queue: QueueKind) -> Option<usize> {
     // The first of equals.
     (0..makeups.len()).rev().max_by_key(|&at| makeups[at].of(queue).mark)
 }
@@ -331,7 +331,7 @@ pub(crate) fn worst_at(makeups: &[Makeup], queue: Queue) -> Option<usize> {
 /// Lengths of the queues of one rank over time, by class.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
-    pub(crate) classes: Vec<Class>,
+    pub(crate) classes: Vec<ElementClass>,
     /// Times of the samples, in seconds since the run began.
     pub(crate) at: Vec<f64>,
     /// For each sample, the elements by number of the class when the queue was longest since the
@@ -353,8 +353,8 @@ pub(crate) fn series(
     let pause = (makeup.span[1] - makeup.span[0]) / SAMPLES as f64;
     let mut series = Series::default();
     let mut last = makeup.span[0];
-    let ranks = Ranks::of(traces);
-    let played = play(trace, &ranks, Window::ALL, bar, |at, makeup| {
+    let ranks = RankAddresses::of(traces);
+    let played = play(trace, &ranks, TimeWindow::ALL, bar, |at, makeup| {
         let before = std::mem::replace(&mut last, at);
         if makeup.operations == 1 {
             makeup.queues.iter_mut().for_each(|queue| drop(queue.sample()));
@@ -394,16 +394,15 @@ pub(crate) struct OfRank {
 /// operation in `ends`, or by time if it has no operations there.
 pub(crate) fn needed(
     traces: &[Trace],
-    phases: &[Window],
+    phases: &[TimeWindow],
     ends: &[Vec<u64>],
 ) -> Result<Vec<OfRank>, Error> {
-    let (ranks, tagged) = (Ranks::of(traces), tagged(traces));
-    let bar = play::bar(&tagged, 1);
-    let each = tagged.par_iter().zip(ends).map(|(trace, ends)| {
+    let (ranks, tagged) = (RankAddresses::of(traces), tagged(traces));
+    let of_trace = |trace: &Trace, ends: &[u64], bar: &ProgressBar| {
         let mut needed: Vec<Needed> = vec![Default::default(); phases.len()];
         let (mut phase, mut before) = (0, [(0, 0); 2]);
         let (mut early, mut last, mut untimed) = (vec![0.0; phases.len()], None, None);
-        let makeup = play(trace, &ranks, Window::ALL, &bar, |at, makeup| {
+        let makeup = play(trace, &ranks, TimeWindow::ALL, bar, |at, makeup| {
             let before_this = last.replace(at).filter(|before| *before < at);
             if let Some((before, of)) = before_this.zip(untimed)
                 && let Some(early) = early.get_mut(of)
@@ -413,7 +412,7 @@ pub(crate) fn needed(
             if before_this.is_some() {
                 untimed = None;
             }
-            let is_over = |phase: usize| match ends.as_slice() {
+            let is_over = |phase: usize| match ends {
                 [] => phases.get(phase).is_some_and(|window| at > window.to),
                 ends => ends.get(phase).is_some_and(|end| makeup.operations > *end),
             };
@@ -432,10 +431,11 @@ pub(crate) fn needed(
             }
         })?;
         Ok(OfRank { rank: makeup.rank, needed, early })
-    });
-    let needed: Vec<_> = each.collect();
-    bar.finish_and_clear();
-    needed.into_iter().collect()
+    };
+    play::with_bar(&tagged, 1, |bar| {
+        let each = tagged.par_iter().zip(ends).map(|(trace, ends)| of_trace(trace, ends, bar));
+        each.collect::<Vec<_>>().into_iter().collect()
+    })
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 
 use rayon::prelude::*;
 
-use super::fill::{self, Makeup, Series, Window};
+use super::fill::{self, Makeup, Series, TimeWindow};
 use super::outcome::Experiment;
-use super::rank::Queue;
+use super::rank::QueueKind;
 use crate::capacity::curve;
 use crate::capacity::verdict::Swept;
 use crate::error::Error;
@@ -19,7 +19,7 @@ pub(crate) struct Material {
     /// The capacity curve, if the traces have one.
     pub(crate) curve: Option<Swept>,
     /// Each queue on the rank where it was longest, with the index of the makeup.
-    pub(crate) longest: Vec<(Queue, usize, Series)>,
+    pub(crate) longest: Vec<(QueueKind, usize, Series)>,
 }
 
 impl Material {
@@ -27,12 +27,14 @@ impl Material {
     /// more. To keep the series of all ranks would cost more in memory than that costs in time.
     pub(crate) fn of(experiment: &Experiment) -> Result<Self, Error> {
         let traces = &experiment.traces;
-        let bar = play::bar(traces, 2);
-        let (makeups, curve) =
-            rayon::join(|| fill::of(traces, Window::ALL, &bar), || curve::points(traces, &bar));
-        bar.finish_and_clear();
-        let (makeups, curve) = (makeups?, curve?);
-        let worst: Vec<_> = (Queue::BOTH.into_iter())
+        let (makeups, curve) = play::with_bar(traces, 2, |bar| {
+            let (makeups, curve) = rayon::join(
+                || fill::of(traces, TimeWindow::ALL, bar),
+                || curve::points(traces, bar),
+            );
+            Ok((makeups?, curve?))
+        })?;
+        let worst: Vec<_> = (QueueKind::BOTH.into_iter())
             .filter_map(|queue| fill::worst_at(&makeups, queue).map(|at| (queue, at)))
             .filter(|(queue, at)| makeups[*at].of(*queue).mark > 0)
             .collect();
@@ -40,12 +42,10 @@ impl Material {
         places.dedup();
         let tagged = fill::tagged(traces);
         let of_worst: Vec<_> = places.iter().map(|&at| tagged[at].clone()).collect();
-        let bar = play::bar(&of_worst, 1);
-        let series: Result<Vec<_>, _> = (of_worst.par_iter().zip(&places))
-            .map(|(trace, &at)| fill::series(traces, trace, &makeups[at], &bar))
-            .collect();
-        bar.finish_and_clear();
-        let series = series?;
+        let series: Vec<_> = play::with_bar(&of_worst, 1, |bar| {
+            let each = of_worst.par_iter().zip(&places);
+            each.map(|(trace, &at)| fill::series(traces, trace, &makeups[at], bar)).collect()
+        })?;
         let longest = worst.into_iter().filter_map(|(queue, at)| {
             let place = places.iter().position(|place| *place == at)?;
             Some((queue, at, series[place].clone()))

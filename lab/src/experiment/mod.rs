@@ -2,13 +2,9 @@
 //! Results of an experiment: tables, pictures, pages and files.
 
 pub(crate) mod by;
-mod communicators;
 pub(crate) mod export;
 pub(crate) mod figures;
 pub(crate) mod fill;
-pub(crate) mod gathering;
-pub(crate) mod kmeans;
-pub(crate) mod lines;
 pub(crate) mod material;
 pub(crate) mod operation;
 pub(crate) mod operations;
@@ -16,9 +12,7 @@ pub(crate) mod outcome;
 pub(crate) mod page;
 pub(crate) mod phases;
 pub(crate) mod profile;
-pub(crate) mod qstat;
 pub(crate) mod rank;
 pub(crate) mod repeated;
 pub(crate) mod sheets;
-pub(crate) mod sources;
 pub(crate) mod threads;

@@ -1,65 +1,94 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One operation of a trace as a line of `operations`.
+//! One operation of a trace, as a line of `operations`, and its search.
 
 use matching::{Key, SearchDepth, TagLayout};
 use nic::replay::Change;
 use nic::trace::{Op, Posted};
 
-use super::lines::{Hex, row};
-use super::rank::Queue;
+use super::rank::QueueKind;
+use crate::results::columns::{BOOL, Cell, ColumnType, TEXT, WHOLE};
 use crate::traces::player::Player;
 
-row! {
-    /// A line of `operations`.
-    pub(super) struct Row<'a> {
-        rank: u32,
-        context: &'a str,
-        /// Nanoseconds since the run began.
-        ns: u64,
-        operation: &'static str,
-        /// Number of the peer; none for any source, and for operations without a source.
-        source: Option<u32>,
-        match_bits: Option<Hex>,
-        ignore_bits: Option<Hex>,
-        kind: Option<&'static str>,
-        /// Length of a message, or of the buffer of a receive.
-        bytes: Option<u64>,
-        /// True if the operation found an element; none for an operation that looks for none.
-        found: Option<bool>,
-        /// Entries that the search compared; none for a search that is not counted.
-        depth: Option<u64>,
-        /// Elements that the search traversed in the host engine's queues.
-        traversed: Option<u64>,
-        /// Number of a receive or a message: how many its context had before. Other operations have
-        /// the number of the receive or message that they found.
-        number: Option<u64>,
-        /// The message that a receive matched, or the receive that a message matched.
-        partner: Option<u64>,
-        /// True if the buffer of a receive is contiguous.
-        contiguous: Option<bool>,
-        /// Bytes used of a buffer that takes several messages.
-        multi_used: Option<u64>,
-        /// Least room that keeps such a buffer posted.
-        multi_least: Option<u64>,
-        /// Number of the peer that a message is sent to.
-        destination: Option<u32>,
-        /// Rank of the source, if its trace is present.
-        source_rank: Option<u32>,
-        /// Rank of the destination, if its trace is present.
-        destination_rank: Option<u32>,
-        /// Number of the thread in its process.
-        thread: Option<u32>,
-        /// Processor time that the thread had taken, if it was recorded.
-        cpu_ns: Option<u64>,
-        /// True for a thread of the provider.
-        device_thread: Option<bool>,
-    }
+/// An operation of a trace.
+#[derive(Debug, Default)]
+pub(super) struct OperationRow<'a> {
+    pub(super) rank: u32,
+    pub(super) context: &'a str,
+    /// Nanoseconds since the run began.
+    pub(super) ns: u64,
+    operation: &'static str,
+    /// Number of the peer; none for any source, and for operations without a source.
+    pub(super) source: Option<u32>,
+    match_bits: Option<u64>,
+    ignore_bits: Option<u64>,
+    kind: Option<&'static str>,
+    /// Length of a message, or of the buffer of a receive.
+    bytes: Option<u64>,
+    /// True if the operation found an element; none for an operation that looks for none.
+    found: Option<bool>,
+    /// Entries that the search compared; none for a search that is not counted.
+    pub(super) depth: Option<u64>,
+    /// Elements that the search traversed in the host engine's queues.
+    pub(super) traversed: Option<u64>,
+    /// Number of a receive or a message: how many its context had before. Other operations have
+    /// the number of the receive or message that they found.
+    number: Option<u64>,
+    /// The message that a receive matched, or the receive that a message matched.
+    partner: Option<u64>,
+    /// True if the buffer of a receive is contiguous.
+    contiguous: Option<bool>,
+    /// Bytes used of a buffer that takes several messages.
+    multi_used: Option<u64>,
+    /// Least room that keeps such a buffer posted.
+    multi_least: Option<u64>,
+    /// Number of the peer that a message is sent to.
+    pub(super) destination: Option<u32>,
+    /// Rank of the source, if its trace is present.
+    pub(super) source_rank: Option<u32>,
+    /// Rank of the destination, if its trace is present.
+    pub(super) destination_rank: Option<u32>,
+    /// Number of the thread in its process.
+    pub(super) thread: Option<u32>,
+    /// Processor time that the thread had taken, if it was recorded.
+    pub(super) cpu_ns: Option<u64>,
+    /// True for a thread of the provider.
+    pub(super) device_thread: Option<bool>,
 }
+
+/// A column of `operations`: its name, its type, and the value of an operation.
+type Column = (&'static str, ColumnType, for<'a> fn(&OperationRow<'a>) -> Cell<'a>);
+
+/// The columns of `operations`.
+pub(super) const COLUMNS: [Column; 23] = [
+    ("rank", WHOLE, |of| of.rank.into()),
+    ("context", TEXT, |of| of.context.into()),
+    ("ns", WHOLE, |of| of.ns.into()),
+    ("operation", TEXT, |of| of.operation.into()),
+    ("source", WHOLE.optional(), |of| of.source.into()),
+    ("match_bits", TEXT.optional(), |of| of.match_bits.map(Cell::Bits).into()),
+    ("ignore_bits", TEXT.optional(), |of| of.ignore_bits.map(Cell::Bits).into()),
+    ("kind", TEXT.optional(), |of| of.kind.into()),
+    ("bytes", WHOLE.optional(), |of| of.bytes.into()),
+    ("found", BOOL.optional(), |of| of.found.into()),
+    ("depth", WHOLE.optional(), |of| of.depth.into()),
+    ("traversed", WHOLE.optional(), |of| of.traversed.into()),
+    ("number", WHOLE.optional(), |of| of.number.into()),
+    ("partner", WHOLE.optional(), |of| of.partner.into()),
+    ("contiguous", BOOL.optional(), |of| of.contiguous.into()),
+    ("multi_used", WHOLE.optional(), |of| of.multi_used.into()),
+    ("multi_least", WHOLE.optional(), |of| of.multi_least.into()),
+    ("destination", WHOLE.optional(), |of| of.destination.into()),
+    ("source_rank", WHOLE.optional(), |of| of.source_rank.into()),
+    ("destination_rank", WHOLE.optional(), |of| of.destination_rank.into()),
+    ("thread", WHOLE.optional(), |of| of.thread.into()),
+    ("cpu_ns", WHOLE.optional(), |of| of.cpu_ns.into()),
+    ("device_thread", BOOL.optional(), |of| of.device_thread.into()),
+];
 
 /// The search of one operation: whether it found an element, and its depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Search {
-    pub(super) queue: Queue,
+    pub(super) queue: QueueKind,
     pub(super) found: bool,
     pub(super) depth: u64,
     pub(super) traversed: u64,
@@ -74,7 +103,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    pub(super) fn at(player: &Player<'_>, queue: Queue) -> Self {
+    pub(super) fn at(player: &Player<'_>, queue: QueueKind) -> Self {
         let (at, context) = (queue as usize, player.replay().context());
         let SearchDepth { hit_entries, miss_entries, .. } = *context.search_depths()[at];
         Self { hit_entries, miss_entries, traversed: context.traversals()[at].entries }
@@ -82,7 +111,7 @@ impl Mark {
 
     /// Returns the search between two marks. A search that finds an element compares at least that
     /// one.
-    pub(super) fn search(self, later: Self, queue: Queue) -> Search {
+    pub(super) fn search(self, later: Self, queue: QueueKind) -> Search {
         let traversed = later.traversed - self.traversed;
         let (found, depth) = match later.hit_entries - self.hit_entries {
             0 => (false, later.miss_entries - self.miss_entries),
@@ -93,11 +122,11 @@ impl Mark {
 }
 
 /// Returns the queue that an operation searches.
-pub(super) fn searched(op: &Op) -> Option<Queue> {
+pub(super) fn searched(op: &Op) -> Option<QueueKind> {
     match op {
-        Op::Post(_) | Op::PostAnyway(_) => Some(Queue::Umq),
-        Op::Arrive(_) => Some(Queue::Prq),
-        _ if takes(op) => Some(Queue::Umq),
+        Op::Post(_) | Op::PostAnyway(_) => Some(QueueKind::Umq),
+        Op::Arrive(_) => Some(QueueKind::Prq),
+        _ if takes(op) => Some(QueueKind::Umq),
         _ => None,
     }
 }
@@ -122,7 +151,7 @@ pub(super) struct Numbers {
 
 impl Numbers {
     /// Sets the numbers of a row from its operation and the element that it found.
-    pub(super) fn tell(&mut self, op: &Op, met: Option<u64>, row: &mut Row<'_>) {
+    pub(super) fn tell(&mut self, op: &Op, met: Option<u64>, row: &mut OperationRow<'_>) {
         let next = |count: &mut u64| Some(std::mem::replace(count, *count + 1));
         (row.number, row.partner) = match op {
             Op::Post(_) | Op::PostAnyway(_) => (next(&mut self.receives), met),
@@ -143,38 +172,14 @@ pub(super) fn met(change: Change) -> Option<u64> {
     }
 }
 
-impl Row<'_> {
+impl OperationRow<'_> {
     pub(super) fn of(op: &Op, layout: TagLayout) -> Self {
-        let mut row = Row {
-            rank: 0,
-            context: "",
-            ns: 0,
-            operation: "",
-            source: None,
-            match_bits: None,
-            ignore_bits: None,
-            kind: None,
-            bytes: None,
-            found: None,
-            depth: None,
-            traversed: None,
-            number: None,
-            partner: None,
-            contiguous: None,
-            multi_used: None,
-            multi_least: None,
-            destination: None,
-            source_rank: None,
-            destination_rank: None,
-            thread: None,
-            cpu_ns: None,
-            device_thread: None,
-        };
+        let mut row = OperationRow::default();
         let mut keyed = |operation, key: &Key| {
             row.operation = operation;
             row.source = key.source.get();
-            row.match_bits = Some(Hex(key.bits));
-            row.ignore_bits = Some(Hex(key.ignore));
+            row.match_bits = Some(key.bits);
+            row.ignore_bits = Some(key.ignore);
             let collective = layout.is_collective(key);
             row.kind = Some(if collective { "collective" } else { "point-to-point" });
         };

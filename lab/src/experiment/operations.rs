@@ -3,18 +3,20 @@
 //! queue statistics of LogGOPSim.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use indicatif::ProgressBar;
 
-use super::fill::Ranks;
-use super::lines::Lines;
-use super::operation::{Mark, Numbers, Row, is_counted, met, searched};
+use super::fill::RankAddresses;
+use super::operation::{COLUMNS, Mark, Numbers, OperationRow, Search, is_counted, met, searched};
 use super::outcome::Experiment;
-use super::qstat::Qstat;
+use super::rank::QueueKind;
 use crate::error::Error;
+use crate::file::NewFile;
+use crate::results::columns::ColumnFile;
 use crate::settings::Settings;
 use crate::traces::play;
 use crate::traces::player::Player;
@@ -36,15 +38,16 @@ pub(crate) fn write(
     let mut traces: Vec<(u32, &Trace)> =
         experiment.traces.iter().map(|trace| (rank_of(experiment, trace), trace)).collect();
     traces.sort_by_key(|(rank, trace)| (*rank, trace.header.context != "tagged"));
-    let mut lines = Lines::new::<Row<'_>>(out, "operations", parquet)?;
+    let columns = COLUMNS.map(|(name, column, _)| (name, column));
+    let mut lines = ColumnFile::new(out, "operations", parquet, columns)?;
     let mut qstat = Qstat::new(out, prefix)?;
-    let (sender, rows) = mpsc::sync_channel::<Vec<Row<'_>>>(ON_THE_WAY);
+    let (sender, rows) = mpsc::sync_channel::<Vec<OperationRow<'_>>>(ON_THE_WAY);
     let bar = play::bar(&experiment.traces, 1);
-    let ranks = Ranks::of(&experiment.traces);
+    let ranks = RankAddresses::of(&experiment.traces);
     let (played, lines) = thread::scope(|scope| {
         let writer = scope.spawn(move || {
             for row in rows.iter().flatten() {
-                lines.add(&row)?;
+                lines.add(COLUMNS.map(|(_, _, get)| get(&row)))?;
             }
             Ok::<_, Error>(lines)
         });
@@ -62,9 +65,9 @@ pub(crate) fn write(
 /// Replays all traces by rank, and sends their operations.
 fn play_all<'a>(
     traces: &[(u32, &'a Trace)],
-    ranks: &Ranks,
+    ranks: &RankAddresses,
     qstat: &mut Qstat,
-    sender: SyncSender<Vec<Row<'a>>>,
+    sender: SyncSender<Vec<OperationRow<'a>>>,
     bar: &ProgressBar,
 ) -> Result<(), Error> {
     let mut to = Batch { rows: Vec::with_capacity(BATCH), sender };
@@ -88,13 +91,13 @@ fn play_all<'a>(
 
 /// Rows that are collected for the writing thread.
 struct Batch<'a> {
-    rows: Vec<Row<'a>>,
-    sender: SyncSender<Vec<Row<'a>>>,
+    rows: Vec<OperationRow<'a>>,
+    sender: SyncSender<Vec<OperationRow<'a>>>,
 }
 
 impl<'a> Batch<'a> {
     /// Adds a row. Returns false if the writing thread has ended.
-    fn add(&mut self, row: Row<'a>) -> bool {
+    fn add(&mut self, row: OperationRow<'a>) -> bool {
         self.rows.push(row);
         self.rows.len() < BATCH || self.send()
     }
@@ -115,7 +118,7 @@ fn rank_of(experiment: &Experiment, trace: &Trace) -> u32 {
 fn play<'a>(
     rank: u32,
     trace: &'a Trace,
-    ranks: &Ranks,
+    ranks: &RankAddresses,
     to: &mut Batch<'a>,
     qstat: &mut Qstat,
     bar: &ProgressBar,
@@ -128,18 +131,14 @@ fn play<'a>(
     let mut known: HashMap<u32, Option<u32>> = HashMap::new();
     while let Some(timed) = player.next()? {
         let (ns, op) = (trace.since_ns() + player.recorded(&timed), &timed.1);
-        let row = Row::of(op, layout);
+        let mut row = OperationRow::of(op, layout);
+        (row.rank, row.context, row.ns) = (rank, &trace.header.context, ns);
         // Generated operations have no thread.
-        let thread = (!trace.is_generated()).then(|| player.thread());
-        let mut row = Row {
-            rank,
-            context: &trace.header.context,
-            ns,
-            thread: thread.map(|thread| thread.number),
-            cpu_ns: thread.and_then(|thread| thread.cpu_ns),
-            device_thread: thread.map(|thread| thread.is_device),
-            ..row
-        };
+        if !trace.is_generated() {
+            let thread = player.thread();
+            (row.thread, row.device_thread) = (Some(thread.number), Some(thread.is_device));
+            row.cpu_ns = thread.cpu_ns;
+        }
         let mut rank_of = |peer: Option<u32>| {
             *known.entry(peer?).or_insert_with_key(|peer| match trace.is_generated() {
                 true => Some(*peer),
@@ -176,15 +175,66 @@ fn play<'a>(
     Ok(if tagged { marks } else { [0; 2] })
 }
 
+fn failed(path: &Path, error: std::io::Error) -> Error {
+    Error::Io { path: path.to_owned(), error }
+}
+
+/// LogGOPSim's files.
+pub(super) struct Qstat {
+    /// Files of rq hit, rq miss, uq hit and uq miss.
+    searches: [(PathBuf, BufWriter<NewFile>); 4],
+    /// Files of rq and uq.
+    most: [(PathBuf, BufWriter<NewFile>); 2],
+}
+
+impl Qstat {
+    pub(super) fn new(out: &Path, prefix: &str) -> Result<Self, Error> {
+        let file = |name: &str| {
+            let path = out.join(format!("{prefix}-{name}.data"));
+            let file = NewFile::create(&path)?;
+            Ok::<_, Error>((path, BufWriter::new(file)))
+        };
+        Ok(Self {
+            searches: [file("rq-hit")?, file("rq-miss")?, file("uq-hit")?, file("uq-miss")?],
+            most: [file("rq-max")?, file("uq-max")?],
+        })
+    }
+
+    pub(super) fn add(&mut self, ns: u64, search: Search) -> Result<(), Error> {
+        let at = 2 * usize::from(search.queue == QueueKind::Umq) + usize::from(!search.found);
+        let (path, file) = &mut self.searches[at];
+        write!(file, "{},{ns} ", search.depth).map_err(|error| failed(path, error))
+    }
+
+    /// Ends the line of a rank.
+    pub(super) fn end_rank(&mut self, most: [u64; 2]) -> Result<(), Error> {
+        for (path, file) in &mut self.searches {
+            writeln!(file).map_err(|error| failed(path, error))?;
+        }
+        for ((path, file), most) in self.most.iter_mut().zip(most) {
+            writeln!(file, "{most}").map_err(|error| failed(path, error))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn end(self) -> Result<(), Error> {
+        for (path, mut file) in self.searches.into_iter().chain(self.most) {
+            file.flush().map_err(Error::io(&path))?;
+            file.into_inner().map_err(|error| Error::io(&path)(error.into_error()))?.keep()?;
+            println!("{}", path.display());
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::experiment::gathering::Keep;
     use matching::{Key, Source};
     use nic::message::{Envelope, MultiRecv};
     use nic::trace::{Encoder, Header, Op, Posted, Sent, put_time};
 
     use super::*;
-    use crate::experiment::sources::Sources;
+    use crate::experiment::outcome::{Inputs, Keep};
 
     /// Writes a trace of a rank, with one operation every 10 ns.
     fn put(path: &Path, rank: Option<u32>, ops: &[Op]) {
@@ -225,7 +275,7 @@ mod tests {
             Some(2),
             &[arrive(7), Op::Peek(Key { bits: 7, ignore: 0, source: Source::ANY })],
         );
-        let sources = Sources { names: vec![from], ..Sources::default() };
+        let sources = Inputs { names: vec![from], ..Inputs::default() };
         let experiment = Experiment::read(&sources, Keep::Lengths).unwrap();
         assert!(experiment.replayed);
         assert_eq!(experiment.ranks[0].compared(), 2 + 1 + 1 + 2);
@@ -277,7 +327,7 @@ mod tests {
             arrive(9),
         ];
         put(&directory.path().join("0.trace"), Some(0), &ops);
-        let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
+        let sources = Inputs { names: vec![directory.path().to_owned()], ..Inputs::default() };
         let experiment = Experiment::read(&sources, Keep::Lengths).unwrap();
         write(&experiment, directory.path(), "q", false).unwrap();
         let mut file = csv::Reader::from_path(directory.path().join("operations.csv")).unwrap();
@@ -320,7 +370,7 @@ mod tests {
     fn traces_of_unknown_ranks_get_lines_of_their_own() {
         let directory = tempfile::tempdir().unwrap();
         put(&directory.path().join("a.trace"), None, &[post(1), arrive(1)]);
-        let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
+        let sources = Inputs { names: vec![directory.path().to_owned()], ..Inputs::default() };
         let experiment = Experiment::read(&sources, Keep::Lengths).unwrap();
         write(&experiment, directory.path(), "q", false).unwrap();
         let text = std::fs::read_to_string(directory.path().join("q-rq-hit.data")).unwrap();

@@ -1,40 +1,52 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An experiment: its reports, or its traces, which are replayed if there are no reports.
+//! An experiment: its reports, or its traces, which are replayed if there are no reports. Reports are
+//! added up as they are read; only the counts of each rank are kept, and the lengths over time of few
+//! ranks.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use clap::Args;
+use nic::lengths::Lengths;
 use nic::report::{Report, WrittenAt};
 use nic::trace::TraceError;
 use serde::Serialize;
 
-use super::gathering::{Added, Gathered, Gathering, Keep, start_of};
-use super::rank::{Queue, Rank};
-use super::sources::Sources;
+use super::rank::{QueueKind, Rank};
 use crate::capacity::need::{Knob, Need};
 use crate::error::Error;
-use crate::results::documents::{Context, Sum};
-use crate::results::head::Head;
-use crate::results::origin;
+use crate::results::origin::{self, ReportHead};
 use crate::results::ranks::Ended;
 use crate::results::reports::{self, Endpoint};
-use crate::results::run_record::RunRecord;
-use crate::results::runs;
-use crate::results::summary::Summary;
+use crate::results::runs::{self, RunRecord};
+use crate::results::summary::{Adding, ContextSums, Sum, Summary};
 use crate::settings::Settings;
 use crate::traces::files::{self, Found};
-use crate::traces::play;
 use crate::traces::take::Take;
-use crate::traces::trace::Trace;
-use crate::traces::unreported;
+use crate::traces::{play, unreported};
+
+/// The reports and traces that are named on the command line.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Inputs {
+    /// Reports or traces, or directories of them. If traces have reports in the same directory,
+    /// only numbers that reports lack are taken from the traces. Traces without reports are
+    /// replayed as they were recorded.
+    #[arg(required = true, value_name = "DIR|FILE")]
+    pub(crate) names: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) take: Take,
+}
 
 /// Reports, traces, and the counts of each rank.
 #[derive(Debug)]
 pub(crate) struct Experiment {
     /// At least one.
-    pub(crate) heads: Vec<Head>,
+    pub(crate) heads: Vec<ReportHead>,
     /// Empty unless [`Keep::Added`] was given.
     pub(crate) added: Vec<Added>,
     pub(crate) traces: Found,
@@ -43,9 +55,6 @@ pub(crate) struct Experiment {
     /// Ranks by number.
     pub(crate) ranks: Vec<Rank>,
     pub(crate) sum: Summary,
-    /// True if the times of lengths are since the run began. Otherwise they are since each rank
-    /// began, because reports of earlier versions do not contain when that was.
-    pub(crate) one_clock: bool,
     /// Number of the rank of each head.
     numbers: Vec<u32>,
 }
@@ -65,7 +74,7 @@ pub(crate) struct Counts<'a> {
 #[derive(Debug, Serialize)]
 struct RankCounts<'a> {
     rank: u32,
-    tagged: Context<'a>,
+    tagged: ContextSums<'a>,
 }
 
 impl Experiment {
@@ -93,7 +102,7 @@ impl Experiment {
     }
 
     /// Reads reports and traces. Without reports the traces are replayed.
-    pub(crate) fn read(sources: &Sources, keep: Keep) -> Result<Self, Error> {
+    pub(crate) fn read(sources: &Inputs, keep: Keep) -> Result<Self, Error> {
         let (mut of_reports, mut of_traces) = (Vec::new(), Vec::new());
         for name in &sources.names {
             let is_dir = name.is_dir();
@@ -143,13 +152,14 @@ impl Experiment {
                 draft.origin.job.is_some() && draft.origin.job == trace.header.origin.job
             })
         {
-            return Err(Error::OtherRun(trace.path.clone()));
+            let why = "a trace of another run than the reports there: give one or the other";
+            return Err(Error::file(&trace.path, why));
         }
         let silent = unreported::add(|endpoint| gathering.has(endpoint), &mut drafts, &traces)?;
         silent.filter(|_| !replayed).iter().for_each(|silent| eprintln!("{silent}"));
         drafts.into_iter().for_each(|report| gathering.add(Path::new(""), report));
         gathering.sort();
-        let experiment = Self::gathered(gathering, traces, replayed);
+        let experiment = gathering.experiment(traces, replayed);
         let mut experiment = experiment.ok_or_else(|| nothing_in(&sources.names))?;
         let ended = ended(&sources.names, &experiment.heads);
         experiment.sum.ranks.note_ended(ended);
@@ -159,45 +169,23 @@ impl Experiment {
         Ok(experiment)
     }
 
-    fn gathered(gathering: Gathering, traces: Found, replayed: bool) -> Option<Self> {
-        let Gathered { mut sum, heads, numbers, ranks, added } = gathering.sum()?;
-        if replayed {
-            (sum.replayed, sum.ranks) = (true, traces.ranks());
-        }
-        let one_clock = false;
-        let mut of = Self { heads, added, traces, replayed, ranks, sum, one_clock, numbers };
-        of.one_clock = of.has_set_clock();
-        Some(of)
-    }
-
-    /// Makes all times count from the moment when the first rank of the run began. Returns true if
-    /// it is known when each rank with lengths began.
-    fn has_set_clock(&mut self) -> bool {
+    /// Makes all times count from the moment when the first rank of the run began.
+    fn set_clock(&mut self) {
         let of_traces = self.traces.iter().map(|trace| trace.header.start_ns);
-        let Some(began) = self.heads.iter().filter_map(start_of).chain(of_traces).min() else {
-            return false;
-        };
+        let starts = self.heads.iter().map(|head| head.start_ns).chain(of_traces);
+        let began = starts.min().unwrap_or(0);
         self.traces.begin(began);
-        let with_lengths = |rank: &&mut Rank| !rank.lengths.us.is_empty();
-        for rank in self.ranks.iter_mut().filter(with_lengths) {
-            let is_of = |trace: &&Trace| trace.header.rank == Some(rank.number);
-            let of_trace = || self.traces.iter().find(is_of).map(|trace| trace.header.start_ns);
-            rank.start_ns = rank.start_ns.or_else(of_trace);
-        }
-        if self.ranks.iter_mut().filter(with_lengths).any(|rank| rank.start_ns.is_none()) {
-            return false;
-        }
         for rank in &mut self.ranks {
-            let since = rank.start_ns.map_or(0, |start| start.saturating_sub(began) / 1000);
+            let since = rank.start_ns.saturating_sub(began) / 1000;
             rank.lengths.us.iter_mut().for_each(|us| *us = us.saturating_add(since));
         }
-        true
     }
 
     /// Returns the number of the rank of an endpoint.
     pub(crate) fn number_of(&self, (host, pid, address): &Endpoint) -> Option<u32> {
         let mut heads = self.heads.iter().zip(&self.numbers);
-        let same = |head: &Head| (&*head.host, head.pid, &*head.address) == (host, *pid, address);
+        let same =
+            |head: &ReportHead| (&*head.host, head.pid, &*head.address) == (host, *pid, address);
         heads.find(|(head, _)| same(head)).map(|(_, number)| *number)
     }
 
@@ -212,7 +200,7 @@ impl Experiment {
 
     /// Returns the program, its ranks, and a note on a replay.
     pub(crate) fn title(&self) -> String {
-        let Head { program, origin, .. } = &self.heads[0];
+        let ReportHead { program, origin, .. } = &self.heads[0];
         let name = match origin::name_of(program, &origin.command) {
             "" => "program",
             name => name,
@@ -227,10 +215,8 @@ impl Experiment {
         if self.traces.is_empty() {
             return Ok(None);
         }
-        let bar = play::bar(&self.traces, 1);
-        let need = Need::of(&self.traces, &Settings::default(), Knob::Pool, &bar)?;
-        bar.finish_and_clear();
-        Ok(Some(need))
+        let need = |bar: &_| Need::of(&self.traces, &Settings::default(), Knob::Pool, bar);
+        play::with_bar(&self.traces, 1, need).map(Some)
     }
 
     /// Returns the JSON: the sum, and the counts of each rank.
@@ -241,8 +227,25 @@ impl Experiment {
         Counts { title: self.title(), sum: (&self.sum).into(), by_rank: by_rank.collect(), need }
     }
 
+    /// Returns the reasons why elements were not in the table: the queue, the reason, and the numbers
+    /// of elements of collective operations and of others.
+    pub(crate) fn reasons(&self) -> Vec<(QueueKind, &'static str, [u64; 2])> {
+        let mut reasons = Vec::new();
+        for queue in QueueKind::BOTH {
+            let kinds = &queue.of(&self.sum.tagged).kinds;
+            let rest = kinds.point_to_point.block_reasons.iter();
+            for ((reason, collective), (_, rest)) in kinds.collective.block_reasons.iter().zip(rest)
+            {
+                if collective + rest > 0 {
+                    reasons.push((queue, reason, [collective, rest]));
+                }
+            }
+        }
+        reasons
+    }
+
     /// Returns the rank whose queue became longest.
-    pub(crate) fn worst(&self, queue: Queue) -> &Rank {
+    pub(crate) fn worst(&self, queue: QueueKind) -> &Rank {
         let mark = |rank: &&Rank| queue.of(&rank.tagged).high_water;
         // The first of equals.
         self.ranks.iter().rev().max_by_key(mark).expect("an experiment has ranks")
@@ -258,7 +261,7 @@ impl Experiment {
 
 /// Returns how the program ended, from the `run.tcam` in these directories, or in those of these
 /// files.
-fn ended(names: &[PathBuf], heads: &[Head]) -> Option<Ended> {
+fn ended(names: &[PathBuf], heads: &[ReportHead]) -> Option<Ended> {
     let directory = |name: &PathBuf| match name.is_dir() {
         true => Some(name.clone()),
         false => name.parent().map(Path::to_owned),
@@ -304,13 +307,180 @@ fn below(directory: &Path) -> Vec<String> {
 }
 
 fn holds_traces(directory: &Path) -> Result<bool, Error> {
-    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
-        let path = entry.map_err(Error::io(directory))?.path();
-        if path.extension() == Some(OsStr::new("trace")) && !path.is_dir() {
-            return Ok(true);
+    files::trace_files(directory).map(|traces| !traces.is_empty())
+}
+
+/// Number of ranks that a picture shows next to the one whose queue became longest.
+pub(super) const OTHERS: usize = 7;
+/// Number of ranks with lengths above which lengths that no picture shows are dropped.
+const MANY: usize = 64;
+
+/// Selects the data that are kept in addition to the counts of each rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// The lengths that pictures show.
+    #[default]
+    Shown,
+    /// The lengths of all ranks.
+    Lengths,
+    /// The lengths that pictures show, and the sources that added elements.
+    Added,
+}
+
+/// The sources that added elements to the queues of an endpoint.
+#[derive(Debug)]
+pub(crate) struct Added {
+    pub(crate) rank: Option<u32>,
+    /// Number of all elements, and of those of each source.
+    pub(crate) queues: [(u64, Vec<(u32, u64)>); 2],
+}
+
+/// Identifies a rank: true if the rank is unknown, its number or else that of its process, and the
+/// host of that process.
+type Who = (bool, u32, Arc<str>);
+
+/// Adds reports up.
+#[derive(Debug, Default)]
+struct Gathering {
+    keep: Keep,
+    adding: Adding,
+    /// Ranks in the order in which they were read.
+    ranks: Vec<Rank>,
+    index: BTreeMap<Who, usize>,
+    with_lengths: BTreeSet<Who>,
+    added: Vec<Added>,
+    /// The file of each endpoint's report; empty for a report from a draft or a trace.
+    seen: BTreeMap<Endpoint, PathBuf>,
+    differ: bool,
+}
+
+impl Gathering {
+    fn new(keep: Keep) -> Self {
+        Self { keep, ..Self::default() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
+
+    fn has(&self, endpoint: &Endpoint) -> bool {
+        self.seen.contains_key(endpoint)
+    }
+
+    fn has_job(&self, job: Option<u64>) -> bool {
+        job.is_some() && self.adding.heads().iter().any(|head| head.origin.job == job)
+    }
+
+    /// Adds a report once, even if a directory and a file in it are both named.
+    fn add(&mut self, path: &Path, mut report: Report) {
+        match self.seen.entry(reports::endpoint(&report)) {
+            Entry::Vacant(entry) => _ = entry.insert(path.to_owned()),
+            Entry::Occupied(first) => {
+                if reports::read_one(first.get()).is_ok_and(|first| first == report) {
+                    return;
+                }
+                if !self.differ {
+                    eprintln!(
+                        "Process {} has two reports of one endpoint, which differ: of a run and \
+                         its replay?",
+                        report.pid
+                    );
+                }
+                self.differ = true;
+            }
+        }
+        self.adding.add(&report);
+        let [prq, umq] = [&mut report.tagged.prq, &mut report.tagged.umq].map(|queue| {
+            queue.choices.clear();
+            (queue.inserts, std::mem::take(&mut queue.added))
+        });
+        if self.keep == Keep::Added {
+            self.added.push(Added { rank: report.rank, queues: [prq, umq] });
+        }
+        let head = self.adding.heads().last().expect("a head was added");
+        let (who, start_ns) = (who(head), head.start_ns);
+        let lengths = std::mem::take(&mut report.tagged.lengths);
+        let need = report.tagged.prq.high_water.max(report.tagged.umq.high_water);
+        let at = *self.index.entry(who.clone()).or_insert(self.ranks.len());
+        match self.ranks.get_mut(at) {
+            // A clone has no spare capacity, which saves much memory with many ranks.
+            None => {
+                let tagged = report.tagged.clone();
+                self.ranks.push(Rank { number: 0, tagged, lengths, start_ns });
+            }
+            Some(rank) => {
+                if rank.lengths.every == 0 || need > rank.need() {
+                    (rank.lengths, rank.start_ns) = (lengths, start_ns);
+                }
+                rank.tagged.merge(&report.tagged);
+            }
+        }
+        if self.keep != Keep::Lengths && !self.ranks[at].lengths.us.is_empty() {
+            self.with_lengths.insert(who);
+            if self.with_lengths.len() > MANY {
+                self.drop_lengths();
+            }
         }
     }
-    Ok(false)
+
+    /// Drops the lengths of ranks that no picture shows.
+    fn drop_lengths(&mut self) {
+        let mut shown = BTreeSet::new();
+        for queue in QueueKind::BOTH {
+            let mut all: Vec<_> = self.with_lengths.iter().collect();
+            let rank = |who| &self.ranks[self.index[who]];
+            all.sort_by_key(|who| std::cmp::Reverse(queue.of(&rank(who).tagged).high_water));
+            shown.extend(all.into_iter().take(1 + OTHERS).cloned());
+        }
+        for who in self.with_lengths.difference(&shown) {
+            self.ranks[self.index[who]].lengths = Lengths::default();
+        }
+        self.with_lengths = shown;
+    }
+
+    /// Sorts by rank. Reports are read in the order of their names.
+    fn sort(&mut self) {
+        self.adding.sort();
+    }
+
+    /// Returns the experiment, or none if no report was added.
+    fn experiment(mut self, traces: Found, replayed: bool) -> Option<Experiment> {
+        self.drop_lengths();
+        let (mut sum, heads) = self.adding.sum()?;
+        if replayed {
+            (sum.replayed, sum.ranks) = (true, traces.ranks());
+        } else if self.differ {
+            sum.ranks.note_mixed();
+        }
+        let known = heads.iter().filter_map(|head| head.rank).max();
+        let mut next = known.map_or(0, |most| most + 1);
+        let mut ranks = self.ranks;
+        let mut unknown = BTreeMap::new();
+        for ((is_unknown, number, host), at) in self.index {
+            ranks[at].number = number;
+            if is_unknown {
+                ranks[at].number = next;
+                unknown.insert((number, host), next);
+                next += 1;
+            }
+        }
+        ranks.sort_unstable_by_key(|rank| rank.number);
+        let number = |head: &ReportHead| {
+            head.rank.unwrap_or_else(|| unknown[&(head.pid, Arc::clone(&head.host))])
+        };
+        let numbers = heads.iter().map(number).collect();
+        let added = self.added;
+        let mut experiment = Experiment { heads, added, traces, replayed, ranks, sum, numbers };
+        experiment.set_clock();
+        Some(experiment)
+    }
+}
+
+fn who(head: &ReportHead) -> Who {
+    match head.rank {
+        Some(rank) => (false, rank, "".into()),
+        None => (true, head.pid, Arc::clone(&head.host)),
+    }
 }
 
 #[cfg(test)]
@@ -322,7 +492,7 @@ pub(crate) mod tests {
     fn of(reports: impl IntoIterator<Item = Report>) -> Option<Experiment> {
         let mut gathering = Gathering::new(Keep::Lengths);
         reports.into_iter().for_each(|report| gathering.add(Path::new(""), report));
-        Experiment::gathered(gathering, Found::default(), false)
+        gathering.experiment(Found::default(), false)
     }
 
     /// Makes an experiment of ranks with lengths. The queues of some are longer than those of
@@ -362,7 +532,7 @@ pub(crate) mod tests {
         let read = |cut_off| {
             let take = Take { cut_off, ..Take::default() };
             Experiment::read(
-                &Sources { names: vec![directory.path().to_owned()], take },
+                &Inputs { names: vec![directory.path().to_owned()], take },
                 Keep::Shown,
             )
         };
@@ -378,7 +548,7 @@ pub(crate) mod tests {
         let path = directory.path().join("0.json");
         fs::write(&path, sample(0, 8, 5).to_json().unwrap()).unwrap();
         let names = vec![directory.path().to_owned(), path, directory.path().to_owned()];
-        let mut sources = Sources { names, take: Take::default() };
+        let mut sources = Inputs { names, take: Take::default() };
         let experiment = Experiment::read(&sources, Keep::Shown).unwrap();
         assert_eq!(experiment.sum.tagged.posts, 5);
         let other = sample(0, 8, 6).to_json().unwrap();
@@ -402,12 +572,9 @@ pub(crate) mod tests {
         };
         let us = |starts: [u64; 2]| {
             let experiment = of([report(0, starts[0]), report(1, starts[1])]).unwrap();
-            let us: Vec<_> = experiment.ranks.iter().map(|rank| rank.lengths.us[0]).collect();
-            (us, experiment.one_clock)
+            experiment.ranks.iter().map(|rank| rank.lengths.us[0]).collect::<Vec<_>>()
         };
-        assert_eq!(us([900_000, 500_000]), (vec![407, 7], true));
-        // A report of an earlier version does not have its start.
-        assert_eq!(us([900_000, 0]), (vec![7, 7], false));
+        assert_eq!(us([900_000, 500_000]), [407, 7]);
     }
 
     #[test]
@@ -422,8 +589,8 @@ pub(crate) mod tests {
         assert_eq!(numbers, [3, 4, 5]);
         assert_eq!(experiment.ranks[0].tagged.posts, 14);
         assert_eq!(experiment.ranks[0].lengths.every, 7);
-        assert_eq!(experiment.worst(Queue::Prq).number, 3);
-        assert_eq!(experiment.worst(Queue::Umq).number, 3, "the first of equals");
+        assert_eq!(experiment.worst(QueueKind::Prq).number, 3);
+        assert_eq!(experiment.worst(QueueKind::Umq).number, 3, "the first of equals");
         assert_eq!(experiment.worst_first()[0].number, 3);
         assert_eq!(experiment.title(), "program on 3 of 4 ranks");
     }
@@ -431,7 +598,7 @@ pub(crate) mod tests {
     #[test]
     fn nothing_to_look_at_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
-        let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
+        let sources = Inputs { names: vec![directory.path().to_owned()], ..Inputs::default() };
         let error = Experiment::read(&sources, Keep::Shown).unwrap_err().to_string();
         assert!(error.contains("neither reports (*.json) nor traces (*.trace)"), "{error}");
         let run = directory.path().join("runs/prq64-umq64-1");
@@ -447,8 +614,32 @@ pub(crate) mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("0.txt");
         fs::write(&path, "tcam 0.1 on libfabric 2.5").unwrap();
-        let sources = Sources { names: vec![path], ..Sources::default() };
+        let sources = Inputs { names: vec![path], ..Inputs::default() };
         let error = Experiment::read(&sources, Keep::Shown).unwrap_err().to_string();
         assert!(error.ends_with("0.txt: neither a report (*.json) nor a trace (*.trace) of tcam"));
+    }
+
+    #[test]
+    fn lengths_are_kept_of_the_ranks_that_pictures_show() {
+        let gathered = |keep| {
+            let mut gathering = Gathering::new(keep);
+            for rank in 0..200 {
+                let mut report = sample(rank, 8, u64::from(1 + rank * 7 % 100));
+                report.tagged.lengths = Lengths { every: 1, us: vec![0], ..Lengths::default() };
+                gathering.add(Path::new(""), report);
+            }
+            gathering.experiment(Found::default(), false).unwrap()
+        };
+        let most = |of: &Rank| of.tagged.prq.high_water;
+        let with = |keep| {
+            let mut ranks = gathered(keep).ranks;
+            ranks.retain(|rank| !rank.lengths.us.is_empty());
+            ranks.iter().map(most).collect::<Vec<_>>()
+        };
+        assert_eq!(with(Keep::Lengths).len(), 200);
+        let mut shown = with(Keep::Shown);
+        shown.sort_unstable();
+        assert!(shown.len() <= 2 * (1 + OTHERS), "{shown:?}");
+        assert!(shown.ends_with(&[97, 97, 98, 98, 99, 99, 100, 100]), "{shown:?}");
     }
 }

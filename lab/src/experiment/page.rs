@@ -9,15 +9,15 @@ use nic::plain::plain;
 use super::by::{self, By, Groups};
 use super::fill::Makeup;
 use super::material::Material;
-use super::outcome::Experiment;
-use super::rank::{Queue, Rank};
+use super::outcome::{Experiment, Inputs};
+use super::rank::{QueueKind, Rank};
 use super::repeated::{self, Repeated};
-use super::sources::Sources;
 use super::{figures, sheets};
 use crate::answer::facts::Facts;
-use crate::answer::html::section;
+use crate::answer::show::section;
 use crate::capacity::need::{self, Need};
 use crate::error::Error;
+use crate::plot::picture;
 use crate::results::summary::{Peak, Summary};
 use crate::results::summary_text;
 use crate::text::html::{self, escaped};
@@ -66,7 +66,7 @@ fn answer(runs: &[&Experiment]) -> Result<String, Error> {
          recording: tcam answer -- mpiexec ..., or tcam record."
             .to_owned(),
     ]);
-    Ok(format!("<section>\n<h2>Answer</h2>\n{}</section>\n", html::list(lines)))
+    Ok(html::section("Answer", &html::list(lines)))
 }
 
 /// Returns what reports contain of the need: that of a rank exactly, and that of the NIC of a host
@@ -96,7 +96,7 @@ fn need_of_reports(experiment: &Experiment) -> Vec<String> {
 
 /// Returns the page of several recordings, one after the other. Repeats of one run begin with their
 /// spread.
-pub(crate) fn of_several(from: &Sources, experiments: &[Experiment]) -> Result<String, Error> {
+pub(crate) fn of_several(from: &Inputs, experiments: &[Experiment]) -> Result<String, Error> {
     let names = from.names.iter().map(|name| plain(&name.display().to_string()).into_owned());
     let (mut sections, are_repeats) = (String::new(), repeated::are_repeats(experiments));
     for (name, experiment) in names.zip(experiments) {
@@ -112,7 +112,7 @@ pub(crate) fn of_several(from: &Sources, experiments: &[Experiment]) -> Result<S
     let repeated = Repeated::of(from, experiments);
     let summary = html::table(&repeated.sheet()) + &html::list(repeated.readings());
     let sections = answer(&experiments.iter().collect::<Vec<_>>())? + &sections;
-    Ok(whole(repeated.title(), &summary, &sections))
+    Ok(whole(&repeated.title, &summary, &sections))
 }
 
 /// Returns the sections of an experiment after its answer.
@@ -122,36 +122,32 @@ fn parts(experiment: &Experiment) -> Result<String, Error> {
     let figures = figures::all(experiment, &material);
     let makeups = &material.makeups;
     let summary = summary(experiment, makeups, experiment.need()?.as_ref());
-    let mut page = format!("<section>\n<h2>Summary</h2>\n{summary}</section>\n");
+    let mut page = html::section("Summary", &summary);
     for figure in figures {
-        let heading = escaped(figure.heading);
-        let drawn = html::figure(&figure.svg()?, figure.heading, figure.reading);
-        let _ = write!(page, "<section>\n<h2>{heading}</h2>\n{drawn}</section>\n");
+        let drawn = html::figure(&picture::svg(&figure)?, figure.heading, figure.reading);
+        page += &html::section(figure.heading, &drawn);
     }
-    page += "<section>\n<h2>Tables</h2>\n";
-    for sheet in sheets::all(experiment, Some(RANKS)) {
-        page += &html::table(&sheet);
-    }
+    let mut tables = sheets::all(experiment, Some(RANKS));
     if !makeups.is_empty() {
-        for kind in [By::Tag, By::Peer] {
-            page += &html::table(&Groups::of(makeups, kind).sheet());
-        }
+        tables.extend([By::Tag, By::Peer].map(|by| Groups::of(makeups, by).sheet()));
     }
-    page += "</section>\n<section>\n<h2>Configuration</h2>\n";
-    page += &html::table(&configuration(experiment));
-    page += "</section>\n";
-    Ok(page)
+    page += &html::section("Tables", &tables.iter().map(html::table).collect::<String>());
+    Ok(page + &html::section("Configuration", &html::table(&configuration(experiment))))
 }
 
 /// Returns the whole page around these sections.
 fn whole(title: &str, summary: &str, sections: &str) -> String {
-    let mut main = format!("{sections}<section>\n<h2>How to read this</h2>\n<dl>\n");
-    for (word, meaning) in WORDS {
-        let _ = writeln!(main, "<dt>{word}</dt><dd>{meaning}</dd>");
-    }
-    main += "</dl>\n<p>Counts are those of MPI's tagged messages and exact. Times are those of the \
-             emulation on the machine it ran on, not of a NIC.</p>\n</section>\n";
-    html::page(title, summary, &main)
+    let words = WORDS.map(|(word, meaning)| format!("<dt>{word}</dt><dd>{meaning}</dd>\n"));
+    let reading = format!(
+        "<dl>\n{}</dl>\n<p>Counts are those of MPI's tagged messages and exact. Times are those of the \
+         emulation on the machine it ran on, not of a NIC.</p>\n",
+        words.concat()
+    );
+    html::page(
+        title,
+        summary,
+        &(sections.to_owned() + &html::section("How to read this", &reading)),
+    )
 }
 
 /// Returns the note on missing ranks, which comes first.
@@ -170,7 +166,7 @@ fn summary(experiment: &Experiment, makeups: &[Makeup], need: Option<&Need>) -> 
         share(sum.at_once()),
         share(sum.promoted()),
     )];
-    for (queue, peak) in Queue::BOTH.iter().zip([&sum.prq_peak, &sum.umq_peak]) {
+    for (queue, peak) in QueueKind::BOTH.iter().zip([&sum.prq_peak, &sum.umq_peak]) {
         lines.push(verdict(experiment, *queue, peak));
     }
     lines.extend(need::told_of_nic(need).map(|line| line + "."));
@@ -183,7 +179,7 @@ fn summary(experiment: &Experiment, makeups: &[Makeup], need: Option<&Need>) -> 
     html::list(lines)
 }
 
-fn verdict(experiment: &Experiment, queue: Queue, peak: &Peak) -> String {
+fn verdict(experiment: &Experiment, queue: QueueKind, peak: &Peak) -> String {
     let text = summary_text::verdict(queue.name(), queue.of(&experiment.sum.tagged), peak);
     text.lines().map(str::trim).collect::<Vec<_>>().join("; ") + "."
 }

@@ -26,7 +26,7 @@ use nic::message::Envelope;
 use nic::trace::{Op, Posted};
 use rustc_hash::FxHashMap as HashMap;
 
-use super::fill::{Window, tagged};
+use super::fill::{TimeWindow, tagged};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::text::numbers::{count, whole};
@@ -54,7 +54,7 @@ const ANY: u32 = u32::MAX;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Phases {
     /// The time from the end of the previous phase to the end of this phase on all ranks.
-    pub(crate) windows: Vec<Window>,
+    pub(crate) windows: Vec<TimeWindow>,
     /// The number of the operation that ended each phase except the last, for each trace of tagged
     /// messages. Empty for a trace without calls.
     pub(crate) ends: Vec<Vec<u64>>,
@@ -211,13 +211,17 @@ fn between(each: &[OfRank], ranks: usize) -> Phases {
             "WARNING: the ranks called collective operations in different orders: all is one phase"
                 .to_owned(),
         );
-        return Phases { windows: vec![Window::ALL], ends: vec![Vec::new(); each.len()], warnings };
+        return Phases {
+            windows: vec![TimeWindow::ALL],
+            ends: vec![Vec::new(); each.len()],
+            warnings,
+        };
     }
     let time = |call: usize| with_calls.iter().map(|calls| calls[call].0.1).fold(0.0, f64::max);
     let times: Vec<_> = (0..order.len()).map(time).collect();
     let starts = std::iter::once(0.0).chain(times.iter().copied());
     let stops = times.iter().copied().chain([f64::INFINITY]);
-    let windows = starts.zip(stops).map(|(from, to)| Window { from, to }).collect();
+    let windows = starts.zip(stops).map(|(from, to)| TimeWindow { from, to }).collect();
     let ends = calls.iter().map(|calls| calls.iter().map(|((end, _), _)| *end).collect());
     Phases { windows, ends: ends.collect(), warnings }
 }
@@ -381,7 +385,7 @@ mod tests {
             })
             .collect();
         let of = between(&each, 4);
-        assert_eq!(of.windows, [Window::ALL]);
+        assert_eq!(of.windows, [TimeWindow::ALL]);
         assert_eq!(
             of.warnings,
             [
@@ -396,7 +400,7 @@ mod tests {
         );
         let ring = phases(&vec![ring(5); 3], false);
         assert_eq!(ring.windows.len(), 2, "receives without an interruption are one run");
-        assert_eq!(between(&[], 0).windows, [Window::ALL]);
+        assert_eq!(between(&[], 0).windows, [TimeWindow::ALL]);
     }
 
     #[test]

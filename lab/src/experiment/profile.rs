@@ -14,17 +14,18 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use smartcore::cluster::kmeans::{KMeans, KMeansParameters};
+use smartcore::linalg::basic::matrix::DenseMatrix;
 
-use super::gathering::Added;
-use super::outcome::Experiment;
+use super::outcome::{Added, Experiment};
 use crate::error::Error;
 use crate::file;
 use crate::text::numbers::{count, whole};
 use crate::text::sheet::Sheet;
 
-/// Value of [`Head::format`].
+/// Value of [`ProfileHeader::format`].
 pub(crate) const FORMAT: &str = "tcam-profile";
-/// Value of [`Head::version`].
+/// Value of [`ProfileHeader::version`].
 const VERSION: u32 = 1;
 /// Largest source that queues count.
 const LARGEST: u32 = 1 << 20;
@@ -32,7 +33,7 @@ const LARGEST: u32 = 1 << 20;
 const WORST: usize = 8;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
+struct ProfileHeader {
     format: String,
     version: u32,
     processes: u32,
@@ -40,7 +41,7 @@ struct Head {
 
 /// Elements that each source added to the queues of a rank: pairs of source and elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Row {
+pub(crate) struct RankProfile {
     pub(crate) rank: u32,
     pub(crate) prq: Vec<(u32, u64)>,
     pub(crate) umq: Vec<(u32, u64)>,
@@ -48,10 +49,10 @@ pub(crate) struct Row {
 
 /// The profile of all ranks (matrix A).
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Profile {
+pub(crate) struct SourceProfile {
     pub(crate) processes: u32,
     /// Rows by rank.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<RankProfile>,
 }
 
 /// Returns the beginning of a file of this format.
@@ -59,7 +60,7 @@ pub(crate) fn start(format: &str) -> String {
     format!("{{\"format\":\"{format}\"")
 }
 
-impl Profile {
+impl SourceProfile {
     /// Returns the profile of an experiment, or none if it has elements and none of them has a
     /// source.
     pub(crate) fn of(experiment: &Experiment) -> Option<Self> {
@@ -84,7 +85,7 @@ impl Profile {
         if silent && !told {
             return None;
         }
-        let row = |(rank, [prq, umq]): (u32, [BTreeMap<_, _>; 2])| Row {
+        let row = |(rank, [prq, umq]): (u32, [BTreeMap<_, _>; 2])| RankProfile {
             rank,
             prq: prq.into_iter().collect(),
             umq: umq.into_iter().collect(),
@@ -93,7 +94,11 @@ impl Profile {
     }
 
     pub(crate) fn text(&self) -> String {
-        let head = Head { format: FORMAT.to_owned(), version: VERSION, processes: self.processes };
+        let head = ProfileHeader {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            processes: self.processes,
+        };
         let json = |value: serde_json::Result<String>| value.expect("numbers are JSON");
         let mut text = json(serde_json::to_string(&head)) + "\n";
         for row in &self.rows {
@@ -107,17 +112,17 @@ impl Profile {
     /// If the file cannot be read, or is not a profile.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let bytes = host::regular::read(path, file::LONGEST).map_err(Error::io(path))?;
-        Self::parse(&bytes).map_err(|why| Error::Profile { path: path.to_owned(), why })
+        Self::parse(&bytes).map_err(|why| Error::file(path, why))
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let foreign = || "it is no profile: `tcam profile` writes those".to_owned();
         let text = std::str::from_utf8(bytes).map_err(|_| foreign())?;
         let mut lines = text.lines().enumerate();
-        let head: Head = lines
+        let head: ProfileHeader = lines
             .next()
             .and_then(|(_, line)| serde_json::from_str(line).ok())
-            .filter(|head: &Head| head.format == FORMAT)
+            .filter(|head: &ProfileHeader| head.format == FORMAT)
             .ok_or_else(foreign)?;
         if head.version != VERSION {
             let version = head.version;
@@ -129,12 +134,12 @@ impl Profile {
         let row = |(at, line): (usize, &str)| {
             serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))
         };
-        let rows: Vec<Row> = lines.map(row).collect::<Result<_, _>>()?;
+        let rows: Vec<RankProfile> = lines.map(row).collect::<Result<_, _>>()?;
         if rows.is_empty() {
             return Err("it has no rank".to_owned());
         }
         let mut ranks = BTreeSet::new();
-        for Row { rank, prq, umq } in &rows {
+        for RankProfile { rank, prq, umq } in &rows {
             if *rank >= head.processes || !ranks.insert(rank) {
                 return Err(format!(
                     "rank {rank} of {} is named twice, or is none of them",
@@ -179,20 +184,73 @@ impl Profile {
     }
 }
 
+/// Seed of K-means, so that the clusters are the same each time.
+const SEED: u64 = 20_170_925;
+
+/// The clusters of the sources of a queue.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Clustered {
+    /// The cluster of each source.
+    pub(crate) of: Vec<Option<u16>>,
+    /// Number of clusters that have a source.
+    pub(crate) clusters: usize,
+    /// Mean share of the elements that are in the queue of an element; 1 with one cluster.
+    pub(crate) part: f64,
+}
+
+/// Clusters sources by the number of elements that each added. Clusters are numbered from the one
+/// whose sources added least.
+pub(crate) fn kmeans(added: &[(u32, u64)], k: u16) -> Clustered {
+    let mut values: Vec<u64> = added.iter().map(|(_, elements)| *elements).collect();
+    values.sort_unstable();
+    values.dedup();
+    // Further clusters would stay empty.
+    let k = usize::from(k).min(values.len());
+    let labels = if k < 2 { vec![0; added.len()] } else { labels(added, k) };
+    let mut sums: Vec<(u64, u128, usize)> = (0..k.max(1)).map(|at| (0, 0, at)).collect();
+    for ((_, elements), &label) in added.iter().zip(&labels) {
+        let sum = &mut sums[label];
+        sum.0 = sum.0.max(*elements);
+        sum.1 += u128::from(*elements);
+    }
+    sums.retain(|(_, sum, _)| *sum > 0);
+    sums.sort_unstable();
+    let total: u128 = sums.iter().map(|(_, sum, _)| sum).sum();
+    let squares: f64 = sums.iter().map(|(_, sum, _)| (*sum as f64 / total as f64).powi(2)).sum();
+    let last = added.iter().map(|(source, _)| *source as usize + 1).max().unwrap_or(0);
+    let mut of = vec![None; last];
+    for ((source, _), label) in added.iter().zip(labels) {
+        let number = sums.iter().position(|(_, _, at)| *at == label);
+        of[*source as usize] = number.map(|number| number as u16);
+    }
+    Clustered { of, clusters: sums.len(), part: if total == 0 { 1.0 } else { squares } }
+}
+
+/// Returns the label that K-means gives each source.
+fn labels(added: &[(u32, u64)], k: usize) -> Vec<usize> {
+    let column: Vec<Vec<f64>> = added.iter().map(|(_, elements)| vec![*elements as f64]).collect();
+    let matrix = DenseMatrix::from_2d_vec(&column).expect("each row has one number");
+    let parameters = KMeansParameters { seed: Some(SEED), ..KMeansParameters::default().with_k(k) };
+    let fitted: KMeans<f64, i64, _, Vec<i64>> =
+        KMeans::fit(&matrix, parameters).expect("there are at least two clusters");
+    let labels = fitted.predict(&matrix).expect("the matrix was fitted");
+    labels.into_iter().map(|label| label as usize).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_written_is_read() {
-        let row = |rank| Row { rank, prq: vec![(1, 200), (7, 1)], umq: Vec::new() };
-        let profile = Profile { processes: 9, rows: vec![row(0), row(8)] };
-        assert_eq!(Profile::parse(profile.text().as_bytes()), Ok(profile));
+        let row = |rank| RankProfile { rank, prq: vec![(1, 200), (7, 1)], umq: Vec::new() };
+        let profile = SourceProfile { processes: 9, rows: vec![row(0), row(8)] };
+        assert_eq!(SourceProfile::parse(profile.text().as_bytes()), Ok(profile));
     }
 
     #[test]
     fn other_files_are_refused() {
-        let why = |text: &str| Profile::parse(text.as_bytes()).unwrap_err();
+        let why = |text: &str| SourceProfile::parse(text.as_bytes()).unwrap_err();
         for foreign in ["", "{}", "rank,source", "{\"format\":\"tcam-clusters\"}"] {
             assert!(why(foreign).starts_with("it is no profile"), "{foreign}");
         }
@@ -200,5 +258,33 @@ mod tests {
         assert_eq!(why(head), "it has no rank");
         assert!(why(&format!("{head}{{\"rank\":0")).starts_with("line 2: "));
         assert!(why(&head.replace(":1,", ":2,")).contains("version 2"));
+    }
+
+    #[test]
+    fn sources_that_add_alike_share_a_cluster() {
+        // The groups of the paper's Table 1: 2, 10, 50 and 100 messages.
+        let of = |source| [2, 10, 50, 100][source as usize % 4];
+        let added: Vec<_> = (0..40).map(|source| (source, of(source))).collect();
+        let made = kmeans(&added, 4);
+        let expected: Vec<_> = (0..40).map(|source| Some(source % 4)).collect();
+        assert_eq!((made.of, made.clusters), (expected, 4));
+        assert_eq!(kmeans(&added, 4).part, made.part, "a second run gives the same clusters");
+    }
+
+    #[test]
+    fn one_cluster_is_one_queue_and_clusters_beyond_the_values_are_empty() {
+        let added = [(0, 5), (3, 5), (7, 9)];
+        assert_eq!(kmeans(&added, 1), Clustered { of: one(), clusters: 1, part: 1.0 });
+        let made = kmeans(&added, 32);
+        assert_eq!(made.clusters, 2);
+        assert_eq!((made.of[0], made.of[1], made.of[7]), (Some(0), None, Some(1)));
+        assert_eq!(kmeans(&[], 8), Clustered { of: Vec::new(), clusters: 0, part: 1.0 });
+
+        fn one() -> Vec<Option<u16>> {
+            [0, 3, 7].into_iter().fold(vec![None; 8], |mut of, source| {
+                of[source] = Some(0);
+                of
+            })
+        }
     }
 }

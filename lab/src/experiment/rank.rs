@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The counts of a rank, and its two queues.
 
-use matching::SearchDepth;
 use nic::lengths::Lengths;
 use nic::report::ContextCounters;
 
@@ -14,8 +13,8 @@ pub(crate) struct Rank {
     /// Lengths of its queues. With several endpoints, those of the endpoint whose queues became
     /// longest.
     pub(crate) lengths: Lengths,
-    /// When that endpoint was opened, in nanoseconds since 1970, if known.
-    pub(crate) start_ns: Option<u64>,
+    /// When that endpoint was opened, in nanoseconds since 1970.
+    pub(crate) start_ns: u64,
 }
 
 impl Rank {
@@ -26,26 +25,18 @@ impl Rank {
 
     /// Returns the number of entries that its searches compared.
     pub(crate) fn compared(&self) -> u64 {
-        Queue::BOTH.iter().map(|queue| queue.compared(self)).sum()
-    }
-
-    /// Returns the number of compared entries, or none for a report that does not count them. A
-    /// search that finds an element compares at least one.
-    pub(crate) fn counted_compared(&self) -> Option<u64> {
-        let depths = Queue::BOTH.map(|queue| &queue.of(&self.tagged).search_depth);
-        let counted = |depth: &&SearchDepth| depth.hit.total() == 0 || depth.hit_entries > 0;
-        depths.iter().all(counted).then(|| self.compared())
+        QueueKind::BOTH.iter().map(|queue| queue.compared(self)).sum()
     }
 }
 
 /// One of the two queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queue {
+pub(crate) enum QueueKind {
     Prq,
     Umq,
 }
 
-impl Queue {
+impl QueueKind {
     pub(crate) const BOTH: [Self; 2] = [Self::Prq, Self::Umq];
 
     pub(crate) fn name(self) -> &'static str {

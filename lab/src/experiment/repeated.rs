@@ -6,14 +6,12 @@ use std::collections::BTreeSet;
 use nic::plain::plain;
 use serde::Serialize;
 
-use super::gathering::Keep;
-use super::outcome::Experiment;
-use super::rank::Queue;
-use super::sources::Sources;
-use crate::capacity::spread::Spread;
+use super::outcome::{Experiment, Inputs, Keep};
+use super::rank::QueueKind;
 use crate::error::Error;
-use crate::results::head::Head;
+use crate::results::origin::ReportHead;
 use crate::results::ranks::Completeness;
+use crate::stats::Variation;
 use crate::text::numbers::whole;
 use crate::text::sheet::Sheet;
 use crate::traces::repeats::{Measured, exceeded, overlap};
@@ -21,10 +19,10 @@ use crate::traces::repeats::{Measured, exceeded, overlap};
 /// The JSON of several runs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Repeated {
-    title: String,
+    pub(crate) title: String,
     runs: Vec<Run>,
-    prq_needs: Spread,
-    umq_needs: Spread,
+    prq_needs: Variation,
+    umq_needs: Variation,
     /// Upper bound of the probability that another run needs more.
     exceeded_with_probability_at_most: f64,
 }
@@ -43,25 +41,24 @@ struct Run {
 
 /// Returns true if all experiments are of one program with one number of ranks.
 pub(crate) fn are_repeats(experiments: &[Experiment]) -> bool {
-    let measured = measured(experiments);
-    measured.iter().all(|of| *of == measured[0])
+    experiments.iter().all(|of| measured(of) == measured(&experiments[0]))
 }
 
-fn measured(experiments: &[Experiment]) -> Vec<Measured<'_>> {
-    let first = experiments.iter().map(|experiment| &experiment.heads[0]);
-    first.map(|head| Measured::of(&head.program, &head.origin)).collect()
+fn measured(experiment: &Experiment) -> Measured<'_> {
+    let head = &experiment.heads[0];
+    Measured::of(&head.program, &head.origin)
 }
 
 /// Reads each directory as an experiment. Returns them if two have a rank in common, and no process
 /// is in two. Reports and traces of one run have both in common.
-pub(crate) fn apart(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error> {
+pub(crate) fn apart(sources: &Inputs) -> Result<Option<Vec<Experiment>>, Error> {
     let names = &sources.names;
     if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
         return Ok(None);
     }
     let read = |name: &_| {
         Experiment::read(
-            &Sources { names: vec![Clone::clone(name)], take: sources.take },
+            &Inputs { names: vec![Clone::clone(name)], take: sources.take },
             Keep::Shown,
         )
     };
@@ -69,8 +66,9 @@ pub(crate) fn apart(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error>
     let mut processes = BTreeSet::new();
     let mut each = experiments.iter().map(|experiment| {
         // Generated recordings differ in their program's arguments only.
-        let of =
-            |head: &Head| (head.host.clone(), head.pid, head.address.clone(), head.program.clone());
+        let of = |head: &ReportHead| {
+            (head.host.clone(), head.pid, head.address.clone(), head.program.clone())
+        };
         experiment.heads.iter().map(of).collect::<BTreeSet<_>>()
     });
     let apart = each.all(|of| of.into_iter().all(|endpoint| processes.insert(endpoint)));
@@ -80,9 +78,9 @@ pub(crate) fn apart(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error>
 }
 
 impl Repeated {
-    pub(crate) fn of(sources: &Sources, experiments: &[Experiment]) -> Self {
+    pub(crate) fn of(sources: &Inputs, experiments: &[Experiment]) -> Self {
         let run = |(name, of): (&std::path::PathBuf, &Experiment)| {
-            let [prq, umq] = Queue::BOTH.map(|queue| {
+            let [prq, umq] = QueueKind::BOTH.map(|queue| {
                 let worst = of.worst(queue);
                 (queue.of(&worst.tagged).high_water, worst.number)
             });
@@ -97,7 +95,7 @@ impl Repeated {
             }
         };
         let runs: Vec<_> = sources.names.iter().zip(experiments).map(run).collect();
-        let spread = |of: fn(&Run) -> u64| Spread::of(&runs.iter().map(of).collect::<Vec<_>>());
+        let spread = |of: fn(&Run) -> u64| Variation::of(&runs.iter().map(of).collect::<Vec<_>>());
         Self {
             title: format!("{}, {} runs", experiments[0].title(), runs.len()),
             prq_needs: spread(|run| run.prq_high_water),
@@ -105,10 +103,6 @@ impl Repeated {
             exceeded_with_probability_at_most: 1.0 / (runs.len() + 1) as f64,
             runs,
         }
-    }
-
-    pub(crate) fn title(&self) -> &str {
-        &self.title
     }
 
     /// Returns a table with a line for each run.
@@ -130,7 +124,7 @@ impl Repeated {
 
     /// Returns the spread of the needs, and what it means for another run.
     pub(crate) fn readings(&self) -> [String; 2] {
-        let next = match self.runs.iter().all(|run| run.completeness.is_complete()) {
+        let next = match self.runs.iter().all(|run| run.completeness.complete) {
             true => exceeded(self.runs.len()),
             false => "not all runs are whole: nothing is known of another one".to_owned(),
         };

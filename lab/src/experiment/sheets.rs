@@ -4,9 +4,9 @@
 use matching::{Profile, QueueCounters};
 
 use super::outcome::Experiment;
-use super::rank::{Queue, Rank};
+use super::rank::{QueueKind, Rank};
 use crate::results::summary::spilled;
-use crate::results::summary_text::quantile;
+use crate::stats::depth_quantile;
 use crate::text::numbers::{count, percent, share, whole};
 use crate::text::sheet::Sheet;
 
@@ -31,7 +31,7 @@ pub(crate) fn all(experiment: &Experiment, most: Option<usize>) -> Vec<Sheet> {
 fn marks(experiment: &Experiment) -> Sheet {
     let header = ["queue", "entries of the table", "in the table", "on the host", "both", "rank"];
     let mut sheet = Sheet::new("High-water marks", header);
-    for queue in Queue::BOTH {
+    for queue in QueueKind::BOTH {
         let worst = experiment.worst(queue);
         let sum = queue.of(&experiment.sum.tagged);
         sheet.row([
@@ -77,7 +77,6 @@ fn ranks(experiment: &Experiment, most: usize) -> Sheet {
         let Rank { number, tagged, .. } = rank;
         let (prq, umq) = (&tagged.prq, &tagged.umq);
         let searches = prq.searches + umq.searches;
-        let compared = rank.counted_compared();
         sheet.row([
             number.to_string(),
             whole(tagged.posts),
@@ -87,15 +86,10 @@ fn ranks(experiment: &Experiment, most: usize) -> Sheet {
             share(spilled(prq)),
             share(spilled(umq)),
             share(in_table([prq, umq])),
-            compared.map_or_else(unknown, |entries| mean(entries, searches)),
+            mean(rank.compared(), searches),
         ]);
     }
     sheet
-}
-
-/// Stands for numbers that reports of earlier versions lack.
-fn unknown() -> String {
-    "-".to_owned()
 }
 
 fn mean(sum: u64, number: u64) -> String {
@@ -130,7 +124,7 @@ fn depths(experiment: &Experiment) -> Sheet {
         "Search depth: entries compared (about, between the bounds of the histogram's buckets)",
         ["searches", "", "number", "mean", "50 %", "90 %", "99 %", "99.9 %", "deepest"],
     );
-    for queue in Queue::BOTH {
+    for queue in QueueKind::BOTH {
         let counters = queue.of(&experiment.sum.tagged);
         let (depth, longest) = (&counters.search_depth, counters.high_water);
         for (what, histogram, entries) in
@@ -139,10 +133,10 @@ fn depths(experiment: &Experiment) -> Sheet {
             let total = histogram.total();
             let told = |text: String| if total == 0 { "-".to_owned() } else { text };
             let mut cells = vec![queue.name().to_owned(), what.to_owned(), whole(total)];
-            let counted = depth.hit.total() == 0 || depth.hit_entries > 0;
-            cells.push(if counted { told(mean(entries, total)) } else { unknown() });
-            cells.extend(SHARES.map(|share| told(whole(quantile(histogram, share, longest)))));
-            cells.push(told(whole(quantile(histogram, 1000, longest))));
+            cells.push(told(mean(entries, total)));
+            cells
+                .extend(SHARES.map(|share| told(whole(depth_quantile(histogram, share, longest)))));
+            cells.push(told(whole(depth_quantile(histogram, 1000, longest))));
             sheet.row(cells);
         }
     }
@@ -164,7 +158,7 @@ fn profiles(experiment: &Experiment) -> Sheet {
         format!("Profile: elements that a search traversed on the host{engine}, and message sizes"),
         ["", "", "number", "mean", "deviation", "variance", "25 %", "50 %", "75 %"],
     );
-    for queue in Queue::BOTH {
+    for queue in QueueKind::BOTH {
         let traversals = &queue.of(&experiment.sum.tagged).traversals;
         for (what, profile) in [("found", &traversals.found), ("nothing", &traversals.not_found)] {
             sheet.row(profile_cells(queue.name(), what, profile));
@@ -176,6 +170,7 @@ fn profiles(experiment: &Experiment) -> Sheet {
 
 /// Returns a line of a table of profiles.
 pub(crate) fn profile_cells(of: &str, what: &str, profile: &Profile) -> Vec<String> {
+    let unknown = || "-".to_owned();
     let tenths = |value: Option<f64>| value.map_or_else(unknown, |value| format!("{value:.1}"));
     let quartiles = match profile.quartiles() {
         Some(quartiles) => quartiles.map(whole),
@@ -192,23 +187,16 @@ fn reasons(experiment: &Experiment) -> Sheet {
         "Why elements were not in the table",
         ["queue", "reason", "elements", "share of the queue", "collective", "point-to-point"],
     );
-    for queue in Queue::BOTH {
-        let counters = queue.of(&experiment.sum.tagged);
-        let kinds = &counters.kinds;
-        let of_kinds =
-            kinds.collective.block_reasons.iter().zip(kinds.point_to_point.block_reasons.iter());
-        for ((reason, all), (collective, rest)) in counters.block_reasons.iter().zip(of_kinds) {
-            if all > 0 {
-                sheet.row([
-                    queue.name().to_owned(),
-                    reason.to_owned(),
-                    whole(all),
-                    share(percent(all, counters.inserts)),
-                    whole(collective.1),
-                    whole(rest.1),
-                ]);
-            }
-        }
+    for (queue, reason, [collective, rest]) in experiment.reasons() {
+        let inserts = queue.of(&experiment.sum.tagged).inserts;
+        sheet.row([
+            queue.name().to_owned(),
+            reason.to_owned(),
+            whole(collective + rest),
+            share(percent(collective + rest, inserts)),
+            whole(collective),
+            whole(rest),
+        ]);
     }
     if sheet.rows.is_empty() {
         let nothing = ["none", "nothing spilled", "0", "0.0 %", "0", "0"];
@@ -245,16 +233,6 @@ mod tests {
         assert_eq!(sheets[5].rows[0][1], "nothing spilled");
         assert_eq!(sheets[3].rows[2][3], "-", "no receive found a message");
         assert!(sheets[0].terminal().contains("unexpected messages (UMQ)"));
-    }
-
-    #[test]
-    fn counts_that_earlier_versions_lack_are_not_zero() {
-        let mut experiment = experiment(1, 64);
-        experiment.sum.tagged.prq.search_depth.hit_entries = 0;
-        experiment.ranks[0].tagged.prq.search_depth.hit_entries = 0;
-        let sheets = all(&experiment, None);
-        assert_eq!(sheets[1].rows[0][8], "-");
-        assert_eq!(sheets[3].rows[0][3], "-");
     }
 
     #[test]

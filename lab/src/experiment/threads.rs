@@ -14,9 +14,9 @@ use indicatif::ProgressBar;
 use nic::trace::Op;
 use serde::Serialize;
 
-use super::fill::{self, Window};
+use super::fill::{self, TimeWindow};
 use super::operation::{Mark, Search, is_counted, met, searched};
-use super::rank::Queue;
+use super::rank::QueueKind;
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::text::numbers::{count, percent, share, whole};
@@ -160,7 +160,7 @@ impl Thread {
 pub(crate) struct Threads {
     by: &'static str,
     threads: Vec<Thread>,
-    readings: Vec<String>,
+    pub(crate) readings: Vec<String>,
 }
 
 /// Operations by number of the thread, each with true for a thread of the provider.
@@ -168,7 +168,11 @@ type Told = BTreeMap<u32, (bool, Asked)>;
 
 impl Threads {
     /// Counts the operations in traces within a window.
-    pub(crate) fn of(traces: &[Trace], window: Window, bar: &ProgressBar) -> Result<Self, Error> {
+    pub(crate) fn of(
+        traces: &[Trace],
+        window: TimeWindow,
+        bar: &ProgressBar,
+    ) -> Result<Self, Error> {
         let tagged = fill::tagged(traces);
         let told = play::each(&tagged, bar, |trace, bar| play(trace, window, bar))?;
         // A thread has the same number in all traces of its process.
@@ -184,10 +188,6 @@ impl Threads {
         let threads: Vec<_> = threads.into_values().collect();
         let readings = readings(&threads);
         Ok(Self { by: "thread", threads, readings })
-    }
-
-    pub(crate) fn readings(&self) -> &[String] {
-        &self.readings
     }
 
     /// Returns the tables for the terminal.
@@ -279,9 +279,10 @@ fn count_of_processes(number: u64) -> String {
 }
 
 /// Counts the operations of each thread of a trace within a window.
-fn play(trace: &Trace, window: Window, bar: &ProgressBar) -> Result<Told, Error> {
+fn play(trace: &Trace, window: TimeWindow, bar: &ProgressBar) -> Result<Told, Error> {
     if trace.is_generated() {
-        return Err(Error::NoThreads(trace.path.clone()));
+        let why = "it is generated, not recorded, and does not tell which thread did what";
+        return Err(Error::file(&trace.path, why));
     }
     let mut player = Player::new(trace, trace.device(&trace.params(&Settings::default())?)?)?;
     let since = trace.since_ns();
@@ -306,8 +307,8 @@ fn play(trace: &Trace, window: Window, bar: &ProgressBar) -> Result<Told, Error>
             {
                 let search = before.search(Mark::at(&player, queue), queue);
                 match queue {
-                    Queue::Prq => asked.prq.add(search),
-                    Queue::Umq => asked.umq.add(search),
+                    QueueKind::Prq => asked.prq.add(search),
+                    QueueKind::Umq => asked.umq.add(search),
                 }
             }
         }
@@ -321,7 +322,6 @@ fn play(trace: &Trace, window: Window, bar: &ProgressBar) -> Result<Told, Error>
 
 #[cfg(test)]
 mod tests {
-    use crate::experiment::gathering::Keep;
     use std::path::Path;
 
     use matching::{Key, Source};
@@ -329,8 +329,7 @@ mod tests {
     use nic::trace::{self, Encoder, Header, Posted, put_thread, put_time};
 
     use super::*;
-    use crate::experiment::outcome::Experiment;
-    use crate::experiment::sources::Sources;
+    use crate::experiment::outcome::{Experiment, Inputs, Keep};
 
     /// The turn of a thread: its number, true for a thread of the provider, and its operation.
     type Turn<'a> = (u32, bool, &'a [Op]);
@@ -368,8 +367,8 @@ mod tests {
         Op::Arrive(Envelope { source: 5, bits, len: 8 })
     }
 
-    fn of(directory: &Path, window: Window) -> Result<Threads, Error> {
-        let sources = Sources { names: vec![directory.to_owned()], ..Sources::default() };
+    fn of(directory: &Path, window: TimeWindow) -> Result<Threads, Error> {
+        let sources = Inputs { names: vec![directory.to_owned()], ..Inputs::default() };
         let experiment = Experiment::read(&sources, Keep::Lengths).unwrap();
         Threads::of(&experiment.traces, window, &ProgressBar::hidden())
     }
@@ -387,7 +386,7 @@ mod tests {
         put(&at("0.trace"), 0, &turns);
         put(&at("1.trace"), 0, &[(2, false, &[post(5)])]);
         put(&at("2.trace"), 1, &[(0, false, &[arrive(5)])]);
-        let threads = of(directory.path(), Window::ALL).unwrap();
+        let threads = of(directory.path(), TimeWindow::ALL).unwrap();
         let searched = |[searches, matches, compared, most_compared]: [u64; 4]| Searched {
             searches,
             matches,
@@ -443,7 +442,7 @@ mod tests {
         assert_eq!(arrivals.rows.last().unwrap()[..3], ["all", "5", "1"]);
         assert_eq!(posts.rows[0][..3], ["rank 0, thread 0", "3", "1"]);
         // Only the turn of the device thread is in the window.
-        let part = of(directory.path(), Window { from: 2.0, to: 4.0 }).unwrap();
+        let part = of(directory.path(), TimeWindow { from: 2.0, to: 4.0 }).unwrap();
         assert_eq!(part.threads, [thread(0, 1, true, device)]);
         assert!(part.readings[0].starts_with("No process used"), "{:?}", part.readings);
     }
@@ -457,7 +456,7 @@ mod tests {
         let turns: Vec<Turn<'_>> =
             (0..).zip(&lists).map(|(number, ops)| (number, false, &ops[..])).collect();
         put(&directory.path().join("0.trace"), 0, &turns);
-        let threads = of(directory.path(), Window::ALL).unwrap();
+        let threads = of(directory.path(), TimeWindow::ALL).unwrap();
         let sheet = &threads.sheets()[1];
         assert_eq!(sheet.rows.len(), LINES + 2);
         // Three threads have one message each.
@@ -470,7 +469,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join("generated");
         crate::commands::workload::tests::write_to(&out);
-        let error = of(&out, Window::ALL).unwrap_err().to_string();
+        let error = of(&out, TimeWindow::ALL).unwrap_err().to_string();
         assert!(error.contains("it is generated, not recorded"), "{error}");
     }
 }

@@ -107,6 +107,11 @@ impl<'a, S: Surface> Canvas<'a, S> {
         self.area.draw(&Rectangle::new([self.at(from), self.at(to)], style)).map_err(failed)
     }
 
+    /// Draws a filled rectangle.
+    pub(crate) fn filled(&self, from: At, to: At, colour: RGBColor) -> Result<(), Error> {
+        self.polygon(&[from, (to.0, from.1), to, (from.0, to.1)], colour)
+    }
+
     pub(crate) fn disc(&self, centre: At, radius: f64, colour: RGBColor) -> Result<(), Error> {
         let style = ShapeStyle::from(&colour).filled();
         let radius = self.length(radius).round() as i32;

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use plotters::prelude::RGBColor;
 
-use super::canvas::{Align, Canvas, DARK, GREY, Surface};
-use super::panel::{Axis, Marker, Panel, Series};
+use super::canvas::{Align, Canvas, DARK, Surface};
+use super::panel::{Axis, Panel, Series};
 use super::picture::{self, Picture};
+use super::signs::{BLUE, GREEN, LEGEND, LINE, Marker, Sign, Style, VERMILION, legend};
 use crate::capacity::need::Knob;
 use crate::capacity::point::{Cost, Point};
 use crate::capacity::verdict::Swept;
@@ -21,20 +22,27 @@ use crate::text::numbers::whole;
 /// Size of the picture.
 const SIZE: (u32, u32) = (1400, 1160);
 
-/// Colours that people with any colour vision can distinguish (Okabe and Ito), with a shape for
-/// each for prints without colour.
-const PRQ: (RGBColor, Marker) = (RGBColor(0x00, 0x72, 0xb2), Marker::Disc);
-const UMQ: (RGBColor, Marker) = (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle);
-const BOTH: (RGBColor, Marker) = (RGBColor(0x33, 0x33, 0x33), Marker::Square);
-const LATER: (RGBColor, Marker) = (RGBColor(0x00, 0x9e, 0x73), Marker::Disc);
+const PRQ: Style = (BLUE, Marker::Disc);
+const UMQ: Style = (VERMILION, Marker::Triangle);
+const BOTH: Style = (RGBColor(0x33, 0x33, 0x33), Marker::Square);
+const LATER: Style = (GREEN, Marker::Disc);
+
+/// The legend.
+const SIGNS: [(Sign, &str); 5] = [
+    (Sign::Marked(PRQ), "posted receives (PRQ)"),
+    (Sign::Marked(UMQ), "unexpected messages (UMQ)"),
+    (Sign::Marked(BOTH), "all"),
+    (Sign::Marked(LATER), "with those promoted first"),
+    (Sign::Dashes, "table size and need"),
+];
 
 /// The capacity curve.
-pub(crate) struct Curve<'a> {
+pub(crate) struct CapacityCurve<'a> {
     pub(crate) title: &'a str,
     pub(crate) swept: &'a Swept,
 }
 
-impl Picture for Curve<'_> {
+impl Picture for CapacityCurve<'_> {
     fn size(&self) -> (u32, u32) {
         SIZE
     }
@@ -47,7 +55,7 @@ impl Picture for Curve<'_> {
 /// Draws the curve. Returns the paths of the SVG and of the PNG.
 pub(crate) fn draw(directory: &Path, title: &str, swept: &Swept) -> Result<[PathBuf; 2], Error> {
     let paths = ["curve.svg", "curve.png"].map(|name| directory.join(name));
-    let curve = Curve { title, swept };
+    let curve = CapacityCurve { title, swept };
     file::write(&paths[0], picture::svg(&curve)?)?;
     picture::png(&curve, &paths[1])?;
     Ok(paths)
@@ -58,7 +66,7 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Resu
     let points = &swept.points;
     let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1));
     canvas.text(title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
-    legend(canvas, (40.0, 78.0))?;
+    legend(canvas, LEGEND, LINE, SIGNS)?;
     let reading = swept.reading();
     for (line, text) in reading.iter().enumerate() {
         let y = height - 68.0 + 27.0 * (line as f64 + 2.0 - reading.len() as f64);
@@ -81,9 +89,8 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Resu
     };
     let need = swept.needs();
     let sizes: Vec<_> = points.iter().map(size).collect();
-    let line = |(colour, marker): (RGBColor, Marker), of: &dyn Fn(&Point) -> f64| Series {
-        colour,
-        marker,
+    let line = |style: Style, of: &dyn Fn(&Point) -> f64| Series {
+        style,
         values: points.iter().map(|point| (size(point), of(point))).collect(),
         spread: Vec::new(),
     };
@@ -142,23 +149,6 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Resu
 fn range(values: &[u64]) -> (f64, f64) {
     let most = values.iter().max().copied().unwrap_or(0);
     (values.iter().min().copied().unwrap_or(most) as f64, most as f64)
-}
-
-/// Draws the legend of colours, shapes and dashes.
-fn legend(canvas: &Canvas<'_, impl Surface>, (mut x, y): (f64, f64)) -> Result<(), Error> {
-    for ((colour, marker), name) in [
-        (PRQ, "posted receives (PRQ)"),
-        (UMQ, "unexpected messages (UMQ)"),
-        (BOTH, "all"),
-        (LATER, "with those promoted first"),
-    ] {
-        canvas.line(&[(x, y), (x + 36.0, y)], 3.0, colour)?;
-        marker.draw(canvas, (x + 18.0, y), colour)?;
-        canvas.text(name, (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)?;
-        x += 46.0 + canvas.width(name, 18.0)? + 40.0;
-    }
-    canvas.dashed((x, y), (x + 36.0, y), 2.0, GREY)?;
-    canvas.text("table size and need", (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)
 }
 
 #[cfg(test)]

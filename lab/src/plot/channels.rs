@@ -2,24 +2,20 @@
 //! Latency, bandwidth and overlap of channels by the size of messages: three panels ("channel
 //! polling", Figure 5).
 
-use plotters::prelude::RGBColor;
-
-use super::canvas::{Align, Canvas, DARK, GREY, Surface};
-use super::panel::{Axis, Marker, Panel, Series};
+use super::canvas::{Align, Canvas, DARK, Surface};
+use super::panel::{Axis, Panel, Series};
 use super::picture::Picture;
+use super::signs::{BLUE, LEGEND, LINE, Marker, Sign, Style, VERMILION, legend};
 use crate::error::Error;
 
 const SIZE: (u32, u32) = (1400, 1100);
-/// Colours that people with any colour vision can distinguish (Okabe and Ito), with a shape for
-/// each.
-const STYLES: [(RGBColor, Marker); 2] =
-    [(RGBColor(0x00, 0x72, 0xb2), Marker::Disc), (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle)];
+const STYLES: [Style; 2] = [(BLUE, Marker::Disc), (VERMILION, Marker::Triangle)];
 
 /// A line: sizes, each with the median and the quartiles.
 pub(crate) type Line = Vec<(usize, f64, (f64, f64))>;
 
 /// The data of one panel.
-pub(crate) struct Measured {
+pub(crate) struct ChannelPanel {
     pub(crate) title: &'static str,
     pub(crate) unit: &'static str,
     /// True for values in per cent, which have a linear scale.
@@ -35,7 +31,7 @@ pub(crate) struct Channels {
     pub(crate) title: String,
     /// Names of one or two channels.
     pub(crate) names: Vec<&'static str>,
-    pub(crate) panels: [Measured; 3],
+    pub(crate) panels: [ChannelPanel; 3],
     /// The results as sentences.
     pub(crate) reading: Vec<String>,
 }
@@ -48,15 +44,17 @@ impl Picture for Channels {
     fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
         let width = f64::from(SIZE.0);
         canvas.text(&self.title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
-        self.legend(canvas, (40.0, 78.0))?;
+        let has_mark = self.panels.iter().any(|panel| panel.mark.is_some());
+        let mark = has_mark.then_some((Sign::Dashes, "the second stays better"));
+        let lines = STYLES.map(Sign::Marked).into_iter().zip(self.names.iter().copied());
+        legend(canvas, LEGEND, LINE, lines.chain(mark))?;
         let columns = [130.0, 130.0 + width / 2.0 - 20.0];
         let places = [(columns[0], 165.0), (columns[1], 165.0), (columns[0], 625.0)];
         for ((left, top), measured) in places.into_iter().zip(&self.panels) {
             let sizes: Vec<_> = measured.lines.iter().flatten().map(|&(size, _, _)| size).collect();
             let sizes: Vec<_> = std::collections::BTreeSet::from_iter(sizes).into_iter().collect();
-            let series = measured.lines.iter().zip(STYLES).map(|(line, (colour, marker))| Series {
-                colour,
-                marker,
+            let series = measured.lines.iter().zip(STYLES).map(|(line, style)| Series {
+                style,
                 values: line.iter().map(|&(size, value, _)| (size, value)).collect(),
                 spread: line.iter().map(|&(_, _, spread)| spread).collect(),
             });
@@ -80,27 +78,6 @@ impl Picture for Channels {
     }
 }
 
-impl Channels {
-    fn legend(
-        &self,
-        canvas: &Canvas<'_, impl Surface>,
-        (mut x, y): (f64, f64),
-    ) -> Result<(), Error> {
-        for (name, (colour, marker)) in self.names.iter().zip(STYLES) {
-            canvas.line(&[(x, y), (x + 36.0, y)], 3.0, colour)?;
-            marker.draw(canvas, (x + 18.0, y), colour)?;
-            canvas.text(name, (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)?;
-            x += 46.0 + canvas.width(name, 18.0)? + 40.0;
-        }
-        if self.panels.iter().any(|panel| panel.mark.is_some()) {
-            canvas.dashed((x, y), (x + 36.0, y), 2.0, GREY)?;
-            let text = "the second stays better";
-            canvas.text(text, (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::picture;
@@ -108,7 +85,7 @@ mod tests {
 
     #[test]
     fn lines_and_marks_are_drawn() {
-        let panel = |title, is_share, mark| Measured {
+        let panel = |title, is_share, mark| ChannelPanel {
             title,
             unit: "us",
             is_share,

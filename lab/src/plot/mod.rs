@@ -8,3 +8,4 @@ pub(crate) mod chart;
 pub(crate) mod need;
 pub(crate) mod panel;
 pub(crate) mod picture;
+pub(crate) mod signs;

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The need of a NIC: the elements that fit pools of several sizes, next to the cost of overflow.
 
-use plotters::prelude::RGBColor;
-
-use super::canvas::{Align, Canvas, DARK, GREY, Surface};
-use super::panel::{Axis, Marker, Panel, Series};
+use super::canvas::{Align, Canvas, DARK, Surface};
+use super::panel::{Axis, Panel, Series};
 use super::picture;
+use super::signs::{BLUE, GREEN, LINE, MARGIN, Marker, Sign, Style, VERMILION, legend};
 use crate::error::Error;
 use crate::text::numbers::whole;
 
 const SIZE: (u32, u32) = (1400, 640);
-/// Colours that people with any colour vision can distinguish (Okabe and Ito), with a shape for
-/// each.
-const FITS: (RGBColor, Marker) = (RGBColor(0x00, 0x9e, 0x73), Marker::Square);
-const LIST: (RGBColor, Marker) = (RGBColor(0x00, 0x72, 0xb2), Marker::Disc);
-const WAY: (RGBColor, Marker) = (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle);
+const FITS: Style = (GREEN, Marker::Square);
+const LIST: Style = (BLUE, Marker::Disc);
+const WAY: Style = (VERMILION, Marker::Triangle);
+
+/// The legend.
+const SIGNS: [(Sign, &str); 4] = [
+    (Sign::Marked(FITS), "in the NIC"),
+    (Sign::Marked(LIST), "searches of a list on the host"),
+    (Sign::Marked(WAY), "and 1 us for the way of each message"),
+    (Sign::Dashes, "need"),
+];
 
 /// The least and the most of all runs, at each size.
 pub(crate) type Ranges = Vec<(f64, f64)>;
@@ -47,12 +52,12 @@ impl picture::Picture for Picture {
 
     fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
         canvas.text(&self.title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
-        legend(canvas)?;
+        legend(canvas, (MARGIN, 84.0), LINE, SIGNS)?;
         // Points are those of the worst run.
-        let series = |(colour, marker): (RGBColor, Marker), ranges: &Ranges, is_cost: bool| {
+        let series = |style: Style, ranges: &Ranges, is_cost: bool| {
             let worst = ranges.iter().map(|of| if is_cost { of.1 } else { of.0 });
             let values = self.sizes.iter().copied().zip(worst).collect();
-            Series { colour, marker, values, spread: ranges.clone() }
+            Series { style, values, spread: ranges.clone() }
         };
         let panel = |left: f64, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
             let frame = (left, 185.0, 520.0, 360.0);
@@ -74,23 +79,6 @@ impl picture::Picture for Picture {
             vec![series(WAY, &self.costs.with_way, true), series(LIST, &self.costs.list, true)];
         panel(810.0, "Modelled cost of overflow", unit, Axis::Linear, costs)
     }
-}
-
-/// Draws the legend of colours, shapes and dashes.
-fn legend(canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
-    let (mut x, y) = (40.0, 84.0);
-    for ((colour, marker), name) in [
-        (FITS, "in the NIC"),
-        (LIST, "searches of a list on the host"),
-        (WAY, "and 1 us for the way of each message"),
-    ] {
-        canvas.line(&[(x, y), (x + 36.0, y)], 3.0, colour)?;
-        marker.draw(canvas, (x + 18.0, y), colour)?;
-        canvas.text(name, (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)?;
-        x += 46.0 + canvas.width(name, 18.0)? + 40.0;
-    }
-    canvas.dashed((x, y), (x + 36.0, y), 2.0, GREY)?;
-    canvas.text("need", (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)
 }
 
 #[cfg(test)]

@@ -1,56 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! One panel: axes, grid and lines over the table size.
 
-use plotters::prelude::RGBColor;
-
-use super::canvas::{Align, At, Canvas, DARK, GREY, LIGHT, Surface};
+use super::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
+use super::signs::Style;
 use crate::error::Error;
 use crate::text::numbers::whole;
 
 const TITLE: f64 = 20.0;
 const LABEL: f64 = 16.0;
 const TICK: f64 = 15.0;
-/// Half the size of a marker.
-const MARK: f64 = 5.5;
-
-/// Shape of the points of a line.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Marker {
-    Disc,
-    Triangle,
-    Square,
-}
-
-impl Marker {
-    pub(super) fn draw(
-        self,
-        canvas: &Canvas<'_, impl Surface>,
-        (x, y): At,
-        colour: RGBColor,
-    ) -> Result<(), Error> {
-        match self {
-            Self::Disc => canvas.disc((x, y), MARK, colour),
-            Self::Triangle => {
-                let corners = [(x, y - 7.5), (x + 7.0, y + 5.0), (x - 7.0, y + 5.0)];
-                canvas.polygon(&corners, colour)
-            }
-            Self::Square => canvas.polygon(
-                &[
-                    (x - MARK, y - MARK),
-                    (x + MARK, y - MARK),
-                    (x + MARK, y + MARK),
-                    (x - MARK, y + MARK),
-                ],
-                colour,
-            ),
-        }
-    }
-}
-
 /// A line of a panel.
 pub(super) struct Series {
-    pub(super) colour: RGBColor,
-    pub(super) marker: Marker,
+    pub(super) style: Style,
     /// Table sizes with their values.
     pub(super) values: Vec<(usize, f64)>,
     /// Lowest and highest value at each size; may be empty.
@@ -165,6 +126,7 @@ impl Panel<'_> {
         }
         canvas.rectangle((left, top), (left + width, top + height), GREY)?;
         for (at, series) in self.series.iter().enumerate() {
+            let (colour, marker) = series.style;
             // A line that covers the previous one is thinner, so that the edges of that one show.
             let width = 2.5 + 4.0 * (self.series.len() - 1 - at) as f64;
             let points: Vec<_> = series
@@ -174,11 +136,11 @@ impl Panel<'_> {
                 .collect();
             for (&(at, _), &(low, high)) in points.iter().zip(&series.spread) {
                 let (low, high) = (y_at(y_part(low)), y_at(y_part(high)));
-                canvas.line(&[(at, low), (at, high)], 2.0, series.colour)?;
+                canvas.line(&[(at, low), (at, high)], 2.0, colour)?;
             }
-            canvas.line(&points, width, series.colour)?;
+            canvas.line(&points, width, colour)?;
             for point in points {
-                series.marker.draw(canvas, point, series.colour)?;
+                marker.draw(canvas, point, colour)?;
             }
         }
         Ok(())

@@ -51,13 +51,13 @@ pub(crate) fn is_ours(text: &str) -> bool {
 
 /// Destination of the numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Destination {
     /// Standard output.
     Output,
     File(PathBuf),
 }
 
-impl From<OsString> for Place {
+impl From<OsString> for Destination {
     fn from(name: OsString) -> Self {
         if name == "-" { Self::Output } else { Self::File(name.into()) }
     }
@@ -68,7 +68,7 @@ impl From<OsString> for Place {
 pub(crate) struct Json {
     /// Writes the numbers to this file as JSON; - is standard output, instead of the usual output.
     #[arg(long = "json", value_name = "FILE")]
-    place: Option<Place>,
+    place: Option<Destination>,
 }
 
 /// A document with its format and version.
@@ -81,26 +81,44 @@ struct Document<T> {
     content: T,
 }
 
+/// The content of a document on several recordings.
+#[derive(Debug, Serialize)]
+struct Recordings<'a, T> {
+    recordings: &'a [T],
+}
+
 impl Json {
     /// Makes the option of a command whose standard output belongs to the program.
     pub(crate) fn file(path: Option<&PathBuf>) -> Result<Self, Error> {
-        let place = path.map(|path| Place::from(path.clone().into_os_string()));
+        let place = path.map(|path| Destination::from(path.clone().into_os_string()));
         match place {
-            Some(Place::Output) => Err(Error::OutputOfProgram),
+            Some(Destination::Output) => Err(Error::OutputOfProgram),
             place => Ok(Self { place }),
         }
     }
 
     /// Returns true if only JSON goes to standard output.
     pub(crate) fn takes_output(&self) -> bool {
-        self.place == Some(Place::Output)
+        self.place == Some(Destination::Output)
     }
 
     /// Checks before the work that the file can be written.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.place {
-            Some(Place::File(path)) => file::check(path),
+            Some(Destination::File(path)) => file::check(path),
             _ => Ok(()),
+        }
+    }
+
+    /// Writes the numbers of one recording, or those of several.
+    pub(crate) fn write_each(
+        &self,
+        format: Kind,
+        recordings: &[impl Serialize],
+    ) -> Result<(), Error> {
+        match recordings {
+            [one] => self.write(format, one),
+            recordings => self.write(format, Recordings { recordings }),
         }
     }
 
@@ -112,8 +130,8 @@ impl Json {
         let mut text = serde_json::to_string_pretty(&document).map_err(Error::Json)?;
         text.push('\n');
         match place {
-            Place::Output => print!("{text}"),
-            Place::File(path) => file::write(path, text)?,
+            Destination::Output => print!("{text}"),
+            Destination::File(path) => file::write(path, text)?,
         }
         Ok(())
     }
@@ -125,8 +143,8 @@ mod tests {
 
     #[test]
     fn a_dash_is_standard_output_but_not_of_a_program() {
-        assert_eq!(Place::from(OsString::from("-")), Place::Output);
-        assert_eq!(Place::from(OsString::from("./-")), Place::File("./-".into()));
+        assert_eq!(Destination::from(OsString::from("-")), Destination::Output);
+        assert_eq!(Destination::from(OsString::from("./-")), Destination::File("./-".into()));
         assert!(Json::file(Some(&"-".into())).is_err());
         assert!(!Json::file(None).unwrap().takes_output());
     }

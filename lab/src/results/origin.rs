@@ -1,12 +1,79 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The origin of numbers: the facts that a reader needs to repeat the run.
+//! The origin of numbers: the facts that a reader needs to repeat the run, and the part of each report
+//! that is kept when its counts are added up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use nic::origin::Origin;
+use nic::report::Report;
 
-use super::head::Head;
 use crate::text::numbers::whole;
+
+/// A report without its counts. Values that several reports of a job have in common are kept once.
+#[derive(Clone, Debug)]
+pub(crate) struct ReportHead {
+    pub(crate) libfabric: Arc<str>,
+    pub(crate) tcam: Arc<str>,
+    pub(crate) host: Arc<str>,
+    pub(crate) pid: u32,
+    pub(crate) rank: Option<u32>,
+    /// See [`Report::start_ns`].
+    pub(crate) start_ns: u64,
+    pub(crate) address: Box<str>,
+    pub(crate) program: Arc<str>,
+    pub(crate) origin: Arc<Origin>,
+    /// Number of processes whose addresses the MPI gave.
+    pub(crate) processes: u32,
+    pub(crate) config: Arc<BTreeMap<String, String>>,
+    /// True if tagged messages were matched.
+    pub(crate) has_tagged: bool,
+}
+
+/// Values that several reports have in common.
+#[derive(Debug, Default)]
+pub(super) struct Interned {
+    texts: BTreeSet<Arc<str>>,
+    origins: BTreeSet<Arc<Origin>>,
+    configs: BTreeSet<Arc<BTreeMap<String, String>>>,
+}
+
+impl Interned {
+    pub(super) fn head(&mut self, report: &Report) -> ReportHead {
+        let mut text = |of: &String| match self.texts.get(of.as_str()) {
+            Some(there) => Arc::clone(there),
+            None => {
+                let new: Arc<str> = of.as_str().into();
+                self.texts.insert(Arc::clone(&new));
+                new
+            }
+        };
+        ReportHead {
+            libfabric: text(&report.libfabric),
+            tcam: text(&report.tcam),
+            host: text(&report.host),
+            pid: report.pid,
+            rank: report.rank,
+            start_ns: report.start_ns,
+            address: report.address.as_str().into(),
+            program: text(&report.program),
+            origin: share(&mut self.origins, &report.origin),
+            processes: report.processes,
+            config: share(&mut self.configs, &report.config),
+            has_tagged: report.tagged.has_operations(),
+        }
+    }
+}
+
+fn share<T: Clone + Ord>(all: &mut BTreeSet<Arc<T>>, of: &T) -> Arc<T> {
+    if let Some(there) = all.get(of) {
+        return Arc::clone(there);
+    }
+    let new = Arc::new(of.clone());
+    all.insert(Arc::clone(&new));
+    new
+}
 
 /// Largest number of hosts that are named.
 const HOSTS: usize = 8;
@@ -15,8 +82,8 @@ const HOSTS: usize = 8;
 pub(crate) type Line = (&'static str, String);
 
 /// Returns the facts about a run from its reports. Facts that no report contains are left out.
-pub(super) fn lines(heads: &[Head]) -> Vec<Line> {
-    let each = |of: &dyn Fn(&Head) -> String| {
+pub(super) fn lines(heads: &[ReportHead]) -> Vec<Line> {
+    let each = |of: &dyn Fn(&ReportHead) -> String| {
         let values: BTreeSet<_> = heads.iter().map(of).filter(|value| !value.is_empty()).collect();
         let values: Vec<_> = values.into_iter().collect();
         match values.len() {
@@ -44,7 +111,7 @@ pub(super) fn lines(heads: &[Head]) -> Vec<Line> {
 
 /// Returns the number of processors on each host that its ranks could use together. Reports of
 /// earlier versions contain only the number of online processors.
-pub(super) fn processors(heads: &[Head]) -> BTreeMap<&str, u32> {
+pub(super) fn processors(heads: &[ReportHead]) -> BTreeMap<&str, u32> {
     let (mut usable, mut online) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
     for head in heads {
         online.extend(head.origin.cores.map(|cores| (&*head.host, cores)));
@@ -110,7 +177,6 @@ fn date(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::head::Shared;
     use crate::results::reports::tests::sample;
 
     #[test]
@@ -122,7 +188,7 @@ mod tests {
     #[test]
     fn processors_are_those_that_the_ranks_of_a_host_could_use() {
         let of = |bound: &[(&str, &str)]| {
-            let mut shared = Shared::default();
+            let mut shared = Interned::default();
             let heads: Vec<_> = (bound.iter().zip(0..))
                 .map(|((host, list), rank)| {
                     let mut report = sample(rank, 1, 1);
@@ -165,7 +231,7 @@ mod tests {
             report.host = format!("node{at:02}");
             report.origin.command = "app -x".to_owned();
         }
-        let mut shared = Shared::default();
+        let mut shared = Interned::default();
         let heads: Vec<_> = reports.iter().map(|report| shared.head(report)).collect();
         let lines = lines(&heads);
         let value = |name| lines.iter().find(|line| line.0 == name).map(|line| line.1.as_str());

@@ -59,7 +59,7 @@ pub(crate) struct Ranks {
 #[derive(Debug, Serialize)]
 pub(crate) struct Completeness {
     /// True if no rank is missing or was cut short.
-    complete: bool,
+    pub(crate) complete: bool,
     /// Ranks of the job, as far as known.
     ranks_of: u32,
     /// Missing ranks, first and last of each range.
@@ -68,12 +68,6 @@ pub(crate) struct Completeness {
     cut_short_ranks: Vec<[u32; 2]>,
     /// Exit status of the program, if it was recorded.
     exit_status: Option<u8>,
-}
-
-impl Completeness {
-    pub(crate) fn is_complete(&self) -> bool {
-        self.complete
-    }
 }
 
 impl Ranks {

@@ -20,7 +20,7 @@ use crate::file;
 const LONGEST: u64 = (4 * 32) << 20;
 
 /// Returns the files in a directory with this ending, in order.
-fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
         let path = entry.map_err(Error::io(directory))?.path();
@@ -146,17 +146,19 @@ fn finish(directory: &Path, draft: &Path, whole: &BTreeSet<Endpoint>) {
         further => format!(".{further}"),
     };
     let rank = report.rank.unwrap_or(report.pid);
-    let base = directory.join(format!("{rank}.{}{number}", report.pid));
-    let at = |ending: &str| PathBuf::from(format!("{}.{ending}", base.display()));
-    let Ok(json) = report.to_json() else { return };
-    let (to_json, to_text) = (at("json"), at("txt"));
-    if file::write_first(&to_json, json).is_ok() {
-        if file::write_first(&to_text, report.to_string()).is_ok() {
-            let _ = fs::remove_file(draft);
-        } else {
-            let _ = fs::remove_file(&to_json);
-        }
+    if write(directory, &format!("{rank}.{pid}{number}"), &report).is_ok() {
+        let _ = fs::remove_file(draft);
     }
+}
+
+/// Writes a report as the provider does: as JSON and as text, if nothing has these names.
+pub(crate) fn write(directory: &Path, name: &str, report: &Report) -> Result<(), Error> {
+    let at = |ending: &str| directory.join(format!("{name}.{ending}"));
+    let json = at("json");
+    let content = report.to_json().map_err(|error| Error::Report { path: json.clone(), error })?;
+    file::write_first(&json, content)?;
+    let written = file::write_first(&at("txt"), report.to_string());
+    written.inspect_err(|_| _ = fs::remove_file(&json))
 }
 
 /// Returns rank and process of the name `RANK.PID.json` or, for a further endpoint,
@@ -207,7 +209,8 @@ pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
     }
     let text = regular::read_text(path, LONGEST).map_err(Error::io(path))?;
     if text.trim().is_empty() {
-        return Err(Error::EmptyReport { path: path.to_owned() });
+        let why = "an empty file: its rank did not come to write its report";
+        return Err(Error::file(path, why));
     }
     Report::from_json(&text).map_err(|error| Error::Report { path: path.to_owned(), error })
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The sum of a job's reports.
+//! The sum of a job's reports, with remarks on its host engines, and its JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use matching::QueueCounters;
 use matching::measured::MeasuredTime;
+use matching::{ByKind, Profile, QueueCounters};
+use nic::models::spilling_mode;
 use nic::origin::Origin;
-use nic::report::{ChannelCounters, ContextCounters, Report, WrittenAt};
+use nic::report::{ChannelCounters, ContextCounters, KindTraffic, Report, WrittenAt};
+use serde::Serialize;
 
-use super::head::{Head, Shared};
-use super::origin;
-use super::ranks::Ranks;
-use super::remarks::Remarks;
-use crate::text::numbers::{count, percent, total};
+use super::origin::{self, Interned, ReportHead};
+use super::ranks::{Completeness, Ranks};
+use crate::text::numbers::{count, percent, total, whole};
 
 /// Largest number of programs that are named, because a report may contain anything.
 pub(crate) const MISSING: usize = 16;
@@ -129,10 +129,14 @@ impl Summary {
         adding.sum().map(|(sum, _)| sum)
     }
 
+    /// Returns the sum of a counter of the queues of tagged messages.
+    pub(crate) fn of_both(&self, of: fn(&QueueCounters) -> u64) -> u64 {
+        total([of(&self.tagged.prq), of(&self.tagged.umq)])
+    }
+
     /// Returns the share of the messages that a table matched, in per cent.
     pub(crate) fn in_table(&self) -> f64 {
-        let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
-        percent(total([prq.table_matches, umq.table_matches]), self.tagged.arrivals)
+        percent(self.of_both(|queue| queue.table_matches), self.tagged.arrivals)
     }
 
     /// Returns the share of the elements that fit their table at once, in per cent; 100 without
@@ -144,8 +148,7 @@ impl Summary {
     /// Returns the share of the elements that went to the host and entered their table later, in
     /// per cent.
     pub(crate) fn promoted(&self) -> f64 {
-        let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
-        percent(total([prq.promotions, umq.promotions]), total([prq.inserts, umq.inserts]))
+        percent(self.of_both(|queue| queue.promotions), self.of_both(|queue| queue.inserts))
     }
 
     /// Returns the number of elements of the MPI itself that did not fit their table, or the pool.
@@ -155,8 +158,7 @@ impl Summary {
 
     /// Returns the share of the elements that did not fit their table, in per cent.
     pub(crate) fn spilled(&self) -> f64 {
-        let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
-        percent(total([prq.spills, umq.spills]), total([prq.inserts, umq.inserts]))
+        percent(self.of_both(|queue| queue.spills), self.of_both(|queue| queue.inserts))
     }
 }
 
@@ -164,8 +166,8 @@ impl Summary {
 #[derive(Debug, Default)]
 pub(crate) struct Adding {
     sum: Summary,
-    heads: Vec<Head>,
-    shared: Shared,
+    heads: Vec<ReportHead>,
+    shared: Interned,
     remarks: Remarks,
 }
 
@@ -200,20 +202,20 @@ impl Adding {
         self.heads.push(self.shared.head(report));
     }
 
-    pub(crate) fn heads(&self) -> &[Head] {
+    pub(crate) fn heads(&self) -> &[ReportHead] {
         &self.heads
     }
 
     /// Sorts by rank. Reports are read in the order of their names.
     pub(crate) fn sort(&mut self) {
         self.heads.sort_by(|one, other| {
-            let key = |of: &Head| (of.rank, of.pid);
+            let key = |of: &ReportHead| (of.rank, of.pid);
             key(one).cmp(&key(other)).then_with(|| one.host.cmp(&other.host))
         });
     }
 
     /// Returns the sum and the head of each report, or `None` if no report was added.
-    pub(crate) fn sum(self) -> Option<(Summary, Vec<Head>)> {
+    pub(crate) fn sum(self) -> Option<(Summary, Vec<ReportHead>)> {
         let Self { mut sum, heads, remarks, .. } = self;
         sum.libfabric = heads.first()?.libfabric.to_string();
         let mut processes = BTreeSet::new();
@@ -244,7 +246,7 @@ impl Adding {
 }
 
 /// Returns ranks and processors of the first host with more ranks than processors.
-fn crowd(heads: &[Head], processes: &BTreeSet<(&str, u32)>) -> Option<(u32, u32)> {
+fn crowd(heads: &[ReportHead], processes: &BTreeSet<(&str, u32)>) -> Option<(u32, u32)> {
     let mut hosts: BTreeMap<&str, u32> = BTreeMap::new();
     for (host, _) in processes {
         *hosts.entry(host).or_default() += 1;
@@ -258,7 +260,7 @@ fn crowd(heads: &[Head], processes: &BTreeSet<(&str, u32)>) -> Option<(u32, u32)
 
 /// Returns the number of ranks that a rank knows of: that of its launcher, or else the number of
 /// addresses that its MPI gave.
-fn ranks_of(head: &Head) -> Option<u32> {
+fn ranks_of(head: &ReportHead) -> Option<u32> {
     let addresses = Some(head.processes).filter(|number| *number > 0);
     head.origin.ranks.or(head.rank.and(addresses))
 }
@@ -277,7 +279,7 @@ fn several<'a>(programs: impl Iterator<Item = &'a str>) -> Option<String> {
 
 /// The process of a report or a trace.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Source<'a> {
+pub(crate) struct ProcessOrigin<'a> {
     pub(crate) program: &'a str,
     pub(crate) host: &'a str,
     pub(crate) pid: u32,
@@ -286,12 +288,12 @@ pub(crate) struct Source<'a> {
 }
 
 /// Returns the reason to assume that these are of several runs, whose counts cannot be added up.
-pub(crate) fn mixed(of: &[Source<'_>]) -> Option<String> {
+pub(crate) fn mixed(of: &[ProcessOrigin<'_>]) -> Option<String> {
     if let Some(several) = several(of.iter().map(|source| source.program)) {
         return Some(several);
     }
     let mut processes = BTreeMap::new();
-    let twice = of.iter().find_map(|Source { host, pid, rank, .. }| {
+    let twice = of.iter().find_map(|ProcessOrigin { host, pid, rank, .. }| {
         let (rank, process) = ((*rank)?, (*host, *pid));
         let other = processes.insert(rank, process).filter(|other| *other != process)?;
         Some(format!("Rank {rank} was processes {} and {pid}: several runs?", other.1))
@@ -322,9 +324,9 @@ pub(crate) fn mixed(of: &[Source<'_>]) -> Option<String> {
 /// Longest time in seconds that the ranks of a job may take to start.
 const START: u64 = 30;
 
-fn source(head: &Head) -> Source<'_> {
-    let Head { program, host, pid, rank, origin, .. } = head;
-    Source { program, host, pid: *pid, rank: *rank, origin }
+fn source(head: &ReportHead) -> ProcessOrigin<'_> {
+    let ReportHead { program, host, pid, rank, origin, .. } = head;
+    ProcessOrigin { program, host, pid: *pid, rank: *rank, origin }
 }
 
 impl Peak {
@@ -345,4 +347,222 @@ impl Peak {
 /// Returns the share of one queue's elements that did not fit its table, in per cent.
 pub(crate) fn spilled(queue: &QueueCounters) -> f64 {
     percent(queue.spills, queue.inserts)
+}
+
+/// Largest number of remarks that are repeated from reports, because a report may contain anything.
+const MOST: usize = 8;
+
+/// Remarks from reports, collected one report after the other.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    said: Vec<String>,
+    any_source: u64,
+    any_tag: u64,
+    unclustered: u64,
+    /// Devices that had spills.
+    devices: BTreeSet<String>,
+    /// Number of queues by the engine that `auto` chose last.
+    chosen: BTreeMap<String, u64>,
+}
+
+impl Remarks {
+    pub(super) fn add(&mut self, report: &Report) {
+        for remark in &report.remarks {
+            if self.said.len() < MOST && !self.said.contains(remark) {
+                self.said.push(remark.clone());
+            }
+        }
+        let tagged = &report.tagged;
+        self.any_source = total([self.any_source, tagged.broken_promises.any_source]);
+        self.any_tag = total([self.any_tag, tagged.broken_promises.any_tag]);
+        for queue in [&tagged.prq, &tagged.umq] {
+            self.unclustered = total([self.unclustered, queue.unclustered]);
+            if let Some(choice) = queue.choices.last() {
+                *self.chosen.entry(choice.engine.clone()).or_default() += 1;
+            }
+            if let Some(device) = report.config.get("device").filter(|_| queue.spills > 0) {
+                self.devices.insert(device.clone());
+            }
+        }
+    }
+
+    /// Returns each remark as a sentence.
+    pub(super) fn told(self) -> Vec<String> {
+        let Self { said: mut remarks, any_source, any_tag, unclustered, devices, chosen } = self;
+        if any_source > 0 || any_tag > 0 {
+            remarks.push(format!(
+                "BROKEN PROMISES: {} from any source, {} of any tag, matched in order all the same",
+                count(any_source, "receive"),
+                whole(any_tag)
+            ));
+        }
+        if unclustered > 0 {
+            let elements = count(unclustered, "element");
+            remarks.push(format!("{elements} of sources that no cluster names"));
+        }
+        for (device, mode) in devices.iter().filter_map(|of| Some((of, spilling_mode(of)?))) {
+            remarks.push(format!(
+                "{device} holds senders back and fails where its tables are full; {mode} goes on \
+                 and matches on the host: --set device={mode}"
+            ));
+        }
+        if !chosen.is_empty() {
+            let of = |(engine, queues): (&String, &u64)| {
+                format!("{engine} in {}", count(*queues, "queue"))
+            };
+            let chosen: Vec<_> = chosen.iter().map(of).collect();
+            remarks
+                .push(format!("auto chose {}; --report DIR says when and why", chosen.join(", ")));
+        }
+        remarks
+    }
+}
+
+/// The sum of all ranks.
+#[derive(Debug, Serialize)]
+pub(crate) struct Sum<'a> {
+    ranks: usize,
+    #[serde(flatten)]
+    completeness: Completeness,
+    /// Reports that were written at exit, because the endpoint was never closed.
+    written_at_exit: usize,
+    /// Reason to assume that the reports are of several runs.
+    mixed: Option<&'a str>,
+    /// Remarks on the host engines.
+    remarks: &'a [String],
+    libfabric: &'a str,
+    /// Facts about the run, from the reports.
+    origin: BTreeMap<&'a str, &'a str>,
+    elapsed_s: f64,
+    at_once_percent: f64,
+    promoted_percent: f64,
+    in_table_percent: f64,
+    spilled_percent: f64,
+    prq_high_water_rank: Option<u32>,
+    umq_high_water_rank: Option<u32>,
+    tagged: ContextSums<'a>,
+    msg: ContextSums<'a>,
+    channels: &'a BTreeMap<String, ChannelCounters>,
+}
+
+impl<'a> From<&'a Summary> for Sum<'a> {
+    fn from(sum: &'a Summary) -> Self {
+        Self {
+            ranks: sum.processes,
+            completeness: sum.ranks.completeness(),
+            written_at_exit: sum.at_exit,
+            mixed: sum.mixed.as_deref(),
+            remarks: &sum.remarks,
+            libfabric: &sum.libfabric,
+            origin: sum.origin.iter().map(|(name, value)| (*name, value.as_str())).collect(),
+            elapsed_s: sum.seconds,
+            at_once_percent: sum.at_once(),
+            promoted_percent: sum.promoted(),
+            in_table_percent: sum.in_table(),
+            spilled_percent: sum.spilled(),
+            prq_high_water_rank: sum.prq_peak.rank,
+            umq_high_water_rank: sum.umq_peak.rank,
+            tagged: (&sum.tagged).into(),
+            msg: (&sum.msg).into(),
+            channels: &sum.channels,
+        }
+    }
+}
+
+/// A context of a report without its lengths over time, which cannot be added up.
+#[derive(Debug, Serialize)]
+pub(crate) struct ContextSums<'a> {
+    posts: u64,
+    arrivals: u64,
+    bytes: u64,
+    unexpected: u64,
+    peeks: u64,
+    kinds: &'a ByKind<KindTraffic>,
+    sizes: &'a Profile,
+    prq: &'a QueueCounters,
+    umq: &'a QueueCounters,
+}
+
+impl<'a> From<&'a ContextCounters> for ContextSums<'a> {
+    fn from(of: &'a ContextCounters) -> Self {
+        let ContextCounters { posts, arrivals, bytes, unexpected, peeks, .. } = *of;
+        let ContextCounters { kinds, sizes, prq, umq, .. } = of;
+        Self { posts, arrivals, bytes, unexpected, peeks, kinds, sizes, prq, umq }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use matching::Choice;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::results::json::{Json, Kind, is_ours};
+    use crate::results::reports::tests::sample;
+
+    fn of(reports: &[Report]) -> Vec<String> {
+        let mut remarks = Remarks::default();
+        reports.iter().for_each(|report| remarks.add(report));
+        remarks.told()
+    }
+
+    #[test]
+    fn each_remark_occurs_once() {
+        let mut report = Report { remarks: vec!["odd clusters".to_owned()], ..Report::default() };
+        report.tagged.broken_promises.any_source = 1;
+        report.tagged.umq.unclustered = 2;
+        report.tagged.prq.choices = ["hash", "list"]
+            .map(|engine| Choice { engine: engine.to_owned(), ..Choice::default() })
+            .into();
+        let remarks = of(&[report.clone(), report]);
+        assert_eq!(
+            remarks,
+            [
+                "odd clusters",
+                "BROKEN PROMISES: 2 receives from any source, 0 of any tag, matched in order all \
+                 the same",
+                "4 elements of sources that no cluster names",
+                "auto chose list in 2 queues; --report DIR says when and why",
+            ]
+        );
+        assert_eq!(of(&[Report::default()]), [""; 0]);
+    }
+
+    #[test]
+    fn the_mode_of_a_device_that_would_do_is_named() {
+        let report = |device: &str, posts| Report {
+            config: BTreeMap::from([("device".to_owned(), device.to_owned())]),
+            ..sample(0, 4, posts)
+        };
+        let remarks = of(&[report("cassini-hardware", 9), report("cassini-hardware", 8)]);
+        assert!(remarks.len() == 1 && remarks[0].ends_with("--set device=cassini-hybrid"));
+        let fits = [report("cassini-hardware", 4), report("cassini-hybrid", 9), report("alpu", 9)];
+        assert_eq!(of(&fits), [""; 0]);
+    }
+
+    #[test]
+    fn a_sum_has_the_names_of_reports() {
+        let reports = [sample(0, 10, 25), sample(1, 10, 4)];
+        let sum = Summary::of(&reports).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sum.json");
+        let json = Json::file(Some(&path)).unwrap();
+        json.check().unwrap();
+        assert!(!path.exists(), "the check writes no file");
+        json.write(Kind::Summary, Sum::from(&sum)).unwrap();
+        let value = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(is_ours(&text) && !is_ours(&reports[0].to_json().unwrap()));
+        let written = value(&text);
+        assert_eq!(written["format"], "tcam-summary");
+        assert_eq!((&written["ranks"], &written["tagged"]["arrivals"]), (&json!(2), &json!(29)));
+        assert_eq!(written["tagged"]["prq"]["spills"], 15);
+        assert_eq!(written["prq_high_water_rank"], 0);
+        let report = value(&reports[0].to_json().unwrap());
+        let names = |of: &Value| of.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let mut of_report = names(&report["tagged"]);
+        of_report.retain(|name| name != "lengths");
+        assert_eq!(names(&written["tagged"]), of_report);
+        assert_eq!(names(&written["tagged"]["umq"]), names(&report["tagged"]["umq"]));
+    }
 }

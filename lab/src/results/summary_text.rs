@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The summary of a run, for the terminal.
 
-use std::fmt::Write;
-
 use matching::measured::MeasuredTime;
 use matching::{Histogram, QueueCounters};
+use nic::report::ChannelCounters;
 
 use super::summary::{Peak, Summary};
+use crate::stats::depth_quantile;
 use crate::text::numbers::{bytes, count, entries, percent, share, total, whole};
 use crate::text::sheet::Sheet;
 
@@ -22,7 +22,7 @@ pub(crate) fn rank_of(peak: &Peak) -> String {
 
 /// Returns the whole summary: headline, table and conclusions.
 pub(crate) fn of(sum: &Summary) -> String {
-    let fit = match (total([sum.tagged.prq.spills, sum.tagged.umq.spills]), sum.tagged.arrivals) {
+    let fit = match (sum.of_both(|queue| queue.spills), sum.tagged.arrivals) {
         (_, 0) => String::new(),
         (0, _) => ": all fits without a spill".to_owned(),
         _ => format!(
@@ -31,17 +31,43 @@ pub(crate) fn of(sum: &Summary) -> String {
             share(sum.promoted())
         ),
     };
-    let mut text = sum.lack().map_or_else(String::new, |lack| lack + "\n");
-    let _ = writeln!(
-        text,
-        "tcam: {}, {}, {}{fit}",
-        sum.ranks(),
-        count(sum.tagged.arrivals, "message"),
-        sum.way(),
-    );
-    if let Some(mixed) = &sum.mixed {
-        let _ = writeln!(text, "{mixed}");
+    let mut lines: Vec<_> = sum.lack().into_iter().collect();
+    let messages = count(sum.tagged.arrivals, "message");
+    lines.push(format!("tcam: {}, {messages}, {}{fit}", sum.ranks(), sum.way()));
+    lines.extend(sum.mixed.clone());
+    lines.push(table(sum));
+    lines.push(verdict("PRQ", &sum.tagged.prq, &sum.prq_peak));
+    lines.push(verdict("UMQ", &sum.tagged.umq, &sum.umq_peak));
+    lines.extend(sum.remarks.iter().cloned().chain(sum.shares()).chain(sum.turns()));
+    lines.extend(sum.tagged.kinds.iter().map(|(name, kind)| {
+        format!(
+            "{name}: {}, {}, {} matched in the table",
+            count(kind.posts, "receive"),
+            count(kind.arrivals, "message"),
+            part_of(kind.table_matches, kind.arrivals),
+        )
+    }));
+    if sum.modelled > 0.0 {
+        lines.push(format!("Modelled time: {:.6} s of all ranks together", sum.modelled));
     }
+    if sum.measured.ns() > 0 {
+        lines.extend(measured(&sum.measured));
+    }
+    if sum.msg.arrivals > 0 {
+        let (messages, spills) = (count(sum.msg.arrivals, "message"), whole(sum.internal_spills()));
+        lines.push(format!("Untagged, of the MPI itself: {messages}, {spills} spilled"));
+    }
+    let channels = sum.channels.iter().filter(|(_, channel)| channel.sent > 0);
+    lines.extend(channels.flat_map(|(name, channel)| of_channel(name, channel)));
+    if sum.at_exit > 0 {
+        let reports = count(sum.at_exit as u64, "report");
+        lines.push(format!("{reports} written at exit: the endpoint was never closed"));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Returns the table of both queues.
+fn table(sum: &Summary) -> String {
     let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
     let mut table = Sheet::new("", ["", "posted receives (PRQ)", "unexpected messages (UMQ)"]);
     let mut row = |name: &str, of: &dyn Fn(&QueueCounters) -> String| {
@@ -69,82 +95,39 @@ pub(crate) fn of(sum: &Summary) -> String {
     if prq.held_back > 0 || umq.held_back > 0 {
         row("held back", &|queue| whole(queue.held_back));
     }
-    table.row([
-        "high-water mark".to_owned(),
-        format!("{}{}", whole(sum.prq_peak.elements), rank_of(&sum.prq_peak)),
-        format!("{}{}", whole(sum.umq_peak.elements), rank_of(&sum.umq_peak)),
-    ]);
-    let _ = writeln!(text, "{}", table.table());
-    let _ = writeln!(text, "{}", verdict("PRQ", prq, &sum.prq_peak));
-    let _ = writeln!(text, "{}", verdict("UMQ", umq, &sum.umq_peak));
-    for remark in &sum.remarks {
-        let _ = writeln!(text, "{remark}");
+    let mark = |peak: &Peak| whole(peak.elements) + &rank_of(peak);
+    table.row(["high-water mark".to_owned(), mark(&sum.prq_peak), mark(&sum.umq_peak)]);
+    table.table().to_string()
+}
+
+/// Returns the lines of a channel.
+fn of_channel(name: &str, channel: &ChannelCounters) -> Vec<String> {
+    let (what, unit) = match name {
+        "rma" => ("Reads, writes and atomics".to_owned(), "operation"),
+        name => (format!("Channel {name}"), "message"),
+    };
+    let sent = format!("{what}: {}, {}", count(channel.sent, unit), bytes(channel.sent_bytes));
+    if channel.polls == 0 {
+        return vec![sent];
     }
-    if let Some(shares) = sum.shares() {
-        let _ = writeln!(text, "{shares}");
-    }
-    if let Some(turns) = sum.turns() {
-        let _ = writeln!(text, "{turns}");
-    }
-    for (name, kind) in sum.tagged.kinds.iter() {
-        let _ = writeln!(
-            text,
-            "{name}: {}, {}, {} matched in the table",
-            count(kind.posts, "receive"),
-            count(kind.arrivals, "message"),
-            part_of(kind.table_matches, kind.arrivals),
-        );
-    }
-    if sum.modelled > 0.0 {
-        let _ = writeln!(text, "Modelled time: {:.6} s of all ranks together", sum.modelled);
-    }
-    if sum.measured.ns() > 0 {
-        text += &measured(&sum.measured);
-    }
-    if sum.msg.arrivals > 0 {
-        let _ = writeln!(
-            text,
-            "Untagged, of the MPI itself: {}, {} spilled",
-            count(sum.msg.arrivals, "message"),
-            whole(total([sum.msg.prq.spills, sum.msg.umq.spills])),
-        );
-    }
-    for (name, channel) in sum.channels.iter().filter(|(_, channel)| channel.sent > 0) {
-        let (what, unit) = if name == "rma" {
-            ("Reads, writes and atomics".to_owned(), "operation")
-        } else {
-            (format!("Channel {name}"), "message")
-        };
-        let sent = format!("{}, {}", count(channel.sent, unit), bytes(channel.sent_bytes));
-        let _ = if channel.polls > 0 {
-            let empty = share(percent(channel.empty_polls, channel.polls));
-            let polls = count(channel.polls, "poll");
-            let found = channel.polls.saturating_sub(channel.empty_polls).max(1);
-            let waited = channel.discovery_ns as f64 / found as f64 / 1e3;
-            let _ = writeln!(text, "{what}: {sent}; {empty} of {polls} found nothing");
-            writeln!(text, "    what the others found had waited at most {waited:.1} us on average")
-        } else {
-            writeln!(text, "{what}: {sent}")
-        };
-    }
-    if sum.at_exit > 0 {
-        let _ = writeln!(
-            text,
-            "{} written at exit: the endpoint was never closed",
-            count(sum.at_exit as u64, "report")
-        );
-    }
-    text
+    let empty = share(percent(channel.empty_polls, channel.polls));
+    let polls = count(channel.polls, "poll");
+    let found = channel.polls.saturating_sub(channel.empty_polls).max(1);
+    let waited = channel.discovery_ns as f64 / found as f64 / 1e3;
+    vec![
+        format!("{sent}; {empty} of {polls} found nothing"),
+        format!("    what the others found had waited at most {waited:.1} us on average"),
+    ]
 }
 
 /// Returns the time that matching took in searches, insertions and removals, and the overhead of
 /// the host's queues.
-fn measured(time: &MeasuredTime) -> String {
+fn measured(time: &MeasuredTime) -> Vec<String> {
     let MeasuredTime { search, insert, remove, .. } = time;
     let part = |ns| share(percent(ns, time.ns()));
-    let mut text = format!(
+    let mut lines = vec![format!(
         "Time in matching, measured: {:.6} s of all ranks together; searches {} in tables and {} on \
-         hosts, insertions {} and {}, removals {} and {}\n",
+         hosts, insertions {} and {}, removals {} and {}",
         time.ns() as f64 * 1e-9,
         part(search.table.ns),
         part(search.host.ns),
@@ -152,15 +135,14 @@ fn measured(time: &MeasuredTime) -> String {
         part(insert.host.ns),
         part(remove.table.ns),
         part(remove.host.ns),
-    );
-    if let Some((insertion, dedicate)) = time.overhead() {
-        let _ = writeln!(
-            text,
+    )];
+    lines.extend(time.overhead().map(|(insertion, dedicate)| {
+        format!(
             "On hosts, for each second of searches: {insertion:.4} s of insertions, {dedicate:.4} s \
              of them with queues made"
-        );
-    }
-    text
+        )
+    }));
+    lines
 }
 
 /// Returns a sentence on whether a queue overflowed.
@@ -225,28 +207,8 @@ fn depth(histogram: &Histogram, longest: u64) -> String {
     if histogram.total() == 0 {
         return "-".to_owned();
     }
-    let [half, most] = [500, 990].map(|share| whole(quantile(histogram, share, longest)));
+    let [half, most] = [500, 990].map(|share| whole(depth_quantile(histogram, share, longest)));
     format!("{half} / {most}")
-}
-
-/// Returns the approximate depth that `thousandths` of the searches do not exceed. `longest` is the
-/// largest length of the queue. Within a bucket of the histogram, depths are assumed to be spread
-/// evenly.
-pub(crate) fn quantile(histogram: &Histogram, thousandths: u64, longest: u64) -> u64 {
-    let wanted = histogram.total() as f64 * thousandths as f64 / 1000.0;
-    let mut seen = 0.0;
-    for (low, high, count) in histogram.buckets() {
-        let (before, high) = (seen, high.min(longest).max(low));
-        seen += count as f64;
-        if seen >= wanted {
-            let part = ((wanted - before) / count as f64).clamp(0.0, 1.0);
-            // The first depth is half a step above the lower end of the bucket, and the last half a
-            // step below its upper end.
-            let width = (high - low) as f64 + 1.0;
-            return (low + (width * part).ceil().max(1.0) as u64 - 1).min(high);
-        }
-    }
-    0
 }
 
 #[cfg(test)]
@@ -255,7 +217,7 @@ mod tests {
     use crate::capacity::point::Point;
     use crate::results::reports::tests::sample;
     use matching::BlockReasons;
-    use nic::report::{ChannelCounters, Report};
+    use nic::report::Report;
 
     #[test]
     fn a_report_may_say_anything() {
@@ -363,9 +325,9 @@ mod tests {
         histogram.record(2000);
         assert_eq!(depth(&histogram, 5000), "1 / 127");
         assert_eq!(depth(&histogram, 100), "1 / 100");
-        let told = [0, 980, 981, 1000].map(|share| quantile(&histogram, share, 1500));
+        let told = [0, 980, 981, 1000].map(|share| depth_quantile(&histogram, share, 1500));
         assert_eq!(told, [1, 1, 70, 1500]);
-        assert_eq!(quantile(&Histogram::default(), 500, 1500), 0);
+        assert_eq!(depth_quantile(&Histogram::default(), 500, 1500), 0);
         // Every depth once: the median is in the middle, not at the end of its bucket.
         let mut even = Histogram::default();
         (1..=138).for_each(|depth| even.record(depth));

@@ -20,6 +20,11 @@ pub(crate) fn page(title: &str, header: &str, main: &str) -> String {
     )
 }
 
+/// Returns a section with its heading.
+pub(crate) fn section(heading: &str, content: &str) -> String {
+    format!("<section>\n<h2>{}</h2>\n{content}</section>\n", escaped(heading))
+}
+
 /// Returns a table with its title.
 pub(crate) fn table(sheet: &Sheet) -> String {
     let cells = |tag: &str, cells: &[String]| {

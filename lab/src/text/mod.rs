@@ -6,6 +6,5 @@ pub(crate) mod output;
 
 pub(crate) mod html;
 pub(crate) mod numbers;
-pub(crate) mod page;
 pub(crate) mod progress;
 pub(crate) mod sheet;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A table with its heading, for the terminal and for pages.
+//! Tables with their headings and folded lines, for the terminal and for pages.
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, TableComponent, Width, presets};
+use nic::plain::plain;
 
 /// Columns of a terminal. If a table is wider, its columns move together and names in the first
 /// column are wrapped.
-const WIDTH: usize = 80;
+pub(crate) const WIDTH: usize = 80;
 /// Smallest width of the first column.
 const NAME: usize = 12;
 
@@ -90,6 +91,32 @@ fn wrapped(text: &str, width: usize) -> String {
         }
         lines.push_str(word);
         used += len(word);
+    }
+    lines
+}
+
+/// Returns a text without control characters, cut to `width` characters.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    let text = plain(text);
+    match text.chars().count() {
+        fits if fits <= width => text.into_owned(),
+        _ => text.chars().take(width - 3).chain("...".chars()).collect(),
+    }
+}
+
+/// Folds a text into lines of the page. All but the first are indented.
+pub(crate) fn folded(text: &str, indent: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is a line");
+        if !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(format!("{}{}", " ".repeat(indent), cut(word, WIDTH - indent)));
+            continue;
+        }
+        if !line.trim().is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&cut(word, WIDTH));
     }
     lines
 }

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::fs::{self};
 use std::net::SocketAddrV4;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -19,8 +18,8 @@ use super::trace::{Trace, reader};
 use crate::error::Error;
 use crate::results::ranks::Ranks;
 use crate::results::reports;
-use crate::results::run_record::RunRecord;
-use crate::results::summary::{self, NO_LIBFABRIC, Source};
+use crate::results::runs::RunRecord;
+use crate::results::summary::{self, NO_LIBFABRIC, ProcessOrigin};
 use crate::settings::Settings;
 
 /// Traces, and facts about their run.
@@ -104,15 +103,10 @@ impl Found {
 }
 
 /// Returns the files in a directory that end in `.trace`.
-fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
-        let path = entry.map_err(Error::io(directory))?.path();
-        // A directory may have such a name, as after `tcam record --out app.trace`.
-        if path.extension() == Some(OsStr::new("trace")) && !path.is_dir() {
-            files.push(path);
-        }
-    }
+pub(crate) fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = reports::files(directory, "trace")?;
+    // A directory may have such a name, as after `tcam record --out app.trace`.
+    files.retain(|path| !path.is_dir());
     Ok(files)
 }
 
@@ -220,7 +214,7 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
 pub(crate) fn mixed(traces: &[Trace]) -> Option<String> {
     let sources = traces.iter().map(|trace| {
         let Header { program, host, pid, rank, origin, .. } = &trace.header;
-        Source { program, host, pid: *pid, rank: *rank, origin }
+        ProcessOrigin { program, host, pid: *pid, rank: *rank, origin }
     });
     summary::mixed(&sources.collect::<Vec<_>>())
 }
@@ -232,6 +226,8 @@ pub(crate) fn params(traces: &[Trace], settings: &Settings) -> Result<Vec<Params
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -35,6 +35,18 @@ pub(crate) fn bar(traces: &[Trace], times: usize) -> ProgressBar {
     length(traces, times).map_or_else(ProgressBar::hidden, |length| progress::bar(length, BAR))
 }
 
+/// Does work with a progress bar for all traces.
+pub(crate) fn with_bar<T>(
+    traces: &[Trace],
+    times: usize,
+    work: impl FnOnce(&ProgressBar) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let bar = bar(traces, times);
+    let done = work(&bar);
+    bar.finish_and_clear();
+    done
+}
+
 /// Returns the largest number of bytes of records to be replayed, or none for a short replay.
 fn length(traces: &[Trace], times: usize) -> Option<u64> {
     let all = |of: fn(&Trace) -> u64| {
@@ -46,9 +58,8 @@ fn length(traces: &[Trace], times: usize) -> Option<u64> {
 /// Replays every trace, as many at a time as there are cores. Traces that share a pool are replayed
 /// together, in the order of their times.
 pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
-    let bar = bar(traces, 1);
-    let counted = all_to_each(traces, std::slice::from_ref(settings), &bar);
-    bar.finish_and_clear();
+    let settings = std::slice::from_ref(settings);
+    let counted = with_bar(traces, 1, |bar| all_to_each(traces, settings, bar));
     Ok(counted?.pop().unwrap_or_default())
 }
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::contender::Contender;
 use super::stream::Stream;
 use crate::error::Error;
+use crate::stats;
 
 /// Rounds of a measurement; fewer if it takes longer than ten seconds.
 const ROUNDS: usize = 15;
@@ -37,13 +38,12 @@ pub(crate) struct Middle {
 }
 
 impl Middle {
-    /// Computes both by nearest rank.
-    pub(crate) fn of(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let rank = ((values.len() as f64 * share).ceil() as usize).max(1);
-            values.get(rank - 1).copied().unwrap_or(0.0)
-        };
+    pub(crate) fn of(values: Vec<f64>) -> Self {
+        if values.is_empty() {
+            return Self::default();
+        }
+        let sorted = stats::sorted(values);
+        let at = |share| stats::quantile(&sorted, share);
         Self { median: at(0.5), low: at(0.1), high: at(0.9) }
     }
 }
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn the_middle_leaves_out_a_tenth_on_each_side() {
-        let values = (1..=20).rev().map(f64::from).collect();
-        assert_eq!(Middle::of(values), Middle { median: 10.0, low: 2.0, high: 18.0 });
+        let values = (1..=21).rev().map(f64::from).collect();
+        assert_eq!(Middle::of(values), Middle { median: 11.0, low: 3.0, high: 19.0 });
         assert_eq!(Middle::of(vec![3.0]), Middle { median: 3.0, low: 3.0, high: 3.0 });
         assert_eq!(Middle::of(Vec::new()), Middle::default());
     }

@@ -13,7 +13,7 @@ use clap::Args;
 
 use self::facts::Facts;
 use crate::error::Error;
-use crate::options::Tables;
+use crate::options::TableSizes;
 use crate::results::json::{Json, Kind};
 use crate::settings::{self, Settings};
 use crate::traces::files;
@@ -40,7 +40,7 @@ pub(crate) struct Engines {
     device: Option<String>,
 
     #[command(flatten)]
-    tables: Tables,
+    tables: TableSizes,
 
     /// Sets a parameter of the device, such as overflow=prefix.
     #[arg(long, value_name = "NAME=VALUE")]

@@ -4,8 +4,7 @@
 use super::contender::Contender;
 use super::facts::{Case, Facts};
 use crate::text::numbers::{count, whole};
-use crate::text::page::folded;
-use crate::text::sheet::Sheet;
+use crate::text::sheet::{Sheet, folded};
 
 /// Prints the page.
 pub(super) fn print(facts: &Facts) {

@@ -4,14 +4,12 @@
 mod facts;
 mod law;
 mod page;
-mod sizes;
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use self::facts::Facts;
-use self::sizes::Sizes;
+use self::facts::{RecordedSizes, ScaleFacts};
 use crate::error::Error;
 use crate::results::json::{Json, Kind};
 use crate::settings;
@@ -56,8 +54,8 @@ pub(crate) fn scale(arguments: &Scale) -> Result<u8, Error> {
     arguments.json.check()?;
     settings::note_unused();
     let Scale { directories, to, placed, json, take } = arguments;
-    let sizes = Sizes::find(directories, *take, placed, *to)?;
-    let facts = Facts::of(&sizes, *to)?;
+    let sizes = RecordedSizes::find(directories, *take, placed, *to)?;
+    let facts = ScaleFacts::of(&sizes, *to)?;
     if !json.takes_output() {
         page::lines(&facts).iter().for_each(|line| println!("{line}"));
     }
@@ -72,8 +70,8 @@ mod tests {
     use crate::commands::workload::tests::write_pattern;
     use crate::workload::pattern::Pattern;
 
-    fn find(names: &[PathBuf], to: u32) -> Result<Sizes, Error> {
-        Sizes::find(names, Take::default(), &Placed::default(), to)
+    fn find(names: &[PathBuf], to: u32) -> Result<RecordedSizes, Error> {
+        RecordedSizes::find(names, Take::default(), &Placed::default(), to)
     }
 
     #[test]
@@ -88,7 +86,7 @@ mod tests {
             [(Pattern::Gather, [4, 8, 16, 32], false), (Pattern::Halo, [64, 128, 256, 512], true)]
         {
             let names = sizes.map(|ranks| record(pattern, ranks));
-            let facts = |names, to| Facts::of(&find(names, to).unwrap(), to).unwrap();
+            let facts = |names, to| ScaleFacts::of(&find(names, to).unwrap(), to).unwrap();
             let fitted = facts(&names[..3], sizes[3]);
             let all = facts(&names, sizes[3]);
             for (fitted, all) in fitted.needs.iter().zip(&all.needs) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The page of `tcam scale`, for the terminal: 80 columns.
 
-use super::facts::{Facts, Scaled, grows};
+use super::facts::{ScaleFacts, Scaled, grows};
 use super::law::{Law, Point};
 use crate::text::numbers::{count, whole};
-use crate::text::page::folded;
+use crate::text::sheet::folded;
 
 /// Widest range of a cell of the table.
 const CELL: usize = 11;
 
-pub(super) fn lines(facts: &Facts) -> Vec<String> {
+pub(super) fn lines(facts: &ScaleFacts) -> Vec<String> {
     let mut lines: Vec<_> = facts.lacks.iter().take(4).flat_map(|lack| folded(lack, 2)).collect();
     let runs: usize = facts.sizes.iter().map(|size| size.runs).sum();
     let generated = if facts.generated { ", generated" } else { "" };
@@ -49,7 +49,7 @@ pub(super) fn lines(facts: &Facts) -> Vec<String> {
 }
 
 /// Receives of the MPI itself are a part of all at once.
-fn shown(facts: &Facts) -> impl Iterator<Item = &Scaled> {
+fn shown(facts: &ScaleFacts) -> impl Iterator<Item = &Scaled> {
     facts.needs.iter().filter(|scaled| scaled.count != "internal")
 }
 
@@ -67,7 +67,7 @@ fn cell(point: Point) -> String {
 }
 
 /// The prediction of a count in a sentence, or the reason for no prediction.
-fn verdict(scaled: &Scaled, facts: &Facts) -> String {
+fn verdict(scaled: &Scaled, facts: &ScaleFacts) -> String {
     let growth = &scaled.growth;
     let of = if scaled.of == "rank" { "a rank" } else { "a NIC" };
     let name = match scaled.count {
@@ -110,7 +110,7 @@ fn verdict(scaled: &Scaled, facts: &Facts) -> String {
     }
 }
 
-fn limits(facts: &Facts) -> Vec<String> {
+fn limits(facts: &ScaleFacts) -> Vec<String> {
     let mut limits = vec![
         "A law fits if it passes through the range of each size, widened by its width, by 2 entries or \
          by 2 %. A prediction has all curves of all laws that fit."

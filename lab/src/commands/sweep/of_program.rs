@@ -13,7 +13,7 @@ use super::failure::{Failure, failure_of, told};
 use super::show::show;
 use crate::capacity::need::Knob;
 use crate::capacity::point::Point;
-use crate::capacity::rows::{Row, Rows, Runs};
+use crate::capacity::rows::{self, Rows, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
 use crate::capacity::verdict::Swept;
 use crate::error::Error;
@@ -23,8 +23,8 @@ use crate::launch::launcher::Mpi;
 use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::{Plan, program};
 use crate::launch::signals::{self, Signals};
+use crate::results::fresh::Lock;
 use crate::results::json::Kind;
-use crate::results::lock::Lock;
 use crate::results::ranks::INCOMPLETE;
 use crate::results::summary::{Adding, Summary};
 use crate::results::{fresh, origin, reports, runs};
@@ -118,7 +118,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
                         }
                     };
                     let seconds = started.elapsed().as_secs_f64();
-                    rows.put(Row::of(Knob::Tables, (prq, umq), repeat, seconds, &sum))?;
+                    rows.put(rows::row(Knob::Tables, (prq, umq), repeat, seconds, &sum, None))?;
                     runs[at].push(sum);
                 }
                 // Then no run at another size would write a report either.
@@ -158,7 +158,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             incomplete = INCOMPLETE;
         }
         let completeness = run.ranks.completeness();
-        let runs = Runs::new(&title, rows, &swept, completeness, told(&failed));
+        let runs = Runs::new(&title, rows, &swept, completeness, told(&failed), Vec::new());
         arguments.json.write(Kind::Sweep, runs)?;
         incomplete = run.ranks.code(arguments.common.partial).max(incomplete);
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam sweep --trace`: the capacity curve of traces.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use indicatif::ProgressBar;
 use nic::params::Params;
 use nic::plain::plain;
-use serde::Serialize;
 use serde_json::Value;
 
 use super::arguments::Sweep;
@@ -14,17 +14,16 @@ use super::show::show;
 use crate::capacity::curve::{
     is_charged, is_plain, names_engine, points_of, replays, sums_of, title, turns_of,
 };
-use crate::capacity::late;
 use crate::capacity::need::{Knob, Need};
 use crate::capacity::rows::{self, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
-use crate::capacity::smallest;
 use crate::capacity::verdict::Swept;
+use crate::capacity::{late, smallest};
 use crate::error::Error;
 use crate::launch::launcher::Mpi;
 use crate::results::fresh;
+use crate::results::fresh::Lock;
 use crate::results::json::Kind;
-use crate::results::lock::Lock;
 use crate::settings::{self, Settings};
 use crate::text::numbers::whole;
 use crate::traces::files::{self, Found};
@@ -71,17 +70,8 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         told.push(runs);
         code = code.max(of);
     }
-    match told.as_slice() {
-        [one] => arguments.json.write(Kind::Sweep, one)?,
-        recordings => arguments.json.write(Kind::Sweep, Several { recordings })?,
-    }
+    arguments.json.write_each(Kind::Sweep, &told)?;
     Ok(code)
-}
-
-/// The JSON of recordings of several sizes or programs.
-#[derive(Debug, Serialize)]
-struct Several<'a> {
-    recordings: &'a [Value],
 }
 
 /// Draws the curve of the repeats of one run. Returns its JSON and the exit code.
@@ -185,7 +175,8 @@ fn one(
         .then(|| params[0].number("pool_entries") as u64);
     let turns = turns_of(&played).map(|turns| forced(runs, &turns)).transpose()?;
     let swept = Swept { points, knob, needs, pool_entries, turns };
-    rows.iter_mut().for_each(|row| row.set_nodes(arguments.placed.ppn));
+    rows.iter_mut()
+        .for_each(|row| row.set(rows::RANKS_A_NODE, arguments.placed.ppn.map(NonZeroU32::get)));
     rows::write(out, &rows)?;
     let title = match runs.len() {
         1 => title(&runs[0]),
@@ -196,7 +187,7 @@ fn one(
     let ranks: Vec<_> = runs.iter().map(Found::ranks).collect();
     // The completeness in JSON is that of an incomplete recording, if there is one.
     let least = ranks.iter().max_by_key(|ranks| ranks.code(false)).expect("there are recordings");
-    let told = Runs::of_traces(&title, &rows, &swept, least.completeness(), smallest);
+    let told = Runs::new(&title, &rows, &swept, least.completeness(), Vec::new(), smallest);
     let told = serde_json::to_value(told).map_err(Error::Json)?;
     Ok((told, ranks.iter().map(|ranks| ranks.code(arguments.common.partial)).max().unwrap_or(0)))
 }

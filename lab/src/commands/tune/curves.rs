@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::stats;
+
 /// A measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -65,21 +67,15 @@ pub(super) struct Spread {
 impl Spread {
     /// Computes the spread of at least one value.
     pub(super) fn of(values: &[f64]) -> Self {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let last = sorted.len() - 1;
-        let at = |part: f64| {
-            let place = part * last as f64;
-            let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-            low + (high - low) * place.fract()
-        };
+        let sorted = stats::sorted(values.iter().copied());
+        let at = |share| stats::quantile(&sorted, share);
         Self {
             rounds: values.len(),
-            lowest: sorted[0],
+            lowest: at(0.0),
             lower_quartile: at(0.25),
             median: at(0.5),
             upper_quartile: at(0.75),
-            highest: sorted[last],
+            highest: at(1.0),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::ways::{Answer, Way};
 use crate::error::Error;
 use crate::file;
 use crate::hint::quoted;
-use crate::plot::channels::{Channels, Measured};
+use crate::plot::channels::{ChannelPanel, Channels};
 use crate::plot::picture;
 use crate::results::origin;
 use crate::results::summary::Summary;
@@ -214,7 +214,13 @@ impl<'a> Told<'a> {
                 }
                 _ => None,
             });
-            Measured { title, unit, is_share, lines: self.curves.iter().map(line).collect(), mark }
+            ChannelPanel {
+                title,
+                unit,
+                is_share,
+                lines: self.curves.iter().map(line).collect(),
+                mark,
+            }
         };
         Channels {
             title: format!("Channels of {}, {}", of("hosts"), of("MPI")),

@@ -3,12 +3,12 @@
 
 use matching::Histogram;
 
-use super::legend::{DEEP, Sign, WARM, legend, rectangle};
 use crate::error::Error;
 use crate::experiment::outcome::Experiment;
-use crate::experiment::rank::Queue;
+use crate::experiment::rank::QueueKind;
 use crate::plot::canvas::{Align, Canvas, DARK, Surface};
 use crate::plot::chart::{Chart, Scale, TICK};
+use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, Sign, legend};
 use crate::text::numbers::{entries, percent, share, whole};
 
 pub(crate) const DEPTHS_HEIGHT: u32 = 900;
@@ -38,9 +38,9 @@ pub(crate) fn depths(
     canvas: &Canvas<'_, impl Surface>,
     experiment: &Experiment,
 ) -> Result<(), Error> {
-    let signs = [(Sign::Area(DEEP), "found an element"), (Sign::Area(WARM), "found nothing")];
-    legend(canvas, &signs)?;
-    for (queue, top) in Queue::BOTH.into_iter().zip([180.0, 560.0]) {
+    let signs = [(Sign::Area(BLUE), "found an element"), (Sign::Area(ORANGE), "found nothing")];
+    legend(canvas, LEGEND, AREA, signs)?;
+    for (queue, top) in QueueKind::BOTH.into_iter().zip([180.0, 560.0]) {
         let depth = &queue.of(&experiment.sum.tagged).search_depth;
         let (hit, miss) = (counts(&depth.hit), counts(&depth.miss));
         let buckets = hit.len().max(miss.len()).max(LEAST_BUCKETS);
@@ -57,8 +57,8 @@ pub(crate) fn depths(
             entries(depth.hit_entries + depth.miss_entries)
         );
         let title = match queue {
-            Queue::Prq => "Searches of posted receives (PRQ), by messages that arrive",
-            Queue::Umq => "Searches of unexpected messages (UMQ), by receives that are posted",
+            QueueKind::Prq => "Searches of posted receives (PRQ), by messages that arrive",
+            QueueKind::Umq => "Searches of unexpected messages (UMQ), by receives that are posted",
         };
         let chart = Chart {
             frame: (150.0, top, 1200.0, 250.0),
@@ -68,47 +68,26 @@ pub(crate) fn depths(
             y_label: "searches",
         };
         chart.draw(canvas, &x, &y)?;
-        for (counts, from, colour) in [(&hit, 0.14, DEEP), (&miss, 0.51, WARM)] {
+        for (counts, from, colour) in [(&hit, 0.14, BLUE), (&miss, 0.51, ORANGE)] {
             for (at, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
                 let left = chart.at(x.part(at as f64 + from), 0.0);
                 let right = chart.at(x.part(at as f64 + from + 0.35), y.part(count as f64));
-                rectangle(canvas, left, right, colour)?;
+                canvas.filled(left, right, colour)?;
             }
         }
     }
     Ok(())
 }
 
-/// Returns the queue, the reason, and the numbers of elements of collective operations and of
-/// others.
-fn reasons(experiment: &Experiment) -> Vec<(Queue, &'static str, [u64; 2])> {
-    let mut rows = Vec::new();
-    for queue in Queue::BOTH {
-        let kinds = &queue.of(&experiment.sum.tagged).kinds;
-        let rest = kinds.point_to_point.block_reasons.iter();
-        for ((reason, collective), (_, rest)) in kinds.collective.block_reasons.iter().zip(rest) {
-            if collective + rest > 0 {
-                rows.push((queue, reason, [collective, rest]));
-            }
-        }
-    }
-    rows
-}
-
-/// Returns true if any element was kept out of its table.
-pub(crate) fn has_blocks(experiment: &Experiment) -> bool {
-    !reasons(experiment).is_empty()
-}
-
 /// Returns true if any search was counted.
 pub(crate) fn has_depths(experiment: &Experiment) -> bool {
-    let depths = Queue::BOTH.map(|queue| &queue.of(&experiment.sum.tagged).search_depth);
+    let depths = QueueKind::BOTH.map(|queue| &queue.of(&experiment.sum.tagged).search_depth);
     depths.into_iter().any(|depth| depth.hit.total() + depth.miss.total() > 0)
 }
 
 /// Returns the height of the picture of block reasons.
 pub(crate) fn blocks_height(experiment: &Experiment) -> u32 {
-    250 + (ROW * reasons(experiment).len().max(1) as f64) as u32
+    250 + (ROW * experiment.reasons().len().max(1) as f64) as u32
 }
 
 /// Draws bars of block reasons, by kind of traffic.
@@ -116,9 +95,9 @@ pub(crate) fn blocks(
     canvas: &Canvas<'_, impl Surface>,
     experiment: &Experiment,
 ) -> Result<(), Error> {
-    let rows = reasons(experiment);
-    let signs = [(Sign::Area(DEEP), "collective"), (Sign::Area(WARM), "point-to-point")];
-    legend(canvas, &signs)?;
+    let rows = experiment.reasons();
+    let signs = [(Sign::Area(BLUE), "collective"), (Sign::Area(ORANGE), "point-to-point")];
+    legend(canvas, LEGEND, AREA, signs)?;
     let most = rows.iter().map(|(.., [collective, rest])| collective + rest).max();
     // Slots are numbered from below upwards.
     let names = rows.iter().rev().map(|(queue, reason, _)| format!("{}: {reason}", queue.name()));
@@ -134,8 +113,8 @@ pub(crate) fn blocks(
     for (at, (queue, _, [collective, rest])) in rows.iter().rev().enumerate() {
         let (low, high) = (y.part(at as f64 + 0.2), y.part(at as f64 + 0.8));
         let (middle, end) = (x.part(*collective as f64), x.part((collective + rest) as f64));
-        rectangle(canvas, chart.at(0.0, low), chart.at(middle, high), DEEP)?;
-        rectangle(canvas, chart.at(middle, low), chart.at(end, high), WARM)?;
+        canvas.filled(chart.at(0.0, low), chart.at(middle, high), BLUE)?;
+        canvas.filled(chart.at(middle, low), chart.at(end, high), ORANGE)?;
         let inserts = queue.of(&experiment.sum.tagged).inserts;
         let total = collective + rest;
         let label = format!(

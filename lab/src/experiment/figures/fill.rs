@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 
 use plotters::prelude::RGBColor;
 
-use super::legend::{Sign, legend, rectangle};
 use crate::error::Error;
-use crate::experiment::by;
-use crate::experiment::communicators::Communicators;
-use crate::experiment::fill::{Class, Series};
+use crate::experiment::by::{self, Communicators};
+use crate::experiment::fill::{ElementClass, Series};
 use crate::experiment::material::Material;
-use crate::experiment::rank::Queue;
+use crate::experiment::rank::QueueKind;
 use crate::plot::canvas::{Canvas, Surface};
 use crate::plot::chart::{Chart, Scale};
+use crate::plot::signs::{AREA, BLUE, GREEN, LEGEND, ORANGE, Sign, VERMILION, legend};
 use crate::text::numbers::whole;
 
 pub(crate) const HEIGHT: u32 = 900;
@@ -22,29 +21,29 @@ const OVERLAP: f64 = 0.7;
 /// Colours that people with any colour vision can distinguish (Okabe and Ito). The last is for the
 /// rest.
 const COLOURS: [RGBColor; 7] = [
-    RGBColor(0x00, 0x72, 0xb2),
-    RGBColor(0xe6, 0x9f, 0x00),
-    RGBColor(0x00, 0x9e, 0x73),
+    BLUE,
+    ORANGE,
+    GREEN,
     RGBColor(0xcc, 0x79, 0xa7),
     RGBColor(0x56, 0xb4, 0xe9),
-    RGBColor(0xd5, 0x5e, 0x00),
+    VERMILION,
     RGBColor(0x99, 0x99, 0x99),
 ];
 
 /// Returns the name that a colour stands for.
-type Name<'a> = &'a dyn Fn(&Class) -> String;
+type Name<'a> = &'a dyn Fn(&ElementClass) -> String;
 
 /// The data of the picture: each queue on the rank where it was longest.
 pub(crate) struct Fill {
     /// Communicators, or tags if there is one communicator, those with most elements first. Names
     /// beyond the number of colours are one group.
     names: Vec<String>,
-    panels: Vec<Panel>,
+    panels: Vec<FillPanel>,
     end: f64,
 }
 
-struct Panel {
-    queue: Queue,
+struct FillPanel {
+    queue: QueueKind,
     rank: Option<u32>,
     mark: u64,
     /// Time of the high-water mark, as text.
@@ -75,7 +74,7 @@ impl Fill {
             names.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };
         let communicators = Communicators::of(&material.makeups);
-        let by_communicator = |class: &Class| communicators.name(class);
+        let by_communicator = |class: &ElementClass| communicators.name(class);
         let mut name: Name<'_> = &by_communicator;
         let mut names = heaviest(name);
         if names.len() == 1 {
@@ -91,7 +90,7 @@ impl Fill {
             .any(|(.., of)| of.classes.iter().any(|class| !names.contains(&name(class))));
         let panels = series
             .into_iter()
-            .map(|(queue, makeup, of)| Panel {
+            .map(|(queue, makeup, of)| FillPanel {
                 queue,
                 rank: makeup.rank,
                 mark: makeup.of(queue).mark,
@@ -107,10 +106,9 @@ impl Fill {
     }
 
     pub(crate) fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
-        let signs: Vec<_> = (self.names.iter().zip(COLOURS))
-            .map(|(name, colour)| (Sign::Area(colour), name.as_str()))
-            .collect();
-        legend(canvas, &signs)?;
+        let signs = self.names.iter().zip(COLOURS);
+        let signs = signs.map(|(name, colour)| (Sign::Area(colour), name.as_str()));
+        legend(canvas, LEGEND, AREA, signs)?;
         for (panel, top) in self.panels.iter().zip([180.0, 560.0]) {
             panel.draw(canvas, top, self.end)?;
         }
@@ -119,7 +117,7 @@ impl Fill {
 }
 
 /// Returns the counts of a series by index of the name. The last count is that of all other names.
-fn by_name(series: &Series, queue: Queue, name: Name<'_>, names: &[String]) -> Vec<Vec<u64>> {
+fn by_name(series: &Series, queue: QueueKind, name: Name<'_>, names: &[String]) -> Vec<Vec<u64>> {
     let place = |class| {
         let name = name(class);
         names.iter().position(|of| *of == name).unwrap_or(names.len())
@@ -137,7 +135,7 @@ fn by_name(series: &Series, queue: Queue, name: Name<'_>, names: &[String]) -> V
         .collect()
 }
 
-impl Panel {
+impl FillPanel {
     fn draw(&self, canvas: &Canvas<'_, impl Surface>, top: f64, end: f64) -> Result<(), Error> {
         let rank = self.rank.map_or_else(String::new, |rank| format!(", rank {rank}"));
         let (x, y) = (Scale::Span(end), Scale::Linear(self.mark.max(1) as f64));
@@ -156,7 +154,7 @@ impl Panel {
                 if *count > 0 {
                     let low = chart.at(x.part(from), y.part(below as f64));
                     let high = chart.at(x.part(at), y.part((below + count) as f64));
-                    rectangle(canvas, low, (high.0 + OVERLAP, high.1), colour)?;
+                    canvas.filled(low, (high.0 + OVERLAP, high.1), colour)?;
                 }
                 below += count;
             }

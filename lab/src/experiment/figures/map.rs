@@ -4,12 +4,12 @@
 
 use plotters::prelude::RGBColor;
 
-use super::legend::{MARGIN, rectangle};
 use crate::error::Error;
 use crate::experiment::outcome::Experiment;
-use crate::experiment::rank::{Queue, Rank};
+use crate::experiment::rank::{QueueKind, Rank};
 use crate::plot::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
 use crate::plot::chart::{Scale, TICK};
+use crate::plot::signs::MARGIN;
 use crate::text::numbers::whole;
 
 /// Viridis at even steps: lightness rises with the value, for any colour vision and in grey.
@@ -99,14 +99,14 @@ impl Map {
     pub(crate) fn of(
         experiment: &Experiment,
         what: &'static str,
-        count: fn(Queue, &Rank) -> u64,
+        count: fn(QueueKind, &Rank) -> u64,
     ) -> Self {
         let ranks = &experiment.ranks;
         let (first, last) = (ranks[0].number, ranks[ranks.len() - 1].number);
         let all = (last - first) as usize + 1;
         let each = all.div_ceil(SQUARES);
         let squares = all.div_ceil(each);
-        let values = Queue::BOTH.map(|queue| {
+        let values = QueueKind::BOTH.map(|queue| {
             let mut values = vec![0; squares];
             for rank in ranks {
                 let value: &mut u64 = &mut values[(rank.number - first) as usize / each];
@@ -142,7 +142,7 @@ impl Map {
             note += "; the scale is logarithmic";
         }
         canvas.text(&note, (MARGIN, 66.0), 18.0, DARK, Align::Left)?;
-        for ((queue, values), left) in Queue::BOTH.iter().zip(&self.values).zip(LEFTS) {
+        for ((queue, values), left) in QueueKind::BOTH.iter().zip(&self.values).zip(LEFTS) {
             canvas.text(queue.long_name(), (left, TOP - 70.0), 20.0, DARK, Align::Left)?;
             self.grid(canvas, left, values, range.as_ref())?;
         }
@@ -167,7 +167,7 @@ impl Map {
             let (x, y) = (left + column as f64 * side, TOP + row as f64 * side);
             let part = range.filter(|_| value > 0).map(|range| range.part(value as f64));
             let shade = part.map_or(LIGHT, colour);
-            rectangle(canvas, (x, y), (x + side - gap, y + side - gap), shade)?;
+            canvas.filled((x, y), (x + side - gap, y + side - gap), shade)?;
             let mut text = whole(value);
             if canvas.width(&text, TICK)? > side - 4.0 {
                 text = short(value as f64);
@@ -213,7 +213,7 @@ impl Map {
         let y = |part: f64| TOP + height * (1.0 - part);
         for step in 0..STEPS {
             let (low, high) = (step as f64 / STEPS as f64, (step + 1) as f64 / STEPS as f64);
-            rectangle(canvas, (x, y(high)), (x + 24.0, y(low)), colour((low + high) / 2.0))?;
+            canvas.filled((x, y(high)), (x + 24.0, y(low)), colour((low + high) / 2.0))?;
         }
         canvas.rectangle((x, TOP), (x + 24.0, TOP + height), GREY)?;
         for (part, label) in range.ticks() {
@@ -249,7 +249,7 @@ mod tests {
         for (ranks, columns, rows, each) in
             [(1, 1, 1, 1), (2, 2, 1, 1), (7, 3, 3, 1), (256, 16, 16, 1), (5000, 50, 50, 2)]
         {
-            let map = Map::of(&experiment(ranks, 8), "", Queue::compared);
+            let map = Map::of(&experiment(ranks, 8), "", QueueKind::compared);
             assert_eq!((map.columns, map.rows, map.each), (columns, rows, each));
             assert_eq!(map.values[0].iter().max(), map.values[0].first(), "rank 0 is hot");
             assert_eq!(map.values[1].iter().max(), Some(&0));

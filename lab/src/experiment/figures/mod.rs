@@ -3,21 +3,18 @@
 
 mod bars;
 mod fill;
-mod legend;
 mod map;
 mod series;
 
-use std::path::Path;
-
-use super::figures::legend::MARGIN;
 use super::material::Material;
 use super::outcome::Experiment;
-use super::rank::Queue;
+use super::rank::QueueKind;
 use crate::capacity::verdict::Swept;
 use crate::error::Error;
 use crate::plot::canvas::{Align, Canvas, DARK, Surface};
 use crate::plot::capacity;
-use crate::plot::picture::{self, Picture};
+use crate::plot::picture::Picture;
+use crate::plot::signs::MARGIN;
 
 const WIDTH: u32 = 1400;
 
@@ -31,10 +28,10 @@ pub(crate) struct Figure<'a> {
     pub(crate) heading: &'static str,
     pub(crate) reading: &'static str,
     title: String,
-    what: What<'a>,
+    what: Drawing<'a>,
 }
 
-enum What<'a> {
+enum Drawing<'a> {
     Lengths(&'a Experiment),
     Occupancy(&'a Experiment),
     Depths(&'a Experiment),
@@ -42,11 +39,6 @@ enum What<'a> {
     Map(map::Map),
     Fill(fill::Fill),
     Curve(&'a Swept),
-}
-
-/// Returns true if there is a picture of the reasons why elements were not in the table.
-pub(crate) fn has_blocks(experiment: &Experiment) -> bool {
-    bars::has_blocks(experiment)
 }
 
 /// Returns all pictures of an experiment that are not empty.
@@ -69,16 +61,16 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
             "What tables of other sizes would have done with the same operations, computed from \
              the traces. The dashed vertical line is the smallest table that holds everything; \
              left of it elements spill to the host.",
-            What::Curve(swept),
+            Drawing::Curve(swept),
         ));
     }
     let has_lengths = experiment.ranks.iter().any(|rank| !rank.lengths.us.is_empty());
     let has = |name| match name {
         "lengths" | "occupancy" => has_lengths,
         "depths" => bars::has_depths(experiment),
-        "blocks" => bars::has_blocks(experiment),
+        "blocks" => !experiment.reasons().is_empty(),
         "traversals" => {
-            let both = |rank| Queue::BOTH.iter().map(move |queue| queue.traversed(rank));
+            let both = |rank| QueueKind::BOTH.iter().map(move |queue| queue.traversed(rank));
             experiment.ranks.iter().flat_map(both).any(|entries| entries > 0)
         }
         _ => true,
@@ -91,7 +83,7 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
          that the highest point is the high-water mark. Where the line is above the dashed one \
          elements spill; below it they do too, where the device refuses them or its overflow model \
          lets none enter.",
-        What::Lengths(experiment),
+        Drawing::Lengths(experiment),
     ));
     if let Some(fill) = fill::Fill::of(material) {
         figures.push(figure(
@@ -99,7 +91,7 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
             "Who fills the queues",
             "The same, by the communicator of each element, from the traces. `tcam stats --by` has \
              tags, peers and kinds, too.",
-            What::Fill(fill),
+            Drawing::Fill(fill),
         ));
     }
     figures.push(figure(
@@ -107,7 +99,7 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         "Table occupancy over time",
         "The same ranks: what of the queue was in the table, and on top of it what was on the \
          host.",
-        What::Occupancy(experiment),
+        Drawing::Occupancy(experiment),
     ));
     figures.push(figure(
         "depths",
@@ -116,7 +108,7 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
          searches of all ranks that found an element and for those that found nothing. Each \
          bucket is twice as wide as the one before it, and the vertical axis is logarithmic: \
          rare deep searches are seen, and cost most.",
-        What::Depths(experiment),
+        Drawing::Depths(experiment),
     ));
     figures.push(figure(
         "blocks",
@@ -124,7 +116,7 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         "Elements of all ranks that went to the host, by the reason at that moment and by kind \
          of traffic. “table full” asks for a larger table, “refused” and “order” for another \
          device or overflow model.",
-        What::Blocks(experiment),
+        Drawing::Blocks(experiment),
     ));
     figures.push(figure(
         "map",
@@ -132,54 +124,44 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         "A square for each rank: entries that all its searches would have compared in a linear \
          search. One bright square is a hot spot, such as the root of a gather; stripes and \
          blocks come from the neighbourhood of the program's domains.",
-        What::Map(map::Map::of(experiment, "sum of the search depths", Queue::compared)),
+        Drawing::Map(map::Map::of(experiment, "sum of the search depths", QueueKind::compared)),
     ));
     figures.push(figure(
         "traversals",
         "Entries traversed on the host, by rank",
         "The same for what the host engine traversed in its own queues, behind the table: what an \
          engine saves is the difference to a linear search.",
-        What::Map(map::Map::of(experiment, "sum over its searches", Queue::traversed)),
+        Drawing::Map(map::Map::of(experiment, "sum over its searches", QueueKind::traversed)),
     ));
     figures.retain(|figure| has(figure.name));
     figures
 }
 
-impl Figure<'_> {
-    pub(crate) fn svg(&self) -> Result<String, Error> {
-        picture::svg(self)
-    }
-
-    pub(crate) fn png(&self, path: &Path) -> Result<(), Error> {
-        picture::png(self, path)
-    }
-}
-
 impl Picture for Figure<'_> {
     fn size(&self) -> (u32, u32) {
         match &self.what {
-            What::Lengths(_) | What::Occupancy(_) => (WIDTH, series::HEIGHT),
-            What::Fill(_) => (WIDTH, fill::HEIGHT),
-            What::Depths(_) => (WIDTH, bars::DEPTHS_HEIGHT),
-            What::Blocks(experiment) => (WIDTH, bars::blocks_height(experiment)),
-            What::Map(map) => (WIDTH, map.height()),
-            What::Curve(swept) => capacity::Curve { title: &self.title, swept }.size(),
+            Drawing::Lengths(_) | Drawing::Occupancy(_) => (WIDTH, series::HEIGHT),
+            Drawing::Fill(_) => (WIDTH, fill::HEIGHT),
+            Drawing::Depths(_) => (WIDTH, bars::DEPTHS_HEIGHT),
+            Drawing::Blocks(experiment) => (WIDTH, bars::blocks_height(experiment)),
+            Drawing::Map(map) => (WIDTH, map.height()),
+            Drawing::Curve(swept) => capacity::CapacityCurve { title: &self.title, swept }.size(),
         }
     }
 
     fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
-        if let What::Curve(swept) = &self.what {
-            return capacity::Curve { title: &self.title, swept }.draw(canvas);
+        if let Drawing::Curve(swept) = &self.what {
+            return capacity::CapacityCurve { title: &self.title, swept }.draw(canvas);
         }
         canvas.text(&self.title, (MARGIN, 22.0), 27.0, DARK, Align::Left)?;
         match &self.what {
-            What::Lengths(experiment) => series::lengths(canvas, experiment),
-            What::Occupancy(experiment) => series::occupancy(canvas, experiment),
-            What::Depths(experiment) => bars::depths(canvas, experiment),
-            What::Blocks(experiment) => bars::blocks(canvas, experiment),
-            What::Map(map) => map.draw(canvas),
-            What::Fill(fill) => fill.draw(canvas),
-            What::Curve(_) => Ok(()),
+            Drawing::Lengths(experiment) => series::lengths(canvas, experiment),
+            Drawing::Occupancy(experiment) => series::occupancy(canvas, experiment),
+            Drawing::Depths(experiment) => bars::depths(canvas, experiment),
+            Drawing::Blocks(experiment) => bars::blocks(canvas, experiment),
+            Drawing::Map(map) => map.draw(canvas),
+            Drawing::Fill(fill) => fill.draw(canvas),
+            Drawing::Curve(_) => Ok(()),
         }
     }
 }
@@ -188,13 +170,14 @@ impl Picture for Figure<'_> {
 mod tests {
     use super::*;
     use crate::experiment::outcome::tests::experiment;
+    use crate::plot::picture;
 
     #[test]
     fn every_picture_is_drawn_at_any_number_of_ranks() {
         for (ranks, entries) in [(1, 0), (2, 64), (256, 512), (256, 65_536), (5000, 100)] {
             let experiment = experiment(ranks, entries);
             for figure in all(&experiment, &Material::default()) {
-                let text = figure.svg().unwrap();
+                let text = picture::svg(&figure).unwrap();
                 assert!(text.contains(figure.heading), "{}", figure.name);
                 assert!(!text.contains("NaN") && !text.contains("inf"), "{}", figure.name);
                 assert!(text.len() < 2_000_000, "{}: {} bytes", figure.name, text.len());
@@ -210,7 +193,7 @@ mod tests {
         let figures = all(&experiment, &material);
         let path = directory.path().join("map.png");
         let map = figures.last().unwrap();
-        map.png(&path).unwrap();
+        picture::png(map, &path).unwrap();
         let header = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(path).unwrap()));
         assert_eq!(header.read_info().unwrap().info().size(), map.size());
     }

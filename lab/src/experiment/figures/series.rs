@@ -4,13 +4,12 @@
 use nic::lengths::Lengths;
 use plotters::prelude::RGBColor;
 
-use super::legend::{DEEP, Sign, WARM, legend, rectangle};
 use crate::error::Error;
-use crate::experiment::gathering::OTHERS;
-use crate::experiment::outcome::Experiment;
-use crate::experiment::rank::{Queue, Rank};
+use crate::experiment::outcome::{Experiment, OTHERS};
+use crate::experiment::rank::{QueueKind, Rank};
 use crate::plot::canvas::{At, Canvas, GREY, Surface};
 use crate::plot::chart::{Chart, Scale};
+use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, Sign, legend};
 use crate::text::numbers::{entries, whole};
 
 pub(crate) const HEIGHT: u32 = 900;
@@ -32,10 +31,10 @@ impl Times {
     /// Chooses the axis for the ranks with the longest queues. Both queues have the same axis, one
     /// below the other.
     fn of_longest(experiment: &Experiment) -> Self {
-        Self::of(Queue::BOTH.map(|queue| &experiment.worst(queue).lengths), experiment.one_clock)
+        Self::of(QueueKind::BOTH.map(|queue| &experiment.worst(queue).lengths))
     }
 
-    fn of(both: [&Lengths; 2], one_clock: bool) -> Self {
+    fn of(both: [&Lengths; 2]) -> Self {
         let of_all = |last: fn(&Lengths) -> u64| both.map(last).into_iter().max().unwrap_or(0);
         match of_all(|lengths| lengths.us.last().copied().unwrap_or(0)) {
             0 => {
@@ -52,8 +51,7 @@ impl Times {
                     10_000..10_000_000 => ("ms", 1e3),
                     _ => ("s", 1e6),
                 };
-                let what = if one_clock { "the run" } else { "each rank" };
-                let unit = format!("time since {what} began ({unit})");
+                let unit = format!("time since the run began ({unit})");
                 Self { unit, per, timed: true, most: us as f64 / per }
             }
         }
@@ -69,23 +67,23 @@ impl Times {
 }
 
 /// A panel of one queue: its chart, its scales and its ranks, the worst first.
-struct Panel<'a> {
-    queue: Queue,
+struct LengthPanel<'a> {
+    queue: QueueKind,
     ranks: Vec<&'a Rank>,
     times: Times,
     frame: (f64, f64, f64, f64),
     y: Scale,
 }
 
-impl<'a> Panel<'a> {
-    fn of(experiment: &'a Experiment, queue: Queue, times: Times, others: usize) -> Self {
+impl<'a> LengthPanel<'a> {
+    fn of(experiment: &'a Experiment, queue: QueueKind, times: Times, others: usize) -> Self {
         let worst = experiment.worst(queue);
         let mut rest: Vec<_> =
             experiment.ranks.iter().filter(|rank| rank.number != worst.number).collect();
         rest.sort_by_key(|rank| std::cmp::Reverse(queue.of(&rank.tagged).high_water));
         let mut ranks = vec![worst];
         ranks.extend(rest.into_iter().take(others));
-        let top = if queue == Queue::Prq { 180.0 } else { 560.0 };
+        let top = if queue == QueueKind::Prq { 180.0 } else { 560.0 };
         let counters = queue.of(&worst.tagged);
         // The size of the table is drawn only if it is at most half above the high-water mark.
         let most = match counters.entries {
@@ -179,20 +177,20 @@ pub(crate) fn lengths(
     canvas: &Canvas<'_, impl Surface>,
     experiment: &Experiment,
 ) -> Result<(), Error> {
-    let mut signs = vec![(Sign::Line(DEEP), "rank with the longest queue")];
+    let mut signs = vec![(Sign::Line(BLUE), "rank with the longest queue")];
     if experiment.ranks.len() > 1 {
         signs.push((Sign::Line(PALE), "ranks that follow"));
     }
     signs.push((Sign::Dashes, "size of the table"));
-    legend(canvas, &signs)?;
+    legend(canvas, LEGEND, AREA, signs)?;
     let times = Times::of_longest(experiment);
-    for queue in Queue::BOTH {
-        let panel = Panel::of(experiment, queue, times.clone(), OTHERS);
+    for queue in QueueKind::BOTH {
+        let panel = LengthPanel::of(experiment, queue, times.clone(), OTHERS);
         let chart = panel.begin(canvas)?;
         for (at, rank) in panel.ranks.iter().enumerate().rev() {
             let [table, host] = queue.lengths(&rank.lengths);
             let line = steps(&panel.line(&rank.lengths, |at| table[at] + host[at], &chart));
-            let (width, colour) = if at == 0 { (3.0, DEEP) } else { (1.5, PALE) };
+            let (width, colour) = if at == 0 { (3.0, BLUE) } else { (1.5, PALE) };
             for piece in pieces(&line) {
                 canvas.line(piece, width, colour)?;
             }
@@ -208,26 +206,26 @@ pub(crate) fn occupancy(
     experiment: &Experiment,
 ) -> Result<(), Error> {
     let signs = [
-        (Sign::Area(DEEP), "in the table"),
-        (Sign::Area(WARM), "on the host"),
+        (Sign::Area(BLUE), "in the table"),
+        (Sign::Area(ORANGE), "on the host"),
         (Sign::Dashes, "size of the table"),
     ];
-    legend(canvas, &signs)?;
+    legend(canvas, LEGEND, AREA, signs)?;
     let times = Times::of_longest(experiment);
-    for queue in Queue::BOTH {
-        let panel = Panel::of(experiment, queue, times.clone(), 0);
+    for queue in QueueKind::BOTH {
+        let panel = LengthPanel::of(experiment, queue, times.clone(), 0);
         let chart = panel.begin(canvas)?;
         let lengths = &panel.ranks[0].lengths;
         let [table, host] = queue.lengths(lengths);
         let foot = panel.line(lengths, |_| 0, &chart);
         let middle = panel.line(lengths, |at| table[at], &chart);
         let top = panel.line(lengths, |at| table[at] + host[at], &chart);
-        for (low, high, colour) in [(&foot, &middle, DEEP), (&middle, &top, WARM)] {
+        for (low, high, colour) in [(&foot, &middle, BLUE), (&middle, &top, ORANGE)] {
             // The value of a sample holds since the sample before.
             for at in 1..low.len() {
                 let (from, to) = ((low[at - 1].0, low[at].1), (low[at].0 + OVERLAP, high[at].1));
                 if from.1 > to.1 {
-                    rectangle(canvas, from, to, colour)?;
+                    canvas.filled(from, to, colour)?;
                 }
             }
         }
@@ -259,14 +257,14 @@ mod tests {
     #[test]
     fn time_has_a_unit_that_suits_it_and_operations_stand_in_for_it() {
         let series = |us: &[u64]| Lengths { every: 4, us: us.to_vec(), ..Lengths::default() };
-        let unit = |us, one| Times::of([&series(us), &series(&[9])], one).unit;
-        assert_eq!(unit(&[0, 9_999], true), "time since the run began (µs)");
-        assert_eq!(unit(&[0, 10_000], true), "time since the run began (ms)");
-        assert_eq!(unit(&[0, 10_000_000], false), "time since each rank began (s)");
+        let unit = |us| Times::of([&series(us), &series(&[9])]).unit;
+        assert_eq!(unit(&[0, 9_999]), "time since the run began (µs)");
+        assert_eq!(unit(&[0, 10_000]), "time since the run began (ms)");
+        assert_eq!(unit(&[0, 10_000_000]), "time since the run began (s)");
         let untimed = series(&[0, 0, 0]);
-        let times = Times::of([&Lengths::default(), &untimed], true);
+        let times = Times::of([&Lengths::default(), &untimed]);
         assert_eq!((times.unit.as_str(), times.most), ("posts and arrivals", 8.0));
         assert_eq!(times.positions(&untimed), [0.0, 4.0, 8.0]);
-        assert_eq!(Times::of([&Lengths::default(); 2], true).most, 0.0);
+        assert_eq!(Times::of([&Lengths::default(); 2]).most, 0.0);
     }
 }

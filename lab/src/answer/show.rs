@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Sentences and cells of the answer, which text and HTML share.
+//! The answer as text for the terminal, and as a section of a page of HTML.
 
 use nic::plain::plain;
 
-use super::facts::{Device, Facts, Range, WAY_NS};
+use super::facts::{DeviceResult, Facts, WAY_NS};
+use crate::error::Error;
+use crate::plot::need::{self, Costs};
+use crate::plot::picture;
+use crate::stats::Range;
+use crate::text::html::{self, escaped};
 use crate::text::numbers::{count, entries, share, whole};
-use crate::text::page::cut;
+use crate::text::sheet::Sheet;
+use crate::text::sheet::{WIDTH, cut, folded};
 
 /// The device without limits, which is no product.
 const IDEAL: &str = "ideal";
@@ -35,14 +41,14 @@ fn failed(facts: &Facts) -> bool {
 }
 
 /// Returns the devices that are products.
-pub(super) fn products(facts: &Facts) -> impl Iterator<Item = &Device> {
+pub(super) fn products(facts: &Facts) -> impl Iterator<Item = &DeviceResult> {
     facts.devices.iter().filter(|device| device.judged.device != IDEAL)
 }
 
 /// Returns the cells of a device without the reason: name, entries, number of runs in which it
 /// holds all elements, and both costs.
-pub(super) fn device_cells(device: &Device, runs: usize) -> [String; 5] {
-    let Device { judged, suffices_in, cpu_list_percent, with_way_percent, .. } = device;
+pub(super) fn device_cells(device: &DeviceResult, runs: usize) -> [String; 5] {
+    let DeviceResult { judged, suffices_in, cpu_list_percent, with_way_percent, .. } = device;
     let holds = match *suffices_in {
         all if all == runs => "yes".to_owned(),
         0 => "no".to_owned(),
@@ -139,7 +145,7 @@ pub(super) fn limits(facts: &Facts) -> Vec<String> {
          table hands over.",
         whole(2 * WAY_NS)
     ));
-    let spills = |of: &Device| of.judged.device == "cassini-hardware" && !of.judged.suffices;
+    let spills = |of: &DeviceResult| of.judged.device == "cassini-hardware" && !of.judged.suffices;
     if facts.holds_back && facts.devices.iter().any(spills) {
         limits.push("cassini-hardware would hold senders back; here it spills.".to_owned());
     }
@@ -185,6 +191,142 @@ pub(super) fn quote(facts: &Facts) -> String {
         count(facts.runs as u64, "run"),
         env!("CARGO_PKG_VERSION"),
     )
+}
+
+/// Returns the title of a page that contains only answers.
+pub(crate) fn title(all: &[Facts]) -> String {
+    all.iter().map(|facts| facts.title.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the section.
+pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
+    let mut text = facts.lack.as_deref().map_or_else(String::new, html::lack);
+    text += &paragraph(&format!("{}.", ran(facts)));
+    let mut needs = Sheet::new("Entries needed", ["", "peak of a rank", "peak of a NIC"]);
+    need_rows(facts).into_iter().for_each(|cells| needs.row(cells));
+    text += &html::table(&needs);
+    if let Some(picture) = drawn(facts) {
+        let reading = "A NIC whose ranks share that many entries for all that they hold: what of the \
+                       receives and unexpected messages is in the table at once, and the share of \
+                       the run's time that the overflow costs. Points are the worst run, bars the \
+                       range of the runs.";
+        text += &html::figure(&picture::svg(&picture)?, "Need and cost of overflow", reading);
+    }
+    let header = [
+        "device",
+        "entries (a+b: of a rank)",
+        "holds all",
+        "host list",
+        "list+1 us",
+        "why not all",
+    ];
+    let mut devices = Sheet::new("Devices, and what overflow costs of the run's time", header);
+    for device in products(facts) {
+        let cells = device_cells(device, facts.runs).into_iter();
+        devices.row(cells.chain([device.judged.why.clone()]));
+    }
+    text += &html::table(&devices);
+    text += &html::list(limits(facts));
+    text += &format!("<blockquote>{}</blockquote>\n", paragraph(&quote(facts)));
+    Ok(html::section("Answer", &text))
+}
+
+/// Returns the picture, if NICs of other sizes were replayed for it.
+pub(crate) fn drawn(facts: &Facts) -> Option<need::Picture> {
+    let sizes = &facts.sizes;
+    let pair = |range: &Range<f64>| (range.least, range.most);
+    (!sizes.is_empty()).then(|| need::Picture {
+        title: format!("{}: need of a NIC of {}", facts.title, facts.nic.name),
+        need: facts.nic.at_once.most,
+        sizes: sizes.iter().map(|of| of.entries as usize).collect(),
+        at_once: sizes.iter().map(|of| pair(&of.at_once_percent)).collect(),
+        costs: Costs {
+            list: sizes.iter().map(|of| pair(&of.cpu_list_percent)).collect(),
+            with_way: sizes.iter().map(|of| pair(&of.with_way_percent)).collect(),
+        },
+    })
+}
+
+fn paragraph(text: &str) -> String {
+    format!("<p>{}</p>\n", escaped(text))
+}
+
+/// Largest number of lines.
+const LINES: usize = 40;
+
+/// Returns the lines of the page.
+pub(crate) fn lines(facts: &Facts) -> Vec<String> {
+    let mut lines = vec![];
+    lines.extend(facts.lack.iter().flat_map(|lack| folded(lack, 0)));
+    lines.extend(folded(&format!("{}.", ran(facts)), 0).into_iter().take(3));
+    lines.push(String::new());
+    lines.push(row(["Entries needed", "peak of a rank", "peak of a NIC"]));
+    let [rows @ .., [so, _, entries]] = need_rows(facts);
+    lines.extend(rows.iter().map(|cells| row(cells.each_ref().map(String::as_str))));
+    lines.extend(folded(&format!("{so} {entries}."), 0));
+    lines.push(String::new());
+    lines.push(device_row([
+        "Device",
+        "entries",
+        "holds",
+        "-- overflow costs --",
+        "",
+        "why not all",
+    ]));
+    lines.push(device_row(["", "a+b: a rank", "all", "host list", "list+1 us", ""]));
+    lines.extend(products(facts).flat_map(|device| of_device(device, facts.runs)));
+    lines.push(String::new());
+    let room = LINES.saturating_sub(lines.len() + 1);
+    let quote = folded(&format!("To quote: {}", quote(facts)), 0);
+    let mut room = room.saturating_sub(quote.len());
+    for limit in limits(facts).iter().map(|limit| folded(&format!("- {limit}"), 2)) {
+        // A sentence that does not fit is left out, not cut off.
+        if limit.len() <= room {
+            room -= limit.len();
+            lines.extend(limit);
+        }
+    }
+    lines.push(String::new());
+    lines.extend(quote);
+    lines
+}
+
+fn row([name, rank, nic]: [&str; 3]) -> String {
+    format!("{name:<28}{rank:>24}{nic:>26}").trim_end().to_owned()
+}
+
+/// Column of the last text of a row.
+const WHY: usize = 57;
+
+fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
+    // The heading of the costs is as wide as both columns of costs.
+    let text = format!("{name:<17}{entries:<12}{holds:<6}{list:<11}{way:<11}{why}");
+    match list.len() > 11 {
+        true => format!("{name:<17}{entries:<12}{holds:<6}{list:<22}{why}"),
+        false => text.trim_end().to_owned(),
+    }
+}
+
+/// Returns the row of a device. Reasons that do not fit go to the next lines.
+fn of_device(device: &DeviceResult, runs: usize) -> Vec<String> {
+    let [name, entries, holds, cost, way] = device_cells(device, runs);
+    let mut why = vec![String::new()];
+    for part in device.judged.why.split("; ").filter(|part| !part.is_empty()) {
+        let line = why.last_mut().expect("there is a line");
+        if !line.is_empty() && line.len() + 2 + part.len() > WIDTH - WHY {
+            line.push(';');
+            why.push(part.to_owned());
+        } else {
+            *line += if line.is_empty() { "" } else { "; " };
+            *line += part;
+        }
+    }
+    let [cost, way] = [cost, way].map(|of| of.replace(" to ", "-"));
+    let first = [&name, &entries, &holds, &cost, &way, &why[0]];
+    let mut rows = vec![cut(&device_row(first.map(String::as_str)), WIDTH)];
+    let rest = why[1..].iter().map(|part| cut(&format!("{:WHY$}{part}", ""), WIDTH));
+    rows.extend(rest);
+    rows
 }
 
 #[cfg(test)]

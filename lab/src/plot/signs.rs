@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Colours, markers and the legend, which all pictures share.
+
+use plotters::prelude::RGBColor;
+
+use super::canvas::{Align, At, Canvas, DARK, GREY, Surface};
+use crate::error::Error;
+
+// Colours that people with any colour vision can distinguish (Okabe and Ito).
+pub(crate) const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
+pub(crate) const ORANGE: RGBColor = RGBColor(0xe6, 0x9f, 0x00);
+pub(crate) const GREEN: RGBColor = RGBColor(0x00, 0x9e, 0x73);
+pub(crate) const VERMILION: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
+
+/// Left edge of titles and legends.
+pub(crate) const MARGIN: f64 = 40.0;
+/// Place of the legend.
+pub(crate) const LEGEND: At = (MARGIN, 78.0);
+/// Widths of the signs of areas, and of those of lines with markers.
+pub(crate) const AREA: f64 = 30.0;
+pub(crate) const LINE: f64 = 36.0;
+/// Half the size of a marker.
+const MARK: f64 = 5.5;
+
+/// Colour and marker of a line. Markers distinguish the lines in prints without colour.
+pub(crate) type Style = (RGBColor, Marker);
+
+/// Shape of the points of a line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Marker {
+    Disc,
+    Triangle,
+    Square,
+}
+
+impl Marker {
+    pub(crate) fn draw(
+        self,
+        canvas: &Canvas<'_, impl Surface>,
+        (x, y): At,
+        colour: RGBColor,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Disc => canvas.disc((x, y), MARK, colour),
+            Self::Triangle => {
+                let corners = [(x, y - 7.5), (x + 7.0, y + 5.0), (x - 7.0, y + 5.0)];
+                canvas.polygon(&corners, colour)
+            }
+            Self::Square => canvas.polygon(
+                &[
+                    (x - MARK, y - MARK),
+                    (x + MARK, y - MARK),
+                    (x + MARK, y + MARK),
+                    (x - MARK, y + MARK),
+                ],
+                colour,
+            ),
+        }
+    }
+}
+
+/// The sign that a legend shows next to a name.
+#[derive(Clone, Copy)]
+pub(crate) enum Sign {
+    Area(RGBColor),
+    Line(RGBColor),
+    Marked(Style),
+    Dashes,
+}
+
+/// Draws the legend: each sign, of this width, with its name.
+pub(crate) fn legend<'a>(
+    canvas: &Canvas<'_, impl Surface>,
+    (mut x, y): At,
+    width: f64,
+    signs: impl IntoIterator<Item = (Sign, &'a str)>,
+) -> Result<(), Error> {
+    for (sign, name) in signs {
+        let line = [(x, y), (x + width, y)];
+        match sign {
+            Sign::Area(colour) => canvas.filled((x, y - 8.0), (x + width, y + 8.0), colour)?,
+            Sign::Line(colour) => canvas.line(&line, 3.0, colour)?,
+            Sign::Marked((colour, marker)) => {
+                canvas.line(&line, 3.0, colour)?;
+                marker.draw(canvas, (x + width / 2.0, y), colour)?;
+            }
+            Sign::Dashes => canvas.dashed(line[0], line[1], 2.0, GREY)?,
+        }
+        x += width + 10.0;
+        canvas.text(name, (x, y - 6.5), 18.0, DARK, Align::Left)?;
+        x += canvas.width(name, 18.0)? + 40.0;
+    }
+    Ok(())
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Lines of values with named columns, for other programs: as JSON, CSV and Parquet.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+use rustc_hash::FxBuildHasher;
+use serde::{Serialize, Serializer};
+
+use crate::error::Error;
+use crate::file::NewFile;
+
+/// Lines of a Parquet row group, which are kept until they are written.
+const GROUP: usize = 1 << 18;
+
+/// A value of a line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Cell<'a> {
+    Whole(u64),
+    Real(f64),
+    Bool(bool),
+    Text(Cow<'a, str>),
+    /// Bits, written as 0x1f.
+    Bits(#[serde(serialize_with = "hexadecimal")] u64),
+    /// No value: null in JSON, empty in CSV.
+    Missing,
+}
+
+fn hexadecimal<S: Serializer>(bits: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&format_args!("{bits:#x}"))
+}
+
+impl From<u64> for Cell<'_> {
+    fn from(value: u64) -> Self {
+        Self::Whole(value)
+    }
+}
+
+impl From<u32> for Cell<'_> {
+    fn from(value: u32) -> Self {
+        Self::Whole(value.into())
+    }
+}
+
+impl From<f64> for Cell<'_> {
+    fn from(value: f64) -> Self {
+        Self::Real(value)
+    }
+}
+
+impl From<bool> for Cell<'_> {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl<'a> From<&'a str> for Cell<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::Text(value.into())
+    }
+}
+
+impl From<String> for Cell<'_> {
+    fn from(value: String) -> Self {
+        Self::Text(value.into())
+    }
+}
+
+impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Missing, Into::into)
+    }
+}
+
+/// A line whose values have names. All lines of a file have the same names in the same order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NamedValues(Vec<(Cow<'static, str>, Cell<'static>)>);
+
+impl NamedValues {
+    /// Adds a value at the end of the line.
+    pub(crate) fn put(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: impl Into<Cell<'static>>,
+    ) {
+        self.0.push((name.into(), value.into()));
+    }
+
+    /// Replaces a value that was put.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<Cell<'static>>) {
+        if let Some((_, old)) = self.0.iter_mut().find(|(of, _)| of == name) {
+            *old = value.into();
+        }
+    }
+}
+
+impl Serialize for NamedValues {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// Records as CSV, with a line of names before the first.
+pub(crate) struct CsvWriter<W: Write> {
+    csv: csv::Writer<W>,
+    has_names: bool,
+}
+
+impl<W: Write> CsvWriter<W> {
+    pub(crate) fn new(to: W) -> Self {
+        Self { csv: csv::Writer::from_writer(to), has_names: false }
+    }
+
+    pub(crate) fn write(&mut self, NamedValues(cells): &NamedValues) -> Result<(), csv::Error> {
+        if !std::mem::replace(&mut self.has_names, true) {
+            self.csv.write_record(cells.iter().map(|(name, _)| name.as_bytes()))?;
+        }
+        self.csv.serialize(cells.iter().map(|(_, cell)| cell).collect::<Vec<_>>())
+    }
+
+    pub(crate) fn flush(&mut self) -> std::io::Result<()> {
+        self.csv.flush()
+    }
+
+    /// Ends the file and returns it.
+    pub(crate) fn into_inner(self) -> std::io::Result<W> {
+        self.csv.into_inner().map_err(csv::IntoInnerError::into_error)
+    }
+}
+
+/// Type of a column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ColumnType {
+    physical: Physical,
+    optional: bool,
+}
+
+pub(crate) const WHOLE: ColumnType = ColumnType { physical: Physical::INT64, optional: false };
+pub(crate) const REAL: ColumnType = ColumnType { physical: Physical::DOUBLE, optional: false };
+pub(crate) const BOOL: ColumnType = ColumnType { physical: Physical::BOOLEAN, optional: false };
+pub(crate) const TEXT: ColumnType = ColumnType { physical: Physical::BYTE_ARRAY, optional: false };
+
+impl ColumnType {
+    /// Returns the type of a column that lacks some values.
+    pub(crate) const fn optional(self) -> Self {
+        Self { optional: true, ..self }
+    }
+}
+
+/// A file of lines, as CSV or Parquet.
+pub(crate) struct ColumnFile {
+    path: PathBuf,
+    to: To,
+}
+
+enum To {
+    /// With the names of the columns until the first line is written.
+    Csv(csv::Writer<NewFile>, Vec<String>),
+    Parquet(Group),
+}
+
+impl ColumnFile {
+    /// Makes `name.csv` or `name.parquet` with these columns.
+    pub(crate) fn new(
+        out: &Path,
+        name: &str,
+        parquet: bool,
+        columns: impl IntoIterator<Item = (impl Into<String>, ColumnType)>,
+    ) -> Result<Self, Error> {
+        let path = out.join(name).with_extension(if parquet { "parquet" } else { "csv" });
+        let file = NewFile::create(&path)?;
+        let columns = columns.into_iter().map(|(name, column)| (name.into(), column));
+        let to = if parquet {
+            let columns: Vec<_> = columns.collect();
+            To::Parquet(Group::new(file, &columns).map_err(failed(&path))?)
+        } else {
+            let names = columns.map(|(name, _)| name).collect();
+            To::Csv(csv::Writer::from_writer(file), names)
+        };
+        Ok(Self { path, to })
+    }
+
+    /// Adds a line, with a cell for each column.
+    pub(crate) fn add<'a>(
+        &mut self,
+        cells: impl IntoIterator<Item = Cell<'a>>,
+    ) -> Result<(), Error> {
+        match &mut self.to {
+            To::Csv(writer, names) => {
+                let names = std::mem::take(names);
+                let headed = if names.is_empty() { Ok(()) } else { writer.write_record(names) };
+                headed
+                    .and_then(|()| writer.serialize(cells.into_iter().collect::<Vec<_>>()))
+                    .map_err(|error| Error::Csv { path: self.path.clone(), error })
+            }
+            To::Parquet(group) => group.add(cells).map_err(failed(&self.path)),
+        }
+    }
+
+    /// Writes the remaining lines and prints the path.
+    pub(crate) fn end(self) -> Result<(), Error> {
+        let file = match self.to {
+            To::Csv(writer, _) => {
+                writer.into_inner().map_err(|error| Error::io(&self.path)(error.into_error()))?
+            }
+            To::Parquet(mut group) => {
+                group.write().and_then(|()| group.file.into_inner()).map_err(failed(&self.path))?
+            }
+        };
+        file.keep()?;
+        println!("{}", self.path.display());
+        Ok(())
+    }
+}
+
+fn failed(path: &Path) -> impl Fn(ParquetError) -> Error {
+    move |error| Error::file(path, error.to_string())
+}
+
+/// Lines that are collected for a row group of a Parquet file.
+struct Group {
+    file: SerializedFileWriter<NewFile>,
+    columns: Vec<Column>,
+    lines: usize,
+}
+
+/// Values of a column in the row group.
+struct Column {
+    values: Values,
+    /// 1 for a value and 0 for none, if the column is optional.
+    present: Option<Vec<i16>>,
+    /// Texts of this row group, by hash.
+    met: HashMap<u64, ByteArray, FxBuildHasher>,
+}
+
+enum Values {
+    Whole(Vec<i64>),
+    Real(Vec<f64>),
+    Bool(Vec<bool>),
+    Text(Vec<ByteArray>),
+}
+
+impl Column {
+    fn new(of: ColumnType) -> Self {
+        let values = match of.physical {
+            Physical::INT64 => Values::Whole(Vec::new()),
+            Physical::DOUBLE => Values::Real(Vec::new()),
+            Physical::BOOLEAN => Values::Bool(Vec::new()),
+            _ => Values::Text(Vec::new()),
+        };
+        Self { values, present: of.optional.then(Vec::new), met: HashMap::default() }
+    }
+
+    fn add(&mut self, cell: &Cell<'_>) {
+        if let Some(present) = &mut self.present {
+            present.push(i16::from(*cell != Cell::Missing));
+        }
+        match (&mut self.values, cell) {
+            (_, Cell::Missing) => {}
+            // No count exceeds this.
+            (Values::Whole(values), Cell::Whole(value)) => {
+                values.push(i64::try_from(*value).unwrap_or(i64::MAX));
+            }
+            (Values::Real(values), Cell::Real(value)) => values.push(*value),
+            (Values::Bool(values), Cell::Bool(value)) => values.push(*value),
+            (Values::Text(values), Cell::Text(text)) => {
+                values.push(shared(&mut self.met, text.as_bytes()));
+            }
+            (Values::Text(values), Cell::Bits(bits)) => {
+                values.push(shared(&mut self.met, format!("{bits:#x}").as_bytes()));
+            }
+            (..) => unreachable!("a cell has the type of its column"),
+        }
+    }
+}
+
+/// Returns a text. Texts repeat, and one that was met before shares its memory.
+fn shared(met: &mut HashMap<u64, ByteArray, FxBuildHasher>, bytes: &[u8]) -> ByteArray {
+    let hash = FxBuildHasher.hash_one(bytes);
+    let same = met.entry(hash).or_insert_with(|| bytes.to_vec().into());
+    if same.data() == bytes { same.clone() } else { bytes.to_vec().into() }
+}
+
+impl Group {
+    fn new(file: NewFile, columns: &[(String, ColumnType)]) -> Result<Self, ParquetError> {
+        let field = |(name, column): &(String, ColumnType)| {
+            let (repetition, converted) = (
+                if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED },
+                match column.physical {
+                    Physical::BYTE_ARRAY => ConvertedType::UTF8,
+                    _ => ConvertedType::NONE,
+                },
+            );
+            Type::primitive_type_builder(name, column.physical)
+                .with_repetition(repetition)
+                .with_converted_type(converted)
+                .build()
+                .map(Arc::new)
+        };
+        let fields = columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
+        let schema = Type::group_type_builder("tcam").with_fields(fields).build()?;
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
+        let columns = columns.iter().map(|(_, column)| Column::new(*column)).collect();
+        Ok(Self { file, columns, lines: 0 })
+    }
+
+    fn add<'a>(&mut self, cells: impl IntoIterator<Item = Cell<'a>>) -> Result<(), ParquetError> {
+        self.columns.iter_mut().zip(cells).for_each(|(column, cell)| column.add(&cell));
+        self.lines += 1;
+        if self.lines == GROUP { self.write() } else { Ok(()) }
+    }
+
+    /// Writes the collected lines as a row group.
+    fn write(&mut self) -> Result<(), ParquetError> {
+        let mut group = self.file.next_row_group()?;
+        for Column { values, present, met } in &mut self.columns {
+            let Some(mut to) = group.next_column()? else { break };
+            let levels = present.as_deref().filter(|levels| !levels.is_empty());
+            match values {
+                Values::Whole(values) => {
+                    to.typed::<Int64Type>().write_batch(values, levels, None)?;
+                    values.clear();
+                }
+                Values::Real(values) => {
+                    to.typed::<DoubleType>().write_batch(values, levels, None)?;
+                    values.clear();
+                }
+                Values::Bool(values) => {
+                    to.typed::<BoolType>().write_batch(values, levels, None)?;
+                    values.clear();
+                }
+                Values::Text(values) => {
+                    to.typed::<ByteArrayType>().write_batch(values, levels, None)?;
+                    values.clear();
+                }
+            }
+            present.iter_mut().for_each(Vec::clear);
+            met.clear();
+            to.close()?;
+        }
+        group.close()?;
+        self.lines = 0;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+
+    const COLUMNS: [(&str, ColumnType); 5] = [
+        ("number", WHOLE),
+        ("real", REAL),
+        ("name", TEXT),
+        ("bits", TEXT.optional()),
+        ("found", BOOL.optional()),
+    ];
+
+    #[test]
+    fn both_formats_have_the_same_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        let lines = GROUP as u64 + 3;
+        for parquet in [false, true] {
+            let mut file = ColumnFile::new(directory.path(), "sample", parquet, COLUMNS).unwrap();
+            for number in 0..lines {
+                let odd = number % 2 == 1;
+                file.add([
+                    number.into(),
+                    (number as f64 / 2.0).into(),
+                    if odd { "odd" } else { "even" }.into(),
+                    odd.then_some(Cell::Bits(number << 40 | number)).into(),
+                    (number % 3 == 0).then_some(odd).into(),
+                ])
+                .unwrap();
+            }
+            file.end().unwrap();
+        }
+        let file = File::open(directory.path().join("sample.parquet")).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        assert_eq!(reader.num_row_groups(), 2);
+        let mut csv = csv::Reader::from_path(directory.path().join("sample.csv")).unwrap();
+        let names = csv.headers().unwrap().clone();
+        let mut count = 0;
+        for (row, line) in reader.get_row_iter(None).unwrap().zip(csv.records()) {
+            let (row, line) = (row.unwrap(), line.unwrap());
+            for (at, (name, field)) in row.get_column_iter().enumerate() {
+                assert_eq!(name, &names[at]);
+                let text = match field {
+                    Field::Null => String::new(),
+                    Field::Str(text) => text.clone(),
+                    Field::Double(real) => format!("{real:?}"),
+                    other => other.to_string(),
+                };
+                assert_eq!(text, line[at]);
+            }
+            count += 1;
+        }
+        assert_eq!(count, lines);
+    }
+
+    #[test]
+    fn a_file_without_lines_can_be_read() {
+        let directory = tempfile::tempdir().unwrap();
+        ColumnFile::new(directory.path(), "empty", true, COLUMNS).unwrap().end().unwrap();
+        let file = File::open(directory.path().join("empty.parquet")).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        assert_eq!(reader.get_row_iter(None).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn records_have_the_same_names_and_values_in_csv_and_json() {
+        let mut record = NamedValues::default();
+        record.put("what", "a,b".to_owned());
+        record.put("ns", None::<f64>);
+        record.put("share", 50.0);
+        record.set("ns", 2_u32);
+        let mut csv = CsvWriter::new(Vec::new());
+        csv.write(&record).unwrap();
+        csv.write(&record).unwrap();
+        let csv = String::from_utf8(csv.into_inner().unwrap()).unwrap();
+        assert_eq!(csv, "what,ns,share\n\"a,b\",2,50.0\n\"a,b\",2,50.0\n");
+        let json = serde_json::to_string(&record).unwrap();
+        assert_eq!(json, r#"{"what":"a,b","ns":2,"share":50.0}"#);
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Statistics: quantiles of values and of histograms, and the variation from run to run.
+
+use std::fmt;
+
+use matching::Histogram;
+use serde::Serialize;
+
+use crate::text::numbers::whole;
+
+/// Returns the values in order. There is at least one.
+pub(crate) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut sorted: Vec<_> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+/// Returns the value that a share of some values do not exceed, interpolated between two values.
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = share * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    low + (high - low) * place.fract()
+}
+
+/// Returns the middle value, or the mean of the two middle values.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    quantile(&sorted(values), 0.5)
+}
+
+/// Returns the approximate depth that `thousandths` of the searches do not exceed. `longest` is the
+/// largest length of the queue. Within a bucket of the histogram, depths are assumed to be spread
+/// evenly.
+pub(crate) fn depth_quantile(histogram: &Histogram, thousandths: u64, longest: u64) -> u64 {
+    let wanted = histogram.total() as f64 * thousandths as f64 / 1000.0;
+    let mut seen = 0.0;
+    for (low, high, count) in histogram.buckets() {
+        let (before, high) = (seen, high.min(longest).max(low));
+        seen += count as f64;
+        if seen >= wanted {
+            let part = ((wanted - before) / count as f64).clamp(0.0, 1.0);
+            // The first depth is half a step above the lower end of the bucket, and the last half a
+            // step below its upper end.
+            let width = (high - low) as f64 + 1.0;
+            return (low + (width * part).ceil().max(1.0) as u64 - 1).min(high);
+        }
+    }
+    0
+}
+
+/// The least and the most of several runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Range<T> {
+    pub(crate) least: T,
+    pub(crate) most: T,
+}
+
+impl<T: Copy + Default + PartialOrd> Range<T> {
+    pub(crate) fn of(values: impl Iterator<Item = T>) -> Self {
+        let one = values.map(|value| Self { least: value, most: value });
+        let widest = one.reduce(|all, one| Self {
+            least: if one.least < all.least { one.least } else { all.least },
+            most: if one.most > all.most { one.most } else { all.most },
+        });
+        widest.unwrap_or_default()
+    }
+}
+
+/// The variation of a number from run to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Variation {
+    pub(crate) min: u64,
+    pub(crate) median: f64,
+    pub(crate) max: u64,
+    /// Number of runs.
+    pub(crate) runs: usize,
+}
+
+impl Variation {
+    pub(crate) fn of(values: &[u64]) -> Self {
+        let (Some(&min), Some(&max)) = (values.iter().min(), values.iter().max()) else {
+            return Self::default();
+        };
+        let median = median(values.iter().map(|&value| value as f64));
+        Self { min, median, max, runs: values.len() }
+    }
+
+    pub(crate) fn width(&self) -> u64 {
+        self.max - self.min
+    }
+}
+
+impl fmt::Display for Variation {
+    /// Writes `18`, or `14 to 18 (median 14)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.width() {
+            0 => f.write_str(&whole(self.max)),
+            _ => {
+                let (min, max) = (whole(self.min), whole(self.max));
+                write!(f, "{min} to {max} (median {})", whole(self.median.round() as u64))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_interpolated() {
+        let values = sorted([4.0, 1.0, 3.0, 2.0]);
+        assert_eq!([0.0, 0.5, 1.0].map(|share| quantile(&values, share)), [1.0, 2.5, 4.0]);
+        assert_eq!(quantile(&values, 0.25), 1.75);
+        assert_eq!(median([7.0]), 7.0);
+        let variation = Variation::of(&[18, 14, 14]);
+        assert_eq!(variation.to_string(), "14 to 18 (median 14)");
+        assert_eq!(Variation::of(&[]), Variation::default());
+    }
+}
