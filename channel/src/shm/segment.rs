@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0      header: identity, incarnation | started, process namespace | state, first | senders | tail |
-//!         head | bell | sleeps | intent | cma word | cores | more intents
+//!         head | doorbell | sleeps | intent | cma word | cores | more intents
 //!  2 K    counters for `tcam watch`
 //!  4 K    buffer states: 64 words, a line each
 //!  8 K    ring: 1024 slots of 256 bytes
@@ -49,12 +49,12 @@ use nic::live::{
 };
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 
-use super::exec_id::ExecId;
 use crate::{
     address::pack,
     bytes::SharedBytes,
-    identity::Identity,
-    lines::LINE,
+    contract::Liveness,
+    identity::{ExecId, Identity},
+    prefetch::LINE,
     wire::{INLINE, LONGEST, PAYLOAD, SLOT, is_before, parts_of},
 };
 
@@ -71,7 +71,7 @@ pub(super) const SENDERS_NEXT: usize = 3 * LINE;
 pub(super) const SENDERS_END: usize = SENDERS_NEXT + 8;
 const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
-const BELL_WORD: usize = 8 * LINE;
+const DOORBELL: usize = 8 * LINE;
 const SLEEPS: usize = 10 * LINE;
 const CMA_WORD: usize = 14 * LINE;
 const INTENT_AT: [usize; INTENTS] = [12 * LINE, 20 * LINE, 24 * LINE, 28 * LINE];
@@ -87,17 +87,6 @@ pub(crate) const LENGTH: usize = SENDERS + PEERS * 8;
 const _: () = assert!(RESERVED == live::SEGMENT);
 const _: () = assert!(CMA_WORD < CORES && CORES + 8 * cores::WORDS <= INTENT_AT[1]);
 const _: () = assert!(INTENT_AT[INTENTS - 1] < live::COUNTERS);
-
-/// The state of a segment's owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Liveness {
-    /// It holds its segment.
-    Alive,
-    /// It closed its endpoint.
-    Closed,
-    /// It died without closing.
-    Dead,
-}
 
 /// A mapped segment, of this endpoint or of a peer.
 #[derive(Debug)]
@@ -253,7 +242,7 @@ impl Segment {
     /// Makes the owner's operations void that began before the one with the age `first`.
     pub fn void_before(&self, first: u64) {
         self.word(FIRST).store(first, Ordering::Release);
-        // The fence of an endpoint that closes; see [`super::cma_guard`].
+        // The fence of an endpoint that closes; see [`super::cma`].
         fence(Ordering::SeqCst);
     }
 
@@ -365,7 +354,7 @@ impl Segment {
     }
 
     /// The inode of the segment whose owner's memory this endpoint copies from or to; 0 if it does
-    /// not copy ([`super::cma_guard`]).
+    /// not copy ([`super::cma`]).
     pub(super) fn cma_word(&self) -> &AtomicU64 {
         self.word(CMA_WORD)
     }
@@ -380,9 +369,9 @@ impl Segment {
         self.word(HEAD)
     }
 
-    /// How the owner sleeps; 0 if it does not (see [`super::bell`]).
-    pub(crate) fn bell(&self) -> &AtomicU32 {
-        self.word32(BELL_WORD)
+    /// How the owner sleeps; 0 if it does not (see [`super::doorbell`]).
+    pub(crate) fn doorbell(&self) -> &AtomicU32 {
+        self.word32(DOORBELL)
     }
 
     /// Not zero if the owner may sleep at all.
