@@ -42,13 +42,6 @@ pub enum Sent {
     NoBuffer,
 }
 
-impl Sent {
-    #[inline(always)]
-    pub(crate) fn if_room(there_is: bool) -> Self {
-        if there_is { Self::Yes } else { Self::NoRoom }
-    }
-}
-
 /// Settings of all links of an endpoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {

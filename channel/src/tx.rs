@@ -11,7 +11,7 @@
 use std::{net::SocketAddrV4, sync::Arc, time::Duration};
 
 use ffi::Errno;
-use host::publish;
+use host::owner;
 
 #[cfg(any(test, feature = "testing"))]
 use crate::testing::loopback::{LoopbackEnd, LoopbackRx};
@@ -42,7 +42,7 @@ pub struct Tx {
 }
 
 impl Tx {
-    /// Creates the local end of the endpoint that owns the segment `own`, with a network if it has
+    /// Creates the sending end of the endpoint that owns the segment `own`, with a network if it has
     /// one. `locked`: several threads may send.
     #[must_use]
     pub fn new(
@@ -98,19 +98,19 @@ impl Tx {
     /// does not, it is disconnected. If that secret is not known here, the result is true.
     #[must_use]
     pub fn is_at_its_address(&self, number: u32, secret: impl FnOnce() -> Option<Secret>) -> bool {
-        self.of_net(number).is_none_or(|net| net.is_at_its_address(number, secret))
+        self.of_net(number).is_none_or(|(net, number)| net.is_at_its_address(number, secret))
     }
 
     /// Returns whether the sender with this number has proved that it is at its address. Senders of
     /// this host need no proof.
     #[must_use]
     pub fn is_vouched_for(&self, number: u32) -> bool {
-        self.of_net(number).is_none_or(|net| net.is_vouched_for(number))
+        self.of_net(number).is_none_or(|(net, number)| net.is_vouched_for(number))
     }
 
     /// Disconnects the sender with this number, if it is on the network.
     pub fn disown(&self, number: u32) {
-        if let Some(net) = self.of_net(number) {
+        if let Some((net, number)) = self.of_net(number) {
             net.disown(number);
         }
     }
@@ -148,8 +148,8 @@ impl Tx {
     pub fn open_sender(&self, number: u32, who: Identity) -> Result<Peer, Errno> {
         match self.of_net(number) {
             None => self.open_only(who),
-            Some(net) => {
-                let peer = NetPeer::new(net, number as u16, who, self.settings);
+            Some((net, number)) => {
+                let peer = NetPeer::new(net, number, who, self.settings);
                 if peer.is_open() { Ok(Peer::Net(peer)) } else { Err(Errno::ECONNREFUSED) }
             }
         }
@@ -162,7 +162,7 @@ impl Tx {
         if let Some(end) = &self.loopback {
             return end.is_there(port);
         }
-        publish::is_there(port)
+        owner::is_there(port)
     }
 
     /// From now on, messages to `number` go to this peer.
@@ -266,7 +266,7 @@ impl Tx {
     /// Returns the sender with a number, and its address if it sends over the network.
     #[must_use]
     pub fn listed(&self, number: u32) -> Option<(Identity, Option<SocketAddrV4>)> {
-        if let Some(net) = self.of_net(number) {
+        if let Some((net, number)) = self.of_net(number) {
             return net.listed(number).map(|(who, address)| (who, Some(address)));
         }
         let number = u16::try_from(number).ok()?;
@@ -277,9 +277,10 @@ impl Tx {
         Some((self.shm.own.listed(number)?, None))
     }
 
-    /// The network, if the number belongs to a sender on the network.
-    fn of_net(&self, number: u32) -> Option<&Arc<Net>> {
-        self.net.as_ref().filter(|_| number >= FAR)
+    /// The network and a sender's number in it, if the sender is on the network.
+    fn of_net(&self, number: u32) -> Option<(&Arc<Net>, u16)> {
+        let number = u16::try_from(number.checked_sub(FAR)?).ok()?;
+        Some((self.net.as_ref()?, number))
     }
 
     /// The senders in a part of the list. Part numbers wrap around.
@@ -296,7 +297,7 @@ impl Tx {
 
     /// Frees the number of a sender that is gone, once all its slots were handled.
     pub fn strike(&self, number: u32, who: Identity) {
-        // Numbers of the network are freed with their links.
+        // Numbers of the network are freed with their peers.
         let Ok(number) = u16::try_from(number) else { return };
         #[cfg(any(test, feature = "testing"))]
         if let Some(end) = &self.loopback {
@@ -331,7 +332,7 @@ impl Tx {
         self.loopback = Some(Arc::clone(end));
     }
 
-    /// Changes the settings of links that are opened from now on.
+    /// Changes the settings of peers that are opened from now on.
     #[cfg(any(test, feature = "testing"))]
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;

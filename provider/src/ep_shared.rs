@@ -20,7 +20,7 @@ use ffi::{
     Errno, Result,
     serial::{Serial, SerialGuard},
 };
-use host::{children::Unshared, endpoint::own_count};
+use host::{children::Unshared, owner::own_count};
 use nic::{params::Params, report::WrittenAt};
 use parking_lot::Mutex;
 

@@ -17,7 +17,7 @@ use crate::{
     net::{Net, NetSettings, secret::Secret},
     shm::segment::Segment,
     testing,
-    wire::{FAR, Kind},
+    wire::Kind,
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -95,8 +95,8 @@ fn meet(one: &Arc<Net>, address: SocketAddrV4, secret: u64, others: &[&Arc<Net>]
 }
 
 /// The number of the only peer that has completed the handshake.
-fn only(net: &Arc<Net>) -> u32 {
-    let all: Vec<u32> = (FAR..FAR + 64).filter(|&number| net.listed(number).is_some()).collect();
+fn only(net: &Arc<Net>) -> u16 {
+    let all: Vec<u16> = (0..64).filter(|&number| net.listed(number).is_some()).collect();
     assert_eq!(all.len(), 1, "{all:?}");
     all[0]
 }

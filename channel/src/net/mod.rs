@@ -43,7 +43,7 @@ use self::{
     peer_table::{LocalEndpoint, PeerTable},
     secret::Secret,
 };
-use crate::{contract::Liveness, identity::Identity, wire::FAR};
+use crate::{contract::Liveness, identity::Identity};
 
 /// How the network is to be used.
 #[derive(Clone, Debug)]
@@ -113,9 +113,9 @@ impl Net {
     }
 
     /// Returns the identity and the address of the peer with a number.
-    pub(crate) fn listed(&self, number: u32) -> Option<(Identity, SocketAddrV4)> {
+    pub(crate) fn listed(&self, number: u16) -> Option<(Identity, SocketAddrV4)> {
         let peers = self.peers.lock();
-        let peer = peers.get(number.checked_sub(FAR)? as usize)?;
+        let peer = peers.get(number.into())?;
         Some((peer.who?, peer.address))
     }
 
@@ -123,26 +123,20 @@ impl Net {
     /// in the name of the endpoint at that address. A peer that is not is disconnected.
     pub(crate) fn is_at_its_address(
         &self,
-        number: u32,
+        number: u16,
         secret: impl FnOnce() -> Option<Secret>,
     ) -> bool {
-        self.number(number).is_some_and(|number| self.peers.lock().is_verified(number, secret))
+        self.peers.lock().is_verified(number, secret)
     }
 
     /// Returns whether it is certain that the peer with a number is at the address that it claims.
-    pub(crate) fn is_vouched_for(&self, number: u32) -> bool {
-        self.number(number).is_some_and(|number| self.peers.lock().is_vouched_for(number))
+    pub(crate) fn is_vouched_for(&self, number: u16) -> bool {
+        self.peers.lock().is_vouched_for(number)
     }
 
     /// Disconnects the peer with a number, because its claims are false.
-    pub(crate) fn disown(&self, number: u32) {
-        if let Some(number) = self.number(number) {
-            self.peers.lock().disown(number);
-        }
-    }
-
-    fn number(&self, number: u32) -> Option<u16> {
-        number.checked_sub(FAR).and_then(|number| u16::try_from(number).ok())
+    pub(crate) fn disown(&self, number: u16) {
+        self.peers.lock().disown(number);
     }
 
     /// A descriptor that becomes readable when something happens after [`Net::arm`].

@@ -110,11 +110,11 @@ impl NetPeer {
             content.write(&mut bytes);
             head.sum = FrameHeader::sum_of(&words, &bytes);
         }
-        let has_gone = content.send(&mut peers, self.number, head);
-        if has_gone {
-            self.check = 0;
+        if !content.send(&mut peers, self.number, head) {
+            return Sent::NoRoom;
         }
-        Sent::if_room(has_gone)
+        self.check = 0;
+        Sent::Yes
     }
 }
 

@@ -692,7 +692,7 @@ impl PeerTable {
         self.tear(number);
     }
 
-    /// See [`super::link::Link::liveness`].
+    /// See [`super::peer::NetPeer::liveness`].
     pub(super) fn liveness(&self, number: u16, who: Identity) -> Liveness {
         let peer = self.get(number.into()).filter(|peer| peer.who == Some(who));
         peer.map_or(Liveness::Dead, PeerEntry::liveness)

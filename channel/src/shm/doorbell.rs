@@ -44,7 +44,7 @@ use rustix::{
     thread::futex,
 };
 
-use host::names::bell_of;
+use host::names::doorbell_of;
 
 use super::{
     protocol::{self, Flags as _},
@@ -162,7 +162,7 @@ impl Doorbell {
     pub fn socket(&self, own: &Segment) -> Result<BorrowedFd<'_>> {
         let _once = self.state.lock();
         if self.socket.get().is_none() {
-            let socket = socket_at(&bell_of(own.port())).map_err(std::io::Error::from)?;
+            let socket = socket_at(&doorbell_of(own.port())).map_err(std::io::Error::from)?;
             let _ = self.socket.set(socket);
         }
         self.socket.get().map(|socket| socket.as_fd()).ok_or(ffi::Errno::EOTHER)
@@ -195,7 +195,7 @@ pub fn wake(segment: &Segment) {
     }
     // A thread that the futex wakes makes progress itself, so the device thread may sleep on.
     if how & SOCKET != 0 || how & (DEVICE | FUTEX) == DEVICE {
-        knock(&bell_of(segment.port()));
+        knock(&doorbell_of(segment.port()));
     }
 }
 
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn the_socket_of_an_earlier_endpoint_is_replaced() {
         let own = segment(114);
-        let place = bell_of(114);
+        let place = doorbell_of(114);
         let left = socket_at(&place).unwrap();
         let doorbell = Doorbell::default();
         let socket = doorbell.socket(&own).unwrap();
@@ -351,7 +351,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    knock(&bell_of(115));
+                    knock(&doorbell_of(115));
                 }
             });
             (0..100).for_each(|_| doorbell.empty());

@@ -34,19 +34,15 @@ use std::{
 use ffi::Errno;
 use host::{
     cores::{self, Cores},
-    directory::{self, Directory},
-    endpoint::{OwnEndpoint, Owner},
-    memory::give_memory,
-    names::{name_of, namespace},
-    owner::{self, Look, PROCESS_NAMESPACE},
-    publish::{self, remove_files, take_name},
+    directory::{self, Directory, give_memory},
+    live::{
+        self, ADDRESS, CLOSED, CORES, DEAD, FIRST, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, OPEN,
+        PEERS, PID, PROCESSES, STARTED, STATE,
+    },
+    names::{NEW, name_of, namespace},
+    owner::{self, Look, OwnEndpoint, Owner, PROCESS_NAMESPACE, remove_files, take_name},
 };
 use memmap2::{MmapOptions, MmapRaw};
-pub(crate) use nic::live::PEERS;
-use nic::live::{
-    self, ADDRESS, CLOSED, CORES, DEAD, FIRST, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, NEW,
-    OPEN, PID, PROCESSES, STARTED, STATE,
-};
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 
 use crate::{
@@ -123,7 +119,7 @@ impl Segment {
         let new = format!("{NEW}{}.{}", namespace(), address.port());
         let file = directory::behind_streams(take_name(&new)?)?;
         let made = Self::reserve(&file, address, context)
-            .and_then(|segment| Ok(publish::publish(&new, address.port()).map(|()| segment)?));
+            .and_then(|segment| Ok(owner::publish(&new, address.port()).map(|()| segment)?));
         if made.is_err()
             && let Ok(directory) = Directory::open()
         {
@@ -333,7 +329,7 @@ impl Segment {
         namespace != 0 && namespace == *PROCESS_NAMESPACE
     }
 
-    /// Publishes the counters of the endpoint ([`nic::live`]).
+    /// Publishes the counters of the endpoint ([`host::live`]).
     pub fn show(&self, live: &Live) {
         let word = |number: usize| self.word(live::COUNTERS + 8 * number);
         let turn = word(1).load(Ordering::Relaxed) & !1;
@@ -346,7 +342,7 @@ impl Segment {
         word(1).store(turn.wrapping_add(2), Ordering::Release);
     }
 
-    /// Publishes the processors that the owner may run on ([`host::census`]).
+    /// Publishes the processors that the owner may run on ([`host::poller_count`]).
     pub fn show_cores(&self, cores: &Cores) {
         for (index, &word) in cores.words().iter().enumerate() {
             self.word(CORES + 8 * index).store(word, Ordering::Relaxed);

@@ -20,8 +20,10 @@ use std::{
 };
 
 use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
-use host::owner::Look;
-use nic::live::{CLOSED, DEAD, OPEN};
+use host::{
+    live::{CLOSED, DEAD, OPEN},
+    owner::Look,
+};
 use parking_lot::Mutex;
 
 use crate::{

@@ -3,10 +3,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use nic::{
-    live::Live,
-    message::{Envelope, Grant},
-};
+use nic::message::{Envelope, Grant};
 
 use channel::{
     bytes::{Remote, SharedBytes},
@@ -14,7 +11,7 @@ use channel::{
     rx::{NET, Rx, TRANSPORTS},
     wire::{Flags, Header, Kind},
 };
-use host::endpoint::own_count;
+use host::{live::Live, owner::own_count};
 
 use crate::{
     device::{

@@ -23,7 +23,7 @@ use channel::{
     wire::{Header, LONGEST},
 };
 use ffi::{Errno, Result, flags, info::Info};
-use host::{census::Census, node_pool::NodePool};
+use host::{names::job_of, node_pool::NodePool, poller_count::PollerCount};
 use matching::Source;
 use nic::report::ChannelCounters;
 use slab::Slab;
@@ -180,7 +180,7 @@ pub(crate) struct Engine {
     /// Checksum of the payload of the slot, or of the kept message, that is being handled.
     pub(crate) slot_check: u32,
     pub(crate) idle: Idle,
-    pub(crate) census: Census,
+    pub(crate) census: PollerCount,
     pub(crate) checked: Instant,
     /// Time of the last read of the clock.
     pub(crate) clocked: Instant,
@@ -196,7 +196,7 @@ pub(crate) struct Engine {
     pub(crate) channels: Channels,
     /// For observers of the counters.
     pub(crate) rank: Option<u32>,
-    /// See [`nic::live::job_of`].
+    /// See [`job_of`].
     pub(crate) job: u64,
     pub(crate) opened: Instant,
     /// Progress and posts until the clock is read again.
@@ -307,7 +307,7 @@ impl Engine {
                 "yield" => Policy::Yield,
                 _ => Policy::Auto,
             }),
-            census: Census::default(),
+            census: PollerCount::default(),
             checked: Instant::now(),
             clocked: Instant::now(),
             look_every: 1,
@@ -317,7 +317,7 @@ impl Engine {
             silent_checked: Instant::now(),
             channels: Channels::default(),
             rank: job::rank(),
-            job: nic::live::job_of(params.text("report")),
+            job: job_of(params.text("report")),
             opened,
             until_shown: 0,
             shows: 0,

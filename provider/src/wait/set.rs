@@ -22,7 +22,7 @@ use std::{
 
 use channel::shm::doorbell::SETTLED;
 use ffi::{Errno, Result, object::Control, ops::WaitObj, serial::Serial};
-use host::endpoint::own_count;
+use host::owner::own_count;
 use parking_lot::Mutex;
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll},
