@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Bytes that a peer wrote, read in place: in a slot of a ring or in a buffer.
+//! Bytes in shared memory, in a slot of a ring or in a buffer: read in place as a peer wrote them
+//! ([`SharedBytes`]), or written in place for a peer ([`Room`]).
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{marker::PhantomData, ptr};
@@ -9,7 +10,7 @@ use ffi::{
     ops::ep::rma::{RemotePart, RemoteParts},
 };
 
-use crate::lines;
+use crate::prefetch;
 
 /// Segments of a rendezvous message, in wire format.
 pub type Remote = [memory::Segment; memory::IOV_LIMIT];
@@ -63,7 +64,7 @@ impl<'a> SharedBytes<'a> {
     /// Prefetches the first cache lines of the bytes, which are to be copied soon.
     #[inline]
     pub fn expect(self) {
-        lines::expect_reads(self.start, self.len);
+        prefetch::expect_reads(self.start, self.len);
     }
 
     /// Copies as many bytes as fit into `to`.
@@ -120,5 +121,54 @@ impl<'a> SharedBytes<'a> {
             checked[..listed.len()].copy_from_slice(listed);
             checked
         })
+    }
+}
+
+/// Room in a slot of a peer's ring, or in a buffer of the own segment. It is filled from its start;
+/// what does not fit is cut off.
+#[derive(Debug)]
+pub(crate) struct Room<'a> {
+    start: *mut u8,
+    len: usize,
+    segment: PhantomData<&'a mut [u8]>,
+}
+
+impl Room<'_> {
+    /// # Safety
+    /// `len` bytes from `start` on lie in a mapping that outlives the result, and this endpoint is
+    /// their only writer until then.
+    #[inline(always)]
+    pub(crate) unsafe fn new(start: *mut u8, len: usize) -> Self {
+        Self { start, len, segment: PhantomData }
+    }
+
+    /// Prefetches the first `len` bytes for writing.
+    pub(crate) fn expect(&self, len: usize) {
+        prefetch::expect_writes(self.start, len.min(self.len));
+    }
+
+    /// Appends plain values as bytes.
+    #[inline(always)]
+    pub(crate) fn put<T: Copy>(&mut self, values: &[T]) {
+        let len = size_of_val(values).min(self.len);
+        // SAFETY: `len` bytes of the values, and of room that no other reference overlaps.
+        unsafe { ptr::copy_nonoverlapping(values.as_ptr().cast(), self.start, len) };
+        self.skip(len);
+    }
+
+    /// Appends the bytes of a buffer of the application.
+    #[inline(always)]
+    pub(crate) fn put_buffer(&mut self, buffer: &Buffer) {
+        let len = buffer.len().min(self.len);
+        // SAFETY: the room has at least `len` bytes.
+        unsafe { buffer.copy_out(self.start, len) };
+        self.skip(len);
+    }
+
+    #[inline(always)]
+    fn skip(&mut self, len: usize) {
+        // SAFETY: within the room, or one past its end.
+        self.start = unsafe { self.start.add(len) };
+        self.len -= len;
     }
 }

@@ -4,21 +4,22 @@
 mod ends;
 mod impostors;
 
-use std::sync::Arc;
-
 use ffi::{Errno, ops::ep::rma::RemotePart};
 use host::owner::Look;
 
-use self::ends::{COPIES, Endpoint, header, message, near, pairs, pairs_over, read, room, ways};
+use self::ends::{
+    COPIES, Endpoint, header, message, near, pairs, pairs_over, read, room, transports,
+};
 use crate::{
-    contract::{Payload, Sent, Settings},
-    testing,
-    twin::{Fault, Phase},
-    way::{CopyError, Direction, Liveness},
+    contract::{Arrivals as _, CopyError, Direction, Liveness, Payload, Sent, Settings},
+    testing::{
+        self,
+        loopback::{Fault, Phase},
+    },
     wire::{Flags, Frame, Kind, LONGEST},
 };
 
-/// Lengths around those at which a way changes what it does.
+/// Lengths around those at which a transport changes what it does.
 const LENGTHS: [usize; 12] = [0, 1, 8, 63, 64, 199, 200, 201, 208, 209, 4096, LONGEST];
 
 #[test]
@@ -43,9 +44,9 @@ fn messages_of_all_lengths_arrive_in_order_and_whole() {
             while taken < sent.len() {
                 check(&mut other, &sent, &mut taken);
             }
-            assert!(other.take().is_none() && other.inbox().is_empty());
-            assert_eq!((other.inbox().position(), other.inbox().end()), (600, 600));
-            assert_eq!(one.until(|it| (!it.home.is_lent()).then_some(())), Some(()));
+            assert!(other.take().is_none() && other.rx().is_empty());
+            assert_eq!((other.rx().position(), other.rx().end()), (600, 600));
+            assert_eq!(one.until(|it| (!it.tx.is_lent()).then_some(())), Some(()));
         }
     }
 }
@@ -90,25 +91,25 @@ fn long_messages_are_copied_or_arrive_in_parts() {
             let (bytes, buffer) = message(number, len);
             let rendezvous = header(Kind::Rendezvous, number, len);
             assert_eq!(one.send(rendezvous, Payload::Where(&buffer)), Sent::Yes);
-            other.until(|it| (!it.inbox().is_empty()).then_some(())).expect("an offer");
-            let inbox = other.inbox();
-            let offer = inbox.peek().unwrap().header.unwrap();
+            other.until(|it| (!it.rx().is_empty()).then_some(())).expect("an offer");
+            let rx = other.rx();
+            let offer = rx.peek().unwrap().header.unwrap();
             assert_eq!((offer.kind, offer.len), (Kind::Rendezvous, len as u64));
-            let remote = inbox.payload().remote(offer.count, offer.len).unwrap();
-            inbox.release();
-            inbox.publish();
+            let remote = rx.payload().remote(offer.count, offer.len).unwrap();
+            rx.release();
+            rx.publish();
             if other.net.is_none() {
                 let (_window, to) = room(len);
-                other.links[0].read(&remote, &to, None).unwrap();
+                other.peers[0].read(&remote, &to, None).unwrap();
                 assert!(read(&to) == bytes, "{len} bytes read");
-                assert!(*other.links[0].read_whole(&remote, len).unwrap() == bytes);
+                assert!(*other.peers[0].read_whole(&remote, len).unwrap() == bytes);
             }
             let (_window, to) = room(len);
-            let _landing = other.links[0].expect(number << 7, &to);
+            let _landing = other.peers[0].expect(number << 7, &to);
             let lands = other.lands();
             let mut came: Vec<u8> = Vec::new();
             while came.len() < len {
-                let (left, most) = (len - came.len(), one.links[0].part_len());
+                let (left, most) = (len - came.len(), one.peers[0].part_len());
                 let is_last = left <= most;
                 let part = buffer.part(came.len(), left.min(most));
                 let mut chunk = header(Kind::Chunk, number, part.len());
@@ -129,7 +130,7 @@ fn long_messages_are_copied_or_arrive_in_parts() {
 }
 
 #[test]
-fn pieces_are_copied_both_ways() {
+fn pieces_are_copied_both_transports() {
     for (mut one, mut other) in pairs_over(near(), 217, COPIES) {
         let (bytes, there) = message(3, 10_000);
         let parts = [RemotePart { addr: 0, len: 10_000, key: 0 }];
@@ -141,17 +142,16 @@ fn pieces_are_copied_both_ways() {
         let payload = crate::bytes::SharedBytes::from(&body[size_of_val(&parts)..]);
         let remote = payload.remote(1, 10_000).unwrap();
         let (_window, here) = room(10_000);
-        let own = Arc::clone(&other.own);
         let pieces = [(0, here.part(0, 10)), (10, here.part(10, 10_000))];
         let pieces = || pieces.iter().map(|(at, piece)| (*at, piece));
-        let link = &other.links[0];
-        link.exchange(&own, Direction::Read, (&remote, 0), pieces()).unwrap();
+        let peer = &other.peers[0];
+        peer.exchange(Direction::Read, (&remote, 0), pieces()).unwrap();
         assert!(read(&here) == bytes);
         assert_eq!(here.fill(&[7; 10_000]), 10_000);
-        link.exchange(&own, Direction::Write, (&remote, 0), pieces()).unwrap();
+        peer.exchange(Direction::Write, (&remote, 0), pieces()).unwrap();
         assert!(read(&there) == [7; 10_000]);
         one.close();
-        let after = link.exchange(&own, Direction::Read, (&remote, 0), pieces());
+        let after = peer.exchange(Direction::Read, (&remote, 0), pieces());
         assert_eq!(after, Err(CopyError::Failed(Errno::ECONNABORTED)));
     }
 }
@@ -178,7 +178,7 @@ fn a_sender_without_room_loses_nothing_and_continues_later() {
                 assert!(body[..len] == bytes);
             }
             assert!(other.take().is_none());
-            let has_room = |it: &mut Endpoint| it.links[0].has_room() && it.home.has_room();
+            let has_room = |it: &mut Endpoint| it.peers[0].has_room() && it.tx.has_room();
             assert_eq!(one.until(|it| has_room(it).then_some(())), Some(()));
             let again = one.send(header(Kind::Inline, 0, len), Payload::Message(&buffer));
             assert_eq!(again, Sent::Yes);
@@ -192,22 +192,18 @@ fn copies_are_refused_if_the_kernel_may_not_copy() {
     let none = Settings { checks: false, copies: false };
     for (_one, mut other) in pairs(225, none) {
         let (_window, to) = room(10);
-        let own = Arc::clone(&other.own);
-        let link = &mut other.links[0];
-        assert!(link.copier().is_none() && link.goes_in_pieces());
+        let peer = &mut other.peers[0];
+        assert!(peer.copier().is_none() && peer.goes_in_pieces());
         let remote = crate::bytes::Remote::default();
-        assert_eq!(link.read(&remote, &to, None), Err(CopyError::Refused));
-        assert_eq!(link.read_whole(&remote, 10), Err(CopyError::Refused));
+        assert_eq!(peer.read(&remote, &to, None), Err(CopyError::Refused));
+        assert_eq!(peer.read_whole(&remote, 10), Err(CopyError::Refused));
         let pieces = [(0, &to)];
-        assert_eq!(
-            link.exchange(&own, Direction::Read, (&remote, 0), pieces),
-            Err(CopyError::Refused)
-        );
+        assert_eq!(peer.exchange(Direction::Read, (&remote, 0), pieces), Err(CopyError::Refused));
     }
     for (_one, mut other) in pairs_over(near(), 229, COPIES) {
-        assert!(!other.links[0].goes_in_pieces());
-        other.links[0].note_pull();
-        assert!(other.links[0].goes_in_pieces());
+        assert!(!other.peers[0].goes_in_pieces());
+        other.peers[0].note_pull();
+        assert!(other.peers[0].goes_in_pieces());
     }
 }
 
@@ -217,14 +213,14 @@ fn closed_and_dead_peers_differ_and_both_return_their_buffers() {
         let port = if dies { 237 } else { 233 };
         for (mut one, mut other) in pairs_over(near(), port, COPIES) {
             let (bytes, buffer) = message(1, 300);
-            assert_eq!(one.links[0].liveness(Look::Closely), Liveness::Alive);
+            assert_eq!(one.peers[0].liveness(Look::Closely), Liveness::Alive);
             for number in 0..5 {
                 let sent = one.send(header(Kind::Inline, number, 300), Payload::Message(&buffer));
                 assert_eq!(sent, Sent::Yes);
                 let back = other.send(header(Kind::Inline, number, 300), Payload::Message(&buffer));
                 assert_eq!(back, Sent::Yes);
             }
-            let gone = one.links[0].identity();
+            let gone = one.peers[0].identity();
             let other = if dies {
                 other.die();
                 Some(other)
@@ -234,8 +230,8 @@ fn closed_and_dead_peers_differ_and_both_return_their_buffers() {
                 None
             };
             let expected = if dies { Liveness::Dead } else { Liveness::Closed };
-            assert_eq!(one.links[0].liveness(Look::Closely), expected);
-            assert!(!one.links[0].is_open());
+            assert_eq!(one.peers[0].liveness(Look::Closely), expected);
+            assert!(!one.peers[0].is_open());
             // Messages that the peer sent before arrive, and the buffers that it held are free
             // again.
             for number in 0..5 {
@@ -243,13 +239,13 @@ fn closed_and_dead_peers_differ_and_both_return_their_buffers() {
                 assert_eq!(header.bits, number);
                 assert!(body[..300] == bytes);
             }
-            one.home.disconnect(0);
-            assert!(!one.home.is_lent());
+            one.tx.disconnect(0);
+            assert!(!one.tx.is_lent());
             let (_window, to) = room(10);
-            let read = one.links[0].read(&crate::bytes::Remote::default(), &to, None);
+            let read = one.peers[0].read(&crate::bytes::Remote::default(), &to, None);
             assert!(matches!(read, Err(CopyError::Failed(_))));
-            assert_eq!(one.home.open_only(gone).unwrap_err(), Errno::ECONNREFUSED);
-            assert!(!one.home.is_there(gone.port()));
+            assert_eq!(one.tx.open_only(gone).unwrap_err(), Errno::ECONNREFUSED);
+            assert!(!one.tx.is_there(gone.port()));
             drop(other);
         }
     }
@@ -257,28 +253,29 @@ fn closed_and_dead_peers_differ_and_both_return_their_buffers() {
 
 #[test]
 fn an_endpoint_differs_from_the_next_one_at_its_port() {
-    for (way, port) in near().into_iter().zip([241, 243]) {
-        let mut one = Endpoint::new(&way, port, COPIES);
-        let first = Endpoint::new(&way, port + 1, COPIES);
+    for (transport, port) in near().into_iter().zip([241, 243]) {
+        let mut one = Endpoint::new(&transport, port, COPIES);
+        let first = Endpoint::new(&transport, port + 1, COPIES);
         one.meet(&first);
-        let gone = one.links[0].identity();
-        assert!(one.home.is_there(port + 1));
+        let gone = one.peers[0].identity();
+        assert!(one.tx.is_there(port + 1));
         let mut first = first;
         first.close();
         drop(first);
-        let _second = Endpoint::new(&way, port + 1, COPIES);
-        assert_eq!(one.home.open_only(gone).unwrap_err(), Errno::ECONNREFUSED);
-        let now = one.home.open(port + 1).unwrap().identity();
+        let _second = Endpoint::new(&transport, port + 1, COPIES);
+        assert_eq!(one.tx.open_only(gone).unwrap_err(), Errno::ECONNREFUSED);
+        let now = one.tx.open(port + 1).unwrap().identity();
         assert_ne!(now, gone);
-        assert_eq!(one.home.open_only(now).unwrap().identity(), now);
+        assert_eq!(one.tx.open_only(now).unwrap().identity(), now);
     }
 }
 
 #[test]
 fn a_slot_names_its_sender() {
-    for (way, port) in ways().into_iter().zip([245, 250, 0]) {
-        let mut to = Endpoint::new(&way, port, COPIES);
-        let mut senders: Vec<_> = (1..4).map(|at| Endpoint::new(&way, port + at, COPIES)).collect();
+    for (transport, port) in transports().into_iter().zip([245, 250, 0]) {
+        let mut to = Endpoint::new(&transport, port, COPIES);
+        let mut senders: Vec<_> =
+            (1..4).map(|at| Endpoint::new(&transport, port + at, COPIES)).collect();
         for sender in &mut senders {
             sender.meet(&to);
         }
@@ -291,11 +288,11 @@ fn a_slot_names_its_sender() {
             let (header, _) = to.take().unwrap();
             // Over the network, messages of several senders come in any order.
             let who = senders[header.bits as usize].own.identity();
-            let (listed, address) = to.home.listed(header.peer).unwrap();
+            let (listed, address) = to.tx.listed(header.peer).unwrap();
             assert_eq!((listed, address.is_some()), (who, to.net.is_some()));
             assert_eq!(header.is_far(), to.net.is_some());
-            to.home.strike(header.peer, who);
-            assert_eq!(to.home.listed(header.peer).is_some(), to.net.is_some());
+            to.tx.strike(header.peer, who);
+            assert_eq!(to.tx.listed(header.peer).is_some(), to.net.is_some());
         }
     }
 }
@@ -303,9 +300,10 @@ fn a_slot_names_its_sender() {
 #[test]
 fn many_senders_lose_nothing_and_keep_their_order() {
     const EACH: u64 = 5000;
-    for (way, port) in ways().into_iter().zip([255, 259, 0]) {
-        let mut to = Endpoint::new(&way, port, COPIES);
-        let senders: Vec<_> = (1..4).map(|at| Endpoint::new(&way, port + at, COPIES)).collect();
+    for (transport, port) in transports().into_iter().zip([255, 259, 0]) {
+        let mut to = Endpoint::new(&transport, port, COPIES);
+        let senders: Vec<_> =
+            (1..4).map(|at| Endpoint::new(&transport, port + at, COPIES)).collect();
         to.meet(&senders[0]);
         std::thread::scope(|scope| {
             for mut sender in senders {
@@ -347,7 +345,7 @@ fn a_slot_that_changes_on_its_way_is_noticed() {
         // A test cannot change a frame on its way over the network.
         let damages: &[bool] = if one.net.is_some() { &[false] } else { &[false, true] };
         for &damage in damages {
-            one.home.set_check(0, &mut one.links[0], 77);
+            one.tx.set_check(0, &mut one.peers[0], 77);
             if damage && let Some(end) = &one.end {
                 end.inject(Phase::Send(Kind::Inline), 0, Fault::Damage);
             }
@@ -356,13 +354,13 @@ fn a_slot_that_changes_on_its_way_is_noticed() {
             if damage && other.end.is_none() {
                 testing::scribble(&other.own, testing::RING + 256 + 48, 0);
             }
-            other.until(|it| (!it.inbox().is_empty()).then_some(())).expect("a slot");
-            let inbox = other.inbox();
-            let header = inbox.peek().unwrap().header.unwrap();
+            other.until(|it| (!it.rx().is_empty()).then_some(())).expect("a slot");
+            let rx = other.rx();
+            let header = rx.peek().unwrap().header.unwrap();
             assert!(header.flags.contains(Flags::CHECKED));
-            assert_eq!(inbox.check(), if damage { None } else { Some(77) });
-            inbox.release();
-            inbox.publish();
+            assert_eq!(rx.check(), if damage { None } else { Some(77) });
+            rx.release();
+            rx.publish();
         }
     }
 }

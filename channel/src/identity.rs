@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The identity of an endpoint: its port, and its incarnation among all endpoints that have held
-//! this port.
+//! Identities. That of an endpoint is its port, and its incarnation among all endpoints that have
+//! held this port.
 //!
 //! ```text
 //! bits 63..48   port
@@ -12,14 +12,40 @@
 //! port in turn have the same incarnation with a probability of 10^-12. The contexts of a scalable
 //! endpoint have consecutive ports, so that the identity of a context determines the port of the
 //! first one.
+//!
+//! That of a process is its exec id. A process id does not identify the memory that an endpoint is
+//! in. A process that calls `exec` keeps its process id and has other data at the same addresses.
+//! The process id of a dead process is reused.
+//!
+//! ```text
+//! memory of the process    WORD: 64 random bits
+//! header of its segments   process id | address of WORD | the bits
+//! ```
+//!
+//! A process that copies from another process's memory reads WORD with the same system call, which
+//! sees one program from its first byte to its last. If WORD differs, the copy is discarded.
 
-use std::io;
+use std::{
+    io,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use ffi::Errno;
+use parking_lot::Mutex;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 const CONTEXT: u32 = 40;
 const INCARNATION: u64 = (1 << CONTEXT) - 1;
+
+/// Fills an array with random bytes.
+///
+/// # Errors
+/// The kernel has no random numbers.
+pub fn random<const N: usize>() -> Result<[u8; N], Errno> {
+    let mut bytes = [0; N];
+    let count = getrandom(&mut bytes, GetRandomFlags::empty()).map_err(io::Error::from)?;
+    if count < N { Err(Errno::EIO) } else { Ok(bytes) }
+}
 
 /// See the module. Never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,12 +57,7 @@ impl Identity {
     /// # Errors
     /// The kernel has no random numbers.
     pub fn new(port: u16, context: u8) -> Result<Self, Errno> {
-        let mut bytes = [0_u8; 8];
-        let random = getrandom(&mut bytes, GetRandomFlags::empty()).map_err(io::Error::from)?;
-        if random < bytes.len() {
-            return Err(Errno::EIO);
-        }
-        let incarnation = (u64::from_ne_bytes(bytes) & INCARNATION).max(1);
+        let incarnation = (u64::from_ne_bytes(random()?) & INCARNATION).max(1);
         Ok(Self(u64::from(port) << 48 | u64::from(context) << CONTEXT | incarnation))
     }
 
@@ -77,9 +98,51 @@ impl Identity {
     }
 }
 
+/// See the module.
+static WORD: AtomicU64 = AtomicU64::new(0);
+/// The process that WORD belongs to. A forked child has that of its parent until it opens an
+/// endpoint.
+static OWNER: Mutex<Option<u32>> = Mutex::new(None);
+
+/// The identity of a process. Addresses from other processes are not verified: only the kernel
+/// accesses them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExecId {
+    /// Process id.
+    pub(crate) pid: u32,
+    /// Address of its word.
+    pub(crate) at: u64,
+    pub(crate) word: u64,
+}
+
+impl ExecId {
+    /// The exec id of this process.
+    ///
+    /// # Errors
+    /// The kernel has no random numbers.
+    pub(crate) fn own() -> Result<Self, Errno> {
+        let pid = std::process::id();
+        let mut owner = OWNER.lock();
+        // The first word is kept, because segments contain it already.
+        if *owner != Some(pid) {
+            WORD.store(u64::from_ne_bytes(random()?), Ordering::Relaxed);
+            *owner = Some(pid);
+        }
+        let at = (&raw const WORD).addr() as u64;
+        Ok(Self { pid, at, word: WORD.load(Ordering::Relaxed) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_word_of_a_process_does_not_change() {
+        let own = ExecId::own().unwrap();
+        assert_eq!(ExecId::own(), Ok(own));
+        assert_eq!(WORD.load(Ordering::Relaxed), own.word);
+    }
 
     #[test]
     fn an_endpoint_differs_from_earlier_ones_at_its_port() {

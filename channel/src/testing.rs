@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! For tests and fuzzers: peers that are not endpoints and write arbitrary data into a segment.
+//! For tests and fuzzers: peers that are not endpoints and write arbitrary data into a segment, and a
+//! transport that injects faults ([`loopback`]).
 
-use std::sync::atomic::Ordering;
+pub mod loopback;
+
+use std::sync::{Arc, atomic::Ordering};
 
 use ffi::Errno;
 pub use host::names::apart;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::{
+    contract::Arrivals as _,
     identity::Identity,
     shm::{
         protocol,
-        ring::{Receiver, Sender},
+        ring::{ShmRx, TxRing},
         segment::{self, BUFFERS, LENGTH, Segment},
     },
     wire::{Header, INLINE},
@@ -23,37 +27,31 @@ pub type Payload = [u64; INLINE / 8];
 /// Enters an identity into the list of senders of the endpoint at a port. Returns its number.
 ///
 /// # Errors
-/// Those of [`crate::home::Home::open`].
+/// Those of [`crate::tx::Tx::open`].
 pub fn enter(port: u16, who: Identity) -> Result<u16, Errno> {
     let (segment, file) = Segment::open(port)?;
     segment.enter(&file, who)
 }
 
-/// Writes slots into a ring.
+/// Writes slots into a ring, without doorbell.
 #[derive(Debug)]
-pub struct Writer(Sender);
+pub struct Writer(TxRing);
 
 impl Writer {
     /// Creates a writer to the ring of this segment.
     #[must_use]
-    pub fn new(to: &Segment) -> Self {
-        Self(Sender::new(to.identity(), 0))
+    pub fn new(to: &Arc<Segment>) -> Self {
+        Self(TxRing::new(to, 0, 0, false))
     }
 
     /// Writes a slot without payload. Returns whether there was room.
-    pub fn push(&mut self, own: &Segment, to: &Segment, header: &Header) -> bool {
-        self.0.push(own, to, header, |_| ())
+    pub fn push(&mut self, own: &Segment, header: &Header) -> bool {
+        self.0.put(own, header.words(), |_| ())
     }
 
     /// Writes a slot with arbitrary words and payload. Returns whether there was room.
-    pub fn push_words(
-        &mut self,
-        own: &Segment,
-        to: &Segment,
-        words: [u64; 5],
-        payload: &Payload,
-    ) -> bool {
-        self.0.push_words(own, to, words, payload)
+    pub fn push_words(&mut self, own: &Segment, words: [u64; 5], payload: &Payload) -> bool {
+        self.0.put(own, words, |room| room.put(payload))
     }
 }
 
@@ -74,11 +72,11 @@ pub fn intend(own: &Segment, to: &Segment) {
 
 /// The headers in a ring, from its first slot on; `None` for a slot with an invalid header.
 #[must_use]
-pub fn slots(of: &Segment) -> Vec<Option<Header>> {
-    let mut receiver = Receiver::default();
+pub fn slots(of: &Arc<Segment>) -> Vec<Option<Header>> {
+    let mut rx = ShmRx::new(of);
     let next = || {
-        let slot = receiver.peek(of);
-        receiver.release();
+        let slot = rx.peek();
+        rx.release();
         slot.map(|slot| slot.header)
     };
     std::iter::from_fn(next).collect()

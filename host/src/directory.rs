@@ -29,17 +29,21 @@
 use std::{
     fs::File,
     io,
-    os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
+    os::{
+        fd::{AsFd as _, AsRawFd as _, OwnedFd},
+        unix::fs::FileExt as _,
+    },
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
 use parking_lot::Mutex;
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, chmod, fchmod, flock,
-    fstat, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
+    AtFlags, CWD, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, chmod,
+    fallocate, fchmod, flock, fstat, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
 
 /// Parent of the directories of all users.
 pub const SHM: &str = "/dev/shm";
@@ -358,4 +362,30 @@ pub fn behind_streams(file: File) -> io::Result<File> {
         return Ok(file);
     }
     Ok(rustix::io::fcntl_dupfd_cloexec(&file, libc::STDERR_FILENO + 1)?.into())
+}
+
+/// Allocates the memory of a new file at once, because a full `/dev/shm` would be a `SIGBUS` later.
+/// Signals of the program may interrupt the call, which is then repeated.
+pub fn give_memory(file: &File, length: usize, what: &str) -> io::Result<()> {
+    // Beyond this limit, the kernel ends the process (SIGXFSZ).
+    if getrlimit(Resource::Fsize).current.is_some_and(|most| most < length as u64) {
+        tracing::error!(
+            "a {what} of {length} bytes is larger than files may be here: raise ulimit -f"
+        );
+        return Err(Errno::FBIG.into());
+    }
+    let reserve = || fallocate(file, FallocateFlags::empty(), 0, length as u64);
+    let given = match retry_on_intr(reserve).map_err(io::Error::from) {
+        // Some file systems other than tmpfs do not support it.
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            file.write_all_at(&vec![0; length], 0)
+        }
+        given => given,
+    };
+    given.inspect_err(|error| {
+        tracing::error!(
+            "{SHM} has no room for a {what} of {length} bytes ({error}): \
+             enlarge it (mount -o remount,size=...) or remove what fills it"
+        );
+    })
 }

@@ -3,14 +3,15 @@
 //! through here.
 //!
 //! - [`directory`]: one private directory per user in `/dev/shm`, which contains all shared files.
-//! - [`names`], [`publish`]: the names of these files, and how a complete file gets its name.
-//! - [`owner`], [`endpoint`]: whether the owner of a file is alive, and the removal of files of
-//!   dead owners.
-//! - [`census`], [`cores`]: the number of endpoints, and how many of them need the processors that
-//!   we may run on.
+//! - [`names`]: the names of these files.
+//! - [`owner`]: how a complete file gets its name, whether its owner is alive, and the removal of
+//!   files of dead owners.
+//! - [`live`]: the first page of a segment, from which `tcam watch` reads counters.
+//! - [`poller_count`], [`cores`]: how many threads poll endpoints on the processors that we may run
+//!   on.
 //! - [`node_pool`]: the pool of table entries that endpoints share (`FI_TCAM_POOL=node`).
 //! - [`shared_av`]: the addresses of a named address vector.
-//! - [`tape`], [`draft`]: trace files (`FI_TCAM_TRACE`), and reports of endpoints that are still
+//! - [`trace_file`], [`draft`]: trace files (`FI_TCAM_TRACE`), and reports of endpoints that are still
 //!   open.
 //! - [`children`]: descriptors that no forked child keeps; [`signals`]: threads that receive no
 //!   signals.
@@ -19,18 +20,16 @@
 //! The provider makes these files; the lab reads and removes them.
 #![deny(unsafe_code)]
 
-pub mod census;
 pub mod children;
 pub mod cores;
 pub mod directory;
 pub mod draft;
-pub mod endpoint;
-pub mod memory;
+pub mod live;
 pub mod names;
 pub mod node_pool;
 pub mod owner;
-pub mod publish;
+pub mod poller_count;
 pub mod regular;
 pub mod shared_av;
 pub mod signals;
-pub mod tape;
+pub mod trace_file;

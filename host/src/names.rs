@@ -9,7 +9,36 @@ use std::{
 };
 
 use crate::directory;
-use nic::live::{BELL, SEGMENT_NAME};
+
+/// Prefix of the names of segments.
+pub const SEGMENT_NAME: &str = "segment.";
+/// Prefix of the names of segments that are being made.
+pub const NEW: &str = "new.";
+/// Prefix of the names of segments that dead endpoints left to the process that claims their job.
+/// The rest of the former name and the inode follow.
+pub const LEFT: &str = "left.";
+/// Prefix of the names of the sockets on which endpoints sleep.
+pub const DOORBELL: &str = "bell.";
+/// Prefix of the names of claims.
+pub const CLAIM: &str = "claim.";
+
+/// Name of the file that a process locks to claim the segments of a job's dead endpoints.
+#[must_use]
+pub fn claim_of(job: u64) -> String {
+    format!("{CLAIM}{job:016x}")
+}
+
+/// Hash (FNV-1a) of the report pattern, `FI_TCAM_REPORT`, that identifies the processes of a job;
+/// zero if they write no reports. Two jobs can have the same hash.
+#[must_use]
+pub fn job_of(pattern: &str) -> u64 {
+    if pattern.is_empty() {
+        return 0;
+    }
+    pattern.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
 
 static NAMESPACE: AtomicU64 = AtomicU64::new(0);
 
@@ -56,6 +85,18 @@ pub fn name_of(port: u16) -> String {
 
 /// Path of the socket on which the owner of a port sleeps.
 #[must_use]
-pub fn bell_of(port: u16) -> PathBuf {
-    directory::path().join(format!("{BELL}{}.{port}", namespace()))
+pub fn doorbell_of(port: u16) -> PathBuf {
+    directory::path().join(format!("{DOORBELL}{}.{port}", namespace()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_have_different_hashes() {
+        assert_eq!(job_of(""), 0);
+        assert_eq!(job_of("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_ne!(job_of("/tmp/a/%r.%p"), job_of("/tmp/b/%r.%p"));
+    }
 }

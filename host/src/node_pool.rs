@@ -31,7 +31,11 @@ use rustix::{
     io::{Errno, retry_on_intr},
 };
 
-use crate::{directory::Directory, endpoint::Owner, memory::give_memory, names::namespace};
+use crate::{
+    directory::{Directory, give_memory},
+    names::namespace,
+    owner::Owner,
+};
 
 const IDENTITY: usize = 0;
 const ENTRIES: usize = 8;

@@ -9,8 +9,7 @@ use std::{
 use super::*;
 use crate::{
     names::{self, SPACE},
-    owner::own_start,
-    publish,
+    owner::{self, own_start},
 };
 
 const SHARE: Share = Share { reserved: 0, max: 100 };
@@ -19,7 +18,7 @@ const SHARE: Share = Share { reserved: 0, max: 100 };
 struct Segment(File, u16);
 
 fn segment(port: u16) -> Segment {
-    Segment(publish::take_name(&names::name_of(port)).unwrap(), port)
+    Segment(owner::take_name(&names::name_of(port)).unwrap(), port)
 }
 
 impl Segment {
@@ -31,7 +30,7 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        publish::remove_files(self.1);
+        owner::remove_files(self.1);
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Owners of files: whether they are alive, and the removal of files of dead owners.
+//! Owners of files: how a complete file gets its name, whether its owner is alive, and the removal of
+//! files of dead owners.
 //!
 //! An owner holds a lock (`flock`) on its file while it lives; the kernel releases it however the
 //! owner dies. A process that gets the lock knows that the owner is dead. A forked child also holds
@@ -20,16 +21,23 @@ use std::{
         unix::fs::{FileExt as _, MetadataExt as _},
     },
     path::Path,
-    sync::LazyLock,
+    sync::{
+        LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use nic::live::{
-    self, BELL, COUNTERS, DEAD, IDENTITY, JOB, LEFT, MAGIC, OPEN, PID, PROCESSES, SEGMENT_NAME,
-    STARTED, STATE, VERSION,
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
 };
-use rustix::fs::{FlockOperation, flock};
 
-use crate::directory::{Directory, is_short};
+use crate::{
+    directory::{self, Directory, is_short},
+    live::{COUNTERS, DEAD, IDENTITY, JOB, MAGIC, OPEN, PID, PROCESSES, STARTED, STATE, VERSION},
+    names::{CLAIM, DOORBELL, LEFT, NEW, SEGMENT_NAME, claim_of, doorbell_of, name_of, prefix},
+};
 
 /// Number of this process's PID namespace, in which process ids are valid, and in the upper 32 bits
 /// that of its time namespace, in which start times are valid. 0 if the former is not known. Older
@@ -120,7 +128,7 @@ pub fn remove(directory: &Directory, file: &File, name: &str) -> bool {
             directory.inode(name) == Some(meta.ino()) && {
                 say_dead(file);
                 if let Some(endpoint) = name.strip_prefix(SEGMENT_NAME) {
-                    let _ = directory.remove(&format!("{BELL}{endpoint}"));
+                    let _ = directory.remove(&format!("{DOORBELL}{endpoint}"));
                 }
                 leave(directory, file, name, meta.ino()) || directory.remove(name).is_ok()
             }
@@ -163,7 +171,7 @@ pub fn remove_if_unclaimed(directory: &Directory, name: &str) {
 fn is_claimed(directory: &Directory, file: &File) -> bool {
     let shows = word(file, IDENTITY) == Some(MAGIC) && word(file, COUNTERS) == Some(VERSION);
     let job = word(file, JOB).filter(|&job| shows && job != 0);
-    let claim = job.and_then(|job| directory.file(&live::claim_of(job)).ok());
+    let claim = job.and_then(|job| directory.file(&claim_of(job)).ok());
     // Several processes may ask at the same time.
     claim.is_some_and(|claim| flock(&claim, FlockOperation::NonBlockingLockShared).is_err())
 }
@@ -192,18 +200,184 @@ fn take_turn(file: &File) -> bool {
 #[must_use]
 pub fn own_start() -> u64 {
     let stat = PROC_IS_OURS.then(|| stat_of(std::process::id()).ok()).flatten();
-    stat.and_then(|stat| live::start_of(&stat)).unwrap_or_default()
+    stat.and_then(|stat| start_of(&stat)).unwrap_or_default()
 }
 
 /// Returns true if the process with this id and start time exists and is not a zombie, or if that
 /// cannot be determined.
 fn process_lives(pid: u32, started: u64) -> bool {
     match stat_of(pid) {
-        Ok(stat) => live::start_of(&stat) == Some(started),
+        Ok(stat) => start_of(&stat) == Some(started),
         Err(error) => is_short(&error),
     }
 }
 
 fn stat_of(pid: u32) -> io::Result<String> {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
+}
+
+/// Returns when a process started, from `/proc/PID/stat`; `None` for a zombie. A process of which
+/// only the first thread ended is not a zombie.
+#[must_use]
+pub fn start_of(stat: &str) -> Option<u64> {
+    // proc_pid_stat(5): the state follows the name, which may hold anything but
+    // ends at the last parenthesis; the start time is field 22.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?;
+    let threads: u32 = fields.nth(16)?.parse().ok()?;
+    let started = fields.nth(1)?.parse().ok()?;
+    (!matches!(state, "Z" | "X") || threads > 1).then_some(started)
+}
+
+/// Identifies an endpoint or a process uniquely, also after its port and process id are reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Port of the endpoint; 0 for a process without an endpoint.
+    pub port: u16,
+    /// Inode of the endpoint's segment.
+    pub inode: u64,
+    /// Process id.
+    pub pid: u32,
+    /// When the process started, in clock ticks since boot.
+    pub started: u64,
+}
+
+impl Owner {
+    /// Identifies this process, without an endpoint.
+    #[must_use]
+    pub fn of_process() -> Self {
+        let pid = std::process::id();
+        Self { port: 0, inode: 0, pid, started: own_start() }
+    }
+
+    /// Returns true if the owner is still alive.
+    #[must_use]
+    pub fn lives(&self) -> bool {
+        lives(&name_of(self.port), self.inode, Some((self.pid, self.started)), Look::Closely)
+    }
+}
+
+/// Number of endpoints of this process.
+static OWN: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the number of endpoints of this process.
+pub fn own_count() -> usize {
+    OWN.load(Ordering::Relaxed)
+}
+
+/// Counts as an endpoint of this process until it is dropped.
+#[derive(Debug)]
+pub struct OwnEndpoint(());
+
+impl OwnEndpoint {
+    /// Counts one more endpoint.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "it counts")]
+    pub fn new() -> Self {
+        OWN.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for OwnEndpoint {
+    fn drop(&mut self) {
+        OWN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Attempts to take a segment name that other processes remove at the same time.
+const TRIES: usize = 100;
+/// A process that found the owner of a name dead removes the file next. This is how often, and how
+/// long, to wait for that.
+const WAITS: u32 = 50;
+const WAIT: Duration = Duration::from_millis(1);
+
+/// Makes and locks a file. The file of a dead process with the same name is removed.
+pub fn take_name(name: &str) -> io::Result<File> {
+    let mut waits = 0..WAITS;
+    for _ in 0..TRIES {
+        match directory::create_locked(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let directory = Directory::open()?;
+                if !remove_if_dead(&directory, name) && directory.inode(name).is_some() {
+                    waits.next().ok_or(Errno::ADDRINUSE)?;
+                    std::thread::sleep(WAIT);
+                }
+            }
+            made => return made,
+        }
+    }
+    Err(Errno::ADDRINUSE.into())
+}
+
+/// Gives a segment its final name. Peers find it complete, or not at all.
+pub fn publish(new: &str, port: u16) -> io::Result<()> {
+    let (directory, name) = (Directory::open()?, name_of(port));
+    let mut waits = 0..WAITS;
+    for _ in 0..TRIES {
+        match directory.rename_new(new, &name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if !remove_if_dead(&directory, &name) && directory.inode(&name).is_some() {
+                    waits.next().ok_or(Errno::ADDRINUSE)?;
+                    std::thread::sleep(WAIT);
+                }
+            }
+            published => return published,
+        }
+    }
+    Err(Errno::ADDRINUSE.into())
+}
+
+/// Removes the files of an endpoint of this process.
+pub fn remove_files(port: u16) {
+    let _ = std::fs::remove_file(doorbell_of(port));
+    if let Ok(directory) = Directory::open() {
+        let _ = directory.remove(&name_of(port));
+    }
+}
+
+/// Returns true if this user has a segment for a port on this host.
+#[must_use]
+pub fn is_there(port: u16) -> bool {
+    Directory::open().is_ok_and(|directory| directory.inode(&name_of(port)).is_some())
+}
+
+/// Removes the files of dead owners, in any network namespace. Returns the number of live endpoints
+/// in this one.
+pub fn clean_up() -> usize {
+    let Ok(directory) = Directory::open() else { return 0 };
+    let names = |prefix| directory.names(prefix).into_iter().flatten();
+    names(LEFT).for_each(|name| remove_if_unclaimed(&directory, &name));
+    for name in names(CLAIM).chain(names(NEW)) {
+        let _ = remove_if_dead(&directory, &name);
+    }
+    let own = prefix();
+    let living = names(SEGMENT_NAME).filter(|name| !remove_if_dead(&directory, name));
+    let living = living.filter(|name| name.starts_with(&own)).count();
+    for name in names(DOORBELL) {
+        let segment = name.replacen(DOORBELL, SEGMENT_NAME, 1);
+        if directory.inode(&segment).is_none() {
+            let _ = directory.remove(&name);
+        }
+    }
+    living
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_field_22_and_a_zombie_has_none() {
+        let stat = |state, threads: u32| {
+            let field = |n| format!("{} ", if n == 20 { threads } else { n });
+            format!("12 (a) b) {state} {}", (4..40).map(field).collect::<String>())
+        };
+        assert_eq!(
+            (start_of(&stat("S", 1)), start_of(&stat("Z", 1)), start_of("")),
+            (Some(22), None, None)
+        );
+        // The first thread ended; others still run.
+        assert_eq!(start_of(&stat("Z", 2)), Some(22));
+    }
 }

@@ -19,13 +19,12 @@ use std::{
 };
 
 use crate::{
-    directory::{self, Directory},
+    directory::{self, Directory, give_memory},
+    names::namespace,
     owner::remove_if_dead,
 };
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::io::Errno;
-
-use crate::{memory::give_memory, names::namespace};
 
 /// Prefix of the names of vectors.
 const NAMES: &str = "av.";

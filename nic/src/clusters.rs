@@ -21,14 +21,14 @@ use serde::{Deserialize, Serialize};
 
 /// Value of the `format` field of the first line.
 pub const FORMAT: &str = "tcam-clusters";
-/// Value of [`Head::version`].
+/// Value of [`ClustersHeader::version`].
 const VERSION: u32 = 1;
 /// Longest line in bytes: enough for more processes than `FI_TCAM_NPROCS` allows.
 const LONGEST: u64 = 1 << 28;
 
 /// The first line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct ClustersHeader {
     format: String,
     version: u32,
     /// Number of processes of the profiled job.
@@ -39,7 +39,7 @@ pub struct Head {
 
 /// The line of one process: the cluster of each source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct RankClusters {
     /// Rank of the process.
     pub rank: u32,
     /// Cluster of each source among the posted receives.
@@ -50,7 +50,7 @@ pub struct Row {
 
 /// The clusters of one process, read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Own {
+pub struct OwnClusters {
     /// Clusters of posted receives.
     pub prq: Arc<Clusters>,
     /// Clusters of unexpected messages.
@@ -100,7 +100,7 @@ impl ClustersError {
     }
 }
 
-impl Head {
+impl ClustersHeader {
     /// The first line of a file for a job of `processes` processes.
     #[must_use]
     pub fn new(processes: u32, k: u32) -> Self {
@@ -137,14 +137,15 @@ fn line(from: &mut impl BufRead) -> Result<Option<String>, ClustersError> {
 ///
 /// # Errors
 /// Every [`ClustersError`] except those of another job.
-pub fn check(from: &mut impl BufRead) -> Result<Head, ClustersError> {
-    let head = Head::read(from)?;
+pub fn check(from: &mut impl BufRead) -> Result<ClustersHeader, ClustersError> {
+    let head = ClustersHeader::read(from)?;
     let mut ranks = BTreeSet::new();
     let mut number = 1;
     while let Some(line) = line(from)? {
         number += 1;
         let wrong = |why: String| ClustersError::Line { line: number, why };
-        let row: Row = serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
+        let row: RankClusters =
+            serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
         if !ranks.insert(row.rank) {
             return Err(wrong(format!("rank {} has clusters already", row.rank)));
         }
@@ -160,8 +161,12 @@ pub fn check(from: &mut impl BufRead) -> Result<Head, ClustersError> {
 ///
 /// # Errors
 /// Every [`ClustersError`].
-pub fn read(from: &mut impl BufRead, rank: u32, job: Option<u32>) -> Result<Own, ClustersError> {
-    let head = Head::read(from)?;
+pub fn read(
+    from: &mut impl BufRead,
+    rank: u32,
+    job: Option<u32>,
+) -> Result<OwnClusters, ClustersError> {
+    let head = ClustersHeader::read(from)?;
     if let Some(job) = job.filter(|&job| job != head.processes) {
         return Err(ClustersError::Processes { file: head.processes, job });
     }
@@ -173,11 +178,12 @@ pub fn read(from: &mut impl BufRead, rank: u32, job: Option<u32>) -> Result<Own,
             continue;
         }
         let wrong = |why: String| ClustersError::Line { line: number, why };
-        let row: Row = serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
+        let row: RankClusters =
+            serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
         let clusters = |of| Clusters::new(of).map(Arc::new);
         let (prq, umq) = (clusters(row.prq), clusters(row.umq));
         let too_many = |error: TooManyClusters| wrong(error.to_string());
-        return Ok(Own { prq: prq.map_err(too_many)?, umq: umq.map_err(too_many)? });
+        return Ok(OwnClusters { prq: prq.map_err(too_many)?, umq: umq.map_err(too_many)? });
     }
     Err(ClustersError::Rank(rank))
 }
@@ -189,7 +195,7 @@ mod tests {
     const FILE: &str = "{\"format\":\"tcam-clusters\",\"version\":1,\"processes\":2,\"k\":2}\n\
         {\"rank\":0,\"prq\":[null,0],\"umq\":[]}\n{\"rank\":1,\"prq\":[1,null],\"umq\":[0]}\n";
 
-    fn of(file: &str, rank: u32, job: Option<u32>) -> Result<Own, String> {
+    fn of(file: &str, rank: u32, job: Option<u32>) -> Result<OwnClusters, String> {
         read(&mut file.as_bytes(), rank, job).map_err(|error| error.to_string())
     }
 
@@ -203,8 +209,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let row = Row { rank: 7, prq: vec![Some(3)], umq: vec![None, Some(0)] };
-        let head = Head::new(9, 4);
+        let row = RankClusters { rank: 7, prq: vec![Some(3)], umq: vec![None, Some(0)] };
+        let head = ClustersHeader::new(9, 4);
         let json = |value: String| value + "\n";
         let file = json(serde_json::to_string(&head).unwrap())
             + &json(serde_json::to_string(&row).unwrap());

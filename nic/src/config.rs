@@ -11,7 +11,7 @@ use matching::{
     EngineConfig, HostEngine, Kernel, Leave, Offload, OffloadConfig, Role, TableError, TagLayout,
 };
 
-use crate::clusters::Own;
+use crate::clusters::OwnClusters;
 use crate::params::Params;
 
 /// Sizes and behaviour of a device.
@@ -28,7 +28,7 @@ pub struct DeviceConfig {
     /// Promises of the program about its receives.
     pub promise: Promise,
     /// Clusters of sources for the `kmeans` engine.
-    pub clusters: Option<Own>,
+    pub clusters: Option<OwnClusters>,
     /// Costs charged for searches; absent if the timing model is off.
     pub timing: Option<Timing>,
     /// Clock that stamps the samples of queue lengths; absent if there is no clock.

@@ -22,12 +22,11 @@ use matching::{
 use slab::Slab;
 
 use crate::config::{DeviceConfig, Promise, Refuse};
-use crate::latency::{Operation, Unit};
+use crate::latency::{MatchingUnit, Operation};
 use crate::lengths::{Lengths, Sample};
-use crate::live::LiveContext;
 use crate::message::{Envelope, Grant, Post, Receive};
 use crate::receives::{Posted, Receives};
-use crate::report::{BrokenPromises, ContextCounters};
+use crate::report::{BrokenPromises, ContextCounters, LiveContext};
 use crate::trace::{Op, Recorder, Sent};
 
 struct Unexpected<M> {
@@ -61,7 +60,7 @@ pub struct Context<R, M> {
     held: bool,
     clock: Option<Arc<dyn Clock>>,
     /// Present if the timing model is on.
-    unit: Option<Unit>,
+    unit: Option<MatchingUnit>,
     /// Posts and arrivals until the queue lengths are recorded next.
     until_sample: u64,
     /// Message sizes are counted (whenever search depths are).
@@ -94,7 +93,7 @@ impl<R: Clone, M> Context<R, M> {
                 ..ContextCounters::default()
             },
             clock: config.clock.clone(),
-            unit: config.timing.is_some().then(Unit::default),
+            unit: config.timing.is_some().then(MatchingUnit::default),
             until_sample: if config.prq.depths { 0 } else { u64::MAX },
             sizes: config.prq.depths,
         })

@@ -151,7 +151,7 @@ impl fmt::Display for Latency {
 
 /// The matching unit of a context. See the module.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Unit {
+pub(crate) struct MatchingUnit {
     /// Arrival of the current operation in picoseconds.
     arrival: u64,
     busy_until: u64,
@@ -159,7 +159,7 @@ pub(crate) struct Unit {
     charged: u64,
 }
 
-impl Unit {
+impl MatchingUnit {
     /// An operation arrives at `now` nanoseconds.
     pub(crate) fn begin(&mut self, now: u64) {
         self.arrival = now.saturating_mul(1000);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn an_operation_that_arrives_while_the_unit_is_busy_waits() {
-        let (mut unit, mut latency) = (Unit::default(), Latency::default());
+        let (mut unit, mut latency) = (MatchingUnit::default(), Latency::default());
         for (now, charged) in [(0, 50_000), (10, 100_000), (200, 150_000)] {
             unit.begin(now);
             unit.end(Operation::Arrival, charged, &mut latency);

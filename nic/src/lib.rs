@@ -3,8 +3,7 @@
 //!
 //! - [`device`]: posted receives, arrivals, capacity and counters.
 //! - [`params`]: the `FI_TCAM_*` parameters.
-//! - [`report`]: the final report of an endpoint; [`draft`]: the report while the endpoint is open;
-//!   [`live`]: the counters that `tcam watch` reads.
+//! - [`report`]: the final report of an endpoint; [`draft`]: the report while the endpoint is open.
 //! - [`trace`]: the recorded operations; [`replay`]: the same operations on another configuration.
 //!
 //! No sockets, no clocks, no unsafe code. The provider drives it live and the lab offline; both get
@@ -18,7 +17,6 @@ pub mod draft;
 mod json;
 pub mod latency;
 pub mod lengths;
-pub mod live;
 pub mod message;
 pub mod models;
 mod names;

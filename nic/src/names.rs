@@ -22,15 +22,15 @@ const LEAST_LOG: usize = if cfg!(test) { 8 } else { 256 };
 
 /// See the module.
 pub(crate) struct Names {
-    nodes: Vec<Option<Node>>,
+    nodes: Vec<Option<NamedReceive>>,
     ends: HashMap<u64, Ends>,
     /// Never exceeds its initial capacity.
-    log: Vec<Line>,
+    log: Vec<LoggedPost>,
 }
 
 /// A logged post.
 #[derive(Clone, Copy)]
-struct Line {
+struct LoggedPost {
     token: u32,
     /// The lower half of the receive's number, which distinguishes it from earlier receives with
     /// its token.
@@ -39,7 +39,7 @@ struct Line {
 
 /// A receive in the list of its name.
 #[derive(Clone, Copy)]
-struct Node {
+struct NamedReceive {
     name: u64,
     older: Option<Token>,
     younger: Option<Token>,
@@ -80,7 +80,7 @@ impl Names {
     pub(crate) fn log(&mut self, token: u32, number: u64) -> bool {
         let has_room = self.log.len() < self.log.capacity();
         if has_room {
-            self.log.push(Line { token, number: number as u32 });
+            self.log.push(LoggedPost { token, number: number as u32 });
         }
         has_room
     }
@@ -89,7 +89,7 @@ impl Names {
     /// posted and has this number.
     pub(crate) fn catch_up(&mut self, name: impl Fn(u32, u32) -> Option<u64>) {
         for at in 0..self.log.len() {
-            let Line { token, number } = self.log[at];
+            let LoggedPost { token, number } = self.log[at];
             if let Some(name) = name(token, number) {
                 self.add(token, name);
             }
@@ -110,7 +110,7 @@ impl Names {
         if token as usize >= self.nodes.len() {
             self.nodes.resize((token as usize + 1).next_power_of_two(), None);
         }
-        self.nodes[token as usize] = Some(Node { name, older, younger: None });
+        self.nodes[token as usize] = Some(NamedReceive { name, older, younger: None });
     }
 
     /// Removes and returns the oldest receive of a name that is still posted.
@@ -126,7 +126,7 @@ impl Names {
 
     fn leave(&mut self, token: u32) {
         let node = self.nodes.get_mut(token as usize).and_then(Option::take);
-        let Some(Node { name, older, younger }) = node else { return };
+        let Some(NamedReceive { name, older, younger }) = node else { return };
         if let Some(node) = older.and_then(|older| self.nodes[older.get() as usize].as_mut()) {
             node.younger = younger;
         }

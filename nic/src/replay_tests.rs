@@ -13,14 +13,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::latency::Latencies;
 use crate::message::{Envelope, MultiRecv};
-use crate::trace::{Encoder, HEADER, Head, Header, Reader, Recorder, Sent};
+use crate::trace::{Encoder, HEADER, Header, OpWord, Reader, Recorder, Sent};
 
 /// Keeps a trace in memory.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<(Encoder, Vec<u8>)>>);
 
 impl Recorder for Memory {
-    fn short(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
+    fn short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let (encoder, trace) = &mut *self.0.lock().unwrap();
         encoder.short(trace, head, Key { bits, ignore, source }).unwrap();
     }

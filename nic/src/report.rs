@@ -6,7 +6,7 @@ mod show;
 use std::collections::BTreeMap;
 
 use matching::measured::MeasuredTime;
-use matching::{ByKind, KindCounters, Profile, QueueCounters};
+use matching::{ByKind, KindCounters, Profile, QueueCounters, Tallies};
 use serde::{Deserialize, Serialize};
 
 use crate::{json, latency::Latency, lengths::Lengths, origin::Origin, plain};
@@ -82,6 +82,21 @@ pub enum WrittenAt {
     Exit,
     /// The process was still running; no later report exists (see [`draft`](crate::draft)).
     Running,
+}
+
+/// The counters of a context that are cheap to read, up to now (`tcam watch`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiveContext {
+    /// Number of receives posted.
+    pub posts: u64,
+    /// Number of messages that arrived.
+    pub arrivals: u64,
+    /// Number of messages that found no receive.
+    pub unexpected: u64,
+    /// Counters of the PRQ.
+    pub prq: Tallies,
+    /// Counters of the UMQ.
+    pub umq: Tallies,
 }
 
 /// Counters of one matching context.
@@ -310,12 +325,12 @@ impl Report {
     #[must_use]
     pub fn writer(text: &[u8]) -> Option<u32> {
         #[derive(Deserialize)]
-        struct Head {
+        struct Writer {
             format: String,
             pid: u32,
         }
-        let head: Head = serde_json::from_slice(text).ok()?;
-        (head.format == FORMAT).then_some(head.pid)
+        let writer: Writer = serde_json::from_slice(text).ok()?;
+        (writer.format == FORMAT).then_some(writer.pid)
     }
 
     /// The report as JSON.

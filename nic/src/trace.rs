@@ -79,7 +79,7 @@ pub use self::code::{
 use self::code::{Decoder, NoRecord, Record};
 pub use self::input::WORD;
 use self::input::{Input, NoWords, fill};
-pub use self::op::{End, Head, Op, Posted, Recorder, Sent, Stop, Thread};
+pub use self::op::{End, Op, OpWord, Posted, Recorder, Sent, Stop, Thread};
 use crate::origin::Origin;
 use crate::plain;
 

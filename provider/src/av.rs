@@ -23,7 +23,7 @@ use ffi::{
     },
     sys,
 };
-use host::{publish, shared_av::SharedAddresses};
+use host::{owner, shared_av::SharedAddresses};
 use parking_lot::Mutex;
 
 use crate::{
@@ -230,7 +230,7 @@ impl AddressVector {
         let address = self.domain.peers.address(peer);
         // The application got the address from an endpoint. An address of another host is checked
         // later.
-        if !address::is_local(*address.ip()) || publish::is_there(address.port()) {
+        if !address::is_local(*address.ip()) || owner::is_there(address.port()) {
             self.domain.peers.saw(peer);
         }
         self.entries.set(index as usize, u64::from(peer) + 1);

@@ -10,9 +10,9 @@ use std::{
 };
 
 use channel::{
-    net::end::Net,
+    net::Net,
     shm::{
-        bell::{self, Bell},
+        doorbell::{self, Doorbell},
         segment::Segment,
     },
 };
@@ -20,7 +20,7 @@ use ffi::{
     Errno, Result,
     serial::{Serial, SerialGuard},
 };
-use host::{children::Unshared, endpoint::own_count};
+use host::{children::Unshared, owner::own_count};
 use nic::{params::Params, report::WrittenAt};
 use parking_lot::Mutex;
 
@@ -56,7 +56,7 @@ pub(crate) struct EpShared {
     pub(crate) rx_fast_path: OnceLock<RxFastPath>,
     /// The tx fast path: set once the endpoint is enabled.
     pub(crate) tx_fast_path: OnceLock<TxFastPath>,
-    pub(crate) bell: Bell,
+    pub(crate) bell: Doorbell,
     /// The network. The engine owns it.
     net: Option<Weak<Net>>,
     /// Whether the device thread makes progress.
@@ -83,7 +83,7 @@ impl EpShared {
             engine: Serial::new(Some(engine), locked),
             rx_fast_path: OnceLock::new(),
             tx_fast_path: OnceLock::new(),
-            bell: Bell::default(),
+            bell: Doorbell::default(),
             net: net.as_ref().map(Arc::downgrade),
             auto,
             has_waiters: locked && !auto,
@@ -212,16 +212,16 @@ impl EpShared {
     /// device thread.
     fn take_over(&self, engine: &Engine) {
         if engine.device_sleeps {
-            Bell::take_over(&self.own);
+            Doorbell::take_over(&self.own);
         }
     }
 
     /// Undoes [`EpShared::take_over`].
     fn hand_over(&self, engine: &mut Engine) {
         if engine.device_sleeps {
-            Bell::hand_over(&self.own);
+            Doorbell::hand_over(&self.own);
             if engine.goes_on() || engine.has_arrivals() {
-                bell::wake(&self.own);
+                doorbell::wake(&self.own);
             }
         }
     }
@@ -231,7 +231,7 @@ impl EpShared {
     #[inline]
     pub(crate) fn wake(&self, engine: &Engine) {
         if (engine.device_sleeps || self.has_waiters) && engine.goes_on() {
-            bell::wake(&self.own);
+            doorbell::wake(&self.own);
         }
     }
 
@@ -254,7 +254,7 @@ impl EpShared {
         // A wakeup of one thread may be meant for another that sleeps here.
         let longest = self.arm_bells().min(at_most).min(LONGEST_BACKOFF);
         if longest > Duration::ZERO && !ready() {
-            sleep_on(&[net.bell(), bell], longest);
+            sleep_on(&[net.doorbell(), bell], longest);
         }
     }
 
@@ -340,13 +340,13 @@ impl Pollable for EpShared {
         let at_most = if net.is_some() { at_most.min(RETRY) } else { at_most };
         let longest = self.bell.arm(&self.own).min(self.longest_sleep()).min(at_most);
         if longest > Duration::ZERO && !ready() {
-            Bell::sleep(&self.own, longest);
+            Doorbell::sleep(&self.own, longest);
         }
         self.bell.disarm(&self.own);
     }
 
     fn wake(&self) {
-        bell::wake(&self.own);
+        doorbell::wake(&self.own);
     }
 
     fn is_auto(&self) -> bool {
@@ -357,7 +357,7 @@ impl Pollable for EpShared {
         let mut look = |bell: BorrowedFd<'_>| look(bell).map_err(std::io::Error::from);
         look(self.bell.socket(&self.own)?)?;
         match self.network() {
-            Some(net) => Ok(look(net.bell())?),
+            Some(net) => Ok(look(net.doorbell())?),
             None => Ok(()),
         }
     }
@@ -395,7 +395,7 @@ impl Pollable for EpShared {
     fn device_awake(&self) {
         if let Some(engine) = &mut *self.engine.lock() {
             engine.device_sleeps = false;
-            Bell::take_over(&self.own);
+            Doorbell::take_over(&self.own);
             engine.look_around();
         }
     }

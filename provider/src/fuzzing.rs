@@ -204,7 +204,7 @@ impl Play {
         let parts = usize::from(input.byte() % 27);
         payload.iter_mut().take(parts).for_each(|word| *word = input.word());
         let change = (input.byte() < 8).then(|| (input.byte(), input.byte()));
-        self.peers.push_words(&self.own, words, &payload, change);
+        self.peers.push_words(words, &payload, change);
     }
 
     fn step(&mut self, input: &mut Input<'_>) {

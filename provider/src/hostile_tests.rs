@@ -8,7 +8,7 @@ use std::{
 };
 
 use channel::{
-    net::{end::Net, secret::Secret},
+    net::{Net, secret::Secret},
     testing::{self, Writer},
     wire::{Flags, Header, INLINE, Kind},
 };
@@ -106,7 +106,7 @@ proptest! {
                 post(&mut engine, Some((0, u64::MAX)));
                 post(&mut engine, None);
             }
-            prop_assert!(sender.push_words(&peer, &own, *words, payload));
+            prop_assert!(sender.push_words(&peer, *words, payload));
             while engine.progress() == Progress::Some {}
         }
         prop_assert!(before.iter().chain(&*after).all(|byte| *byte == 0));

@@ -58,7 +58,7 @@ fn job() -> Option<u64> {
     let places = ["FI_TCAM_REPORT", "FI_TCAM_TRACE"].map(|name| std::env::var(name).ok());
     let mut told = places.into_iter().flatten().filter(|place| !place.is_empty()).peekable();
     told.peek()?;
-    Some(told.fold(0, |job, place| job ^ nic::live::job_of(&place)))
+    Some(told.fold(0, |job, place| job ^ host::names::job_of(&place)))
 }
 
 /// The number in the first of these variables that has one.

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use channel::net::{
-    end,
-    secret::{Secret, random},
+use channel::{
+    identity::random,
+    net::{NetSettings, secret::Secret},
 };
 use ffi::Result;
 use nic::params::Params;
@@ -39,8 +39,8 @@ pub(crate) fn own_secret(params: &Params) -> Result<u64> {
 }
 
 /// The network settings of an endpoint with the secret `own` in its name.
-pub(crate) fn settings(params: &Params, own: u64) -> end::Settings {
-    end::Settings {
+pub(crate) fn settings(params: &Params, own: u64) -> NetSettings {
+    NetSettings {
         job: job_secret(params),
         own: Secret::of_endpoint(own),
         timeout: Duration::from_secs(params.number("net_timeout") as u64),

@@ -14,7 +14,7 @@ use ffi::{
     },
     sys,
 };
-use host::{census, node_pool, shared_av};
+use host::{node_pool, owner, shared_av};
 use parking_lot::Mutex;
 
 use crate::{
@@ -47,7 +47,7 @@ impl Domain {
     pub(crate) fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Self> {
         let params = params::params()?;
         let attr = info.domain.as_ref();
-        let living = census::clean_up();
+        let living = owner::clean_up();
         node_pool::clean_up();
         shared_av::clean_up();
         tracing::info!("{living} endpoints of this user live on this host");

@@ -29,7 +29,7 @@ use ffi::{
     },
     sys,
 };
-use host::{endpoint::Owner, node_pool::NodePool};
+use host::{node_pool::NodePool, owner::Owner};
 use matching::Source;
 use nic::{
     device::Device,

@@ -21,7 +21,7 @@ use std::sync::{
 
 use channel::{
     contract::Sent,
-    sending::Sending,
+    shm::tx::ShmTx,
     wire::{Header, LONGEST},
 };
 use ffi::{ops::ep::Send, serial::Serial};
@@ -42,7 +42,7 @@ use crate::{
 /// The state of an enabled endpoint that a send needs.
 #[derive(Debug)]
 pub(crate) struct TxFastPath {
-    near: Arc<Sending>,
+    near: Arc<ShmTx>,
     av: Arc<AddressVector>,
     /// Whether successes are reported to a queue.
     reports: bool,
@@ -79,7 +79,7 @@ impl TxFastPath {
         }
         let told = Told { cq: engine.tx.cq.clone(), counter: engine.counters.send.clone() };
         Some(Self {
-            near: Arc::clone(engine.home.near()),
+            near: Arc::clone(engine.home.shm()),
             av: Arc::clone(engine.av.as_ref()?),
             reports: engine.tx.cq.is_some(),
             counts: engine.counters.send.is_some(),

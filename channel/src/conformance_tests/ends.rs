@@ -11,25 +11,25 @@ use ffi::{Buffer, Errno, memory::RegionMemory};
 use nic::polling::Polling;
 
 use crate::{
-    contract::{Payload, Sent, Settings},
-    home::{Home, Inboxes, NET},
-    net::{
-        end::{self, Net},
-        secret::Secret,
-    },
+    contract::{Arrivals as _, Payload, Sent, Settings},
+    net::{Net, NetSettings, secret::Secret},
+    peer::Peer,
     polling::Turns,
+    rx::{NET, Receivers, Rx},
     shm::segment::Segment,
-    testing,
-    twin::{self, End},
-    way::{Inbox, Link},
+    testing::{
+        self,
+        loopback::{Loopback, LoopbackEnd},
+    },
+    tx::Tx,
     wire::{Flags, Header, Kind},
 };
 
 /// A transport between the endpoints of a test.
 #[derive(Clone)]
-pub(super) enum Way {
+pub(super) enum Transport {
     Shm,
-    Twin(Arc<twin::Net>),
+    Loopback(Arc<Loopback>),
     /// TCP connections.
     Net,
     /// TCP connections with sealed frames.
@@ -37,18 +37,18 @@ pub(super) enum Way {
 }
 
 /// Transports that copy memory between processes.
-pub(super) fn near() -> [Way; 2] {
-    [Way::Shm, Way::Twin(Arc::default())]
+pub(super) fn near() -> [Transport; 2] {
+    [Transport::Shm, Transport::Loopback(Arc::default())]
 }
 
 /// All transports.
-pub(super) fn ways() -> [Way; 4] {
-    [Way::Shm, Way::Twin(Arc::default()), Way::Net, Way::Sealed]
+pub(super) fn transports() -> [Transport; 4] {
+    [Transport::Shm, Transport::Loopback(Arc::default()), Transport::Net, Transport::Sealed]
 }
 
 /// The network of an endpoint that holds a port with this socket.
 fn network(socket: TcpListener, own: &Segment, address: SocketAddrV4, seals: bool) -> Arc<Net> {
-    let settings = end::Settings {
+    let settings = NetSettings {
         job: Some(Secret::of_job("test")),
         own: Secret::of_endpoint(0),
         timeout: Duration::from_secs(10),
@@ -63,33 +63,37 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 /// An endpoint without an engine.
 pub(super) struct Endpoint {
     pub(super) own: Arc<Segment>,
-    pub(super) end: Option<Arc<End>>,
+    pub(super) end: Option<Arc<LoopbackEnd>>,
     pub(super) net: Option<Arc<Net>>,
     /// Networks of peers, which must make progress as well.
     pub(super) others: Vec<Arc<Net>>,
-    pub(super) home: Home,
-    pub(super) inboxes: Inboxes,
-    pub(super) links: Vec<Link>,
+    pub(super) tx: Tx,
+    pub(super) receivers: Receivers,
+    pub(super) peers: Vec<Peer>,
 }
 
 pub(super) const COPIES: Settings = Settings { checks: false, copies: true };
 
 impl Endpoint {
-    pub(super) fn new(way: &Way, port: u16, settings: Settings) -> Self {
-        let socket = matches!(way, Way::Net | Way::Sealed)
+    pub(super) fn new(transport: &Transport, port: u16, settings: Settings) -> Self {
+        let socket = matches!(transport, Transport::Net | Transport::Sealed)
             .then(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port"));
         let port = socket.as_ref().map_or(port, |socket| socket.local_addr().unwrap().port());
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let own = Arc::new(Segment::create(address).unwrap());
-        let net = socket.map(|socket| network(socket, &own, address, matches!(way, Way::Sealed)));
-        let mut home =
-            Home::new(&own, net.clone(), Turns::new(Polling::Auto, false), settings, false);
-        let end = if let Way::Twin(net) = way { Some(net.end(own.identity())) } else { None };
+        let net = socket
+            .map(|socket| network(socket, &own, address, matches!(transport, Transport::Sealed)));
+        let mut tx = Tx::new(&own, net.clone(), Turns::new(Polling::Auto, false), settings, false);
+        let end = if let Transport::Loopback(net) = transport {
+            Some(net.end(own.identity()))
+        } else {
+            None
+        };
         if let Some(end) = &end {
-            home.join(end);
+            tx.join(end);
         }
-        let inboxes = home.inboxes();
-        Self { own, end, net, others: Vec::new(), home, inboxes, links: Vec::new() }
+        let receivers = tx.receivers();
+        Self { own, end, net, others: Vec::new(), tx, receivers, peers: Vec::new() }
     }
 
     /// Repeats `work` until it returns a result, while this endpoint and its peers make progress.
@@ -111,21 +115,21 @@ impl Endpoint {
         self.own.port()
     }
 
-    /// Opens a link to a peer. Links are numbered in the order of the calls.
-    pub(super) fn meet(&mut self, peer: &Self) {
-        let Some(net) = &peer.net else {
-            let link = self.home.open(peer.port()).unwrap();
-            self.home.connect(self.links.len() as u32, &link);
-            self.links.push(link);
+    /// Opens a peer. Peers are numbered in the order of the calls.
+    pub(super) fn meet(&mut self, other: &Self) {
+        let Some(net) = &other.net else {
+            let peer = self.tx.open(other.port()).unwrap();
+            self.tx.connect(self.peers.len() as u32, &peer);
+            self.peers.push(peer);
             return;
         };
         self.others.push(Arc::clone(net));
-        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, peer.port());
-        let opened = self.until(|it| match it.home.open_far(address, None) {
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, other.port());
+        let opened = self.until(|it| match it.tx.open_far(address, None) {
             Err(Errno::EAGAIN) => None,
             opened => Some(opened),
         });
-        self.links.push(opened.expect("in time").unwrap());
+        self.peers.push(opened.expect("in time").unwrap());
     }
 
     /// Sends a slot. On the network, waits for room.
@@ -138,8 +142,8 @@ impl Endpoint {
     }
 
     pub(super) fn try_send(&mut self, header: Header, payload: Payload<'_>) -> Sent {
-        let sent = self.home.send_near(0, &header, payload);
-        sent.unwrap_or_else(|| self.home.send(&mut self.links[0], &header, payload))
+        let sent = self.tx.send_shm(0, &header, payload);
+        sent.unwrap_or_else(|| self.tx.send(&mut self.peers[0], &header, payload))
     }
 
     /// Returns whether parts of a message are received directly into the memory of the application.
@@ -147,7 +151,7 @@ impl Endpoint {
         self.net.as_ref().is_some_and(|net| !net.seals)
     }
 
-    pub(super) fn way(&self) -> usize {
+    pub(super) fn transport(&self) -> usize {
         match (&self.end, &self.net) {
             (Some(_), _) => 2,
             (_, Some(_)) => NET,
@@ -155,22 +159,22 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn inbox(&mut self) -> &mut Inbox {
-        let way = self.way();
-        self.inboxes[way].as_mut().unwrap()
+    pub(super) fn rx(&mut self) -> &mut Rx {
+        let transport = self.transport();
+        self.receivers[transport].as_mut().unwrap()
     }
 
     /// The next slot with a copy of its payload. The sender must be the first peer.
     pub(super) fn take(&mut self) -> Option<(Header, Vec<u8>)> {
-        let way = self.way();
-        self.until(|it| (!it.inbox().is_empty()).then_some(()))?;
-        let inbox = self.inboxes[way].as_mut().unwrap();
-        let header = inbox.peek()?.header.unwrap();
-        let body = self.links[0].body(&header, inbox.payload()).unwrap();
+        let transport = self.transport();
+        self.until(|it| (!it.rx().is_empty()).then_some(()))?;
+        let rx = self.receivers[transport].as_mut().unwrap();
+        let header = rx.peek()?.header.unwrap();
+        let body = self.peers[0].body(&header, rx.payload()).unwrap();
         let bytes = body.bytes().keep().into_vec();
         drop(body);
-        inbox.release();
-        inbox.publish();
+        rx.release();
+        rx.publish();
         Some((header, bytes))
     }
 
@@ -192,18 +196,18 @@ impl Endpoint {
 /// Pairs of connected endpoints, one for each transport. The ports from `port` on belong to the
 /// test.
 pub(super) fn pairs(port: u16, settings: Settings) -> impl Iterator<Item = (Endpoint, Endpoint)> {
-    pairs_over(ways(), port, settings)
+    pairs_over(transports(), port, settings)
 }
 
 /// Pairs of connected endpoints over some transports.
 pub(super) fn pairs_over(
-    ways: impl IntoIterator<Item = Way>,
+    transports: impl IntoIterator<Item = Transport>,
     port: u16,
     settings: Settings,
 ) -> impl Iterator<Item = (Endpoint, Endpoint)> {
-    ways.into_iter().zip([port, port + 2, 0, 0]).map(move |(way, port)| {
-        let mut one = Endpoint::new(&way, port, settings);
-        let mut other = Endpoint::new(&way, port + 1, settings);
+    transports.into_iter().zip([port, port + 2, 0, 0]).map(move |(transport, port)| {
+        let mut one = Endpoint::new(&transport, port, settings);
+        let mut other = Endpoint::new(&transport, port + 1, settings);
         one.meet(&other);
         other.meet(&one);
         (one, other)

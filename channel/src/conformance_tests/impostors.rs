@@ -10,18 +10,14 @@ use std::{
 use ffi::Errno;
 use host::owner::Look;
 
-use super::ends::{COPIES, Endpoint, Way, header, message, pairs_over};
+use super::ends::{COPIES, Endpoint, Transport, header, message, pairs_over};
 use crate::{
-    contract::{Payload, Sent},
+    contract::{Arrivals as _, Liveness, Payload, Sent},
     identity::Identity,
-    net::{
-        end::{self, Net},
-        secret::Secret,
-    },
+    net::{Net, NetSettings, secret::Secret},
     shm::segment::Segment,
     testing,
-    way::Liveness,
-    wire::{FAR, Kind},
+    wire::Kind,
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,10 +30,10 @@ fn send(from: &mut Endpoint, number: u64) {
 /// Waits until each end reports the other as gone, although both are alive.
 fn part(one: &mut Endpoint, other: &mut Endpoint) {
     let start = Instant::now();
-    let alive = |end: &Endpoint| end.links[0].liveness(Look::Closely) == Liveness::Alive;
+    let alive = |end: &Endpoint| end.peers[0].liveness(Look::Closely) == Liveness::Alive;
     while alive(one) || alive(other) {
         assert!(start.elapsed() < PATIENCE, "the connection goes on");
-        assert!(one.inbox().peek().is_none() && other.inbox().peek().is_none());
+        assert!(one.rx().peek().is_none() && other.rx().peek().is_none());
         one.until(|_| Some(()));
         for net in one.net.iter().chain(&other.net) {
             net.progress();
@@ -48,7 +44,7 @@ fn part(one: &mut Endpoint, other: &mut Endpoint) {
 
 #[test]
 fn a_frame_with_another_token_ends_the_connection() {
-    for (mut one, mut other) in pairs_over([Way::Net, Way::Sealed], 0, COPIES) {
+    for (mut one, mut other) in pairs_over([Transport::Net, Transport::Sealed], 0, COPIES) {
         send(&mut one, 1);
         assert_eq!(other.take().unwrap().0.bits, 1);
         let net = one.net.clone().unwrap();
@@ -84,7 +80,7 @@ fn named(own: u64, says: Option<SocketAddrV4>) -> (Arc<Net>, SocketAddrV4) {
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
     let segment = Segment::create(address).unwrap();
     let own = Secret::of_endpoint(own);
-    let settings = end::Settings { job: None, own, timeout: PATIENCE, seals: false };
+    let settings = NetSettings { job: None, own, timeout: PATIENCE, seals: false };
     let who = says.map_or(segment.identity(), |says| Identity::new(says.port(), 0).unwrap());
     (Net::new(&settings, socket.into(), who, says.unwrap_or(address)).unwrap(), address)
 }
@@ -99,8 +95,8 @@ fn meet(one: &Arc<Net>, address: SocketAddrV4, secret: u64, others: &[&Arc<Net>]
 }
 
 /// The number of the only peer that has completed the handshake.
-fn only(net: &Arc<Net>) -> u32 {
-    let all: Vec<u32> = (FAR..FAR + 64).filter(|&number| net.listed(number).is_some()).collect();
+fn only(net: &Arc<Net>) -> u16 {
+    let all: Vec<u16> = (0..64).filter(|&number| net.listed(number).is_some()).collect();
     assert_eq!(all.len(), 1, "{all:?}");
     all[0]
 }

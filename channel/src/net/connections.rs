@@ -44,8 +44,9 @@ use slab::Slab;
 use super::{
     handshake::{Hello, Nonsense, Said},
     input::{FRONT, Frame, Input, Landings, Next, Read},
-    secret::{Claim, Nonce, PROOF, Role, Seal, Secret, Session, random},
+    secret::{Claim, HandshakeRole, Nonce, PROOF, Seal, Secret, Session},
 };
+use crate::identity::random;
 
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 1024;
@@ -103,7 +104,7 @@ enum Handshake {
 #[derive(Debug)]
 struct Connection {
     socket: Unshared,
-    role: Role,
+    role: HandshakeRole,
     handshake: Handshake,
     /// The kernel has not connected the socket yet.
     connects: bool,
@@ -183,7 +184,7 @@ impl Connections {
     }
 
     /// A descriptor that becomes readable when something happens on a connection.
-    pub(super) fn bell(&self) -> BorrowedFd<'_> {
+    pub(super) fn doorbell(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
@@ -203,14 +204,14 @@ impl Connections {
             }
         };
         let (socket, connects) = dial().map_err(io::Error::from)?;
-        self.add(socket, connects, Role::Dialer, secret)
+        self.add(socket, connects, HandshakeRole::Dialer, secret)
     }
 
     fn add(
         &mut self,
         socket: OwnedFd,
         connects: bool,
-        role: Role,
+        role: HandshakeRole,
         secret: Secret,
     ) -> Result<usize, Errno> {
         let nonce = random()?;
@@ -241,7 +242,7 @@ impl Connections {
             said: 0,
             owes_since: None,
         });
-        self.unproved += usize::from(role == Role::Acceptor);
+        self.unproved += usize::from(role == HandshakeRole::Acceptor);
         self.say(number, &Said::Start(nonce));
         Ok(number)
     }
@@ -430,7 +431,7 @@ impl Connections {
                 Err(Io::MFILE | Io::NFILE) if self.close_oldest() => continue,
                 Err(_) => return,
             };
-            if let Err(error) = self.add(socket, false, Role::Acceptor, self.secret) {
+            if let Err(error) = self.add(socket, false, HandshakeRole::Acceptor, self.secret) {
                 tracing::warn!("a connection cannot be used: {error}");
             }
         }
@@ -544,8 +545,8 @@ impl Connections {
             Said::Start(theirs) => match &connection.handshake {
                 Handshake::Starting { secret, nonce } => {
                     let session = match connection.role {
-                        Role::Dialer => Session::new(secret, nonce, &theirs),
-                        Role::Acceptor => Session::new(secret, &theirs, nonce),
+                        HandshakeRole::Dialer => Session::new(secret, nonce, &theirs),
+                        HandshakeRole::Acceptor => Session::new(secret, &theirs, nonce),
                     };
                     connection.handshake = Handshake::Started(session);
                     Happened::Started
@@ -554,13 +555,13 @@ impl Connections {
             },
             Said::Hello(hello, proof) => connection.prove(hello, &proof, self.seals),
             // A peer that was dialed may refuse this endpoint without a proof.
-            Said::Refused(_) if is_proved || connection.role == Role::Dialer => {
+            Said::Refused(_) if is_proved || connection.role == HandshakeRole::Dialer => {
                 Happened::Said(said)
             }
             said if is_proved => Happened::Said(said),
             _ => Happened::Nonsense(Nonsense::Garbage),
         };
-        if matches!(happened, Happened::Proved(..)) && connection.role == Role::Acceptor {
+        if matches!(happened, Happened::Proved(..)) && connection.role == HandshakeRole::Acceptor {
             self.unproved -= 1;
         }
         match happened {
@@ -596,7 +597,7 @@ impl Connections {
 impl Connection {
     /// Returns whether the connection was accepted and its dialer has proved nothing.
     fn is_unproved(&self) -> bool {
-        self.role == Role::Acceptor && !matches!(self.handshake, Handshake::Proved(_))
+        self.role == HandshakeRole::Acceptor && !matches!(self.handshake, Handshake::Proved(_))
     }
 
     /// Checks the peer's Hello.

@@ -26,14 +26,14 @@ pub(super) const LONGEST: usize = HEAD + PART;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct FrameHeader {
     pub(super) token: u64,
     pub(super) sum: u32,
     pub(super) check: u32,
     pub(super) words: [u64; 5],
 }
 
-impl Head {
+impl FrameHeader {
     pub(super) fn to_bytes(self) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
         bytes[..8].copy_from_slice(&self.token.to_ne_bytes());
@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn heads_round_trip() {
-        let head = Head { token: 1, sum: 2, check: 3, words: [4, 5, 6, 7, u64::MAX] };
-        assert_eq!(Head::of_bytes(&head.to_bytes()), head);
-        assert_ne!(Head::sum_of(&head.words, b"a"), Head::sum_of(&head.words, b"b"));
+        let head = FrameHeader { token: 1, sum: 2, check: 3, words: [4, 5, 6, 7, u64::MAX] };
+        assert_eq!(FrameHeader::of_bytes(&head.to_bytes()), head);
+        assert_ne!(FrameHeader::sum_of(&head.words, b"a"), FrameHeader::sum_of(&head.words, b"b"));
     }
 }

@@ -19,7 +19,7 @@ use std::{collections::HashMap, io, os::fd::BorrowedFd, sync::Arc};
 use ffi::{Buffer, Errno};
 
 use super::{
-    frame::{HEAD, Head, LONGEST, LONGEST_STAGED},
+    frame::{FrameHeader, HEAD, LONGEST, LONGEST_STAGED},
     handshake::{Nonsense, Said},
     secret::{Seal, TAG},
 };
@@ -46,7 +46,7 @@ pub(super) type Payload = Option<(Arc<Vec<u8>>, usize, usize)>;
 /// A complete frame.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
-    pub(super) head: Head,
+    pub(super) head: FrameHeader,
     pub(super) payload: Payload,
 }
 
@@ -73,7 +73,7 @@ pub(super) enum Read {
 #[derive(Debug)]
 struct Landing {
     key: (u16, u64),
-    head: Head,
+    head: FrameHeader,
     /// Its destination; none once the transfer has ended.
     to: Option<Buffer>,
     filled: usize,
@@ -260,10 +260,10 @@ impl Input {
         Ok(true)
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> FrameHeader {
         let mut bytes = [0; HEAD];
         bytes.copy_from_slice(&self.buffered()[8..FRONT]);
-        Head::of_bytes(&bytes)
+        FrameHeader::of_bytes(&bytes)
     }
 
     /// Moves buffered bytes of a part to their destination.
@@ -334,7 +334,7 @@ impl Input {
 /// The landing of a frame that is a part of a long message, if the application expects it. A long
 /// part without a transfer is discarded.
 fn landing_of(
-    head: Head,
+    head: FrameHeader,
     len: usize,
     peer: u16,
     landings: &Landings,
@@ -371,7 +371,7 @@ mod tests {
     use super::*;
     use crate::net::{
         connections::front_of,
-        secret::{Role, Secret, Session},
+        secret::{HandshakeRole, Secret, Session},
     };
 
     const PEER: u16 = 3;
@@ -390,7 +390,7 @@ mod tests {
             len,
             op: TRANSFER,
         };
-        let head = Head { token: 1, sum: 2, check: 3, words: header.words() };
+        let head = FrameHeader { token: 1, sum: 2, check: 3, words: header.words() };
         [&front_of(payload.len())[..], &head.to_bytes(), payload].concat()
     }
 
@@ -445,7 +445,7 @@ mod tests {
             piece in prop_oneof![1_usize..200, 1_usize..100_000],
             is_sealed in any::<bool>(),
         ) {
-            let seal = Session::new(&Secret::of_job("key"), &[1; 16], &[2; 16]).seal(Role::Dialer);
+            let seal = Session::new(&Secret::of_job("key"), &[1; 16], &[2; 16]).seal(HandshakeRole::Dialer);
             let (mut from, mut input) = (seal.clone(), Input::default());
             if is_sealed {
                 input.expect_sealed(seal);

@@ -3,9 +3,9 @@
 //!
 //! - [`connections`]: a TCP connection to each peer. Both ends prove that they know the secret
 //!   ([`secret`], [`handshake`]), and each notices that the other is gone.
-//! - [`input`]: received bytes of a connection. [`frame`]: the head of a frame.
-//! - [`peer`], [`peers`]: known peers, by number.
-//! - [`end`]: the local end; [`link`], [`inbox`]: the interface for the endpoint.
+//! - [`input`]: received bytes of a connection. [`frame`]: the header of a frame.
+//! - [`peer_table`]: known peers, by number.
+//! - [`Net`]: the local end; [`peer`]: a peer, which frames are sent to; [`rx`]: the receiving end.
 //!
 //! An address is an address of this host with the port that the endpoint holds. Numbers and tokens
 //! belong to one incarnation of an endpoint, so that no incarnation receives messages for an
@@ -18,14 +18,180 @@
 //! Rejected: docs/decisions/network.md.
 
 mod connections;
-pub mod end;
 pub mod frame;
 mod handshake;
-pub(crate) mod inbox;
 mod input;
-pub mod link;
-mod peer;
-mod peers;
+pub mod peer;
+mod peer_table;
+pub(crate) mod rx;
 pub mod secret;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+
+use std::{
+    net::SocketAddrV4,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    sync::Arc,
+    time::Duration,
+};
+
+use ffi::Errno;
+use host::children::{self, Unshared};
+use parking_lot::Mutex;
+
+use self::{
+    peer_table::{LocalEndpoint, PeerTable},
+    secret::Secret,
+};
+use crate::{contract::Liveness, identity::Identity};
+
+/// How the network is to be used.
+#[derive(Clone, Debug)]
+pub struct NetSettings {
+    /// The secret of the job (`FI_TCAM_JOB_KEY`). All its endpoints prove that they know it.
+    pub job: Option<Secret>,
+    /// Without a job secret: the secret of this endpoint, which peers know from its name.
+    pub own: Secret,
+    /// Time after which a host that does not answer is gone; zero: never.
+    pub timeout: Duration,
+    /// Whether each frame is authenticated (`FI_TCAM_NET_SEAL`).
+    pub seals: bool,
+}
+
+/// The local end of the network.
+#[derive(Debug)]
+pub struct Net {
+    peers: Mutex<PeerTable>,
+    /// A duplicate of the descriptor of the connections.
+    doorbell: Unshared,
+    pub(crate) seals: bool,
+    timeout: Duration,
+    /// Fork generation of the process that opened it.
+    generation: u32,
+}
+
+impl Net {
+    /// Creates the end of an endpoint with this address, whose port the socket holds.
+    ///
+    /// # Errors
+    /// The socket does not listen, or there are no descriptors left.
+    pub fn new(
+        settings: &NetSettings,
+        socket: OwnedFd,
+        who: Identity,
+        address: SocketAddrV4,
+    ) -> Result<Arc<Self>, Errno> {
+        let &NetSettings { job, own: secret, timeout, seals } = settings;
+        let own = LocalEndpoint { job, secret, who, address, seals };
+        let peers = PeerTable::new(own, socket, timeout)?;
+        let doorbell = Unshared::copy(peers.doorbell())?;
+        let generation = children::generation();
+        Ok(Arc::new(Self { peers: Mutex::new(peers), doorbell, seals, timeout, generation }))
+    }
+
+    /// Returns whether this process opened it. A forked child cannot use its connections.
+    fn is_ours(&self) -> bool {
+        self.generation == children::generation()
+    }
+
+    /// Returns the number and the identity of the endpoint at an address. The handshake proves
+    /// `secret`, or the secret of the job.
+    ///
+    /// # Errors
+    /// `EAGAIN` until its Hello has come. The reason why it cannot be reached is returned once.
+    pub(crate) fn meet(
+        &self,
+        address: SocketAddrV4,
+        secret: Option<Secret>,
+    ) -> Result<(u16, Identity), Errno> {
+        if !self.is_ours() {
+            return Err(Errno::EOPBADSTATE);
+        }
+        let mut peers = self.peers.lock();
+        peers.tend();
+        peers.meet(address, secret)
+    }
+
+    /// Returns the identity and the address of the peer with a number.
+    pub(crate) fn listed(&self, number: u16) -> Option<(Identity, SocketAddrV4)> {
+        let peers = self.peers.lock();
+        let peer = peers.get(number.into())?;
+        Some((peer.who?, peer.address))
+    }
+
+    /// Returns whether the peer with a number is at the address that it claims: it knows the secret
+    /// in the name of the endpoint at that address. A peer that is not is disconnected.
+    pub(crate) fn is_at_its_address(
+        &self,
+        number: u16,
+        secret: impl FnOnce() -> Option<Secret>,
+    ) -> bool {
+        self.peers.lock().is_verified(number, secret)
+    }
+
+    /// Returns whether it is certain that the peer with a number is at the address that it claims.
+    pub(crate) fn is_vouched_for(&self, number: u16) -> bool {
+        self.peers.lock().is_vouched_for(number)
+    }
+
+    /// Disconnects the peer with a number, because its claims are false.
+    pub(crate) fn disown(&self, number: u16) {
+        self.peers.lock().disown(number);
+    }
+
+    /// A descriptor that becomes readable when something happens after [`Net::arm`].
+    pub fn doorbell(&self) -> BorrowedFd<'_> {
+        self.doorbell.as_fd()
+    }
+
+    /// Arms the doorbell: it becomes readable when something comes. Returns false if something has
+    /// come already.
+    pub(crate) fn arm(&self) -> bool {
+        if !self.is_ours() {
+            return false;
+        }
+        let mut peers = self.peers.lock();
+        // Unread bytes of a connection would not make the doorbell readable again.
+        peers.tend();
+        !peers.connections.has_frame()
+    }
+
+    /// Does the periodic work on connections.
+    pub(crate) fn look_around(&self) {
+        if self.is_ours() {
+            let mut peers = self.peers.lock();
+            peers.tend();
+            peers.look_around();
+        }
+    }
+
+    /// Time after which a peer that does not answer is dead; zero: never.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Sends Bye to all peers.
+    pub(crate) fn say_bye(&self) {
+        if self.is_ours() {
+            self.peers.lock().say_bye();
+        }
+    }
+
+    /// Returns whether bytes wait to be sent, or peers have not confirmed all frames before Bye.
+    pub(crate) fn is_lent(&self) -> bool {
+        if !self.is_ours() {
+            return false;
+        }
+        let mut peers = self.peers.lock();
+        peers.tend();
+        peers.connections.is_lent() || peers.awaits_seen()
+    }
+
+    /// See [`peer::NetPeer::liveness`].
+    fn liveness(&self, number: u16, who: Identity) -> Liveness {
+        if !self.is_ours() {
+            return Liveness::Dead;
+        }
+        self.peers.lock().liveness(number, who)
+    }
+}

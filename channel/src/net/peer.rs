@@ -1,126 +1,246 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A peer on the network.
-//!
-//! ```text
-//! Greeting --- Hello came --> Open --- Bye came, all frames seen --> Closed
-//!    |                          `----- connection gone -----------> Dead
-//!    `--- refused, no answer --> Failed
-//! ```
-//! A connection is gone after the frames that came over it were handled.
+//! A peer on the network as an endpoint sees it.
 
-use std::{net::SocketAddrV4, time::Instant};
+use std::sync::Arc;
 
-use ffi::Errno;
+use ffi::{Buffer, ops::ep::rma::RemotePart};
 
-use super::secret::{Claim, Secret};
-use crate::{identity::Identity, shm::segment::Liveness};
+use super::{
+    Net,
+    connections::front_of,
+    frame::{self, FrameHeader, HEAD},
+    input::FRONT,
+    peer_table::PeerTable,
+};
+use crate::{
+    bytes::{Remote, SharedBytes},
+    contract::{Body, Liveness, Payload, Sent, Settings},
+    identity::Identity,
+    wire::{self, Flags, Header, Kind},
+};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Greeting,
-    /// The reason, and the time of the failure.
-    Failed(Errno, Instant),
-    Open,
-    Dead,
-    Closed,
-}
-
-/// See the module.
+/// Payload bytes that are sent in one piece with the head: the remote parts of a request, or a
+/// short message.
+const SHORTEST: usize = 192;
+/// A peer that can be sent to.
 #[derive(Debug)]
-pub(super) struct Peer {
-    pub(super) address: SocketAddrV4,
-    pub(super) who: Option<Identity>,
-    /// Token that frames to the peer carry.
-    pub(super) token: u64,
-    /// Number of this endpoint at the peer.
-    pub(super) number: u16,
-    /// Token that frames from the peer carry.
-    pub(super) token_here: u64,
-    pub(super) state: State,
-    /// Connections to the peer.
-    pub(super) streams: Vec<usize>,
-    /// The secret that is proved on these connections.
-    pub(super) secret: Option<Secret>,
-    /// The peer's claim to be at its address; `None` in a job with a secret.
-    pub(super) claim: Option<Claim>,
-    /// The secret that the claim was verified with.
-    pub(super) verified: Option<Secret>,
-    /// The connection for frames to the peer.
-    pub(super) outgoing: Option<usize>,
-    /// The connection for frames from the peer.
-    pub(super) incoming: Option<usize>,
-    /// Number of dials.
-    pub(super) dials: u32,
-    /// Time of the next dial: a busy peer may close a connection before it has handled it.
-    pub(super) redial: Option<Instant>,
-    /// Whether the endpoint has a link to it.
-    pub(super) is_linked: bool,
-    /// Frames sent to the peer.
-    pub(super) sent: u64,
-    /// Frames from the peer that were handled.
-    pub(super) seen: u64,
-    /// Number of frames in the peer's Bye.
-    pub(super) bye: Option<u64>,
-    /// Number of frames in the last Bye to the peer.
-    pub(super) said_bye: Option<u64>,
-    /// The peer has confirmed all frames.
-    pub(super) is_seen: bool,
+pub struct NetPeer {
+    net: Arc<Net>,
+    number: u16,
+    who: Identity,
+    check: u32,
+    checks: bool,
 }
 
-impl Peer {
-    /// Creates a peer at an address, whose frames must carry this token.
-    pub(super) fn new(address: SocketAddrV4, token_here: u64) -> Self {
-        Self {
-            address,
-            who: None,
-            token: 0,
-            number: 0,
-            token_here,
-            state: State::Greeting,
-            streams: Vec::new(),
-            secret: None,
-            claim: None,
-            verified: None,
-            outgoing: None,
-            incoming: None,
-            dials: 0,
-            redial: None,
-            is_linked: false,
-            sent: 0,
-            seen: 0,
-            bye: None,
-            said_bye: None,
-            is_seen: false,
+impl NetPeer {
+    pub(crate) fn new(net: &Arc<Net>, number: u16, who: Identity, settings: Settings) -> Self {
+        if let Some(peer) = net.peers.lock().get_mut(number) {
+            peer.is_linked = true;
+        }
+        Self { net: Arc::clone(net), number, who, check: 0, checks: settings.checks }
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        self.who
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        if !self.net.is_ours() {
+            return false;
+        }
+        let peers = self.net.peers.lock();
+        let peer = peers.get(self.number.into());
+        peer.is_some_and(|peer| peer.who == Some(self.who) && peer.is_open())
+    }
+
+    pub(crate) fn liveness(&self) -> Liveness {
+        self.net.liveness(self.number, self.who)
+    }
+
+    /// Returns whether another slot can be sent.
+    pub(crate) fn has_room(&self) -> bool {
+        self.net.peers.lock().has_room(self.number)
+    }
+
+    pub(crate) fn set_check(&mut self, check: u32) {
+        self.check = check;
+    }
+
+    pub(crate) fn body<'a>(header: &Header, payload: SharedBytes<'a>) -> Option<Body<'a>> {
+        let is_whole = frame::is_whole(header, payload.len());
+        is_whole.then_some(Body { bytes: payload, lent: None })
+    }
+
+    /// Longest part of a long message.
+    pub(crate) fn part_len(&self) -> usize {
+        // A part with a checksum or a seal goes through the receiver's buffer.
+        if self.checks || self.net.seals { wire::LONGEST } else { frame::PART }
+    }
+
+    /// Has the parts of a transfer written directly to `to`, as long as the result lives.
+    pub(crate) fn expect(&self, transfer: u64, to: &Buffer) -> Landing {
+        let key = (self.number, transfer);
+        self.net.peers.lock().connections.landings.insert(key, to.clone());
+        Landing { net: Arc::clone(&self.net), key }
+    }
+
+    pub(crate) fn send(&mut self, mut header: Header, payload: Payload<'_>) -> Sent {
+        if !self.net.is_ours() {
+            return Sent::NoRoom;
+        }
+        let mut peers = self.net.peers.lock();
+        let peer = peers.get(self.number.into()).filter(|it| it.who == Some(self.who));
+        let Some(peer) = peer else { return Sent::Yes };
+        match peer.liveness() {
+            Liveness::Alive => {}
+            // A closed peer reads nothing more.
+            Liveness::Closed => return Sent::Yes,
+            // A send that succeeded now would complete. It fails when the engine removes the peer.
+            _ => return Sent::NoRoom,
+        }
+        header.peer = peer.number.into();
+        if self.checks {
+            header.flags |= Flags::CHECKED;
+        }
+        let content = Content::of(&mut header, payload);
+        let words = header.words();
+        let mut head = FrameHeader { token: peer.token, sum: 0, check: self.check, words };
+        if self.checks {
+            let mut bytes = vec![0; content.len()];
+            content.write(&mut bytes);
+            head.sum = FrameHeader::sum_of(&words, &bytes);
+        }
+        if !content.send(&mut peers, self.number, head) {
+            return Sent::NoRoom;
+        }
+        self.check = 0;
+        Sent::Yes
+    }
+}
+
+/// Memory of the application that parts of a message are written into, until this is dropped.
+#[derive(Debug)]
+pub struct Landing {
+    net: Arc<Net>,
+    key: (u16, u64),
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        self.net.peers.lock().connections.give_up(self.key);
+    }
+}
+
+impl Drop for NetPeer {
+    fn drop(&mut self) {
+        self.net.peers.lock().unlink(self.number, self.who);
+    }
+}
+
+/// The payload of a frame.
+enum Content<'a> {
+    /// Parts of the peer's memory, and data.
+    Parts(&'a [RemotePart], &'a [Buffer]),
+    Bytes(&'a [u8]),
+    /// Length of a message that the receiver asks for.
+    Length(u64),
+}
+
+impl<'a> Content<'a> {
+    /// Creates the content of a frame with this payload. Completes its header.
+    fn of(header: &mut Header, payload: Payload<'a>) -> Self {
+        match payload {
+            Payload::Nothing => Self::Bytes(&[]),
+            Payload::Message(message) | Payload::IfQuick(message) => {
+                header.kind = Kind::Inline;
+                Self::Parts(&[], std::slice::from_ref(message))
+            }
+            Payload::Part(part) => Self::Parts(&[], std::slice::from_ref(part)),
+            Payload::Frame(parts, data) => {
+                header.count =
+                    wire::Frame { parts: parts.len() as u8, ..Default::default() }.pack();
+                Self::Parts(parts, data)
+            }
+            Payload::Bytes(bytes) => {
+                header.count = 0;
+                Self::Bytes(bytes)
+            }
+            Payload::Where(message) => {
+                header.kind = Kind::Rendezvous;
+                header.count = 1;
+                Self::Length(message.len() as u64)
+            }
+            // The peer cannot access local memory.
+            Payload::Segments(parts, _) => {
+                header.count =
+                    wire::Frame { parts: parts.len() as u8, ..Default::default() }.pack();
+                Self::Parts(parts, &[])
+            }
         }
     }
 
-    /// Returns whether the peer's Hello has not come yet.
-    pub(super) fn greets(&self) -> bool {
-        self.state == State::Greeting
+    /// Sends the frame over the connection of a peer, data without a copy. Returns false if there
+    /// is no room.
+    fn send(&self, peers: &mut PeerTable, number: u16, head: FrameHeader) -> bool {
+        let data: &[Buffer] = if let Self::Parts(_, data) = self { data } else { &[] };
+        let words = Self::Parts(if let Self::Parts(parts, _) = self { parts } else { &[] }, &[]);
+        let before = if let Self::Parts(..) = self { &words } else { self };
+        // The head, and the remote parts of a request.
+        let mut short = [0; FRONT + SHORTEST];
+        let mut long = Vec::new();
+        let len = FRONT + before.len();
+        let front = if len <= short.len() {
+            &mut short[..len]
+        } else {
+            long.resize(len, 0);
+            &mut long[..]
+        };
+        front[..FRONT - HEAD].copy_from_slice(&front_of(self.len()));
+        front[FRONT - HEAD..FRONT].copy_from_slice(&head.to_bytes());
+        before.write(&mut front[FRONT..]);
+        if let [one] = data
+            && len + one.len() <= short.len()
+        {
+            // One piece is faster than two.
+            one.read_to(&mut short[len..]);
+            return peers.send(number, &short[..len + one.len()], &[]);
+        }
+        peers.send(number, if long.is_empty() { &short[..len] } else { &long }, data)
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.state == State::Open
-    }
-
-    /// Returns whether nothing more comes from the peer.
-    pub(super) fn is_gone(&self) -> bool {
-        matches!(self.state, State::Dead | State::Closed)
-    }
-
-    /// Notes that the connection is gone.
-    pub(super) fn lose(&mut self) {
-        if self.state == State::Open {
-            self.state = State::Dead;
+    fn len(&self) -> usize {
+        match self {
+            Self::Parts(parts, data) => {
+                size_of_val(*parts) + data.iter().map(Buffer::len).sum::<usize>()
+            }
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Length(_) => size_of::<Remote>(),
         }
     }
 
-    /// See [`super::link::Link::liveness`].
-    pub(super) fn liveness(&self) -> Liveness {
-        match self.state {
-            State::Closed => Liveness::Closed,
-            State::Dead | State::Failed(..) => Liveness::Dead,
-            State::Greeting | State::Open => Liveness::Alive,
+    fn write(&self, to: &mut [u8]) -> usize {
+        let mut at = 0;
+        let mut put = |bytes: &[u8]| {
+            to[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        match self {
+            Self::Parts(parts, data) => {
+                let words = parts.iter().flat_map(|part| [part.addr, part.len, part.key]);
+                words.for_each(|word| put(&word.to_ne_bytes()));
+                for buffer in *data {
+                    at += buffer.read_to(&mut to[at..]);
+                }
+            }
+            Self::Bytes(bytes) => put(bytes),
+            Self::Length(len) => {
+                // In the format of a list of segments: the first has a length, and no segment has
+                // an address.
+                let mut remote = [0_u64; size_of::<Remote>() / 8];
+                remote[1] = *len;
+                remote.iter().for_each(|word| put(&word.to_ne_bytes()));
+            }
         }
+        at
     }
 }

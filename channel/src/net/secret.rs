@@ -17,11 +17,10 @@
 //! the endpoint at that address can verify it. With `FI_TCAM_NET_SEAL=on`, frames have a tag
 //! ([`Seal`]).
 
-use std::{fmt, io};
+use std::fmt;
 
-use ffi::{Buffer, Errno};
+use ffi::Buffer;
 use hmac::{Hmac, Mac};
-use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest as _, Sha256};
 
 type HmacSha256 = Hmac<Sha256>;
@@ -34,19 +33,6 @@ pub(super) const TAG: usize = 16;
 
 /// A random number that is used once.
 pub(super) type Nonce = [u8; 16];
-
-/// Fills an array with random bytes.
-///
-/// # Errors
-/// The kernel has no random numbers.
-pub fn random<const N: usize>() -> Result<[u8; N], Errno> {
-    let mut bytes = [0; N];
-    let count = getrandom(&mut bytes, GetRandomFlags::empty()).map_err(io::Error::from)?;
-    if count < N {
-        return Err(Errno::EIO);
-    }
-    Ok(bytes)
-}
 
 /// A secret that both ends of a connection know.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,12 +72,12 @@ impl Secret {
 
 /// Which end of a connection an endpoint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum HandshakeRole {
     Dialer,
     Acceptor,
 }
 
-impl Role {
+impl HandshakeRole {
     pub(super) fn other(self) -> Self {
         match self {
             Self::Dialer => Self::Acceptor,
@@ -110,41 +96,51 @@ impl Session {
         Self(Secret(mac.finalize().into_bytes().into()))
     }
 
-    fn mac(&self, role: Role, label: u8, message: &[u8]) -> HmacSha256 {
+    fn mac(&self, role: HandshakeRole, label: u8, message: &[u8]) -> HmacSha256 {
         self.0.mac().chain_update([role as u8, label]).chain_update(message)
     }
 
-    fn bytes(&self, role: Role, label: u8, message: &[u8]) -> [u8; PROOF] {
+    fn bytes(&self, role: HandshakeRole, label: u8, message: &[u8]) -> [u8; PROOF] {
         self.mac(role, label, message).finalize().into_bytes().into()
     }
 
     /// The proof of a message, by the end with this role.
-    pub(super) fn prove(&self, role: Role, message: &[u8]) -> [u8; PROOF] {
+    pub(super) fn prove(&self, role: HandshakeRole, message: &[u8]) -> [u8; PROOF] {
         self.bytes(role, 0, message)
     }
 
     /// Returns whether a proof is right. The comparison takes constant time.
-    pub(super) fn is_proved(&self, role: Role, message: &[u8], proof: &[u8; PROOF]) -> bool {
+    pub(super) fn is_proved(
+        &self,
+        role: HandshakeRole,
+        message: &[u8],
+        proof: &[u8; PROOF],
+    ) -> bool {
         self.mac(role, 0, message).verify_slice(proof).is_ok()
     }
 
     /// A number that only the two ends know. It hides a number in a message of this role.
-    pub(super) fn mask(&self, role: Role) -> u64 {
+    pub(super) fn mask(&self, role: HandshakeRole) -> u64 {
         u64::from_le_bytes(self.bytes(role, 1, &[]).as_chunks().0[0])
     }
 
     /// The claim of an endpoint with this secret, for a message of this role.
-    pub(super) fn claim(&self, role: Role, message: &[u8], secret: &Secret) -> [u8; PROOF] {
+    pub(super) fn claim(
+        &self,
+        role: HandshakeRole,
+        message: &[u8],
+        secret: &Secret,
+    ) -> [u8; PROOF] {
         secret.prove(&self.bytes(role, 2, message))
     }
 
     /// The claim that came with a message of this role.
-    pub(super) fn claimed(&self, role: Role, message: &[u8], proof: [u8; PROOF]) -> Claim {
+    pub(super) fn claimed(&self, role: HandshakeRole, message: &[u8], proof: [u8; PROOF]) -> Claim {
         Claim { message: self.bytes(role, 2, message), proof }
     }
 
     /// The seal for the frames of the end with this role.
-    pub(super) fn seal(&self, role: Role) -> Seal {
+    pub(super) fn seal(&self, role: HandshakeRole) -> Seal {
         Seal { key: Secret(self.bytes(role, 3, &[])), frames: 0 }
     }
 }
@@ -204,16 +200,17 @@ impl Seal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::random;
 
     #[test]
     fn a_proof_needs_the_secret_and_the_nonces() {
         let secret = Secret::of_job("key");
         let (dialer, acceptor) = (random().unwrap(), random().unwrap());
         let session = Session::new(&secret, &dialer, &acceptor);
-        let proof = session.prove(Role::Dialer, b"message");
-        assert!(session.is_proved(Role::Dialer, b"message", &proof));
-        assert!(!session.is_proved(Role::Dialer, b"massage", &proof));
-        assert!(!session.is_proved(Role::Acceptor, b"message", &proof), "reflected");
+        let proof = session.prove(HandshakeRole::Dialer, b"message");
+        assert!(session.is_proved(HandshakeRole::Dialer, b"message", &proof));
+        assert!(!session.is_proved(HandshakeRole::Dialer, b"massage", &proof));
+        assert!(!session.is_proved(HandshakeRole::Acceptor, b"message", &proof), "reflected");
         let others = [
             Session::new(&secret, &acceptor, &dialer),
             Session::new(&secret, &dialer, &random().unwrap()),
@@ -221,10 +218,10 @@ mod tests {
             Session::new(&Secret::of_endpoint(7), &dialer, &acceptor),
         ];
         for other in others {
-            assert!(!other.is_proved(Role::Dialer, b"message", &proof));
-            assert_ne!(other.mask(Role::Dialer), session.mask(Role::Dialer));
+            assert!(!other.is_proved(HandshakeRole::Dialer, b"message", &proof));
+            assert_ne!(other.mask(HandshakeRole::Dialer), session.mask(HandshakeRole::Dialer));
         }
-        assert_ne!(session.mask(Role::Dialer), session.mask(Role::Acceptor));
+        assert_ne!(session.mask(HandshakeRole::Dialer), session.mask(HandshakeRole::Acceptor));
         assert_eq!(format!("{secret:?}"), "Secret(..)");
     }
 
@@ -233,17 +230,17 @@ mod tests {
         let [own, other] = [1, 2].map(Secret::of_endpoint);
         let nonce = random().unwrap();
         let session = Session::new(&own, &nonce, &nonce);
-        let proof = session.claim(Role::Dialer, b"hello", &other);
-        assert!(session.claimed(Role::Dialer, b"hello", proof).is_of(&other));
-        assert!(!session.claimed(Role::Dialer, b"hello", proof).is_of(&own));
-        assert!(!session.claimed(Role::Dialer, b"hallo", proof).is_of(&other));
-        assert!(!session.claimed(Role::Acceptor, b"hello", proof).is_of(&other));
+        let proof = session.claim(HandshakeRole::Dialer, b"hello", &other);
+        assert!(session.claimed(HandshakeRole::Dialer, b"hello", proof).is_of(&other));
+        assert!(!session.claimed(HandshakeRole::Dialer, b"hello", proof).is_of(&own));
+        assert!(!session.claimed(HandshakeRole::Dialer, b"hallo", proof).is_of(&other));
+        assert!(!session.claimed(HandshakeRole::Acceptor, b"hello", proof).is_of(&other));
     }
 
     #[test]
     fn a_sealed_frame_opens_once_and_in_its_place() {
         let session = Session::new(&Secret::of_job("key"), &random().unwrap(), &[1; 16]);
-        let mut from = session.seal(Role::Dialer);
+        let mut from = session.seal(HandshakeRole::Dialer);
         let mut frame = || {
             let frame = from.sealed(b"frame", &[]);
             from.went();
@@ -252,13 +249,13 @@ mod tests {
         let (first, second) = (frame(), frame());
         assert_ne!(first, second);
         let opens = |to: &mut Seal, frame: &[u8]| to.opens(&frame[..5], &frame[5..]);
-        let mut to = session.seal(Role::Dialer);
+        let mut to = session.seal(HandshakeRole::Dialer);
         assert!(opens(&mut to, &first) && opens(&mut to, &second));
         assert!(!opens(&mut to, &second), "again");
-        assert!(!opens(&mut session.seal(Role::Dialer), &second), "too early");
-        assert!(!opens(&mut session.seal(Role::Acceptor), &first), "reflected");
+        assert!(!opens(&mut session.seal(HandshakeRole::Dialer), &second), "too early");
+        assert!(!opens(&mut session.seal(HandshakeRole::Acceptor), &first), "reflected");
         let mut changed = first;
         changed[0] ^= 1;
-        assert!(!opens(&mut session.seal(Role::Dialer), &changed), "changed");
+        assert!(!opens(&mut session.seal(HandshakeRole::Dialer), &changed), "changed");
     }
 }

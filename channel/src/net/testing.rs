@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 
 use ffi::Errno;
 
-use super::{connections::front_of, end::Net, frame, handshake::Said, secret::Secret};
+use super::{Net, connections::front_of, frame, handshake::Said, secret::Secret};
 
 /// The first message of a handshake, for tests of strangers.
 #[must_use]
@@ -55,8 +55,8 @@ impl Net {
         if words[0] >> 16 & 0xffff == 0 {
             words[0] |= u64::from(peer.number) << 16;
         }
-        let sum = frame::Head::sum_of(&words, payload);
-        let head = frame::Head { token: peer.token, sum, check: 0, words };
+        let sum = frame::FrameHeader::sum_of(&words, payload);
+        let head = frame::FrameHeader { token: peer.token, sum, check: 0, words };
         let mut bytes = head.to_bytes();
         change(&mut bytes);
         let front = [&front_of(payload.len())[..], &bytes, payload].concat();

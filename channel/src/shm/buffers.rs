@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The buffers of an endpoint's own segment. The endpoint fills them; the receiver empties and
 //! returns them.
+#![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
     collections::VecDeque,
@@ -8,7 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::segment::{BUFFERS, Segment};
+use super::segment::{BUFFER, BUFFERS, Segment};
+use crate::bytes::Room;
 
 /// Time without a returned buffer after which receivers are assumed to compute. It is longer than a
 /// receiver takes that makes progress, or that waits for a core.
@@ -57,6 +59,13 @@ impl Buffers {
         self.lent.push_back(buffer);
         self.peers[buffer] = peer;
         Some(buffer)
+    }
+
+    /// The room in the buffer that was taken last and not sent yet.
+    pub(crate) fn room<'a>(&mut self, own: &'a Segment) -> Room<'a> {
+        let buffer = self.lent.back().copied().unwrap_or_default();
+        // SAFETY: BUFFER bytes of the mapping. No receiver knows that the buffer is taken.
+        unsafe { Room::new(own.buffer(buffer), BUFFER) }
     }
 
     /// Reclaims the buffers that a disconnected peer still holds.

@@ -26,7 +26,7 @@
 
 use std::time::Duration;
 
-use crate::lines::LINE;
+use crate::prefetch::LINE;
 
 /// Nanoseconds per cache line up to which a fill is fast: the kernel takes this for 16 KiB.
 const QUICK: f32 = 14.0;

@@ -2,16 +2,14 @@
 //! Shared memory: one segment per endpoint in `/dev/shm`.
 //!
 //! - [`segment`]: the layout of a segment; [`senders`]: its list of senders.
-//! - [`link`]: a peer; [`tx_queue`]: the tx queue, which has a [`tx_ring`] to each peer and chooses
-//!   between slot and buffer ([`buffers`]).
-//! - [`ring`], [`inbox`]: the ring of slots, and its receiving end.
+//! - [`tx`]: the sending end, which has a tx ring to each peer and chooses between slot and buffer
+//!   ([`buffers`]). [`peer`]: a peer. [`ring`]: the ring of slots, and the receiving end.
 //! - [`eager_policy`]: messages of medium length go through buffers or by kernel copy, whichever is
 //!   faster.
-//! - [`copy`]: long messages are read out of the sender's memory with `process_vm_readv` once they
-//!   are matched; long reads are written into the reader's memory with `process_vm_writev`.
-//!   [`exec_id`] identifies that memory. An endpoint that closes waits for copies of its memory
-//!   ([`cma_guard`]).
-//! - [`bell`]: senders wake threads that sleep until a message comes.
+//! - [`cma`]: long messages are read out of the sender's memory with `process_vm_readv` once they
+//!   are matched; long reads are written into the reader's memory with `process_vm_writev`. An
+//!   endpoint that closes waits for copies of its memory.
+//! - [`doorbell`]: senders wake threads that sleep until a message comes.
 //! - [`protocol`]: the steps of rings, lists of senders and doorbells, which loom checks.
 //!
 //! An endpoint takes a constant 1.3 MiB, and 8 bytes for each peer beyond 512.
@@ -24,18 +22,13 @@
 //!    `------- 2. slot: header, buffer number ------> [slot][slot][slot]..
 //! ```
 
-pub mod bell;
 pub(crate) mod buffers;
-mod cma_guard;
-pub mod copy;
+pub(crate) mod cma;
+pub mod doorbell;
 mod eager_policy;
-pub(crate) mod exec_id;
-pub(crate) mod inbox;
-pub(crate) mod link;
+pub(crate) mod peer;
 pub(crate) mod protocol;
 pub(crate) mod ring;
 pub mod segment;
 mod senders;
-pub(crate) mod tx_queue;
-mod tx_ring;
-pub(crate) mod tx_rings;
+pub mod tx;

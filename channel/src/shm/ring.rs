@@ -16,7 +16,7 @@
 //! A sender that is killed between claim and turn would leave a slot that is never filled, and stop
 //! the ring. Before the claim it announces it as its *intent* in its segment, which has an intent
 //! word for each of its threads that may send at a time. If the ring stands still with positions
-//! claimed, the receiver skips a position that no living peer intends ([`Receiver::skip`]).
+//! claimed, the receiver skips a position that no living peer intends ([`ShmRx::skip_stuck`]).
 //!
 //! Rejected:
 //! - a ring for each pair of endpoints: memory grows with the square of the number of ranks, and
@@ -26,18 +26,27 @@
 
 use std::{
     ptr,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
+use ffi::Buffer;
+use host::owner::Look;
+
 use super::{
+    doorbell,
+    eager_policy::EagerPolicy,
     protocol::{self, Ring},
     segment::{INTENTS, SLOTS, Segment, slot_word},
 };
 use crate::{
-    bytes::SharedBytes,
+    bytes::{Room, SharedBytes},
+    contract::{Arrivals, Liveness, Received, Sent, is_short},
     identity::Identity,
-    lines,
-    wire::{CHECKS, Flags, Header, PAYLOAD, SLOT},
+    prefetch,
+    wire::{CHECKS, Flags, Header, INLINE, Kind, PAYLOAD, SLOT},
 };
 
 impl Ring for Segment {
@@ -67,11 +76,14 @@ pub(crate) fn has_room(of: &Segment) -> bool {
     tail.wrapping_sub(of.head().load(Ordering::Acquire)) < SLOTS
 }
 
-/// The sending end of a peer's ring.
+/// The sending end of a peer's ring, for one thread at a time.
 #[derive(Debug)]
-pub(crate) struct Sender {
+pub(crate) struct TxRing {
+    peer: Arc<Segment>,
     /// The name of the peer's ring.
     ring: u32,
+    /// This endpoint's number in the peer's list of senders.
+    number: u16,
     /// Index of the intent word. One thread at a time uses it.
     thread: usize,
     head: u64,
@@ -81,60 +93,70 @@ pub(crate) struct Sender {
     checked: u64,
     /// Checksum of the payload of the next slot.
     check: u32,
+    pub(super) eager_policy: EagerPolicy,
 }
 
-impl Sender {
-    pub(crate) fn new(peer: Identity, thread: usize) -> Self {
-        Self { ring: peer.ring(), thread, head: 0, next: 0, checked: 0, check: 0 }
-    }
-
-    /// From now on slots have checksums.
-    pub(crate) fn add_checks(&mut self) {
-        self.checked = u64::from(Flags::CHECKED.bits()) << 8;
+impl TxRing {
+    /// `checks`: slots have checksums.
+    pub(crate) fn new(peer: &Arc<Segment>, number: u16, thread: usize, checks: bool) -> Self {
+        Self {
+            peer: Arc::clone(peer),
+            ring: peer.identity().ring(),
+            number,
+            thread,
+            head: 0,
+            next: 0,
+            checked: if checks { u64::from(Flags::CHECKED.bits()) << 8 } else { 0 },
+            check: 0,
+            eager_policy: EagerPolicy::new(),
+        }
     }
 
     /// Sets the checksum of the payload of the next slot.
-    pub(crate) fn set_check(&mut self, check: u32) {
+    pub(super) fn set_check(&mut self, check: u32) {
         self.check = check;
     }
 
-    /// Puts a slot into the ring. Returns false if it is full. `payload` writes at most `INLINE`
-    /// bytes to its pointer.
+    /// Returns whether the peer has not closed its endpoint.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.peer.is_open()
+    }
+
+    /// Sends a message that fits a slot.
     #[inline(always)]
-    pub(crate) fn push(
+    pub(super) fn push_inline(&mut self, own: &Segment, header: &Header, message: &Buffer) -> Sent {
+        debug_assert!(message.len() <= INLINE);
+        let header = Header { kind: Kind::Inline, count: message.len() as u32, ..*header };
+        self.push(own, &header, |room| room.put_buffer(message))
+    }
+
+    /// Sends a slot, and wakes a peer that sleeps.
+    #[inline(always)]
+    pub(super) fn push(
         &mut self,
         own: &Segment,
-        peer: &Segment,
         header: &Header,
-        payload: impl FnOnce(*mut u8),
-    ) -> bool {
-        self.put(own, peer, header.words(), payload)
+        payload: impl FnOnce(&mut Room<'_>),
+    ) -> Sent {
+        let header = Header { peer: self.number.into(), ..*header };
+        if !self.put(own, header.words(), payload) {
+            return Sent::NoRoom;
+        }
+        doorbell::ring(&self.peer);
+        Sent::Yes
     }
 
-    /// Puts a slot with arbitrary words and payload into the ring.
-    #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn push_words(
-        &mut self,
-        own: &Segment,
-        peer: &Segment,
-        words: [u64; 5],
-        payload: &[u64; crate::wire::INLINE / 8],
-    ) -> bool {
-        self.put(own, peer, words, |to| {
-            // SAFETY: a payload has room for INLINE bytes.
-            unsafe { to.cast::<[u64; crate::wire::INLINE / 8]>().write_unaligned(*payload) };
-        })
-    }
-
+    /// Puts a slot into the ring. Returns false if it is full.
     #[inline(always)]
-    fn put(
+    pub(crate) fn put(
         &mut self,
         own: &Segment,
-        peer: &Segment,
         mut words: [u64; 5],
-        payload: impl FnOnce(*mut u8),
+        payload: impl FnOnce(&mut Room<'_>),
     ) -> bool {
         words[0] |= self.checked;
+        let peer = &*self.peer;
         let claimed = protocol::claim(peer, own.intent(self.thread), self.ring, &mut self.head);
         let Some(position) = claimed else { return false };
         let slot = peer.slot(position);
@@ -144,7 +166,7 @@ impl Sender {
             for (index, word) in words.into_iter().enumerate() {
                 slot_word(slot, index + 1).store(word, Ordering::Relaxed);
             }
-            payload(slot.add(PAYLOAD));
+            payload(&mut Room::new(slot.add(PAYLOAD), INLINE));
             if self.checked != 0 {
                 put_checks(slot, std::mem::take(&mut self.check));
             }
@@ -153,7 +175,7 @@ impl Sender {
         // If no other endpoint sends, this sender fills the slots that follow as well. It does not
         // prefetch the next one, which the receiver polls.
         if position == self.next {
-            lines::expect_writes(peer.slot(position.wrapping_add(2)), 1);
+            prefetch::expect_writes(peer.slot(position.wrapping_add(2)), 1);
         }
         self.next = position.wrapping_add(1);
         true
@@ -165,17 +187,127 @@ impl Sender {
 const AHEAD: u64 = 4;
 
 /// The receiving end of an endpoint's own ring.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Receiver {
+#[derive(Debug)]
+pub struct ShmRx {
+    own: Arc<Segment>,
+    /// Position of the next slot.
     head: u64,
+    /// The value of `head` that senders see.
     published: u64,
+    /// Position that was claimed and not filled at the last check.
+    stuck: Option<u64>,
 }
 
-/// A filled slot.
-#[derive(Clone, Copy, Debug)]
-pub struct Slot {
-    /// Its header; `None` if a peer wrote an invalid one.
-    pub header: Option<Header>,
+impl Arrivals for ShmRx {
+    #[inline(always)]
+    fn peek(&mut self) -> Option<Received> {
+        if self.is_empty() {
+            return None;
+        }
+        // A receiver looks at the next slot as soon as it has handled this one, so its line may
+        // come meanwhile. Rejected: the sender also prefetches the line of this next slot. The
+        // receiver then takes it from the sender (half a round trip takes 12 % longer).
+        prefetch::expect_read(self.own.slot(self.head.wrapping_add(1)));
+        let slot = self.own.slot(self.head);
+        // SAFETY: the slot lies in our own mapping.
+        let word = |index| unsafe { slot_word(slot, index).load(Ordering::Relaxed) };
+        Some(Received { header: Header::read([word(1), word(2), word(3), word(4), word(5)]) })
+    }
+
+    #[inline(always)]
+    fn payload(&self) -> SharedBytes<'_> {
+        self.own.payload(self.head)
+    }
+
+    #[cold]
+    fn check(&self) -> Option<u32> {
+        // SAFETY: the slot lies in our own mapping.
+        unsafe { checks_of(self.own.slot(self.head)) }
+    }
+
+    /// A receiver that waits for the next message does not prefetch it: it would take lines from a
+    /// sender that is about to write them.
+    #[inline(always)]
+    fn expect_more(&self) {
+        prefetch::expect_read(self.own.slot(self.head.wrapping_add(AHEAD)));
+    }
+
+    #[inline(always)]
+    fn release(&mut self) {
+        self.head = self.head.wrapping_add(1);
+    }
+
+    #[inline(always)]
+    fn publish(&mut self) {
+        if self.published != self.head {
+            self.published = self.head;
+            protocol::give_back(&*self.own, self.head);
+        }
+    }
+}
+
+impl ShmRx {
+    pub(crate) fn new(own: &Arc<Segment>) -> Self {
+        Self { own: Arc::clone(own), head: 0, published: 0, stuck: None }
+    }
+
+    /// Returns whether the next slot is not filled.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        !protocol::is_filled(&*self.own, self.head)
+    }
+
+    pub(crate) fn position(&self) -> u64 {
+        self.head
+    }
+
+    /// The position after all slots that were sent or are being sent.
+    pub(crate) fn end(&self) -> u64 {
+        self.own.tail().load(Ordering::Acquire)
+    }
+
+    /// Skips the current position if it was claimed but not filled at the last call already, and no
+    /// living sender intends it. Returns whether it skipped it.
+    pub(crate) fn skip_stuck(&mut self) -> bool {
+        let stuck = self.is_stuck().then_some(self.head);
+        let before = std::mem::replace(&mut self.stuck, stuck);
+        // A sender that has replaced its intent meanwhile has filled the position.
+        let skips = stuck.is_some() && before == stuck && !self.is_intended() && self.is_stuck();
+        if skips {
+            self.release();
+            self.publish();
+        }
+        skips
+    }
+
+    /// Returns whether the current position is claimed and not filled.
+    fn is_stuck(&self) -> bool {
+        self.is_empty() && protocol::is_claimed(&*self.own, self.head)
+    }
+
+    /// Returns whether a living peer announced a claim of the current position, even one from which
+    /// nothing has come yet.
+    fn is_intended(&self) -> bool {
+        let mut senders = (0..self.own.list_pages()).flat_map(|page| self.own.listed_in(page));
+        senders.any(|(_, who)| self.may_intend(who))
+    }
+
+    /// Returns whether a sender announced a claim of the current position and is alive.
+    fn may_intend(&self, who: Identity) -> bool {
+        match Segment::open_only(who) {
+            Ok((peer, _)) => {
+                self.is_intent_of(&peer) && peer.liveness(Look::Closely) == Liveness::Alive
+            }
+            // Its state is unknown, so it may be alive.
+            Err(errno) => is_short(errno),
+        }
+    }
+
+    /// Returns whether a peer announced the claim of the current position.
+    fn is_intent_of(&self, peer: &Segment) -> bool {
+        let ring = self.own.identity().ring();
+        (0..INTENTS).any(|thread| protocol::is_intent(peer.intent(thread), ring, self.head))
+    }
 }
 
 /// The checksum of a slot.
@@ -216,177 +348,96 @@ unsafe fn checks_of(slot: *mut u8) -> Option<u32> {
     }
 }
 
-impl Receiver {
-    /// Returns whether the next slot is not filled.
-    #[inline]
-    pub(crate) fn is_empty(&self, own: &Segment) -> bool {
-        !protocol::is_filled(own, self.head)
-    }
-
-    /// The next slot, if it is filled.
-    #[inline]
-    pub(crate) fn peek(&self, own: &Segment) -> Option<Slot> {
-        if self.is_empty(own) {
-            return None;
-        }
-        // A receiver looks at the next slot as soon as it has handled this one, so its line may
-        // come meanwhile. Rejected: the sender also prefetches the line of this next slot. The
-        // receiver then takes it from the sender (half a round trip takes 12 % longer).
-        lines::expect_read(own.slot(self.head.wrapping_add(1)));
-        let slot = own.slot(self.head);
-        // SAFETY: the slot lies in our own mapping.
-        let word = |index| unsafe { slot_word(slot, index).load(Ordering::Relaxed) };
-        Some(Slot { header: Header::read([word(1), word(2), word(3), word(4), word(5)]) })
-    }
-
-    /// The payload of the next slot, valid until `release`. The header contains its length.
-    #[inline]
-    pub(crate) fn payload<'a>(&self, own: &'a Segment) -> SharedBytes<'a> {
-        own.payload(self.head)
-    }
-
-    /// The checksum of the payload of the next slot; `None` if the checksum of the slot is wrong.
-    #[cold]
-    pub(crate) fn check(&self, own: &Segment) -> Option<u32> {
-        // SAFETY: the slot lies in our own mapping.
-        unsafe { checks_of(own.slot(self.head)) }
-    }
-
-    /// Prefetches a later slot, for a receiver that found several. A receiver that waits for the
-    /// next message would take lines from a sender that is about to write them.
-    #[inline]
-    pub(crate) fn expect_more(&self, own: &Segment) {
-        lines::expect_read(own.slot(self.head.wrapping_add(AHEAD)));
-    }
-
-    /// Releases the slot that `peek` returned.
-    #[inline]
-    pub(crate) fn release(&mut self) {
-        self.head = self.head.wrapping_add(1);
-    }
-
-    /// Makes the released slots available to senders.
-    #[inline]
-    pub(crate) fn publish(&mut self, own: &Segment) {
-        if self.published != self.head {
-            self.published = self.head;
-            protocol::give_back(own, self.head);
-        }
-    }
-
-    /// The position of the next slot.
-    pub(crate) fn position(&self) -> u64 {
-        self.head
-    }
-
-    /// Returns whether the next position was claimed.
-    pub(crate) fn is_claimed(&self, own: &Segment) -> bool {
-        protocol::is_claimed(own, self.head)
-    }
-
-    /// Returns whether a peer announced the claim of the next position.
-    pub(crate) fn is_intent_of(&self, own: &Segment, peer: &Segment) -> bool {
-        let ring = own.identity().ring();
-        (0..INTENTS).any(|thread| protocol::is_intent(peer.intent(thread), ring, self.head))
-    }
-
-    /// Skips a position that a dead peer claimed.
-    pub(crate) fn skip(&mut self, own: &Segment) {
-        self.release();
-        self.publish(own);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::{Ipv4Addr, SocketAddrV4};
 
     use super::*;
-    use crate::wire::Kind;
 
     fn header(bits: u64) -> Header {
         let (kind, flags) = (Kind::Inline, Flags::empty());
         Header { kind, flags, peer: 0, count: 8, bits, data: 0, len: 8, op: 0 }
     }
 
-    fn segment(port: u16) -> Segment {
-        Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap()
+    fn segment(port: u16) -> Arc<Segment> {
+        Arc::new(Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap())
+    }
+
+    fn next(rx: &mut ShmRx) -> Option<Header> {
+        let header = rx.peek()?.header.unwrap();
+        rx.release();
+        Some(header)
     }
 
     #[test]
     fn slots_stay_in_order_over_many_laps_and_a_full_ring_refuses() {
         let (own, peer) = (segment(71), segment(72));
-        let (mut sender, mut receiver) = (Sender::new(peer.identity(), 0), Receiver::default());
+        let (mut tx, mut rx) = (TxRing::new(&peer, 0, 0, false), ShmRx::new(&peer));
         let (mut sent, mut received) = (0, 0);
         for round in 0..10 {
-            while sender.push(&own, &peer, &header(sent), |_| ()) {
+            while tx.push(&own, &header(sent), |_| ()) == Sent::Yes {
                 sent += 1;
             }
             assert_eq!(sent - received, SLOTS);
             for _ in 0..SLOTS - round * 7 {
-                assert_eq!(receiver.peek(&peer).unwrap().header.unwrap().bits, received);
-                receiver.release();
+                assert_eq!(next(&mut rx).unwrap().bits, received);
                 received += 1;
             }
-            receiver.publish(&peer);
+            rx.publish();
         }
     }
 
     #[test]
     fn many_senders_lose_nothing_and_keep_their_order() {
         const EACH: u64 = 20_000;
-        let receiver_segment = segment(73);
-        let senders: Vec<_> = (74..77).map(segment).collect();
+        let peer = segment(73);
         std::thread::scope(|scope| {
-            for (number, own) in (0..).zip(&senders) {
-                let peer = &receiver_segment;
+            for (number, port) in (0..).zip(74..77) {
+                let mut tx = TxRing::new(&peer, number, 0, false);
                 scope.spawn(move || {
-                    let mut sender = Sender::new(peer.identity(), 0);
+                    let own = segment(port);
                     for count in 0..EACH {
-                        let header = Header { peer: number, ..header(count) };
-                        while !sender.push(own, peer, &header, |_| ()) {
+                        while tx.push(&own, &header(count), |_| ()) != Sent::Yes {
                             std::thread::yield_now();
                         }
                     }
                 });
             }
-            let mut receiver = Receiver::default();
-            let mut next = [0; 3];
+            let (mut rx, mut expected) = (ShmRx::new(&peer), [0; 3]);
             for _ in 0..3 * EACH {
                 let header = loop {
-                    match receiver.peek(&receiver_segment) {
-                        Some(slot) => break slot.header.unwrap(),
+                    match next(&mut rx) {
+                        Some(header) => break header,
                         None => {
-                            receiver.publish(&receiver_segment);
+                            rx.publish();
                             std::thread::yield_now();
                         }
                     }
                 };
-                receiver.release();
-                assert_eq!(header.bits, next[header.peer as usize]);
-                next[header.peer as usize] += 1;
+                assert_eq!(header.bits, expected[header.peer as usize]);
+                expected[header.peer as usize] += 1;
             }
-            assert_eq!(next, [EACH; 3]);
+            assert_eq!(expected, [EACH; 3]);
         });
     }
 
     #[test]
     fn a_claim_of_a_dead_peer_is_skipped() {
         let (own, peer) = (segment(77), segment(78));
-        let (mut sender, mut receiver) = (Sender::new(peer.identity(), 0), Receiver::default());
+        let (mut tx, mut rx) = (TxRing::new(&peer, 0, 0, false), ShmRx::new(&peer));
         // The state after a sender was killed between claim and turn.
-        own.intent(0).store(protocol::intent(peer.identity().ring(), 0), Ordering::Relaxed);
-        peer.tail().store(1, Ordering::Relaxed);
-        assert!(receiver.peek(&peer).is_none());
-        assert!(receiver.is_claimed(&peer) && receiver.is_intent_of(&peer, &own));
-        own.intent(0).store(0, Ordering::Relaxed);
-        assert!(!receiver.is_intent_of(&peer, &own));
         let claim = protocol::intent(peer.identity().ring(), 0);
+        own.intent(0).store(claim, Ordering::Relaxed);
+        peer.tail().store(1, Ordering::Relaxed);
+        assert!(rx.peek().is_none());
+        assert!(rx.is_stuck() && rx.is_intent_of(&own));
+        own.intent(0).store(0, Ordering::Relaxed);
+        assert!(!rx.is_intent_of(&own));
         own.intent(INTENTS - 1).store(claim, Ordering::Relaxed);
-        assert!(receiver.is_intent_of(&peer, &own), "another thread's");
-        receiver.skip(&peer);
-        assert!(!receiver.is_claimed(&peer));
-        assert!(sender.push(&own, &peer, &header(5), |_| ()));
-        assert_eq!(receiver.peek(&peer).unwrap().header.unwrap().bits, 5);
+        assert!(rx.is_intent_of(&own), "another thread's");
+        assert!(!rx.skip_stuck(), "it may be filled yet");
+        assert!(rx.skip_stuck() && !rx.is_stuck());
+        assert_eq!(tx.push(&own, &header(5), |_| ()), Sent::Yes);
+        assert_eq!(next(&mut rx).unwrap().bits, 5);
     }
 }

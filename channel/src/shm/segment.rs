@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0      header: identity, incarnation | started, process namespace | state, first | senders | tail |
-//!         head | bell | sleeps | intent | cma word | cores | more intents
+//!         head | doorbell | sleeps | intent | cma word | cores | more intents
 //!  2 K    counters for `tcam watch`
 //!  4 K    buffer states: 64 words, a line each
 //!  8 K    ring: 1024 slots of 256 bytes
@@ -34,27 +34,23 @@ use std::{
 use ffi::Errno;
 use host::{
     cores::{self, Cores},
-    directory::{self, Directory},
-    endpoint::{OwnEndpoint, Owner},
-    memory::give_memory,
-    names::{name_of, namespace},
-    owner::{self, Look, PROCESS_NAMESPACE},
-    publish::{self, remove_files, take_name},
+    directory::{self, Directory, give_memory},
+    live::{
+        self, ADDRESS, CLOSED, CORES, DEAD, FIRST, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, OPEN,
+        PEERS, PID, PROCESSES, STARTED, STATE,
+    },
+    names::{NEW, name_of, namespace},
+    owner::{self, Look, OwnEndpoint, Owner, PROCESS_NAMESPACE, remove_files, take_name},
 };
 use memmap2::{MmapOptions, MmapRaw};
-pub(crate) use nic::live::PEERS;
-use nic::live::{
-    self, ADDRESS, CLOSED, CORES, DEAD, FIRST, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, NEW,
-    OPEN, PID, PROCESSES, STARTED, STATE,
-};
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 
-use super::exec_id::ExecId;
 use crate::{
     address::pack,
     bytes::SharedBytes,
-    identity::Identity,
-    lines::LINE,
+    contract::Liveness,
+    identity::{ExecId, Identity},
+    prefetch::LINE,
     wire::{INLINE, LONGEST, PAYLOAD, SLOT, is_before, parts_of},
 };
 
@@ -71,7 +67,7 @@ pub(super) const SENDERS_NEXT: usize = 3 * LINE;
 pub(super) const SENDERS_END: usize = SENDERS_NEXT + 8;
 const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
-const BELL_WORD: usize = 8 * LINE;
+const DOORBELL: usize = 8 * LINE;
 const SLEEPS: usize = 10 * LINE;
 const CMA_WORD: usize = 14 * LINE;
 const INTENT_AT: [usize; INTENTS] = [12 * LINE, 20 * LINE, 24 * LINE, 28 * LINE];
@@ -87,17 +83,6 @@ pub(crate) const LENGTH: usize = SENDERS + PEERS * 8;
 const _: () = assert!(RESERVED == live::SEGMENT);
 const _: () = assert!(CMA_WORD < CORES && CORES + 8 * cores::WORDS <= INTENT_AT[1]);
 const _: () = assert!(INTENT_AT[INTENTS - 1] < live::COUNTERS);
-
-/// The state of a segment's owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Liveness {
-    /// It holds its segment.
-    Alive,
-    /// It closed its endpoint.
-    Closed,
-    /// It died without closing.
-    Dead,
-}
 
 /// A mapped segment, of this endpoint or of a peer.
 #[derive(Debug)]
@@ -134,7 +119,7 @@ impl Segment {
         let new = format!("{NEW}{}.{}", namespace(), address.port());
         let file = directory::behind_streams(take_name(&new)?)?;
         let made = Self::reserve(&file, address, context)
-            .and_then(|segment| Ok(publish::publish(&new, address.port()).map(|()| segment)?));
+            .and_then(|segment| Ok(owner::publish(&new, address.port()).map(|()| segment)?));
         if made.is_err()
             && let Ok(directory) = Directory::open()
         {
@@ -253,7 +238,7 @@ impl Segment {
     /// Makes the owner's operations void that began before the one with the age `first`.
     pub fn void_before(&self, first: u64) {
         self.word(FIRST).store(first, Ordering::Release);
-        // The fence of an endpoint that closes; see [`super::cma_guard`].
+        // The fence of an endpoint that closes; see [`super::cma`].
         fence(Ordering::SeqCst);
     }
 
@@ -344,7 +329,7 @@ impl Segment {
         namespace != 0 && namespace == *PROCESS_NAMESPACE
     }
 
-    /// Publishes the counters of the endpoint ([`nic::live`]).
+    /// Publishes the counters of the endpoint ([`host::live`]).
     pub fn show(&self, live: &Live) {
         let word = |number: usize| self.word(live::COUNTERS + 8 * number);
         let turn = word(1).load(Ordering::Relaxed) & !1;
@@ -357,7 +342,7 @@ impl Segment {
         word(1).store(turn.wrapping_add(2), Ordering::Release);
     }
 
-    /// Publishes the processors that the owner may run on ([`host::census`]).
+    /// Publishes the processors that the owner may run on ([`host::poller_count`]).
     pub fn show_cores(&self, cores: &Cores) {
         for (index, &word) in cores.words().iter().enumerate() {
             self.word(CORES + 8 * index).store(word, Ordering::Relaxed);
@@ -365,7 +350,7 @@ impl Segment {
     }
 
     /// The inode of the segment whose owner's memory this endpoint copies from or to; 0 if it does
-    /// not copy ([`super::cma_guard`]).
+    /// not copy ([`super::cma`]).
     pub(super) fn cma_word(&self) -> &AtomicU64 {
         self.word(CMA_WORD)
     }
@@ -380,9 +365,9 @@ impl Segment {
         self.word(HEAD)
     }
 
-    /// How the owner sleeps; 0 if it does not (see [`super::bell`]).
-    pub(crate) fn bell(&self) -> &AtomicU32 {
-        self.word32(BELL_WORD)
+    /// How the owner sleeps; 0 if it does not (see [`super::doorbell`]).
+    pub(crate) fn doorbell(&self) -> &AtomicU32 {
+        self.word32(DOORBELL)
     }
 
     /// Not zero if the owner may sleep at all.

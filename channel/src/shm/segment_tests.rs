@@ -53,7 +53,7 @@ fn a_claimed_segment_is_left_to_its_claimant() {
     let own = Segment::create(address(71)).unwrap();
     own.show(&Live { job, ..Live::default() });
     flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
-    let claim = directory::create_locked(&live::claim_of(job)).unwrap();
+    let claim = directory::create_locked(&host::names::claim_of(job)).unwrap();
     let name = name_of(71);
     let file = directory().file(&name).unwrap();
     assert!(remove_if_dead(&directory(), &name) && !is_file(71));
@@ -67,7 +67,7 @@ fn a_claimed_segment_is_left_to_its_claimant() {
     drop(claim);
     remove_if_unclaimed(&directory(), &left);
     assert!(directory().inode(&left).is_none());
-    directory().remove(&live::claim_of(job)).unwrap();
+    directory().remove(&host::names::claim_of(job)).unwrap();
 }
 
 #[test]

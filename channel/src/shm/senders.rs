@@ -24,7 +24,7 @@ use std::{
 };
 
 use ffi::Errno;
-use nic::live::PAGE;
+use host::live::{PAGE, PEERS};
 use rustix::{
     fs::{FallocateFlags, fallocate},
     io::retry_on_intr,
@@ -32,7 +32,7 @@ use rustix::{
 
 use super::{
     protocol::{self, List},
-    segment::{PEERS, SENDERS, SENDERS_END, SENDERS_NEXT, Segment},
+    segment::{SENDERS, SENDERS_END, SENDERS_NEXT, Segment},
 };
 use crate::identity::Identity;
 

@@ -13,8 +13,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use host::directory::{self, Directory};
+use host::live::{Live, PAGE, SegmentHeader};
+use host::names::{LEFT, SEGMENT_NAME};
 use host::owner::remove_if_dead;
-use nic::live::{self, LEFT, Live, PAGE, Page, SEGMENT_NAME};
+use host::owner::start_of;
 use nic::plain::plain;
 
 use crate::error::Error;
@@ -26,7 +28,7 @@ const TRIES: usize = 20;
 pub(crate) type Id = (u32, u64, u16);
 
 /// Identifies a job, whose endpoints write their reports to one pattern: the last digits of
-/// [`live::job_of`]. 0 for endpoints that write no reports.
+/// [`host::names::job_of`]. 0 for endpoints that write no reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Job(u16);
 
@@ -49,7 +51,7 @@ impl FromStr for Job {
 /// An endpoint that runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
-    pub(crate) page: Page,
+    pub(crate) page: SegmentHeader,
     /// Name of the program.
     pub(crate) program: String,
 }
@@ -129,16 +131,16 @@ fn endpoint(directory: &Directory, name: &str) -> io::Result<Option<Endpoint>> {
 }
 
 /// Returns the first page of a segment.
-fn page_of(directory: &Directory, name: &str) -> io::Result<Option<Page>> {
+fn page_of(directory: &Directory, name: &str) -> io::Result<Option<SegmentHeader>> {
     page(&directory.file(name)?)
 }
 
 /// Returns the name of the program that owns a segment, or none if it has ended.
-fn program(page: &Page) -> Option<String> {
+fn program(page: &SegmentHeader) -> Option<String> {
     let process = Path::new("/proc").join(page.pid.to_string());
     // A dead process leaves its segment, and another process may get its number.
     let stat = fs::read_to_string(process.join("stat")).ok()?;
-    if live::start_of(&stat) != Some(page.started) {
+    if start_of(&stat) != Some(page.started) {
         return None;
     }
     let name = fs::read_link(process.join("exe")).unwrap_or_default();
@@ -147,13 +149,13 @@ fn program(page: &Page) -> Option<String> {
     Some(plain(&program).into_owned())
 }
 
-fn page(file: &File) -> io::Result<Option<Page>> {
+fn page(file: &File) -> io::Result<Option<SegmentHeader>> {
     let mut pages = [[0; PAGE]; 2];
     for _ in 0..TRIES {
         for page in &mut pages {
             file.read_exact_at(page, 0)?;
         }
-        if let Some(page) = Page::read(&pages[0], &pages[1]) {
+        if let Some(page) = SegmentHeader::read(&pages[0], &pages[1]) {
             return Ok(Some(page));
         }
     }
@@ -165,6 +167,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
+    use host::live;
+
     /// Returns a segment of this process.
     fn segment() -> [u8; PAGE] {
         let mut page = [0; PAGE];
@@ -172,7 +176,7 @@ mod tests {
         let mut put = |at: usize, word: u64| page[at..at + 8].copy_from_slice(&word.to_ne_bytes());
         put(live::IDENTITY, live::MAGIC);
         put(live::PID, u64::from(std::process::id()));
-        put(live::STARTED, live::start_of(&stat).unwrap());
+        put(live::STARTED, start_of(&stat).unwrap());
         put(live::STATE, u64::from(live::OPEN));
         page
     }

@@ -8,9 +8,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use host::directory::{self, Directory};
+use host::live::Live;
+use host::names::{claim_of, job_of};
 use host::owner::remove_if_dead;
 use matching::Tallies;
-use nic::live::{Live, LiveContext, claim_of, job_of};
+use nic::report::LiveContext;
 
 use super::endpoints::left_by;
 use crate::results::reports::PATTERN;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use host::cores::{self, Cores};
-use nic::live::job_of;
+use host::names::job_of;
 use nic::params::PREFIX;
 use nic::report::{ReportError, WrittenAt};
 

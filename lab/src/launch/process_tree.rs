@@ -9,7 +9,7 @@ use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nic::live::start_of;
+use host::owner::start_of;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Time from SIGTERM to SIGKILL.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Once, OnceLock};
 
 use matching::timing::{Costs, Timing};
 use matching::{HostEngine, TagLayout};
-use nic::clusters::{self, Own};
+use nic::clusters::{self, OwnClusters};
 use nic::config::{self, DeviceConfig, Promise};
 use nic::params::Params;
 use nic::timings::COSTS;
@@ -157,7 +157,7 @@ impl Trace {
 
     /// Reads the clusters of this rank from a file. Returns none, with a message, if the file is of
     /// another job.
-    fn clusters(&self, file: &str) -> Result<Option<Own>, Error> {
+    fn clusters(&self, file: &str) -> Result<Option<OwnClusters>, Error> {
         let path = Path::new(file);
         let Header { rank, origin, .. } = &self.header;
         let mut opened = host::regular::open(path).map_err(Error::io(path))?;

@@ -44,7 +44,7 @@ fn envelope(bits: u64) -> Envelope {
 struct Listed(Arc<Mutex<Vec<String>>>);
 
 impl Recorder for Listed {
-    fn short(&mut self, head: crate::trace::Head, bits: u64, ignore: u64, source: Source) {
+    fn short(&mut self, head: crate::trace::OpWord, bits: u64, ignore: u64, source: Source) {
         self.0.lock().push(format!("{head:?} {bits} {ignore} {source:?}"));
     }
 

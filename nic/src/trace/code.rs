@@ -5,7 +5,7 @@ use std::io;
 
 use matching::{Key, Source};
 
-use super::op::{End, Head, Op, Posted, Sent, Stop, Thread};
+use super::op::{End, Op, OpWord, Posted, Sent, Stop, Thread};
 use crate::message::{Envelope, MultiRecv};
 
 /// Number of keys in the list; a power of two.
@@ -87,7 +87,7 @@ impl<W: io::Write> Sink for W {
     }
 }
 
-impl Head {
+impl OpWord {
     /// The number of the operation's kind.
     #[inline]
     #[must_use]
@@ -109,11 +109,11 @@ impl Op {
     /// known at compile time, only its branch remains.
     #[inline(always)]
     #[must_use]
-    pub fn short(&self) -> Option<(Head, Key)> {
+    pub fn short(&self) -> Option<(OpWord, Key)> {
         let posted = |kind, posted: &Posted| {
             let flag = if posted.non_contiguous { FLAG } else { 0 };
             let length = u16::try_from(posted.len).ok().filter(|_| posted.multi.is_none())?;
-            Some((Head(kind | flag | u32::from(length) << LENGTH), posted.key))
+            Some((OpWord(kind | flag | u32::from(length) << LENGTH), posted.key))
         };
         match self {
             Self::Post(receive) => posted(kind::POST, receive),
@@ -122,16 +122,16 @@ impl Op {
             Self::Arrive(Envelope { source, bits, len }) => {
                 let length = u16::try_from(*len).ok()?;
                 let key = Key { bits: *bits, ignore: 0, source: Source::new(*source) };
-                Some((Head(kind::ARRIVE | u32::from(length) << LENGTH), key))
+                Some((OpWord(kind::ARRIVE | u32::from(length) << LENGTH), key))
             }
             Self::Send(Sent { peer, bits, len }) => {
                 let length = u16::try_from(*len).ok()?;
                 let key = Key { bits: *bits, ignore: 0, source: Source::new(*peer) };
-                Some((Head(kind::SEND | u32::from(length) << LENGTH), key))
+                Some((OpWord(kind::SEND | u32::from(length) << LENGTH), key))
             }
-            Self::Peek(key) => Some((Head(kind::PEEK), *key)),
-            Self::Claim(key) => Some((Head(kind::CLAIM), *key)),
-            Self::Discard(key) => Some((Head(kind::DISCARD), *key)),
+            Self::Peek(key) => Some((OpWord(kind::PEEK), *key)),
+            Self::Claim(key) => Some((OpWord(kind::CLAIM), *key)),
+            Self::Discard(key) => Some((OpWord(kind::DISCARD), *key)),
             Self::Cancel(_) | Self::Drop(_) | Self::Processes(_) | Self::Stop(_) => None,
         }
     }
@@ -161,7 +161,7 @@ impl Encoder {
     /// The record for the result of [`Op::short`], if the key is already in the list.
     #[inline]
     #[must_use]
-    pub fn known(&self, head: Head, key: &Key) -> Option<u32> {
+    pub fn known(&self, head: OpWord, key: &Key) -> Option<u32> {
         let place = place(key);
         (self.keys[place] == *key).then_some(head.0 | (place as u32) << PLACE)
     }
@@ -170,7 +170,7 @@ impl Encoder {
     ///
     /// # Errors
     /// There is no room.
-    pub fn short<S: Sink>(&mut self, sink: &mut S, head: Head, key: Key) -> Result<(), S::Error> {
+    pub fn short<S: Sink>(&mut self, sink: &mut S, head: OpWord, key: Key) -> Result<(), S::Error> {
         let place = place(&key);
         if self.keys[place] != key {
             self.keys[place] = key;
@@ -284,7 +284,7 @@ pub(super) enum Record {
 
 /// Input of a decoder. `None` is the end, also within a record: a killed process leaves such a
 /// file.
-pub(super) trait Words {
+pub(super) trait WordSource {
     type Error;
 
     fn take<const N: usize>(&mut self) -> Result<Option<[u32; N]>, Self::Error>;
@@ -321,8 +321,13 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    pub(super) fn record<W: Words>(&mut self, words: &mut W) -> Result<Record, NoRecord<W::Error>> {
-        fn take<const N: usize, W: Words>(from: &mut W) -> Result<[u32; N], NoRecord<W::Error>> {
+    pub(super) fn record<W: WordSource>(
+        &mut self,
+        words: &mut W,
+    ) -> Result<Record, NoRecord<W::Error>> {
+        fn take<const N: usize, W: WordSource>(
+            from: &mut W,
+        ) -> Result<[u32; N], NoRecord<W::Error>> {
             from.take()?.ok_or(NoRecord::End)
         }
         if let (1.., Some(op)) = (self.again, self.last) {

@@ -4,7 +4,7 @@
 
 use std::io::{self, Read};
 
-use super::code::Words;
+use super::code::WordSource;
 
 /// Bytes of a word.
 pub const WORD: usize = 4;
@@ -86,7 +86,7 @@ impl<R: Read> Input<R> {
     }
 }
 
-impl<R: Read> Words for Input<R> {
+impl<R: Read> WordSource for Input<R> {
     type Error = NoWords;
 
     #[inline]

@@ -100,12 +100,12 @@ pub enum End {
 
 /// Word 0 of an operation with a key, without the key's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head(pub(super) u32);
+pub struct OpWord(pub(super) u32);
 
 /// Records the operations of a context.
 pub trait Recorder: Send {
     /// Records an operation encoded by [`Op::short`], whose parts fit into registers.
-    fn short(&mut self, head: Head, bits: u64, ignore: u64, source: Source);
+    fn short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source);
 
     /// Records any operation.
     fn record(&mut self, op: &Op);

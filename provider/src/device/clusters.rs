@@ -5,7 +5,7 @@ use std::{fs::File, io::BufReader, path::Path, sync::OnceLock};
 
 use ffi::{Errno, Result};
 use nic::{
-    clusters::{self, ClustersError, Head, Own},
+    clusters::{self, ClustersError, ClustersHeader, OwnClusters},
     params::Params,
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn check(params: &Params) -> Result<()> {
     if !is_wanted(params) {
         return Ok(());
     }
-    let head = open(params).and_then(|mut file| Head::read(&mut file));
+    let head = open(params).and_then(|mut file| ClustersHeader::read(&mut file));
     head.map(drop).map_err(|error| refuse(params, &error))
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn check(params: &Params) -> Result<()> {
 ///
 /// # Errors
 /// `EINVAL` for a file that cannot be read.
-pub(crate) fn own(params: &Params) -> Result<Option<Own>> {
+pub(crate) fn own(params: &Params) -> Result<Option<OwnClusters>> {
     if !is_wanted(params) {
         return Ok(None);
     }

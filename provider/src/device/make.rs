@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Instant};
 
 use ffi::{Errno, Result};
-use host::{endpoint::Owner, node_pool::NodePool};
+use host::{node_pool::NodePool, owner::Owner};
 use matching::measured::Clock;
 use matching::pool::{EntryPool, Share};
 use matching::timing::{Costs, Timing};

@@ -19,7 +19,7 @@ use ffi::{
 use nic::message::{Envelope, Grant, Receive};
 
 use channel::{
-    way::{Arrivals, Body},
+    contract::{Arrivals, Body},
     wire::{Flags, Header, Kind},
 };
 

@@ -16,7 +16,7 @@ impl Engine {
             (report.tagged, report.msg) = (device.tagged.counters(), device.msg.counters());
         }
         let (mut shm, mut net) = (self.channels.shm, self.channels.net);
-        let (beside, beside_bytes) = self.home.near().sent_to_open();
+        let (beside, beside_bytes) = self.home.shm().sent_to_open();
         (shm.sent, shm.sent_bytes) = (shm.sent + beside, shm.sent_bytes + beside_bytes);
         let (sent, bytes) = self.home.sent_far();
         (shm.sent, shm.sent_bytes) = (shm.sent - sent, shm.sent_bytes - bytes);

@@ -5,8 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use channel::{
     contract::Settings,
-    testing,
-    twin::{Fault, Phase},
+    testing::{
+        self,
+        loopback::{Fault, Phase},
+    },
 };
 use ffi::Errno;
 

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use channel::{identity::Identity, shm::bell::Bell, way::Liveness};
+use channel::{contract::Liveness, identity::Identity, shm::doorbell::Doorbell};
 use ffi::Errno;
 use host::{
     cores::{self, Cores},
@@ -156,7 +156,7 @@ impl Engine {
         let (population, cores) = self.census.population(&allowed, pollers::pollers());
         let ask: fn() -> bool = cores::is_one_idle;
         self.idle.set_population(population, cores, (cores == cores::online()).then_some(ask));
-        Bell::set_crowded(&self.own, self.idle.is_crowded());
+        Doorbell::set_crowded(&self.own, self.idle.is_crowded());
     }
 
     /// Watches the peer that a receive names: it may die before there is a link to it.

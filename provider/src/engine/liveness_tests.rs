@@ -69,7 +69,7 @@ fn a_peer_that_dies_in_its_first_claim_does_not_stop_the_ring() {
     // The dead peer entered its identity and claimed a position; its file is gone.
     assert_eq!(testing::enter(own.port(), Identity::new(123, 0).unwrap()), Ok(1));
     testing::claim(&own);
-    assert!(Writer::new(&own).push(&living, &own, &header(0)));
+    assert!(Writer::new(&own).push(&living, &header(0)));
     let started = Instant::now();
     while position(&engine) < 2 {
         assert!(started.elapsed() < LONGEST, "the ring stands still");
@@ -109,7 +109,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
     let (mut sender, started) = (Writer::new(&own), Instant::now());
     while engine.is_send_to(to, number) {
         assert!(started.elapsed() < LONGEST, "the death is not noticed");
-        assert!(sender.push(&living, &own, &header(0)));
+        assert!(sender.push(&living, &header(0)));
         engine.progress();
     }
     assert!(!engine.home.is_lent(), "the dead peer still has buffers");
@@ -150,7 +150,7 @@ fn a_message_in_a_buffer_that_is_lost_with_its_sender_keeps_its_place() {
         let message = Header { flags: Flags::TAGGED, bits: TAG, ..header(0) };
         let mut sender = Writer::new(&node.own);
         let buffered = Header { kind: Kind::Buffered, len: 300, ..message };
-        assert!([buffered, message].iter().all(|it| sender.push(&dying, &node.own, it)));
+        assert!([buffered, message].iter().all(|it| sender.push(&dying, it)));
         drop((dying, its_engine));
         let post = |node: &mut Node| {
             for context in [AT_ONE, AT_OTHER] {

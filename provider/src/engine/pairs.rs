@@ -7,8 +7,10 @@ use channel::{
     address::unpack,
     contract::Settings,
     shm::segment::Segment,
-    testing,
-    twin::{End, Net},
+    testing::{
+        self,
+        loopback::{Loopback, LoopbackEnd},
+    },
 };
 use ffi::{
     Buffer, Errno, OpContext, Result,
@@ -44,21 +46,21 @@ pub(super) const AT_OTHER: OpContext = OpContext(2);
 /// An endpoint and what it has reported.
 pub(super) struct Node {
     pub(super) own: Arc<Segment>,
-    pub(super) end: Option<Arc<End>>,
+    pub(super) end: Option<Arc<LoopbackEnd>>,
     pub(super) engine: Engine,
     pub(super) cq: Arc<CompletionQueue>,
     pub(super) reported: Vec<std::result::Result<Completion, Failure>>,
 }
 
 impl Node {
-    pub(super) fn new(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> Self {
+    pub(super) fn new(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -> Self {
         let (own, mut engine) = endpoint(port);
         let end = net.map(|net| net.end(own.identity()));
         engine.check = settings.checks;
         engine.home.set(settings);
         if let Some(end) = &end {
             engine.home.join(end);
-            engine.inboxes = engine.home.inboxes();
+            engine.inboxes = engine.home.receivers();
         }
         let (format, wait_obj) = (Format::Tagged, WaitObj::None);
         let attr = CqAttr { size: 0, flags: 0, format, wait_obj, threshold: false };
@@ -241,7 +243,7 @@ impl Operation {
 }
 
 /// Two endpoints that list each other.
-pub(super) fn pair(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> [Node; 2] {
+pub(super) fn pair(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -> [Node; 2] {
     let mut nodes = [port, port + 1].map(|port| Node::new(net, port, settings));
     let [one, other] = &mut nodes;
     one.list(other);
@@ -250,7 +252,7 @@ pub(super) fn pair(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> [No
 }
 
 /// Two endpoints that list each other, after a message in each direction.
-pub(super) fn friends(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> [Node; 2] {
+pub(super) fn friends(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -> [Node; 2] {
     let mut nodes = pair(net, port, settings);
     for _ in 0..2 {
         let [one, other] = &mut nodes;
@@ -290,7 +292,7 @@ pub(super) const SETTINGS: [Settings; 3] = [
     Settings { checks: true, copies: true },
 ];
 
-pub(super) fn transports() -> [Option<Arc<Net>>; 2] {
+pub(super) fn transports() -> [Option<Arc<Loopback>>; 2] {
     [None, Some(Arc::default())]
 }
 

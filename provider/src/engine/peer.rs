@@ -31,7 +31,7 @@ use std::{
 use ffi::{Errno, Result};
 
 use channel::{
-    address::unpack, contract::is_short, identity::Identity, net::secret::Secret, way::Link,
+    address::unpack, contract::is_short, identity::Identity, net::secret::Secret, peer::Peer,
     wire::Header,
 };
 
@@ -91,7 +91,7 @@ impl Engine {
     /// # Errors
     /// `ECONNABORTED` if there is no link: the peer is gone.
     #[inline]
-    pub(crate) fn link(&mut self, peer: u32) -> Result<&mut Link> {
+    pub(crate) fn link(&mut self, peer: u32) -> Result<&mut Peer> {
         match self.links.get_mut(peer as usize) {
             Some(Some(link)) => Ok(link),
             _ => Err(Errno::ECONNABORTED),
@@ -123,7 +123,7 @@ impl Engine {
     pub(crate) fn who_is_at(&self, peer: u32) -> Option<Identity> {
         let link = self.links.get(peer as usize).and_then(Option::as_deref);
         let number = self.numbers.get(peer as usize).copied().flatten();
-        link.map(Link::identity).or(number.map(|(_, who)| who))
+        link.map(Peer::identity).or(number.map(|(_, who)| who))
     }
 
     /// Returns whether there is a link to a peer that has not closed.
@@ -194,7 +194,7 @@ impl Engine {
         !is_local || self.home.has_net() && !self.home.is_there(address.port())
     }
 
-    fn take_link(&mut self, peer: u32, link: Link) {
+    fn take_link(&mut self, peer: u32, link: Peer) {
         let index = peer as usize;
         if self.links.len() <= index {
             self.links.resize_with(index + 1, || None);
@@ -318,7 +318,7 @@ impl Engine {
     }
 
     /// Returns whether a peer is the one that it claims to be; see
-    /// [`channel::home::Home::is_at_its_address`].
+    /// [`channel::tx::Tx::is_at_its_address`].
     pub(crate) fn is_verified(&self, peer: u32) -> bool {
         let Some(&Some((number, _))) = self.numbers.get(peer as usize) else { return true };
         let is_context = self.sources.get(number as usize).is_some_and(|&of| of == CONTEXT + peer);

@@ -3,18 +3,15 @@
 
 use std::{sync::Arc, time::Instant};
 
-use nic::{
-    live::Live,
-    message::{Envelope, Grant},
-};
+use nic::message::{Envelope, Grant};
 
 use channel::{
     bytes::{Remote, SharedBytes},
-    home::{NET, WAYS},
-    way::{Arrivals, Inbox},
+    contract::Arrivals,
+    rx::{NET, Rx, TRANSPORTS},
     wire::{Flags, Header, Kind},
 };
-use host::endpoint::own_count;
+use host::{live::Live, owner::own_count};
 
 use crate::{
     device::{
@@ -123,7 +120,7 @@ impl Engine {
     #[inline]
     pub(crate) fn receive(&mut self) -> Progress {
         let near = self.receive_over(0);
-        let others = WAYS > NET + 1 || self.inboxes[NET].is_some();
+        let others = TRANSPORTS > NET + 1 || self.inboxes[NET].is_some();
         let other = others && self.receive_beside(near);
         if near > 0 || other { Progress::Some } else { Progress::None }
     }
@@ -133,7 +130,7 @@ impl Engine {
     #[inline(never)]
     fn receive_beside(&mut self, near: u32) -> bool {
         let mut some = false;
-        for transport in NET + 1..WAYS {
+        for transport in NET + 1..TRANSPORTS {
             some |= self.receive_over(transport) > 0;
         }
         if self.inboxes[NET].is_none() {
@@ -164,7 +161,7 @@ impl Engine {
         let taken = self.inboxes[transport].take_if(|inbox| !inbox.is_empty());
         let Some(mut inbox) = taken else { return 0 };
         let count = match &mut *inbox {
-            Inbox::Shm(inbox) => self.empty(inbox),
+            Rx::Shm(inbox) => self.empty(inbox),
             inbox => self.empty(inbox),
         };
         self.inboxes[transport] = Some(inbox);

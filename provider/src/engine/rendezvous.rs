@@ -21,8 +21,7 @@ use nic::{
 
 use channel::{
     bytes::{Remote, SharedBytes},
-    contract::{Payload, Sent},
-    way::CopyError,
+    contract::{CopyError, Payload, Sent},
     wire::{Flags, Header, Kind},
 };
 

@@ -4,7 +4,7 @@
 use ffi::ops::ep::rma::RemoteParts;
 
 use channel::{
-    way::Direction,
+    contract::Direction,
     wire::{Flags, Header, Kind},
 };
 

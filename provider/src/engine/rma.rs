@@ -31,8 +31,8 @@ use std::{
 
 use channel::{
     bytes::SharedBytes,
-    contract::{Payload, Sent},
-    way::{Link, Liveness},
+    contract::{Liveness, Payload, Sent},
+    peer::Peer,
     wire::{Flags, Header, Kind, LONGEST},
 };
 use ffi::{
@@ -151,9 +151,8 @@ impl Engine {
     /// Returns whether a living peer copies from or to local memory. Once its operations are void,
     /// or the endpoint is closed, no new copy begins.
     pub(crate) fn is_reached(&self) -> bool {
-        let reaches = |link: &Link| {
-            link.reaches(&self.own) && link.liveness(Look::Closely) == Liveness::Alive
-        };
+        let reaches =
+            |link: &Peer| link.reaches() && link.liveness(Look::Closely) == Liveness::Alive;
         self.links.iter().flatten().any(|link| reaches(link))
     }
 

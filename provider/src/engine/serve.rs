@@ -3,8 +3,8 @@
 
 use channel::{
     bytes::SharedBytes,
-    contract::{Payload, Sent},
-    way::{Body, CopyError, Direction, Link},
+    contract::{Body, CopyError, Direction, Payload, Sent},
+    peer::Peer,
     wire::{Flags, Frame, Header, Kind, LONGEST},
 };
 use ffi::{
@@ -75,7 +75,7 @@ impl Engine {
 
     fn execute(
         &mut self,
-        link: &Link,
+        link: &Peer,
         from: u32,
         header: &Header,
         body: &Body<'_>,
@@ -99,11 +99,11 @@ impl Engine {
                 let remote = rest.remote(count, header.len).ok_or(Errno::EPROTO)?;
                 if self.domain.locked
                     && len >= UNLOCKED
-                    && let Some(exchanger) = link.exchanger(&self.own)
+                    && let Some(copier) = link.copier()
                 {
                     let (epoch, header) = (self.epoch(from), *header);
                     self.copy_later(MemoryCopy {
-                        exchanger,
+                        copier,
                         direction,
                         remote,
                         target,
@@ -115,7 +115,7 @@ impl Engine {
                     return Ok(Served::Later);
                 }
                 let what = (&remote, header.op);
-                copied(link.exchange(&self.own, direction, what, target.placed()))?
+                copied(link.exchange(direction, what, target.placed()))?
             }
         };
         if !matches!(served, Served::Refused) {

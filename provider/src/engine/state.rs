@@ -13,16 +13,17 @@ use std::{
 
 use channel::{
     contract::{Payload, Sent, Settings},
-    home::{Home, Inboxes},
     identity::Identity,
-    net::end::Net,
+    net::Net,
+    peer::Peer,
     polling::Turns,
+    rx::Receivers,
     shm::segment::Segment,
-    way::Link,
+    tx::Tx,
     wire::{Header, LONGEST},
 };
 use ffi::{Errno, Result, flags, info::Info};
-use host::{census::Census, node_pool::NodePool};
+use host::{names::job_of, node_pool::NodePool, poller_count::PollerCount};
 use matching::Source;
 use nic::report::ChannelCounters;
 use slab::Slab;
@@ -51,7 +52,7 @@ use crate::{
 /// Messages and bytes by channel.
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
-    /// Includes messages that were sent whole over the network, which [`Home`] counts separately.
+    /// Includes messages that were sent whole over the network, which [`Tx`] counts separately.
     pub(crate) shm: ChannelCounters,
     /// Messages of all lengths, without those.
     pub(crate) net: ChannelCounters,
@@ -102,10 +103,10 @@ pub(crate) struct Engine {
     pub(crate) address: u64,
     /// Its segment in shared memory: identity, doorbell, counters.
     pub(crate) own: Arc<Segment>,
-    pub(crate) home: Home,
-    pub(crate) inboxes: Inboxes,
+    pub(crate) home: Tx,
+    pub(crate) inboxes: Receivers,
     /// By peer number, which stands for an address: the link to the endpoint there.
-    pub(crate) links: Vec<Option<Box<Link>>>,
+    pub(crate) links: Vec<Option<Box<Peer>>>,
     /// The peers that have links.
     pub(crate) linked: Vec<u32>,
     /// By peer number: how many earlier endpoints at its address are gone.
@@ -179,7 +180,7 @@ pub(crate) struct Engine {
     /// Checksum of the payload of the slot, or of the kept message, that is being handled.
     pub(crate) slot_check: u32,
     pub(crate) idle: Idle,
-    pub(crate) census: Census,
+    pub(crate) census: PollerCount,
     pub(crate) checked: Instant,
     /// Time of the last read of the clock.
     pub(crate) clocked: Instant,
@@ -195,7 +196,7 @@ pub(crate) struct Engine {
     pub(crate) channels: Channels,
     /// For observers of the counters.
     pub(crate) rank: Option<u32>,
-    /// See [`nic::live::job_of`].
+    /// See [`job_of`].
     pub(crate) job: u64,
     pub(crate) opened: Instant,
     /// Progress and posts until the clock is read again.
@@ -238,7 +239,7 @@ impl Engine {
         let check = params.text("check") == "on";
         let copies = params.text("kernel_copy") == "auto";
         let turns = Turns::new(params.polling(), !params.text("report").is_empty());
-        let home = Home::new(own, net, turns, Settings { checks: check, copies }, domain.locked);
+        let home = Tx::new(own, net, turns, Settings { checks: check, copies }, domain.locked);
         let reports = |op_flags| CqBinding { op_flags, ..Default::default() };
         Ok(Self {
             domain: Arc::clone(domain),
@@ -259,7 +260,7 @@ impl Engine {
             processes,
             address,
             own: Arc::clone(own),
-            inboxes: home.inboxes(),
+            inboxes: home.receivers(),
             home,
             links: Vec::new(),
             linked: Vec::new(),
@@ -306,7 +307,7 @@ impl Engine {
                 "yield" => Policy::Yield,
                 _ => Policy::Auto,
             }),
-            census: Census::default(),
+            census: PollerCount::default(),
             checked: Instant::now(),
             clocked: Instant::now(),
             look_every: 1,
@@ -316,7 +317,7 @@ impl Engine {
             silent_checked: Instant::now(),
             channels: Channels::default(),
             rank: job::rank(),
-            job: nic::live::job_of(params.text("report")),
+            job: job_of(params.text("report")),
             opened,
             until_shown: 0,
             shows: 0,
@@ -359,7 +360,7 @@ impl Engine {
         header: &Header,
         payload: Payload<'_>,
     ) -> Result<Sent> {
-        if let Some(sent) = self.home.send_near(peer, header, payload) {
+        if let Some(sent) = self.home.send_shm(peer, header, payload) {
             return Ok(sent);
         }
         match self.links.get_mut(peer as usize) {

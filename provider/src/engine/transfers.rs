@@ -6,8 +6,9 @@ use nic::message::{Envelope, Grant};
 
 use channel::{
     bytes::Remote,
-    net::link::Landing,
-    way::{Copier, CopyError, Direction, Exchanger},
+    contract::{CopyError, Direction},
+    net::peer::Landing,
+    peer::Copier,
     wire::Header,
 };
 
@@ -69,7 +70,7 @@ impl LongCopy {
             Self::Message(copy) => copy.copier.read(&copy.remote, &copy.to),
             Self::Memory(copy) => {
                 let what = (&copy.remote, copy.header.op);
-                copy.exchanger.exchange(copy.direction, what, copy.target.placed())
+                copy.copier.exchange(copy.direction, what, copy.target.placed())
             }
         }
     }
@@ -100,7 +101,7 @@ impl MessageCopy {
 /// done.
 #[derive(Debug)]
 pub(crate) struct MemoryCopy {
-    pub(super) exchanger: Exchanger,
+    pub(super) copier: Copier,
     pub(super) direction: Direction,
     pub(super) remote: Remote,
     pub(super) target: Target,

@@ -4,7 +4,7 @@
 
 use std::{fmt::Debug, sync::Arc};
 
-use channel::{contract::Settings, twin::Net};
+use channel::{contract::Settings, testing::loopback::Loopback};
 
 use super::pairs::*;
 
@@ -66,7 +66,7 @@ fn a_death_after_any_step_ends_all_operations_at_the_dead_peer() {
 /// Returns whether the operation was still in progress when one end died.
 fn dies_after(
     steps: usize,
-    net: Option<&Arc<Net>>,
+    net: Option<&Arc<Loopback>>,
     settings: Settings,
     what: What,
     len: usize,

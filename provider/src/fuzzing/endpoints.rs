@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use channel::{address::pack, net::end::Net, shm::segment::Segment, testing};
+use channel::{address::pack, net::Net, shm::segment::Segment, testing};
 use ffi::info::Info;
 
 use crate::{attr, av::AddressVector, domain::Domain, engine::Engine, fabric::Fabric};

@@ -11,11 +11,7 @@ use std::{
 
 use channel::{
     identity::Identity,
-    net::{
-        self,
-        end::{self, Net},
-        secret::Secret,
-    },
+    net::{self, Net, NetSettings, secret::Secret},
     shm::segment::Segment,
     testing::{self, Payload, Writer},
     wire::Header,
@@ -69,7 +65,7 @@ pub(crate) fn on_net(
     let address = address_of(socket.local_addr().unwrap().port());
     let segment = Arc::new(Segment::create(address).unwrap());
     let own = Secret::of_endpoint(own);
-    let settings = end::Settings { job, own, timeout: Duration::from_secs(10), seals: false };
+    let settings = NetSettings { job, own, timeout: Duration::from_secs(10), seals: false };
     let (who, says) = says.map_or((segment.identity(), address), |(says, context)| {
         (Identity::new(says.port(), context).unwrap(), says)
     });
@@ -107,14 +103,13 @@ impl Peers {
     /// The first peer sends a slot. Over the network, one byte of the head may be changed.
     pub(super) fn push_words(
         &mut self,
-        own: &Segment,
         words: [u64; 5],
         payload: &Payload,
         change: Option<(u8, u8)>,
     ) {
         match self {
             Self::Near([peer, _], sender) => {
-                sender.push_words(peer, own, words, payload);
+                sender.push_words(peer, words, payload);
             }
             Self::Far([peer, _], to, _) => {
                 let bytes: Vec<u8> = payload.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -129,9 +124,9 @@ impl Peers {
     }
 
     /// The healthy peer sends a message. Returns whether there was room.
-    pub(super) fn push_healthy(&mut self, own: &Segment, header: Header) -> bool {
+    pub(super) fn push_healthy(&mut self, own: &Arc<Segment>, header: Header) -> bool {
         match self {
-            Self::Near([_, healthy], _) => Writer::new(own).push(healthy, own, &header),
+            Self::Near([_, healthy], _) => Writer::new(own).push(healthy, &header),
             Self::Far([_, healthy], to, _) => {
                 let header = Header { peer: 0, ..header };
                 healthy.push_words(*to, header.words(), &[], |_| ())

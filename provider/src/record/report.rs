@@ -10,11 +10,13 @@ use std::{
     time::Instant,
 };
 
-use host::draft::{Draft, INTERVAL};
+use host::{
+    draft::{Draft, INTERVAL},
+    live::Live,
+};
 use nic::{
-    live::{Live, LiveContext},
     params::Params,
-    report::{FIRST_WORD, FORMAT, Report, VERSION, WrittenAt},
+    report::{FIRST_WORD, FORMAT, LiveContext, Report, VERSION, WrittenAt},
 };
 use parking_lot::Mutex;
 use tempfile::NamedTempFile;

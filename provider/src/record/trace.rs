@@ -10,13 +10,14 @@ use std::{
 };
 
 use ffi::{Errno, Result};
-use host::tape::{Tape, WINDOW};
+use host::trace_file::{TraceFile, WINDOW};
 use matching::{Key, Source, TagLayout};
 use nic::{
     device::Device,
     params::Params,
     trace::{
-        Address, Encoder, Head, Header, Op, Recorder, Stop, Thread, put_peer, put_thread, put_time,
+        Address, Encoder, Header, Op, OpWord, Recorder, Stop, Thread, put_peer, put_thread,
+        put_time,
     },
 };
 
@@ -102,13 +103,13 @@ impl Pauses {
 #[derive(Debug)]
 enum State {
     New,
-    Recording(Tape),
+    Recording(TraceFile),
     Stopped,
 }
 
 impl Recorder for Trace {
     #[inline]
-    fn short(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
+    fn short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
         // No register is kept for later here: all calls are at the end.
         if self.until_clock > 0 && self.caller.is_same() && self.has_put_known(head, &key) {
@@ -187,7 +188,7 @@ impl Trace {
     }
 
     #[inline(never)]
-    fn longer(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
+    fn longer(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
         self.look_if_due(Some(head.kind()));
         if !self.has_put_known(head, &key) {
@@ -200,7 +201,7 @@ impl Trace {
     /// Writes the record of an operation with a known key, or that the last one is repeated.
     /// Returns false if the key is unknown or the window is full.
     #[inline(always)]
-    fn has_put_known(&mut self, head: Head, key: &Key) -> bool {
+    fn has_put_known(&mut self, head: OpWord, key: &Key) -> bool {
         if let State::Recording(tape) = &mut self.state
             && let Some(word) = self.encoder.known(head, key)
             && if word == self.last { tape.has_repeated() } else { tape.has_put(word) }
@@ -222,7 +223,7 @@ impl Trace {
         self.put(|_, tape| put_peer(tape, number, address));
     }
 
-    fn put(&mut self, put: impl FnOnce(&mut Encoder, &mut Tape) -> Recorded) {
+    fn put(&mut self, put: impl FnOnce(&mut Encoder, &mut TraceFile) -> Recorded) {
         if let State::Recording(tape) = &mut self.state
             && let Err(stop) = put(&mut self.encoder, tape)
         {
@@ -268,7 +269,7 @@ impl Trace {
 
     #[cold]
     fn begin(&mut self) {
-        self.state = match Tape::create(&self.path, &self.header.to_bytes(), self.max) {
+        self.state = match TraceFile::create(&self.path, &self.header.to_bytes(), self.max) {
             Ok(tape) => State::Recording(tape),
             Err(error) => {
                 eprintln!("tcam: no trace, {}: {error}", self.path.display());

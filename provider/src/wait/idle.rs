@@ -4,8 +4,8 @@
 //! If there is a core for each poller, a poll spins: a message is seen 0.1 us after it was sent.
 //! MPICH yields the core after each empty poll, which takes 0.3 us and more. A caller that does
 //! nothing but poll is therefore kept in the poll for a moment. If there are more pollers than
-//! cores they may run on ([`host::census`]), the process with the message to send waits for this
-//! core. A poll then sleeps, after many empty ones, until a sender rings (`channel::shm::bell`).
+//! cores they may run on ([`host::poller_count`]), the process with the message to send waits for this
+//! core. A poll then sleeps, after many empty ones, until a sender rings (`channel::shm::doorbell`).
 //!
 //! `MPI_Wait` and a program that computes for 0.1 us between two calls of `MPI_Test` look the same
 //! here, and other processes may wait for the result of that computation. So no caller is kept in

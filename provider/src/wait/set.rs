@@ -2,7 +2,7 @@
 //! The endpoints that a queue or counter polls when it is read, and its sleep.
 //!
 //! Two events end a sleep: a message in the ring of one of the endpoints, whose sender rings
-//! ([`channel::shm::bell`]), and a report of this process to the queue or counter, for which
+//! ([`channel::shm::doorbell`]), and a report of this process to the queue or counter, for which
 //! [`WaitSet::ring`] rings. Both are armed before the sleeping thread checks once more.
 //!
 //! ```text
@@ -20,9 +20,9 @@ use std::{
     time::Duration,
 };
 
-use channel::shm::bell::SETTLED;
+use channel::shm::doorbell::SETTLED;
 use ffi::{Errno, Result, object::Control, ops::WaitObj, serial::Serial};
-use host::endpoint::own_count;
+use host::owner::own_count;
 use parking_lot::Mutex;
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll},

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use host::directory;
-use nic::live::{LEFT, PEERS, SEGMENT, SEGMENT_NAME};
+use host::live::{PEERS, SEGMENT};
+use host::names::{LEFT, SEGMENT_NAME};
 use nic::params::{PREFIX, config};
 use rustix::fs::FlockOperation;
 

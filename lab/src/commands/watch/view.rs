@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
+use host::live::Live;
 use matching::Tallies;
-use nic::live::{Live, LiveContext};
+use nic::report::LiveContext;
 
 use crate::launch::endpoints::{Endpoint, Id, Job};
 use crate::text::numbers::count;
@@ -235,7 +236,7 @@ pub(super) fn table(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nic::live::Page;
+    use host::live::SegmentHeader;
 
     fn endpoint(rank: u32, ns: u64, posts: u64, mark: u64) -> Endpoint {
         let prq = Tallies {
@@ -247,7 +248,8 @@ mod tests {
         };
         let tagged = LiveContext { posts, prq, ..LiveContext::default() };
         let live = Live { rank: Some(rank), ns, tagged, ..Live::default() };
-        let page = Page { pid: 4_194_304, started: 1, port: rank as u16, live: Some(live) };
+        let page =
+            SegmentHeader { pid: 4_194_304, started: 1, port: rank as u16, live: Some(live) };
         Endpoint { page, program: "a_program_with_a_long_name".to_owned() }
     }
 

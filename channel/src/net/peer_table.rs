@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The peers of an endpoint on the network, each under a number ([`super::peer`]).
+//! The peers of an endpoint on the network, each under a number.
+//!
+//! ```text
+//! Greeting --- Hello came --> Open --- Bye came, all frames seen --> Closed
+//!    |                          `----- connection gone -----------> Dead
+//!    `--- refused, no answer --> Failed
+//! ```
+//! A connection is gone after the frames that came over it were handled.
 //!
 //! Both ends may connect at the same time. The first Hello that comes opens the peer; the other
 //! Hello repeats it.
@@ -17,14 +24,16 @@ use super::{
     connections::{Connections, Happened},
     handshake::{Hello, Nonsense, Refusal, Said},
     input::Frame,
-    peer::{Peer, State},
-    secret::{Claim, Secret, random},
+    secret::{Claim, Secret},
 };
-use crate::{identity::Identity, shm::segment::Liveness};
+use crate::{
+    contract::Liveness,
+    identity::{Identity, random},
+};
 
 /// Most peers of an endpoint: each has a 16-bit number.
 const MOST: usize = 1 << 16;
-/// Most peers that one call of [`Peers::look_around`] handles.
+/// Most peers that one call of [`PeerTable::look_around`] handles.
 const A_LOOK: usize = 1024;
 /// Time between log messages about refused connections.
 const SAYING: Duration = Duration::from_secs(1);
@@ -37,9 +46,119 @@ const MOST_LOST: usize = 1 << 16;
 /// Time for which the reason is kept why a peer cannot be reached.
 const FORGET: Duration = Duration::from_secs(10);
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PeerState {
+    Greeting,
+    /// The reason, and the time of the failure.
+    Failed(Errno, Instant),
+    Open,
+    Dead,
+    Closed,
+}
+
+/// A peer.
+#[derive(Debug)]
+pub(super) struct PeerEntry {
+    pub(super) address: SocketAddrV4,
+    pub(super) who: Option<Identity>,
+    /// Token that frames to the peer carry.
+    pub(super) token: u64,
+    /// Number of this endpoint at the peer.
+    pub(super) number: u16,
+    /// Token that frames from the peer carry.
+    pub(super) token_here: u64,
+    pub(super) state: PeerState,
+    /// Connections to the peer.
+    pub(super) streams: Vec<usize>,
+    /// The secret that is proved on these connections.
+    pub(super) secret: Option<Secret>,
+    /// The peer's claim to be at its address; `None` in a job with a secret.
+    pub(super) claim: Option<Claim>,
+    /// The secret that the claim was verified with.
+    pub(super) verified: Option<Secret>,
+    /// The connection for frames to the peer.
+    pub(super) outgoing: Option<usize>,
+    /// The connection for frames from the peer.
+    pub(super) incoming: Option<usize>,
+    /// Number of dials.
+    pub(super) dials: u32,
+    /// Time of the next dial: a busy peer may close a connection before it has handled it.
+    pub(super) redial: Option<Instant>,
+    /// Whether the endpoint has a link to it.
+    pub(super) is_linked: bool,
+    /// Frames sent to the peer.
+    pub(super) sent: u64,
+    /// Frames from the peer that were handled.
+    pub(super) seen: u64,
+    /// Number of frames in the peer's Bye.
+    pub(super) bye: Option<u64>,
+    /// Number of frames in the last Bye to the peer.
+    pub(super) said_bye: Option<u64>,
+    /// The peer has confirmed all frames.
+    pub(super) is_seen: bool,
+}
+
+impl PeerEntry {
+    /// Creates a peer at an address, whose frames must carry this token.
+    pub(super) fn new(address: SocketAddrV4, token_here: u64) -> Self {
+        Self {
+            address,
+            who: None,
+            token: 0,
+            number: 0,
+            token_here,
+            state: PeerState::Greeting,
+            streams: Vec::new(),
+            secret: None,
+            claim: None,
+            verified: None,
+            outgoing: None,
+            incoming: None,
+            dials: 0,
+            redial: None,
+            is_linked: false,
+            sent: 0,
+            seen: 0,
+            bye: None,
+            said_bye: None,
+            is_seen: false,
+        }
+    }
+
+    /// Returns whether the peer's Hello has not come yet.
+    pub(super) fn greets(&self) -> bool {
+        self.state == PeerState::Greeting
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.state == PeerState::Open
+    }
+
+    /// Returns whether nothing more comes from the peer.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self.state, PeerState::Dead | PeerState::Closed)
+    }
+
+    /// Notes that the connection is gone.
+    pub(super) fn lose(&mut self) {
+        if self.state == PeerState::Open {
+            self.state = PeerState::Dead;
+        }
+    }
+
+    /// See [`super::peer::NetPeer::liveness`].
+    pub(super) fn liveness(&self) -> Liveness {
+        match self.state {
+            PeerState::Closed => Liveness::Closed,
+            PeerState::Dead | PeerState::Failed(..) => Liveness::Dead,
+            PeerState::Greeting | PeerState::Open => Liveness::Alive,
+        }
+    }
+}
+
 /// The description of this endpoint for all peers.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct LocalEndpoint {
     /// The secret of the job. Without it, peers prove `secret`.
     pub(super) job: Option<Secret>,
     pub(super) secret: Secret,
@@ -51,10 +170,10 @@ pub(super) struct Own {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Peers {
-    own: Own,
+pub(super) struct PeerTable {
+    own: LocalEndpoint,
     pub(super) connections: Connections,
-    all: Vec<Option<Box<Peer>>>,
+    all: Vec<Option<Box<PeerEntry>>>,
     /// Number of the last peer that was added at each address.
     at: HashMap<SocketAddrV4, u16>,
     /// Number of the peer of each connection.
@@ -66,13 +185,17 @@ pub(super) struct Peers {
     /// Time of the last log message about a refused or invalid connection. There is at most one per
     /// second.
     said: Option<Instant>,
-    /// The last number that [`Peers::look_around`] handled.
+    /// The last number that [`PeerTable::look_around`] handled.
     look: usize,
 }
 
-impl Peers {
+impl PeerTable {
     /// Creates the peers of an endpoint that holds its port with this socket.
-    pub(super) fn new(own: Own, socket: OwnedFd, timeout: Duration) -> Result<Self, Errno> {
+    pub(super) fn new(
+        own: LocalEndpoint,
+        socket: OwnedFd,
+        timeout: Duration,
+    ) -> Result<Self, Errno> {
         let secret = own.job.unwrap_or(own.secret);
         Ok(Self {
             connections: Connections::new(socket, timeout, secret, own.seals)?,
@@ -88,21 +211,21 @@ impl Peers {
     }
 
     /// A descriptor that becomes readable when something happens on a connection.
-    pub(super) fn bell(&self) -> BorrowedFd<'_> {
-        self.connections.bell()
+    pub(super) fn doorbell(&self) -> BorrowedFd<'_> {
+        self.connections.doorbell()
     }
 
-    pub(super) fn get(&self, number: usize) -> Option<&Peer> {
+    pub(super) fn get(&self, number: usize) -> Option<&PeerEntry> {
         self.all.get(number)?.as_deref()
     }
 
-    pub(super) fn get_mut(&mut self, number: u16) -> Option<&mut Peer> {
+    pub(super) fn get_mut(&mut self, number: u16) -> Option<&mut PeerEntry> {
         self.all.get_mut(usize::from(number))?.as_deref_mut()
     }
 
     /// The open peer at an address.
     #[cfg(any(test, feature = "testing"))]
-    pub(super) fn at(&self, address: SocketAddrV4) -> Option<(u16, &Peer)> {
+    pub(super) fn at(&self, address: SocketAddrV4) -> Option<(u16, &PeerEntry)> {
         let number = *self.at.get(&address)?;
         Some((number, self.get(number.into()).filter(|peer| peer.is_open())?))
     }
@@ -113,7 +236,7 @@ impl Peers {
         self.all.iter().flatten().filter(|peer| peer.is_open()).count()
     }
 
-    /// See [`super::end::Net::meet`].
+    /// See [`super::Net::meet`].
     pub(super) fn meet(
         &mut self,
         address: SocketAddrV4,
@@ -124,12 +247,12 @@ impl Peers {
             && let Some(peer) = self.get(number.into())
         {
             match (peer.state, peer.who) {
-                (State::Open, Some(who)) => return Ok((number, who)),
-                (State::Failed(errno, _), _) => {
+                (PeerState::Open, Some(who)) => return Ok((number, who)),
+                (PeerState::Failed(errno, _), _) => {
                     self.remove(number);
                     return Err(errno);
                 }
-                (State::Dead | State::Closed, _) => {}
+                (PeerState::Dead | PeerState::Closed, _) => {}
                 _ => return Err(Errno::EAGAIN),
             }
         }
@@ -187,7 +310,7 @@ impl Peers {
             self.all.push(None);
         }
         self.next = number + 1;
-        let peer = Peer::new(address, u64::from_ne_bytes(random()?));
+        let peer = PeerEntry::new(address, u64::from_ne_bytes(random()?));
         self.all[number] = Some(Box::new(peer));
         self.at.insert(address, number as u16);
         Ok(number as u16)
@@ -215,7 +338,7 @@ impl Peers {
     /// Sends Hello.
     fn greet(&mut self, number: u16, stream: usize) {
         let Some(peer) = self.get(number.into()) else { return };
-        let Own { who, address, seals, secret, .. } = self.own;
+        let LocalEndpoint { who, address, seals, secret, .. } = self.own;
         let hello = Hello {
             who,
             address,
@@ -286,9 +409,9 @@ impl Peers {
             return self.refuse(stream, Refusal::Lost);
         }
         let known = dialed.or_else(|| self.at.get(&hello.address).copied());
-        let fits = |peer: &Peer| match peer.state {
-            State::Greeting => true,
-            State::Open => {
+        let fits = |peer: &PeerEntry| match peer.state {
+            PeerState::Greeting => true,
+            PeerState::Open => {
                 let (number, token) = (peer.number, peer.token);
                 peer.who == Some(hello.who) && (number, token) == (hello.number, hello.masked_token)
             }
@@ -321,7 +444,7 @@ impl Peers {
             peer.who = Some(hello.who);
             peer.token = hello.masked_token;
             peer.number = hello.number;
-            peer.state = State::Open;
+            peer.state = PeerState::Open;
             tracing::debug!("in touch with {} over the network", hello.address);
         }
         if dialed.is_none() {
@@ -386,7 +509,7 @@ impl Peers {
     fn fail(&mut self, number: u16, errno: Errno) {
         let Some(peer) = self.get_mut(number) else { return };
         if peer.greets() {
-            peer.state = State::Failed(errno, Instant::now());
+            peer.state = PeerState::Failed(errno, Instant::now());
         }
     }
 
@@ -552,7 +675,7 @@ impl Peers {
         if !peer.is_open() || peer.bye.is_none_or(|bye| peer.seen < bye) {
             return;
         }
-        peer.state = State::Closed;
+        peer.state = PeerState::Closed;
         let seen = peer.seen;
         if let Some(stream) = self.proved(number) {
             self.connections.say(stream, &Said::Seen(seen));
@@ -569,10 +692,10 @@ impl Peers {
         self.tear(number);
     }
 
-    /// See [`super::link::Link::liveness`].
+    /// See [`super::peer::NetPeer::liveness`].
     pub(super) fn liveness(&self, number: u16, who: Identity) -> Liveness {
         let peer = self.get(number.into()).filter(|peer| peer.who == Some(who));
-        peer.map_or(Liveness::Dead, Peer::liveness)
+        peer.map_or(Liveness::Dead, PeerEntry::liveness)
     }
 
     /// Notes that the endpoint has no link to a peer any more.
@@ -599,7 +722,7 @@ impl Peers {
                 continue;
             }
             let is_over = match peer.state {
-                State::Failed(_, since) => since.elapsed() > FORGET,
+                PeerState::Failed(_, since) => since.elapsed() > FORGET,
                 _ => peer.is_gone() && !peer.is_linked,
             };
             if is_over {
@@ -608,7 +731,7 @@ impl Peers {
         }
     }
 
-    /// See [`super::end::Net::say_bye`].
+    /// See [`super::Net::say_bye`].
     pub(super) fn say_bye(&mut self) {
         for number in 0..self.all.len() as u32 {
             let number = number as u16;

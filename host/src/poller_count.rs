@@ -1,41 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Counts the endpoints on this host and removes the files of dead owners.
+//! Counts the threads that poll endpoints on this host.
 
 use std::{
     os::unix::fs::FileExt as _,
     time::{Duration, Instant, SystemTime},
 };
 
-use nic::live::{BELL, CLAIM, CORES, LEFT, NEW, SEGMENT_NAME};
-
 use crate::{
     cores::{self, Cores, WHOLE},
     directory::Directory,
-    endpoint::own_count,
+    live::CORES,
     names::prefix,
-    owner::{remove_if_dead, remove_if_unclaimed},
+    owner::own_count,
 };
-
-/// Removes the files of dead owners, in any network namespace. Returns the number of live endpoints
-/// in this one.
-pub fn clean_up() -> usize {
-    let Ok(directory) = Directory::open() else { return 0 };
-    let names = |prefix| directory.names(prefix).into_iter().flatten();
-    names(LEFT).for_each(|name| remove_if_unclaimed(&directory, &name));
-    for name in names(CLAIM).chain(names(NEW)) {
-        let _ = remove_if_dead(&directory, &name);
-    }
-    let own = prefix();
-    let living = names(SEGMENT_NAME).filter(|name| !remove_if_dead(&directory, name));
-    let living = living.filter(|name| name.starts_with(&own)).count();
-    for name in names(BELL) {
-        let segment = name.replacen(BELL, SEGMENT_NAME, 1);
-        if directory.inode(&segment).is_none() {
-            let _ = directory.remove(&name);
-        }
-    }
-    living
-}
 
 /// Time between two counts, multiplied by the number of endpoints. If every endpoint counts, all of
 /// them together read a constant number of entries per second.
@@ -54,7 +31,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// times a second did little else (2 cores). So it is read only if it has changed, and less often
 /// the more endpoints exist.
 #[derive(Debug, Default)]
-pub struct Census {
+pub struct PollerCount {
     endpoints: usize,
     /// Time that they take of our processors if one thread polls each of them without pause, in
     /// [`WHOLE`].
@@ -68,7 +45,7 @@ pub struct Census {
     changed: Option<SystemTime>,
 }
 
-impl Census {
+impl PollerCount {
     /// Returns the number of threads of this user and network namespace that poll endpoints on
     /// these processors, and the number of these processors. A thread that may also run elsewhere
     /// counts in part. If all polling threads have fewer processors each, under the limit of
@@ -137,7 +114,7 @@ fn cores_of(directory: &Directory, name: &str) -> Option<Cores> {
 mod tests {
     use std::{fs::File, io::Write as _, thread::sleep};
 
-    use super::{CORES, COUNT, Census, Cores, TICK, WHOLE, more_crowded};
+    use super::{CORES, COUNT, Cores, PollerCount, TICK, WHOLE, more_crowded};
     use crate::{directory, names::name_of};
 
     /// Files like the segments of endpoints that may run on these processors.
@@ -155,18 +132,18 @@ mod tests {
     #[test]
     fn new_endpoints_are_counted_in_time() {
         let here = Cores::of_thread();
-        let mut census = Census::default();
+        let mut count = PollerCount::default();
         let few = segments(900..902, &here);
-        census.count(&here);
-        assert!(census.load >= few.len() * WHOLE);
+        count.count(&here);
+        assert!(count.load >= few.len() * WHOLE);
         let many = segments(902..922, &here);
         (0..10).for_each(|_| {
             sleep(TICK + COUNT * 4);
-            census.count(&here);
+            count.count(&here);
         });
-        assert!(census.load >= (few.len() + many.len()) * WHOLE);
+        assert!(count.load >= (few.len() + many.len()) * WHOLE);
         drop((few, many));
-        super::clean_up();
+        crate::owner::clean_up();
     }
 
     #[test]

@@ -1,36 +1,31 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A peer on this host: its segment, and this endpoint's number in its list of senders.
 
-use std::{
-    fs::File,
-    sync::{Arc, atomic::AtomicU32},
-};
+use std::{fs::File, sync::Arc};
 
 use ffi::{Buffer, Errno};
 use host::owner::Look;
 
 use super::{
-    copy::{self, CopyError, Direction},
-    exec_id::ExecId,
-    ring,
-    segment::{BUFFER, Liveness, Segment},
-    tx_ring::TxRing,
+    cma::{self, PeerMemory},
+    ring::{self, TxRing},
+    segment::{BUFFER, Segment},
 };
 use crate::{
     bytes::{Remote, SharedBytes},
-    contract::Settings,
-    identity::Identity,
+    contract::{Body, CopyError, Liveness, Settings},
+    identity::{ExecId, Identity},
     wire::{Frame, Header, Kind},
 };
 
 /// A peer that can be sent to.
 #[derive(Debug)]
-pub struct Link {
+pub struct ShmPeer {
+    /// The segment of this endpoint.
+    own: Arc<Segment>,
     segment: Arc<Segment>,
     /// This endpoint's number in the peer's list of senders.
     number: u16,
-    /// Whether slots have checksums.
-    checks: bool,
     /// Whether the kernel copies from this peer and to it. False if copies are off, if the kernel
     /// refused one, or if the peer's process id is not valid here.
     copies: bool,
@@ -38,21 +33,21 @@ pub struct Link {
     pieces: bool,
 }
 
-impl Link {
+impl ShmPeer {
     /// Opens the endpoint that holds `port` now, and enters this endpoint into its list of senders.
     ///
     /// # Errors
     /// Those of [`Segment::open`]; `ENOSPC` if there is no room for the list.
-    pub(crate) fn open(own: &Segment, port: u16, settings: Settings) -> Result<Self, Errno> {
+    pub(crate) fn open(own: &Arc<Segment>, port: u16, settings: Settings) -> Result<Self, Errno> {
         Self::enter(own, Segment::open(port)?, settings)
     }
 
     /// Opens one endpoint, and no later one at the same port.
     ///
     /// # Errors
-    /// Those of [`Link::open`]; `ECONNREFUSED` if the endpoint is gone.
+    /// Those of [`ShmPeer::open`]; `ECONNREFUSED` if the endpoint is gone.
     pub(crate) fn open_only(
-        own: &Segment,
+        own: &Arc<Segment>,
         peer: Identity,
         settings: Settings,
     ) -> Result<Self, Errno> {
@@ -60,19 +55,19 @@ impl Link {
     }
 
     fn enter(
-        own: &Segment,
+        own: &Arc<Segment>,
         (segment, file): (Segment, File),
         settings: Settings,
     ) -> Result<Self, Errno> {
         let number = segment.enter(&file, own.identity())?;
         let copies = settings.copies && segment.is_of_our_processes();
-        let (segment, Settings { checks, .. }) = (Arc::new(segment), settings);
-        Ok(Self { segment, number, checks, copies, pieces: !settings.copies })
+        let (own, segment) = (Arc::clone(own), Arc::new(segment));
+        Ok(Self { own, segment, number, copies, pieces: !settings.copies })
     }
 
     /// The sending end of the peer's ring, for one thread at a time.
-    pub(super) fn tx_ring(&self, thread: usize) -> TxRing {
-        TxRing::new(&self.segment, self.number, thread, self.checks)
+    pub(super) fn tx_ring(&self, thread: usize, checks: bool) -> TxRing {
+        TxRing::new(&self.segment, self.number, thread, checks)
     }
 
     /// The identity of the peer.
@@ -103,23 +98,23 @@ impl Link {
         &'a self,
         header: &Header,
         payload: SharedBytes<'a>,
-    ) -> Option<(SharedBytes<'a>, Option<&'a AtomicU32>)> {
+    ) -> Option<Body<'a>> {
         let (buffer, len) = match header.kind {
             Kind::Buffered | Kind::Chunk => (header.count as usize, header.len),
             Kind::Write | Kind::Read | Kind::Atomic | Kind::Answer => {
                 match Frame::unpack(header.count).buffer {
                     Some(buffer) => (usize::from(buffer), BUFFER as u64),
-                    None => return Some((payload, None)),
+                    None => return Some(Body { bytes: payload, lent: None }),
                 }
             }
-            _ => return Some((payload, None)),
+            _ => return Some(Body { bytes: payload, lent: None }),
         };
         let bytes = self.segment.buffer_bytes(buffer, len)?;
-        Some((bytes, Some(self.segment.buffer_state(buffer))))
+        Some(Body { bytes, lent: Some(self.segment.buffer_state(buffer)) })
     }
 
     /// The exec id of the process to copy from; `None` if the kernel does not copy.
-    pub(crate) fn exec_id(&self) -> Option<ExecId> {
+    fn exec_id(&self) -> Option<ExecId> {
         self.copies.then(|| self.segment.exec_id())
     }
 
@@ -146,62 +141,19 @@ impl Link {
         if is_valid { copied } else { Err(CopyError::Failed(Errno::ECONNABORTED)) }
     }
 
-    /// Copies between memory of the peer's process and local memory, piece by piece. Each piece has
-    /// an offset in the peer's memory, which belongs to the peer's operation `op`.
-    pub(crate) fn exchange<'a>(
-        &self,
-        own: &Segment,
-        direction: Direction,
-        (remote, op): (&Remote, u64),
-        pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
-    ) -> Result<(), CopyError> {
-        let exec_id = self.exec_id().ok_or(CopyError::Refused)?;
-        exchange(own, (&self.segment, exec_id), direction, (remote, op), pieces)
+    /// The peer's memory; `None` if the kernel does not copy.
+    pub(crate) fn memory(&self) -> Option<PeerMemory> {
+        let exec_id = self.exec_id()?;
+        Some(PeerMemory { own: Arc::clone(&self.own), peer: Arc::clone(&self.segment), exec_id })
     }
 
-    /// Does the work of [`Link::exchange`] without the lock of the endpoint. Returns `None` if the
-    /// kernel does not copy.
-    pub(crate) fn exchanger(&self, own: &Arc<Segment>) -> Option<Exchanger> {
-        let (own, peer) = (Arc::clone(own), Arc::clone(&self.segment));
-        Some(Exchanger { own, peer, exec_id: self.exec_id()? })
+    /// Reads from the peer's memory; see [`cma::read`].
+    pub(crate) fn read(&self, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
+        cma::read(self.exec_id().ok_or(CopyError::Refused)?, remote, to)
     }
 
     /// Returns whether the peer copies from or to memory of this endpoint, which has closed.
-    pub(crate) fn reaches(&self, own: &Segment) -> bool {
-        self.segment.reaches(own)
+    pub(crate) fn reaches(&self) -> bool {
+        self.segment.reaches(&self.own)
     }
-}
-
-/// See [`Link::exchanger`].
-#[derive(Debug)]
-pub(crate) struct Exchanger {
-    own: Arc<Segment>,
-    peer: Arc<Segment>,
-    exec_id: ExecId,
-}
-
-impl Exchanger {
-    /// As [`Link::exchange`], for one copy at a time: an endpoint announces one.
-    pub(crate) fn exchange<'a>(
-        &self,
-        direction: Direction,
-        what: (&Remote, u64),
-        pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
-    ) -> Result<(), CopyError> {
-        exchange(&self.own, (&self.peer, self.exec_id), direction, what, pieces)
-    }
-}
-
-fn exchange<'a>(
-    own: &Segment,
-    (peer, exec_id): (&Segment, ExecId),
-    direction: Direction,
-    (remote, op): (&Remote, u64),
-    pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
-) -> Result<(), CopyError> {
-    let guard = own.guard_cma(peer, op);
-    let _guard = guard.ok_or(CopyError::Failed(Errno::ECONNABORTED))?;
-    pieces
-        .into_iter()
-        .try_for_each(|(at, here)| copy::between(direction, exec_id, remote, at, here))
 }

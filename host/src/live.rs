@@ -15,6 +15,7 @@
 //! consistent copy. A page may hold anything: no word in it is used as a length or an offset.
 
 use matching::Tallies;
+use nic::report::LiveContext;
 
 /// "tcamshm" and the version of the segment layout.
 pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x08");
@@ -71,7 +72,7 @@ pub struct Live {
     pub rank: Option<u32>,
     /// Nanoseconds since the endpoint was opened.
     pub ns: u64,
-    /// See [`job_of`].
+    /// See [`job_of`](crate::names::job_of).
     pub job: u64,
     /// Tagged messages.
     pub tagged: LiveContext,
@@ -79,110 +80,43 @@ pub struct Live {
     pub msg: LiveContext,
 }
 
-/// The counters of a context up to now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LiveContext {
-    /// Number of receives posted.
-    pub posts: u64,
-    /// Number of messages that arrived.
-    pub arrivals: u64,
-    /// Number of messages that found no receive.
-    pub unexpected: u64,
-    /// Counters of the PRQ.
-    pub prq: Tallies,
-    /// Counters of the UMQ.
-    pub umq: Tallies,
+fn put_queue(tallies: &Tallies, words: &mut [u64]) {
+    words.copy_from_slice(&[
+        tallies.entries,
+        tallies.table_matches,
+        tallies.host_matches,
+        tallies.spills,
+        tallies.promotions,
+        tallies.table_occupancy,
+        tallies.host_occupancy,
+        tallies.high_water,
+    ]);
 }
 
-/// Hash (FNV-1a) of the report pattern, `FI_TCAM_REPORT`, that identifies the processes of a job;
-/// zero if they write no reports. Two jobs can have the same hash.
-#[must_use]
-pub fn job_of(pattern: &str) -> u64 {
-    if pattern.is_empty() {
-        return 0;
+fn queue_of(words: &[u64; QUEUE]) -> Tallies {
+    Tallies {
+        entries: words[0],
+        table_matches: words[1],
+        host_matches: words[2],
+        spills: words[3],
+        promotions: words[4],
+        table_occupancy: words[5],
+        host_occupancy: words[6],
+        high_water: words[7],
     }
-    pattern.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
-/// Prefix of the names of segments.
-pub const SEGMENT_NAME: &str = "segment.";
-/// Prefix of the names of segments that are being made.
-pub const NEW: &str = "new.";
-/// Prefix of the names of segments that dead endpoints left to the process that claims their job.
-/// The rest of the former name and the inode follow.
-pub const LEFT: &str = "left.";
-/// Prefix of the names of the sockets on which endpoints sleep.
-pub const BELL: &str = "bell.";
-/// Prefix of the names of claims.
-pub const CLAIM: &str = "claim.";
-
-/// Name of the file that a process locks to claim the segments of a job's dead endpoints.
-#[must_use]
-pub fn claim_of(job: u64) -> String {
-    format!("{CLAIM}{job:016x}")
+fn put_context(context: &LiveContext, words: &mut [u64]) {
+    words[..3].copy_from_slice(&[context.posts, context.arrivals, context.unexpected]);
+    put_queue(&context.prq, &mut words[3..3 + QUEUE]);
+    put_queue(&context.umq, &mut words[3 + QUEUE..CONTEXT]);
 }
 
-fn words_of(tallies: &Tallies) -> [u64; QUEUE] {
-    let Tallies {
-        entries,
-        table_matches,
-        host_matches,
-        spills,
-        promotions,
-        table_occupancy,
-        host_occupancy,
-        high_water,
-    } = *tallies;
-    [
-        entries,
-        table_matches,
-        host_matches,
-        spills,
-        promotions,
-        table_occupancy,
-        host_occupancy,
-        high_water,
-    ]
-}
-
-fn tallies_of(words: &[u64]) -> Option<Tallies> {
-    let &[
-        entries,
-        table_matches,
-        host_matches,
-        spills,
-        promotions,
-        table_occupancy,
-        host_occupancy,
-        high_water,
-    ] = words.first_chunk::<QUEUE>()?;
-    Some(Tallies {
-        entries,
-        table_matches,
-        host_matches,
-        spills,
-        promotions,
-        table_occupancy,
-        host_occupancy,
-        high_water,
-    })
-}
-
-impl LiveContext {
-    fn put(&self, words: &mut [u64]) {
-        words[..3].copy_from_slice(&[self.posts, self.arrivals, self.unexpected]);
-        words[3..3 + QUEUE].copy_from_slice(&words_of(&self.prq));
-        words[3 + QUEUE..CONTEXT].copy_from_slice(&words_of(&self.umq));
-    }
-
-    fn of(words: &[u64]) -> Option<Self> {
-        let &[posts, arrivals, unexpected] = words.first_chunk::<3>()?;
-        let prq = tallies_of(&words[3..])?;
-        let umq = tallies_of(&words[3 + QUEUE..])?;
-        Some(Self { posts, arrivals, unexpected, prq, umq })
-    }
+fn context_of(words: &[u64]) -> Option<LiveContext> {
+    let &[posts, arrivals, unexpected] = words.first_chunk()?;
+    let prq = queue_of(words[3..].first_chunk()?);
+    let umq = queue_of(words[3 + QUEUE..].first_chunk()?);
+    Some(LiveContext { posts, arrivals, unexpected, prq, umq })
 }
 
 impl Live {
@@ -192,8 +126,8 @@ impl Live {
         let mut words = [0; WORDS - 2];
         words[0] = self.rank.map_or(0, |rank| u64::from(rank) + 1);
         (words[1], words[2]) = (self.ns, self.job);
-        self.tagged.put(&mut words[3..3 + CONTEXT]);
-        self.msg.put(&mut words[3 + CONTEXT..]);
+        put_context(&self.tagged, &mut words[3..3 + CONTEXT]);
+        put_context(&self.msg, &mut words[3 + CONTEXT..]);
         words
     }
 
@@ -203,15 +137,15 @@ impl Live {
             rank: words[0].checked_sub(1).and_then(|rank| u32::try_from(rank).ok()),
             ns: words[1],
             job: words[2],
-            tagged: LiveContext::of(tagged)?,
-            msg: LiveContext::of(msg)?,
+            tagged: context_of(tagged)?,
+            msg: context_of(msg)?,
         })
     }
 }
 
 /// The contents of the first page of an endpoint's segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct SegmentHeader {
     /// Process id of the owner.
     pub pid: u32,
     /// When the owner started, in clock ticks since boot.
@@ -223,7 +157,7 @@ pub struct Page {
     pub live: Option<Live>,
 }
 
-impl Page {
+impl SegmentHeader {
     /// Parses a page that was read twice. Returns `None` if it is not the page of an open or dead
     /// endpoint, or if it was written meanwhile; the caller then reads it again.
     #[must_use]
@@ -253,19 +187,6 @@ impl Page {
         let port = word(first, ADDRESS)? as u16;
         Some(Self { pid: short(PID)?, started: word(first, STARTED)?, port, live })
     }
-}
-
-/// Returns when a process started, from `/proc/PID/stat`; `None` for a zombie. A process of which
-/// only the first thread ended is not a zombie.
-#[must_use]
-pub fn start_of(stat: &str) -> Option<u64> {
-    // proc_pid_stat(5): the state follows the name, which may hold anything but
-    // ends at the last parenthesis; the start time is field 22.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    let state = fields.next()?;
-    let threads: u32 = fields.nth(16)?.parse().ok()?;
-    let started = fields.nth(1)?.parse().ok()?;
-    (!matches!(state, "Z" | "X") || threads > 1).then_some(started)
 }
 
 #[cfg(test)]
@@ -301,44 +222,23 @@ mod tests {
     fn a_written_page_is_read_back() {
         assert_eq!(live().rank, Some(999));
         assert_eq!((live().tagged.posts, live().msg.umq.high_water), (4000, 41_000));
-        let read = Page::read(&page(6), &page(6)).unwrap();
-        assert_eq!(read, Page { pid: 42, started: 7, port: 5000, live: Some(live()) });
-    }
-
-    #[test]
-    fn jobs_have_different_hashes() {
-        assert_eq!(job_of(""), 0);
-        assert_eq!(job_of("a"), 0xaf63_dc4c_8601_ec8c);
-        assert_ne!(job_of("/tmp/a/%r.%p"), job_of("/tmp/b/%r.%p"));
+        let read = SegmentHeader::read(&page(6), &page(6)).unwrap();
+        assert_eq!(read, SegmentHeader { pid: 42, started: 7, port: 5000, live: Some(live()) });
     }
 
     #[test]
     fn a_page_that_is_being_written_is_not_read() {
-        assert_eq!(Page::read(&page(7), &page(7)), None);
-        assert_eq!(Page::read(&page(6), &page(8)), None);
+        assert_eq!(SegmentHeader::read(&page(7), &page(7)), None);
+        assert_eq!(SegmentHeader::read(&page(6), &page(8)), None);
     }
 
     #[test]
     fn counters_of_another_version_are_not_read() {
         let mut page = page(6);
         page[COUNTERS] ^= 1;
-        assert_eq!(Page::read(&page, &page).unwrap().live, None);
+        assert_eq!(SegmentHeader::read(&page, &page).unwrap().live, None);
         page[0] ^= 1;
-        assert_eq!(Page::read(&page, &page), None);
-    }
-
-    #[test]
-    fn a_start_is_field_22_and_a_zombie_has_none() {
-        let stat = |state, threads: u32| {
-            let field = |n| format!("{} ", if n == 20 { threads } else { n });
-            format!("12 (a) b) {state} {}", (4..40).map(field).collect::<String>())
-        };
-        assert_eq!(
-            (start_of(&stat("S", 1)), start_of(&stat("Z", 1)), start_of("")),
-            (Some(22), None, None)
-        );
-        // The first thread ended; others still run.
-        assert_eq!(start_of(&stat("Z", 2)), Some(22));
+        assert_eq!(SegmentHeader::read(&page, &page), None);
     }
 
     proptest! {
@@ -346,7 +246,7 @@ mod tests {
         fn a_page_may_hold_anything(at in 0..PAGE, to in any::<u8>()) {
             let mut page = page(6);
             page[at] = to;
-            let _ = Page::read(&page, &page);
+            let _ = SegmentHeader::read(&page, &page);
         }
     }
 }

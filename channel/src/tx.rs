@@ -1,40 +1,36 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The local end of an endpoint's transports: it opens links, sends, and lists the endpoints that
-//! send to it.
+//! The sending end of an endpoint over all transports: it opens peers, sends to them, and lists the
+//! endpoints that send to it.
+//!
+//! ```text
+//! Tx::send_shm(number, header, payload)    Yes | NoRoom: later | NoBuffer: another payload
+//!                                          None: the peer is not on this host
+//! Tx::send(peer, header, payload)          over the other transports
+//! ```
 
 use std::{net::SocketAddrV4, sync::Arc, time::Duration};
 
 use ffi::Errno;
-use host::publish;
+use host::owner;
 
 #[cfg(any(test, feature = "testing"))]
-use crate::twin;
+use crate::testing::loopback::{LoopbackEnd, LoopbackRx};
 use crate::{
     contract::{Payload, Sent, Settings},
     identity::Identity,
-    net::{self, end::Net, secret::Secret},
+    net::{Net, peer::NetPeer, rx::NetRx, secret::Secret},
+    peer::Peer,
     polling::Turns,
-    sending::Sending,
-    shm::{self, segment::Segment},
-    way::{Inbox, Link},
+    rx::{Receivers, Rx},
+    shm::{peer::ShmPeer, ring::ShmRx, segment::Segment, tx::ShmTx},
     wire::{FAR, Header},
 };
 
-/// Number of transports.
-pub const WAYS: usize = if cfg!(any(test, feature = "testing")) { 3 } else { 2 };
-
-/// Index of the network's inbox.
-pub const NET: usize = 1;
-
-/// The inbox of each transport. An inbox is taken out while it is polled.
-pub type Inboxes = [Option<Box<Inbox>>; WAYS];
-
 /// See the module.
 #[derive(Debug)]
-pub struct Home {
-    own: Arc<Segment>,
+pub struct Tx {
     /// Sends to peers of this host.
-    near: Arc<Sending>,
+    shm: Arc<ShmTx>,
     settings: Settings,
     net: Option<Arc<Net>>,
     /// Decides which polls include the network.
@@ -42,11 +38,11 @@ pub struct Home {
     /// Messages that were sent whole over the network, and their bytes.
     sent_far: (u64, u64),
     #[cfg(any(test, feature = "testing"))]
-    twin: Option<Arc<twin::End>>,
+    loopback: Option<Arc<LoopbackEnd>>,
 }
 
-impl Home {
-    /// Creates the local end of the endpoint that owns the segment `own`, with a network if it has
+impl Tx {
+    /// Creates the sending end of the endpoint that owns the segment `own`, with a network if it has
     /// one. `locked`: several threads may send.
     #[must_use]
     pub fn new(
@@ -57,25 +53,24 @@ impl Home {
         locked: bool,
     ) -> Self {
         Self {
-            own: Arc::clone(own),
-            near: Arc::new(Sending::new(own, settings.checks, locked)),
+            shm: Arc::new(ShmTx::new(own, settings.checks, locked)),
             settings,
             net,
             turns,
             sent_far: (0, 0),
             #[cfg(any(test, feature = "testing"))]
-            twin: None,
+            loopback: None,
         }
     }
 
-    /// Creates the inboxes, one for each transport.
+    /// Creates the receiving ends, one for each transport.
     #[must_use]
-    pub fn inboxes(&self) -> Inboxes {
+    pub fn receivers(&self) -> Receivers {
         [
-            Some(Box::new(Inbox::Shm(shm::inbox::Inbox::new(&self.own)))),
-            self.net.as_ref().map(|net| Box::new(Inbox::Net(net::inbox::Inbox::new(net)))),
+            Some(Box::new(Rx::Shm(ShmRx::new(&self.shm.own)))),
+            self.net.as_ref().map(|net| Box::new(Rx::Net(NetRx::new(net)))),
             #[cfg(any(test, feature = "testing"))]
-            self.twin.as_ref().map(|end| Box::new(Inbox::Twin(end.inbox()))),
+            self.loopback.as_ref().map(|end| Box::new(Rx::Loopback(LoopbackRx::new(end)))),
         ]
     }
 
@@ -92,30 +87,30 @@ impl Home {
     /// `EAGAIN` until its Hello has come, `ENETUNREACH` without a network, `EACCES` if the peer
     /// refuses this endpoint or no secret for it is known; otherwise the reason why it cannot be
     /// reached.
-    pub fn open_far(&self, address: SocketAddrV4, secret: Option<Secret>) -> Result<Link, Errno> {
+    pub fn open_far(&self, address: SocketAddrV4, secret: Option<Secret>) -> Result<Peer, Errno> {
         let net = self.net.as_ref().ok_or(Errno::ENETUNREACH)?;
         let (number, who) = net.meet(address, secret)?;
-        Ok(Link::Net(net::link::Link::new(net, number, who, self.settings)))
+        Ok(Peer::Net(NetPeer::new(net, number, who, self.settings)))
     }
 
-    /// Returns whether the sender with this number is at the address that [`Home::listed`] returns.
+    /// Returns whether the sender with this number is at the address that [`Tx::listed`] returns.
     /// Over the network, it must know the secret in the name of the endpoint at that address; if it
     /// does not, it is disconnected. If that secret is not known here, the result is true.
     #[must_use]
     pub fn is_at_its_address(&self, number: u32, secret: impl FnOnce() -> Option<Secret>) -> bool {
-        self.of_net(number).is_none_or(|net| net.is_at_its_address(number, secret))
+        self.of_net(number).is_none_or(|(net, number)| net.is_at_its_address(number, secret))
     }
 
     /// Returns whether the sender with this number has proved that it is at its address. Senders of
     /// this host need no proof.
     #[must_use]
     pub fn is_vouched_for(&self, number: u32) -> bool {
-        self.of_net(number).is_none_or(|net| net.is_vouched_for(number))
+        self.of_net(number).is_none_or(|(net, number)| net.is_vouched_for(number))
     }
 
     /// Disconnects the sender with this number, if it is on the network.
     pub fn disown(&self, number: u32) {
-        if let Some(net) = self.of_net(number) {
+        if let Some((net, number)) = self.of_net(number) {
             net.disown(number);
         }
     }
@@ -126,36 +121,36 @@ impl Home {
     /// `ECONNREFUSED` if no endpoint holds the port, `EACCES` if a file of another user is in the
     /// way, `EPROTO` if the segment is damaged or of another version of tcam, `ENOSPC` if there is
     /// no room to enter this endpoint as a sender.
-    pub fn open(&self, port: u16) -> Result<Link, Errno> {
+    pub fn open(&self, port: u16) -> Result<Peer, Errno> {
         #[cfg(any(test, feature = "testing"))]
-        if let Some(end) = &self.twin {
-            return end.open(port, self.settings).map(Link::Twin);
+        if let Some(end) = &self.loopback {
+            return end.open(port, self.settings).map(Peer::Loopback);
         }
-        shm::link::Link::open(&self.own, port, self.settings).map(Link::Shm)
+        ShmPeer::open(&self.shm.own, port, self.settings).map(Peer::Shm)
     }
 
     /// Opens one endpoint, and no later one at the same port.
     ///
     /// # Errors
-    /// Those of [`Home::open`]; `ECONNREFUSED` if the endpoint is gone.
-    pub fn open_only(&self, peer: Identity) -> Result<Link, Errno> {
+    /// Those of [`Tx::open`]; `ECONNREFUSED` if the endpoint is gone.
+    pub fn open_only(&self, peer: Identity) -> Result<Peer, Errno> {
         #[cfg(any(test, feature = "testing"))]
-        if let Some(end) = &self.twin {
-            return end.open_only(peer, self.settings).map(Link::Twin);
+        if let Some(end) = &self.loopback {
+            return end.open_only(peer, self.settings).map(Peer::Loopback);
         }
-        shm::link::Link::open_only(&self.own, peer, self.settings).map(Link::Shm)
+        ShmPeer::open_only(&self.shm.own, peer, self.settings).map(Peer::Shm)
     }
 
     /// Opens the endpoint that sends here under a number.
     ///
     /// # Errors
-    /// Those of [`Home::open_only`].
-    pub fn open_sender(&self, number: u32, who: Identity) -> Result<Link, Errno> {
+    /// Those of [`Tx::open_only`].
+    pub fn open_sender(&self, number: u32, who: Identity) -> Result<Peer, Errno> {
         match self.of_net(number) {
             None => self.open_only(who),
-            Some(net) => {
-                let link = net::link::Link::new(net, number as u16, who, self.settings);
-                if link.is_open() { Ok(Link::Net(link)) } else { Err(Errno::ECONNREFUSED) }
+            Some((net, number)) => {
+                let peer = NetPeer::new(net, number, who, self.settings);
+                if peer.is_open() { Ok(Peer::Net(peer)) } else { Err(Errno::ECONNREFUSED) }
             }
         }
     }
@@ -164,52 +159,57 @@ impl Home {
     #[must_use]
     pub fn is_there(&self, port: u16) -> bool {
         #[cfg(any(test, feature = "testing"))]
-        if let Some(end) = &self.twin {
+        if let Some(end) = &self.loopback {
             return end.is_there(port);
         }
-        publish::is_there(port)
+        owner::is_there(port)
     }
 
-    /// From now on, messages to `peer` go over this link.
-    pub fn connect(&self, peer: u32, link: &Link) {
-        self.near.connect(peer, link);
+    /// From now on, messages to `number` go to this peer.
+    pub fn connect(&self, number: u32, peer: &Peer) {
+        if let Peer::Shm(peer) = peer {
+            self.shm.connect(number, peer);
+        }
     }
 
     /// Sends nothing more to a peer that is gone, and reclaims the buffers that it held.
-    pub fn disconnect(&self, peer: u32) {
-        self.near.disconnect(peer);
+    pub fn disconnect(&self, number: u32) {
+        self.shm.disconnect(number);
     }
 
     /// Sends to peers of this host, for threads that do not hold the engine.
     #[must_use]
-    pub fn near(&self) -> &Arc<Sending> {
-        &self.near
+    pub fn shm(&self) -> &Arc<ShmTx> {
+        &self.shm
     }
 
     /// Sends a slot and its payload to a connected peer of this host. Returns `None` if the peer is
     /// not connected.
     #[inline(always)]
     #[must_use]
-    pub fn send_near(&self, peer: u32, header: &Header, payload: Payload<'_>) -> Option<Sent> {
-        self.near.send(peer, header, payload)
+    pub fn send_shm(&self, number: u32, header: &Header, payload: Payload<'_>) -> Option<Sent> {
+        self.shm.send(number, header, payload)
     }
 
-    /// Sends over the link to a peer that [`Home::send_near`] does not reach.
+    /// Sends to a peer that [`Tx::send_shm`] does not reach.
     #[inline(always)]
-    pub fn send(&mut self, link: &mut Link, header: &Header, payload: Payload<'_>) -> Sent {
-        match link {
+    pub fn send(&mut self, peer: &mut Peer, header: &Header, payload: Payload<'_>) -> Sent {
+        match peer {
             // Not connected.
-            Link::Shm(_) => Sent::NoRoom,
-            Link::Net(link) => self.send_far(link, header, payload),
+            Peer::Shm(_) => Sent::NoRoom,
+            Peer::Net(peer) => self.send_net(peer, header, payload),
             #[cfg(any(test, feature = "testing"))]
-            Link::Twin(link) => link.send(*header, payload),
+            Peer::Loopback(peer) => peer.send(*header, payload),
         }
     }
 
     /// Sets the checksum of the payload of the next slot to a peer.
-    pub fn set_check(&self, peer: u32, link: &mut Link, check: u32) {
-        if !self.near.tx_queue().0.set_check(peer, check) {
-            link.set_check(check);
+    pub fn set_check(&self, number: u32, peer: &mut Peer, check: u32) {
+        match peer {
+            Peer::Shm(_) => self.shm.set_check(number, check),
+            Peer::Net(peer) => peer.set_check(check),
+            #[cfg(any(test, feature = "testing"))]
+            Peer::Loopback(peer) => peer.set_check(check),
         }
     }
 
@@ -217,14 +217,9 @@ impl Home {
     /// more instructions.
     #[cold]
     #[inline(never)]
-    fn send_far(
-        &mut self,
-        link: &mut net::link::Link,
-        header: &Header,
-        payload: Payload<'_>,
-    ) -> Sent {
+    fn send_net(&mut self, peer: &mut NetPeer, header: &Header, payload: Payload<'_>) -> Sent {
         let is_whole = matches!(payload, Payload::Message(_) | Payload::IfQuick(_));
-        let sent = link.send(*header, payload);
+        let sent = peer.send(*header, payload);
         self.turns.sent_far();
         if sent == Sent::Yes && is_whole {
             self.sent_far = (self.sent_far.0 + 1, self.sent_far.1 + header.len);
@@ -242,26 +237,24 @@ impl Home {
     #[inline(always)]
     #[must_use]
     pub fn fits(&self, len: usize) -> bool {
-        self.near.fits(len)
+        self.shm.fits(len)
     }
 
     /// Returns whether a send has waited for a free buffer for at least 1 ms.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
-        self.near.tx_queue().0.is_stuck()
+        self.shm.is_stuck()
     }
 
     /// Returns whether a buffer is free.
     pub fn has_room(&self) -> bool {
-        let (mut tx_queue, own) = self.near.tx_queue();
-        tx_queue.has_room(own)
+        self.shm.has_room()
     }
 
     /// Returns whether receivers still hold buffers, or peers of other hosts have not confirmed all
     /// frames.
     pub fn is_lent(&self) -> bool {
-        let (mut tx_queue, own) = self.near.tx_queue();
-        tx_queue.is_lent(own) || self.net.as_ref().is_some_and(|net| net.is_lent())
+        self.shm.is_lent() || self.net.as_ref().is_some_and(|net| net.is_lent())
     }
 
     /// Time that a peer of another host may take to confirm what was sent to it.
@@ -273,43 +266,44 @@ impl Home {
     /// Returns the sender with a number, and its address if it sends over the network.
     #[must_use]
     pub fn listed(&self, number: u32) -> Option<(Identity, Option<SocketAddrV4>)> {
-        if let Some(net) = self.of_net(number) {
+        if let Some((net, number)) = self.of_net(number) {
             return net.listed(number).map(|(who, address)| (who, Some(address)));
         }
         let number = u16::try_from(number).ok()?;
         #[cfg(any(test, feature = "testing"))]
-        if let Some(end) = &self.twin {
+        if let Some(end) = &self.loopback {
             return Some((end.listed(number)?, None));
         }
-        Some((self.own.listed(number)?, None))
+        Some((self.shm.own.listed(number)?, None))
     }
 
-    /// The network, if the number belongs to a sender on the network.
-    fn of_net(&self, number: u32) -> Option<&Arc<Net>> {
-        self.net.as_ref().filter(|_| number >= FAR)
+    /// The network and a sender's number in it, if the sender is on the network.
+    fn of_net(&self, number: u32) -> Option<(&Arc<Net>, u16)> {
+        let number = u16::try_from(number.checked_sub(FAR)?).ok()?;
+        Some((self.net.as_ref()?, number))
     }
 
     /// The senders in a part of the list. Part numbers wrap around.
     #[must_use]
     pub fn listed_in(&self, part: usize) -> Vec<(u32, Identity)> {
-        self.own.listed_in(part).into_iter().map(|(number, who)| (number.into(), who)).collect()
+        self.shm.own.listed_in(part).into_iter().map(|(number, who)| (number.into(), who)).collect()
     }
 
     /// Number of parts of the list.
     #[must_use]
     pub fn list_parts(&self) -> usize {
-        self.own.list_pages()
+        self.shm.own.list_pages()
     }
 
     /// Frees the number of a sender that is gone, once all its slots were handled.
     pub fn strike(&self, number: u32, who: Identity) {
-        // Numbers of the network are freed with their links.
+        // Numbers of the network are freed with their peers.
         let Ok(number) = u16::try_from(number) else { return };
         #[cfg(any(test, feature = "testing"))]
-        if let Some(end) = &self.twin {
+        if let Some(end) = &self.loopback {
             return end.strike(number, who);
         }
-        self.own.strike(number, who);
+        self.shm.own.strike(number, who);
     }
 
     /// Does the periodic work of the network.
@@ -334,21 +328,20 @@ impl Home {
 
     /// From now on, messages go over the loopback.
     #[cfg(any(test, feature = "testing"))]
-    pub fn join(&mut self, end: &Arc<twin::End>) {
-        self.twin = Some(Arc::clone(end));
+    pub fn join(&mut self, end: &Arc<LoopbackEnd>) {
+        self.loopback = Some(Arc::clone(end));
     }
 
-    /// Changes the settings of links that are opened from now on.
+    /// Changes the settings of peers that are opened from now on.
     #[cfg(any(test, feature = "testing"))]
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
-        self.near = Arc::new(Sending::new(&self.own, settings.checks, false));
+        self.shm = Arc::new(ShmTx::new(&self.shm.own, settings.checks, false));
     }
 
     /// Lends all buffers.
     #[cfg(any(test, feature = "testing"))]
     pub fn take_all(&self, peer: u32) {
-        let (mut tx_queue, own) = self.near.tx_queue();
-        tx_queue.take_all(own, peer);
+        self.shm.take_all(peer);
     }
 }

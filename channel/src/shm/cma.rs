@@ -1,32 +1,97 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! System calls that read and write a peer's memory.
+//! Cross-memory attach (CMA): system calls that read and write a peer's memory, and the guard for
+//! them. Once `fi_close` has returned, earlier requests must not access the memory of the
+//! application.
+//!
+//! ```text
+//! copying endpoint                  closing endpoint
+//! cma word = the peer's segment        state = closed, or first = the next age
+//! ---------- fence ----------       ---------- fence ----------
+//! copies if the state is open       waits while cma word is its segment
+//! and the operation is not void
+//! cma word = 0
+//! ```
 #![allow(unsafe_code, reason = "system calls")]
+
+use std::sync::{
+    Arc,
+    atomic::{Ordering, fence},
+};
 
 use ffi::{Buffer, Errno, memory};
 
-use super::exec_id::ExecId;
-use crate::bytes::Remote;
+use super::segment::Segment;
+use crate::{
+    bytes::Remote,
+    contract::{CopyError, Direction},
+    identity::ExecId,
+};
 
-/// The reason why the kernel did not copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyError {
-    /// The kernel never copies (no permission, another process namespace): use buffers.
-    Refused,
-    /// The memory cannot be read or the process is gone.
-    Failed(Errno),
+/// The memory of a peer's process, for all threads of an endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerMemory {
+    pub(super) own: Arc<Segment>,
+    pub(super) peer: Arc<Segment>,
+    pub(super) exec_id: ExecId,
+}
+
+impl PeerMemory {
+    /// See [`read`].
+    pub(crate) fn read(&self, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
+        read(self.exec_id, remote, to)
+    }
+
+    /// See [`read_whole`].
+    pub(crate) fn read_whole(&self, remote: &Remote, len: usize) -> Result<Box<[u8]>, CopyError> {
+        read_whole(self.exec_id, remote, len)
+    }
+
+    /// Copies between this memory and local memory, piece by piece. Each piece has an offset in this
+    /// memory, which belongs to the peer's operation `op`. An endpoint makes one such copy at a
+    /// time, because it announces one.
+    pub(crate) fn exchange<'a>(
+        &self,
+        direction: Direction,
+        (remote, op): (&Remote, u64),
+        pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
+    ) -> Result<(), CopyError> {
+        let guard = self.own.guard_cma(&self.peer, op);
+        let _guard = guard.ok_or(CopyError::Failed(Errno::ECONNABORTED))?;
+        pieces
+            .into_iter()
+            .try_for_each(|(at, here)| between(direction, self.exec_id, remote, at, here))
+    }
+}
+
+/// Permission to copy from and to memory of a peer, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct CmaGuard<'a>(&'a Segment);
+
+impl Segment {
+    /// Announces a copy from or to memory of a peer's process, for the peer's operation `op`.
+    /// Returns `None` if the peer, or the context of the operation, has closed.
+    pub(crate) fn guard_cma(&self, peer: &Self, op: u64) -> Option<CmaGuard<'_>> {
+        self.cma_word().store(peer.inode(), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let guard = CmaGuard(self);
+        (peer.is_open() && !peer.is_void(op)).then_some(guard)
+    }
+
+    /// Returns whether this endpoint, a peer, copies from or to memory of `closed`.
+    pub(crate) fn reaches(&self, closed: &Self) -> bool {
+        fence(Ordering::SeqCst);
+        self.cma_word().load(Ordering::Acquire) == closed.inode()
+    }
+}
+
+impl Drop for CmaGuard<'_> {
+    fn drop(&mut self) {
+        self.0.cma_word().store(0, Ordering::Release);
+    }
 }
 
 /// Longest single copy: a signal or a dying peer is noticed between two copies.
 const STEP: usize = 64 << 20;
-
-/// The direction of a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Out of the other process.
-    Read,
-    /// Into the other process.
-    Write,
-}
 
 /// Reads `to.len()` bytes of a process's memory, from the start of `remote`. If it fails, the
 /// contents of `to` are undefined.
@@ -213,7 +278,10 @@ fn part(remote: &Remote, mut offset: usize, len: usize) -> Vec<memory::Segment> 
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
     use super::*;
+    use crate::wire::number;
 
     #[test]
     fn a_read_from_another_exec_id_fails() {
@@ -242,5 +310,25 @@ mod tests {
         assert_eq!(part(&remote, 0, 20), [segment(100, 10), segment(200, 10)]);
         assert_eq!(part(&remote, 4, 8), [segment(104, 6), segment(200, 2)]);
         assert_eq!(part(&remote, 12, 100), [segment(202, 8)]);
+    }
+
+    #[test]
+    fn memory_of_a_closed_endpoint_is_not_copied() {
+        let make = |port| Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap();
+        let (own, other) = (make(60), make(61));
+        let peer = Segment::open(61).unwrap().0;
+        let seen = Segment::open(60).unwrap().0;
+        assert!(!seen.reaches(&other));
+        let of_age = |age| number(age, 3);
+        drop(own.guard_cma(&peer, of_age(6)).unwrap());
+        other.void_before(7);
+        assert!(own.guard_cma(&peer, of_age(6)).is_none());
+        let guard = own.guard_cma(&peer, of_age(7)).unwrap();
+        assert!(seen.reaches(&other) && !seen.reaches(&own));
+        other.close();
+        assert!(seen.reaches(&other));
+        drop(guard);
+        assert!(!seen.reaches(&other) && own.guard_cma(&peer, of_age(7)).is_none());
+        assert!(!seen.reaches(&other));
     }
 }

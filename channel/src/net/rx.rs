@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use super::{
-    end::Net,
-    frame::Head,
+    Net,
+    frame::FrameHeader,
     input::{Frame, Payload},
 };
 use crate::{
     bytes::SharedBytes,
-    shm::ring::Slot,
+    contract::{Arrivals, Received},
     wire::{FAR, Header, Kind},
 };
 
@@ -20,20 +20,20 @@ struct Current {
     connection: usize,
     /// Number of its sender.
     number: u16,
-    head: Head,
+    head: FrameHeader,
     header: Option<Header>,
     payload: Payload,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub struct Inbox {
+pub struct NetRx {
     net: Arc<Net>,
     current: Option<Current>,
     released: u64,
 }
 
-impl Inbox {
+impl NetRx {
     pub(crate) fn new(net: &Arc<Net>) -> Self {
         Self { net: Arc::clone(net), current: None, released: 0 }
     }
@@ -54,13 +54,6 @@ impl Inbox {
         !peers.connections.has_frame()
     }
 
-    pub(crate) fn peek(&mut self) -> Option<Slot> {
-        if self.current.is_none() && self.net.is_ours() {
-            self.current = self.next();
-        }
-        self.current.as_ref().map(|current| Slot { header: current.header })
-    }
-
     /// Takes the next message that came over a connection.
     fn next(&self) -> Option<Current> {
         let (connection, number, Frame { head, payload }) = self.net.peers.lock().take()?;
@@ -71,19 +64,37 @@ impl Inbox {
         Some(Current { connection, number, head, header, payload })
     }
 
-    pub(crate) fn payload(&self) -> SharedBytes<'_> {
+    pub(crate) fn position(&self) -> u64 {
+        self.released
+    }
+
+    /// The position after all that has come.
+    pub(crate) fn end(&mut self) -> u64 {
+        self.released + u64::from(!self.is_empty())
+    }
+}
+
+impl Arrivals for NetRx {
+    fn peek(&mut self) -> Option<Received> {
+        if self.current.is_none() && self.net.is_ours() {
+            self.current = self.next();
+        }
+        self.current.as_ref().map(|current| Received { header: current.header })
+    }
+
+    fn payload(&self) -> SharedBytes<'_> {
         let payload = self.current.as_ref().and_then(|current| current.payload.as_ref());
         let bytes = payload.and_then(|(bytes, at, len)| bytes.get(*at..at + len));
         SharedBytes::from(bytes.unwrap_or_default())
     }
 
-    pub(crate) fn check(&self) -> Option<u32> {
+    fn check(&self) -> Option<u32> {
         let current = self.current.as_ref()?;
-        let sum = Head::sum_of(&current.head.words, &self.payload().keep());
+        let sum = FrameHeader::sum_of(&current.head.words, &self.payload().keep());
         (sum == current.head.sum).then_some(current.head.check)
     }
 
-    pub(crate) fn release(&mut self) {
+    fn release(&mut self) {
         if let Some(Current { connection, number, payload, .. }) = self.current.take() {
             // The connection reads into its buffer again once this reference to it is gone.
             drop(payload);
@@ -92,14 +103,5 @@ impl Inbox {
             peers.saw(number);
             self.released += 1;
         }
-    }
-
-    pub(crate) fn position(&self) -> u64 {
-        self.released
-    }
-
-    /// The position after all that has come.
-    pub(crate) fn end(&mut self) -> u64 {
-        self.released + u64::from(!self.is_empty())
     }
 }

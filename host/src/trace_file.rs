@@ -30,7 +30,7 @@ const WORDS: usize = WINDOW / WORD;
 
 /// A trace file; see the module.
 #[derive(Debug)]
-pub struct Tape {
+pub struct TraceFile {
     file: File,
     /// Header and window.
     map: MmapRaw,
@@ -45,7 +45,7 @@ pub struct Tape {
     max: u64,
 }
 
-impl Tape {
+impl TraceFile {
     /// Creates a file that begins with `header`, of [`HEADER`] bytes. The header must name a window
     /// of [`WINDOW`] bytes. The file grows to `max` bytes at most.
     ///
@@ -182,7 +182,7 @@ impl Tape {
     }
 }
 
-impl Sink for Tape {
+impl Sink for TraceFile {
     /// The reason is already in the file's header, and nothing more can be written.
     type Error = Stop;
 
@@ -213,7 +213,7 @@ mod tests {
     const RECORDS: usize = WORDS / CANCEL;
 
     fn path(name: &str) -> std::path::PathBuf {
-        std::env::temp_dir().join(format!("tcam-tape-{}-{name}", std::process::id()))
+        std::env::temp_dir().join(format!("tcam-trace-{}-{name}", std::process::id()))
     }
 
     fn header() -> Vec<u8> {
@@ -224,17 +224,17 @@ mod tests {
         Reader::new(bytes).unwrap().map(|op| op.unwrap().1).collect()
     }
 
-    fn push(tape: &mut Tape, number: u64) -> Result<(), Stop> {
-        Encoder::default().op(tape, &Op::Cancel(number))
+    fn push(trace: &mut TraceFile, number: u64) -> Result<(), Stop> {
+        Encoder::default().op(trace, &Op::Cancel(number))
     }
 
     #[test]
     fn windows_follow_each_other() {
         let path = path("windows");
-        let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
+        let mut trace = TraceFile::create(&path, &header(), u64::MAX).unwrap();
         let mut count = 0;
         for more in [5, RECORDS as u64 - 5, 1, 2 * RECORDS as u64 + 7] {
-            (count..count + more).for_each(|number| push(&mut tape, number).unwrap());
+            (count..count + more).for_each(|number| push(&mut trace, number).unwrap());
             count += more;
             // The file that a killed process would leave.
             let bytes = std::fs::read(&path).unwrap();
@@ -246,11 +246,11 @@ mod tests {
     #[test]
     fn a_process_killed_while_it_appends_loses_nothing() {
         let path = path("killed");
-        let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
+        let mut trace = TraceFile::create(&path, &header(), u64::MAX).unwrap();
         let count = 2 * RECORDS as u64;
-        (0..count).for_each(|number| push(&mut tape, number).unwrap());
+        (0..count).for_each(|number| push(&mut trace, number).unwrap());
         let mut before = std::fs::read(&path).unwrap();
-        push(&mut tape, count).unwrap();
+        push(&mut trace, count).unwrap();
         let after = std::fs::read(&path).unwrap();
         let whole = |bytes: &[u8]| ops(bytes).into_iter().eq((0..count).map(Op::Cancel));
         assert!(whole(&before));
@@ -278,10 +278,10 @@ mod tests {
     #[test]
     fn words_after_the_youngest_record_are_not_read() {
         let path = path("youngest");
-        let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
+        let mut trace = TraceFile::create(&path, &header(), u64::MAX).unwrap();
         // Fill the window with ones.
         for _ in 0..=WORDS / 7 {
-            tape.put([u32::MAX; 7]).unwrap();
+            trace.put([u32::MAX; 7]).unwrap();
         }
         let bytes = std::fs::read(&path).unwrap();
         let zero = HEADER + 7 * WORD;
@@ -292,20 +292,20 @@ mod tests {
     #[test]
     fn repetitions_take_no_room_and_begin_anew_with_each_window() {
         let path = path("repetitions");
-        let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
-        push(&mut tape, 7).unwrap();
+        let mut trace = TraceFile::create(&path, &header(), u64::MAX).unwrap();
+        push(&mut trace, 7).unwrap();
         for count in 1..=2 * MOST_AGAIN as usize + 3 {
-            assert!(tape.has_repeated());
+            assert!(trace.has_repeated());
             // The file that a killed process would leave.
             assert_eq!(ops(&std::fs::read(&path).unwrap()).len(), count + 1);
         }
-        assert_eq!(tape.used, CANCEL + 3);
+        assert_eq!(trace.used, CANCEL + 3);
         // Up to the last word of the window, which must hold the zero.
-        while tape.has_put(FILL) {}
-        assert!(!tape.has_repeated());
+        while trace.has_put(FILL) {}
+        assert!(!trace.has_repeated());
         let before = ops(&std::fs::read(&path).unwrap()).len();
-        push(&mut tape, 8).unwrap();
-        assert!(tape.has_repeated() && tape.has_repeated());
+        push(&mut trace, 8).unwrap();
+        assert!(trace.has_repeated() && trace.has_repeated());
         let all = ops(&std::fs::read(&path).unwrap());
         assert_eq!(all[before..], [Op::Cancel(8); 3]);
         std::fs::remove_file(&path).unwrap();
@@ -315,10 +315,10 @@ mod tests {
     fn a_recording_ends_at_the_size_limit_and_records_why() {
         let path = path("size");
         let max = (HEADER + 2 * WINDOW) as u64;
-        let mut tape = Tape::create(&path, &header(), max).unwrap();
-        let written = (0..).take_while(|&number| push(&mut tape, number).is_ok()).count();
+        let mut trace = TraceFile::create(&path, &header(), max).unwrap();
+        let written = (0..).take_while(|&number| push(&mut trace, number).is_ok()).count();
         assert_eq!(written, 2 * RECORDS);
-        drop(tape);
+        drop(trace);
         let bytes = std::fs::read(&path).unwrap();
         assert!(bytes.len() as u64 <= max);
         let ops = ops(&bytes);

@@ -2,8 +2,8 @@
 //! The doorbell of an endpoint: a sender wakes the thread that sleeps until a message comes.
 //!
 //! ```text
-//! owner    bell |= how it sleeps; fence; sleeps |= WAITED, once; nothing in the ring: sleep
-//! sender   turn of the slot; sleeps != 0: fence; swap(bell, 0) != 0: wake it that way
+//! owner    doorbell |= how it sleeps; fence; sleeps |= WAITED, once; nothing in the ring: sleep
+//! sender   turn of the slot; sleeps != 0: fence; swap(doorbell, 0) != 0: wake it that way
 //! ```
 //! One of the two sees the other: the owner sees the turn, or the sender sees the doorbell. This
 //! takes a fence for each message, so senders execute it only if the owner may sleep (`sleeps`). A
@@ -13,7 +13,7 @@
 //! The doorbell is a futex or, for a thread that sleeps on a file descriptor, an empty datagram to
 //! a socket of the owner. The socket is in the private directory of the user ([`host::directory`]),
 //! so that no other user can ring it or take its place. Any other datagram only wakes the owner. An
-//! armed doorbell implies an empty socket: [`Bell::arm_socket`] empties it first.
+//! armed doorbell implies an empty socket: [`Doorbell::arm_socket`] empties it first.
 //!
 //! Rejected:
 //! - an event descriptor: each sender would need a copy of it;
@@ -44,7 +44,7 @@ use rustix::{
     thread::futex,
 };
 
-use host::names::bell_of;
+use host::names::doorbell_of;
 
 use super::{
     protocol::{self, Flags as _},
@@ -72,22 +72,22 @@ pub const SETTLED: Duration = Duration::from_millis(1);
 
 /// The owner's end.
 #[derive(Debug, Default)]
-pub struct Bell {
-    state: Mutex<State>,
+pub struct Doorbell {
+    state: Mutex<Sleepers>,
     socket: OnceLock<OwnedFd>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Sleepers {
     /// Threads that sleep on the word.
     sleepers: u32,
     /// Time at which a thread first waited.
     since: Option<Instant>,
 }
 
-impl Bell {
+impl Doorbell {
     /// Announces that messages must ring from now on. Returns the longest sleep.
-    fn announce(own: &Segment, state: &mut State) -> Duration {
+    fn announce(own: &Segment, state: &mut Sleepers) -> Duration {
         let since = *state.since.get_or_insert_with(|| {
             own.sleeps().fetch_or(WAITED, Ordering::SeqCst);
             Instant::now()
@@ -96,40 +96,40 @@ impl Bell {
     }
 
     /// To be called before a sleep on the word. If the ring is empty after that, call
-    /// [`Bell::sleep`]; in any case call [`Bell::disarm`]. Returns the longest sleep.
+    /// [`Doorbell::sleep`]; in any case call [`Doorbell::disarm`]. Returns the longest sleep.
     pub fn arm(&self, own: &Segment) -> Duration {
         let mut state = self.state.lock();
         state.sleepers += 1;
-        protocol::arm(own.bell(), FUTEX);
+        protocol::arm(own.doorbell(), FUTEX);
         Self::announce(own, &mut state)
     }
 
     /// Sleeps until the doorbell rings, for at most `at_most`.
     pub fn sleep(own: &Segment, at_most: Duration) {
-        let word = own.bell().load(Ordering::Relaxed);
+        let word = own.doorbell().load(Ordering::Relaxed);
         if word & FUTEX != 0 {
-            sleep_at(own.bell(), word, at_most);
+            sleep_at(own.doorbell(), word, at_most);
         }
     }
 
-    /// To be called after [`Bell::arm`].
+    /// To be called after [`Doorbell::arm`].
     pub fn disarm(&self, own: &Segment) {
         let mut state = self.state.lock();
         state.sleepers -= 1;
         if state.sleepers == 0 {
-            own.bell().fetch_and(!FUTEX, Ordering::Relaxed);
+            own.doorbell().fetch_and(!FUTEX, Ordering::Relaxed);
         }
     }
 
-    /// To be called before a sleep on [`Bell::socket`], which it empties. Returns the longest
+    /// To be called before a sleep on [`Doorbell::socket`], which it empties. Returns the longest
     /// sleep.
     pub fn arm_socket(&self, own: &Segment) -> Duration {
         self.empty();
-        protocol::arm(own.bell(), SOCKET);
+        protocol::arm(own.doorbell(), SOCKET);
         Self::announce(own, &mut self.state.lock())
     }
 
-    /// As [`Bell::arm_socket`], for the device thread.
+    /// As [`Doorbell::arm_socket`], for the device thread.
     pub fn arm_device(&self, own: &Segment) -> Duration {
         self.empty();
         Self::hand_over(own);
@@ -138,12 +138,12 @@ impl Bell {
 
     /// From now on messages wake the device thread.
     pub fn hand_over(own: &Segment) {
-        protocol::arm(own.bell(), DEVICE);
+        protocol::arm(own.doorbell(), DEVICE);
     }
 
     /// From now on messages do not wake the device thread.
     pub fn take_over(own: &Segment) {
-        own.bell().fetch_and(!DEVICE, Ordering::Relaxed);
+        own.doorbell().fetch_and(!DEVICE, Ordering::Relaxed);
     }
 
     fn empty(&self) {
@@ -162,7 +162,7 @@ impl Bell {
     pub fn socket(&self, own: &Segment) -> Result<BorrowedFd<'_>> {
         let _once = self.state.lock();
         if self.socket.get().is_none() {
-            let socket = socket_at(&bell_of(own.port())).map_err(std::io::Error::from)?;
+            let socket = socket_at(&doorbell_of(own.port())).map_err(std::io::Error::from)?;
             let _ = self.socket.set(socket);
         }
         self.socket.get().map(|socket| socket.as_fd()).ok_or(ffi::Errno::EOTHER)
@@ -181,7 +181,7 @@ impl Bell {
 /// Wakes the threads that sleep at an endpoint, after a slot of its ring was filled.
 #[inline]
 pub fn ring(segment: &Segment) {
-    if protocol::must_ring(segment.sleeps(), segment.bell()) {
+    if protocol::must_ring(segment.sleeps(), segment.doorbell()) {
         wake(segment);
     }
 }
@@ -189,30 +189,30 @@ pub fn ring(segment: &Segment) {
 /// Wakes the threads that sleep at an endpoint.
 #[cold]
 pub fn wake(segment: &Segment) {
-    let how = segment.bell().take();
+    let how = segment.doorbell().take();
     if how & FUTEX != 0 {
-        wake_at(segment.bell());
+        wake_at(segment.doorbell());
     }
     // A thread that the futex wakes makes progress itself, so the device thread may sleep on.
     if how & SOCKET != 0 || how & (DEVICE | FUTEX) == DEVICE {
-        knock(&bell_of(segment.port()));
+        knock(&doorbell_of(segment.port()));
     }
 }
 
-/// Sleeps until `bell` is no longer `was`, for at most `at_most`.
-fn sleep_at(bell: &AtomicU32, was: u32, at_most: Duration) {
+/// Sleeps until `word` is no longer `was`, for at most `at_most`.
+fn sleep_at(word: &AtomicU32, was: u32, at_most: Duration) {
     let timeout = Timespec {
         tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: i64::from(at_most.subsec_nanos()) as _,
     };
     // The caller looks again in any case.
-    let _ = futex::wait(bell, futex::Flags::empty(), was, Some(&timeout));
+    let _ = futex::wait(word, futex::Flags::empty(), was, Some(&timeout));
 }
 
 /// Wakes all threads that sleep on a word.
 #[cold]
-fn wake_at(bell: &AtomicU32) {
-    let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
+fn wake_at(word: &AtomicU32) {
+    let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
 }
 
 /// A socket at a path of this endpoint. A socket that is there was left by an earlier endpoint of
@@ -266,38 +266,38 @@ mod tests {
 
     #[test]
     fn a_socket_is_rung_once_for_each_time_it_was_armed() {
-        let (own, bell) = (segment(111), Bell::default());
-        let socket = bell.socket(&own).unwrap();
+        let (own, doorbell) = (segment(111), Doorbell::default());
+        let socket = doorbell.socket(&own).unwrap();
         ring(&own);
         assert!(!is_readable(socket), "no thread sleeps");
-        assert_eq!(bell.arm_socket(&own), SETTLED);
+        assert_eq!(doorbell.arm_socket(&own), SETTLED);
         assert!(!is_readable(socket));
         ring(&own);
         assert!(is_readable(socket));
-        assert_eq!(own.bell().load(Ordering::Relaxed), 0);
-        bell.arm_socket(&own);
+        assert_eq!(own.doorbell().load(Ordering::Relaxed), 0);
+        doorbell.arm_socket(&own);
         assert!(!is_readable(socket), "emptied");
     }
 
     #[test]
     fn the_last_thread_to_wake_disarms_the_doorbell() {
-        let (own, bell) = (segment(112), Bell::default());
-        bell.arm(&own);
-        bell.arm(&own);
-        bell.disarm(&own);
-        assert_eq!(own.bell().load(Ordering::Relaxed), FUTEX);
-        bell.disarm(&own);
-        assert_eq!(own.bell().load(Ordering::Relaxed), 0);
+        let (own, doorbell) = (segment(112), Doorbell::default());
+        doorbell.arm(&own);
+        doorbell.arm(&own);
+        doorbell.disarm(&own);
+        assert_eq!(own.doorbell().load(Ordering::Relaxed), FUTEX);
+        doorbell.disarm(&own);
+        assert_eq!(own.doorbell().load(Ordering::Relaxed), 0);
         std::thread::sleep(2 * SETTLED);
-        assert_eq!(bell.arm(&own), Duration::MAX);
+        assert_eq!(doorbell.arm(&own), Duration::MAX);
     }
 
     #[test]
     fn no_ring_is_lost_between_looking_and_sleeping() {
         const ROUNDS: u64 = 20_000;
-        let (own, bell) = (segment(113), Bell::default());
-        bell.arm(&own);
-        bell.disarm(&own);
+        let (own, doorbell) = (segment(113), Doorbell::default());
+        doorbell.arm(&own);
+        doorbell.disarm(&own);
         std::thread::sleep(2 * SETTLED);
         // The tail stands for the ring: it is the number of messages.
         std::thread::scope(|scope| {
@@ -314,11 +314,11 @@ mod tests {
             for round in 1..=ROUNDS {
                 let started = Instant::now();
                 while own.tail().load(Ordering::Acquire) < round {
-                    bell.arm(&own);
+                    doorbell.arm(&own);
                     if own.tail().load(Ordering::Acquire) < round {
-                        Bell::sleep(&own, Duration::from_secs(5));
+                        Doorbell::sleep(&own, Duration::from_secs(5));
                     }
-                    bell.disarm(&own);
+                    doorbell.disarm(&own);
                 }
                 longest = longest.max(started.elapsed());
                 own.head().store(round, Ordering::Release);
@@ -330,12 +330,12 @@ mod tests {
     #[test]
     fn the_socket_of_an_earlier_endpoint_is_replaced() {
         let own = segment(114);
-        let place = bell_of(114);
+        let place = doorbell_of(114);
         let left = socket_at(&place).unwrap();
-        let bell = Bell::default();
-        let socket = bell.socket(&own).unwrap();
+        let doorbell = Doorbell::default();
+        let socket = doorbell.socket(&own).unwrap();
         drop(left);
-        bell.arm_socket(&own);
+        doorbell.arm_socket(&own);
         ring(&own);
         assert!(is_readable(socket));
         drop(own);
@@ -345,16 +345,16 @@ mod tests {
 
     #[test]
     fn endless_rings_do_not_hold_the_owner() {
-        let (own, bell) = (segment(115), Bell::default());
-        bell.socket(&own).unwrap();
+        let (own, doorbell) = (segment(115), Doorbell::default());
+        doorbell.socket(&own).unwrap();
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    knock(&bell_of(115));
+                    knock(&doorbell_of(115));
                 }
             });
-            (0..100).for_each(|_| bell.empty());
+            (0..100).for_each(|_| doorbell.empty());
             done.store(true, Ordering::Relaxed);
         });
     }

@@ -3,9 +3,9 @@
 //! slots, and injects faults.
 //!
 //! ```text
-//! Net    ends by port
-//! End    arrived parcels, at most PLACES | senders | state | faults to inject
-//! Link   puts a parcel, header and payload, into the end of the peer
+//! Loopback       ends by port
+//! LoopbackEnd    arrived parcels, at most PLACES | senders | state | faults to inject
+//! LoopbackPeer   puts a parcel, header and payload, into the end of the peer
 //! ```
 //!
 //! As on a network, a payload follows its header: no message is in a buffer of its sender. An end
@@ -20,20 +20,17 @@ use std::{
 };
 
 use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
-use host::owner::Look;
-use nic::live::{CLOSED, DEAD, OPEN};
+use host::{
+    live::{CLOSED, DEAD, OPEN},
+    owner::Look,
+};
 use parking_lot::Mutex;
 
 use crate::{
     bytes::{Remote, SharedBytes},
-    contract::{Payload, Sent, Settings},
-    identity::Identity,
-    shm::{
-        copy::{self, CopyError, Direction},
-        exec_id::ExecId,
-        ring::Slot,
-        segment::Liveness,
-    },
+    contract::{Arrivals, Body, CopyError, Direction, Liveness, Payload, Received, Sent, Settings},
+    identity::{ExecId, Identity},
+    shm::cma,
     wire::{Flags, Frame, Header, Kind},
 };
 
@@ -58,7 +55,7 @@ pub enum Fault {
     Full,
     /// No buffer is free for the payload.
     NoBuffer,
-    /// Memory is not copied, now or later.
+    /// LoopbackMemory is not copied, now or later.
     Refuse,
     /// The copy or the link fails.
     Fail(Errno),
@@ -70,7 +67,7 @@ pub enum Fault {
 
 /// All ends, by port.
 #[derive(Debug, Default)]
-pub struct Net(Mutex<HashMap<u16, Arc<End>>>);
+pub struct Loopback(Mutex<HashMap<u16, Arc<LoopbackEnd>>>);
 
 /// One slot and its payload.
 #[derive(Debug)]
@@ -91,8 +88,8 @@ fn sum(words: &[u64; 5], payload: &[u8]) -> u32 {
 
 /// An endpoint on the loopback.
 #[derive(Debug)]
-pub struct End {
-    net: Arc<Net>,
+pub struct LoopbackEnd {
+    net: Arc<Loopback>,
     identity: Identity,
     state: AtomicU32,
     came: Mutex<VecDeque<Parcel>>,
@@ -104,10 +101,10 @@ pub struct End {
     phases: Mutex<Vec<Phase>>,
 }
 
-impl Net {
+impl Loopback {
     /// Creates an end and registers its port.
-    pub fn end(self: &Arc<Self>, identity: Identity) -> Arc<End> {
-        let end = Arc::new(End {
+    pub fn end(self: &Arc<Self>, identity: Identity) -> Arc<LoopbackEnd> {
+        let end = Arc::new(LoopbackEnd {
             net: Arc::clone(self),
             identity,
             state: AtomicU32::new(OPEN),
@@ -122,7 +119,7 @@ impl Net {
     }
 }
 
-impl End {
+impl LoopbackEnd {
     /// Injects a fault once, after the phase has succeeded `after` times.
     pub fn inject(&self, phase: Phase, after: u32, fault: Fault) {
         self.faults.lock().push((phase, after, fault));
@@ -188,29 +185,37 @@ impl End {
         Some(fault)
     }
 
-    pub(crate) fn inbox(self: &Arc<Self>) -> Inbox {
-        Inbox { own: Arc::clone(self), current: None, released: 0 }
-    }
-
     pub(crate) fn is_there(&self, port: u16) -> bool {
         self.net.0.lock().contains_key(&port)
     }
 
-    pub(crate) fn open(self: &Arc<Self>, port: u16, settings: Settings) -> Result<Link, Errno> {
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        port: u16,
+        settings: Settings,
+    ) -> Result<LoopbackPeer, Errno> {
         if let Some(Fault::Fail(errno)) = self.fault(Phase::Open) {
             return Err(errno);
         }
         let peer = self.net.0.lock().get(&port).cloned().ok_or(Errno::ECONNREFUSED)?;
         let number = peer.enter(self.identity);
         let Settings { checks, copies } = settings;
-        Ok(Link { own: Arc::clone(self), peer, number, check: 0, checks, copies, pieces: !copies })
+        Ok(LoopbackPeer {
+            own: Arc::clone(self),
+            peer,
+            number,
+            check: 0,
+            checks,
+            copies,
+            pieces: !copies,
+        })
     }
 
     pub(crate) fn open_only(
         self: &Arc<Self>,
         who: Identity,
         settings: Settings,
-    ) -> Result<Link, Errno> {
+    ) -> Result<LoopbackPeer, Errno> {
         let link = self.open(who.port(), settings)?;
         if link.identity() == who { Ok(link) } else { Err(Errno::ECONNREFUSED) }
     }
@@ -241,9 +246,9 @@ impl End {
 
 /// A peer on the loopback.
 #[derive(Debug)]
-pub struct Link {
-    own: Arc<End>,
-    peer: Arc<End>,
+pub struct LoopbackPeer {
+    own: Arc<LoopbackEnd>,
+    peer: Arc<LoopbackEnd>,
     number: u16,
     check: u32,
     checks: bool,
@@ -251,7 +256,7 @@ pub struct Link {
     pieces: bool,
 }
 
-impl Link {
+impl LoopbackPeer {
     pub(crate) fn identity(&self) -> Identity {
         self.peer.identity
     }
@@ -276,19 +281,15 @@ impl Link {
         self.check = check;
     }
 
-    pub(crate) fn body<'a>(
-        &self,
-        header: &Header,
-        payload: SharedBytes<'a>,
-    ) -> Option<(SharedBytes<'a>, Option<&'a AtomicU32>)> {
+    pub(crate) fn body<'a>(&self, header: &Header, payload: SharedBytes<'a>) -> Option<Body<'a>> {
         let is_whole = !matches!(header.kind, Kind::Chunk | Kind::Answer | Kind::Inline)
             || header.len <= payload.len() as u64;
-        is_whole.then_some((payload, None))
+        is_whole.then_some(Body { bytes: payload, lent: None })
     }
 
-    pub(crate) fn memory(&self) -> Option<Memory> {
+    pub(crate) fn memory(&self) -> Option<LoopbackMemory> {
         let (own, peer) = (Arc::clone(&self.own), Arc::clone(&self.peer));
-        self.copies.then_some(Memory { own, peer })
+        self.copies.then_some(LoopbackMemory { own, peer })
     }
 
     pub(crate) fn goes_in_pieces(&self) -> bool {
@@ -304,13 +305,8 @@ impl Link {
         if self.is_open() { copied } else { Err(CopyError::Failed(Errno::ECONNABORTED)) }
     }
 
-    pub(crate) fn exchange<'a>(
-        &self,
-        direction: Direction,
-        remote: &Remote,
-        pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
-    ) -> Result<(), CopyError> {
-        self.memory().ok_or(CopyError::Refused)?.exchange(direction, remote, pieces)
+    pub(crate) fn read(&self, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
+        self.memory().ok_or(CopyError::Refused)?.read(remote, to)
     }
 
     pub(crate) fn send(&mut self, mut header: Header, payload: Payload<'_>) -> Sent {
@@ -395,14 +391,14 @@ fn bytes_of(header: &mut Header, payload: Payload<'_>) -> Box<[u8]> {
     }
 }
 
-/// Memory of a peer, which is memory of this process.
+/// LoopbackMemory of a peer, which is memory of this process.
 #[derive(Clone, Debug)]
-pub(crate) struct Memory {
-    own: Arc<End>,
-    peer: Arc<End>,
+pub(crate) struct LoopbackMemory {
+    own: Arc<LoopbackEnd>,
+    peer: Arc<LoopbackEnd>,
 }
 
-impl Memory {
+impl LoopbackMemory {
     /// The exec id of this process, unless the copy is to fail.
     fn exec_id(&self) -> Result<ExecId, CopyError> {
         match self.own.fault(Phase::Copy) {
@@ -419,58 +415,41 @@ impl Memory {
     }
 
     pub(crate) fn read(&self, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
-        copy::read(self.exec_id()?, remote, to)
+        cma::read(self.exec_id()?, remote, to)
     }
 
     pub(crate) fn read_whole(&self, remote: &Remote, len: usize) -> Result<Box<[u8]>, CopyError> {
-        copy::read_whole(self.exec_id()?, remote, len)
+        cma::read_whole(self.exec_id()?, remote, len)
     }
 
     pub(crate) fn exchange<'a>(
         &self,
         direction: Direction,
-        remote: &Remote,
+        (remote, _): (&Remote, u64),
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
         let exec_id = self.exec_id()?;
         pieces
             .into_iter()
-            .try_for_each(|(at, here)| copy::between(direction, exec_id, remote, at, here))
+            .try_for_each(|(at, here)| cma::between(direction, exec_id, remote, at, here))
     }
 }
 
 /// The parcels that have arrived at an end.
 #[derive(Debug)]
-pub struct Inbox {
-    own: Arc<End>,
+pub struct LoopbackRx {
+    own: Arc<LoopbackEnd>,
     current: Option<Parcel>,
     released: u64,
 }
 
-impl Inbox {
+impl LoopbackRx {
+    pub(crate) fn new(own: &Arc<LoopbackEnd>) -> Self {
+        Self { own: Arc::clone(own), current: None, released: 0 }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.current.is_none() && self.own.came.lock().is_empty()
-    }
-
-    pub(crate) fn peek(&mut self) -> Option<Slot> {
-        if self.current.is_none() {
-            self.current = self.own.came.lock().pop_front();
-        }
-        self.current.as_ref().map(|parcel| Slot { header: Header::read(parcel.words) })
-    }
-
-    pub(crate) fn payload(&self) -> SharedBytes<'_> {
-        self.current.as_ref().map_or(&[][..], |parcel| &*parcel.payload).into()
-    }
-
-    pub(crate) fn check(&self) -> Option<u32> {
-        let parcel = self.current.as_ref()?;
-        (parcel.sum == sum(&parcel.words, &parcel.payload)).then_some(parcel.check)
-    }
-
-    pub(crate) fn release(&mut self) {
-        self.current = None;
-        self.released += 1;
     }
 
     pub(crate) fn position(&self) -> u64 {
@@ -479,5 +458,28 @@ impl Inbox {
 
     pub(crate) fn end(&self) -> u64 {
         self.own.count.load(Ordering::Acquire)
+    }
+}
+
+impl Arrivals for LoopbackRx {
+    fn peek(&mut self) -> Option<Received> {
+        if self.current.is_none() {
+            self.current = self.own.came.lock().pop_front();
+        }
+        self.current.as_ref().map(|parcel| Received { header: Header::read(parcel.words) })
+    }
+
+    fn payload(&self) -> SharedBytes<'_> {
+        self.current.as_ref().map_or(&[][..], |parcel| &*parcel.payload).into()
+    }
+
+    fn check(&self) -> Option<u32> {
+        let parcel = self.current.as_ref()?;
+        (parcel.sum == sum(&parcel.words, &parcel.payload)).then_some(parcel.check)
+    }
+
+    fn release(&mut self) {
+        self.current = None;
+        self.released += 1;
     }
 }
