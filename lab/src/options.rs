@@ -16,7 +16,7 @@ pub(crate) fn table_size(text: &str) -> Result<usize, String> {
 
 /// Sizes of both tables.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub(crate) struct Tables {
+pub(crate) struct TableSizes {
     /// Entries of the table of posted receives, 0 to 65536; with 0 the host matches all receives.
     #[arg(long, value_name = "N", value_parser = table_size, allow_hyphen_values = true)]
     pub(crate) prq: Option<usize>,

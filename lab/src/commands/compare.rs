@@ -16,7 +16,7 @@ use crate::capacity::need::{self, Knob, Need};
 use crate::capacity::point::{Cost, Modelled};
 use crate::error::Error;
 use crate::file;
-use crate::options::Tables;
+use crate::options::TableSizes;
 use crate::results::json::{Json, Kind, Place};
 use crate::results::ranks::Completeness;
 use crate::results::summary::{Peak, Summary, spilled};
@@ -55,7 +55,7 @@ pub(crate) struct Compare {
     with: Vec<String>,
 
     #[command(flatten)]
-    tables: Tables,
+    tables: TableSizes,
 
     /// Sets a parameter for all lines, as --prq and --umq do; --with has priority.
     #[arg(long, value_name = "NAME=VALUE")]

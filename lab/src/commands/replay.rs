@@ -13,7 +13,7 @@ use nic::report::{ContextCounters, Report};
 
 use crate::error::Error;
 use crate::file;
-use crate::options::Tables;
+use crate::options::TableSizes;
 use crate::results::documents::Sum;
 use crate::results::fresh;
 use crate::results::json::{Json, Kind};
@@ -42,7 +42,7 @@ use crate::traces::{counted, files};
   tcam replay --against tcam-trace tcam-trace")]
 pub(crate) struct Replay {
     #[command(flatten)]
-    pub(crate) tables: Tables,
+    pub(crate) tables: TableSizes,
 
     /// Sets a parameter of the device, such as host_engine=list.
     #[arg(long, value_name = "NAME=VALUE")]

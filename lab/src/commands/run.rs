@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::Plan;
 use crate::launch::signals::{self, Signals};
-use crate::options::{Common, Tables};
+use crate::options::{Common, TableSizes};
 use crate::results::fresh::Fresh;
 use crate::results::json::Json;
 use crate::results::reports;
@@ -32,7 +32,7 @@ use crate::settings::{self, Settings};
 Reports are written as DIR/RANK.json (for programs) and DIR/RANK.txt (for people).")]
 pub(crate) struct Run {
     #[command(flatten)]
-    pub(crate) tables: Tables,
+    pub(crate) tables: TableSizes,
 
     /// Keeps the reports of the ranks in this directory.
     #[arg(long, value_name = "DIR")]

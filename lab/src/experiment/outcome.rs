@@ -28,7 +28,6 @@ use crate::traces::files::{self, Found};
 use crate::traces::play;
 use crate::traces::take::Take;
 use crate::traces::trace::Trace;
-use crate::traces::unreported;
 
 /// Reports, traces, and the counts of each rank.
 #[derive(Debug)]
@@ -145,7 +144,8 @@ impl Experiment {
         {
             return Err(Error::OtherRun(trace.path.clone()));
         }
-        let silent = unreported::add(|endpoint| gathering.has(endpoint), &mut drafts, &traces)?;
+        let silent =
+            play::add_unreported(|endpoint| gathering.has(endpoint), &mut drafts, &traces)?;
         silent.filter(|_| !replayed).iter().for_each(|silent| eprintln!("{silent}"));
         drafts.into_iter().for_each(|report| gathering.add(Path::new(""), report));
         gathering.sort();

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The facts of `tcam scale`, as `--json` prints them.
+//! The recordings of one program by number of ranks, and the forecast for another number of ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::law::{Growth, Point, SHARE};
-use super::sizes::{self, Sizes};
 use crate::capacity::need::{Knob, Most, Need};
 use crate::error::Error;
+use crate::results::origin;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 use crate::traces::files::Found;
+use crate::traces::node::Placed;
 use crate::traces::play;
-use crate::traces::repeats::Recording;
+use crate::traces::repeats::{self, Recording};
+use crate::traces::take::Take;
 
 /// Elements of a rank, or of a NIC.
 type Count = fn(&Most) -> u64;
@@ -31,10 +34,10 @@ const TIMED: f64 = 0.25;
 
 /// The numbers of the page.
 #[derive(Debug, Serialize)]
-pub(super) struct Facts {
+pub(super) struct Forecast {
     pub(super) program: String,
     pub(super) to: u32,
-    pub(super) sizes: Vec<Size>,
+    pub(super) sizes: Vec<RecordedSize>,
     /// Sizes that were left out: all ranks were placed on one node.
     pub(super) on_one_node: Vec<u32>,
     /// PRQ, UMQ, those of the MPI itself and all at once, of a rank and then of a NIC.
@@ -50,7 +53,7 @@ pub(super) struct Facts {
 
 /// A number of ranks.
 #[derive(Debug, Serialize)]
-pub(super) struct Size {
+pub(super) struct RecordedSize {
     pub(super) ranks: u32,
     pub(super) runs: usize,
     pub(super) command: String,
@@ -69,37 +72,32 @@ pub(super) struct Scaled {
     pub(super) growth: Growth,
 }
 
-impl Facts {
+impl Forecast {
     /// Returns true if a program was recorded only once at some size.
     pub(super) fn has_single_runs(&self) -> bool {
         !self.generated && self.sizes.iter().any(|size| size.runs == 1)
     }
 
-    pub(super) fn of(sizes: &Sizes, to: u32) -> Result<Self, Error> {
+    pub(super) fn of(sizes: &RecordingsBySize, to: u32) -> Result<Self, Error> {
         let recordings = &sizes.by_ranks;
         let mut needs: BTreeMap<u32, Vec<Need>> = BTreeMap::new();
-        for (ranks, run) in
-            recordings.iter().flat_map(|(ranks, of)| of.iter().map(move |run| (ranks, run)))
-        {
-            let run = &run.found;
-            if run.iter().all(|trace| trace.header.context != "tagged") {
-                return Err(Error::NothingTagged);
+        for (&ranks, runs) in recordings {
+            for Recording { found, .. } in runs {
+                if found.iter().all(|trace| trace.header.context != "tagged") {
+                    return Err(Error::NothingTagged);
+                }
+                let bar = play::bar(found, 1);
+                let need = Need::of(found, &Settings::default(), Knob::Pool, &bar)?;
+                bar.finish_and_clear();
+                needs.entry(ranks).or_default().push(need);
             }
-            let bar = play::bar(run, 1);
-            needs.entry(*ranks).or_default().push(Need::of(
-                run,
-                &Settings::default(),
-                Knob::Pool,
-                &bar,
-            )?);
-            bar.finish_and_clear();
         }
         let first = sizes.recordings().next().expect("there is a size");
         let generated = first.found[0].header.libfabric == NO_LIBFABRIC;
-        let ranks_of_a_node: Vec<_> = recordings
-            .values()
-            .map(|runs| runs.iter().map(|run| most_on_a_node(&run.found)).max().unwrap_or(0))
-            .collect();
+        let on_a_node =
+            |runs: &Vec<Recording>| runs.iter().map(|run| most_on_a_node(&run.found)).max();
+        let ranks_of_a_node: Vec<_> =
+            recordings.values().map(|runs| on_a_node(runs).unwrap_or(0)).collect();
         let scaled = |of: &'static str, units: fn(&Need) -> &[Most]| {
             let needs = &needs;
             let mut all = COUNTS.map(|(name, count, share)| {
@@ -117,20 +115,18 @@ impl Facts {
             }
             all
         };
-        let size = |(ranks, runs): (&u32, &Vec<Recording>)| Size {
+        let size = |(ranks, runs): (&u32, &Vec<Recording>)| RecordedSize {
             ranks: *ranks,
             runs: runs.len(),
             command: runs[0].found[0].header.origin.command.clone(),
         };
         let lack = |recording: &Recording| {
-            let name = recording
-                .name
-                .as_ref()
-                .map_or_else(String::new, |name| format!("{}: ", name.display()));
-            recording.found.ranks().lack("trace").map(|lack| format!("{name}{lack}"))
+            let lack = recording.found.ranks().lack("trace")?;
+            let name = recording.name.as_ref();
+            Some(name.map_or_else(|| lack.clone(), |name| format!("{}: {lack}", name.display())))
         };
         Ok(Self {
-            program: sizes::program(first),
+            program: program(first),
             to,
             on_one_node: sizes.on_one_node.clone(),
             sizes: recordings.iter().map(size).collect(),
@@ -179,4 +175,99 @@ fn points(
     let single = points.iter_mut().zip(runs()).filter(|(_, runs)| *runs == 1);
     single.for_each(|(point, _)| point.share = varies.unwrap_or(share).max(SHARE));
     points
+}
+
+/// At least three numbers of ranks, with the repeats of each.
+#[derive(Debug)]
+pub(super) struct RecordingsBySize {
+    pub(super) by_ranks: BTreeMap<u32, Vec<Recording>>,
+    /// Sizes that were left out: all ranks were placed on one node, which sees no network.
+    pub(super) on_one_node: Vec<u32>,
+}
+
+impl RecordingsBySize {
+    /// Reads recordings from directories, and places their ranks on nodes.
+    pub(super) fn find(
+        names: &[PathBuf],
+        take: Take,
+        placed: &Placed,
+        to: u32,
+    ) -> Result<Self, Error> {
+        let mut by_ranks: BTreeMap<_, Vec<Recording>> = BTreeMap::new();
+        let names: Vec<_> = BTreeSet::from_iter(names).into_iter().cloned().collect();
+        let groups = repeats::groups(&names, take)?;
+        let name = |of: &Recording| of.name.as_ref().unwrap_or(&names[0]).display().to_string();
+        let first = &groups[0][0];
+        if let Some(other) = groups.iter().find(|of| program(&of[0]) != program(first)) {
+            return Err(Error::Message(format!(
+                "{} and {} are of different programs or MPI libraries; give recordings of one \
+                 program",
+                name(first),
+                name(&other[0])
+            )));
+        }
+        for group in groups {
+            let ranks = ranks(&group[0]);
+            if let Some(other) = by_ranks.get(&ranks) {
+                return Err(Error::Message(format!(
+                    "{} and {} both have {ranks} ranks and are no repeats: their command lines \
+                     differ. Leave one of them out",
+                    name(&other[0]),
+                    name(&group[0])
+                )));
+            }
+            let placed = group.into_iter().map(|of| of.placed(placed));
+            by_ranks.insert(ranks, placed.collect::<Result<_, _>>()?);
+        }
+        if let Some((&largest, _)) = by_ranks.last_key_value()
+            && to < largest
+        {
+            return Err(Error::Message(format!(
+                "--to {to}: a recording has {largest} ranks; give that number or a larger one"
+            )));
+        }
+        let (one, by_ranks): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            by_ranks.into_iter().partition(|(_, runs)| runs[0].found.placed_on() == Some(1));
+        let on_one_node: Vec<_> = one.into_keys().collect();
+        if by_ranks.len() < 3 {
+            let have = listed(by_ranks.keys());
+            let sizes = match on_one_node.as_slice() {
+                [] => have,
+                one if have.is_empty() => format!("{} on one node", listed(one)),
+                one => format!("{have}, and {} on one node", listed(one)),
+            };
+            return Err(Error::Message(format!(
+                "growth takes recordings of at least three numbers of ranks, each in a directory; \
+                 these have {sizes}. Record the program with further numbers of ranks"
+            )));
+        }
+        Ok(Self { by_ranks, on_one_node })
+    }
+
+    pub(super) fn recordings(&self) -> impl Iterator<Item = &Recording> {
+        self.by_ranks.values().flatten()
+    }
+}
+
+fn listed<'a>(sizes: impl IntoIterator<Item = &'a u32>) -> String {
+    sizes.into_iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the number of ranks that ran, which may be more than were recorded.
+fn ranks(recording: &Recording) -> u32 {
+    let found = &recording.found;
+    let ran = found.iter().filter_map(|trace| trace.header.origin.ranks).max();
+    ran.unwrap_or_else(|| found.ranks().of())
+}
+
+/// Returns what recordings of all sizes have in common: the program, without arguments, and the MPI.
+fn program(recording: &Recording) -> String {
+    let header = &recording.found[0].header;
+    let name = origin::name_of(&header.program, &header.origin.command);
+    // A generated recording has the number of ranks there.
+    let name = name.split(" --ranks ").next().unwrap_or_default();
+    match header.origin.mpi.as_str() {
+        "" => name.to_owned(),
+        mpi => format!("{name}, {mpi}"),
+    }
 }
