@@ -6,28 +6,11 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
-use crate::commands::answer::MakeAnswer;
-use crate::commands::cluster::MakeClusters;
-use crate::commands::compare::Compare;
-use crate::commands::completions::Completions;
-use crate::commands::demo::Demo;
-use crate::commands::devices::Devices;
-use crate::commands::diff::Diff;
-use crate::commands::doctor::Doctor;
-use crate::commands::engines::Engines;
-use crate::commands::export::Export;
-use crate::commands::plot::Plot;
-use crate::commands::profile::MakeProfile;
-use crate::commands::record::Record;
-use crate::commands::replay::Replay;
-use crate::commands::report::ReportPage;
-use crate::commands::run::Run;
-use crate::commands::scale::Scale;
-use crate::commands::stats::Stats;
-use crate::commands::sweep::arguments::Sweep;
-use crate::commands::tune::Tune;
-use crate::commands::watch::Watch;
-use crate::commands::workload::Workload;
+use crate::commands::{
+    answer, cluster, compare, completions, demo, devices, diff, doctor, engines, export, plot,
+    profile, record, replay, report, run, scale, stats, sweep, tune, watch, workload,
+};
+use crate::hint;
 
 /// How large must the match table of a NIC be for this MPI program?
 ///
@@ -43,64 +26,59 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
-    Demo(Demo),
-    Run(Run),
-    Record(Record),
-    Replay(Replay),
-    Compare(Compare),
+    Demo(demo::Demo),
+    Run(run::Run),
+    Record(record::Record),
+    Replay(replay::Replay),
+    Compare(compare::Compare),
     #[command(alias = "advise")]
-    Answer(MakeAnswer),
-    Scale(Scale),
-    Engines(Engines),
-    Sweep(Sweep),
-    Tune(Tune),
-    Plot(Plot),
-    Stats(Stats),
-    Diff(Diff),
-    Export(Export),
-    Report(ReportPage),
-    Profile(MakeProfile),
-    Cluster(MakeClusters),
-    Doctor(Doctor),
-    Devices(Devices),
-    Watch(Watch),
-    Workload(Workload),
-    Completions(Completions),
+    Answer(answer::MakeAnswer),
+    Scale(scale::Scale),
+    Engines(engines::Engines),
+    Sweep(sweep::arguments::Sweep),
+    Tune(tune::Tune),
+    Plot(plot::Plot),
+    Stats(stats::Stats),
+    Diff(diff::Diff),
+    Export(export::Export),
+    Report(report::ReportPage),
+    Profile(profile::MakeProfile),
+    Cluster(cluster::MakeClusters),
+    Doctor(doctor::Doctor),
+    Devices(devices::Devices),
+    Watch(watch::Watch),
+    Workload(workload::Workload),
+    Completions(completions::Completions),
 }
 
-/// Returns the first word of a command if the error is a missing `--` before it.
-pub(crate) fn command_without_dashes(
-    error: &clap::Error,
-    words: impl IntoIterator<Item = OsString>,
-) -> Option<String> {
-    let (Some(ContextValue::String(word)), ErrorKind::UnknownArgument) =
-        (error.get(ContextKind::InvalidArg), error.kind())
-    else {
-        return None;
-    };
-    let words: Vec<_> = words.into_iter().skip(1).collect();
-    let takes_command =
-        ["run", "record", "answer", "sweep", "tune", "doctor"].iter().any(|task| words[0] == *task);
-    let dashes = words.iter().any(|word| word == "--");
-    (takes_command && !dashes && !word.starts_with('-')).then(|| word.clone())
-}
-
-/// Returns true if the error is a sweep without a program and without traces.
-pub(crate) fn lacks_what_to_sweep(
-    error: &clap::Error,
-    words: impl IntoIterator<Item = OsString>,
-) -> bool {
-    error.kind() == ErrorKind::MissingRequiredArgument
-        && words.into_iter().nth(1).is_some_and(|task| task == "sweep")
-}
-
-/// Returns the option of a size whose value is missing before `--`. clap would take `--` as the
-/// value, and report the words after it as unknown.
-pub(crate) fn without_size(words: impl IntoIterator<Item = OsString>) -> Option<&'static str> {
-    let words: Vec<_> = words.into_iter().collect();
-    let end = words.iter().position(|word| word == "--")?;
-    let before = words.get(end.checked_sub(1)?)?;
-    ["--prq", "--umq"].into_iter().find(|option| before == option)
+/// Explains a mistake in the command line that clap does not recognise.
+pub(crate) fn explained(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    let dashes = words.iter().position(|word| word == "--");
+    // clap takes `--` as the size if that is missing, and the words after it as unknown.
+    let before = dashes.and_then(|at| words.get(at.checked_sub(1)?)?.to_str());
+    if let Some(option @ ("--prq" | "--umq")) = before {
+        return Some(format!("{option}: a size is expected before `--`"));
+    }
+    let command = words.get(1)?.to_str()?;
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::MissingRequiredArgument, _) if command == "sweep" => Some(
+            "sweep needs a program, `tcam sweep -- mpiexec -n 4 ./app`, or what was recorded of \
+             one, `tcam sweep --trace DIR`"
+                .to_owned(),
+        ),
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(option)))
+            if option.starts_with('-') =>
+        {
+            hint::of_option(command, option, words)
+        }
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) => {
+            let takes_program =
+                ["run", "record", "answer", "sweep", "tune", "doctor"].contains(&command);
+            (takes_program && dashes.is_none())
+                .then(|| format!("`--` is missing before the command: tcam ... -- {word} ..."))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -170,35 +148,42 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_size_is_reported() {
-        for (line, option) in [
-            ("tcam run --prq -- app", Some("--prq")),
-            ("tcam sweep --prq 1 --umq -- app", Some("--umq")),
-            ("tcam run --prq 1 -- app --prq --", None),
-            ("tcam run", None),
-            ("--", None),
+    fn mistakes_are_explained() {
+        let set = |told: &str| Some(format!(": a parameter is set with {told}"));
+        let size = |option: &str| Some(format!("{option}: a size is expected before `--`"));
+        let dashes = |word: &str| {
+            Some(format!("`--` is missing before the command: tcam ... -- {word} ..."))
+        };
+        for (line, end) in [
+            ("run --prq -- app", size("--prq")),
+            ("sweep --prq 1 --umq -- app", size("--umq")),
+            ("run --prk 1 -- app --prq --", None),
+            ("run", None),
+            ("sweep", Some("`tcam sweep --trace DIR`".to_owned())),
+            ("run mpiexec -n 2 app", dashes("mpiexec")),
+            ("record --out x ./app", dashes("./app")),
+            ("sweep --prq 1 mpiexec app", dashes("mpiexec")),
+            ("tune mpiexec -n 2", dashes("mpiexec")),
+            ("doctor mpiexec", dashes("mpiexec")),
+            ("run --prk 1 -- app", None),
+            ("run x -- app", None),
+            ("watch x", None),
+            ("run --device connectx -- app", set("--set device=connectx")),
+            ("compare --device=alpu x", set("--set device=alpu or --with device=alpu")),
+            ("replay x --host-engine", set("--set host_engine=VALUE")),
+            ("sweep --overflow --out x -- app", set("--set overflow=VALUE")),
+            ("stats --device alpu x", None),
+            ("run --devices alpu -- app", None),
         ] {
-            assert_eq!(without_size(line.split(' ').map(OsString::from)), option, "{line}");
+            let words: Vec<_> =
+                ["tcam"].into_iter().chain(line.split(' ')).map(OsString::from).collect();
+            let error = Cli::try_parse_from(&words).unwrap_err();
+            let found = explained(&error, &words);
+            assert_eq!(found.is_some(), end.is_some(), "{line}: {found:?}");
+            assert!(found.unwrap_or_default().ends_with(&end.unwrap_or_default()), "{line}");
         }
-    }
-
-    #[test]
-    fn missing_dashes_are_distinguished_from_other_mistakes() {
-        for (line, word) in [
-            ("tcam run mpiexec -n 2 app", Some("mpiexec")),
-            ("tcam record --out x ./app", Some("./app")),
-            ("tcam sweep --prq 1 mpiexec app", Some("mpiexec")),
-            ("tcam tune mpiexec -n 2", Some("mpiexec")),
-            ("tcam doctor mpiexec", Some("mpiexec")),
-            ("tcam run --prk 1 -- app", None),
-            ("tcam run x -- app", None),
-            ("tcam run", None),
-            ("tcam watch x", None),
-            ("tcam", None),
-        ] {
-            let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
-            let words = line.split(' ').map(OsString::from);
-            assert_eq!(command_without_dashes(&error, words).as_deref(), word, "{line}");
-        }
+        let error = Cli::try_parse_from(["tcam"]).unwrap_err();
+        assert_eq!(explained(&error, &["tcam".into()]), None);
+        assert_eq!(explained(&error, &["--".into()]), None);
     }
 }

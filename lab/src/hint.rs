@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Suggestions for words that are not known, and for traces of other tools, which tcam does not read.
+//! Suggestions for words that are not known, and for traces of other tools.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use nic::params::config::ConfigError;
 use nic::params::{PARAMS, PREFIX, ParamError, RENAMED, Values};
 use nic::report::ReportError;
@@ -15,6 +14,11 @@ use strsim::damerau_levenshtein;
 
 /// Length from which a word is searched inside other words.
 const PART: usize = 3;
+/// First bytes of a GOAL trace in text form.
+const GOAL: &[u8] = b"num_ranks ";
+
+/// Largest number of files of a directory that are examined.
+const LOOKED_AT: usize = 1000;
 
 /// Returns the known words that contain this one, or else the nearest word if it is near enough.
 fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
@@ -56,30 +60,22 @@ pub(crate) fn of_setting(word: &str) -> String {
     }
 }
 
-/// Suggests how to set a parameter that was given as an option.
-pub(crate) fn of_option(
-    error: &clap::Error,
-    words: impl IntoIterator<Item = OsString>,
-) -> Option<String> {
-    let (Some(ContextValue::String(given)), ErrorKind::UnknownArgument) =
-        (error.get(ContextKind::InvalidArg), error.kind())
-    else {
-        return None;
-    };
-    let words: Vec<_> = words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let option = match words.get(1)?.as_str() {
+/// Suggests how to set a parameter that was given as an option of a command.
+pub(crate) fn of_option(command: &str, given: &str, words: &[OsString]) -> Option<String> {
+    let options = match command {
         "run" | "record" | "replay" | "sweep" | "tune" => &["--set"][..],
         "compare" => &["--set", "--with"],
         _ => return None,
     };
     let name = given.strip_prefix("--")?.replace('-', "_").to_lowercase();
     let param = PARAMS.iter().find(|param| param.name == name)?;
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let value = words.iter().enumerate().find_map(|(at, word)| {
         let rest = word.strip_prefix(given)?;
-        rest.strip_prefix('=').or_else(|| words.get(at + 1).map(String::as_str))
+        rest.strip_prefix('=').or_else(|| words.get(at + 1).map(AsRef::as_ref))
     });
     let value = value.filter(|value| !value.starts_with('-')).unwrap_or("VALUE");
-    let sets = option.iter().map(|option| format!("{option} {}={value}", param.name));
+    let sets = options.iter().map(|option| format!("{option} {}={value}", param.name));
     Some(format!("{given}: a parameter is set with {}", list(&sets.collect::<Vec<_>>())))
 }
 
@@ -97,7 +93,7 @@ pub(crate) fn quoted(path: &Path) -> String {
 pub(crate) fn of_trace(path: &Path, error: &TraceError) -> String {
     match error {
         TraceError::Cut(_) => "; with --cut-off what is before is taken".to_owned(),
-        TraceError::Foreign => of_other_tool(path),
+        TraceError::Foreign => foreign(path),
         _ => String::new(),
     }
 }
@@ -122,18 +118,14 @@ pub(crate) fn of_config(error: &ConfigError) -> String {
 
 /// Describes an error in a parameter, with a suggestion if there is a near word.
 pub(crate) fn explained(error: &ParamError) -> String {
-    match error {
+    let (what, near): (_, Vec<_>) = match error {
+        ParamError::Name { name, .. } if RENAMED.iter().any(|(old, _)| old == name) => {
+            return error.to_string();
+        }
         ParamError::Name { name, .. } => {
-            if RENAMED.iter().any(|(old, _)| old == name) {
-                return error.to_string();
-            }
-            let names = meant(name, PARAMS.iter().map(|param| param.name));
-            let names: Vec<_> =
-                names.iter().map(|name| format!("{PREFIX}{}", name.to_uppercase())).collect();
-            if names.is_empty() {
-                return error.to_string();
-            }
-            format!("{PREFIX}{name} is no parameter of tcam; did you mean {}?", list(&names))
+            let near = meant(name, PARAMS.iter().map(|param| param.name)).into_iter();
+            let near = near.map(|name| format!("{PREFIX}{}", name.to_uppercase()));
+            (format!("{PREFIX}{name} is no parameter of tcam"), near.collect())
         }
         ParamError::Value { name, value, .. } => {
             let param = PARAMS.iter().find(|param| param.name.eq_ignore_ascii_case(name));
@@ -141,25 +133,19 @@ pub(crate) fn explained(error: &ParamError) -> String {
                 Some(Values::Words(words) | Values::Set(words)) => words,
                 _ => &[],
             };
-            let words: Vec<_> =
-                meant(value, words.iter().copied()).into_iter().map(str::to_owned).collect();
-            if words.is_empty() {
-                return error.to_string();
-            }
-            format!("{error}; did you mean {}?", list(&words))
+            let near = meant(value, words.iter().copied()).into_iter();
+            (error.to_string(), near.map(str::to_owned).collect())
         }
+    };
+    match near.as_slice() {
+        [] => error.to_string(),
+        near => format!("{what}; did you mean {}?", list(near)),
     }
 }
 
-/// First bytes of a GOAL trace in text form.
-const GOAL: &[u8] = b"num_ranks ";
-
-/// Largest number of files of a directory that are examined.
-const LOOKED_AT: usize = 1000;
-
 /// Returns advice for a file of another tool, or for a directory that contains one; empty for
 /// others.
-pub(crate) fn of_other_tool(path: &Path) -> String {
+pub(crate) fn foreign(path: &Path) -> String {
     let mut files = fs::read_dir(path).into_iter().flatten().flatten().take(LOOKED_AT);
     let tool = tool(path).or_else(|| files.find_map(|entry| tool(&entry.path())));
     tool.map_or_else(String::new, |tool| {
@@ -188,11 +174,8 @@ fn tool(path: &Path) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-    use nic::params::Params;
-
     use super::*;
-    use crate::cli::Cli;
+    use nic::params::Params;
 
     fn value(name: &str, value: &str) -> String {
         let set = |of: &str| (of == name).then(|| value.to_owned());
@@ -248,33 +231,6 @@ mod tests {
     }
 
     #[test]
-    fn parameters_given_as_options_get_a_hint() {
-        for (line, told) in [
-            ("run --device connectx -- app", Some("--set device=connectx")),
-            ("compare --device=alpu x", Some("--set device=alpu or --with device=alpu")),
-            ("replay x --host-engine", Some("--set host_engine=VALUE")),
-            ("sweep --overflow --out x -- app", Some("--set overflow=VALUE")),
-            ("stats --device alpu x", None),
-            ("run --devices alpu -- app", None),
-            ("run app", None),
-        ] {
-            let words = || ["tcam"].into_iter().chain(line.split(' '));
-            let error = Cli::try_parse_from(words()).unwrap_err();
-            let found = of_option(&error, words().map(OsString::from));
-            let end = told.map(|told| format!(": a parameter is set with {told}"));
-            assert_eq!(found.is_some(), end.is_some(), "{line}: {found:?}");
-            assert!(found.unwrap_or_default().ends_with(&end.unwrap_or_default()), "{line}");
-        }
-    }
-
-    #[test]
-    fn far_words_get_the_list() {
-        assert!(value("device", "abacus").ends_with("alpu, uet, ideal"));
-        assert!(value("prq_entries", "many").ends_with("from 0 to 65536"));
-        assert!(name("XYZZY").contains("there are FI_TCAM_DEVICE, "));
-    }
-
-    #[test]
     fn traces_of_other_tools_are_named() {
         let directory = tempfile::tempdir().unwrap();
         let place = |name: &str| directory.path().join(name);
@@ -287,13 +243,20 @@ mod tests {
             ("traces.otf2", "OTF2"),
             ("traces/0.evt", "OTF2"),
         ] {
-            let told = of_other_tool(&place(name));
+            let told = foreign(&place(name));
             assert!(told.contains(tool) && told.contains("tcam record -- "), "{told}");
         }
-        assert!(of_other_tool(directory.path()).contains("GOAL"));
+        assert!(foreign(directory.path()).contains("GOAL"));
         fs::write(place("x.txt"), "num_rank").unwrap();
         for name in ["", "x.txt", "y.trace", "data.bin", "none"] {
-            assert_eq!(of_other_tool(&place(name)), "", "{name}");
+            assert_eq!(foreign(&place(name)), "", "{name}");
         }
+    }
+
+    #[test]
+    fn far_words_get_the_list() {
+        assert!(value("device", "abacus").ends_with("alpu, uet, ideal"));
+        assert!(value("prq_entries", "many").ends_with("from 0 to 65536"));
+        assert!(name("XYZZY").contains("there are FI_TCAM_DEVICE, "));
     }
 }

@@ -30,7 +30,7 @@ use signal_hook::consts::SIGINT;
 
 use crate::cli::{Cli, Task};
 use crate::error::Error;
-use crate::launch::ending::{self, OWN_FAILURE};
+use crate::launch::signals::{self, OWN_FAILURE};
 use crate::text::output;
 
 /// Exit code for a command line that cannot be read, as in clap.
@@ -58,10 +58,7 @@ fn main() -> ExitCode {
         Task::Scale(arguments) => commands::scale::scale(&arguments),
         Task::Engines(arguments) => commands::engines::engines(&arguments),
         Task::Compare(arguments) => commands::compare::compare(&arguments),
-        Task::Sweep(arguments) if arguments.trace.is_empty() => {
-            commands::sweep::of_program::sweep(&arguments)
-        }
-        Task::Sweep(arguments) => commands::sweep::of_traces::sweep(&arguments),
+        Task::Sweep(arguments) => commands::sweep::sweep(&arguments),
         Task::Doctor(arguments) => Ok(commands::doctor::doctor(&arguments)),
         Task::Devices(arguments) => commands::devices::devices(&arguments),
         Task::Plot(arguments) => commands::plot::plot(&arguments),
@@ -82,7 +79,7 @@ fn main() -> ExitCode {
         eprintln!("tcam: {error}");
         match error {
             Error::Program { code, .. } => code,
-            Error::Interrupted => ending::code_of(SIGINT),
+            Error::Interrupted => signals::code_of(SIGINT),
             _ => OWN_FAILURE,
         }
     });
@@ -96,23 +93,8 @@ fn main() -> ExitCode {
 
 /// Prints help, or the error in the command line. Returns the exit code.
 fn usage(error: &clap::Error) -> ExitCode {
-    if let Some(option) = cli::without_size(std::env::args_os()) {
-        eprintln!("tcam: {option}: a size is expected before `--`");
-        return ExitCode::from(USAGE);
-    }
-    if let Some(word) = cli::command_without_dashes(error, std::env::args_os()) {
-        eprintln!("tcam: `--` is missing before the command: tcam ... -- {word} ...");
-        return ExitCode::from(USAGE);
-    }
-    if cli::lacks_what_to_sweep(error, std::env::args_os()) {
-        eprintln!(
-            "tcam: sweep needs a program, `tcam sweep -- mpiexec -n 4 ./app`, or what was recorded of \
-             one, `tcam sweep --trace DIR`"
-        );
-        return ExitCode::from(USAGE);
-    }
-    if let Some(hint) = hint::of_option(error, std::env::args_os()) {
-        eprintln!("tcam: {hint}");
+    if let Some(explained) = cli::explained(error, &std::env::args_os().collect::<Vec<_>>()) {
+        eprintln!("tcam: {explained}");
         return ExitCode::from(USAGE);
     }
     match error.print() {

@@ -9,6 +9,7 @@ use nic::params::config::{self, Config, ConfigError};
 use nic::params::{PREFIX, Params};
 
 use crate::error::Error;
+use crate::hint;
 use crate::options::TableSizes;
 
 /// Parameters of a run that have no effect on a replay, with the reason.
@@ -88,9 +89,7 @@ impl Settings {
     /// Reads the `NAME=VALUE` words of `--set`; a name may have its `FI_TCAM_` prefix.
     pub(crate) fn parse(words: &[String]) -> Result<Self, Error> {
         let settings = Self::words("--set", words)?;
-        if settings.get("report").is_some() {
-            return Err(Error::OwnOption { name: "report".to_owned(), option: "--report DIR" });
-        }
+        settings.refuse(&[("report", "--report DIR")])?;
         Ok(settings)
     }
 
@@ -100,7 +99,7 @@ impl Settings {
         let settings = Self::words(option, words)?;
         for (names, why) in OF_RUNS {
             if let Some(name) = names.iter().find(|name| settings.get(name).is_some()) {
-                return Err(Error::OfRuns { option, name: (*name).to_owned(), why });
+                return Err(Error::Message(format!("{option} {name}: {why}")));
             }
         }
         Ok(settings)
@@ -109,8 +108,10 @@ impl Settings {
     fn words(option: &'static str, words: &[String]) -> Result<Self, Error> {
         let mut settings = Self::default();
         for word in words {
-            let parts = word.split_once('=');
-            let (name, value) = parts.ok_or(Error::Setting { option, word: word.clone() })?;
+            let (name, value) = word.split_once('=').ok_or_else(|| {
+                let hint = hint::of_setting(word);
+                Error::Message(format!("{option} {word}: NAME=VALUE is expected, {hint}"))
+            })?;
             let bare = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
             Params::check_names([format!("{PREFIX}{}", bare.to_uppercase())])?;
             let value = match bare.as_str() {
@@ -119,12 +120,9 @@ impl Settings {
                 _ => value,
             };
             if let Some(first) = settings.0.insert(bare.clone(), value.to_owned()) {
-                return Err(Error::SetTwice {
-                    option,
-                    name: bare,
-                    first,
-                    second: value.to_owned(),
-                });
+                return Err(Error::Message(format!(
+                    "{option} {bare}={first} and {bare}={value}: give one of them"
+                )));
             }
         }
         Ok(settings)
@@ -140,7 +138,7 @@ impl Settings {
     ) -> Result<(), Error> {
         let Some(value) = value else { return Ok(()) };
         if self.get(name).is_some() {
-            return Err(Error::Twice { option, name });
+            return Err(Error::Message(format!("{option} and --set {name}: give one of them")));
         }
         self.set(name, value);
         Ok(())
@@ -190,14 +188,17 @@ impl Settings {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// Refuses parameters in `--set` of a command that has options for them.
+    pub(crate) fn refuse(&self, own: &[(&str, &'static str)]) -> Result<(), Error> {
+        match own.iter().find(|(name, _)| self.get(name).is_some()) {
+            Some(&(name, option)) => Err(Error::OwnOption { name: name.to_owned(), option }),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses table sizes in `--set` of a sweep, which varies them.
     pub(crate) fn refuse_sizes(&self) -> Result<(), Error> {
-        for (name, option) in [("prq_entries", "--prq LIST"), ("umq_entries", "--umq LIST")] {
-            if self.get(name).is_some() {
-                return Err(Error::OwnOption { name: name.to_owned(), option });
-            }
-        }
-        Ok(())
+        self.refuse(&[("prq_entries", "--prq LIST"), ("umq_entries", "--umq LIST")])
     }
 }
 

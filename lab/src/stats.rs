@@ -15,9 +15,11 @@ pub(crate) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     sorted
 }
 
-/// Returns the value that a share of some values do not exceed, interpolated between two values.
+/// Returns the value that a share of some values do not exceed, interpolated between two values; 0
+/// without values.
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = share * (sorted.len() - 1) as f64;
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let place = share * last as f64;
     let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
     low + (high - low) * place.fract()
 }

@@ -12,7 +12,7 @@ pub enum Polling {
     Auto,
     /// Poll the network each time.
     Every,
-    /// One poll of the network per this many polls of shared memory (the paper's static scheme).
+    /// One poll of the network, then this many polls without it (the paper's static scheme).
     Static(u32),
     /// Looks at the last messages, up to this number: with m over shared memory and n over the
     /// network, one poll of the network per m / (n + 1) polls (the paper's dynamic scheme).

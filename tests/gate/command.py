@@ -472,6 +472,21 @@ def memory_apart(arguments, programs):
         check(not wrapper or done.returncode == 1 and "--ipc=host" in done.stdout, f"{done}")
 
 
+def no_programs_there(arguments):
+    """doctor detects a provider in a file system from which nothing can be loaded."""
+    place = fresh("noexec")
+    mount = f"mount -t tmpfs -o noexec t {place}"
+    within_it = f'{mount} && cp "$1" {place} && exec "$0" doctor --provider {place}'
+    if subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True).returncode != 0:
+        print("a provider that cannot be loaded: skipped, no namespaces may be made")
+        return
+    provider = arguments.tcam.parent / "libtcam-fi.so"
+    words = ["unshare", "-rm", "sh", "-c", within_it, arguments.tcam, provider]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=within(60))
+    told = "cannot be loaded: its file system is mounted with noexec" in done.stdout
+    check(told and done.returncode == 1, f"noexec: {done}")
+
+
 def many_reports(arguments):
     """A report of 20 kB on disk takes only a few kB in memory."""
     place = fresh("many")
@@ -531,6 +546,7 @@ def main():
     other_tools(arguments)
     sibling_mode(arguments)
     memory_apart(arguments, programs)
+    no_programs_there(arguments)
     numbers(arguments, programs)
     failed_programs(arguments, programs)
     processors(arguments, programs)

@@ -9,9 +9,8 @@ use clap::{Args, FromArgMatches};
 use super::answer::{MakeAnswer, answer};
 use crate::error::Error;
 use crate::launch::bundled;
-use crate::launch::ending;
 use crate::launch::launcher;
-use crate::launch::signals::Signals;
+use crate::launch::signals::{self, Signals};
 use crate::results::fresh;
 
 const SOURCES: [(&str, &str); 2] = [
@@ -55,8 +54,7 @@ pub(crate) struct Demo {
 pub(crate) fn demo(arguments: &Demo) -> Result<u8, Error> {
     let mpicc = compiler(arguments.mpicc.as_deref())?;
     let mpiexec = mpicc.with_file_name("mpiexec");
-    launcher::find(mpiexec.as_os_str())
-        .map_err(|error| Error::Start { program: mpiexec.display().to_string(), error })?;
+    launcher::find_to_start(mpiexec.as_os_str())?;
     let out = &arguments.out;
     fresh::make(out)?;
     eprintln!("tcam: compiling {} with {}", out.join(SOURCES[0].0).display(), mpicc.display());
@@ -65,10 +63,13 @@ pub(crate) fn demo(arguments: &Demo) -> Result<u8, Error> {
     let made = bundled::compile(&SOURCES, &mpicc, out, &log, &mut signals);
     let made = made.map_err(|error| match has_c_compiler() {
         true => error,
-        false => Error::NoCCompiler { why: error.to_string() },
+        false => Error::Message(format!(
+            "{error}\nthere is no C compiler in PATH: install one (package gcc), or, without root:\n  \
+             pip install ziglang\n  export MPICH_CC=\"python3 -m ziglang cc\" OMPI_CC=\"python3 -m ziglang cc\""
+        )),
     })?;
     let Some(program) = made else {
-        return Ok(signals.caught().map_or(0, ending::code_of));
+        return Ok(signals.caught().map_or(0, signals::code_of));
     };
     drop(signals);
     let words = words(arguments, mpiexec, program);
@@ -109,24 +110,27 @@ fn words(arguments: &Demo, mpiexec: PathBuf, program: PathBuf) -> Vec<OsString> 
 fn parsed(words: &[OsString]) -> Result<MakeAnswer, Error> {
     let command = MakeAnswer::augment_args(clap::Command::new("tcam answer"));
     let matches = command.try_get_matches_from(&words[1..]);
-    matches.and_then(|matches| MakeAnswer::from_arg_matches(&matches)).map_err(Error::Words)
+    matches
+        .and_then(|matches| MakeAnswer::from_arg_matches(&matches))
+        .map_err(|error| Error::Message(error.to_string()))
 }
 
 /// Returns the compiler given, the one in PATH, or the one in the directory of this program.
 fn compiler(given: Option<&Path>) -> Result<PathBuf, Error> {
     if let Some(path) = given {
-        return launcher::find(path.as_os_str())
-            .map_err(|error| Error::Start { program: path.display().to_string(), error });
+        return launcher::find_to_start(path.as_os_str());
     }
-    let mpicc = OsStr::new("mpicc");
-    let beside = || {
-        let program = std::env::current_exe().ok()?;
-        launcher::find(program.with_file_name(mpicc).as_os_str()).ok()
-    };
-    launcher::find(mpicc).ok().or_else(beside).ok_or(Error::NoMpi)
+    let beside = || bundled::compiler_beside(&std::env::current_exe().ok()?);
+    bundled::compiler_in_path().or_else(beside).ok_or_else(|| {
+        Error::Message(
+            "no mpicc in PATH nor in the directory of tcam: `tcam demo` compiles an MPI program; \
+             install an MPI, such as `pip install mpich`, or give its compiler with --mpicc PATH"
+                .to_owned(),
+        )
+    })
 }
 
-/// Returns whether one of them is in PATH.
+/// Returns true if a C compiler is in PATH.
 fn has_c_compiler() -> bool {
     C_COMPILERS.iter().any(|name| launcher::find(OsStr::new(name)).is_ok())
 }

@@ -9,8 +9,7 @@ use clap::Args;
 use crate::error::Error;
 use crate::hint;
 use crate::launch::leftovers::Leftovers;
-use crate::launch::plan::Plan;
-use crate::launch::room;
+use crate::launch::plan::{Plan, shortage};
 use crate::launch::signals::Signals;
 use crate::options::{Common, TableSizes};
 use crate::results::fresh::Fresh;
@@ -58,11 +57,7 @@ pub(crate) struct Record {
 /// Runs the command and prints a summary. Returns the program's exit code.
 pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
-    for (name, option) in [("trace", "--out DIR"), ("trace_max", "--max MIB")] {
-        if settings.get(name).is_some() {
-            return Err(Error::OwnOption { name: name.to_owned(), option });
-        }
-    }
+    settings.refuse(&[("trace", "--out DIR"), ("trace_max", "--max MIB")])?;
     settings.give_sizes(arguments.tables)?;
     let json = Json::file(arguments.json.as_ref())?;
     settings.set("trace_max", &arguments.max);
@@ -76,20 +71,18 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     let left = Leftovers::claim(fresh.path());
     let ended = plan.run(&mut signals, fresh.path())?;
     reports::settle(fresh.path())?;
-    let kept = fresh.keep(&["trace"])?;
-    let directory = if kept { fresh.directory() } else { fresh.path() };
-    if kept {
-        plan.recorded(ended, fresh.path()).write(directory)?;
-    }
-    if !kept {
-        let code = plan.summarise(directory, &[], &left, ended, &json)?;
-        let nothing = Error::NothingRecorded { path: arguments.out.clone() };
+    if !fresh.keep(&["trace"])? {
+        let code = plan.summarise(fresh.path(), &[], &left, ended, &json)?;
+        let out = arguments.out.display();
+        let nothing = Error::Message(format!("the program left no trace; {out} is as it was"));
         if code == 0 {
             return Err(nothing);
         }
         eprintln!("tcam: {nothing}");
         return Ok(code);
     }
+    let directory = fresh.directory();
+    plan.recorded(ended, fresh.path()).write(directory)?;
     let found = match files::find(&[directory.to_owned()], Take::default()) {
         Ok(found) => found,
         // Traces of a program that failed or was ended may be cut off anywhere.
@@ -105,7 +98,7 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     lack.iter().for_each(|lack| eprintln!("Traces: {lack}"));
     let mut code = plan.summarise(directory, &found, &left, ended, &json)?;
     if lack.is_some() && code == 0 {
-        match room::shortage(directory, ranks.of()) {
+        match shortage(directory, ranks.of()) {
             Some(shortage) => eprintln!("tcam: {shortage}"),
             None if found.iter().any(Trace::found_no_room) => {
                 eprintln!("tcam: there was no space left on the device");

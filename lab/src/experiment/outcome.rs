@@ -26,8 +26,8 @@ use crate::results::runs::{self, RunRecord};
 use crate::results::summary::{Adding, ContextSums, Sum, Summary};
 use crate::settings::Settings;
 use crate::traces::files::{self, Found};
+use crate::traces::play;
 use crate::traces::take::Take;
-use crate::traces::{play, unreported};
 
 /// The reports and traces that are named on the command line.
 #[derive(Debug, Default, Args)]
@@ -155,7 +155,8 @@ impl Experiment {
             let why = "a trace of another run than the reports there: give one or the other";
             return Err(Error::file(&trace.path, why));
         }
-        let silent = unreported::add(|endpoint| gathering.has(endpoint), &mut drafts, &traces)?;
+        let silent =
+            play::add_unreported(|endpoint| gathering.has(endpoint), &mut drafts, &traces)?;
         silent.filter(|_| !replayed).iter().for_each(|silent| eprintln!("{silent}"));
         drafts.into_iter().for_each(|report| gathering.add(Path::new(""), report));
         gathering.sort();

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! MPI programs that tcam has in source: compiled with the user's MPI, and run with their output in a log.
+//! MPI programs that tcam has in source, compiled with the user's MPI.
 
-use std::fs;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::Command;
 
-use super::signals::Signals;
+use super::launcher;
+use super::signals::{self, Signals};
 use crate::error::Error;
 use crate::file;
-
-/// Lines of a failed program's output that are shown.
-const TAIL: usize = 20;
-
-/// How a command failed.
-pub(crate) struct Failed {
-    pub(crate) status: ExitStatus,
-    /// The end of what it printed.
-    pub(crate) tail: String,
-}
 
 /// Compiles a program in `directory`. `sources` are names and texts of its files, the C file first, whose
 /// name is that of the program. Returns the program, or `None` if a signal asks tcam to end.
@@ -36,37 +27,24 @@ pub(crate) fn compile(
     let mut command = Command::new(mpicc);
     command.arg("-O2").arg("-o").arg(&made).arg(source);
     let name = mpicc.display().to_string();
-    match run(command, &name, log, signals)? {
-        None => Ok(None),
-        Some(Ok(_)) => Ok(Some(made)),
-        Some(Err(failed)) => {
-            let why = format!("{}\n{}", failed.status, failed.tail).trim_end().to_owned();
-            Err(Error::Compile { mpicc: name, why })
-        }
-    }
-}
-
-/// Runs a command to its end with its output in `log`. Returns the output, or `None` if a signal asks tcam
-/// to end.
-pub(crate) fn run(
-    mut command: Command,
-    name: &str,
-    log: &Path,
-    signals: &mut Signals,
-) -> Result<Option<Result<String, Failed>>, Error> {
-    let output = file::begin(log)?;
-    let errors = output.try_clone().map_err(Error::io(log))?;
-    command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    let ended = signals.wait(&mut command, name, None)?;
+    let ended = signals.wait_logged(&mut command, &name, log, None)?;
     if ended.caught.is_some() {
         return Ok(None);
     }
-    let bytes = fs::read(log).map_err(Error::io(log))?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    if ended.status.success() {
-        return Ok(Some(Ok(text)));
+    if !ended.status.success() {
+        let why = format!("{}\n{}", ended.status, signals::tail(log)?);
+        let why = format!("{name} does not compile the program of tcam: {}", why.trim_end());
+        return Err(Error::Message(why));
     }
-    let lines: Vec<_> = text.lines().collect();
-    let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n");
-    Ok(Some(Err(Failed { status: ended.status, tail })))
+    Ok(Some(made))
+}
+
+/// Returns the compiler of the MPI that is beside a program.
+pub(crate) fn compiler_beside(program: &Path) -> Option<PathBuf> {
+    launcher::find(program.with_file_name("mpicc").as_os_str()).ok()
+}
+
+/// Returns the compiler of the MPI in PATH.
+pub(crate) fn compiler_in_path() -> Option<PathBuf> {
+    launcher::find(OsStr::new("mpicc")).ok()
 }

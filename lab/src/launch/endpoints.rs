@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 use host::directory::{self, Directory};
 use host::live::{Live, PAGE, SegmentHeader};
 use host::names::{LEFT, SEGMENT_NAME};
-use host::owner::remove_if_dead;
-use host::owner::start_of;
+use host::owner::{remove_if_dead, start_of};
+use matching::Tallies;
 use nic::plain::plain;
+use nic::report::LiveContext;
 
 use crate::error::Error;
 
@@ -50,13 +51,13 @@ impl FromStr for Job {
 
 /// An endpoint that runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Endpoint {
+pub(crate) struct RunningEndpoint {
     pub(crate) page: SegmentHeader,
     /// Name of the program.
     pub(crate) program: String,
 }
 
-impl Endpoint {
+impl RunningEndpoint {
     pub(crate) fn id(&self) -> Id {
         (self.page.pid, self.page.started, self.page.port)
     }
@@ -72,7 +73,7 @@ impl Endpoint {
 }
 
 /// Returns the endpoints of this user, by rank.
-pub(crate) fn all() -> Result<Vec<Endpoint>, Error> {
+pub(crate) fn all() -> Result<Vec<RunningEndpoint>, Error> {
     let Some(directory) = open()? else { return Ok(Vec::new()) };
     // An endpoint that ends in between is left out.
     let lives = |name: String| endpoint(&directory, &name).ok().flatten();
@@ -108,12 +109,49 @@ pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> 
     Ok(left.into_values().collect())
 }
 
+/// Adds up counters. Of the high-water marks it takes the largest.
+pub(crate) fn sum(contexts: impl IntoIterator<Item = LiveContext>) -> LiveContext {
+    let add = u64::saturating_add;
+    let queue = |one: Tallies, other: Tallies| Tallies {
+        entries: one.entries.max(other.entries),
+        table_matches: add(one.table_matches, other.table_matches),
+        host_matches: add(one.host_matches, other.host_matches),
+        spills: add(one.spills, other.spills),
+        promotions: add(one.promotions, other.promotions),
+        table_occupancy: add(one.table_occupancy, other.table_occupancy),
+        host_occupancy: add(one.host_occupancy, other.host_occupancy),
+        high_water: one.high_water.max(other.high_water),
+    };
+    contexts.into_iter().fold(LiveContext::default(), |one, other| LiveContext {
+        posts: add(one.posts, other.posts),
+        arrivals: add(one.arrivals, other.arrivals),
+        unexpected: add(one.unexpected, other.unexpected),
+        prq: queue(one.prq, other.prq),
+        umq: queue(one.umq, other.umq),
+    })
+}
+
+/// Returns the counts that grow: posts, arrivals, unexpected messages, matches in the table,
+/// matches on the host, and spills.
+pub(crate) fn counts(of: &LiveContext) -> [u64; 6] {
+    let LiveContext { posts, arrivals, unexpected, prq, umq } = of;
+    let of_both = |of: fn(&Tallies) -> u64| of(prq).saturating_add(of(umq));
+    [
+        *posts,
+        *arrivals,
+        *unexpected,
+        of_both(|queue| queue.table_matches),
+        of_both(|queue| queue.host_matches),
+        of_both(|queue| queue.spills),
+    ]
+}
+
 /// Opens the directory of this user. Returns none if tcam has never run here.
 pub(crate) fn open() -> Result<Option<Directory>, Error> {
     match Directory::open() {
         Ok(directory) => Ok(Some(directory)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::Directory(
+        Err(error) => Err(Error::Message(
             directory::obstacle()
                 .unwrap_or_else(|| format!("{}: {error}", directory::path().display())),
         )),
@@ -125,8 +163,8 @@ fn names(directory: &Directory, prefix: &str) -> Result<impl Iterator<Item = Str
 }
 
 /// Returns the endpoint of a segment, if its process lives.
-fn endpoint(directory: &Directory, name: &str) -> io::Result<Option<Endpoint>> {
-    let endpoint = |page| Some(Endpoint { program: program(&page)?, page });
+fn endpoint(directory: &Directory, name: &str) -> io::Result<Option<RunningEndpoint>> {
+    let endpoint = |page| Some(RunningEndpoint { program: program(&page)?, page });
     Ok(page_of(directory, name)?.and_then(endpoint))
 }
 

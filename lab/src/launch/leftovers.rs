@@ -11,10 +11,9 @@ use host::directory::{self, Directory};
 use host::live::Live;
 use host::names::{claim_of, job_of};
 use host::owner::remove_if_dead;
-use matching::Tallies;
 use nic::report::LiveContext;
 
-use super::endpoints::left_by;
+use super::endpoints::{counts, left_by, sum};
 use crate::results::reports::PATTERN;
 use crate::text::numbers::{count, whole};
 use crate::text::sheet::Sheet;
@@ -81,14 +80,14 @@ fn table(left: &[Live]) -> String {
     let mut sheet = Sheet::new("", header);
     for live in left.iter().take(LINES) {
         let rank = live.rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
-        sheet.row([rank].into_iter().chain(cells(&[live.tagged])));
+        sheet.row([rank].into_iter().chain(cells(&live.tagged)));
     }
     if left.len() > LINES {
         sheet.row((0..header.len()).map(|_| "...".to_owned()));
     }
     if left.len() > 1 {
-        let tagged: Vec<_> = left.iter().map(|live| live.tagged).collect();
-        sheet.row(["all".to_owned()].into_iter().chain(cells(&tagged)));
+        let all = sum(left.iter().map(|live| live.tagged));
+        sheet.row(["all".to_owned()].into_iter().chain(cells(&all)));
     }
     format!(
         "What {} had counted when last they told:\n{}\n",
@@ -97,30 +96,15 @@ fn table(left: &[Live]) -> String {
     )
 }
 
-/// Returns the sums of the counts, and the highest of the high-water marks.
-fn cells(of: &[LiveContext]) -> impl Iterator<Item = String> {
-    let sum = |count: fn(&LiveContext) -> u64| of.iter().map(count).fold(0, u64::saturating_add);
-    let both = |count: fn(&Tallies) -> u64| {
-        let queues = of.iter().flat_map(|context| [&context.prq, &context.umq]);
-        queues.map(count).fold(0, u64::saturating_add)
-    };
-    let highest = |mark: fn(&LiveContext) -> u64| of.iter().map(mark).max().unwrap_or(0);
-    [
-        sum(|context| context.posts),
-        sum(|context| context.arrivals),
-        sum(|context| context.unexpected),
-        both(|queue| queue.table_matches),
-        both(|queue| queue.host_matches),
-        both(|queue| queue.spills),
-        highest(|context| context.prq.high_water),
-        highest(|context| context.umq.high_water),
-    ]
-    .map(whole)
-    .into_iter()
+fn cells(of: &LiveContext) -> impl Iterator<Item = String> {
+    let marks = [of.prq.high_water, of.umq.high_water];
+    counts(of).into_iter().chain(marks).map(whole)
 }
 
 #[cfg(test)]
 mod tests {
+    use matching::Tallies;
+
     use super::*;
 
     #[test]

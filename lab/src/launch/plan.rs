@@ -9,16 +9,15 @@ use std::process::Command;
 
 use host::cores::{self, Cores};
 use host::names::job_of;
+use nic::draft;
 use nic::params::PREFIX;
 use nic::report::{ReportError, WrittenAt};
+use rustix::fs::statvfs;
 
-use super::ending::Ended;
-use super::environment::Environment;
+use super::environment::{Environment, Library};
 use super::launcher::{self, Mpi};
 use super::leftovers::Leftovers;
-use super::library::Library;
-use super::signals::{self, Signals};
-use super::{room, software};
+use super::signals::{self, Ended, Signals};
 use crate::error::Error;
 use crate::options::Common;
 use crate::results::json::{Json, Kind};
@@ -26,8 +25,12 @@ use crate::results::runs::RunRecord;
 use crate::results::summary::{Adding, Sum};
 use crate::results::{ranks, reports, summary_text};
 use crate::settings::Settings;
+use crate::text::numbers::{bytes, count};
+use crate::traces::play;
 use crate::traces::trace::Trace;
-use crate::traces::unreported;
+
+/// Bytes that a rank takes: its draft and then its report, and the windows of two traces.
+const OF_A_RANK: u64 = 2 * draft::LENGTH as u64;
 
 /// The checked plan of a run.
 pub(crate) struct Plan<'a> {
@@ -47,8 +50,7 @@ impl<'a> Plan<'a> {
     ) -> Result<Self, Error> {
         settings.check()?;
         let library = Library::find_whole(common.provider.as_deref())?;
-        launcher::find(&command[0])
-            .map_err(|error| Error::Start { program: program(command), error })?;
+        launcher::find_to_start(&command[0])?;
         let mpi = Mpi::chosen(common.mpi).or_else(|| launcher::detect(command));
         Ok(Self { words: command, mpi, library, settings, partial: common.partial })
     }
@@ -99,7 +101,7 @@ impl<'a> Plan<'a> {
                 let why = if code == 0 { unfinished() } else { self.no_reports(ended) };
                 eprintln!("tcam: {why}");
             }
-            match unreported::add(|endpoint| whole.contains(endpoint), &mut drafts, traces) {
+            match play::add_unreported(|endpoint| whole.contains(endpoint), &mut drafts, traces) {
                 Ok(silent) => silent.iter().for_each(|silent| eprintln!("{silent}")),
                 Err(error) => eprintln!("tcam: {error}"),
             }
@@ -113,7 +115,7 @@ impl<'a> Plan<'a> {
                 eprint!("{}", summary_text::of(&sum));
                 json.write(Kind::Summary, Sum::from(&sum))?;
                 let incomplete = sum.ranks.code(self.partial);
-                if let Some(shortage) = room::shortage(directory, sum.ranks.of())
+                if let Some(shortage) = shortage(directory, sum.ranks.of())
                     && !sum.ranks.are_whole()
                 {
                     eprintln!("tcam: {shortage}");
@@ -129,7 +131,7 @@ impl<'a> Plan<'a> {
             Err(error @ Error::NoReports { .. }) => match (code, left.counted()) {
                 (0, left) => {
                     eprint!("{}", left.as_deref().unwrap_or_default());
-                    return Err(match (room::shortage(directory, 1), left) {
+                    return Err(match (shortage(directory, 1), left) {
                         (Some(why), _) => Error::NoReports { why },
                         (None, Some(_)) => unfinished(),
                         (None, None) => error,
@@ -151,7 +153,7 @@ impl<'a> Plan<'a> {
     /// Returns the error for a run without reports, with the likely reason.
     pub(crate) fn no_reports(&self, ended: Ended) -> Error {
         let real = launcher::detect(self.words);
-        let without = software::without_libfabric(self.words);
+        let without = launcher::without_libfabric(self.words);
         Error::NoReports { why: silence(&program(self.words), ended, self.mpi, real, without) }
     }
 }
@@ -206,6 +208,26 @@ fn silence(
     why.join("; ")
 }
 
+/// Returns a note that a file system is full, if it lacks space for the files of this number of
+/// ranks.
+pub(crate) fn shortage(directory: &Path, ranks: u32) -> Option<String> {
+    let about = statvfs(directory).ok()?;
+    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    let no_files = about.f_files > 0 && about.f_favail < u64::from(ranks);
+    if free >= OF_A_RANK.saturating_mul(u64::from(ranks)) && !no_files {
+        return None;
+    }
+    let left = match no_files {
+        true => format!("room for {} is left", count(about.f_favail, "file")),
+        false => format!("{} are left", bytes(free)),
+    };
+    Some(format!(
+        "{}: no space left on the device for what {} count ({left})",
+        directory.display(),
+        count(u64::from(ranks), "rank")
+    ))
+}
+
 /// Returns the first word of a command, for messages.
 pub(crate) fn program(command: &[OsString]) -> String {
     command[0].to_string_lossy().into_owned()
@@ -216,6 +238,12 @@ mod tests {
     use std::process::ExitStatus;
 
     use super::*;
+
+    #[test]
+    fn no_shortage_is_reported_if_there_is_space() {
+        assert_eq!(shortage(&std::env::temp_dir(), 1), None);
+        assert_eq!(shortage(Path::new("/nowhere/of/this/name"), 1), None);
+    }
 
     #[test]
     fn the_exit_status_explains_missing_reports() {

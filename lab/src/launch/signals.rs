@@ -1,24 +1,68 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Signals while a program runs: a signal that ends tcam ends the program, too.
+//! Waits for a program, and ends it if a signal ends tcam or if it takes too long.
 //!
 //! SIGTERM and SIGHUP are passed on to the launcher, which ends its ranks. Ctrl-C reaches the
 //! launcher directly. In both cases tcam waits for the launcher, because only then the ranks have
 //! written all files.
+//!
+//! A program that takes too long is ended with all processes that it started. The launcher gets
+//! SIGTERM and ends its ranks. Processes that outlive it get SIGTERM, too. Processes that remain
+//! after some seconds get SIGKILL.
 
 use std::fs::{self, File};
-use std::process::{Child, Command};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use host::owner::start_of;
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator;
 use signal_hook::low_level::signal_name;
 
-use super::ending::Ended;
-use super::process_tree::Ending;
 use crate::error::Error;
+use crate::file;
+
+/// Exit code of tcam's own failures after the command line was read. Every other code is that of
+/// the program.
+pub(crate) const OWN_FAILURE: u8 = 125;
+/// Time between two polls of a child.
+const POLL: Duration = Duration::from_millis(20);
+/// Time from SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
+/// Lines of a failed program's output that are shown.
+const TAIL: usize = 20;
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// The signal that asked tcam to end.
+    pub(crate) caught: Option<i32>,
+    /// True if the program took too long and was ended for that.
+    pub(crate) late: bool,
+}
+
+impl Ended {
+    /// Returns the exit code: 128 + signal if tcam was asked to end, else that of the program.
+    pub(crate) fn code(self) -> u8 {
+        self.caught.map_or_else(|| exit_code(self.status), code_of)
+    }
+}
+
+/// Returns the exit code as a shell reports it: 128 + signal for a program that a signal ended.
+pub(crate) fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+/// Returns the exit code for a signal, as a shell reports it.
+pub(crate) fn code_of(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}
 
 /// The signals that have arrived since this was made.
 pub(crate) struct Signals {
@@ -27,9 +71,6 @@ pub(crate) struct Signals {
     /// True if the end of a child is not signalled, so that it must be polled.
     polls: bool,
 }
-
-/// Time between two polls of a child.
-const POLL: Duration = Duration::from_millis(20);
 
 /// Returns true if a signal of this number has a name.
 pub(crate) fn is_signal(number: i32) -> bool {
@@ -62,6 +103,20 @@ impl Signals {
         self.caught
     }
 
+    /// Starts a command with its output in a log, and waits for its end. Ends it after `timeout`.
+    pub(crate) fn wait_logged(
+        &mut self,
+        command: &mut Command,
+        name: &str,
+        log: &Path,
+        timeout: Option<Duration>,
+    ) -> Result<Ended, Error> {
+        let output = file::begin(log)?;
+        let errors = output.try_clone().map_err(Error::io(log))?;
+        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        self.wait(command, name, timeout)
+    }
+
     /// Starts a command and waits for its end. Ends it after `timeout`.
     pub(crate) fn wait(
         &mut self,
@@ -71,6 +126,7 @@ impl Signals {
     ) -> Result<Ended, Error> {
         let failed = |error| Error::Start { program: name.to_owned(), error };
         let mut child = command.spawn().map_err(failed)?;
+        let pid = child.id().cast_signed();
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut ending: Option<Ending> = None;
         loop {
@@ -98,26 +154,19 @@ impl Signals {
             for signal in come.filter(|&signal| signal != SIGCHLD) {
                 let again = self.caught.replace(signal) == Some(SIGINT) && signal == SIGINT;
                 if again {
-                    pass_on(&child, SIGTERM);
+                    send(pid, Signal::TERM);
                     return Err(Error::Interrupted);
                 }
-                if signal != SIGINT || !at_terminal() {
-                    pass_on(&child, signal);
+                if let Some(signal) = Signal::from_named_raw(signal)
+                    && (signal != Signal::INT || !at_terminal())
+                {
+                    send(pid, signal);
                 }
                 if signal == SIGINT {
                     eprintln!("tcam: waiting for {name} to end; Ctrl-C again ends tcam at once");
                 }
             }
         }
-    }
-}
-
-/// Sends a signal to a child that was not waited for yet.
-fn pass_on(child: &Child, signal: i32) {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
-        // It may just have ended.
-        let _ = kill_process(pid, signal);
     }
 }
 
@@ -133,10 +182,101 @@ fn has(status: &str, set: &str, signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
+/// Returns the last lines of a log.
+pub(crate) fn tail(log: &Path) -> Result<String, Error> {
+    let text = fs::read(log).map_err(Error::io(log))?;
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<_> = text.lines().collect();
+    Ok(lines[lines.len().saturating_sub(TAIL)..].join("\n"))
+}
+
+/// A program that is being ended.
+#[derive(Debug)]
+struct Ending {
+    /// Processes that it had started.
+    below: Vec<Process>,
+    kill: Instant,
+}
+
+/// A process. Its number may be reused by another process, which starts later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Process {
+    pid: i32,
+    started: u64,
+}
+
+impl Ending {
+    fn begin(child: &Child) -> Self {
+        let below = below(child);
+        send(child.id().cast_signed(), Signal::TERM);
+        Self { below, kill: Instant::now() + GRACE }
+    }
+
+    /// Kills the launcher when the time has come. The caller has not waited for it yet.
+    fn go_on(&mut self, child: &mut Child) {
+        if Instant::now() >= self.kill {
+            self.below.extend(below(child));
+            // It may just have ended.
+            let _ = child.kill();
+        }
+    }
+
+    /// Ends processes that outlive the launcher.
+    fn finish(mut self) {
+        self.below.retain(Process::lives);
+        self.below.iter().for_each(|of| send(of.pid, Signal::TERM));
+        while !self.below.is_empty() && Instant::now() < self.kill {
+            sleep(POLL);
+            self.below.retain(Process::lives);
+        }
+        self.below.iter().for_each(|of| send(of.pid, Signal::KILL));
+    }
+}
+
+impl Process {
+    fn lives(&self) -> bool {
+        let found = process(&Path::new("/proc").join(self.pid.to_string()));
+        found.is_some_and(|(process, _)| process == *self)
+    }
+}
+
+/// Sends a signal to a process. A child must not have been waited for yet.
+fn send(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // It may just have ended.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Returns the process of a directory in `/proc`, and its parent, unless it is a zombie.
+fn process(directory: &Path) -> Option<(Process, i32)> {
+    let pid = directory.file_name()?.to_str()?.parse().ok()?;
+    let stat = fs::read_to_string(directory.join("stat")).ok()?;
+    // The name before the last parenthesis may contain any characters.
+    let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let parent = words.nth(1)?.parse().ok()?;
+    Some((Process { pid, started: start_of(&stat)? }, parent))
+}
+
+/// Returns all descendants of a process.
+fn below(child: &Child) -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all: Vec<_> = entries.filter_map(|entry| process(&entry.path())).collect();
+    let mut found = Vec::new();
+    let mut parents = vec![child.id().cast_signed()];
+    while let Some(above) = parents.pop() {
+        for (process, _) in all.iter().filter(|(_, parent)| *parent == above) {
+            found.push(*process);
+            parents.push(process.pid);
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::ending::code_of;
     use super::*;
+    use std::io::Read;
 
     #[test]
     fn ignored_and_blocked_signals_are_known() {
@@ -152,5 +292,50 @@ mod tests {
         assert_eq!([SIGHUP, SIGINT, SIGTERM].map(code_of), [129, 130, 143]);
         assert_eq!(name_of(SIGTERM), "SIGTERM");
         assert_eq!(name_of(64), "signal 64");
+    }
+
+    #[test]
+    fn the_tail_is_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let lines: Vec<_> = (0..50).map(|line| line.to_string()).collect();
+        fs::write(&log, lines.join("\n")).unwrap();
+        assert!(tail(&log).unwrap().starts_with("30\n"));
+        fs::write(&log, "").unwrap();
+        assert_eq!(tail(&log).unwrap(), "");
+    }
+
+    #[test]
+    fn processes_that_outlive_their_launcher_are_ended_too() {
+        let script = "sleep 100 & sh -c 'sleep 100; :' & echo; wait";
+        let mut command = Command::new("sh");
+        let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        out.read_exact(&mut [0]).unwrap();
+        while below(&child).len() < 3 {
+            sleep(POLL);
+        }
+        let all = below(&child);
+        let ending = Ending::begin(&child);
+        child.wait().unwrap();
+        ending.finish();
+        // A process that still held the pipe would keep it open.
+        assert_eq!(out.read(&mut [0]).unwrap(), 0);
+        assert!(!all.iter().any(Process::lives), "{all:?}");
+    }
+
+    #[test]
+    fn a_launcher_that_does_not_end_is_killed() {
+        let script = "trap '' TERM; echo; sleep 100; sleep 100";
+        let mut command = Command::new("sh");
+        let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let mut ending = Ending::begin(&child);
+        ending.go_on(&mut child);
+        assert!(child.try_wait().unwrap().is_none(), "the launcher gets time to end");
+        ending.kill = Instant::now();
+        ending.go_on(&mut child);
+        assert!(!child.wait().unwrap().success());
+        ending.finish();
     }
 }

@@ -194,7 +194,11 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     let mut ranks = HashMap::new();
     for trace in traces {
         let Some(rank) = trace.header.rank else {
-            return Err(Error::NoRankForNode { path: trace.path.clone() });
+            return Err(Error::Message(format!(
+                "{}: no rank is known, and a placement (--ppn, --placement) needs that of every \
+                 trace",
+                trace.path.display()
+            )));
         };
         let at = trace.header.address.parse::<SocketAddrV4>();
         if let Ok(at) = at {
@@ -204,7 +208,11 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     let known: BTreeSet<_> = traces.iter().filter_map(|trace| trace.header.rank).collect();
     let of = traces.iter().filter_map(|trace| trace.header.origin.ranks).max().unwrap_or(0);
     if traces.iter().any(|trace| !trace.is_generated()) && (known.len() as u32) < of {
-        return Err(Error::RanksMissingForNode { known: known.len(), of });
+        return Err(Error::Message(format!(
+            "--ppn and --placement need the traces of all ranks, to know who is whose neighbour: \
+             {} of {of} are there",
+            known.len()
+        )));
     }
     Ok(ranks)
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Traces on the disk, and their replays.
 
-pub(crate) mod clock;
 pub(crate) mod counted;
-pub(crate) mod even_times;
 pub(crate) mod files;
 pub(crate) mod node;
 pub(crate) mod play;
@@ -12,4 +10,3 @@ pub(crate) mod repeats;
 pub(crate) mod take;
 pub(crate) mod together;
 pub(crate) mod trace;
-pub(crate) mod unreported;

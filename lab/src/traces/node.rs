@@ -76,16 +76,27 @@ impl Placed {
             (Some(Placement::File(path)), None) => {
                 let mut nodes = listed(path)?;
                 if (nodes.len() as u32) < ranks {
-                    let (path, listed) = (path.clone(), nodes.len());
-                    return Err(Error::ShortPlacement { path, ranks, listed });
+                    return Err(Error::Message(format!(
+                        "{}: it places {} of {ranks} ranks",
+                        path.display(),
+                        nodes.len()
+                    )));
                 }
                 nodes.truncate(ranks as usize);
                 Rule::Listed(nodes)
             }
             (Some(Placement::File(path)), Some(_)) => {
-                return Err(Error::PlacedTwice { path: path.clone() });
+                return Err(Error::Message(format!(
+                    "--placement {} has the node of every rank: leave --ppn out",
+                    path.display()
+                )));
             }
-            (Some(_), None) => return Err(Error::NoPpn),
+            (Some(_), None) => {
+                return Err(Error::Message(
+                    "--placement block and cyclic need --ppn P, the number of ranks on a node"
+                        .to_owned(),
+                ));
+            }
         }))
     }
 }
@@ -122,7 +133,10 @@ fn listed(path: &Path) -> Result<Vec<u32>, Error> {
                 (name, ranks.parse().ok().filter(|ranks| (1..=MOST).contains(ranks)))
             }
         };
-        let bad = || Error::Placement { path: path.to_owned(), line: line.to_owned() };
+        let bad = || {
+            let path = path.display();
+            Error::Message(format!("{path}: NODE or NODE:P is expected in a line, not `{line}`"))
+        };
         let ranks = ranks.ok_or_else(bad)?;
         let node = names.iter().position(|known| *known == name).unwrap_or(names.len());
         if node == names.len() {

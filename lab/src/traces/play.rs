@@ -8,22 +8,28 @@
 //! Reading takes as long as matching, so tables that are compared share the reading. If there are
 //! fewer traces than cores, the tables and the reader of a trace are distributed over the cores.
 
-use std::{collections::BTreeMap, mem, sync::Arc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::sync::Arc;
 
 use indicatif::ProgressBar;
 use matching::Curve;
 use matching::pool::LocalPool;
 use nic::config::DeviceConfig;
 use nic::params::Params;
+use nic::report::{Report, WrittenAt};
 use rayon::prelude::*;
 
-use super::counted::Counted;
+use super::counted::{self, Counted};
 use super::files;
-use super::player::{BATCH, Played, Player, Source};
+use super::player::{BATCH, Played, Player, TraceReader};
 use super::together::{InTurn, Together, share_of};
 use super::trace::Trace;
 use crate::error::Error;
+use crate::results::reports::{self, Endpoint};
+use crate::results::summary::MISSING;
 use crate::settings::Settings;
+use crate::text::numbers::count;
 use crate::text::progress;
 
 /// Bytes of records whose replay takes a second or more.
@@ -52,7 +58,8 @@ fn length(traces: &[Trace], times: usize) -> Option<u64> {
     let all = |of: fn(&Trace) -> u64| {
         traces.iter().map(of).fold(0, u64::saturating_add).saturating_mul(times as u64)
     };
-    (all(Trace::records) >= LONG).then(|| all(Trace::room))
+    // The window of a long recording is full.
+    (all(Trace::records) >= LONG).then(|| all(|trace| trace.bytes))
 }
 
 /// Replays every trace, as many at a time as there are cores. Traces that share a pool are replayed
@@ -129,7 +136,7 @@ fn play_to_each(
     shares: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Counted>, Error> {
-    let mut source = Source::new(trace, devices.iter())?;
+    let mut source = TraceReader::new(trace, devices.iter())?;
     let played: Result<Vec<_>, _> =
         devices.into_iter().map(|device| Played::new(trace, device, shares)).collect();
     let mut played = played?;
@@ -201,6 +208,45 @@ fn together(
     })?;
     while together.step(bar)?.is_some() {}
     Ok(together.players.iter().map(Player::counted).collect())
+}
+
+/// Adds counts from the traces of endpoints without a complete report: their processes were killed,
+/// or ended without `MPI_Finalize`. A draft contains less than
+/// the traces, and is replaced. Returns a note on the number of endpoints, if there are any.
+pub(crate) fn add_unreported(
+    is_told: impl Fn(&Endpoint) -> bool,
+    drafts: &mut Vec<Report>,
+    traces: &[Trace],
+) -> Result<Option<String>, Error> {
+    let silent: Vec<_> =
+        traces.iter().filter(|trace| !is_told(&trace.endpoint())).cloned().collect();
+    if silent.is_empty() {
+        return Ok(None);
+    }
+    let settings = Settings::default();
+    let mut replayed = counted::reports(&all(&silent, &settings)?, &settings)?;
+    // A draft may continue where the recording stopped, and is kept then.
+    let stopped: BTreeSet<Endpoint> =
+        silent.iter().filter(|trace| trace.cut().is_some()).map(Trace::endpoint).collect();
+    for report in &mut replayed {
+        report.written_at = WrittenAt::Running;
+        let endpoint = reports::endpoint(report);
+        if let Some(at) = drafts.iter().position(|draft| reports::endpoint(draft) == endpoint) {
+            let draft = drafts.swap_remove(at);
+            if stopped.contains(&endpoint) {
+                *report = draft;
+            } else {
+                (report.processes, report.channels) = (draft.processes, draft.channels);
+            }
+        }
+    }
+    let endpoints = count(replayed.len() as u64, "endpoint");
+    let ranks = replayed.iter().filter_map(|report| report.rank).take(MISSING);
+    let names: Vec<_> = ranks.map(|rank| rank.to_string()).collect();
+    let ranks =
+        if names.is_empty() { String::new() } else { format!(" (rank {})", names.join(", ")) };
+    drafts.extend(replayed);
+    Ok(Some(format!("No report of {endpoints}{ranks}: counted from traces")))
 }
 
 /// Returns true if a device would hold messages back.

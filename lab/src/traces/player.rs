@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The reader of one trace, and its replay on tables.
+//!
+//! # Times
+//! The recorder reads the clock every 64 operations, with cancels and, at most every 10 us, with
+//! the first operation after a poll that found nothing. So several operations have one time. The
+//! operations of a full group came one after the other until the next reading, and are spread
+//! evenly over that time:
+//!
+//! ```text
+//! recorded   t0 t0 t0 ... t0               t1
+//! spread     t0    t0 + (t1 - t0) i / n    t1
+//! ```
+//! A smaller group ended with a poll, and its operations came at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::ProgressBar;
 use matching::measured::Clock;
@@ -11,15 +24,18 @@ use nic::config::DeviceConfig;
 use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Reader, Stop, Thread, Timed, TraceError};
 
-use super::clock::TraceClock;
 use super::counted::Counted;
-use super::even_times::EvenTimes;
 use super::node::Remote;
 use super::trace::Trace;
 use crate::error::Error;
 
 /// Number of operations that are read at a time.
 pub(super) const BATCH: usize = 4096;
+/// Smallest size of a full group: half of the operations between two readings, because records of
+/// peers count as operations there.
+const FULL: usize = 32;
+/// Most operations that are kept until the next reading.
+const MOST: usize = 4096;
 
 fn note_stop(trace: &Trace, op: &Op) {
     let why = match op {
@@ -34,18 +50,18 @@ fn note_stop(trace: &Trace, op: &Op) {
 type Known = (Thread, u64);
 
 /// The reader of a trace.
-pub(super) struct Source<'a> {
+pub(super) struct TraceReader<'a> {
     pub(super) trace: &'a Trace,
     reader: Reader<fs::File>,
     /// Set if times between two readings of the clock matter.
-    even: Option<EvenTimes<Known>>,
+    even: Option<EvenTimes>,
     /// Facts about the last operation, if operations are read ahead.
     known: Known,
     /// Set if messages between ranks of the same node are left out.
     remote: Option<Remote<'a>>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> TraceReader<'a> {
     /// Reads a trace. Times are spread evenly if one of the devices has a timing model.
     pub(super) fn new<'d>(
         trace: &'a Trace,
@@ -139,6 +155,68 @@ impl<'a> Source<'a> {
     }
 }
 
+/// The time of a trace.
+#[derive(Debug, Default)]
+struct TraceClock(AtomicU64);
+
+impl TraceClock {
+    /// Sets the time in nanoseconds since the start.
+    fn set(&self, now: u64) {
+        self.0.store(now, Ordering::Relaxed);
+    }
+}
+
+impl Clock for TraceClock {
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Operations that wait until the time of the next group is known.
+#[derive(Debug, Default)]
+struct EvenTimes {
+    group: VecDeque<(Timed, Known)>,
+    /// The first operation of the next group.
+    next: Option<(Timed, Known)>,
+}
+
+impl EvenTimes {
+    /// Returns the next operation of `read`, in the same order, with its spread time.
+    fn next<E>(
+        &mut self,
+        mut read: impl FnMut() -> Result<Option<(Timed, Known)>, E>,
+    ) -> Result<Option<(Timed, Known)>, E> {
+        if let Some(timed) = self.group.pop_front() {
+            return Ok(Some(timed));
+        }
+        let first = match self.next.take() {
+            Some(timed) => timed,
+            None => match read()? {
+                Some(timed) => timed,
+                None => return Ok(None),
+            },
+        };
+        let start = first.0.0;
+        self.group.push_back(first);
+        while self.group.len() < MOST {
+            match read()? {
+                Some(timed) if timed.0.0 == start => self.group.push_back(timed),
+                other => {
+                    self.next = other;
+                    break;
+                }
+            }
+        }
+        let (count, end) = (self.group.len(), self.next.as_ref().map(|next| next.0.0));
+        if let Some(time) = end.and_then(|end| end.checked_sub(start)).filter(|_| count >= FULL) {
+            for (at, (timed, _)) in self.group.iter_mut().enumerate() {
+                timed.0 = start + (u128::from(time) * at as u128 / count as u128) as u64;
+            }
+        }
+        Ok(self.group.pop_front())
+    }
+}
+
 /// A replay of a trace on one table.
 pub(super) struct Played<'a> {
     trace: &'a Trace,
@@ -210,18 +288,14 @@ impl<'a> Played<'a> {
 
 /// A trace and its replay, one operation at a time.
 pub(crate) struct Player<'a> {
-    pub(super) source: Source<'a>,
+    pub(super) source: TraceReader<'a>,
     pub(super) played: Played<'a>,
 }
 
 impl<'a> Player<'a> {
     pub(crate) fn new(trace: &'a Trace, device: DeviceConfig) -> Result<Self, Error> {
-        Self::with_share(trace, device, 1)
-    }
-
-    fn with_share(trace: &'a Trace, device: DeviceConfig, shares: usize) -> Result<Self, Error> {
-        let source = Source::new(trace, std::iter::once(&device))?;
-        Ok(Self { source, played: Played::new(trace, device, shares)? })
+        let source = TraceReader::new(trace, std::iter::once(&device))?;
+        Ok(Self { source, played: Played::new(trace, device, 1)? })
     }
 
     /// Makes a player whose operations are merged with those of others.
@@ -230,9 +304,9 @@ impl<'a> Player<'a> {
         device: DeviceConfig,
         shares: usize,
     ) -> Result<Self, Error> {
-        let mut player = Self::with_share(trace, device, shares)?;
-        player.source.even.get_or_insert_default();
-        Ok(player)
+        let mut source = TraceReader::new(trace, std::iter::once(&device))?;
+        source.even.get_or_insert_default();
+        Ok(Self { source, played: Played::new(trace, device, shares)? })
     }
 
     /// Returns the next operation, with its time since the start.
@@ -299,5 +373,38 @@ impl<'a> Player<'a> {
 
     pub(super) fn counted(&self) -> Counted {
         self.played.counted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(times: &[u64]) -> Vec<u64> {
+        let mut spread = EvenTimes::default();
+        let mut given =
+            times.iter().map(|&time| ((time, Op::Processes(1)), (Thread::default(), time)));
+        let mut read = || Ok::<_, ()>(given.next());
+        let mut told = Vec::new();
+        while let Some((timed, known)) = spread.next(&mut read).unwrap() {
+            assert_eq!(known.1, times[told.len()], "the facts belong to the operation");
+            told.push(timed.0);
+        }
+        told
+    }
+
+    #[test]
+    fn full_groups_are_spread_and_short_ones_come_at_once() {
+        let mut times = vec![0; 64];
+        times.extend([640, 640, 640, 9000]);
+        let spread = spread(&times);
+        let expected: Vec<u64> = (0..64).map(|at| at * 10).chain([640, 640, 640, 9000]).collect();
+        assert_eq!(spread, expected);
+    }
+
+    #[test]
+    fn no_operation_is_lost_without_another_time() {
+        assert_eq!(spread(&[]), Vec::<u64>::new());
+        assert_eq!(spread(&vec![7; 10_000]), vec![7; 10_000]);
     }
 }

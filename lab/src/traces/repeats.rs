@@ -20,62 +20,23 @@ use crate::error::Error;
 /// # Errors
 /// If they are of different programs, or of the same processes.
 pub(crate) fn find(names: &[PathBuf], take: Take, placed: &Placed) -> Result<Vec<Found>, Error> {
-    each(names, take)?.into_iter().map(|found| found.placed(placed)).collect()
-}
-
-fn each(names: &[PathBuf], take: Take) -> Result<Vec<Found>, Error> {
-    if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
-        return Ok(vec![files::find(names, take)?]);
+    let Some(each) = apart(names, take)? else {
+        return Ok(vec![files::find(names, take)?.placed(placed)?]);
+    };
+    check(names, &each.iter().map(Recording::measured).collect::<Vec<_>>())?;
+    if let Some([first, second]) = same_process(&each) {
+        return Err(Error::SameEndpoint { first, second });
     }
-    let each = names.iter().map(|name| files::find(std::slice::from_ref(name), take));
-    let each = each.collect::<Result<Vec<_>, _>>()?;
-    let ranks = |found: &Found| found.iter().filter_map(|trace| trace.header.rank).collect();
-    if !overlap(each.iter().map(ranks)) {
-        return Ok(vec![files::find(names, take)?]);
-    }
-    let told = each.iter().map(|found| {
-        let Header { program, origin, .. } = &found[0].header;
-        Measured::of(program, origin)
-    });
-    check(names, &told.collect::<Vec<_>>())?;
-    let mut processes = BTreeMap::new();
-    for trace in each.iter().flat_map(|found| found.iter()) {
-        let of = (trace.endpoint(), &trace.header.context, &trace.header.program);
-        if let Some(first) = processes.insert(of, &trace.path) {
-            let (first, second) = (first.clone(), trace.path.clone());
-            return Err(Error::SameEndpoint { first, second });
-        }
-    }
-    Ok(each)
+    each.into_iter().map(|of| of.found.placed(placed)).collect()
 }
 
 /// Finds the recordings, each with its directory. Repeats of one run form a group, in order.
 /// Recordings of other programs or other numbers of ranks form other groups.
 pub(crate) fn groups(names: &[PathBuf], take: Take) -> Result<Vec<Vec<Recording>>, Error> {
-    let alone = |name: &PathBuf| {
-        files::find(std::slice::from_ref(name), take)
-            .map(|found| Recording { name: Some(name.clone()), found })
+    let each = apart(names, take)?.filter(|each| same_process(each).is_none());
+    let Some(each) = each else {
+        return Ok(vec![vec![Recording { name: None, found: files::find(names, take)? }]]);
     };
-    let ranks = |of: &Recording| of.found.iter().filter_map(|trace| trace.header.rank).collect();
-    let each = match names.len() > 1 && names.iter().all(|name| name.is_dir()) {
-        true => names.iter().map(alone).collect::<Result<Vec<_>, _>>()?,
-        false => Vec::new(),
-    };
-    let together = || Ok(vec![vec![Recording { name: None, found: files::find(names, take)? }]]);
-    if !overlap(each.iter().map(ranks)) {
-        return together();
-    }
-    let mut processes = BTreeSet::new();
-    let mut traces = each.iter().flat_map(|of| of.found.iter());
-    if !traces.all(|trace| {
-        processes.insert((
-            trace.endpoint(),
-            trace.header.context.clone(),
-            trace.header.program.clone(),
-        ))
-    }) {
-        return together();
-    }
     let mut groups: Vec<Vec<Recording>> = Vec::new();
     for recording in each {
         let same = groups.iter_mut().find(|group| group[0].measured() == recording.measured());
@@ -85,6 +46,31 @@ pub(crate) fn groups(names: &[PathBuf], take: Take) -> Result<Vec<Vec<Recording>
         }
     }
     Ok(groups)
+}
+
+/// Reads each directory as a recording. Returns none if no rank is in two of them, so that they are
+/// parts of one run.
+fn apart(names: &[PathBuf], take: Take) -> Result<Option<Vec<Recording>>, Error> {
+    if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
+        return Ok(None);
+    }
+    let alone = |name: &PathBuf| {
+        let found = files::find(std::slice::from_ref(name), take)?;
+        Ok(Recording { name: Some(name.clone()), found })
+    };
+    let each = names.iter().map(alone).collect::<Result<Vec<_>, Error>>()?;
+    let ranks = |of: &Recording| of.found.iter().filter_map(|trace| trace.header.rank).collect();
+    Ok(overlap(each.iter().map(ranks)).then_some(each))
+}
+
+/// Returns two traces of the same context of a process, if there are any.
+fn same_process(recordings: &[Recording]) -> Option<[PathBuf; 2]> {
+    let mut processes = BTreeMap::new();
+    recordings.iter().flat_map(|of| of.found.iter()).find_map(|trace| {
+        let of = (trace.endpoint(), &trace.header.context, &trace.header.program);
+        let first = processes.insert(of, &trace.path)?;
+        Some([first.clone(), trace.path.clone()])
+    })
 }
 
 /// Returns the name of the directory of the first recording, if several directories were given.
@@ -133,9 +119,12 @@ impl<'a> Measured<'a> {
 pub(crate) fn check(names: &[PathBuf], measured: &[Measured<'_>]) -> Result<(), Error> {
     match measured.iter().position(|of| *of != measured[0]) {
         None => Ok(()),
-        Some(other) => {
-            Err(Error::NoRepeats { first: names[0].clone(), second: names[other].clone() })
-        }
+        Some(other) => Err(Error::Message(format!(
+            "{} and {} are of different programs, arguments or numbers of ranks: no repeats of one \
+             measurement",
+            names[0].display(),
+            names[other].display()
+        ))),
     }
 }
 

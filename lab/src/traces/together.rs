@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Traces of several endpoints, replayed together in the order of their times.
 //!
-//! Times between two readings of the clock are spread evenly ([`EvenTimes`](super::even_times)).
+//! Times between two readings of the clock are spread evenly ([`player`](super::player)).
 //! Otherwise ranks would take turns of 64 operations.
 
 use std::cmp::Reverse;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once, OnceLock};
 
-use matching::timing::{Costs, Timing};
+use matching::timing::{Costs, Pace, Timing};
 use matching::{HostEngine, TagLayout};
 use nic::clusters::{self, OwnClusters};
 use nic::config::{self, DeviceConfig, Promise};
@@ -13,7 +13,6 @@ use nic::params::Params;
 use nic::timings::COSTS;
 use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
 
-use super::clock::NoTime;
 use super::node::{Nodes, Remote};
 use super::take::Take;
 use crate::error::Error;
@@ -94,11 +93,6 @@ impl Trace {
         self.bytes.saturating_sub(u64::from(self.header.window))
     }
 
-    /// Returns the largest number of bytes of records: the window of a long recording is full.
-    pub(crate) fn room(&self) -> u64 {
-        self.bytes
-    }
-
     pub(crate) fn reader(&self) -> Result<Reader<File>, Error> {
         reader(&self.path)
     }
@@ -149,9 +143,12 @@ impl Trace {
             "auto" => self.header.layout.parse(),
             name => name.parse(),
         };
-        layout.map_err(|_| Error::Layout {
-            path: self.path.clone(),
-            layout: self.header.layout.clone(),
+        layout.map_err(|_| {
+            Error::Message(format!(
+                "{}: recorded with the tag layout `{}`, which this tcam does not know",
+                self.path.display(),
+                self.header.layout
+            ))
         })
     }
 
@@ -193,6 +190,14 @@ impl Trace {
         }
         Ok(config)
     }
+}
+
+/// Ignores the time that the timing model charges: recorded times pass, modelled costs do not.
+#[derive(Debug)]
+struct NoTime;
+
+impl Pace for NoTime {
+    fn spend(&self, _picoseconds: u64) {}
 }
 
 pub(super) fn reader(path: &Path) -> Result<Reader<File>, Error> {

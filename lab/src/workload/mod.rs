@@ -2,9 +2,5 @@
 //! Operations of ranks of machines that need not exist, made from what papers report on
 //! applications.
 
-pub(crate) mod basis;
-pub(crate) mod flight;
-pub(crate) mod generate;
 pub(crate) mod pattern;
-pub(crate) mod random;
 pub(crate) mod stream;

@@ -7,10 +7,13 @@
 //! prints none, the patterns are those that give its numbers of queues and the shares of Fig. 1.
 
 use clap::ValueEnum;
+use matching::TagLayout;
+use nic::params::Params;
+use nic::trace::Op;
+use strum::IntoStaticStr;
 
-use super::basis::Basis;
-use super::flight::Flight;
-use super::stream::{Messages, Phase, Place, Sources, tag};
+use super::stream::{Exchange, Messages, Order, Receiver, Senders, mix, tag};
+use crate::error::Error;
 
 /// A communication pattern of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,6 +65,32 @@ const TILES: u32 = 64;
 /// Variables of a halo exchange.
 const VARIABLES: u32 = 4;
 
+/// Number and size of messages in flight, for patterns that have such an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flight {
+    pub(crate) messages: u32,
+    /// Bytes of each message.
+    pub(crate) bytes: u64,
+}
+
+/// The origin of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub(crate) enum Basis {
+    /// A constant or formula of the workload, chosen so that the figure comes out.
+    Fitted,
+    /// Follows from the algorithm and the workload, which were not chosen for it.
+    Predicted,
+    /// Given on the command line.
+    Given,
+}
+
+impl Basis {
+    pub(crate) fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
 /// The lengths of queues that a paper reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paper {
@@ -79,18 +108,6 @@ impl Pattern {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Returns the default number of processes, which is that of the paper.
-    pub(crate) const fn usual_ranks(self) -> u32 {
-        match self {
-            Self::Radix | Self::Nbody | Self::Miniamr => 512,
-            Self::Fds | Self::Amg | Self::Minimd | Self::Gather => 4096,
-            Self::Lammps => 240,
-            Self::Allreduce | Self::Iallgather => 1024,
-            Self::Shuffle | Self::Burst | Self::Reverse | Self::Pingpong => 2,
-            Self::Halo | Self::Cholesky | Self::Solver | Self::Manager => 64,
-        }
-    }
-
     /// Returns true if a rank receives anything.
     pub(crate) const fn reaches(self, rank: u32) -> bool {
         rank == 0 || !matches!(self, Self::Gather | Self::Manager)
@@ -102,46 +119,46 @@ impl Pattern {
         matches!(self, Self::Shuffle | Self::Burst | Self::Reverse | Self::Pingpong)
     }
 
-    pub(crate) const fn paper(self) -> Paper {
-        let (ranks, prq, umq, source) = match self {
-            Self::Radix => (0, "around 10", "around 10", "COL+PNP, section 5.3.1"),
-            Self::Nbody => (512, "over 100 (theta)", "over 100 (theta)", "COL+PNP, section 5.4.2"),
-            Self::Miniamr => (2048, "makes up to 74 queues", "", "COL+PNP, section 6"),
-            Self::Fds => (4096, "24", "8147", "Tail queues, Table 2; COL+PNP has long PRQs, too"),
-            Self::Amg => (4096, "543", "418", "Tail queues, Table 2"),
-            Self::Minimd => (4096, "1", "11", "Tail queues, Table 2"),
-            Self::Lammps => (240, "longer than UMQ", "short", "K-means, section 5.2"),
-            Self::Gather => (0, "all but one process", "", "COL+PNP, section 5.2"),
-            Self::Allreduce | Self::Iallgather => {
-                (0, "10 to 20 queues are enough", "", "COL+PNP, section 5.2")
+    /// Returns the lengths of queues in a paper, and the default number of processes, which is that
+    /// of the paper.
+    pub(crate) const fn paper(self) -> (Paper, u32) {
+        use Basis::{Fitted, Given, Predicted};
+        const TAIL: &str = "Tail queues, Table 2";
+        const FDS: &str = "Tail queues, Table 2; COL+PNP has long PRQs, too";
+        const RADIX: &str = "COL+PNP, section 5.3.1";
+        const COLLECTIVES: &str = "COL+PNP, section 5.2";
+        const HINTS: &str = "hints, sections V.B and V.D";
+        const FEW: [&str; 2] = ["10 to 20 queues are enough", ""];
+        const ALL: [&str; 2] = ["as many as messages", ""];
+        // The length of the PRQ is given on the command line there.
+        const OF_FLIGHT: [Basis; 2] = [Given, Predicted];
+        let (default, ranks, [prq, umq], source, basis) = match self {
+            Self::Radix => (512, 0, ["around 10"; 2], RADIX, [Predicted; 2]),
+            Self::Nbody => {
+                (512, 512, ["over 100 (theta)"; 2], "COL+PNP, section 5.4.2", [Fitted; 2])
             }
-            Self::Shuffle | Self::Burst => {
-                (0, "as many as messages", "", "hints, sections V.B and V.D")
+            Self::Miniamr => {
+                (512, 2048, ["makes up to 74 queues", ""], "COL+PNP, section 6", [Fitted; 2])
             }
-            Self::Reverse => (0, "as many as messages", "", "K-means, section 5.1"),
-            Self::Pingpong => (0, "one more than waits", "", "hints, section V.B"),
-            Self::Cholesky => (0, "", "", "hints, section V.C, names it"),
-            Self::Halo | Self::Solver | Self::Manager => (0, "", "", "no paper"),
-        };
-        let basis = match self {
-            // The messages follow from the algorithm, for any number of ranks.
-            Self::Radix
-            | Self::Gather
-            | Self::Allreduce
-            | Self::Halo
-            | Self::Cholesky
-            | Self::Solver
-            | Self::Manager => [Basis::Predicted; 2],
-            Self::Nbody | Self::Miniamr | Self::Fds | Self::Amg | Self::Minimd | Self::Lammps => {
-                [Basis::Fitted; 2]
+            Self::Fds => (4096, 4096, ["24", "8147"], FDS, [Fitted; 2]),
+            Self::Amg => (4096, 4096, ["543", "418"], TAIL, [Fitted; 2]),
+            Self::Minimd => (4096, 4096, ["1", "11"], TAIL, [Fitted; 2]),
+            Self::Lammps => {
+                (240, 240, ["longer than UMQ", "short"], "K-means, section 5.2", [Fitted; 2])
             }
+            Self::Gather => (4096, 0, ["all but one process", ""], COLLECTIVES, [Predicted; 2]),
+            Self::Allreduce => (1024, 0, FEW, COLLECTIVES, [Predicted; 2]),
             // The number of calls at once is chosen so that they fill the paper's 10 to 20 queues.
-            Self::Iallgather => [Basis::Fitted; 2],
-            Self::Shuffle | Self::Burst | Self::Reverse | Self::Pingpong => {
-                [Basis::Given, Basis::Predicted]
+            Self::Iallgather => (1024, 0, FEW, COLLECTIVES, [Fitted; 2]),
+            Self::Shuffle | Self::Burst => (2, 0, ALL, HINTS, OF_FLIGHT),
+            Self::Reverse => (2, 0, ALL, "K-means, section 5.1", OF_FLIGHT),
+            Self::Pingpong => (2, 0, ["one more than waits", ""], "hints, section V.B", OF_FLIGHT),
+            Self::Cholesky => (64, 0, [""; 2], "hints, section V.C, names it", [Predicted; 2]),
+            Self::Halo | Self::Solver | Self::Manager => {
+                (64, 0, [""; 2], "no paper", [Predicted; 2])
             }
         };
-        Paper { ranks, prq, umq, source, basis }
+        (Paper { ranks, prq, umq, source, basis }, default)
     }
 
     /// Returns the default messages in flight.
@@ -153,24 +170,41 @@ impl Pattern {
         Flight { messages, bytes: 256 }
     }
 
-    /// Returns the phases of one step of a rank. `flight` is for patterns that take it.
-    pub(crate) fn step(self, place: Place, step: u32, flight: Flight) -> Vec<Phase> {
-        let n = place.ranks;
+    /// Generates every operation of one step of a rank. `flight` is for patterns that take it.
+    pub(crate) fn play(
+        self,
+        receiver: Receiver,
+        step: u32,
+        flight: Flight,
+        seed: u64,
+        mut sink: impl FnMut(Op),
+    ) {
+        let seed = mix(mix(seed, u64::from(receiver.rank)), u64::from(step));
+        for (exchange, number) in self.step(receiver, step, flight).iter().zip(0..) {
+            exchange.play(receiver, mix(seed, number), &mut |_, op| sink(op));
+        }
+    }
+
+    /// Returns the exchanges of one step of a rank.
+    fn step(self, receiver: Receiver, step: u32, flight: Flight) -> Vec<Exchange> {
+        let n = receiver.ranks;
         let others = n - 1;
+        let is_odd = !step.is_multiple_of(2);
         let first = |count: u32| behind(1, count.clamp(1, others));
-        let collective = Messages::collective;
-        let point_to_point = Messages::point_to_point;
+        let doubling = || Senders::Doubling(rounds(n));
+        let (collective, point_to_point) = (Messages::collective, Messages::point_to_point);
+        let (late, on_time) = (Exchange::late, Exchange::on_time);
+        // Each message in flight has its own tag.
+        let in_flight =
+            |tag| Messages { len: flight.bytes, ..point_to_point(tag, first(1), flight.messages) };
         // Nonblocking operations have no fixed tag in MPI; their tags count up.
         let call = tag::NONBLOCKING + step % (1 << 20) * WINDOW;
         match self {
-            Self::Radix => {
-                let doubling = Sources::Doubling(rounds(n));
-                vec![
-                    Phase::on_time(vec![collective(0, call, doubling.clone())]),
-                    Phase::late(vec![collective(0, tag::ALLREDUCE, doubling)]),
-                    Phase::on_time(vec![point_to_point(0, first(1), 1)]),
-                ]
-            }
+            Self::Radix => vec![
+                on_time(vec![collective(0, call, doubling())]),
+                late(vec![collective(0, tag::ALLREDUCE, doubling())]),
+                on_time(vec![point_to_point(0, first(1), 1)]),
+            ],
             Self::Nbody => [1, 2].map(|part| nbody(part, others, n)).to_vec(),
             Self::Miniamr => {
                 let size = (2 * n).isqrt();
@@ -181,79 +215,68 @@ impl Pattern {
                         point_to_point(0, first(2), 1),
                     ]
                 };
-                vec![Phase::on_time(groups(size)), Phase::late(groups(size / 2))]
+                vec![on_time(groups(size)), late(groups(size / 2))]
             }
-            Self::Fds if place.rank > 0 => {
-                let root = Sources::Listed(vec![0]);
-                vec![Phase::on_time(vec![collective(0, tag::BROADCAST, root)])]
+            Self::Fds if receiver.rank > 0 => {
+                vec![on_time(vec![collective(0, tag::BROADCAST, Senders::Listed(vec![0]))])]
             }
             Self::Fds => vec![
-                Phase::on_time(vec![
+                on_time(vec![
                     collective(0, tag::GATHERV, first(others)),
                     collective(1, tag::GATHERV, first(others)),
                     collective(0, tag::ALLGATHERV, first(n / 2)),
                     point_to_point(0, first(n / 16), 4),
                     point_to_point(4, first(n / 4), 1),
                 ]),
-                Phase::late(vec![
+                late(vec![
                     collective(0, tag::GATHERV, first(others)),
                     collective(1, tag::GATHERV, first(n / 4 * 3)),
                     point_to_point(0, first(n / 4), 1),
                 ]),
             ],
             Self::Amg => vec![
-                Phase::on_time(vec![point_to_point(0, first(543), 1)]),
-                Phase::late(vec![point_to_point(0, first(418), 1)]),
-                Phase::on_time(vec![collective(0, tag::ALLREDUCE, first(1))]),
+                on_time(vec![point_to_point(0, first(543), 1)]),
+                late(vec![point_to_point(0, first(418), 1)]),
+                on_time(vec![collective(0, tag::ALLREDUCE, first(1))]),
             ],
             Self::Lammps => {
-                let mut phases = swaps(others);
-                phases.push(Phase::on_time(vec![point_to_point(6, first(n.isqrt()), 1)]));
-                phases.push(Phase::late(vec![point_to_point(7, first(6), 1)]));
-                phases
+                let mut exchanges = swaps(others);
+                exchanges.push(on_time(vec![point_to_point(6, first(n.isqrt()), 1)]));
+                exchanges.push(late(vec![point_to_point(7, first(6), 1)]));
+                exchanges
             }
             Self::Minimd => {
-                let mut phases = swaps(others);
+                let mut exchanges = swaps(others);
                 let ahead = vec![point_to_point(6, first(6), 1), point_to_point(7, first(5), 1)];
-                phases.push(Phase::late(ahead));
-                phases
+                exchanges.push(late(ahead));
+                exchanges
             }
-            Self::Gather => {
-                vec![Phase::on_time(vec![collective(0, tag::GATHER, first(others))])]
-            }
-            Self::Allreduce if !step.is_multiple_of(2) => {
-                let doubling = Sources::Doubling(rounds(n));
-                vec![Phase::late(vec![collective(0, tag::ALLREDUCE, doubling)])]
-            }
-            Self::Allreduce => (0..rounds(n))
-                .map(|round| {
-                    let partner = behind(1 << round, 1);
-                    Phase::on_time(vec![collective(0, tag::ALLREDUCE, partner)])
-                })
-                .collect(),
-            // The other ranks complete as much as they can without the late one.
-            Self::Iallgather if !step.is_multiple_of(2) => {
-                let doubling = Sources::Doubling(rounds(n));
-                let calls = Messages { each: WINDOW, ..collective(0, call, doubling) };
-                vec![Phase::late(vec![calls])]
-            }
-            Self::Iallgather => (0..rounds(n))
-                .map(|round| {
-                    let partner = behind(1 << round, 1);
-                    let calls = Messages { each: WINDOW, ..collective(0, call, partner) };
-                    let phase = Phase::on_time(vec![calls]);
+            Self::Gather => vec![on_time(vec![collective(0, tag::GATHER, first(others))])],
+            Self::Allreduce | Self::Iallgather => {
+                let is_window = self == Self::Iallgather;
+                let (tag, each) = if is_window { (call, WINDOW) } else { (tag::ALLREDUCE, 1) };
+                let calls = |senders| vec![Messages { each, ..collective(0, tag, senders) }];
+                if is_odd {
+                    // The other ranks complete as much as they can without the late one.
+                    return vec![late(calls(doubling()))];
+                }
+                let partner = |round: u32| on_time(calls(behind(1 << round, 1)));
+                let mut exchanges: Vec<_> = (0..rounds(n)).map(partner).collect();
+                if is_window {
                     // Later rounds of the calls begin as their sender completes them.
-                    if round == 0 { phase.in_order() } else { phase }
-                })
-                .collect(),
-            Self::Shuffle => vec![Phase::on_time(vec![flight.from(first(1))])],
-            Self::Burst => vec![Phase::on_time(vec![flight.from(first(1))]).in_order()],
-            Self::Reverse => vec![Phase::on_time(vec![flight.from(first(1))]).reversed()],
+                    exchanges[0].order = Order::Same;
+                }
+                exchanges
+            }
+            Self::Shuffle => vec![on_time(vec![in_flight(0)])],
+            Self::Burst => vec![Exchange { order: Order::Same, ..on_time(vec![in_flight(0)]) }],
+            Self::Reverse => {
+                vec![Exchange { order: Order::Reversed, ..on_time(vec![in_flight(0)]) }]
+            }
             Self::Pingpong => {
                 let message = Messages { len: flight.bytes, ..point_to_point(0, first(1), 1) };
-                let trip = Phase::on_time(vec![message]);
-                let waiting = Messages { tag: 1, ..flight.from(first(1)) };
-                vec![Phase::on_time(vec![waiting]).in_order().with(vec![trip; TRIPS])]
+                let within = vec![on_time(vec![message]); TRIPS];
+                vec![Exchange { order: Order::Same, within, ..on_time(vec![in_flight(1)]) }]
             }
             Self::Cholesky => cholesky(n, step % TILES),
             Self::Solver => solver(n, step),
@@ -262,23 +285,29 @@ impl Pattern {
                     let answers = point_to_point(tag, behind(1, others), each);
                     vec![Messages { any_source: true, ..answers }]
                 };
-                vec![Phase::on_time(answers(0, 1)), Phase::late(answers(1, 2))]
+                vec![on_time(answers(0, 1)), late(answers(1, 2))]
             }
             Self::Halo => {
-                let neighbours = Sources::Listed(neighbours(place));
-                let faces = vec![point_to_point(0, neighbours, VARIABLES)];
-                vec![if step.is_multiple_of(2) {
-                    Phase::on_time(faces)
-                } else {
-                    Phase::late(faces)
-                }]
+                let neighbours = Senders::Listed(neighbours(receiver));
+                vec![Exchange::new(is_odd, vec![point_to_point(0, neighbours, VARIABLES)])]
             }
         }
     }
 }
 
-const fn behind(first: u32, count: u32) -> Sources {
-    Sources::Behind { first, count }
+/// Returns the parameters of a job of this number of ranks over MPICH, with some of them set to
+/// other values.
+pub(crate) fn params(ranks: u32, set: &[(&str, &str)]) -> Result<Params, Error> {
+    let ranks = ranks.to_string();
+    let given = [("nprocs", ranks.as_str()), ("tag_layout", TagLayout::Mpich.name())];
+    Ok(Params::from_lookup(|name| {
+        let mut all = given.iter().chain(set);
+        all.find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    })?)
+}
+
+const fn behind(first: u32, count: u32) -> Senders {
+    Senders::Behind { first, count }
 }
 
 /// Returns the number of rounds in which a doubling reaches every process.
@@ -287,17 +316,17 @@ const fn rounds(ranks: u32) -> u32 {
 }
 
 /// Returns an exchange with six neighbours, one after the other.
-fn swaps(others: u32) -> Vec<Phase> {
+fn swaps(others: u32) -> Vec<Exchange> {
     let swap = |side| {
         let neighbour = behind(1 + side % others, 1);
-        Phase::on_time(vec![Messages::point_to_point(side, neighbour, 1)])
+        Exchange::on_time(vec![Messages::point_to_point(side, neighbour, 1)])
     };
     (0..6).map(swap).collect()
 }
 
-/// Returns the phase of the PRQ (part 1), or with half the messages that of the UMQ (part 2). Fig.
+/// Returns the exchange of the PRQ (part 1), or with half the messages that of the UMQ (part 2). Fig.
 /// 1b has 25,000 and 11,000 elements.
-fn nbody(part: u32, others: u32, n: u32) -> Phase {
+fn nbody(part: u32, others: u32, n: u32) -> Exchange {
     let partners = 16.min(others);
     let strangers = (n / 4 / part).saturating_sub(partners).min(others - partners);
     let mut sets = vec![
@@ -307,28 +336,27 @@ fn nbody(part: u32, others: u32, n: u32) -> Phase {
     if strangers > 0 {
         sets.push(Messages::point_to_point(0, behind(1 + partners, strangers), 1));
     }
-    if part == 1 { Phase::on_time(sets) } else { Phase::late(sets) }
+    Exchange::new(part == 2, sets)
 }
 
 /// Returns step k of the factorization of 64 by 64 tiles on a grid of p by q processes. The tiles
-/// below the diagonal of column k come from the p processes that have them. The first phase is for
+/// below the diagonal of column k come from the p processes that have them. The first exchange is for
 /// the rows of the update. The second is for its columns, and the receiver is late in every other
 /// step.
-fn cholesky(n: u32, k: u32) -> Vec<Phase> {
+fn cholesky(n: u32, k: u32) -> Vec<Exchange> {
     let p = n.isqrt().max(2).min(n - 1);
     let tiles = (TILES - k).div_ceil(p);
     let panel = |tag, count| Messages::point_to_point(tag + k * TILES, behind(1, p), count);
-    let columns = vec![panel(TILES / 2, tiles)];
     vec![
-        Phase::on_time(vec![panel(0, tiles)]),
-        if k.is_multiple_of(2) { Phase::on_time(columns) } else { Phase::late(columns) },
+        Exchange::on_time(vec![panel(0, tiles)]),
+        Exchange::new(!k.is_multiple_of(2), vec![panel(TILES / 2, tiles)]),
     ]
 }
 
 /// Returns one sweep. In even steps, half of up to 24 neighbours send faces early. In odd steps,
 /// receives of faces wait. In between, the other neighbours send corners and sums are reduced; the
 /// receiver is late for every other set of corners.
-fn solver(n: u32, step: u32) -> Vec<Phase> {
+fn solver(n: u32, step: u32) -> Vec<Exchange> {
     let others = n - 1;
     let early = (others.min(24) / 2).max(1);
     let of = |first: u32, count: u32, tag, len| {
@@ -340,32 +368,30 @@ fn solver(n: u32, step: u32) -> Vec<Phase> {
     for round in 0..4 {
         if rest > 0 {
             let corners = of(1 + early, rest, 16 + round, 8 << round);
-            within.push(if round % 2 == 0 {
-                Phase::on_time(corners)
-            } else {
-                Phase::late(corners)
-            });
+            within.push(Exchange::new(round % 2 == 1, corners));
         }
         let partner = behind(1 << (round % rounds(n)), 1);
-        within.push(Phase::on_time(vec![Messages::collective(0, tag::ALLREDUCE, partner)]));
+        within.push(Exchange::on_time(vec![Messages::collective(0, tag::ALLREDUCE, partner)]));
     }
-    let faces = of(1, early, 0, 1 << 16);
-    let faces = if step.is_multiple_of(2) { Phase::late(faces) } else { Phase::on_time(faces) };
-    vec![faces.with(within)]
+    let faces = Exchange::new(step.is_multiple_of(2), of(1, early, 0, 1 << 16));
+    vec![Exchange { within, ..faces }]
 }
 
 /// Returns the 26 neighbours in a periodic box that is as cubic as the number of processes allows.
 /// There are fewer distinct ones if a side is shorter than three.
-fn neighbours(place: Place) -> Vec<u32> {
-    let sides = sides(place.ranks);
-    let at =
-        [place.rank % sides[0], place.rank / sides[0] % sides[1], place.rank / sides[0] / sides[1]];
+fn neighbours(receiver: Receiver) -> Vec<u32> {
+    let sides = sides(receiver.ranks);
+    let at = [
+        receiver.rank % sides[0],
+        receiver.rank / sides[0] % sides[1],
+        receiver.rank / sides[0] / sides[1],
+    ];
     let mut ranks = Vec::with_capacity(26);
     for direction in 0..27 {
         let to = [direction % 3, direction / 3 % 3, direction / 9];
         let [x, y, z] = [0, 1, 2].map(|axis| (at[axis] + sides[axis] + to[axis] - 1) % sides[axis]);
         let rank = (z * sides[1] + y) * sides[0] + x;
-        if rank != place.rank {
+        if rank != receiver.rank {
             ranks.push(rank);
         }
     }

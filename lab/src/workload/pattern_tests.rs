@@ -1,51 +1,48 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Queues of generated streams.
 
-use matching::TagLayout;
 use nic::config::DeviceConfig;
 use nic::replay::Replay;
 use nic::report::ContextCounters;
-use nic::trace::Op;
 
 use super::*;
-use crate::workload::stream::{Role, play};
+use crate::workload::stream::Effect;
 
-fn events(pattern: Pattern, place: Place, steps: u32, seed: u64) -> Vec<(Role, Op)> {
+fn events(pattern: Pattern, receiver: Receiver, steps: u32, seed: u64) -> Vec<(Effect, Op)> {
     let mut events = Vec::new();
     for step in 0..steps {
-        for (number, phase) in
-            pattern.step(place, step, Flight { messages: 100, bytes: 256 }).iter().enumerate()
-        {
-            let seed = seed + u64::from(step) * 100 + number as u64;
-            play(phase, place, seed, |role, op| events.push((role, op)));
+        let flight = Flight { messages: 100, bytes: 256 };
+        for (exchange, number) in pattern.step(receiver, step, flight).iter().zip(0..) {
+            let seed = seed + u64::from(step) * 100 + number;
+            exchange.play(receiver, seed, &mut |effect, op| events.push((effect, op)));
         }
     }
     events
 }
 
-fn replayed(events: &[(Role, Op)]) -> ContextCounters {
-    let params = crate::workload::generate::params(64, &[]).unwrap();
+fn replayed(events: &[(Effect, Op)]) -> ContextCounters {
+    let params = params(64, &[]).unwrap();
     let config = DeviceConfig::from_params(&params, TagLayout::Mpich);
     let mut replay = Replay::new(&config).unwrap();
     for (expected, op) in events {
         let before = replay.context().posted();
         replay.play(op);
-        let role = match replay.context().posted().cmp(&before) {
-            std::cmp::Ordering::Greater => Role::Waits,
-            std::cmp::Ordering::Less => Role::FindsReceive,
+        let effect = match replay.context().posted().cmp(&before) {
+            std::cmp::Ordering::Greater => Effect::Waits,
+            std::cmp::Ordering::Less => Effect::FindsReceive,
             std::cmp::Ordering::Equal => match op {
-                Op::Arrive(_) => Role::Unexpected,
-                _ => Role::FindsMessage,
+                Op::Arrive(_) => Effect::Unexpected,
+                _ => Effect::FindsMessage,
             },
         };
-        assert_eq!(role, *expected);
+        assert_eq!(effect, *expected);
     }
     replay.counters()
 }
 
 /// Returns the high-water marks of PRQ and UMQ of rank 0.
 fn marks(pattern: Pattern, ranks: u32) -> [u64; 2] {
-    let counters = replayed(&events(pattern, Place { rank: 0, ranks }, 4, 1));
+    let counters = replayed(&events(pattern, Receiver { rank: 0, ranks }, 4, 1));
     [counters.prq.high_water, counters.umq.high_water]
 }
 
@@ -57,7 +54,7 @@ fn every_message_is_received_at_every_size() {
                 if !pattern.reaches(rank) {
                     continue;
                 }
-                let counters = replayed(&events(pattern, Place { rank, ranks }, 3, 5));
+                let counters = replayed(&events(pattern, Receiver { rank, ranks }, 3, 5));
                 assert_eq!(counters.check(), Ok(()));
                 let left = [&counters.prq, &counters.umq]
                     .map(|queue| queue.table_occupancy + queue.host_occupancy);
@@ -96,12 +93,12 @@ fn queues_are_as_long_as_the_papers() {
 #[test]
 fn a_list_is_traversed_as_the_papers_say() {
     let of = |pattern| {
-        let place = Place { rank: 0, ranks: 2 };
+        let receiver = Receiver { rank: 0, ranks: 2 };
         let set = [("prq_entries", "0"), ("host_engine", "list"), ("report", "x")];
-        let params = crate::workload::generate::params(2, &set).unwrap();
+        let params = params(2, &set).unwrap();
         let mut replay =
             Replay::new(&DeviceConfig::from_params(&params, TagLayout::Mpich)).unwrap();
-        events(pattern, place, 1, 1).iter().for_each(|(_, op)| replay.play(op));
+        events(pattern, receiver, 1, 1).iter().for_each(|(_, op)| replay.play(op));
         replay.counters().prq.traversals.found
     };
     // N receives wait before the one of the ping-pong. After them, each message finds the first
@@ -113,11 +110,11 @@ fn a_list_is_traversed_as_the_papers_say() {
 
 #[test]
 fn collectives_are_distinguished_from_messages() {
-    let place = Place { rank: 0, ranks: 64 };
-    let phases = Pattern::Fds.step(place, 0, Pattern::Fds.usual_flight());
-    for set in phases.iter().flat_map(|phase| &phase.sets) {
+    let receiver = Receiver { rank: 0, ranks: 64 };
+    let exchanges = Pattern::Fds.step(receiver, 0, Pattern::Fds.usual_flight());
+    for set in exchanges.iter().flat_map(|exchange| &exchange.sets) {
         for number in 0..set.count() {
-            let (_, bits) = set.message(number, place);
+            let (_, bits) = set.message(number, receiver);
             let kind = TagLayout::Mpich.kind(bits);
             assert_eq!(set.collective, kind != matching::Traffic::PointToPoint);
         }
@@ -126,9 +123,9 @@ fn collectives_are_distinguished_from_messages() {
 
 #[test]
 fn messages_are_those_of_the_seed() {
-    let place = Place { rank: 0, ranks: 64 };
+    let receiver = Receiver { rank: 0, ranks: 64 };
     let ops = |seed| -> Vec<_> {
-        events(Pattern::Nbody, place, 2, seed).iter().map(|(_, op)| *op).collect()
+        events(Pattern::Nbody, receiver, 2, seed).iter().map(|(_, op)| *op).collect()
     };
     assert_eq!(ops(1), ops(1));
     assert_ne!(ops(1), ops(2));
@@ -139,5 +136,5 @@ fn boxes_are_as_cubic_as_can_be() {
     assert_eq!(sides(64), [4, 4, 4]);
     assert_eq!(sides(12), [3, 2, 2]);
     assert_eq!(sides(7), [7, 1, 1]);
-    assert_eq!(neighbours(Place { rank: 21, ranks: 64 }).len(), 26);
+    assert_eq!(neighbours(Receiver { rank: 21, ranks: 64 }).len(), 26);
 }

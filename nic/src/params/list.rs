@@ -357,9 +357,10 @@ pub const PARAMS: &[Param] = &[
         name: "poll",
         values: Values::Polling,
         default: "auto",
-        help: "How often polls ask the network beside shared memory: every time; static:R, once in R \
-               polls; dynamic:H, by the share that each had of the last H messages; or auto, the \
-               less often the more messages came over shared memory since the last over the network.",
+        help: "How often polls ask the network beside shared memory: every time; static:R, once and \
+               then R times not; dynamic:H, by the share that each had of the last H messages; or \
+               auto, the less often the more messages came over shared memory since the last over \
+               the network.",
     },
     Param {
         name: "job_key",

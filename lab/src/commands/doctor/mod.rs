@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam doctor`: reasons that keep tcam from working on this machine.
 
-mod checks;
-mod finding;
-mod network;
-mod program;
-mod ranks;
-mod software;
+mod findings;
+mod hosts;
+mod machine;
+mod mpi;
+mod provider;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::launch::library::Library;
-use finding::{Finding, Verdict};
+use self::findings::{Finding, Findings, Subject, Verdict};
+use crate::launch::environment::Library;
 
 /// Prints why the provider is not found or not chosen, and what to do.
 ///
@@ -39,37 +38,48 @@ pub(crate) struct Doctor {
     pub(crate) command: Vec<OsString>,
 }
 
+/// A check, which adds its findings.
+type Check = fn(&Subject<'_>, &mut Findings);
+
+/// All checks, in the order of their findings. A wrong parameter is a reason why the provider is
+/// not offered, so it comes first.
+const CHECKS: [Check; 13] = [
+    machine::parameters,
+    provider::filter,
+    provider::library,
+    provider::fi_info,
+    mpi::mpi,
+    hosts::network,
+    machine::shared_memory,
+    hosts::share_memory,
+    machine::directory,
+    machine::kernel_copy,
+    machine::processor,
+    machine::peers,
+    machine::cores,
+];
+
 /// Prints every finding. Returns 1 if one of them is bad, else 0.
 pub(crate) fn doctor(arguments: &Doctor) -> u8 {
-    let command: &[OsString] = &arguments.command;
-    // A wrong parameter is a reason why the provider is not offered, so it comes first.
-    let mut findings = checks::parameters();
-    findings.push(checks::filter());
-    match Library::find(arguments.provider.as_deref()) {
-        Ok(library) => {
-            findings.push(checks::loadable(&library));
-            findings.push(checks::provider_path(&library));
-            findings.extend(software::fi_info(&library));
+    let subject = Subject {
+        library: Library::find(arguments.provider.as_deref()),
+        command: &arguments.command,
+        hosts: hosts::number(&arguments.command),
+    };
+    let mut findings = Findings::default();
+    CHECKS.iter().for_each(|check| check(&subject, &mut findings));
+    for Finding { verdict, what, advice } in &findings.0 {
+        let mark = match verdict {
+            Verdict::Good => "✔",
+            Verdict::Note => "•",
+            Verdict::Bad => "✘",
+        };
+        println!("{mark} {what}");
+        if !advice.is_empty() {
+            println!("  → {advice}");
         }
-        Err(error) => findings.push(Finding::bad(
-            format!("provider: {error}"),
-            "without the library nothing else can work",
-        )),
     }
-    findings.extend(software::mpi(command));
-    let hosts = network::hosts(command);
-    findings.extend(network::network(command, hosts));
-    findings.push(checks::shared_memory(command, hosts));
-    findings.extend(ranks::share_memory(command));
-    findings.extend(checks::directory());
-    findings.push(checks::kernel_copy());
-    findings.push(checks::processor());
-    findings.extend(checks::peers(command));
-    findings.extend(checks::cores(command, hosts));
-    for finding in &findings {
-        finding.print();
-    }
-    let bad = findings.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
+    let bad = findings.0.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
     if bad == 0 {
         println!("Nothing here keeps tcam from working.");
     } else {

@@ -9,16 +9,23 @@
 //! ```
 //! Each number has the range of 80 % of the rounds.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use matching::{HostEngine, HostStorage, TagLayout};
 use nic::config::DeviceConfig;
-use serde::Serialize;
+use nic::params::Params;
+use nic::replay::Replay;
+use nic::trace::Op;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Serialize, Serializer};
 
-use super::contender::Contender;
-use super::stream::Stream;
 use crate::error::Error;
+use crate::settings::Settings;
 use crate::stats;
+use crate::traces::trace::Trace;
 
 /// Rounds of a measurement; fewer if it takes longer than ten seconds.
 const ROUNDS: usize = 15;
@@ -29,40 +36,223 @@ const SPAN: Duration = Duration::from_millis(1);
 /// Most replays of an engine in a round, because making a context takes time, too.
 const REPLAYS: u32 = 100;
 
+/// A host engine with a storage of its queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Contender {
+    #[serde(serialize_with = "name_of_engine")]
+    pub(super) engine: HostEngine,
+    #[serde(serialize_with = "name_of_queue")]
+    pub(super) queue: HostStorage,
+}
+
+fn name_of_engine<S: Serializer>(engine: &HostEngine, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(engine.name())
+}
+
+fn name_of_queue<S: Serializer>(queue: &HostStorage, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(queue.name())
+}
+
+impl Contender {
+    /// Returns every engine that is measured, on every storage.
+    pub(super) fn all() -> Vec<Self> {
+        let engines = HostEngine::ALL.iter().copied().filter(|&engine| why_not(engine).is_none());
+        let on_each = |engine| HostStorage::ALL.iter().map(move |&queue| Self { engine, queue });
+        engines.flat_map(on_each).collect()
+    }
+
+    /// Returns true if the engine is for programs that promise to use no wildcard.
+    pub(super) fn promises(self) -> bool {
+        self.engine == HostEngine::Hash
+    }
+
+    /// Returns these settings with this engine and storage.
+    pub(super) fn set(self, settings: &Settings) -> Settings {
+        let mut settings = settings.clone();
+        settings.set("host_engine", &self.engine.name());
+        settings.set("host_storage", &self.queue.name());
+        settings
+    }
+
+    /// Returns the engines that are not measured, with the reason.
+    pub(super) fn left_out() -> Vec<(HostEngine, &'static str)> {
+        let engines = HostEngine::ALL.iter();
+        engines.filter_map(|&engine| Some((engine, why_not(engine)?))).collect()
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.engine.name(), self.queue.name())
+    }
+}
+
+/// Returns the reason why an engine is not measured, or none if it is measured.
+fn why_not(engine: HostEngine) -> Option<&'static str> {
+    match engine {
+        HostEngine::Kmeans => Some("it needs clusters of an earlier run"),
+        HostEngine::TailQueues => Some("a replay has one thread, which finds it as quick as list"),
+        _ => None,
+    }
+}
+
+/// The operations of one trace, with its parameters.
+pub(super) struct LoadedTrace {
+    /// The operations that are replayed.
+    pub(super) ops: Vec<Op>,
+    /// Number of operations of the whole trace.
+    pub(super) operations: u64,
+    layout: TagLayout,
+    /// Recorded parameters, by name.
+    params: BTreeMap<String, String>,
+    /// True if the receives are those of the program, and not of the MPI itself.
+    is_tagged: bool,
+}
+
+/// Receives of a program, and the wildcards among them. Wildcards rule out engines that need exact
+/// source and tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct WildcardCounts {
+    pub(super) receives: u64,
+    /// Receives with any source or any tag.
+    pub(super) wildcards: u64,
+    /// Probes with any source or any tag.
+    pub(super) open_probes: u64,
+}
+
+impl WildcardCounts {
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            receives: self.receives + other.receives,
+            wildcards: self.wildcards + other.wildcards,
+            open_probes: self.open_probes + other.open_probes,
+        }
+    }
+}
+
+impl LoadedTrace {
+    /// Reads a trace, and keeps its first `most` operations.
+    ///
+    /// # Errors
+    ///
+    /// If the trace cannot be read, or was cut off and that is not accepted.
+    pub(super) fn of(trace: &Trace, settings: &Settings, most: usize) -> Result<Self, Error> {
+        let params = trace.params(settings)?;
+        let layout = trace.layout(&params)?;
+        let (mut ops, mut operations) = (Vec::new(), 0);
+        for timed in trace.reader()? {
+            match timed {
+                Ok((_, Op::Send(_))) => {}
+                Ok((_, op)) => {
+                    operations += 1;
+                    if ops.len() < most {
+                        ops.push(op);
+                    }
+                }
+                Err(error) if trace.take.cut_off => {
+                    trace.tell(&error.to_string());
+                    break;
+                }
+                Err(error) => return Err(trace.error(error)),
+            }
+        }
+        let is_tagged = trace.header.context == "tagged";
+        Ok(Self { ops, operations, layout, params: params.recorded(), is_tagged })
+    }
+
+    pub(super) fn messages(&self) -> usize {
+        self.ops.iter().filter(|op| matches!(op, Op::Arrive(_))).count()
+    }
+
+    /// Counts the wildcards of the program, without those of receives that the MPI posts for
+    /// itself.
+    pub(super) fn wildcards(&self) -> WildcardCounts {
+        let mut counted = WildcardCounts::default();
+        if !self.is_tagged {
+            return counted;
+        }
+        let is_open = |key| self.layout.is_any_source(key) || self.layout.is_any_tag(key);
+        for op in &self.ops {
+            match op {
+                Op::Post(posted) | Op::PostAnyway(posted) => {
+                    counted.receives += 1;
+                    counted.wildcards += u64::from(is_open(&posted.key));
+                }
+                Op::Peek(key) | Op::Claim(key) | Op::Discard(key) => {
+                    counted.open_probes += u64::from(is_open(key));
+                }
+                _ => {}
+            }
+        }
+        counted
+    }
+
+    /// Returns the device of the trace with another engine and tables of these entries (PRQ, UMQ).
+    /// It counts no depths and no times.
+    pub(super) fn device(
+        &self,
+        contender: Contender,
+        [prq, umq]: [u64; 2],
+    ) -> Result<DeviceConfig, Error> {
+        let params = Params::from_lookup(|name| match name {
+            "host_engine" => Some(contender.engine.name().to_owned()),
+            "host_storage" => Some(contender.queue.name().to_owned()),
+            "prq_entries" => Some(prq.to_string()),
+            "umq_entries" => Some(umq.to_string()),
+            _ => self.params.get(name).cloned(),
+        })?;
+        let mut config = DeviceConfig::from_params(&params, self.layout);
+        (config.prq.depths, config.umq.depths, config.times) = (false, false, false);
+        Ok(config)
+    }
+
+    /// Returns the processor time of one replay on an empty context. Other programs on the machine
+    /// change processor time less than wall time.
+    pub(super) fn time(&self, config: &DeviceConfig) -> Result<Duration, Error> {
+        let mut replay = Replay::new(config)?;
+        let before = processor_time();
+        self.ops.iter().for_each(|op| replay.play(op));
+        Ok(processor_time().saturating_sub(before))
+    }
+}
+
+/// Returns the processor time of this thread.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
 /// A median, and the range of 80 % of the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Middle {
-    pub(crate) median: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+pub(super) struct Middle {
+    pub(super) median: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
 impl Middle {
-    pub(crate) fn of(values: Vec<f64>) -> Self {
-        if values.is_empty() {
-            return Self::default();
-        }
-        let sorted = stats::sorted(values);
-        let at = |share| stats::quantile(&sorted, share);
-        Self { median: at(0.5), low: at(0.1), high: at(0.9) }
+    pub(super) fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let [low, median, high] = [0.1, 0.5, 0.9].map(|part| stats::quantile(&values, part));
+        Self { median, low, high }
     }
 }
 
 /// Nanoseconds that each engine took for all streams, by round.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rounds(Vec<Vec<f64>>);
+pub(super) struct Rounds(Vec<Vec<f64>>);
 
 impl Rounds {
     /// Measures all engines in turn, with tables of these entries (PRQ, UMQ). It does 15 rounds, or
     /// as many as ten seconds allow, but at least 5.
-    pub(crate) fn measure(
-        streams: &[Stream],
+    pub(super) fn measure(
+        traces: &[LoadedTrace],
         contenders: &[Contender],
         entries: [u64; 2],
         bar: &ProgressBar,
     ) -> Result<Self, Error> {
         let devices =
-            |of: &Contender| streams.iter().map(|stream| stream.device(*of, entries)).collect();
+            |of: &Contender| traces.iter().map(|trace| trace.device(*of, entries)).collect();
         let configs: Vec<Vec<DeviceConfig>> =
             contenders.iter().map(devices).collect::<Result<_, Error>>()?;
         let mut rounds = vec![Vec::with_capacity(ROUNDS); contenders.len()];
@@ -73,7 +263,7 @@ impl Rounds {
                 break;
             }
             for (times, configs) in rounds.iter_mut().zip(&configs) {
-                times.push(time(streams, configs)?);
+                times.push(time(traces, configs)?);
                 bar.inc(1);
             }
         }
@@ -81,28 +271,28 @@ impl Rounds {
     }
 
     /// Returns the steps of a progress bar for this number of engines.
-    pub(crate) const fn steps(contenders: usize) -> u64 {
+    pub(super) const fn steps(contenders: usize) -> u64 {
         (ROUNDS * contenders) as u64
     }
 
     /// Returns the times of an engine, each divided by a number such as that of messages.
-    pub(crate) fn of(&self, at: usize, by: f64) -> impl Iterator<Item = f64> {
+    pub(super) fn of(&self, at: usize, by: f64) -> impl Iterator<Item = f64> {
         self.0[at].iter().map(move |ns| ns / by)
     }
 
     /// Returns the ratios of the times of two engines, round by round.
-    pub(crate) fn beside(&self, at: usize, other: usize) -> impl Iterator<Item = f64> {
+    pub(super) fn beside(&self, at: usize, other: usize) -> impl Iterator<Item = f64> {
         self.0[at].iter().zip(&self.0[other]).map(|(ns, other)| ns / other)
     }
 }
 
 /// Returns the nanoseconds of a replay of all streams, one after the other. Short streams are
 /// replayed several times, and the mean is returned.
-fn time(streams: &[Stream], configs: &[DeviceConfig]) -> Result<f64, Error> {
+fn time(traces: &[LoadedTrace], configs: &[DeviceConfig]) -> Result<f64, Error> {
     let (mut spent, mut replays) = (Duration::ZERO, 0);
     while replays == 0 || spent < SPAN && replays < REPLAYS {
-        for (stream, config) in streams.iter().zip(configs) {
-            spent += stream.time(config)?;
+        for (trace, config) in traces.iter().zip(configs) {
+            spent += trace.time(config)?;
         }
         replays += 1;
     }
@@ -114,11 +304,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_leaves_out_a_tenth_on_each_side() {
-        let values = (1..=21).rev().map(f64::from).collect();
-        assert_eq!(Middle::of(values), Middle { median: 11.0, low: 3.0, high: 19.0 });
-        assert_eq!(Middle::of(vec![3.0]), Middle { median: 3.0, low: 3.0, high: 3.0 });
-        assert_eq!(Middle::of(Vec::new()), Middle::default());
+    fn every_engine_is_measured_or_left_out() {
+        let engines = Contender::all().len() / HostStorage::ALL.len() + Contender::left_out().len();
+        assert_eq!(engines, HostEngine::ALL.len());
     }
 
     #[test]

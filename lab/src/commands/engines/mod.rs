@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam engines`: the time that each host engine takes to match a recorded program.
 
-mod contender;
-mod facts;
+mod comparison;
 mod measure;
-mod page;
-mod stream;
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use self::facts::Facts;
+use self::comparison::{Case, Comparison};
+use self::measure::Contender;
 use crate::error::Error;
 use crate::options::TableSizes;
 use crate::results::json::{Json, Kind};
 use crate::settings::{self, Settings};
+use crate::text::numbers::{count, whole};
+use crate::text::sheet::Sheet;
+use crate::text::sheet::folded;
 use crate::traces::files;
 use crate::traces::node::Placed;
 use crate::traces::repeats;
@@ -76,16 +77,74 @@ pub(crate) fn engines(arguments: &Engines) -> Result<u8, Error> {
         }
     }
     arguments.json.check()?;
-    let facts = Facts::of(&found, &settings, arguments.operations)?;
+    let comparison = Comparison::of(&found, &settings, arguments.operations)?;
     // Only the replay finds that a trace was cut off.
     let lacks: Vec<_> = found.iter().filter_map(|found| found.ranks().lack("trace")).collect();
     if arguments.json.takes_output() {
         lacks.iter().for_each(|lack| eprintln!("{lack}"));
     } else {
         lacks.iter().for_each(|lack| println!("{lack}"));
-        page::print(&facts);
+        print(&comparison);
     }
-    arguments.json.write(Kind::Engines, facts)?;
+    arguments.json.write(Kind::Engines, comparison)?;
     let codes = found.iter().map(|found| found.ranks().code(arguments.take.partial));
     Ok(codes.max().unwrap_or(0))
+}
+
+/// Prints the page.
+fn print(comparison: &Comparison) {
+    let mut title = format!("{}: {}", comparison.title, count(comparison.runs.len() as u64, "run"));
+    title += &format!(", {} measured", count(comparison.messages, "message"));
+    if comparison.measured_operations < comparison.operations {
+        title += &format!(
+            "; the first {} of {} (--operations has more)",
+            count(comparison.measured_operations, "operation"),
+            whole(comparison.operations)
+        );
+    }
+    lines(&title);
+    for case in &comparison.cases {
+        println!("");
+        lines(&case.reading);
+        if case.uses_host() {
+            println!("{}", sheet(case).table());
+        }
+    }
+    println!("");
+    for (engine, why) in Contender::left_out() {
+        lines(&format!("{engine} is not measured: {why}."));
+    }
+}
+
+fn lines(text: &str) {
+    folded(text, 2).iter().for_each(|line| println!("{line}"));
+}
+
+fn sheet(case: &Case) -> Sheet {
+    let header = [
+        "host engine, storage",
+        "ns a message",
+        "80 % of rounds",
+        "beside now",
+        "80 % of rounds",
+        "entries a search",
+    ];
+    let mut sheet = Sheet::new("", header);
+    for engine in &case.engines {
+        let (ns, beside) = (engine.ns_a_message, engine.beside_now);
+        let now = if engine.is_now { " (now)" } else { "" };
+        sheet.row([
+            format!("{}{now}", engine.of),
+            format!("{:.1}", ns.median),
+            format!("{:.1} to {:.1}", ns.low, ns.high),
+            format!("{:.2}", beside.median),
+            if engine.is_now {
+                "-".to_owned()
+            } else {
+                format!("{:.2} to {:.2}", beside.low, beside.high)
+            },
+            engine.traversed_a_search.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.1}")),
+        ]);
+    }
+    sheet
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam scale`: the need of a program at a number of ranks that was not recorded.
 
-mod facts;
+mod forecast;
 mod law;
 mod page;
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use self::facts::{RecordedSizes, ScaleFacts};
+use self::forecast::{Forecast, RecordingsBySize};
 use crate::error::Error;
 use crate::results::json::{Json, Kind};
 use crate::settings;
@@ -54,12 +54,12 @@ pub(crate) fn scale(arguments: &Scale) -> Result<u8, Error> {
     arguments.json.check()?;
     settings::note_unused();
     let Scale { directories, to, placed, json, take } = arguments;
-    let sizes = RecordedSizes::find(directories, *take, placed, *to)?;
-    let facts = ScaleFacts::of(&sizes, *to)?;
+    let sizes = RecordingsBySize::find(directories, *take, placed, *to)?;
+    let forecast = Forecast::of(&sizes, *to)?;
     if !json.takes_output() {
-        page::lines(&facts).iter().for_each(|line| println!("{line}"));
+        page::lines(&forecast).iter().for_each(|line| println!("{line}"));
     }
-    json.write(Kind::Scale, &facts)?;
+    json.write(Kind::Scale, &forecast)?;
     let codes = sizes.recordings().map(|of| of.found.ranks().code(take.partial));
     Ok(codes.max().unwrap_or(0))
 }
@@ -70,8 +70,8 @@ mod tests {
     use crate::commands::workload::tests::write_pattern;
     use crate::workload::pattern::Pattern;
 
-    fn find(names: &[PathBuf], to: u32) -> Result<RecordedSizes, Error> {
-        RecordedSizes::find(names, Take::default(), &Placed::default(), to)
+    fn find(names: &[PathBuf], to: u32) -> Result<RecordingsBySize, Error> {
+        RecordingsBySize::find(names, Take::default(), &Placed::default(), to)
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
             [(Pattern::Gather, [4, 8, 16, 32], false), (Pattern::Halo, [64, 128, 256, 512], true)]
         {
             let names = sizes.map(|ranks| record(pattern, ranks));
-            let facts = |names, to| ScaleFacts::of(&find(names, to).unwrap(), to).unwrap();
+            let facts = |names, to| Forecast::of(&find(names, to).unwrap(), to).unwrap();
             let fitted = facts(&names[..3], sizes[3]);
             let all = facts(&names, sizes[3]);
             for (fitted, all) in fitted.needs.iter().zip(&all.needs) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The page of `tcam scale`, for the terminal: 80 columns.
 
-use super::facts::{ScaleFacts, Scaled, grows};
+use super::forecast::{Forecast, Scaled, grows};
 use super::law::{Law, Point};
 use crate::text::numbers::{count, whole};
 use crate::text::sheet::folded;
@@ -9,14 +9,15 @@ use crate::text::sheet::folded;
 /// Widest range of a cell of the table.
 const CELL: usize = 11;
 
-pub(super) fn lines(facts: &ScaleFacts) -> Vec<String> {
-    let mut lines: Vec<_> = facts.lacks.iter().take(4).flat_map(|lack| folded(lack, 2)).collect();
-    let runs: usize = facts.sizes.iter().map(|size| size.runs).sum();
-    let generated = if facts.generated { ", generated" } else { "" };
+pub(super) fn lines(forecast: &Forecast) -> Vec<String> {
+    let mut lines: Vec<_> =
+        forecast.lacks.iter().take(4).flat_map(|lack| folded(lack, 2)).collect();
+    let runs: usize = forecast.sizes.iter().map(|size| size.runs).sum();
+    let generated = if forecast.generated { ", generated" } else { "" };
     let ran = format!(
         "{}: {} in {}{generated}.",
-        facts.program,
-        count(facts.sizes.len() as u64, "number") + " of ranks",
+        forecast.program,
+        count(forecast.sizes.len() as u64, "number") + " of ranks",
         count(runs as u64, "run"),
     );
     lines.extend(folded(&ran, 0));
@@ -24,18 +25,18 @@ pub(super) fn lines(facts: &ScaleFacts) -> Vec<String> {
     lines.push(format!("{:>13}{:>33}{:>33}", "", "one rank needs", "one NIC needs"));
     let names = ["PRQ", "UMQ", "at once"];
     lines.push(row(["ranks", "runs"], names.iter().chain(&names).map(|name| (*name).to_owned())));
-    for (at, size) in facts.sizes.iter().enumerate() {
-        let cells = shown(facts).map(|scaled| cell(scaled.needs[at]));
+    for (at, size) in forecast.sizes.iter().enumerate() {
+        let cells = shown(forecast).map(|scaled| cell(scaled.needs[at]));
         lines.push(row([&whole(size.ranks.into()), &size.runs.to_string()], cells));
     }
     lines.push(String::new());
-    lines.push(format!("At {}:", count(facts.to.into(), "rank")));
-    let grows = grows(&facts.ranks_of_a_node);
-    for scaled in shown(facts).filter(|scaled| !(grows && scaled.of == "nic")) {
-        lines.extend(folded(&format!("- {}", verdict(scaled, facts)), 2));
+    lines.push(format!("At {}:", count(forecast.to.into(), "rank")));
+    let grows = grows(&forecast.ranks_of_a_node);
+    for scaled in shown(forecast).filter(|scaled| !(grows && scaled.of == "nic")) {
+        lines.extend(folded(&format!("- {}", verdict(scaled, forecast)), 2));
     }
     if grows {
-        let ranks: Vec<_> = facts.ranks_of_a_node.iter().map(|of| whole(*of as u64)).collect();
+        let ranks: Vec<_> = forecast.ranks_of_a_node.iter().map(|of| whole(*of as u64)).collect();
         let why = format!(
             "- A NIC: no answer. It had {} ranks, more with each size, so that its need does not follow from \
              the number of ranks alone. --ppn P places P ranks on a node.",
@@ -44,13 +45,13 @@ pub(super) fn lines(facts: &ScaleFacts) -> Vec<String> {
         lines.extend(folded(&why, 2));
     }
     lines.push(String::new());
-    lines.extend(limits(facts).iter().flat_map(|limit| folded(&format!("- {limit}"), 2)));
+    lines.extend(limits(forecast).iter().flat_map(|limit| folded(&format!("- {limit}"), 2)));
     lines
 }
 
 /// Receives of the MPI itself are a part of all at once.
-fn shown(facts: &ScaleFacts) -> impl Iterator<Item = &Scaled> {
-    facts.needs.iter().filter(|scaled| scaled.count != "internal")
+fn shown(forecast: &Forecast) -> impl Iterator<Item = &Scaled> {
+    forecast.needs.iter().filter(|scaled| scaled.count != "internal")
 }
 
 fn row([ranks, runs]: [&str; 2], cells: impl Iterator<Item = String>) -> String {
@@ -67,7 +68,7 @@ fn cell(point: Point) -> String {
 }
 
 /// The prediction of a count in a sentence, or the reason for no prediction.
-fn verdict(scaled: &Scaled, facts: &ScaleFacts) -> String {
+fn verdict(scaled: &Scaled, forecast: &Forecast) -> String {
     let growth = &scaled.growth;
     let of = if scaled.of == "rank" { "a rank" } else { "a NIC" };
     let name = match scaled.count {
@@ -93,14 +94,14 @@ fn verdict(scaled: &Scaled, facts: &ScaleFacts) -> String {
         ([law], false) => format!("{name} of {of}: {range}, {law}"),
         (laws, false) => format!("{name} of {of}: {range}, {}", laws.join(" or ")),
         (laws, true) => {
-            let sizes = facts.sizes.len();
+            let sizes = forecast.sizes.len();
             let fit = match laws {
                 [law] => format!("{sizes} sizes, {law} within wide limits"),
                 laws => format!("{sizes} sizes, {} laws fit ({})", laws.len(), laws.join(", ")),
             };
             let next = match growth.apart_at {
                 Some(ranks) => format!("Record {} to separate them", count(ranks.into(), "rank")),
-                None if facts.has_single_runs() => {
+                None if forecast.has_single_runs() => {
                     "Record each size three times, and larger ones".to_owned()
                 }
                 None => "Record larger sizes".to_owned(),
@@ -110,29 +111,29 @@ fn verdict(scaled: &Scaled, facts: &ScaleFacts) -> String {
     }
 }
 
-fn limits(facts: &ScaleFacts) -> Vec<String> {
+fn limits(forecast: &Forecast) -> Vec<String> {
     let mut limits = vec![
         "A law fits if it passes through the range of each size, widened by its width, by 2 entries or \
          by 2 %. A prediction has all curves of all laws that fit."
             .to_owned(),
     ];
-    if facts.has_single_runs() {
+    if forecast.has_single_runs() {
         limits.push(
             "One run of a size shows no spread. It is taken from other sizes, or UMQ and all at once \
              may differ by 25 %: record each size three times."
                 .to_owned(),
         );
     }
-    if facts.placed {
+    if forecast.placed {
         limits.push(
             "Ranks were placed on nodes, and messages inside a node were left out.".to_owned(),
         );
     }
-    if !facts.on_one_node.is_empty() {
-        let sizes: Vec<_> = facts.on_one_node.iter().map(|size| whole((*size).into())).collect();
+    if !forecast.on_one_node.is_empty() {
+        let sizes: Vec<_> = forecast.on_one_node.iter().map(|size| whole((*size).into())).collect();
         limits.push(format!("Left out, all ranks on one node: {} ranks.", sizes.join(", ")));
     }
-    let mut commands = facts.sizes.iter().map(|size| &size.command);
+    let mut commands = forecast.sizes.iter().map(|size| &size.command);
     let first = commands.next();
     if commands.any(|command| Some(command) != first) {
         limits.push("Arguments differ between the sizes: the growth includes theirs.".to_owned());

@@ -98,9 +98,9 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) placed: Placed,
 
-    /// Costs of searches: cpu-list, cpu-hash or none, or --set table_ns=NS, host_ns=NS and
-    /// host_entry_ns=NS. Adds the time of matching, and the time that the host adds to a message,
-    /// for each size.
+    /// Costs of searches: cpu-list, cpu-hash or none. --set NAME=NS sets one cost: table_ns, up_ns,
+    /// host_ns, host_entry_ns, down_ns, spill_ns or promote_ns. Adds the time of matching, and the
+    /// time that the host adds to a message, for each size.
     #[arg(long, value_name = "NAME", requires = "trace")]
     pub(crate) timing: Option<String>,
 

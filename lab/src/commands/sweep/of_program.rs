@@ -2,14 +2,13 @@
 //! `tcam sweep` with a program: one run for each table size, then the capacity curve.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Stdio;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
 use super::arguments::Sweep;
-use super::failure::{Failure, failure_of, told};
 use super::show::show;
 use crate::capacity::need::Knob;
 use crate::capacity::point::Point;
@@ -17,12 +16,10 @@ use crate::capacity::rows::{self, Rows, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
 use crate::capacity::verdict::Swept;
 use crate::error::Error;
-use crate::file;
-use crate::launch::ending::{self, Ended, OWN_FAILURE, exit_code};
 use crate::launch::launcher::Mpi;
 use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::{Plan, program};
-use crate::launch::signals::{self, Signals};
+use crate::launch::signals::{self, OWN_FAILURE, Signals, exit_code};
 use crate::results::fresh::Lock;
 use crate::results::json::Kind;
 use crate::results::ranks::INCOMPLETE;
@@ -46,7 +43,9 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         ("--placement", arguments.placed.placement.is_some()),
     ] {
         if given {
-            return Err(Error::PlacesTraces { option });
+            return Err(Error::Message(format!(
+                "{option}: places the ranks of a recording, give it with --trace"
+            )));
         }
     }
     let settings = Settings::parse(&common.set)?;
@@ -78,7 +77,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             Some(signal) => {
                 let name = signals::name_of(signal);
                 eprintln!("tcam: ended by {name} in the first run; no size was tried");
-                return Ok(ending::code_of(signal));
+                return Ok(signals::code_of(signal));
             }
         },
     };
@@ -173,7 +172,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             all.unwrap_or_default(),
             arguments.out.display()
         );
-        return Ok(ending::code_of(signal));
+        return Ok(signals::code_of(signal));
     }
     failure_of(&failed).map(|code| code.max(incomplete))
 }
@@ -222,7 +221,7 @@ fn chosen(
 fn progress_bar(runs: u64) -> ProgressBar {
     let template = "{bar:30} {pos}/{len} runs, {elapsed} passed, {eta} left, now {msg}";
     let bar = progress::bar(runs, template);
-    bar.enable_steady_tick(std::time::Duration::from_millis(500));
+    bar.enable_steady_tick(Duration::from_millis(500));
     bar
 }
 
@@ -241,14 +240,10 @@ fn one(
     let mut settings = plan.settings.clone();
     settings.set("prq_entries", &prq);
     settings.set("umq_entries", &umq);
-    let output = file::begin(&log)?;
-    let errors = output.try_clone().map_err(Error::io(&log))?;
     let mut command = plan.command(&settings, &directory)?;
-    command.stdin(Stdio::null()).stdout(output).stderr(errors);
     let _left = Leftovers::claim(&directory);
     let limit = timeout.map(Duration::from_secs_f64);
-    let ended = signals.wait(&mut command, &program(plan.words), limit)?;
-    let Ended { status, .. } = ended;
+    let ended = signals.wait_logged(&mut command, &program(plan.words), &log, limit)?;
     reports::settle(&directory)?;
     plan.recorded(ended, &directory).write(&directory)?;
     let failure = |why: String, code| Failure {
@@ -263,8 +258,8 @@ fn one(
         let why = format!("ended after {seconds} s (--timeout)");
         return Ok(Err(failure(why, TIMED_OUT)));
     }
-    if !status.success() {
-        return Ok(Err(failure(status.to_string(), exit_code(status))));
+    if !ended.status.success() {
+        return Ok(Err(failure(ended.status.to_string(), exit_code(ended.status))));
     }
     let mut adding = Adding::default();
     let read = reports::each(&directory, |_, report| adding.add(&report));
@@ -280,7 +275,7 @@ fn one(
 }
 
 /// Returns the title of the curve: the program, its ranks, the MPI.
-fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> String {
+fn title(command: &[OsString], mpi: Option<Mpi>, run: &Summary) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     let is_program = |word: &_| {
         str::contains(word, '/') || !str::starts_with(word, '-') && str::parse::<f64>(word).is_err()
@@ -292,10 +287,69 @@ fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> Str
     format!("{name} on {}{mpi}", run.ranks())
 }
 
+/// A run that failed.
+#[derive(Debug)]
+struct Failure {
+    /// The table sizes and the number of the run.
+    which: String,
+    /// The larger of both table sizes.
+    size: usize,
+    /// How the program ended.
+    why: String,
+    code: u8,
+    log: PathBuf,
+    /// True if the program ended with 0, but no rank wrote a report.
+    silent: bool,
+}
+
+/// Returns the error of the sweep: all sizes that failed, with the exit code and log of the first.
+fn failure_of(failed: &[Failure]) -> Result<u8, Error> {
+    let Some(first) = failed.first() else { return Ok(0) };
+    Err(Error::Program {
+        what: told(failed).join("\n"),
+        code: first.code,
+        tail: signals::tail(&first.log)?,
+        log: first.log.clone(),
+    })
+}
+
+/// Returns a line for each reason, with the runs that failed for it.
+fn told(failed: &[Failure]) -> Vec<String> {
+    let mut ways: Vec<(&str, Vec<&str>)> = Vec::new();
+    for failure in failed {
+        match ways.iter_mut().find(|(why, _)| *why == failure.why) {
+            Some((_, which)) => which.push(&failure.which),
+            None => ways.push((&failure.why, vec![&failure.which])),
+        }
+    }
+    ways.into_iter().map(|(why, which)| format!("{}: {why}", which.join("; "))).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::results::reports::tests::sample;
+
+    #[test]
+    fn every_size_that_failed_is_named_and_the_first_gives_the_code() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        fs::write(&log, "why").unwrap();
+        let failure = |which: &str, why: &str, code| {
+            let (which, why, log) = (which.to_owned(), why.to_owned(), log.clone());
+            Failure { which, size: 0, why, code, log, silent: false }
+        };
+        assert_eq!(failure_of(&[]).unwrap(), 0);
+        let failed =
+            [failure("PRQ 1", "bad", 3), failure("PRQ 2", "worse", 4), failure("PRQ 4", "bad", 3)];
+        let error = failure_of(&failed).unwrap_err();
+        assert!(matches!(error, Error::Program { code: 3, .. }));
+        let text = error.to_string();
+        assert!(text.contains("\nPRQ 1; PRQ 4: bad\nPRQ 2: worse\n"), "{text}");
+        assert!(text.ends_with("why"), "{text}");
+    }
 
     #[test]
     fn the_title_names_the_program() {
@@ -306,7 +360,7 @@ mod tests {
             ("mpirun", "program"),
             ("mpiexec -n 4 python3 farm/work.py 7", "work.py"),
         ] {
-            let words: Vec<_> = command.split(' ').map(std::ffi::OsString::from).collect();
+            let words: Vec<_> = command.split(' ').map(OsString::from).collect();
             let title = title(&words, Some(Mpi::Mpich), &run);
             assert_eq!(title, format!("{name} on 1 rank, MPICH"));
         }

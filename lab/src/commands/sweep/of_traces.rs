@@ -39,7 +39,9 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         [("--provider", common.provider.is_some()), ("--mpi", Mpi::chosen(common.mpi).is_some())]
     {
         if given {
-            return Err(Error::NothingIsRun { option });
+            return Err(Error::Message(format!(
+                "{option}: --trace replays what was recorded and runs nothing; leave it out"
+            )));
         }
     }
     let mut settings = Settings::for_replay("--set", &common.set)?;
@@ -99,24 +101,26 @@ fn one(
     let given = arguments.prq.is_some() || arguments.umq.is_some();
     let knob = if given { Knob::Tables } else { Knob::of(&params[0]) };
     if arguments.pool.is_some() && knob == Knob::Tables {
-        return Err(Error::NoPool);
+        return Err(Error::Message(
+            "--pool: the device has no pool; --set pool=node gives it one".to_owned(),
+        ));
     }
-    let pairs = |need: u64| match (knob, &arguments.pool) {
-        (Knob::Tables, _) => {
-            let prq = match &arguments.prq {
-                Some(prq) => prq.clone(),
-                None if listed => Sizes::usual(),
-                None => Sizes::around(need),
-            };
-            sizes::pairs(&prq, arguments.umq.as_ref(), &params[0])
-        }
-        (Knob::Pool, Some(Sizes(sizes))) if sizes.contains(&0) => Err(Error::EmptyPool),
-        (Knob::Pool, Some(sizes)) => sizes::pairs(sizes, Some(&UmqSizes::Same), &params[0]),
-        (Knob::Pool, None) => {
-            let mut sizes = Sizes::around(need);
-            sizes.0.retain(|size| *size >= least_pool(&params[0]));
-            sizes::pairs(&sizes, Some(&UmqSizes::Same), &params[0])
-        }
+    let pairs = |need: u64| {
+        let (prq, umq) = match (knob, &arguments.pool, &arguments.prq) {
+            (Knob::Tables, _, Some(prq)) => (prq.clone(), arguments.umq.as_ref()),
+            (Knob::Tables, ..) if listed => (Sizes::usual(), arguments.umq.as_ref()),
+            (Knob::Tables, ..) => (Sizes::around(need), arguments.umq.as_ref()),
+            (Knob::Pool, Some(Sizes(sizes)), _) if sizes.contains(&0) => {
+                return Err(Error::Message("--pool: a pool has 1 to 65536 entries".to_owned()));
+            }
+            (Knob::Pool, Some(sizes), _) => (sizes.clone(), Some(&UmqSizes::Same)),
+            (Knob::Pool, None, _) => {
+                let mut sizes = Sizes::around(need);
+                sizes.0.retain(|size| *size >= least_pool(&params[0]));
+                (sizes, Some(&UmqSizes::Same))
+            }
+        };
+        sizes::pairs(&prq, umq, &params[0])
     };
     // Wrong sizes fail before a replay.
     pairs(0)?;
@@ -137,7 +141,6 @@ fn one(
         false => lack.iter().for_each(|lack| println!("{lack}")),
     }
     let charged = params.iter().any(is_charged);
-    let mut smallest = Vec::new();
     let needs = runs.iter().map(|found| {
         let bar = play::bar(found, 1);
         let need = Need::of(found, settings, knob, &bar);
@@ -147,10 +150,9 @@ fn one(
     let needs = needs.collect::<Result<Vec<_>, _>>()?;
     let need = needs.iter().map(|need| need.size(knob).unwrap_or(need.nic().at_once.all()));
     let sizes = pairs(need.max().unwrap_or(0))?;
-    let played = if charged || knob == Knob::Pool || !params.iter().all(is_plain) {
-        let play = |found| replays(&sizes, found, settings, charged, knob);
-        runs.iter().map(play).collect::<Result<Vec<_>, _>>()?
-    } else {
+    let (mut smallest, mut played) = (Vec::new(), Vec::new());
+    let passes = !charged && knob == Knob::Tables && params.iter().all(is_plain);
+    if passes {
         let mut passed = Vec::new();
         for found in runs {
             let bar = play::bar(found, 1);
@@ -161,15 +163,14 @@ fn one(
         if !arguments.json.takes_output() {
             println!("{}", smallest::table(&smallest));
         }
-        let sums = runs.iter().zip(&passed);
-        let sums = sums.map(|(found, passed)| sums_of(&sizes, passed, settings, &found.ranks()));
-        let mut played = sums.collect::<Result<Vec<_>, _>>()?;
-        if names_engine(settings) {
-            let play = |found| replays(&sizes, found, settings, charged, knob);
-            played = runs.iter().map(play).collect::<Result<Vec<_>, _>>()?;
+        for (found, passed) in runs.iter().zip(&passed) {
+            played.push(sums_of(&sizes, passed, settings, &found.ranks())?);
         }
-        played
-    };
+    }
+    if !passes || names_engine(settings) {
+        let play = |found| replays(&sizes, found, settings, charged, knob);
+        played = runs.iter().map(play).collect::<Result<Vec<_>, _>>()?;
+    }
     let (points, mut rows) = points_of(&sizes, &played, knob);
     let pool_entries = (Knob::of(&params[0]) == Knob::Pool && knob == Knob::Tables)
         .then(|| params[0].number("pool_entries") as u64);

@@ -10,29 +10,25 @@
 //!
 //! Channels take turns, so that a slow moment of the machine affects both.
 
-mod crossing;
+mod channels;
 mod curves;
 mod program;
-mod told;
-mod ways;
+mod result;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use nic::report::Report;
 
-use self::crossing::crossing;
-use self::curves::{Curve, Measure};
-use self::program::{Program, compiler};
-use self::told::Told;
-use self::ways::{KERNEL_COPY_OFF, NETWORK, ONE_HOST, PARAMETERS, Pair};
+use self::channels::PARAMETERS;
+use self::curves::{ChannelCurve, Measure};
+use self::program::{ALL, FIRST, FirstRun, Program, QUICK, SOURCES, compiler};
+use self::result::TuneResult;
 use crate::error::Error;
-use crate::launch::ending;
+use crate::launch::bundled;
+use crate::launch::environment::Library;
 use crate::launch::launcher::{self, Mpi};
-use crate::launch::library::Library;
-use crate::launch::plan::program;
 use crate::launch::signals::{self, Signals};
 use crate::options::MpiChoice;
 use crate::results::fresh::Fresh;
@@ -104,98 +100,83 @@ pub(crate) struct Tune {
     launcher: Vec<OsString>,
 }
 
-/// Sizes that are measured, closer together where thresholds may be.
-const SIZES: [usize; 19] = [
-    8, 64, 256, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768, 49_152,
-    65_536, 131_072, 262_144, 1_048_576,
-];
-const QUICK: [usize; 8] = [8, 512, 2048, 4096, 8192, 16_384, 65_536, 262_144];
-/// Milliseconds for each measurement of a size.
-const MS: u32 = 20;
-const QUICK_MS: u32 = 2;
-/// Sizes of the first run. The kernel copies the larger one, if it copies at all.
-const FIRST: [usize; 2] = [8192, 131_072];
-
-/// Facts that the first run finds.
-struct Place {
-    reports: Vec<Report>,
-    pair: &'static Pair,
-    /// True if the kernel lets processes copy from each other, or if the channels are those of the
-    /// network, which need no such copy.
-    copies: bool,
-}
-
 /// Measures, and writes the settings. Returns 0, or the exit code of a signal.
 pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
     let settings = Settings::parse(&arguments.set)?;
     if let Some(name) = PARAMETERS.into_iter().find(|name| settings.get(name).is_some()) {
-        return Err(Error::Tuned { name });
+        return Err(Error::Message(format!(
+            "--set {name}: `tcam tune` measures at values of its own; leave it out"
+        )));
     }
     settings.check()?;
     let library = Library::find_whole(arguments.provider.as_deref())?;
     let words = &arguments.launcher;
-    launcher::find(&words[0]).map_err(|error| Error::Start { program: program(words), error })?;
+    launcher::find_to_start(&words[0])?;
     let mpicc = match &arguments.mpicc {
-        Some(path) => launcher::find(path.as_os_str())
-            .map_err(|error| Error::Start { program: path.display().to_string(), error })?,
+        Some(path) => launcher::find_to_start(path.as_os_str())?,
         None => compiler(words)?,
     };
     let mpi = Mpi::chosen(arguments.mpi).or_else(|| launcher::detect(words));
     let mut signals = Signals::catch()?;
     let fresh = Fresh::inside(&arguments.out, &[])?;
     arguments.json.check()?;
-    let mut program = Program::new(words, mpi, library, settings, fresh.directory());
-    let measured = measure(arguments, &mut program, &mpicc, fresh.path(), &mut signals)?;
-    let Some((place, curves)) = measured else {
+    let log = fresh.directory().join("tune.log");
+    progress::step("compiling the program that measures");
+    let file = bundled::compile(&SOURCES, &mpicc, fresh.path(), &log, &mut signals)?;
+    let measured = match file {
+        None => None,
+        Some(file) => {
+            let program = Program { launcher: words, mpi, library, settings, log, file };
+            measure(arguments, &program, &fresh.path().join("first"), &mut signals)?
+        }
+    };
+    let Some((first, curves)) = measured else {
         let name = signals.caught().map_or_else(|| "a signal".to_owned(), signals::name_of);
         eprintln!("tcam: ended by {name}; no settings were written");
-        return Ok(signals.caught().map_or(0, ending::code_of));
+        return Ok(signals.caught().map_or(0, signals::code_of));
     };
-    let told = tell(arguments, &place, &curves);
-    told.write(fresh.directory())?;
-    arguments.json.write(Kind::Tune, &told)?;
+    let launcher: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let mut how = format!(
+        "{} of {}, {}",
+        count(u64::from(arguments.rounds), "round"),
+        if arguments.quick { "few sizes (--quick)" } else { "all sizes" },
+        launcher.join(" ")
+    );
+    arguments.set.iter().for_each(|word| how += &format!(", --set {word}"));
+    let result = TuneResult::of(how, arguments.by, &first, &curves);
+    result.write(fresh.directory())?;
+    arguments.json.write(Kind::Tune, &result)?;
     if !arguments.json.takes_output() {
-        println!("{}", told.terminal(&arguments.out));
+        println!("{}", result.terminal(&arguments.out));
     }
     Ok(0)
 }
 
-/// Returns the place and a curve for each channel, or none after a signal.
+/// Returns the facts of the first run and a curve for each channel, or none after a signal.
 fn measure(
     arguments: &Tune,
-    program: &mut Program<'_>,
-    mpicc: &Path,
-    directory: &Path,
+    program: &Program<'_>,
+    first_reports: &Path,
     signals: &mut Signals,
-) -> Result<Option<(Place, Vec<Curve>)>, Error> {
-    progress::step("compiling the program that measures");
-    if program.compile(mpicc, directory, signals)?.is_none() {
-        return Ok(None);
-    }
+) -> Result<Option<(FirstRun, Vec<ChannelCurve>)>, Error> {
     progress::step("a first run: one host or two?");
-    let reports = reports::prepare(&directory.join("first"))?;
-    let words = words(QUICK_MS, &FIRST);
+    let directory = reports::prepare(first_reports)?;
     let forced = [("kernel_copy", "auto"), ("eager_size", "0")];
-    if program.run(&forced, &words, Some(&reports), signals)?.is_none() {
+    if program.run(&forced, FIRST, Some(&directory), signals)?.is_none() {
         return Ok(None);
     }
-    let place = Place::of(&reports, program)?;
-    let ways = place.ways();
-    let mut curves = vec![Curve::default(); ways.len()];
-    let (ms, sizes): (_, &[usize]) = match arguments.quick {
-        true => (QUICK_MS, &QUICK),
-        false => (MS, &SIZES),
-    };
-    let words = self::words(ms, sizes);
-    let runs = u64::from(arguments.rounds) * ways.len() as u64;
+    let first = FirstRun::read(&directory, program)?;
+    let mut curves = vec![ChannelCurve::default(); first.channels.len()];
+    let sizes = if arguments.quick { QUICK } else { ALL };
+    let runs = u64::from(arguments.rounds) * curves.len() as u64;
     let bar =
         progress::bar(runs, "{bar:30} {pos}/{len} runs, {elapsed} passed, {eta} left, now {msg}");
     bar.enable_steady_tick(Duration::from_millis(500));
     for round in 1..=arguments.rounds {
-        for (way, curve) in ways.iter().zip(&mut curves) {
-            bar.set_message(way.name);
-            progress::step(&format!("round {round} of {}: {}", arguments.rounds, way.name));
-            let Some(measured) = program.run(way.forced, &words, None, signals)? else {
+        for (channel, curve) in first.channels.iter().zip(&mut curves) {
+            bar.set_message(channel.name);
+            progress::step(&format!("round {round} of {}: {}", arguments.rounds, channel.name));
+            let Some(measured) = program.run(channel.forced, sizes, None, signals)? else {
                 bar.finish_and_clear();
                 return Ok(None);
             };
@@ -204,70 +185,5 @@ fn measure(
         }
     }
     bar.finish_and_clear();
-    Ok(Some((place, curves)))
-}
-
-/// Returns the arguments of the program.
-fn words(ms: u32, sizes: &[usize]) -> Vec<String> {
-    let first = ["--ms".to_owned(), ms.to_string()];
-    first.into_iter().chain(sizes.iter().map(usize::to_string)).collect()
-}
-
-impl Place {
-    fn of(directory: &Path, program: &Program<'_>) -> Result<Self, Error> {
-        reports::settle(directory)?;
-        let reports = reports::read(directory)?;
-        if reports.is_empty() {
-            let name = self::program(program.launcher);
-            let why =
-                format!("{name} ran its ranks without tcam; `tcam doctor -- COMMAND` says why");
-            return Err(Error::NoReports { why });
-        }
-        let received = |name: &str| {
-            let counters = reports.iter().filter_map(|report| report.channels.get(name));
-            counters.map(|counters| counters.received).sum::<u64>()
-        };
-        let is_far = received("net") > 0;
-        let copies = is_far || received("kernel-copy") > 0;
-        Ok(Self { pair: if is_far { &NETWORK } else { &ONE_HOST }, copies, reports })
-    }
-
-    fn ways(&self) -> &'static [ways::Way] {
-        let all = if self.copies { 2 } else { 1 };
-        &self.pair.ways[..all]
-    }
-}
-
-/// Computes the settings from the curves.
-fn tell<'a>(arguments: &Tune, place: &'a Place, curves: &'a [Curve]) -> Told<'a> {
-    let pair = place.pair;
-    let answers: Vec<_> = match curves {
-        [short, long] => Measure::ALL
-            .map(|measure| pair.answer(measure, crossing(short, long, measure, &pair.differ)))
-            .into(),
-        _ => Vec::new(),
-    };
-    let by = arguments.by;
-    let mut reading: Vec<_> = answers.iter().map(|answer| pair.told(answer)).collect();
-    let settings = match answers.iter().find(|answer| answer.measure == by) {
-        Some(answer) => answer.settings.clone(),
-        None => {
-            let why =
-                "the kernel refuses copies between processes (`tcam doctor`): kernel_copy = off";
-            reading.push(why.to_owned());
-            let (name, value) = KERNEL_COPY_OFF;
-            vec![(name, value.to_owned())]
-        }
-    };
-    let launcher: Vec<_> = arguments.launcher.iter().map(|word| word.to_string_lossy()).collect();
-    let mut how = format!(
-        "{} of {}, {}",
-        count(u64::from(arguments.rounds), "round"),
-        if arguments.quick { "few sizes (--quick)" } else { "all sizes" },
-        launcher.join(" ")
-    );
-    for word in &arguments.set {
-        how += &format!(", --set {word}");
-    }
-    Told::new(place.ways(), curves, &place.reports, how, by, reading, answers, settings)
+    Ok(Some((first, curves)))
 }

@@ -2,75 +2,77 @@
 //! The MPI program that measures channels (`tests/apps/channels.c`): it is compiled with the user's
 //! MPI and run by its launcher, and the lines that it prints are read.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use nic::params::PREFIX;
+use nic::report::Report;
 
-use super::curves::Measured;
+use super::channels::{Channel, NETWORK, ONE_HOST, Pair};
+use super::curves::Measurement;
 use crate::error::Error;
-use crate::launch::bundled::{self, Failed};
-use crate::launch::ending::exit_code;
-use crate::launch::environment::Environment;
+use crate::launch::bundled;
+use crate::launch::environment::{Environment, Library};
 use crate::launch::launcher::{self, Mpi};
 use crate::launch::leftovers::Leftovers;
-use crate::launch::library::Library;
 use crate::launch::plan::program;
-use crate::launch::signals::Signals;
+use crate::launch::signals::{self, Signals, exit_code};
+use crate::results::reports;
 use crate::settings::Settings;
 
 /// Name of the program, and first word of its lines.
 const NAME: &str = "channels";
-const SOURCES: [(&str, &str); 3] = [
+pub(super) const SOURCES: [(&str, &str); 3] = [
     ("channels.c", include_str!("../../../../tests/apps/channels.c")),
     ("check.h", include_str!("../../../../tests/apps/check.h")),
     ("compute.h", include_str!("../../../../tests/apps/compute.h")),
 ];
 
-/// The program with its launcher.
+/// Sizes of messages to measure, and the time for each measurement.
+#[derive(Clone, Copy)]
+pub(super) struct MessageSizes {
+    /// Milliseconds for each measurement of a size.
+    pub(super) ms: u32,
+    pub(super) bytes: &'static [usize],
+}
+
+/// Sizes that are closer together where thresholds may be.
+pub(super) const ALL: MessageSizes = MessageSizes {
+    ms: 20,
+    bytes: &[
+        8, 64, 256, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768,
+        49_152, 65_536, 131_072, 262_144, 1_048_576,
+    ],
+};
+/// Sizes of `--quick`.
+pub(super) const QUICK: MessageSizes =
+    MessageSizes { ms: 2, bytes: &[8, 512, 2048, 4096, 8192, 16_384, 65_536, 262_144] };
+/// Sizes of the first run. The kernel copies the larger one, if it copies at all.
+pub(super) const FIRST: MessageSizes = MessageSizes { ms: 2, bytes: &[8192, 131_072] };
+
+/// The compiled program, with its launcher.
 pub(super) struct Program<'a> {
     pub(super) launcher: &'a [OsString],
     pub(super) mpi: Option<Mpi>,
     pub(super) library: Library,
     pub(super) settings: Settings,
     /// Output of the last command.
-    log: PathBuf,
-    file: PathBuf,
+    pub(super) log: PathBuf,
+    /// The program, in a directory that all hosts have.
+    pub(super) file: PathBuf,
 }
 
-impl<'a> Program<'a> {
-    /// Makes a program that is not compiled yet. Its log goes to the directory `out`.
-    pub(super) fn new(
-        launcher: &'a [OsString],
-        mpi: Option<Mpi>,
-        library: Library,
-        settings: Settings,
-        out: &Path,
-    ) -> Self {
-        let log = out.join("tune.log");
-        Self { launcher, mpi, library, settings, log, file: PathBuf::new() }
-    }
-
-    /// Compiles the program into a directory that all hosts have. Returns none after a signal.
-    pub(super) fn compile(
-        &mut self,
-        mpicc: &Path,
-        directory: &Path,
-        signals: &mut Signals,
-    ) -> Result<Option<()>, Error> {
-        let made = bundled::compile(&SOURCES, mpicc, directory, &self.log, signals)?;
-        Ok(made.map(|made| self.file = made))
-    }
-
+impl Program<'_> {
     /// Runs the program with these settings, which have priority over the user's. Returns none
     /// after a signal. A report slows the run.
     pub(super) fn run(
         &self,
         forced: &[(&str, &str)],
-        words: &[String],
+        sizes: MessageSizes,
         report: Option<&Path>,
         signals: &mut Signals,
-    ) -> Result<Option<Vec<Measured>>, Error> {
+    ) -> Result<Option<Vec<Measurement>>, Error> {
         let mut settings = self.settings.clone();
         for (name, value) in forced {
             settings.set(name, value);
@@ -80,46 +82,89 @@ impl<'a> Program<'a> {
         let environment = Environment::new(self.mpi, &self.library, &settings, directory)?;
         let mut all = self.launcher.to_vec();
         all.push(self.file.clone().into_os_string());
-        all.extend(words.iter().map(OsString::from));
+        all.extend(["--ms".into(), sizes.ms.to_string().into()]);
+        all.extend(sizes.bytes.iter().map(|bytes| OsString::from(bytes.to_string())));
         let mut command = environment.command(&all);
         if report.is_none() {
             command.env(format!("{PREFIX}REPORT"), "");
         }
         let _left = Leftovers::claim(directory);
         let name = program(self.launcher);
-        let text = match bundled::run(command, &name, &self.log, signals)? {
-            None => return Ok(None),
-            Some(Ok(text)) => text,
-            Some(Err(Failed { status, tail })) => {
-                let what = format!("{NAME} failed: {name}: {status}");
-                let log = self.log.clone();
-                return Err(Error::Program { what, code: exit_code(status), log, tail });
-            }
-        };
-        let is_whole = text.lines().any(|line| line.starts_with("channels: ok "));
-        match sizes(&text) {
-            measured if is_whole && !measured.is_empty() => Ok(Some(measured)),
-            _ => Err(Error::NoChannels { program: name, log: self.log.clone() }),
+        let ended = signals.wait_logged(&mut command, &name, &self.log, None)?;
+        if ended.caught.is_some() {
+            return Ok(None);
         }
+        if !ended.status.success() {
+            return Err(Error::Program {
+                what: format!("{NAME} failed: {name}: {}", ended.status),
+                code: exit_code(ended.status),
+                tail: signals::tail(&self.log)?,
+                log: self.log.clone(),
+            });
+        }
+        let text = fs::read(&self.log).map_err(Error::io(&self.log))?;
+        let text = String::from_utf8_lossy(&text);
+        let is_whole = text.lines().any(|line| line.starts_with("channels: ok "));
+        let measured: Vec<_> = text.lines().filter_map(line).collect();
+        match is_whole && !measured.is_empty() {
+            true => Ok(Some(measured)),
+            false => Err(Error::Message(format!(
+                "{name} did not run the program of `tcam tune` to its end: give the launcher with \
+                 its options for 2 ranks, and no program: `tcam tune -- mpiexec -n 2`; {} has what \
+                 it printed",
+                self.log.display()
+            ))),
+        }
+    }
+}
+
+/// Facts that the first run finds.
+pub(super) struct FirstRun {
+    pub(super) reports: Vec<Report>,
+    pub(super) pair: &'static Pair,
+    /// The channels of the pair that work. A kernel that lets no process copy from another leaves
+    /// only the first.
+    pub(super) channels: &'static [Channel],
+}
+
+impl FirstRun {
+    pub(super) fn read(directory: &Path, run: &Program<'_>) -> Result<Self, Error> {
+        reports::settle(directory)?;
+        let reports = reports::read(directory)?;
+        if reports.is_empty() {
+            let name = program(run.launcher);
+            let why =
+                format!("{name} ran its ranks without tcam; `tcam doctor -- COMMAND` says why");
+            return Err(Error::NoReports { why });
+        }
+        let received = |name: &str| {
+            let counters = reports.iter().filter_map(|report| report.channels.get(name));
+            counters.map(|counters| counters.received).sum::<u64>()
+        };
+        let is_far = received("net") > 0;
+        let copies = is_far || received("kernel-copy") > 0;
+        let pair = if is_far { &NETWORK } else { &ONE_HOST };
+        let channels = if copies { &pair.channels[..] } else { &pair.channels[..1] };
+        Ok(Self { reports, pair, channels })
     }
 }
 
 /// Returns the compiler of the MPI: the one in the directory of the launcher, or the one in `PATH`.
 pub(super) fn compiler(launcher: &[OsString]) -> Result<PathBuf, Error> {
-    let mpicc = OsStr::new("mpicc");
-    let beside = launcher::in_command(launcher)
-        .and_then(|launcher| launcher::find(launcher).ok())
-        .and_then(|launcher| launcher::find(launcher.with_file_name(mpicc).as_os_str()).ok());
-    let found = beside.or_else(|| launcher::find(mpicc).ok());
-    found.ok_or_else(|| Error::NoCompiler { program: program(launcher) })
+    let launched = launcher::in_command(launcher).and_then(|word| launcher::find(word).ok());
+    let beside = launched.and_then(|launcher| bundled::compiler_beside(&launcher));
+    let found = beside.or_else(bundled::compiler_in_path);
+    found.ok_or_else(|| {
+        Error::Message(format!(
+            "{}: no mpicc beside it nor in PATH: `tcam tune` compiles an MPI program of its own; \
+             install the compiler of this MPI, or give its place with --mpicc PATH",
+            program(launcher)
+        ))
+    })
 }
 
-/// Reads the lines of sizes.
-fn sizes(text: &str) -> Vec<Measured> {
-    text.lines().filter_map(line).collect()
-}
-
-fn line(text: &str) -> Option<Measured> {
+/// Reads the line of a size.
+fn line(text: &str) -> Option<Measurement> {
     let words = text.strip_prefix("channels ")?;
     let of = |name: &str| {
         let mut values = words.split(' ').filter_map(|word| word.split_once('='));
@@ -127,13 +172,11 @@ fn line(text: &str) -> Option<Measured> {
     };
     let number = |name| of(name)?.parse::<f64>().ok().filter(|value| value.is_finite());
     let values = [number("half_round_trip_us")?, number("mb_per_s")?, number("overlap")?];
-    Some(Measured { size: of("size")?.parse().ok()?, values })
+    Some(Measurement { size: of("size")?.parse().ok()?, values })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
@@ -143,7 +186,8 @@ mod tests {
                     compute_us=1.8 total_us=2.9 overlap=0.3652 seconds=0.052\n\
                     channels size=128 half_round_trip_us=nan mb_per_s=1 overlap=0\n\
                     channels size=256 asked_us=10 overlap=0.1\nchannels: ok ranks=2 sizes=1\n";
-        assert_eq!(sizes(text), [Measured { size: 64, values: [1.572, 70.2, 0.3652] }]);
+        let read: Vec<_> = text.lines().filter_map(line).collect();
+        assert_eq!(read, [Measurement { size: 64, values: [1.572, 70.2, 0.3652] }]);
     }
 
     #[test]

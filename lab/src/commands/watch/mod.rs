@@ -16,7 +16,7 @@ use clap::Args;
 use rustix::termios::tcgetwinsize;
 
 use crate::error::Error;
-use crate::launch::endpoints::{self, Endpoint, Id, Job};
+use crate::launch::endpoints::{self, Id, Job, RunningEndpoint};
 use crate::text::output;
 
 /// Columns if the output is no terminal.
@@ -84,7 +84,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// Shows tables until Ctrl-C or `--count`. Returns 1 if `--once` found no program.
 pub(crate) fn watch(arguments: &Watch) -> Result<u8, Error> {
     let count = if arguments.once { Some(1) } else { arguments.count };
-    let all = || -> Result<Vec<Endpoint>, Error> {
+    let all = || -> Result<Vec<RunningEndpoint>, Error> {
         let mut all = endpoints::all()?;
         all.retain(|of| arguments.job.is_none_or(|job| of.job() == Some(job)));
         Ok(all)
@@ -121,8 +121,8 @@ pub(crate) fn watch(arguments: &Watch) -> Result<u8, Error> {
     Ok(0)
 }
 
-fn show(before: &[Endpoint], now: &[Endpoint]) {
-    let before: HashMap<Id, &Endpoint> = before.iter().map(|of| (of.id(), of)).collect();
+fn show(before: &[RunningEndpoint], now: &[RunningEndpoint]) {
+    let before: HashMap<Id, &RunningEndpoint> = before.iter().map(|of| (of.id(), of)).collect();
     let out = io::stdout();
     let size = if out.is_terminal() { tcgetwinsize(&out).ok() } else { None };
     // Some terminals report a size of 0.

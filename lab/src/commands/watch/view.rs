@@ -3,13 +3,12 @@
 //! to the next.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 
 use host::live::Live;
 use matching::Tallies;
 use nic::report::LiveContext;
 
-use crate::launch::endpoints::{Endpoint, Id, Job};
+use crate::launch::endpoints::{Id, Job, RunningEndpoint, counts, sum};
 use crate::text::numbers::count;
 
 /// Longest name of a job's program, in characters.
@@ -17,15 +16,14 @@ const NAME: usize = 40;
 
 /// Values of a line.
 #[derive(Clone, Debug, Default)]
-struct Row {
+struct EndpointRow {
     rank: String,
     pid: String,
     program: String,
-    /// Posts, arrivals, unexpected messages, matches in the table, matches on the host, and spills,
-    /// per second. None until an endpoint updated its counters between two tables.
+    /// Growth of the [`counts`] per second. None until an endpoint updated its counters between two
+    /// tables.
     rates: Option<[f64; 6]>,
-    prq: Tallies,
-    umq: Tallies,
+    counters: LiveContext,
 }
 
 /// A column: its title, its width with the space before it, and true if a narrow terminal shows it.
@@ -33,7 +31,7 @@ struct Column {
     title: &'static str,
     width: usize,
     narrow: bool,
-    text: fn(&Row) -> String,
+    text: fn(&EndpointRow) -> String,
 }
 
 const COLUMNS: [Column; 13] = [
@@ -46,10 +44,20 @@ const COLUMNS: [Column; 13] = [
     Column { title: "table/s", width: 8, narrow: false, text: |row| row.rate(3) },
     Column { title: "host/s", width: 8, narrow: true, text: |row| row.rate(4) },
     Column { title: "spill/s", width: 8, narrow: true, text: |row| row.rate(5) },
-    Column { title: "PRQ", width: 12, narrow: true, text: |row| place(&row.prq) },
-    Column { title: "mark", width: 6, narrow: true, text: |row| short(row.prq.high_water) },
-    Column { title: "UMQ", width: 12, narrow: true, text: |row| place(&row.umq) },
-    Column { title: "mark", width: 6, narrow: true, text: |row| short(row.umq.high_water) },
+    Column { title: "PRQ", width: 12, narrow: true, text: |row| place(&row.counters.prq) },
+    Column {
+        title: "mark",
+        width: 6,
+        narrow: true,
+        text: |row| short(row.counters.prq.high_water),
+    },
+    Column { title: "UMQ", width: 12, narrow: true, text: |row| place(&row.counters.umq) },
+    Column {
+        title: "mark",
+        width: 6,
+        narrow: true,
+        text: |row| short(row.counters.umq.high_water),
+    },
 ];
 
 /// Writes a number in up to five characters, or six: `12345`, `123 k`, `1.2 M`.
@@ -75,20 +83,6 @@ fn place(tallies: &Tallies) -> String {
     format!("{}+{}", short(tallies.table_occupancy), short(tallies.host_occupancy))
 }
 
-fn sum(one: &Tallies, other: &Tallies) -> Tallies {
-    let add = u64::saturating_add;
-    Tallies {
-        entries: one.entries.max(other.entries),
-        table_matches: add(one.table_matches, other.table_matches),
-        host_matches: add(one.host_matches, other.host_matches),
-        spills: add(one.spills, other.spills),
-        promotions: add(one.promotions, other.promotions),
-        table_occupancy: add(one.table_occupancy, other.table_occupancy),
-        host_occupancy: add(one.host_occupancy, other.host_occupancy),
-        high_water: one.high_water.max(other.high_water),
-    }
-}
-
 /// Returns the counters of tagged messages, as in reports, or of untagged messages if no tagged
 /// ones came.
 fn context(live: &Live) -> &LiveContext {
@@ -96,24 +90,9 @@ fn context(live: &Live) -> &LiveContext {
     if posts == 0 && arrivals == 0 { &live.msg } else { &live.tagged }
 }
 
-/// Returns the counts whose rates are shown, in the order of [`Row::rates`].
-fn grows(of: &LiveContext) -> [u64; 6] {
-    let LiveContext { posts, arrivals, unexpected, prq, umq } = of;
-    let of_both = |of: fn(&Tallies) -> u64| of(prq).saturating_add(of(umq));
-    [
-        *posts,
-        *arrivals,
-        *unexpected,
-        of_both(|queue| queue.table_matches),
-        of_both(|queue| queue.host_matches),
-        of_both(|queue| queue.spills),
-    ]
-}
-
-impl Row {
-    fn of(before: Option<&Live>, endpoint: &Endpoint) -> Self {
+impl EndpointRow {
+    fn of(before: Option<&Live>, endpoint: &RunningEndpoint) -> Self {
         let live = endpoint.live();
-        let now = live.map(context).copied().unwrap_or_default();
         Self {
             rank: live
                 .and_then(|live| live.rank)
@@ -121,8 +100,7 @@ impl Row {
             pid: endpoint.page.pid.to_string(),
             program: endpoint.program.clone(),
             rates: before.zip(live).and_then(|(before, live)| rates(before, live)),
-            prq: now.prq,
-            umq: now.umq,
+            counters: live.map(context).copied().unwrap_or_default(),
         }
     }
 
@@ -134,40 +112,29 @@ impl Row {
 /// Returns the growth of the counts over the time between two updates of the endpoint.
 fn rates(before: &Live, now: &Live) -> Option<[f64; 6]> {
     let seconds = now.ns.checked_sub(before.ns).filter(|ns| *ns > 0)? as f64 * 1e-9;
-    let (before, now) = (grows(context(before)), grows(context(now)));
-    let mut rates = [0.0; 6];
-    for (rate, (before, now)) in rates.iter_mut().zip(before.into_iter().zip(now)) {
-        *rate = now.saturating_sub(before) as f64 / seconds;
-    }
-    Some(rates)
+    let (before, now) = (counts(context(before)), counts(context(now)));
+    Some(std::array::from_fn(|at| now[at].saturating_sub(before[at]) as f64 / seconds))
 }
 
 /// Returns a row with the sums of all rows.
-fn total(rows: &[Row]) -> Row {
-    let mut all = Row { program: "all".to_owned(), ..Row::default() };
-    for row in rows {
-        if let Some(rates) = row.rates {
-            let sums = all.rates.get_or_insert_default();
-            sums.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate);
-        }
-        all.prq = sum(&all.prq, &row.prq);
-        all.umq = sum(&all.umq, &row.umq);
-    }
-    all
+fn total(rows: &[EndpointRow]) -> EndpointRow {
+    let counters = sum(rows.iter().map(|row| row.counters));
+    let add = |one: [f64; 6], other: [f64; 6]| std::array::from_fn(|at| one[at] + other[at]);
+    let rates = rows.iter().filter_map(|row| row.rates).reduce(add);
+    EndpointRow { program: "all".to_owned(), rates, counters, ..EndpointRow::default() }
 }
 
 fn line(columns: &[&Column], text: impl Fn(&Column) -> String) -> String {
-    let mut line = String::new();
-    for column in columns {
+    let cell = |column: &&Column| {
         let text: String = text(column).chars().take(column.width - 1).collect();
-        let _ = write!(line, "{text:>width$}", width = column.width);
-    }
-    line
+        format!("{text:>width$}", width = column.width)
+    };
+    columns.iter().map(cell).collect::<String>() + "\n"
 }
 
 /// Returns a line for each job, at most `most`, if several run. The lines have the names that
 /// `--job` takes.
-fn jobs(endpoints: &[Endpoint], most: usize) -> Vec<String> {
+fn jobs(endpoints: &[RunningEndpoint], most: usize) -> Vec<String> {
     let mut jobs: BTreeMap<Job, (u64, &str)> = BTreeMap::new();
     for (job, of) in endpoints.iter().filter_map(|of| Some((of.job()?, of))) {
         // The name is that of the lowest rank.
@@ -192,44 +159,40 @@ fn jobs(endpoints: &[Endpoint], most: usize) -> Vec<String> {
 /// and jobs. If there are more endpoints, it shows those with the largest high-water marks, by
 /// rank.
 pub(super) fn table(
-    before: &HashMap<Id, &Endpoint>,
-    now: &[Endpoint],
+    before: &HashMap<Id, &RunningEndpoint>,
+    now: &[RunningEndpoint],
     width: usize,
     most: usize,
 ) -> String {
     let all: usize = COLUMNS.iter().map(|column| column.width).sum();
     let columns: Vec<&Column> =
         COLUMNS.iter().filter(|column| column.narrow || width >= all).collect();
-    let rows: Vec<Row> = now
+    let rows: Vec<EndpointRow> = now
         .iter()
-        .map(|of| Row::of(before.get(&of.id()).and_then(|before| before.live()), of))
+        .map(|of| EndpointRow::of(before.get(&of.id()).and_then(|before| before.live()), of))
         .collect();
     let jobs = jobs(now, (most / 3).max(1));
     let most = most.saturating_sub(jobs.len()).max(1);
     let mut shown: Vec<usize> = (0..rows.len()).collect();
     if rows.len() > most {
-        let marks = |at: &usize| rows[*at].prq.high_water.max(rows[*at].umq.high_water);
+        let marks = |at: &usize| {
+            let LiveContext { prq, umq, .. } = &rows[*at].counters;
+            prq.high_water.max(umq.high_water)
+        };
         shown.sort_by_key(|at| std::cmp::Reverse(marks(at)));
         shown.truncate(most);
         shown.sort_unstable();
     }
     let mut text = line(&columns, |column| column.title.to_owned());
-    text.push('\n');
-    for at in &shown {
-        let _ = writeln!(text, "{}", line(&columns, |column| (column.text)(&rows[*at])));
+    for row in shown.iter().map(|at| &rows[*at]).chain([&total(&rows)]) {
+        text += &line(&columns, |column| (column.text)(row));
     }
-    let _ = writeln!(text, "{}", line(&columns, |column| (column.text)(&total(&rows))));
-    let _ = match rows.len() - shown.len() {
-        0 => writeln!(text, "{}", count(rows.len() as u64, "endpoint")),
-        more => writeln!(
-            text,
-            "{}; {more} with shorter queues not shown",
-            count(rows.len() as u64, "endpoint")
-        ),
-    };
-    for job in jobs {
-        let _ = writeln!(text, "{job}");
+    text += &count(rows.len() as u64, "endpoint");
+    match rows.len() - shown.len() {
+        0 => text.push('\n'),
+        more => text += &format!("; {more} with shorter queues not shown\n"),
     }
+    jobs.iter().for_each(|job| text += &format!("{job}\n"));
     text
 }
 
@@ -238,7 +201,7 @@ mod tests {
     use super::*;
     use host::live::SegmentHeader;
 
-    fn endpoint(rank: u32, ns: u64, posts: u64, mark: u64) -> Endpoint {
+    fn endpoint(rank: u32, ns: u64, posts: u64, mark: u64) -> RunningEndpoint {
         let prq = Tallies {
             table_occupancy: 4096,
             host_occupancy: 12_286,
@@ -250,7 +213,7 @@ mod tests {
         let live = Live { rank: Some(rank), ns, tagged, ..Live::default() };
         let page =
             SegmentHeader { pid: 4_194_304, started: 1, port: rank as u16, live: Some(live) };
-        Endpoint { page, program: "a_program_with_a_long_name".to_owned() }
+        RunningEndpoint { page, program: "a_program_with_a_long_name".to_owned() }
     }
 
     fn shown(width: usize, most: usize) -> Vec<String> {

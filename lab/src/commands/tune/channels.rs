@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
-use super::crossing::Crossing;
-use super::curves::Measure;
+use super::curves::{Crossing, Measure};
 use crate::text::numbers::whole;
 
 /// Longest message that fits a slot of the ring, whatever the settings.
@@ -16,7 +15,7 @@ const INJECTED: usize = 4096;
 
 /// A channel, and the settings that force it.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct Channel {
     pub(super) name: &'static str,
     /// How a message is sent, as words of a sentence.
     how: &'static str,
@@ -27,7 +26,7 @@ pub(super) struct Way {
 #[derive(Debug)]
 pub(super) struct Pair {
     /// The channel for short messages, and the one for long messages.
-    pub(super) ways: [Way; 2],
+    pub(super) channels: [Channel; 2],
     /// Parameter of the longest message that the first channel takes.
     pub(super) parameter: &'static str,
     /// Largest value of the parameter.
@@ -40,13 +39,13 @@ pub(super) struct Pair {
 
 /// Between processes of one host.
 pub(super) const ONE_HOST: Pair = Pair {
-    ways: [
-        Way {
+    channels: [
+        Channel {
             name: "shared buffers",
             how: "through shared buffers",
             forced: &[("kernel_copy", "off"), ("eager_size", "16384")],
         },
-        Way {
+        Channel {
             name: "kernel copy",
             how: "by kernel copy",
             forced: &[("kernel_copy", "auto"), ("eager_size", "0")],
@@ -60,13 +59,13 @@ pub(super) const ONE_HOST: Pair = Pair {
 
 /// Over the network.
 pub(super) const NETWORK: Pair = Pair {
-    ways: [
-        Way {
+    channels: [
+        Channel {
             name: "network at once",
             how: "over the network at once",
             forced: &[("net_eager_size", "65536")],
         },
-        Way {
+        Channel {
             name: "network asked for",
             how: "over the network when asked for",
             forced: &[("net_eager_size", "0")],
@@ -84,9 +83,9 @@ pub(super) const KERNEL_COPY_OFF: (&str, &str) = ("kernel_copy", "off");
 /// Every parameter that tune sets.
 pub(super) const PARAMETERS: [&str; 3] = ["eager_size", "kernel_copy", "net_eager_size"];
 
-/// The result of one measure.
+/// The threshold by one measure.
 #[derive(Debug, Serialize)]
-pub(super) struct Answer {
+pub(super) struct Threshold {
     pub(super) measure: Measure,
     pub(super) crossing: Crossing,
     /// Empty if the defaults are kept.
@@ -95,7 +94,7 @@ pub(super) struct Answer {
 
 impl Pair {
     /// Returns the settings for a crossing.
-    pub(super) fn answer(&self, measure: Measure, crossing: Crossing) -> Answer {
+    pub(super) fn threshold(&self, measure: Measure, crossing: Crossing) -> Threshold {
         let settings = match crossing {
             Crossing::At { after, .. } => {
                 let longest = after.unwrap_or(0).min(self.most);
@@ -107,47 +106,32 @@ impl Pair {
             }
             Crossing::Alternates | Crossing::Same | Crossing::Unknown => Vec::new(),
         };
-        Answer { measure, crossing, settings }
+        Threshold { measure, crossing, settings }
     }
 
-    /// Returns the answer as a sentence.
-    pub(super) fn told(&self, answer: &Answer) -> String {
-        let [short, long] = &self.ways;
-        let by = answer.measure.name();
-        let set = settings(&answer.settings);
-        match answer.crossing {
+    /// Returns the threshold as a sentence.
+    pub(super) fn sentence(&self, threshold: &Threshold) -> String {
+        let [short, long] = &self.channels;
+        let set: Vec<_> =
+            threshold.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let (set, kept) = (set.join(", "), format!("the default of {} is kept", self.parameter));
+        let found = match threshold.crossing {
             Crossing::At { after, from } => {
                 let most = match after.is_some_and(|after| after > self.most) {
                     true => ", the most that it may be",
                     false => "",
                 };
-                format!(
-                    "by {by}: better {} from {} bytes on: {set}{most}",
-                    long.how,
-                    whole(from as u64)
-                )
+                format!("better {} from {} bytes on: {set}{most}", long.how, whole(from as u64))
             }
-            Crossing::Never => format!("by {by}: better {} wherever they differ: {set}", short.how),
-            Crossing::Alternates => format!(
-                "by {by}: each is better at some sizes, neither stays so: the default of {} is kept",
-                self.parameter
-            ),
-            Crossing::Same => format!(
-                "by {by}: the difference is within the spread: the default of {} is kept",
-                self.parameter
-            ),
-            Crossing::Unknown => format!(
-                "by {by}: no size was measured of both: the default of {} is kept",
-                self.parameter
-            ),
-        }
+            Crossing::Never => format!("better {} wherever they differ: {set}", short.how),
+            Crossing::Alternates => {
+                format!("each is better at some sizes, neither stays so: {kept}")
+            }
+            Crossing::Same => format!("the difference is within the spread: {kept}"),
+            Crossing::Unknown => format!("no size was measured of both: {kept}"),
+        };
+        format!("by {}: {found}", threshold.measure.name())
     }
-}
-
-/// Returns text such as `eager_size = 4096, kernel_copy = off`.
-fn settings(all: &[(&str, String)]) -> String {
-    let all: Vec<_> = all.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-    all.join(", ")
 }
 
 #[cfg(test)]
@@ -156,8 +140,8 @@ mod tests {
 
     use super::*;
 
-    fn told(pair: &Pair, crossing: Crossing) -> String {
-        pair.told(&pair.answer(Measure::Latency, crossing))
+    fn sentence(pair: &Pair, crossing: Crossing) -> String {
+        pair.sentence(&pair.threshold(Measure::Latency, crossing))
     }
 
     #[test]
@@ -165,17 +149,17 @@ mod tests {
         for pair in [&ONE_HOST, &NETWORK] {
             let param = PARAMS.iter().find(|param| param.name == pair.parameter).unwrap();
             assert_eq!(param.values, Values::Number(0, pair.most as u64));
-            for way in &pair.ways {
-                let value = |name: &str| way.forced.iter().find(|(key, _)| *key == name);
+            for channel in &pair.channels {
+                let value = |name: &str| channel.forced.iter().find(|(key, _)| *key == name);
                 let set = |name: &str| value(name).map(|(_, value)| (*value).to_owned());
                 Params::from_lookup(set).unwrap();
-                assert!(way.forced.iter().all(|(name, _)| PARAMETERS.contains(name)));
+                assert!(channel.forced.iter().all(|(name, _)| PARAMETERS.contains(name)));
             }
         }
     }
 
     #[test]
-    fn answers_have_the_settings_and_the_reason() {
+    fn sentences_have_the_settings_and_the_reason() {
         let at = |after, from| Crossing::At { after, from };
         for (crossing, expected) in [
             (
@@ -193,11 +177,11 @@ mod tests {
                 "by latency: better through shared buffers wherever they differ: kernel_copy = off, eager_size = 16384",
             ),
         ] {
-            assert_eq!(told(&ONE_HOST, crossing), expected);
+            assert_eq!(sentence(&ONE_HOST, crossing), expected);
         }
         for kept in [Crossing::Same, Crossing::Alternates, Crossing::Unknown] {
-            assert!(told(&NETWORK, kept).ends_with("the default of net_eager_size is kept"));
+            assert!(sentence(&NETWORK, kept).ends_with("the default of net_eager_size is kept"));
         }
-        assert!(told(&NETWORK, Crossing::Never).ends_with("differ: net_eager_size = 65536"));
+        assert!(sentence(&NETWORK, Crossing::Never).ends_with("differ: net_eager_size = 65536"));
     }
 }

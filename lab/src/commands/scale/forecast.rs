@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The facts of `tcam scale`, as `--json` prints them, from recordings by number of ranks.
+//! The recordings of one program by number of ranks, and the forecast for another number of ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ const TIMED: f64 = 0.25;
 
 /// The numbers of the page.
 #[derive(Debug, Serialize)]
-pub(super) struct ScaleFacts {
+pub(super) struct Forecast {
     pub(super) program: String,
     pub(super) to: u32,
     pub(super) sizes: Vec<RecordedSize>,
@@ -72,31 +72,32 @@ pub(super) struct Scaled {
     pub(super) growth: Growth,
 }
 
-impl ScaleFacts {
+impl Forecast {
     /// Returns true if a program was recorded only once at some size.
     pub(super) fn has_single_runs(&self) -> bool {
         !self.generated && self.sizes.iter().any(|size| size.runs == 1)
     }
 
-    pub(super) fn of(sizes: &RecordedSizes, to: u32) -> Result<Self, Error> {
+    pub(super) fn of(sizes: &RecordingsBySize, to: u32) -> Result<Self, Error> {
         let recordings = &sizes.by_ranks;
         let mut needs: BTreeMap<u32, Vec<Need>> = BTreeMap::new();
-        for (ranks, run) in
-            recordings.iter().flat_map(|(ranks, of)| of.iter().map(move |run| (ranks, run)))
-        {
-            let run = &run.found;
-            if run.iter().all(|trace| trace.header.context != "tagged") {
-                return Err(Error::NothingTagged);
+        for (&ranks, runs) in recordings {
+            for Recording { found, .. } in runs {
+                if found.iter().all(|trace| trace.header.context != "tagged") {
+                    return Err(Error::NothingTagged);
+                }
+                let bar = play::bar(found, 1);
+                let need = Need::of(found, &Settings::default(), Knob::Pool, &bar)?;
+                bar.finish_and_clear();
+                needs.entry(ranks).or_default().push(need);
             }
-            let need = |bar: &_| Need::of(run, &Settings::default(), Knob::Pool, bar);
-            needs.entry(*ranks).or_default().push(play::with_bar(run, 1, need)?);
         }
         let first = sizes.recordings().next().expect("there is a size");
         let generated = first.found[0].header.libfabric == NO_LIBFABRIC;
-        let ranks_of_a_node: Vec<_> = recordings
-            .values()
-            .map(|runs| runs.iter().map(|run| most_on_a_node(&run.found)).max().unwrap_or(0))
-            .collect();
+        let on_a_node =
+            |runs: &Vec<Recording>| runs.iter().map(|run| most_on_a_node(&run.found)).max();
+        let ranks_of_a_node: Vec<_> =
+            recordings.values().map(|runs| on_a_node(runs).unwrap_or(0)).collect();
         let scaled = |of: &'static str, units: fn(&Need) -> &[Most]| {
             let needs = &needs;
             let mut all = COUNTS.map(|(name, count, share)| {
@@ -120,11 +121,9 @@ impl ScaleFacts {
             command: runs[0].found[0].header.origin.command.clone(),
         };
         let lack = |recording: &Recording| {
-            let name = recording
-                .name
-                .as_ref()
-                .map_or_else(String::new, |name| format!("{}: ", name.display()));
-            recording.found.ranks().lack("trace").map(|lack| format!("{name}{lack}"))
+            let lack = recording.found.ranks().lack("trace")?;
+            let name = recording.name.as_ref();
+            Some(name.map_or_else(|| lack.clone(), |name| format!("{}: {lack}", name.display())))
         };
         Ok(Self {
             program: program(first),
@@ -180,13 +179,13 @@ fn points(
 
 /// At least three numbers of ranks, with the repeats of each.
 #[derive(Debug)]
-pub(super) struct RecordedSizes {
+pub(super) struct RecordingsBySize {
     pub(super) by_ranks: BTreeMap<u32, Vec<Recording>>,
     /// Sizes that were left out: all ranks were placed on one node, which sees no network.
     pub(super) on_one_node: Vec<u32>,
 }
 
-impl RecordedSizes {
+impl RecordingsBySize {
     /// Reads recordings from directories, and places their ranks on nodes.
     pub(super) fn find(
         names: &[PathBuf],
@@ -197,16 +196,25 @@ impl RecordedSizes {
         let mut by_ranks: BTreeMap<_, Vec<Recording>> = BTreeMap::new();
         let names: Vec<_> = BTreeSet::from_iter(names).into_iter().cloned().collect();
         let groups = repeats::groups(&names, take)?;
-        let name = |of: &Recording| of.name.clone().unwrap_or_else(|| names[0].clone());
+        let name = |of: &Recording| of.name.as_ref().unwrap_or(&names[0]).display().to_string();
         let first = &groups[0][0];
         if let Some(other) = groups.iter().find(|of| program(&of[0]) != program(first)) {
-            return Err(Error::OtherProgram { first: name(first), second: name(&other[0]) });
+            return Err(Error::Message(format!(
+                "{} and {} are of different programs or MPI libraries; give recordings of one \
+                 program",
+                name(first),
+                name(&other[0])
+            )));
         }
         for group in groups {
             let ranks = ranks(&group[0]);
             if let Some(other) = by_ranks.get(&ranks) {
-                let (first, second) = (name(&other[0]), name(&group[0]));
-                return Err(Error::SameSize { first, second, ranks });
+                return Err(Error::Message(format!(
+                    "{} and {} both have {ranks} ranks and are no repeats: their command lines \
+                     differ. Leave one of them out",
+                    name(&other[0]),
+                    name(&group[0])
+                )));
             }
             let placed = group.into_iter().map(|of| of.placed(placed));
             by_ranks.insert(ranks, placed.collect::<Result<_, _>>()?);
@@ -214,20 +222,24 @@ impl RecordedSizes {
         if let Some((&largest, _)) = by_ranks.last_key_value()
             && to < largest
         {
-            return Err(Error::SmallerThanRecorded { to, largest });
+            return Err(Error::Message(format!(
+                "--to {to}: a recording has {largest} ranks; give that number or a larger one"
+            )));
         }
         let (one, by_ranks): (BTreeMap<_, _>, BTreeMap<_, _>) =
             by_ranks.into_iter().partition(|(_, runs)| runs[0].found.placed_on() == Some(1));
         let on_one_node: Vec<_> = one.into_keys().collect();
         if by_ranks.len() < 3 {
             let have = listed(by_ranks.keys());
-            return Err(Error::FewSizes {
-                sizes: match on_one_node.as_slice() {
-                    [] => have,
-                    one if have.is_empty() => format!("{} on one node", listed(one)),
-                    one => format!("{have}, and {} on one node", listed(one)),
-                },
-            });
+            let sizes = match on_one_node.as_slice() {
+                [] => have,
+                one if have.is_empty() => format!("{} on one node", listed(one)),
+                one => format!("{have}, and {} on one node", listed(one)),
+            };
+            return Err(Error::Message(format!(
+                "growth takes recordings of at least three numbers of ranks, each in a directory; \
+                 these have {sizes}. Record the program with further numbers of ranks"
+            )));
         }
         Ok(Self { by_ranks, on_one_node })
     }
@@ -249,7 +261,7 @@ fn ranks(recording: &Recording) -> u32 {
 }
 
 /// Returns what recordings of all sizes have in common: the program, without arguments, and the MPI.
-pub(super) fn program(recording: &Recording) -> String {
+fn program(recording: &Recording) -> String {
     let header = &recording.found[0].header;
     let name = origin::name_of(&header.program, &header.origin.command);
     // A generated recording has the number of ranks there.

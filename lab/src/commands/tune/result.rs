@@ -4,13 +4,12 @@
 use std::path::Path;
 
 use nic::params::PREFIX;
-use nic::plain::is_plain;
-use nic::report::Report;
+use nic::plain::plain;
 use serde::{Serialize, Serializer};
 
-use super::crossing::Crossing;
-use super::curves::{Curve, Measure, Spread};
-use super::ways::{Answer, Way};
+use super::channels::{Channel, KERNEL_COPY_OFF, Threshold};
+use super::curves::{ChannelCurve, Crossing, Measure, Quartiles, crossing};
+use super::program::FirstRun;
 use crate::error::Error;
 use crate::file;
 use crate::hint::quoted;
@@ -23,7 +22,7 @@ use crate::text::sheet::Sheet;
 
 /// The results of a measurement.
 #[derive(Serialize)]
-pub(super) struct Told<'a> {
+pub(super) struct TuneResult<'a> {
     /// Hosts, MPI and date, from the reports.
     #[serde(serialize_with = "map")]
     origin: Vec<origin::Line>,
@@ -31,20 +30,20 @@ pub(super) struct Told<'a> {
     by: Measure,
     /// The results as sentences.
     reading: Vec<String>,
-    crossings: Vec<Answer>,
+    crossings: Vec<Threshold>,
     /// Settings that are written to tcam.conf.
     #[serde(serialize_with = "map")]
     settings: Vec<(&'static str, String)>,
-    measured: Vec<Row>,
+    measured: Vec<CsvRow>,
     #[serde(skip)]
-    ways: &'static [Way],
+    channels: &'static [Channel],
     #[serde(skip)]
-    curves: &'a [Curve],
+    curves: &'a [ChannelCurve],
 }
 
 /// A line of tune.csv.
 #[derive(Debug, Serialize)]
-struct Row {
+struct CsvRow {
     channel: &'static str,
     settings: String,
     bytes: usize,
@@ -58,27 +57,24 @@ struct Row {
     highest: f64,
 }
 
-impl Row {
-    fn of(way: &Way, bytes: usize, measure: Measure, spread: Spread) -> Self {
+impl CsvRow {
+    fn of(channel: &Channel, bytes: usize, measure: Measure, quartiles: Quartiles) -> Self {
         let settings: Vec<_> =
-            way.forced.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let Spread { rounds, lowest, lower_quartile, median, upper_quartile, highest } = spread;
+            channel.forced.iter().map(|(name, value)| format!("{name}={value}")).collect();
         // As many digits as the program prints.
-        let [lowest, lower_quartile, median, upper_quartile, highest] =
-            [lowest, lower_quartile, median, upper_quartile, highest]
-                .map(|value| (value * 1e4).round() / 1e4);
+        let rounded = |value: f64| (value * 1e4).round() / 1e4;
         Self {
-            channel: way.name,
+            channel: channel.name,
             settings: settings.join(" "),
             bytes,
             measure,
             unit: measure.unit(),
-            rounds,
-            lowest,
-            lower_quartile,
-            median,
-            upper_quartile,
-            highest,
+            rounds: quartiles.rounds,
+            lowest: rounded(quartiles.lowest),
+            lower_quartile: rounded(quartiles.lower_quartile),
+            median: rounded(quartiles.median),
+            upper_quartile: rounded(quartiles.upper_quartile),
+            highest: rounded(quartiles.highest),
         }
     }
 }
@@ -86,29 +82,42 @@ impl Row {
 /// Names of the facts that are written about the place.
 const ORIGIN: [&str; 6] = ["started", "hosts", "processors", "MPI", "libfabric", "tcam"];
 
-impl<'a> Told<'a> {
-    #[allow(clippy::too_many_arguments, reason = "each of them is told, and nothing else is here")]
-    pub(super) fn new(
-        ways: &'static [Way],
-        curves: &'a [Curve],
-        reports: &[Report],
+impl<'a> TuneResult<'a> {
+    /// Finds the thresholds, and the settings by the measure that decides.
+    pub(super) fn of(
         how: String,
         by: Measure,
-        reading: Vec<String>,
-        crossings: Vec<Answer>,
-        settings: Vec<(&'static str, String)>,
+        first: &FirstRun,
+        curves: &'a [ChannelCurve],
     ) -> Self {
-        let lines = Summary::of(reports).unwrap_or_default().origin.into_iter();
-        let origin = lines.filter(|(name, _)| ORIGIN.contains(name)).collect();
-        let rows = |(way, curve): (&'static Way, &Curve)| {
-            let of = |measure| {
-                let rows = curve.spreads(measure);
-                rows.map(move |(size, spread)| Row::of(way, size, measure, spread)).collect()
-            };
-            Measure::ALL.map(of).into_iter().flat_map(|rows: Vec<_>| rows).collect::<Vec<_>>()
+        let &FirstRun { ref reports, pair, channels } = first;
+        let crossings: Vec<_> = match curves {
+            [short, long] => Measure::ALL
+                .map(|by| pair.threshold(by, crossing(short, long, by, &pair.differ)))
+                .into(),
+            _ => Vec::new(),
         };
-        let measured = ways.iter().zip(curves).flat_map(rows).collect();
-        Self { origin, how, by, reading, crossings, settings, measured, ways, curves }
+        let mut reading: Vec<_> = crossings.iter().map(|by| pair.sentence(by)).collect();
+        let settings = match crossings.iter().find(|threshold| threshold.measure == by) {
+            Some(threshold) => threshold.settings.clone(),
+            None => {
+                let why = "the kernel refuses copies between processes (`tcam doctor`): \
+                           kernel_copy = off";
+                reading.push(why.to_owned());
+                let (name, value) = KERNEL_COPY_OFF;
+                vec![(name, value.to_owned())]
+            }
+        };
+        let origin = Summary::of(reports).unwrap_or_default().origin.into_iter();
+        let origin = origin.filter(|(name, _)| ORIGIN.contains(name)).collect();
+        let mut measured = Vec::new();
+        for (channel, curve) in channels.iter().zip(curves) {
+            for by in Measure::ALL {
+                let rows = curve.all_quartiles(by);
+                measured.extend(rows.map(|(size, of)| CsvRow::of(channel, size, by, of)));
+            }
+        }
+        Self { origin, how, by, reading, crossings, settings, measured, channels, curves }
     }
 
     /// Writes all files. The settings come last, so that whoever finds them finds the other files
@@ -128,11 +137,7 @@ impl<'a> Told<'a> {
     fn conf(&self) -> String {
         let mut text =
             "# Thresholds between the channels of tcam, measured by `tcam tune`.\n".to_owned();
-        let mut remark = |line: &str| {
-            let line: String =
-                line.chars().map(|char| if is_plain(char) { char } else { '?' }).collect();
-            text += &format!("# {line}\n");
-        };
+        let mut remark = |line: &str| text += &format!("# {}\n", plain(line));
         for (name, value) in &self.origin {
             remark(&format!("{name}: {value}"));
         }
@@ -153,18 +158,23 @@ impl<'a> Told<'a> {
         let mut sheet = Sheet::new("", []);
         sheet.header.push("bytes".to_owned());
         for measure in Measure::ALL {
-            for way in self.ways {
-                sheet.header.push(format!("{} ({}) {}", measure.name(), measure.unit(), way.name));
+            for channel in self.channels {
+                sheet.header.push(format!(
+                    "{} ({}) {}",
+                    measure.name(),
+                    measure.unit(),
+                    channel.name
+                ));
             }
         }
         let sizes = self.curves.first().map(|curve| curve.sizes().collect::<Vec<_>>());
         for size in sizes.unwrap_or_default() {
             let mut row = vec![whole(size as u64)];
             for measure in Measure::ALL {
-                let medians = self.curves.iter().map(|curve| curve.spread(size, measure));
-                row.extend(medians.map(|spread| {
-                    spread.map_or_else(String::new, |spread| shown(measure, spread.median))
-                }));
+                let medians = self.curves.iter().map(|curve| curve.quartiles(size, measure));
+                row.extend(
+                    medians.map(|of| of.map_or_else(String::new, |of| shown(measure, of.median))),
+                );
             }
             sheet.row(row);
         }
@@ -195,8 +205,8 @@ impl<'a> Told<'a> {
         let panel = |measure: Measure| {
             let is_share = measure == Measure::Overlap;
             let scale = if is_share { 100.0 } else { 1.0 };
-            let line = |curve: &Curve| {
-                let points = curve.spreads(measure).map(|(size, of)| {
+            let line = |curve: &ChannelCurve| {
+                let points = curve.all_quartiles(measure).map(|(size, of)| {
                     let quartiles = (scale * of.lower_quartile, scale * of.upper_quartile);
                     (size, scale * of.median, quartiles)
                 });
@@ -224,7 +234,7 @@ impl<'a> Told<'a> {
         };
         Channels {
             title: format!("Channels of {}, {}", of("hosts"), of("MPI")),
-            names: self.ways.iter().map(|way| way.name).collect(),
+            names: self.channels.iter().map(|channel| channel.name).collect(),
             panels: Measure::ALL.map(panel),
             reading: self.reading.clone(),
         }
@@ -252,40 +262,35 @@ fn map<S: Serializer>(
 mod tests {
     use nic::params::config::Config;
 
-    use super::super::curves::Measured as Values;
-    use super::super::ways::ONE_HOST;
+    use super::super::channels::ONE_HOST;
+    use super::super::curves::Measurement;
     use super::*;
     use crate::results::reports::tests::sample;
 
     #[test]
     fn the_written_file_is_read_as_settings() {
-        let mut curves = vec![Curve::default(), Curve::default()];
-        for (curve, value) in curves.iter_mut().zip([1.0, 2.0]) {
-            curve.put(&Values { size: 4096, values: [value, 100.0 * value, 0.2 * value] });
+        let mut curves = vec![ChannelCurve::default(); 2];
+        for (curve, values) in curves.iter_mut().zip([[1.0, 3.0], [2.0, 1.0]]) {
+            for (size, value) in [4096, 8192].into_iter().zip(values) {
+                curve.put(&Measurement { size, values: [value, 100.0 * value, 0.2 * value] });
+            }
         }
-        let crossing = Crossing::At { after: Some(4096), from: 8192 };
-        let answer = ONE_HOST.answer(Measure::Latency, crossing);
-        let settings = answer.settings.clone();
-        let reading = vec![ONE_HOST.told(&answer)];
         let how = "3 rounds, mpiexec\nidle = spin".to_owned();
-        let reports = [sample(0, 1, 1)];
-        let by = Measure::Latency;
-        let ways = &ONE_HOST.ways;
-        let told = Told::new(ways, &curves, &reports, how, by, reading, vec![answer], settings);
+        let reports = vec![sample(0, 1, 1)];
+        let first = FirstRun { reports, pair: &ONE_HOST, channels: &ONE_HOST.channels };
+        let result = TuneResult::of(how, Measure::Latency, &first, &curves);
         let directory = tempfile::tempdir().unwrap();
-        told.write(directory.path()).unwrap();
+        result.write(directory.path()).unwrap();
         let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
         let conf = Config::read(&mut read("tcam.conf").as_bytes()).unwrap();
         assert_eq!(conf.all().collect::<Vec<_>>(), [("eager_size", "4096")]);
-        assert_eq!(read("tune.csv").lines().count(), 7);
-        assert!(
-            read("tune.csv")
-                .contains("kernel copy,kernel_copy=auto eager_size=0,4096,latency,us,1,2.0,")
-        );
+        assert_eq!(read("tune.csv").lines().count(), 1 + 2 * 2 * 3);
+        let row = "kernel copy,kernel_copy=auto eager_size=0,4096,latency,us,1,2.0,";
+        assert!(read("tune.csv").contains(row));
         assert!(read("tune.svg").contains("from 8,192"));
-        let terminal = told.terminal(Path::new("out dir"));
+        let terminal = result.terminal(Path::new("out dir"));
         assert!(terminal.contains("config='out dir/tcam.conf'"), "{terminal}");
-        let json = serde_json::to_value(&told).unwrap();
+        let json = serde_json::to_value(&result).unwrap();
         assert_eq!(json["settings"]["eager_size"], "4096");
         assert_eq!(json["crossings"][0]["crossing"]["from"], 8192);
     }

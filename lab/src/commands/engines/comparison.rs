@@ -6,9 +6,7 @@ use nic::params::Params;
 use nic::report::ContextCounters;
 use serde::Serialize;
 
-use super::contender::Contender;
-use super::measure::{Middle, Rounds};
-use super::stream::{Stream, Wildcards};
+use super::measure::{Contender, LoadedTrace, Middle, Rounds, WildcardCounts};
 use crate::capacity::curve;
 use crate::capacity::need::Knob;
 use crate::error::Error;
@@ -26,7 +24,7 @@ const BAR: &str = "{bar:30} {pos}/{len} rounds of engines, {eta} left";
 
 /// The numbers of the page and of the JSON file.
 #[derive(Debug, Serialize)]
-pub(super) struct Facts {
+pub(super) struct Comparison {
     pub(super) title: String,
     pub(super) runs: Vec<Completeness>,
     /// Messages that were measured in all runs.
@@ -35,9 +33,8 @@ pub(super) struct Facts {
     pub(super) operations: u64,
     /// Operations that were measured.
     pub(super) measured_operations: u64,
-    pub(super) receives: u64,
-    pub(super) wildcards: u64,
-    pub(super) open_probes: u64,
+    #[serde(flatten)]
+    pub(super) wildcards: WildcardCounts,
     pub(super) cases: Vec<Case>,
 }
 
@@ -48,14 +45,14 @@ pub(super) struct Case {
     pub(super) umq_entries: u64,
     /// Share of the elements that did not fit the tables, in per cent.
     pub(super) spilled_percent: f64,
-    pub(super) engines: Vec<EngineFacts>,
+    pub(super) engines: Vec<EngineResult>,
     /// The result as a sentence.
     pub(super) reading: String,
 }
 
 /// An engine on a storage.
 #[derive(Debug, Serialize)]
-pub(super) struct EngineFacts {
+pub(super) struct EngineResult {
     #[serde(flatten)]
     pub(super) of: Contender,
     /// True for the engine that was recorded, or set.
@@ -70,7 +67,7 @@ pub(super) struct EngineFacts {
     pub(super) counters: ContextCounters,
 }
 
-impl Facts {
+impl Comparison {
     /// Counts all operations, and measures the first `most` operations of all traces together.
     ///
     /// # Errors
@@ -84,16 +81,20 @@ impl Facts {
         let most = (most as usize / traces).max(1);
         let mut runs = Vec::with_capacity(found.len());
         for found in found {
-            let streams = found.iter().map(|trace| Stream::of(trace, settings, most));
-            runs.push(streams.collect::<Result<Vec<_>, _>>()?);
+            let loaded = found.iter().map(|trace| LoadedTrace::of(trace, settings, most));
+            runs.push(loaded.collect::<Result<Vec<_>, _>>()?);
         }
-        let streams = || runs.iter().flatten();
-        let measured_operations = streams().map(|stream| stream.measured() as u64).sum();
+        let loaded = || runs.iter().flatten();
+        let measured_operations = loaded().map(|trace| trace.ops.len() as u64).sum();
         if measured_operations == 0 {
-            return Err(Error::NothingHappened(found[0][0].path.clone()));
+            return Err(Error::Message(format!(
+                "{}: no operation is recorded there, so that no engine has anything to do",
+                found[0][0].path.display()
+            )));
         }
-        let wildcards =
-            streams().map(Stream::wildcards).fold(Wildcards::default(), Wildcards::plus);
+        let wildcards = loaded()
+            .map(LoadedTrace::wildcards)
+            .fold(WildcardCounts::default(), WildcardCounts::plus);
         let mut cases = Vec::new();
         // Ranks are measured one by one, so they share no pool.
         let is_pooled = Knob::of(&params) == Knob::Pool;
@@ -113,16 +114,13 @@ impl Facts {
             case.reading = case.read(wildcards, found.len());
             cases.push(case);
         }
-        let Wildcards { receives, wildcards, open_probes } = wildcards;
         Ok(Self {
             title: curve::title(&found[0]),
             runs: found.iter().map(|found| found.ranks().completeness()).collect(),
-            messages: streams().map(|stream| stream.messages() as u64).sum(),
-            operations: streams().map(Stream::operations).sum(),
+            messages: loaded().map(|trace| trace.messages() as u64).sum(),
+            operations: loaded().map(|trace| trace.operations).sum(),
             measured_operations,
-            receives,
             wildcards,
-            open_probes,
             cases,
         })
     }
@@ -162,7 +160,7 @@ impl Case {
         let spilled = sums[0].prq.spills + sums[0].umq.spills;
         let inserts = sums[0].prq.inserts + sums[0].umq.inserts;
         let engines =
-            contenders.iter().zip(sums).map(|(of, counters)| EngineFacts::of(*of, now, counters));
+            contenders.iter().zip(sums).map(|(of, counters)| EngineResult::of(*of, now, counters));
         Ok(Self {
             prq_entries: sizes[0],
             umq_entries: sizes[1],
@@ -178,15 +176,15 @@ impl Case {
     }
 
     /// Measures the time of each engine in each run, and sorts the engines by it.
-    fn measure(&mut self, runs: &[Vec<Stream>]) -> Result<(), Error> {
+    fn measure(&mut self, runs: &[Vec<LoadedTrace>]) -> Result<(), Error> {
         let contenders = Contender::all();
         let now = self.engines.iter().position(|engine| engine.is_now).unwrap_or(0);
         let bar = progress::bar(Rounds::steps(contenders.len()) * runs.len() as u64, BAR);
         let mut times = vec![(Vec::new(), Vec::new()); contenders.len()];
-        for streams in runs {
-            let messages = streams.iter().map(Stream::messages).sum::<usize>().max(1) as f64;
+        for loaded in runs {
+            let messages = loaded.iter().map(LoadedTrace::messages).sum::<usize>().max(1) as f64;
             let entries = [self.prq_entries, self.umq_entries];
-            let rounds = Rounds::measure(streams, &contenders, entries, &bar)?;
+            let rounds = Rounds::measure(loaded, &contenders, entries, &bar)?;
             for (at, (ns, beside)) in times.iter_mut().enumerate() {
                 ns.extend(rounds.of(at, messages));
                 beside.extend(rounds.beside(at, now));
@@ -210,7 +208,7 @@ impl Case {
 
     /// Returns one or two sentences: which engine is the fastest, by how much, and whether the
     /// program may use it.
-    fn read(&self, wildcards: Wildcards, runs: usize) -> String {
+    fn read(&self, wildcards: WildcardCounts, runs: usize) -> String {
         let tables = self.tables();
         if !self.uses_host() {
             return format!("{tables} nothing spills: the host engine has nothing to do.");
@@ -220,7 +218,7 @@ impl Case {
             percent => format!(", from which {} spill", share(percent)),
         };
         let is_open = wildcards.wildcards + wildcards.open_probes > 0;
-        let may = |engine: &&EngineFacts| !(is_open && engine.of.promises());
+        let may = |engine: &&EngineResult| !(is_open && engine.of.promises());
         let (Some(fastest), Some(now)) =
             (self.engines.iter().find(may), self.engines.iter().find(|engine| engine.is_now))
         else {
@@ -246,7 +244,7 @@ impl Case {
                 " It is for programs that promise to use no wildcard. Here are none in {runs}."
             );
         } else if let Some(first) = self.engines.first().filter(|first| !may(first)) {
-            let Wildcards { receives, wildcards, open_probes } = wildcards;
+            let WildcardCounts { receives, wildcards, open_probes } = wildcards;
             let what = match wildcards {
                 0 => format!("{} have one", count(open_probes, "probe")),
                 _ => format!(
@@ -263,7 +261,7 @@ impl Case {
     }
 }
 
-impl EngineFacts {
+impl EngineResult {
     fn of(of: Contender, now: Contender, counters: ContextCounters) -> Self {
         let mut traversals = counters.prq.traversals.found.clone();
         for more in [
@@ -281,15 +279,5 @@ impl EngineFacts {
             traversed_a_search: traversals.mean(),
             counters,
         }
-    }
-}
-
-impl Contender {
-    /// Returns these settings with this engine and storage.
-    fn set(self, settings: &Settings) -> Settings {
-        let mut settings = settings.clone();
-        settings.set("host_engine", &self.engine.name());
-        settings.set("host_storage", &self.queue.name());
-        settings
     }
 }

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Checks of the MPI of a command: its launcher, the program, and the libfabric that it can use.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use host::regular;
+
+use super::findings::{Findings, Subject};
+use crate::file::LONGEST;
+use crate::launch::launcher::{self, Mpi, Unfit};
+
+/// First bytes of a binary; scripts begin otherwise.
+const ELF: &[u8] = b"\x7fELF";
+
+/// Names of MPI libraries, as a program that is linked to one contains them. A program in Fortran
+/// or C++ may name only the library of its language.
+const LIBRARIES: &[(&[u8], &str)] = &[
+    (b"libmpifort.so.12", "MPICH or Intel MPI"),
+    (b"libmpicxx.so.12", "MPICH or Intel MPI"),
+    (b"libmpi_mpifh.so.40", "Open MPI"),
+    (b"libmpi_usempif08.so.40", "Open MPI"),
+    (b"libmpi_usempi_ignore_tkr.so.40", "Open MPI"),
+    (b"libmpi_cxx.so.40", "Open MPI"),
+    (b"libmpi.so.12", "MPICH or Intel MPI"),
+    (b"libmpich.so", "MPICH"),
+    (b"libmpi.so.40", "Open MPI"),
+    // Cray MPICH has a library for each compiler, such as libmpi_gnu_123.so.12.
+    (b"libmpi_cray", "Cray MPICH"),
+    (b"libmpi_gnu", "Cray MPICH"),
+    (b"libmpifort_cray", "Cray MPICH"),
+    (b"libmpifort_gnu", "Cray MPICH"),
+];
+
+/// A program that is linked to an MPI library.
+pub(super) struct Linked {
+    /// Index of its word in the command.
+    pub(super) at: usize,
+    path: PathBuf,
+    /// The MPI.
+    pub(super) library: &'static str,
+}
+
+/// Finds the first of these words that is a program linked to an MPI library.
+pub(super) fn linked(words: &[OsString]) -> Option<Linked> {
+    words.iter().enumerate().find_map(|(at, word)| {
+        let path = launcher::find(word).ok()?;
+        let library = library(&regular::read(&path, LONGEST).ok()?)?;
+        Some(Linked { at, path, library })
+    })
+}
+
+/// Returns the MPI that a program is linked to.
+fn library(content: &[u8]) -> Option<&'static str> {
+    let has = |name: &[u8]| content.windows(name.len()).any(|part| part == name);
+    let linked = LIBRARIES.iter().find(|(name, _)| content.starts_with(ELF) && has(name));
+    linked.map(|(_, of)| *of)
+}
+
+/// Checks the MPI of a command: its launcher, its program, and the libfabric that it can use.
+pub(super) fn mpi(subject: &Subject<'_>, findings: &mut Findings) {
+    let command = subject.command;
+    let Some(first) = command.first() else {
+        return findings.note(
+            "MPI: no command given, so none was checked",
+            "tcam doctor -- mpiexec -n 2 ./app",
+        );
+    };
+    if let Err(error) = launcher::find(first) {
+        return not_started(first, &error, findings);
+    }
+    let Some(launcher) = launcher::in_command(command) else {
+        // The command begins with `srun`, or is a program that is run alone.
+        return match linked(command) {
+            Some(Linked { path, library, .. }) => {
+                findings.good(format!("MPI: {} is linked to {library}", path.display()));
+            }
+            None => findings.note(
+                format!("MPI: `{}` is no launcher I know", first.to_string_lossy()),
+                "give the whole command, mpiexec included; to run it, choose with `tcam run --mpi`",
+            ),
+        };
+    };
+    let path = match launcher::find(launcher) {
+        Ok(path) => path,
+        Err(error) => return not_started(launcher, &error, findings),
+    };
+    let text = launcher::version_text(path.as_os_str()).unwrap_or_default();
+    let shown = path.display();
+    let Some(mpi) = launcher::recognise(&text) else {
+        return findings.note(
+            format!("MPI: {shown} is of an MPI I do not know"),
+            "choose the nearest with `tcam run --mpi`",
+        );
+    };
+    findings.good(format!("MPI: {shown} is {mpi}"));
+    program(command, launcher, mpi, findings);
+    match launcher::device(&path, mpi) {
+        Some(Ok(what)) => findings.good(what),
+        Some(Err(Unfit { what, advice })) => findings.bad(what, advice),
+        None => {}
+    }
+    bundled(&path, findings);
+}
+
+/// Adds the finding for a word that should be a program and cannot be started.
+fn not_started(program: &OsStr, error: &io::Error, findings: &mut Findings) {
+    let shown = program.to_string_lossy();
+    if error.kind() == io::ErrorKind::NotFound {
+        return findings.bad(
+            format!("MPI: there is no program `{shown}`"),
+            "install it, give its full path, or put its directory into PATH",
+        );
+    }
+    findings.bad(format!("MPI: `{shown}` cannot be started: {error}"), "make it executable");
+}
+
+/// Checks the program behind a launcher of this MPI: it exists, and is linked to that MPI.
+fn program(command: &[OsString], launcher: &OsStr, mpi: Mpi, findings: &mut Findings) {
+    let behind = command.iter().position(|word| word == launcher).map_or(0, |at| at + 1);
+    let words = &command[behind..];
+    // Numbers and most other arguments of options are no programs; `node` is one on some hosts.
+    let first = || words.iter().find_map(|word| launcher::find(word).ok());
+    let Some(path) = linked(words).map(|linked| linked.path).or_else(first) else {
+        let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        return findings.bad(
+            format!("MPI: no program that can be run in `{}`", shown.join(" ")),
+            "give its path, and make it executable",
+        );
+    };
+    if let Ok(content) = regular::read(&path, LONGEST) {
+        judge(&path, &content, mpi, findings);
+    }
+}
+
+fn judge(path: &Path, content: &[u8], mpi: Mpi, findings: &mut Findings) {
+    let shown = path.display();
+    let Some(of) = library(content) else {
+        return findings.note(
+            format!("MPI: {shown} is not linked to an MPI library itself"),
+            "well so if it loads MPI as it runs (a script, Python); otherwise it is no MPI program",
+        );
+    };
+    let of_launcher = match mpi {
+        Mpi::Open(_) => "Open MPI",
+        Mpi::Mpich => "MPICH",
+        Mpi::Intel => "Intel MPI",
+    };
+    if of.contains(of_launcher) {
+        return findings.good(format!("MPI: {shown} is linked to {of}"));
+    }
+    findings.bad(
+        format!("MPI: {shown} is linked to {of}, and the launcher is of {mpi}"),
+        "start it with the launcher of the MPI that it was compiled with",
+    );
+}
+
+/// Finds the libfabric that an MPI contains, below its prefix.
+fn bundled(launcher: &Path, findings: &mut Findings) {
+    let Ok(launcher) = launcher.canonicalize() else { return };
+    let Some(prefix) = launcher.parent().and_then(Path::parent) else { return };
+    // A system directory has the system's libfabric, which fi_info showed.
+    if prefix == Path::new("/usr") || prefix == Path::new("/usr/local") {
+        return;
+    }
+    let places = ["lib/mpich", "lib/openmpi", "lib", "libfabric/lib", "opt/mpi/libfabric/lib"];
+    let mut files = places.iter().map(|place| prefix.join(place).join("libfabric.so.1"));
+    match files.find(|file| file.is_file()) {
+        Some(file) => {
+            findings.good(format!("MPI: brings its own libfabric, {}", file.display()));
+        }
+        None => findings.note(
+            "MPI: brings no libfabric of its own",
+            "it takes the system's, or that of LD_LIBRARY_PATH (Intel MPI: I_MPI_OFI_LIBRARY)",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::super::findings::Verdict;
+    use super::super::findings::tests::{found, subject, verdict, words};
+    use super::*;
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_bad_and_an_unknown_launcher_is_not() {
+        for (command, verdict, what) in [
+            ("no-such-directory/mpiexec", Verdict::Bad, "no program `no-such-directory/mpiexec`"),
+            ("no-such-program ./app", Verdict::Bad, "no program `no-such-program`"),
+            ("no-such-program mpiexec ./app", Verdict::Bad, "no program `no-such-program`"),
+            ("sh no-such-directory/mpiexec", Verdict::Bad, "no-such-directory/mpiexec`"),
+            ("/ ./app", Verdict::Bad, "`/` cannot be started: Permission denied"),
+            ("sh ./app", Verdict::Note, "`sh` is no launcher I know"),
+        ] {
+            let words = words(command);
+            let findings = found(|findings| mpi(&subject(&words, 1), findings));
+            assert_eq!(findings[0].verdict, verdict, "{command}");
+            assert!(findings[0].what.contains(what), "{}", findings[0].what);
+        }
+    }
+
+    #[test]
+    fn programs_are_judged_by_their_mpi_library() {
+        let judged = |content: &[u8], mpi| {
+            verdict(|findings| judge(Path::new("app"), content, mpi, findings)).unwrap()
+        };
+        assert_eq!(judged(b"\x7fELF..libmpi.so.40\0", Mpi::Open(5)), Verdict::Good);
+        assert_eq!(judged(b"\x7fELF..libmpi.so.40\0", Mpi::Mpich), Verdict::Bad);
+        assert_eq!(judged(b"\x7fELF..libmpi.so.12\0", Mpi::Intel), Verdict::Good);
+        assert_eq!(judged(b"\x7fELF..libmpi_mpifh.so.40\0", Mpi::Open(5)), Verdict::Good);
+        assert_eq!(judged(b"\x7fELF..libmpi_mpifh.so.40\0", Mpi::Mpich), Verdict::Bad);
+        assert_eq!(judged(b"\x7fELF..libmpifort.so.12\0", Mpi::Mpich), Verdict::Good);
+        assert_eq!(judged(b"\x7fELF..libmpi.so.12\0", Mpi::Mpich), Verdict::Good);
+        assert_eq!(judged(b"\x7fELF..libmpi.so.12\0", Mpi::Open(4)), Verdict::Bad);
+        assert_eq!(judged(b"\x7fELF..libmpi_gnu_123.so.12\0", Mpi::Mpich), Verdict::Good);
+        assert_eq!(judged(b"\x7fELF..libmpifort_cray.so.12\0", Mpi::Open(5)), Verdict::Bad);
+        assert_eq!(judged(b"#!/bin/sh\n", Mpi::Mpich), Verdict::Note);
+        assert_eq!(judged(b"\x7fELF..libc.so.6\0", Mpi::Mpich), Verdict::Note);
+    }
+
+    #[test]
+    fn a_missing_program_is_bad() {
+        let of = |command: &str| {
+            let words = words(command);
+            let launcher = launcher::in_command(&words).unwrap();
+            found(|findings| program(&words, launcher, Mpi::Mpich, findings)).remove(0)
+        };
+        let missing = of("mpiexec -n 2 ./no-such-program");
+        assert_eq!(missing.verdict, Verdict::Bad);
+        assert!(missing.what.contains("`-n 2 ./no-such-program`"), "{}", missing.what);
+        assert_eq!(of("env A=1 mpiexec -n 2 sh -c true").verdict, Verdict::Note);
+    }
+
+    #[test]
+    fn the_mpi_of_a_program_is_found_without_a_launcher() {
+        let directory = tempfile::tempdir().unwrap();
+        let app = directory.path().join("app");
+        fs::write(&app, b"\x7fELF..libmpi.so.40\0").unwrap();
+        let mut words = words("sh -n 2");
+        words.push(app.clone().into());
+        assert!(linked(&words).is_none(), "the program is not executable");
+        fs::set_permissions(&app, fs::Permissions::from_mode(0o755)).unwrap();
+        let finding = found(|findings| mpi(&subject(&words, 1), findings)).remove(0);
+        assert_eq!(finding.verdict, Verdict::Good);
+        assert!(finding.what.ends_with("app is linked to Open MPI"), "{}", finding.what);
+    }
+}
