@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     answer, cluster, compare, completions, demo, devices, diff, doctor, engines, export, plot,
@@ -60,6 +60,7 @@ pub(crate) fn explained(error: &clap::Error, words: &[OsString]) -> Option<Strin
         return Some(format!("{option}: a size is expected before `--`"));
     }
     let command = words.get(1)?.to_str()?;
+    let takes_program = ["run", "record", "answer", "sweep", "tune", "doctor"].contains(&command);
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::MissingRequiredArgument, _) if command == "sweep" => Some(
             "sweep needs a program, `tcam sweep -- mpiexec -n 4 ./app`, or what was recorded of \
@@ -69,22 +70,52 @@ pub(crate) fn explained(error: &clap::Error, words: &[OsString]) -> Option<Strin
         (ErrorKind::UnknownArgument, Some(ContextValue::String(option)))
             if option.starts_with('-') =>
         {
-            hint::of_option(command, option, words)
+            hint::of_option(command, option, words).or_else(|| {
+                let known = error.get(ContextKind::SuggestedArg).is_some();
+                (takes_program && !known).then(|| unknown(command, option, words))?
+            })
         }
         (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) => {
-            let takes_program =
-                ["run", "record", "answer", "sweep", "tune", "doctor"].contains(&command);
-            (takes_program && dashes.is_none())
-                .then(|| format!("`--` is missing before the command: tcam ... -- {word} ..."))
+            (takes_program && dashes.is_none()).then(|| without_dashes(word))
         }
         _ => None,
     }
 }
 
+fn without_dashes(word: &str) -> String {
+    format!("`--` is missing before the command: tcam ... -- {word} ...")
+}
+
+/// Explains an option that a command with a program does not have: it may be misspelt, or belong to
+/// a launcher without `--` before it.
+fn unknown(command: &str, option: &str, words: &[OsString]) -> Option<String> {
+    let before = words.iter().skip(2).take_while(|word| *word != "--");
+    let mut before = before.map_while(|word| word.to_str()).take_while(|word| *word != option);
+    let is_launcher = |word: &&str| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        ["mpiexec", "mpirun", "srun", "prun", "orterun", "aprun"]
+            .iter()
+            .any(|launcher| name.starts_with(launcher))
+    };
+    if let Some(launcher) = before.find(is_launcher) {
+        return Some(without_dashes(launcher));
+    }
+    let cli = Cli::command();
+    let options = cli.find_subcommand(command)?.get_arguments();
+    let options: Vec<_> = options.filter_map(clap::Arg::get_long).collect();
+    let meant = hint::nearest(option.trim_start_matches('-'), options.iter().copied());
+    Some(match meant {
+        Some(name) => format!("{option}: no such option; did you mean --{name}?"),
+        None => format!(
+            "{option}: no such option (`tcam {command} --help` lists them); options of the program go \
+             behind `--`"
+        ),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -173,7 +204,9 @@ mod tests {
             ("replay x --host-engine", set("--set host_engine=VALUE")),
             ("sweep --overflow --out x -- app", set("--set overflow=VALUE")),
             ("stats --device alpu x", None),
-            ("run --devices alpu -- app", None),
+            ("run --devices alpu -- app", Some("program go behind `--`".to_owned())),
+            ("answer --pnp 4 -- mpiexec app", Some("did you mean --ppn?".to_owned())),
+            ("answer --ppn 4 mpiexec -n 8 app", dashes("mpiexec")),
         ] {
             let words: Vec<_> =
                 ["tcam"].into_iter().chain(line.split(' ')).map(OsString::from).collect();

@@ -41,7 +41,7 @@ pub(crate) enum Error {
     #[error("{path}: {by} writes to it: wait until it has ended, or give another directory")]
     InUse { path: PathBuf, by: String },
 
-    #[error("--out {path}: {expected}")]
+    #[error("{path}: {expected}")]
     OtherFile { path: PathBuf, expected: &'static str },
 
     /// Reports were given, which have sums only.

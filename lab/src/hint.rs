@@ -29,11 +29,16 @@ fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'
             return containing;
         }
     }
+    nearest(&word, known).into_iter().collect()
+}
+
+/// Returns the known word that is nearest to this one, if it is near enough.
+pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let nearest = known
-        .map(|one| (damerau_levenshtein(&word, one), one))
+        .map(|one| (damerau_levenshtein(word, one), one))
         .filter(|(distance, one)| *distance <= one.len().max(word.len()) / 3)
         .min();
-    nearest.map(|(_, one)| one).into_iter().collect()
+    nearest.map(|(_, one)| one)
 }
 
 /// Returns `a`, `a or b`, or `a, b or c`.

@@ -25,15 +25,17 @@ pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
         row("unexpected messages (UMQ)", [rank.umq, nic.umq]),
         row("  of these, unavoidable", [rank.umq_at_least, nic.umq_at_least]),
         row("receives of the MPI itself", [rank.internal, nic.internal]),
-        row("peak of their sum", [rank.at_once, nic.at_once]),
-        ["Shared by the ranks of a NIC, it needs".to_owned(), String::new(), needs_of(facts)],
+        row("all three at one moment", [rank.at_once, nic.at_once]),
+        ["A pool that the ranks of a NIC share needs".to_owned(), String::new(), needs_of(facts)],
     ]
 }
 
-/// Returns text such as `101 entries (ranks 0-7)`.
+/// Returns text such as `up to 101 entries (ranks 0-7)`.
 fn needs_of(facts: &Facts) -> String {
+    let Range { least, most } = facts.nic.at_once;
+    let up_to = if least == most { "" } else { "up to " };
     let more = if failed(facts) { " or more" } else { "" };
-    format!("{}{more} ({})", entries(facts.nic.at_once.most), facts.nic.name)
+    format!("{up_to}{}{more} ({})", entries(most), facts.nic.name)
 }
 
 fn failed(facts: &Facts) -> bool {
@@ -77,6 +79,9 @@ pub(super) fn ran(facts: &Facts) -> String {
         None => "exit status not recorded".to_owned(),
     };
     let messages = match facts.messages {
+        Range { most: 0, .. } if facts.nodes == Some(1) => {
+            "all ranks are on one node, and no message goes through a NIC".to_owned()
+        }
         Range { most: 0, .. } => "no message goes through a NIC".to_owned(),
         messages => {
             let between = if facts.nodes.is_some() { " between nodes" } else { "" };
@@ -137,14 +142,28 @@ pub(super) fn limits(facts: &Facts) -> Vec<String> {
         Some(nodes) => format!("{nodes} nodes are assumed: messages within a node are left out."),
     });
     limits.push(
-        "Unavoidable: by the order of receives and messages, whatever the timing.".to_owned(),
+        "a+b: the tables of a rank, for receives and for unexpected messages. One number: a pool that \
+         the ranks of the NIC share. The last column counts elements that go to the host."
+            .to_owned(),
     );
+    if facts.nic.internal.most > 0 {
+        limits.push(
+            "The MPI's own receives take entries of a pool. Tables a+b have others for them."
+                .to_owned(),
+        );
+    }
+    limits.push("Unavoidable: they come before their receive, whatever the timing.".to_owned());
     limits.push(format!(
-        "Costs are modelled shares of the run's time on the rank that pays most, without overlap. Host \
-         list: searches on the host. List+1 us: also {} ns, an assumption, for each message that a \
-         table hands over.",
+        "Costs are modelled shares of the run's time on the rank that pays most, without overlap. \
+         Search: of a list on the host. +1 us each: also {} ns, an assumption, for each message that \
+         a table passes to the host; a device without a table passes none.",
         whole(2 * WAY_NS)
     ));
+    if facts.devices.iter().any(|of| of.judged.device == "uet" && !of.judged.suffices) {
+        limits.push(
+            "uet: no cost has the time to send a message again that finds no receive.".to_owned(),
+        );
+    }
     let spills = |of: &DeviceResult| of.judged.device == "cassini-hardware" && !of.judged.suffices;
     if facts.holds_back && facts.devices.iter().any(spills) {
         limits.push("cassini-hardware would hold senders back; here it spills.".to_owned());
@@ -212,14 +231,7 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
                        range of the runs.";
         text += &html::figure(&picture::svg(&picture)?, "Need and cost of overflow", reading);
     }
-    let header = [
-        "device",
-        "entries (a+b: of a rank)",
-        "holds all",
-        "host list",
-        "list+1 us",
-        "why not all",
-    ];
+    let header = ["device", "entries", "holds all", "search", "+1 us each", "why not all"];
     let mut devices = Sheet::new("Devices, and what overflow costs of the run's time", header);
     for device in products(facts) {
         let cells = device_cells(device, facts.runs).into_iter();
@@ -269,11 +281,11 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
         "Device",
         "entries",
         "holds",
-        "-- overflow costs --",
+        "cost of overflow, %",
         "",
         "why not all",
     ]));
-    lines.push(device_row(["", "a+b: a rank", "all", "host list", "list+1 us", ""]));
+    lines.push(device_row(["", "", "all", "search", "+1 us each", ""]));
     lines.extend(products(facts).flat_map(|device| of_device(device, facts.runs)));
     lines.push(String::new());
     let room = LINES.saturating_sub(lines.len() + 1);
@@ -296,15 +308,15 @@ fn row([name, rank, nic]: [&str; 3]) -> String {
 }
 
 /// Column of the last text of a row.
-const WHY: usize = 57;
+const WHY: usize = 58;
 
 fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
-    // The heading of the costs is as wide as both columns of costs.
-    let text = format!("{name:<17}{entries:<12}{holds:<6}{list:<11}{way:<11}{why}");
-    match list.len() > 11 {
-        true => format!("{name:<17}{entries:<12}{holds:<6}{list:<22}{why}"),
-        false => text.trim_end().to_owned(),
-    }
+    // The heading of the costs is as wide as both of their columns.
+    let costs = match way {
+        "" => format!("{list:<22}"),
+        way => format!("{list:<11}{way:<11}"),
+    };
+    format!("{name:<17}{entries:<12}{holds:<7}{costs}{why}").trim_end().to_owned()
 }
 
 /// Returns the row of a device. Reasons that do not fit go to the next lines.
@@ -321,12 +333,17 @@ fn of_device(device: &DeviceResult, runs: usize) -> Vec<String> {
             *line += part;
         }
     }
-    let [cost, way] = [cost, way].map(|of| of.replace(" to ", "-"));
+    let [cost, way] = [cost, way].map(|of| narrow(&of));
     let first = [&name, &entries, &holds, &cost, &way, &why[0]];
     let mut rows = vec![cut(&device_row(first.map(String::as_str)), WIDTH)];
     let rest = why[1..].iter().map(|part| cut(&format!("{:WHY$}{part}", ""), WIDTH));
     rows.extend(rest);
     rows
+}
+
+/// Returns a share as it is in a column of per cents.
+fn narrow(share: &str) -> String {
+    share.replace(" to ", "-").replace(" %", "")
 }
 
 #[cfg(test)]
@@ -335,12 +352,12 @@ mod tests {
 
     #[test]
     fn shares_are_as_narrow_as_their_column() {
-        let told = |least, most| percent(Range { least, most }).replace(" to ", "-");
+        let told = |least, most| narrow(&percent(Range { least, most }));
         assert_eq!(told(0.0, 0.0), "0");
-        assert_eq!(told(2.46, 2.46), "2.5 %");
-        assert_eq!(told(10.04, 99.96), "10.0-99.96 %");
-        assert_eq!(told(0.001, 0.002), "< 0.01 %");
-        assert_eq!(told(0.001, 0.012), "0-0.01 %");
-        assert_eq!(told(0.0, 0.2), "0-0.2 %");
+        assert_eq!(told(2.46, 2.46), "2.5");
+        assert_eq!(told(10.04, 99.96), "10.0-99.96");
+        assert_eq!(told(0.001, 0.002), "< 0.01");
+        assert_eq!(told(0.001, 0.012), "0-0.01");
+        assert_eq!(told(0.0, 0.2), "0-0.2");
     }
 }

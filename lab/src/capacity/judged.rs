@@ -44,7 +44,7 @@ impl Judged {
             };
             tell(disabled, format!("has no {what}"));
             tell(refused, format!("refuses {}", count(refused, "receive")));
-            tell(short, format!("{} small buffers", whole(short)));
+            tell(short, format!("small buffers: {}", whole(short)));
         }
         if spills > design {
             why.push(overflow(prq, umq, own, spills - design));
@@ -63,8 +63,8 @@ fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64)
     let reason =
         most.filter(|(elements, _)| *elements > 0).map_or("pool empty", |(_, reason)| reason);
     match reason {
-        "order" => format!("{} behind others{own}", whole(overflowed)),
-        reason => format!("{} spill{own}: {reason}", whole(overflowed)),
+        "order" => format!("behind others: {}{own}", whole(overflowed)),
+        reason => format!("{reason}: {}{own}", whole(overflowed)),
     }
 }
 
@@ -104,18 +104,18 @@ mod tests {
         let judged = |report| Judged::of("x", &Summary::of(&[report]).unwrap(), true);
         let full = judged(report.clone());
         assert_eq!((full.suffices, full.by_design, full.overflowed), (false, 0, 15));
-        assert_eq!(full.why, "15 spill: table full");
+        assert_eq!(full.why, "table full: 15");
         let reasons = &mut report.tagged.prq.block_reasons;
         (reasons.table_full, reasons.short, reasons.disabled) = (3, 2, 10);
         let mixed = judged(report.clone());
         assert_eq!((mixed.by_design, mixed.overflowed), (12, 3));
-        assert_eq!(mixed.why, "has no PRQ; 2 small buffers; 3 spill: table full");
+        assert_eq!(mixed.why, "has no PRQ; small buffers: 2; table full: 3");
         // The MPI's own elements draw from a pool.
         let mut own = sample(0, 30, 25);
         own.msg.prq.spills = 4;
         let own = judged(own);
         assert_eq!((own.suffices, own.overflowed), (false, 4));
-        assert_eq!(own.why, "4 spill, 4 of them the MPI's: pool empty");
+        assert_eq!(own.why, "pool empty: 4, 4 of them the MPI's");
         let fine = Judged::of("y", &Summary::of(&[sample(0, 30, 25)]).unwrap(), false);
         assert_eq!((fine.suffices, fine.why.as_str()), (true, ""));
         assert_eq!(sentence(&[&[full, fine][..]]), "Nothing spills on y; something does on x");

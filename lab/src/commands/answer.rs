@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clap::Args;
+use nic::plain::plain;
 
 use crate::answer::facts::Facts;
 use crate::answer::show;
@@ -13,11 +14,12 @@ use crate::error::Error;
 use crate::file;
 use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::{Plan, program};
-use crate::launch::signals::{Ended, Signals};
+use crate::launch::signals::{self, Ended, Signals};
 use crate::options::Common;
 use crate::plot::picture;
 use crate::results::fresh::Fresh;
 use crate::results::json::{Json, Kind};
+use crate::results::runs::RunRecord;
 use crate::results::{reports, runs};
 use crate::settings::{self, Settings};
 use crate::text;
@@ -28,15 +30,18 @@ use crate::traces::{files, repeats};
 /// Prints one page: the entries that a program needs, the devices that hold them, and the cost of
 /// overflow.
 ///
-/// Records a program several times, or takes recordings, and replays them on every device of `tcam
-/// devices`. The page has the need of a rank, and of the NIC that all ranks of a node share.
+/// Records a program several times, or takes recordings, and replays them on each emulated device
+/// that `tcam devices` names. The page has the need of a rank, and of the NIC that all ranks of a node share.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    override_usage = "tcam answer [OPTIONS] -- COMMAND...\n       tcam answer [OPTIONS] TRACE...",
+    after_help = "Examples:
   tcam answer -- mpiexec -n 16 ./app
   tcam answer --ppn 8 -- mpiexec -n 16 ./app
   tcam answer run-1 run-2 run-3
   tcam answer --html answer.html --plot answer.svg run-1 run-2 run-3
-  tcam answer --ppn 8 --json answer.json tcam-trace")]
+  tcam answer --ppn 8 --json answer.json tcam-trace"
+)]
 pub(crate) struct MakeAnswer {
     /// Number of runs of the program.
     #[arg(
@@ -138,7 +143,7 @@ pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
     let (names, code) = match arguments.runs_a_program() {
         false => {
             settings::note_unused();
-            (arguments.traces.clone(), 0)
+            (arguments.traces.iter().flat_map(|name| runs_in(name)).collect(), 0)
         }
         true => match recorded(arguments)? {
             Recorded::All(names) => (names, 0),
@@ -198,10 +203,11 @@ fn recorded(arguments: &MakeAnswer) -> Result<Recorded, Error> {
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let mut names = Vec::new();
+    note_earlier(arguments);
     for repeat in 1..=arguments.repeat {
         eprintln!("tcam: run {repeat} of {}", arguments.repeat);
         let place = arguments.out.join(repeat.to_string());
-        let (ended, kept) = record(&mut plan, &mut signals, &place)?;
+        let (ended, kept) = record(&mut plan, &mut signals, &place, &arguments.placed)?;
         if kept {
             names.push(place.clone());
         }
@@ -210,7 +216,9 @@ fn recorded(arguments: &MakeAnswer) -> Result<Recorded, Error> {
             return Ok(Recorded::Nothing(code));
         }
         if code != 0 || !kept {
-            eprintln!("tcam: the output of the program is in {}", place.join(runs::LOG).display());
+            let log = place.join(runs::LOG);
+            eprintln!("tcam: the output of the program is in {}; it ends with:", log.display());
+            signals::tail(&log)?.lines().for_each(|line| eprintln!("{}", plain(line)));
         }
         match (kept, code) {
             (true, 0) => {}
@@ -229,11 +237,34 @@ fn recorded(arguments: &MakeAnswer) -> Result<Recorded, Error> {
     Ok(Recorded::All(names))
 }
 
+/// Returns the recordings that an earlier call made in a directory, or else the name itself.
+fn runs_in(name: &Path) -> Vec<PathBuf> {
+    let numbered = (1..).map(|number: u32| name.join(number.to_string()));
+    let runs: Vec<_> = numbered.take_while(|run| RunRecord::beside(run).is_some()).collect();
+    let has_none = |name: &Path| files::trace_files(name).is_ok_and(|found| found.is_empty());
+    if runs.is_empty() || !has_none(name) { vec![name.to_owned()] } else { runs }
+}
+
+/// Prints which recordings of an earlier call are replaced, and which stay beside the new ones.
+fn note_earlier(arguments: &MakeAnswer) {
+    let place = |number: u32| arguments.out.join(number.to_string());
+    let is_recording = |number: u32| RunRecord::beside(&place(number)).is_some();
+    if (1..=arguments.repeat).any(is_recording) {
+        let out = arguments.out.display();
+        eprintln!("tcam: replaces the recordings in {out}; --out DIR would keep them");
+    }
+    let next = arguments.repeat + 1;
+    if is_recording(next) {
+        eprintln!("tcam: {} and later ones stay from an earlier call", place(next).display());
+    }
+}
+
 /// Records one run. Returns how it ended, and true if it left traces.
 fn record(
     plan: &mut Plan<'_>,
     signals: &mut Signals,
     place: &Path,
+    placed: &Placed,
 ) -> Result<(Ended, bool), Error> {
     let fresh = Fresh::inside(place, &[reports::old, files::old])?;
     plan.settings.set("trace", &fresh.path().display());
@@ -246,7 +277,9 @@ fn record(
     reports::settle(fresh.path())?;
     let kept = fresh.keep(&["trace"])?;
     if kept {
-        plan.recorded(ended, fresh.path()).write(fresh.directory())?;
+        let mut run = plan.recorded(ended, fresh.path());
+        run.placed = placed.for_record();
+        run.write(fresh.directory())?;
     }
     Ok((ended, kept))
 }

@@ -9,11 +9,14 @@ use crate::error::Error;
 use crate::experiment::outcome::{Experiment, Inputs, Keep};
 use crate::experiment::{page, repeated};
 use crate::file;
+use crate::traces::node::Placed;
 
 /// Writes an experiment as one page of HTML.
 ///
 /// The page has the pictures of `tcam plot`, the tables of `tcam stats`, the configuration, and how
-/// to read them. It is one file that needs no other, for the screen and for print.
+/// to read them. It is one file that needs no other, for the screen and for print. It begins with
+/// the answer, for the --ppn with which `tcam answer` recorded the run unless another one is given;
+/// tables and pictures have all messages.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam report reports
@@ -21,6 +24,9 @@ use crate::file;
 pub(crate) struct ReportPage {
     #[command(flatten)]
     from: Inputs,
+
+    #[command(flatten)]
+    placed: Placed,
 
     /// Output file; - is standard output.
     #[arg(long, value_name = "FILE", default_value = "tcam-report.html")]
@@ -36,12 +42,12 @@ pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
     )?;
     let (experiments, page) = match repeated::apart(&arguments.from)? {
         Some(experiments) => {
-            let page = page::of_several(&arguments.from, &experiments)?;
+            let page = page::of_several(&arguments.from, &experiments, &arguments.placed)?;
             (experiments, page)
         }
         None => {
             let experiment = Experiment::read(&arguments.from, Keep::Shown)?;
-            let page = page::of(&experiment)?;
+            let page = page::of(&experiment, &arguments.placed)?;
             (vec![experiment], page)
         }
     };

@@ -23,6 +23,7 @@ use crate::results::summary_text;
 use crate::text::html::{self, escaped};
 use crate::text::numbers::{count, entries, share, whole as number};
 use crate::text::sheet::Sheet;
+use crate::traces::node::Placed;
 use crate::traces::trace::Trace;
 
 /// Number of ranks in the tables of a page.
@@ -50,16 +51,28 @@ const WORDS: [(&str, &str); 8] = [
 ];
 
 /// Returns the page of an experiment.
-pub(crate) fn of(experiment: &Experiment) -> Result<String, Error> {
-    let sections = answer(&[experiment])? + &parts(experiment)?;
+pub(crate) fn of(experiment: &Experiment, placed: &Placed) -> Result<String, Error> {
+    let sections = answer(&[experiment], placed)? + &parts(experiment)?;
     Ok(whole(&experiment.title(), &lack(experiment), &sections))
 }
 
-/// Returns the answer of recordings of one program. Reports alone give a part of it.
-fn answer(runs: &[&Experiment]) -> Result<String, Error> {
-    let traces: Vec<_> = runs.iter().map(|run| &run.traces).collect();
-    if traces.iter().all(|found| found.iter().any(|trace| trace.header.context == "tagged")) {
-        return section(&Facts::of(&traces, true)?);
+/// Returns the answer of recordings of one program, by default for the placement for which they
+/// were recorded. Reports alone give a part of it.
+fn answer(runs: &[&Experiment], placed: &Placed) -> Result<String, Error> {
+    let is_tagged =
+        |run: &&Experiment| run.traces.iter().any(|trace| trace.header.context == "tagged");
+    if runs.iter().all(is_tagged) {
+        let placed = placed.or_recorded(runs[0].traces.run.as_ref());
+        let traces = runs.iter().map(|run| run.traces.clone().placed(&placed));
+        let traces = traces.collect::<Result<Vec<_>, _>>()?;
+        let facts = Facts::of(&traces.iter().collect::<Vec<_>>(), true)?;
+        let rest = match facts.nodes {
+            Some(_) => {
+                "<p>The tables and pictures below have all messages, as if all ranks shared one NIC.</p>\n"
+            }
+            None => "",
+        };
+        return Ok(section(&facts)? + rest);
     }
     let lines = runs.iter().flat_map(|run| need_of_reports(run)).chain([
         "Which devices suffice, what overflow costs and the need of a NIC at one moment take a \
@@ -96,13 +109,17 @@ fn need_of_reports(experiment: &Experiment) -> Vec<String> {
 
 /// Returns the page of several recordings, one after the other. Repeats of one run begin with their
 /// spread.
-pub(crate) fn of_several(from: &Inputs, experiments: &[Experiment]) -> Result<String, Error> {
+pub(crate) fn of_several(
+    from: &Inputs,
+    experiments: &[Experiment],
+    placed: &Placed,
+) -> Result<String, Error> {
     let names = from.names.iter().map(|name| plain(&name.display().to_string()).into_owned());
     let (mut sections, are_repeats) = (String::new(), repeated::are_repeats(experiments));
     for (name, experiment) in names.zip(experiments) {
         let (lack, of) = (lack(experiment), parts(experiment)?);
         let title = escaped(&format!("{name}: {}", experiment.title()));
-        let answer = if are_repeats { String::new() } else { answer(&[experiment])? };
+        let answer = if are_repeats { String::new() } else { answer(&[experiment], placed)? };
         let _ = write!(sections, "<section>\n<h1>{title}</h1>\n{lack}</section>\n{answer}{of}");
     }
     if !are_repeats {
@@ -111,7 +128,7 @@ pub(crate) fn of_several(from: &Inputs, experiments: &[Experiment]) -> Result<St
     }
     let repeated = Repeated::of(from, experiments);
     let summary = html::table(&repeated.sheet()) + &html::list(repeated.readings());
-    let sections = answer(&experiments.iter().collect::<Vec<_>>())? + &sections;
+    let sections = answer(&experiments.iter().collect::<Vec<_>>(), placed)? + &sections;
     Ok(whole(&repeated.title, &summary, &sections))
 }
 
@@ -224,7 +241,7 @@ mod tests {
             let config = [("host_engine".to_owned(), value.to_owned())];
             head.config = BTreeMap::from(config).into();
         }
-        let page = of(&experiment).unwrap();
+        let page = of(&experiment, &Placed::default()).unwrap();
         for part in ["a&lt;b&gt;&amp;c on 256 ranks", "col-pnp (255×), list (1×)", "PRQ overflowed"]
         {
             assert!(page.contains(part), "{part}");

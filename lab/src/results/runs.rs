@@ -3,6 +3,7 @@
 //! the runs of a sweep in its directory.
 
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use host::regular;
@@ -94,6 +95,20 @@ pub(crate) struct RunRecord {
     pub(crate) processors: usize,
     /// The job of the ranks, see [`nic::origin::Origin::job`].
     pub(crate) job: u64,
+    /// The placement for which `tcam answer` recorded the run.
+    #[serde(flatten)]
+    pub(crate) placed: RecordedPlacement,
+}
+
+/// A placement of ranks on nodes by a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RecordedPlacement {
+    /// Number of ranks on a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ppn: Option<NonZeroU32>,
+    /// True if ranks are dealt out to all nodes in turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) cyclic: bool,
 }
 
 impl RunRecord {
@@ -108,6 +123,7 @@ impl RunRecord {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             processors,
             job,
+            placed: RecordedPlacement::default(),
         }
     }
 
@@ -180,7 +196,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
         assert_eq!(RunRecord::beside(place), None);
-        let record = RunRecord::new(vec!["app".to_owned()], 3, 2, 7);
+        let mut record = RunRecord::new(vec!["app".to_owned()], 3, 2, 7);
+        record.placed = RecordedPlacement { ppn: NonZeroU32::new(4), cyclic: true };
         record.write(place).unwrap();
         assert_eq!(RunRecord::beside(place).as_ref(), Some(&record));
         fs::write(place.join("0.json"), sample(0, 4, 2).to_json().unwrap()).unwrap();

@@ -196,7 +196,7 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
         let Some(rank) = trace.header.rank else {
             return Err(Error::Message(format!(
                 "{}: no rank is known, and a placement (--ppn, --placement) needs that of every \
-                 trace",
+                 trace; was the program started with mpiexec or srun?",
                 trace.path.display()
             )));
         };

@@ -27,14 +27,15 @@ use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Posted, Sent};
 
 use crate::error::Error;
+use crate::results::runs::{RecordedPlacement, RunRecord};
 
 /// The placement of the ranks of a recording on nodes, each with one NIC.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Placed {
-    /// Replays the traffic of a NIC with P ranks on a node. Messages between ranks of a node, and
+    /// Number of ranks that share a NIC: P ranks on each node, with one NIC. Messages between ranks of a node, and
     /// the receives that name these ranks, are left out. A receive from any source stays until it
     /// is matched.
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = at_least_one)]
     pub(crate) ppn: Option<NonZeroU32>,
 
     /// Assigns ranks to nodes: consecutive ranks share a node (block, the default), or ranks are
@@ -42,6 +43,11 @@ pub(crate) struct Placed {
     /// from 0, and a line NODE:P that of the next P ranks.
     #[arg(long, value_name = "block|cyclic|FILE")]
     pub(crate) placement: Option<Placement>,
+}
+
+/// Parses a number of ranks.
+fn at_least_one(text: &str) -> Result<NonZeroU32, &'static str> {
+    text.parse().map_err(|_| "a number of ranks from 1 on is expected")
 }
 
 /// Value of `--placement`.
@@ -65,6 +71,23 @@ impl FromStr for Placement {
 }
 
 impl Placed {
+    /// Returns this placement, or else the one for which the run was recorded.
+    pub(crate) fn or_recorded(&self, run: Option<&RunRecord>) -> Self {
+        match (self, run) {
+            (Self { ppn: None, placement: None }, Some(run)) => Self {
+                ppn: run.placed.ppn,
+                placement: run.placed.cyclic.then_some(Placement::Cyclic),
+            },
+            _ => self.clone(),
+        }
+    }
+
+    /// Returns what a record of the run has of this placement: nothing if a file lists the nodes.
+    pub(crate) fn for_record(&self) -> RecordedPlacement {
+        let cyclic = self.ppn.is_some() && self.placement == Some(Placement::Cyclic);
+        RecordedPlacement { ppn: self.ppn, cyclic }
+    }
+
     /// Returns the rule for this number of ranks, or none if all stay on the hosts where they ran.
     pub(super) fn rule(&self, ranks: u32) -> Result<Option<Rule>, Error> {
         Ok(Some(match (&self.placement, self.ppn) {
