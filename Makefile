@@ -10,7 +10,7 @@ BUILT := $${CARGO_TARGET_DIR:-target}/$(PROFILE)
 LIBDIR := $(PREFIX)/lib
 
 .PHONY: demo test nightly build wheel test-impi asan tsan miri soak spawn slurm bench reproduce guide book install
-.PHONY: install-built dist deb
+.PHONY: install-built dist deb release
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/bench/demo.sh $(APP)
@@ -77,3 +77,6 @@ dist: ## a tarball of an installation, into target/dist
 
 deb: ## a package for Debian and Ubuntu, into target/dist
 	@packaging/deb.sh
+
+release: ## VERSION=1.2.3: commit, tag and files of a release; DRY_RUN=1 changes nothing here
+	@packaging/release.sh $(VERSION)

@@ -79,6 +79,6 @@ say "The guide, as written"
 python3 tests/nightly/guide.py
 say "The wheel"
 tests/nightly/wheel.sh
-say "Tarball and modulefile"
+say "Tarball, modulefile, .deb, a release"
 TCAM_WHEEL=$(echo "$root"/target/wheel/dist/tcam-*.whl) tests/nightly/packaging.sh
 say_title "All tests passed"
