@@ -3,11 +3,14 @@
 
 PREFIX ?= /usr/local
 APP ?= fds
-TARGET = $${CARGO_TARGET_DIR:-target}
 # Assigned, so that the environment has no effect: users install `release`.
 PROFILE := release
+# Where cargo puts the provider and tcam, and where libfabric/libtcam-fi.so is installed.
+BUILT := $${CARGO_TARGET_DIR:-target}/$(PROFILE)
+LIBDIR := $(PREFIX)/lib
 
-.PHONY: demo test nightly build wheel test-impi asan tsan miri soak spawn slurm bench reproduce guide book install dist
+.PHONY: demo test nightly build wheel test-impi asan tsan miri soak spawn slurm bench reproduce guide book install
+.PHONY: install-built dist deb release
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/bench/demo.sh $(APP)
@@ -60,10 +63,20 @@ book: ## the documents as a book, into target/book/html; needs mdBook
 install: ## PREFIX=/usr/local
 	@sh -c '. tests/lib/setup.sh && need_cargo' tests/lib/setup.sh
 	cargo build --profile $(PROFILE) -p tcam-provider -p tcam-lab
-	install -D -m 644 $(TARGET)/$(PROFILE)/libtcam_fi.so $(DESTDIR)$(PREFIX)/lib/libfabric/libtcam-fi.so
-	install -D -m 755 $(TARGET)/$(PROFILE)/tcam $(DESTDIR)$(PREFIX)/bin/tcam
+	@$(MAKE) --no-print-directory install-built
+
+# The list of installed files, also of the tarball and the .deb.
+install-built:
+	install -D -m 644 $(BUILT)/libtcam_fi.so $(DESTDIR)$(LIBDIR)/libfabric/libtcam-fi.so
+	install -D -m 755 $(BUILT)/tcam $(DESTDIR)$(PREFIX)/bin/tcam
 	install -D -m 644 docs/fi_tcam.7 $(DESTDIR)$(PREFIX)/share/man/man7/fi_tcam.7
 	install -D -m 644 docs/tcam.1 $(DESTDIR)$(PREFIX)/share/man/man1/tcam.1
 
 dist: ## a tarball of an installation, into target/dist
 	@packaging/dist.sh
+
+deb: ## a package for Debian and Ubuntu, into target/dist
+	@packaging/deb.sh
+
+release: ## VERSION=1.2.3: commit, tag and files of a release; DRY_RUN=1 changes nothing here
+	@packaging/release.sh $(VERSION)

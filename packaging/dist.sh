@@ -1,23 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# make dist: a tarball of what make install installs, with a modulefile and env.sh, into target/dist.
-# TCAM_PROFILE names the profile of cargo (release).
-. "$(dirname "$0")/../tests/lib/setup.sh"
-need_cargo
-version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
-profile=${TCAM_PROFILE:-release}
-name=tcam-$version-$(uname -s | tr '[:upper:]' '[:lower:]')-$(uname -m)
-[ "$profile" = release ] || name=$name-$profile
-place=$target/dist
+# make dist: a tarball of the files of the wheel, with a modulefile and env.sh, into target/dist.
+. "$(dirname "$0")/lib.sh"
+name=tcam-$version-linux-$(uname -m)
 tree=$place/$name
 rm -rf "$tree"
-make -s install PROFILE="$profile" DESTDIR="$place" PREFIX="/$name"
-# Line tables are four fifths of the program.
-strip --strip-debug "$tree/bin/tcam" "$tree/lib/libfabric/libtcam-fi.so"
+install_wheel DESTDIR="$place" PREFIX="/$name"
 install -D -m 644 packaging/modulefile "$tree/share/modulefiles/tcam/$version"
 install -m 644 packaging/env.sh LICENSE "$tree"
-glibc=$(objdump -T "$tree/bin/tcam" "$tree/lib/libfabric/libtcam-fi.so" |
-    grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1 | cut -d_ -f2)
 cat >"$tree/README" <<END
 tcam $version, for Linux on $(uname -m) with glibc $glibc or newer.
 

@@ -7,6 +7,7 @@ the files run with; it needs the packages cargo-zigbuild and ziglang. Otherwise 
 
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 
@@ -17,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 PROFILE = os.environ.get("TCAM_PROFILE") or "release"
 GLIBC = os.environ.get("TCAM_GLIBC")
-TRIPLE = "x86_64-unknown-linux-gnu"
+TRIPLE = f"{platform.machine()}-unknown-linux-gnu"
 
 # pyproject.toml names it; maturin expects it also where it only reads metadata.
 DATA = ROOT / "target" / "wheel" / "data"
