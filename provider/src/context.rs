@@ -168,8 +168,8 @@ impl Context {
         }
         let (queue, counters) = self.endpoint.with(|engine| {
             let (own, other) = match self.direction {
-                Direction::Transmit => (&mut engine.tx, &engine.rx),
-                Direction::Receive => (&mut engine.rx, &engine.tx),
+                Direction::Transmit => (&mut engine.completions.tx, &engine.completions.rx),
+                Direction::Receive => (&mut engine.completions.rx, &engine.completions.tx),
             };
             let queue = own.cq.take();
             own.selective = false;
@@ -179,7 +179,7 @@ impl Context {
             let queue = queue.filter(|queue| !is_other(queue));
             let mut taken: Vec<Arc<Counter>> = Vec::new();
             let mut left: Vec<Arc<Counter>> = Vec::new();
-            for (flag, place) in engine.counters.all() {
+            for (flag, place) in engine.completions.counters.all() {
                 if flag & self.direction.flags() == 0 {
                     left.extend(place.clone());
                 } else {

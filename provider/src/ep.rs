@@ -29,7 +29,7 @@ use crate::{
     domain::{Domain, OfDomain},
     engine::{Engine, rma::wait_for_copies},
     ep_shared::{self, EpShared, Held},
-    record::{exit, profile, report, trace},
+    record::{exit, profile},
     rx_fast_path::RxFastPath,
     wait::{count::Count, pollable::Pollable as _, triggers::Start},
 };
@@ -106,7 +106,7 @@ impl Endpoint {
         let engine = Engine::new(domain, info, pack(listed), &held.own, held.net.clone(), opened)?;
         tracing::info!("endpoint {}", held.address);
         let auto = domain.device.is_some();
-        let port = Arc::new(EpShared::new(held, engine, opened, domain.locked, auto));
+        let port = Arc::new(EpShared::new(held, engine, domain.locked, auto));
         exit::register_endpoint(&port);
         Ok(Self { domain: Arc::clone(domain), port, alias: None })
     }
@@ -114,18 +114,7 @@ impl Endpoint {
     /// Starts the endpoint, and the recording of its work.
     pub(crate) fn start(&self) -> Result<()> {
         let Self { domain, port, .. } = self;
-        let (name, told) = (port.address.port().to_string(), port.address.to_string());
-        self.with(|engine| {
-            if engine.recorded {
-                return Ok(());
-            }
-            let params = &domain.params;
-            trace::start(&mut engine.device.lock_own(), params, &domain.peers, &name, &told)?;
-            engine.draft = report::begin(params, told, port.opened);
-            engine.recorded = true;
-            engine.show();
-            Ok(())
-        })?;
+        self.with(|engine| engine.start_records(port.address))?;
         domain.endpoints.add(port)
     }
 
@@ -140,7 +129,7 @@ impl Endpoint {
             Some(engine) => {
                 engine.idle.starts();
                 let sent = work(engine);
-                engine.wants_room = sent == Err(Errno::EAGAIN);
+                engine.peers.wants_room = sent == Err(Errno::EAGAIN);
                 if sent.is_ok() {
                     engine.idle.acted();
                 }
@@ -176,13 +165,13 @@ impl Endpoint {
         let mut engine = self.port.engine.lock();
         let Some(engine) = &mut *engine else { return true };
         engine.look_around();
-        if !engine.deferred.is_empty() || engine.has_copies() {
+        if !engine.peers.has_answered() || engine.has_copies() {
             return false;
         }
         if is_all {
-            engine.home.say_bye();
+            engine.peers.home.say_bye();
         }
-        !engine.home.is_lent()
+        !engine.peers.home.is_lent()
     }
 
     /// Lets peers take what was sent: buffers that they still hold, copies that they have not read,
@@ -190,7 +179,8 @@ impl Endpoint {
     /// thread that closes may make progress on them. `is_all`: the endpoint closes, and not only a
     /// context of it.
     pub(crate) fn linger(&self, is_all: bool) {
-        let patience = self.port.engine.lock().as_ref().map_or(LINGER, |it| it.home.patience());
+        let patience =
+            self.port.engine.lock().as_ref().map_or(LINGER, |it| it.peers.home.patience());
         let end = Instant::now() + patience.max(LINGER);
         while Instant::now() < end {
             if self.is_settled(is_all) {
@@ -231,15 +221,15 @@ impl Object for Endpoint {
             wait_for_copies(self.port.address, || engine.is_reached());
             engine.end_receives();
             engine.device.leave();
-            if let Some(av) = &engine.av {
+            if let Some(av) = &engine.peers.av {
                 av.endpoints.remove(&self.port);
             }
-            for binding in [&engine.tx, &engine.rx] {
+            for binding in [&engine.completions.tx, &engine.completions.rx] {
                 if let Some(cq) = &binding.cq {
                     cq.endpoints.remove(&self.port);
                 }
             }
-            for (_, cntr) in engine.counters.all() {
+            for (_, cntr) in engine.completions.counters.all() {
                 if let Some(cntr) = cntr {
                     cntr.endpoints.remove(&self.port);
                 }
@@ -277,9 +267,9 @@ impl Object for Endpoint {
     fn control(&self, command: Control<'_>) -> Result<()> {
         self.with(|engine| match command {
             Control::Enable => {
-                let Some(av) = &engine.av else { return Err(Errno::ENOAV) };
+                let Some(av) = &engine.peers.av else { return Err(Errno::ENOAV) };
                 let addresses = av.count();
-                if engine.tx.cq.is_none() && engine.rx.cq.is_none() {
+                if engine.completions.tx.cq.is_none() && engine.completions.rx.cq.is_none() {
                     return Err(Errno::ENOCQ);
                 }
                 engine.enabled = true;
@@ -297,8 +287,12 @@ impl Object for Endpoint {
             Control::GetOpsFlag(value) => {
                 let alias = self.alias.as_ref();
                 *value = match direction(*value) {
-                    (true, false) => alias.and_then(|it| it.tx).unwrap_or(engine.tx.op_flags),
-                    (false, true) => alias.and_then(|it| it.rx).unwrap_or(engine.rx.op_flags),
+                    (true, false) => {
+                        alias.and_then(|it| it.tx).unwrap_or(engine.completions.tx.op_flags)
+                    }
+                    (false, true) => {
+                        alias.and_then(|it| it.rx).unwrap_or(engine.completions.rx.op_flags)
+                    }
                     _ => return Err(Errno::EINVAL),
                 };
                 Ok(())
@@ -308,7 +302,7 @@ impl Object for Endpoint {
                 (true, false) => {
                     let op_flags = value & !flags::TRANSMIT;
                     ffi::object::only(op_flags, attr::TX_OP_FLAGS)?;
-                    engine.tx.op_flags = op_flags;
+                    engine.completions.tx.op_flags = op_flags;
                     if let Some(sends) = self.port.tx_fast_path.get() {
                         sends.set(op_flags);
                     }
@@ -317,7 +311,7 @@ impl Object for Endpoint {
                 (false, true) => {
                     let op_flags = value & !flags::RECV;
                     ffi::object::only(op_flags, attr::RX_OP_FLAGS)?;
-                    engine.rx.op_flags = op_flags;
+                    engine.completions.rx.op_flags = op_flags;
                     self.renew_posts(engine);
                     Ok(())
                 }

@@ -6,7 +6,7 @@ use std::{
     net::SocketAddrV4,
     os::fd::BorrowedFd,
     sync::{Arc, OnceLock, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use channel::{
@@ -28,7 +28,7 @@ use crate::{
     address,
     engine::Engine,
     network,
-    record::{exit::AtExit, report},
+    record::exit::AtExit,
     rx_fast_path::RxFastPath,
     tx_fast_path::TxFastPath,
     wait::{
@@ -45,7 +45,6 @@ pub(crate) struct EpShared {
     pub(crate) address: SocketAddrV4,
     /// The secret in its name, or 0.
     secret: u64,
-    pub(crate) opened: Instant,
     /// Holds the port number; see [`EpShared::let_go`].
     socket: Mutex<Option<Unshared>>,
     /// The own segment. It has only atomics, and needs no lock.
@@ -67,18 +66,11 @@ pub(crate) struct EpShared {
 
 impl EpShared {
     /// Creates the shared state of a new endpoint.
-    pub(crate) fn new(
-        held: Held,
-        engine: Engine,
-        opened: Instant,
-        locked: bool,
-        auto: bool,
-    ) -> Self {
+    pub(crate) fn new(held: Held, engine: Engine, locked: bool, auto: bool) -> Self {
         let Held { socket, address, secret, own, net } = held;
         Self {
             address,
             secret,
-            opened,
             own,
             engine: Serial::new(Some(engine), locked),
             rx_fast_path: OnceLock::new(),
@@ -291,12 +283,13 @@ impl Pollable for EpShared {
     fn pause(&self, caller: Caller) -> Pause {
         let mut engine = self.engine.lock();
         let Some(engine) = &mut *engine else { return Pause::None };
-        let caller = if engine.wants_room { Caller::Waits } else { caller };
+        let caller = if engine.peers.wants_room { Caller::Waits } else { caller };
         // A thread that polls the network each time has no time to poll shared memory repeatedly.
-        engine.idle.asks_elsewhere = engine.home.has_net() && engine.home.turns.is_each();
+        engine.idle.asks_elsewhere =
+            engine.peers.home.has_net() && engine.peers.home.turns.is_each();
         let pause = engine.idle.pause(caller);
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
-        if gives_way || engine.is_look_due() {
+        if gives_way || engine.checks.is_look_due() {
             if gives_way || engine.idle.empty_polls() >= POLLS {
                 pollers::note_poller();
             }
@@ -316,7 +309,7 @@ impl Pollable for EpShared {
         });
         // The caller handles what came.
         if !came {
-            engine.home.turns.looked(SPINS);
+            engine.peers.home.turns.looked(SPINS);
             self.hand_over(engine);
         }
         engine.idle.rested(caller);
@@ -405,19 +398,8 @@ impl EpShared {
     /// Writes the report of an endpoint that closes, if a report is requested.
     pub(crate) fn write_report(&self) {
         if let Some(engine) = &mut *self.engine.lock() {
-            self.write_report_of(engine, WrittenAt::Close);
+            engine.write_report(self.address, WrittenAt::Close);
         }
-    }
-
-    fn write_report_of(&self, engine: &mut Engine, written_at: WrittenAt) {
-        let params = &engine.domain.params;
-        if !report::is_wanted(params) || !engine.recorded {
-            return;
-        }
-        let mut report = report::make(params, self.address.to_string(), self.opened, written_at);
-        engine.count(&mut report);
-        let draft = engine.draft.take().map(|growing| growing.into_draft());
-        report::finish(&engine.domain.params, &mut report, draft);
     }
 }
 
@@ -429,9 +411,9 @@ impl AtExit for EpShared {
         match self.engine.lock_at_exit().as_deref_mut() {
             // A thread may be in the middle of a post, and it may be this one.
             Some(Some(engine)) if engine.device.is_free_at_exit() => {
-                self.write_report_of(engine, WrittenAt::Exit);
+                engine.write_report(self.address, WrittenAt::Exit);
                 engine.device.lock().end_recording();
-                engine.home.say_bye();
+                engine.peers.home.say_bye();
                 if let Some(pool) = &engine.node_pool {
                     pool.leave();
                 }

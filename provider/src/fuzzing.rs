@@ -28,11 +28,7 @@ use ffi::{
     },
 };
 
-use crate::{
-    address,
-    engine::{Engine, liveness::INTERVAL},
-    wait::pollable::Progress,
-};
+use crate::{address, engine::Engine, wait::pollable::Progress};
 
 mod endpoints;
 mod peers;
@@ -96,12 +92,12 @@ struct Play {
 impl Play {
     fn start((ports, own, mut engine, peers): peers::Met, memory: &RegionMemory) -> Self {
         // A kernel copy would take addresses from the peer, which are valid in this process.
-        engine.home.set(Settings { checks: false, copies: false });
+        engine.peers.home.set(Settings { checks: false, copies: false });
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
         let window = memory.clone();
         let attr = mr::MrAttr { window, access, offset: 0, requested_key: KEY, flags: 0 };
         engine.domain.regions.register(&attr).unwrap();
-        if let Some(av) = &engine.av {
+        if let Some(av) = &engine.peers.av {
             assert_eq!(av.insert_one(&address::to_bytes(address_of(ports.peer))), Some(0));
         }
         Self { ports, own, engine, peers, memory: memory.clone(), damaged: false }
@@ -218,7 +214,7 @@ impl Play {
                 self.damaged = true;
             }
             11 => {
-                self.engine.checked -= INTERVAL;
+                self.engine.checks.hurry();
                 self.engine.look_around();
             }
             12 => drop(self.engine.cancel(OpContext(usize::from(input.byte() & 3)))),

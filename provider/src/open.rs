@@ -28,7 +28,7 @@ use crate::{
     fabric::Fabric,
     mr::{self, MemoryRegion},
     params,
-    peers::Peers,
+    peer_numbers::PeerNumbers,
     poll::PollSet,
     record::exit,
     regions::Regions,
@@ -63,7 +63,7 @@ impl Domain {
             triggers,
             endpoints: WaitSet::new(locked),
             unpolled: Mutex::default(),
-            peers: Arc::new(Peers::new()),
+            peers: Arc::new(PeerNumbers::new()),
             av_type: attr.map_or(sys::FI_AV_UNSPEC, |attr| attr.av_type),
             eq: Mutex::default(),
         })

@@ -45,10 +45,10 @@ impl RxFastPath {
         let device = engine.device.own_beside().filter(|_| !engine.is_context)?;
         Some(Self {
             device: Arc::clone(device),
-            av: Arc::clone(engine.av.as_ref()?),
+            av: Arc::clone(engine.peers.av.as_ref()?),
             directed: engine.directed,
             tagged_multi: engine.tagged_multi,
-            op_flags: AtomicU64::new(engine.rx.op_flags),
+            op_flags: AtomicU64::new(engine.completions.rx.op_flags),
             min_multi_recv: AtomicUsize::new(engine.min_multi_recv),
             beside: engine.idle.callers.beside(),
         })

@@ -213,7 +213,7 @@ impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
         attr::meet_tx(&mut has, wanted.unwrap_or(&own)).map_err(|_| Errno::EINVAL)?;
         let context = self.open_context(index, Direction::Transmit, |endpoint| {
             endpoint.with(|engine| {
-                engine.tx.op_flags = has.op_flags;
+                engine.completions.tx.op_flags = has.op_flags;
                 engine.rma_limit = has.size;
                 Ok(())
             })
@@ -235,7 +235,7 @@ impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
         let caps = if given == 0 { self.info.caps } else { given };
         let context = self.open_context(index, Direction::Receive, |endpoint| {
             endpoint.with(|engine| {
-                engine.rx.op_flags = has.op_flags;
+                engine.completions.rx.op_flags = has.op_flags;
                 engine.set_receives(caps);
                 Ok(())
             })
@@ -269,7 +269,7 @@ impl Object for ScalableEndpoint {
             // Only its contexts can be enabled.
             Control::Enable => self.indices[0]
                 .endpoint
-                .with(|engine| engine.av.as_ref().map(|_| ()).ok_or(Errno::ENOAV)),
+                .with(|engine| engine.peers.av.as_ref().map(|_| ()).ok_or(Errno::ENOAV)),
             _ => Err(Errno::ENOSYS),
         }
     }

@@ -154,7 +154,7 @@ impl SharedReceive {
         if !self.directed.is_named(address, tagged)? {
             return Ok(Source::ANY);
         }
-        self.with_member(None, |engine| engine.source_of_address(address))
+        self.with_member(None, |engine| engine.peers.source_at(address))
     }
 
     /// Lets a member, if there is one, watch the peer that a posted receive names.

@@ -77,15 +77,18 @@ impl TxFastPath {
         if engine.records_sends || engine.check {
             return None;
         }
-        let told = Told { cq: engine.tx.cq.clone(), counter: engine.counters.send.clone() };
+        let told = Told {
+            cq: engine.completions.tx.cq.clone(),
+            counter: engine.completions.counters.send.clone(),
+        };
         Some(Self {
-            near: Arc::clone(engine.home.near()),
-            av: Arc::clone(engine.av.as_ref()?),
-            reports: engine.tx.cq.is_some(),
-            counts: engine.counters.send.is_some(),
+            near: Arc::clone(engine.peers.home.near()),
+            av: Arc::clone(engine.peers.av.as_ref()?),
+            reports: engine.completions.tx.cq.is_some(),
+            counts: engine.completions.counters.send.is_some(),
             told: Serial::new(told, engine.domain.locked),
-            selective: engine.tx.selective,
-            op_flags: AtomicU64::new(engine.tx.op_flags),
+            selective: engine.completions.tx.selective,
+            op_flags: AtomicU64::new(engine.completions.tx.op_flags),
             sizes: Arc::clone(&engine.sizes),
             at_once: engine.eager_size.min(LONGEST),
             if_quick: (EAGER_AT_TIMES * engine.eager_size).min(LONGEST),

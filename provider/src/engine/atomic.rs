@@ -64,7 +64,7 @@ impl Engine {
     /// Any form of `fi_atomic`, `fi_fetch_atomic` and `fi_compare_atomic`.
     pub(crate) fn atomic(&mut self, op: &Atomic) -> Result<()> {
         let len = op.remote.len() as usize;
-        let start = self.start(op.peer, op.flags, (Class::Atomic, len, op.operand.len()))?;
+        let start = self.start_rma(op.peer, op.flags, (Class::Atomic, len, op.operand.len()))?;
         let peer = start.peer;
         let kind = OpKind::of_atomic(op.form);
         let number = self.sends.enter(SendOp {
@@ -76,7 +76,7 @@ impl Engine {
             context: op.context,
             report: start.report,
             acknowledged: true,
-            work: self.work,
+            work: self.completions.work(),
             age: 0,
         });
         let sent = self.send_atomic(peer, op, number);
@@ -85,8 +85,8 @@ impl Engine {
             return sent.and(Err(Errno::EAGAIN));
         }
         self.rma_under_way.start();
-        self.channels.rma.sent += 1;
-        self.channels.rma.sent_bytes += op.remote.len();
+        self.peers.channels.rma.sent += 1;
+        self.peers.channels.rma.sent_bytes += op.remote.len();
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl Engine {
         let data = [op.operand.clone(), op.compare.clone()];
         let mut header = request(Kind::Atomic, &op.remote, number);
         header.bits = pack(op.form, op.datatype, op.op);
-        let sent = self.push(peer, &header, Payload::Frame(parts, &data))?;
+        let sent = self.peers.push(peer, &header, Payload::Frame(parts, &data))?;
         Ok(sent == Sent::Yes)
     }
 

@@ -56,14 +56,7 @@ impl Engine {
     #[inline]
     pub(crate) fn note_message(&mut self, peer: u32, message: &Buffer) {
         if self.check {
-            self.note(peer, of(message));
-        }
-    }
-
-    #[cold]
-    fn note(&mut self, peer: u32, check: u32) {
-        if let Some(Some(link)) = self.links.get_mut(peer as usize) {
-            self.home.set_check(peer, link, check);
+            self.peers.set_check(peer, of(message));
         }
     }
 
@@ -82,7 +75,7 @@ impl Engine {
             tracing::error!(
                 "FI_TCAM_CHECK: a message of {}, {received} bytes with match bits {:#x}, is not \
                  what was sent",
-                self.domain.peers.address(envelope.source),
+                self.peers.address_of(envelope.source),
                 envelope.bits
             );
         }
@@ -114,7 +107,7 @@ impl Engine {
         }
         let completion =
             Completion { flags: flags::RECV, source: flags::ADDR_UNSPEC, ..Default::default() };
-        self.rx.fail(Failure { completion, overflow: 0, errno: Errno::ECRC });
+        self.completions.rx.fail(Failure { completion, overflow: 0, errno: Errno::ECRC });
     }
 
     /// Fails the receive that waits for the message in a damaged slot. Returns false if there is

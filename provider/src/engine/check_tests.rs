@@ -35,9 +35,9 @@ fn checked(port: u16) -> (Arc<Segment>, Engine, Arc<CompletionQueue>) {
         threshold: false,
     };
     let cq = Arc::new(CompletionQueue::open(&engine.domain, &attr).unwrap());
-    engine.rx.cq = Some(Arc::clone(&cq));
+    engine.completions.rx.cq = Some(Arc::clone(&cq));
     engine.check = true;
-    engine.home.set(Settings { checks: true, copies: true });
+    engine.peers.home.set(Settings { checks: true, copies: true });
     (own, engine, cq)
 }
 
@@ -57,7 +57,7 @@ fn send(engine: &mut Engine, to: u32) {
     };
     let part = message.part(0, MESSAGE.len()).unwrap();
     engine.note_message(to, &part);
-    assert_eq!(engine.push(to, &header, Payload::Part(&part)), Ok(Sent::Yes));
+    assert_eq!(engine.peers.push(to, &header, Payload::Part(&part)), Ok(Sent::Yes));
 }
 
 /// Sends a message between two new endpoints, after `tamper` has run. Returns the error of the
@@ -84,7 +84,7 @@ fn end_of(
     if expected {
         post(&mut engine);
     }
-    let to = sender.domain.peers.number(unpack(engine.address));
+    let to = sender.domain.peers.number(unpack(engine.peers.own_address()));
     send(&mut sender, to);
     tamper(&own, &there);
     let settle =

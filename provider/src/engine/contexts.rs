@@ -22,7 +22,7 @@ impl Engine {
     pub(crate) fn drop_receives(&mut self, at_once: bool) -> bool {
         for tagged in [true, false] {
             while let Some(receive) = self.device.lock_own().context(tagged).cancel(|_| true) {
-                self.works.try_remove((receive.data.work as usize).wrapping_sub(1));
+                self.completions.forget_work(receive.data.work);
             }
         }
         if at_once {
@@ -36,7 +36,7 @@ impl Engine {
             let transfers = std::mem::take(&mut self.transfers);
             senders.extend(transfers.into_iter().map(|(_, it)| (it.peer, it.about.op)));
             for (peer, op) in senders {
-                self.answer(peer, Kind::Failed, op, Errno::ECONNABORTED.get() as u64);
+                self.peers.answer(peer, Kind::Failed, op, Errno::ECONNABORTED.get() as u64);
             }
         }
         self.copying == 0 && self.copies.is_empty() && self.transfers.is_empty()
@@ -53,15 +53,15 @@ impl Engine {
             .map(|stream| (stream.peer, stream.transfer))
             .collect();
         let (ended, first) = self.sends.end_all();
-        self.own.void_before(first);
+        self.peers.own().void_before(first);
         for op in ended {
             self.ended(&op);
-            self.works.try_remove((op.work as usize).wrapping_sub(1));
+            self.completions.forget_work(op.work);
         }
         let Self { streams, sends, .. } = self;
         streams.retain(|stream| sends.find(stream.op, |_| ()).is_some());
         for (peer, transfer) in dropped {
-            self.answer(peer, Kind::Dropped, transfer, 0);
+            self.peers.answer(peer, Kind::Dropped, transfer, 0);
         }
     }
 
@@ -70,7 +70,7 @@ impl Engine {
     pub(crate) fn look_after_unpolled(&self) {
         // This endpoint may be one of them: under FI_THREAD_DOMAIN no lock would prevent a
         // recursion.
-        if self.tx.cq.is_none() && self.rx.cq.is_none() {
+        if self.completions.tx.cq.is_none() && self.completions.rx.cq.is_none() {
             return;
         }
         if let Some(unpolled) = self.domain.unpolled.try_lock() {

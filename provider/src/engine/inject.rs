@@ -45,13 +45,18 @@ impl Engine {
         report: bool,
     ) -> Result<()> {
         let waits = header.flags.contains(Flags::ACK);
-        if waits || self.sends.len() >= MOST || !self.home.is_stuck() {
+        if waits || self.sends.len() >= MOST || !self.peers.home.is_stuck() {
             return Err(Errno::EAGAIN);
         }
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
         header.flags |= Flags::COPIED;
         self.send_rendezvous(peer, &kept, header, false)?;
-        self.complete_kind(OpKind::of_message(op), report, op.context, self.work);
+        self.completions.complete_kind(
+            OpKind::of_message(op),
+            report,
+            op.context,
+            self.completions.work(),
+        );
         Ok(())
     }
 
@@ -70,6 +75,6 @@ impl Engine {
         remote: &Remote,
     ) -> Option<Box<[u8]>> {
         let len = usize::try_from(header.len).ok().filter(|&len| len <= LONGEST)?;
-        self.link(from).ok()?.read_whole(remote, len).ok()
+        self.peers.link(from).ok()?.read_whole(remote, len).ok()
     }
 }

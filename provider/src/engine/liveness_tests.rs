@@ -76,7 +76,7 @@ fn a_peer_that_dies_in_its_first_claim_does_not_stop_the_ring() {
         engine.look_around();
         engine.progress();
     }
-    assert_eq!(engine.channels.shm.received, 1);
+    assert_eq!(engine.peers.channels.shm.received, 1);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
     let (dying, its_engine) = endpoint(128);
     let number = wait_for(&mut engine, 128);
     let to = engine.domain.peers.number(address(128));
-    engine.home.take_all(to);
+    engine.peers.home.take_all(to);
     // The file of the peer goes with it.
     drop((dying, its_engine));
     let (mut sender, started) = (Writer::new(&own), Instant::now());
@@ -112,7 +112,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
         assert!(sender.push(&living, &own, &header(0)));
         engine.progress();
     }
-    assert!(!engine.home.is_lent(), "the dead peer still has buffers");
+    assert!(!engine.peers.home.is_lent(), "the dead peer still has buffers");
 }
 
 #[test]
@@ -121,23 +121,23 @@ fn a_peer_is_awaited_until_it_was_seen() {
     let peer = engine.domain.peers.number(address(130));
     engine.watch(Source::new(peer));
     let look = |engine: &mut Engine| {
-        engine.checked -= super::INTERVAL;
+        engine.checks.hurry();
         engine.look_around();
     };
     look(&mut engine);
-    assert!(engine.awaited.contains(&peer), "it may come yet");
+    assert!(engine.checks.awaits(peer), "it may come yet");
     // It came and went between two checks.
     engine.domain.peers.saw(peer);
     testing::claim(&own);
     look(&mut engine);
-    assert!(engine.awaited.contains(&peer), "a message is being written");
+    assert!(engine.checks.awaits(peer), "a message is being written");
     testing::unclaim(&own);
     look(&mut engine);
-    assert!(!engine.awaited.contains(&peer));
+    assert!(!engine.checks.awaits(peer));
     let (_living, _other) = endpoint(130);
     engine.watch(Source::new(peer));
     look(&mut engine);
-    assert!(engine.is_linked(peer) && engine.awaited.is_empty());
+    assert!(engine.peers.is_linked(peer) && !engine.checks.awaits(peer));
 }
 
 #[test]

@@ -5,30 +5,31 @@
 //! msg  tagged  rma  atomic        operations of the application
 //! progress  serve                 arriving messages, and requests for local memory
 //! rendezvous  inject              long messages, and messages without a buffer
-//! completion                      completions of operations
-//! peer  liveness                  peers that come, go and die
+//! liveness                        peers that come, go and die
 //! contexts                        contexts that open and close
-//! check  counted                  checksums; counters of a report
+//! check  completion               checksums; the end of operations
 //! state                           Engine
-//! ops  cq_binding  transfers
-//! request                         operations, queues and counters, long messages, requests
+//! peers  completions  publisher
+//! peer_checks                     parts of it, each with its state
+//! ops  transfers  request         operations, long messages, requests
 //! deferred                        answers that wait for room
 //! ```
 
 mod atomic;
 mod check;
 mod completion;
+pub(crate) mod completions;
 mod contexts;
-mod counted;
-pub(crate) mod cq_binding;
 mod deferred;
 mod inject;
-pub(crate) mod liveness;
+mod liveness;
 mod msg;
 pub(crate) mod ops;
 pub(crate) mod outgoing;
-mod peer;
+mod peer_checks;
+mod peers;
 mod progress;
+mod publisher;
 mod rendezvous;
 mod request;
 pub(crate) mod rma;

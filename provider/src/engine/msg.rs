@@ -23,7 +23,7 @@ use crate::{
     },
     engine::{
         Engine,
-        cq_binding::CqBinding,
+        completions::CqBinding,
         ops::{OpKind, SendOp},
         outgoing::{EAGER_AT_TIMES, Outgoing},
         tagged::PROBE_FLAGS,
@@ -37,14 +37,10 @@ impl Engine {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
         }
-        let CqBinding { op_flags, selective, .. } = self.tx;
+        let CqBinding { op_flags, selective, .. } = self.completions.tx;
         let outgoing = Outgoing::of(op, op_flags, selective, &self.sizes)?;
         let len = op.buffer.len();
-        let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
-        let peer = match av.peer(op.dest) {
-            Some(peer) => peer,
-            None => self.peer_of_context(op.dest)?,
-        };
+        let peer = self.peers.at(op.dest)?;
         self.link_to(peer)?;
         if outgoing.fence && self.has_under_way(peer) {
             return Err(Errno::EAGAIN);
@@ -56,7 +52,7 @@ impl Engine {
         let header = outgoing.header(op);
         let Outgoing { report, inject, .. } = outgoing;
         self.note_message(peer, &op.buffer);
-        let sent = if self.home.fits(len) || len <= self.at_once || inject {
+        let sent = if self.peers.home.fits(len) || len <= self.at_once || inject {
             self.send_eager::<false>(peer, op, header, report, inject)
         } else {
             self.send_longer(peer, op, header, report)
@@ -77,7 +73,7 @@ impl Engine {
     #[inline(never)]
     fn send_longer(&mut self, peer: u32, op: &Send, header: Header, report: bool) -> Result<()> {
         let len = op.buffer.len();
-        if self.is_net(peer) {
+        if self.peers.is_net(peer) {
             return match len <= self.net_eager_size {
                 true => self.send_eager::<false>(peer, op, header, report, false),
                 false => self.send_rendezvous(peer, op, header, report),
@@ -113,7 +109,7 @@ impl Engine {
         if waits {
             header.op = self.track_send(peer, op, report, waits);
         }
-        let sent = self.push(peer, &header, payload);
+        let sent = self.peers.push(peer, &header, payload);
         if sent != Ok(Sent::Yes) {
             if waits {
                 self.sends.take(header.op);
@@ -125,10 +121,15 @@ impl Engine {
                 _ => Err(Errno::EAGAIN),
             };
         }
-        self.channels.shm.sent += 1;
-        self.channels.shm.sent_bytes += header.len;
+        self.peers.channels.shm.sent += 1;
+        self.peers.channels.shm.sent_bytes += header.len;
         if !waits {
-            self.complete_kind(OpKind::of_message(op), report, op.context, self.work);
+            self.completions.complete_kind(
+                OpKind::of_message(op),
+                report,
+                op.context,
+                self.completions.work(),
+            );
         }
         Ok(())
     }
@@ -142,7 +143,7 @@ impl Engine {
     ) -> Result<()> {
         let waits = header.flags.contains(Flags::ACK);
         header.op = self.track_send(peer, op, report, waits);
-        if self.push(peer, &header, Payload::Where(&op.buffer))? == Sent::Yes {
+        if self.peers.push(peer, &header, Payload::Where(&op.buffer))? == Sent::Yes {
             return Ok(());
         }
         self.sends.take(header.op);
@@ -152,7 +153,7 @@ impl Engine {
     fn track_send(&mut self, peer: u32, op: &Send, report: bool, acknowledged: bool) -> u64 {
         self.sends.enter(SendOp {
             acknowledged,
-            work: self.work,
+            work: self.completions.work(),
             ..SendOp::of_message(peer, op, report)
         })
     }
@@ -170,10 +171,10 @@ impl Engine {
             return self.probe(op, given);
         }
         let defaults = RecvDefaults {
-            op_flags: self.rx.op_flags,
+            op_flags: self.completions.rx.op_flags,
             min_multi_recv: self.min_multi_recv,
             tagged_multi: self.tagged_multi,
-            work: self.work,
+            work: self.completions.work(),
         };
         let tagged = op.tag.is_some();
         let source = self.source_key(op.source, tagged)?;
@@ -232,11 +233,11 @@ impl Engine {
                 let received = to.fill(&bytes);
                 self.slot_check = about.check;
                 self.complete_recv(&grant, envelope, about.flags, about.data, received);
-                if about.flags.contains(Flags::ACK) && message.epoch == self.epoch(peer) {
-                    self.answer(peer, Kind::Done, about.op, 0);
+                if about.flags.contains(Flags::ACK) && message.epoch == self.peers.epoch(peer) {
+                    self.peers.answer(peer, Kind::Done, about.op, 0);
                 }
             }
-            Body::Remote(remote) if message.epoch == self.epoch(peer) => {
+            Body::Remote(remote) if message.epoch == self.peers.epoch(peer) => {
                 self.fetch(peer, grant, envelope, about, &remote);
             }
             Body::Remote(_) => {

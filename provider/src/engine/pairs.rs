@@ -27,12 +27,7 @@ use ffi::{
     },
 };
 
-use crate::{
-    address,
-    cq::CompletionQueue,
-    engine::{Engine, liveness::INTERVAL},
-    fuzzing::endpoint,
-};
+use crate::{address, cq::CompletionQueue, engine::Engine, fuzzing::endpoint};
 
 /// Steps after which a test gives up.
 pub(super) const STEPS: usize = 2000;
@@ -55,23 +50,23 @@ impl Node {
         let (own, mut engine) = endpoint(port);
         let end = net.map(|net| net.end(own.identity()));
         engine.check = settings.checks;
-        engine.home.set(settings);
+        engine.peers.home.set(settings);
         if let Some(end) = &end {
-            engine.home.join(end);
-            engine.inboxes = engine.home.inboxes();
+            engine.peers.home.join(end);
+            engine.inboxes = engine.peers.home.inboxes();
         }
         let (format, wait_obj) = (Format::Tagged, WaitObj::None);
         let attr = CqAttr { size: 0, flags: 0, format, wait_obj, threshold: false };
         let cq = Arc::new(CompletionQueue::open(&engine.domain, &attr).unwrap());
-        engine.rx.cq = Some(Arc::clone(&cq));
-        engine.tx.cq = Some(Arc::clone(&cq));
+        engine.completions.rx.cq = Some(Arc::clone(&cq));
+        engine.completions.tx.cq = Some(Arc::clone(&cq));
         Self { own, end, engine, cq, reported: Vec::new() }
     }
 
     /// Inserts a peer as the first address.
     pub(super) fn list(&mut self, peer: &Self) {
-        let bytes = address::to_bytes(unpack(peer.engine.address));
-        assert_eq!(self.engine.av.as_ref().unwrap().insert_one(&bytes), Some(0));
+        let bytes = address::to_bytes(unpack(peer.engine.peers.own_address()));
+        assert_eq!(self.engine.peers.av.as_ref().unwrap().insert_one(&bytes), Some(0));
     }
 
     pub(super) fn step(&mut self) {
@@ -83,7 +78,7 @@ impl Node {
     }
 
     pub(super) fn look(&mut self) {
-        self.engine.checked -= INTERVAL;
+        self.engine.checks.hurry();
         self.engine.look_around();
         self.step();
     }
@@ -119,9 +114,9 @@ impl Node {
         engine.sends.len() == 0
             && engine.transfers.is_empty()
             && engine.streams.is_empty()
-            && engine.deferred.is_empty()
+            && engine.peers.has_answered()
             && engine.copies.is_empty()
-            && !engine.home.is_lent()
+            && !engine.peers.home.is_lent()
     }
 }
 

@@ -4,8 +4,8 @@
 use std::{sync::Arc, time::Instant};
 
 use nic::{
-    live::Live,
     message::{Envelope, Grant},
+    report::Report,
 };
 
 use channel::{
@@ -21,40 +21,28 @@ use crate::{
         carried::{Body, Kept, RecvOp},
         shared::Shared,
     },
-    engine::{
-        Engine,
-        liveness::MOST_POLLS,
-        peer::{Unknown, epoch, sender},
-    },
+    engine::{Engine, peer_checks::MOST_POLLS, peers::Unknown},
     wait::pollable::Progress,
 };
 
 /// Most slots that are handled before the caller gets its completions.
 const BATCH: u32 = 64;
-/// Most polls that found something, and posts, between reads of the clock. With a draft of a
-/// report, each read also shows the counters.
-const LOOK: u32 = 128;
-/// Most probes between reads of the clock.
-const PROBES: u32 = 64;
-/// Reads of the clock between shows of the counters. A show takes about 0.1 us.
-const SHOW: u32 = 8;
 
 impl Engine {
     /// Handles arrivals, and continues work that waited for room.
     #[inline]
     pub(crate) fn progress(&mut self) -> Progress {
         let mut progress = self.receive();
-        if !self.deferred.is_empty() {
-            self.flush_deferred();
+        if !self.peers.has_answered() {
+            self.peers.flush();
         }
         if !self.streams.is_empty() && self.pump() {
             progress = Progress::Some;
         }
         if progress == Progress::Some {
             self.idle.busy(own_count() > 1);
-            match self.until_shown.checked_sub(1) {
-                Some(less) => self.until_shown = less,
-                None => self.show_and_look(),
+            if self.publisher.is_due() {
+                self.show_and_look();
             }
         }
         progress
@@ -63,9 +51,8 @@ impl Engine {
     /// Notes that a receive was posted: many may follow before the next poll.
     #[inline]
     pub(crate) fn has_posted(&mut self) {
-        match self.until_shown.checked_sub(1) {
-            Some(less) => self.until_shown = less,
-            None => self.show_in_turn(),
+        if self.publisher.is_due() {
+            self.show_in_turn();
         }
     }
 
@@ -73,9 +60,8 @@ impl Engine {
     /// empty.
     #[inline]
     pub(crate) fn has_probed(&mut self) {
-        match self.until_shown.checked_sub(LOOK / PROBES) {
-            Some(less) => self.until_shown = less,
-            None => self.show_and_look(),
+        if self.publisher.is_due_after_probe() {
+            self.show_and_look();
         }
     }
 
@@ -84,39 +70,40 @@ impl Engine {
     fn show_and_look(&mut self) {
         self.show_in_turn();
         self.look_around();
-        self.until_shown = LOOK.min(LOOK / MOST_POLLS * self.look_every);
+        self.publisher.pace(self.checks.look_every(), MOST_POLLS);
     }
 
     #[cold]
     fn show_in_turn(&mut self) {
-        self.until_shown = LOOK;
-        if self.draft.is_some() || self.shows.is_multiple_of(SHOW) {
+        if self.publisher.shows_in_turn() {
             self.show();
         }
-        self.shows = self.shows.wrapping_add(1);
     }
 
     /// Shows the counters to `tcam watch`, and writes the draft of the report.
     #[cold]
     pub(crate) fn show(&mut self) {
-        let live = {
-            let device = self.device.lock();
-            Live {
-                rank: self.rank,
-                job: self.job,
-                ns: self.opened.elapsed().as_nanos() as u64,
-                tagged: device.tagged.live(),
-                msg: device.msg.live(),
-            }
-        };
-        self.own.show(&live);
-        if let Some(mut draft) = self.draft.take() {
+        let live = self.publisher.live(&self.device.lock());
+        self.peers.own().show(&live);
+        if let Some(mut draft) = self.publisher.take_draft() {
             let now = Instant::now();
             if draft.is_due(now) {
                 draft.put(|report| self.count(report), &live, now);
             }
-            self.draft = Some(draft);
+            self.publisher.put_back(draft);
         }
+    }
+
+    /// Writes the counters of the endpoint into a report.
+    pub(crate) fn count(&mut self, report: &mut Report) {
+        report.processes = self.processes;
+        report.context = self.context;
+        // Matches in a shared context are in its own report.
+        if !self.device.is_shared() {
+            let device = self.device.lock_own();
+            (report.tagged, report.msg) = (device.tagged.counters(), device.msg.counters());
+        }
+        self.peers.report(report);
     }
 
     /// Handles a batch of slots of each transport.
@@ -140,16 +127,16 @@ impl Engine {
             return some;
         }
         if near > 0 {
-            self.home.turns.came_near(near);
+            self.peers.home.turns.came_near(near);
         }
-        if self.home.turns.is_due() {
-            self.home.turns.ask();
-            let before = self.channels.shm;
+        if self.peers.home.turns.is_due() {
+            self.peers.home.turns.ask();
+            let before = self.peers.channels.shm;
             match self.receive_over(NET) {
-                0 => self.home.turns.found_nothing(),
+                0 => self.peers.home.turns.found_nothing(),
                 count => {
-                    self.home.turns.came_far(count);
-                    self.channels.turn_far(before);
+                    self.peers.home.turns.came_far(count);
+                    self.peers.channels.turn_far(before);
                     some = true;
                 }
             }
@@ -218,7 +205,7 @@ impl Engine {
             Kind::Inline if header.len <= payload.len() as u64 => {
                 let bytes = payload.first(header.len as usize);
                 if self.arrive(source, header, bytes) && header.flags.contains(Flags::ACK) {
-                    self.answer(self.sender_of(header), Kind::Done, header.op, 0);
+                    self.peers.answer(self.peers.sender(header), Kind::Done, header.op, 0);
                 }
             }
             Kind::Inline => tracing::warn!("a message with an impossible length"),
@@ -231,7 +218,7 @@ impl Engine {
     /// Handles a slot that is not a message.
     #[inline]
     fn handle_control(&mut self, header: &Header, payload: SharedBytes<'_>) {
-        let from = self.sender_of(header);
+        let from = self.peers.sender(header);
         match header.kind {
             Kind::Inline | Kind::Buffered | Kind::Rendezvous => {}
             Kind::Done | Kind::Failed => self.finished(from, header),
@@ -248,8 +235,8 @@ impl Engine {
     #[inline(always)]
     fn arrive(&mut self, source: u32, header: &Header, bytes: SharedBytes<'_>) -> bool {
         let envelope = Envelope { source, bits: header.bits, len: header.len };
-        self.channels.shm.received += 1;
-        self.channels.shm.received_bytes += header.len;
+        self.peers.channels.shm.received += 1;
+        self.peers.channels.shm.received_bytes += header.len;
         let (holder, about) = (self.device.holder(), self.about(header));
         if let Some(shared) = self.device.tails() {
             // Copies: of an argument that is lent to a call, every field is stored, even if the
@@ -267,8 +254,8 @@ impl Engine {
                 true
             }
             None => {
-                let (peer, body) = (sender(&self.sources, header), Body::Bytes(bytes.keep()));
-                let epoch = epoch(&self.epochs, peer);
+                let (peer, body) = (self.peers.sender(header), Body::Bytes(bytes.keep()));
+                let epoch = self.peers.epoch(peer);
                 context.keep(envelope, Kept { about, holder, peer, epoch, body });
                 if context.holds_back() {
                     self.flow.hold_ring();
@@ -290,8 +277,8 @@ impl Engine {
     ) -> bool {
         let (holder, about) = (self.device.holder(), self.about(header));
         let keep = || {
-            let (peer, body) = (sender(&self.sources, header), Body::Bytes(bytes.keep()));
-            Kept { about, holder, peer, epoch: epoch(&self.epochs, peer), body }
+            let (peer, body) = (self.peers.sender(header), Body::Bytes(bytes.keep()));
+            Kept { about, holder, peer, epoch: self.peers.epoch(peer), body }
         };
         let grant = shared.arrive_at_tails(header.is_tagged(), envelope, keep);
         if let Some(grant) = &grant {
@@ -318,14 +305,14 @@ impl Engine {
     }
 
     fn arrive_buffered(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
-        let from = self.sender_of(header);
-        if let Err(errno) = self.link(from) {
+        let from = self.peers.sender(header);
+        if let Err(errno) = self.peers.link(from) {
             tracing::warn!("a message is lost, its sender is gone: {errno}");
             // Its receive fails: the next message must not take its place.
             return self.arrive_remote(source, header, Remote::default());
         }
-        // Taken out of `links` for a moment, so that the bytes can be lent to `arrive`.
-        let Some(link) = self.links[from as usize].take() else { return };
+        // Taken for a moment, so that the bytes can be lent to `arrive`.
+        let Some(link) = self.peers.take(from) else { return };
         let matched = match link.body(header, payload) {
             Some(body) => {
                 // The bytes come while the receive is searched. For bytes in a slot this gains
@@ -338,14 +325,14 @@ impl Engine {
                 false
             }
         };
-        self.links[from as usize] = Some(link);
+        self.peers.put_back(from, link);
         if matched && header.flags.contains(Flags::ACK) {
-            self.answer(from, Kind::Done, header.op, 0);
+            self.peers.answer(from, Kind::Done, header.op, 0);
         }
     }
 
     fn arrive_rendezvous(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
-        let peer = self.sender_of(header);
+        let peer = self.peers.sender(header);
         let Some(remote) = payload.remote(header.count, header.len) else {
             tracing::warn!("a long message with an impossible length");
             return;
@@ -354,7 +341,7 @@ impl Engine {
             && let Some(bytes) = self.read_copy(peer, header, &remote)
         {
             self.arrive(source, header, SharedBytes::from(&*bytes));
-            self.answer(peer, Kind::Done, header.op, 0);
+            self.peers.answer(peer, Kind::Done, header.op, 0);
             return;
         }
         self.arrive_remote(source, header, remote);
@@ -362,10 +349,10 @@ impl Engine {
 
     /// Handles a message whose bytes are in its sender's memory.
     fn arrive_remote(&mut self, source: u32, header: &Header, remote: Remote) {
-        let peer = self.sender_of(header);
+        let peer = self.peers.sender(header);
         let envelope = Envelope { source, bits: header.bits, len: header.len };
         let (holder, about) = (self.device.holder(), self.about(header));
-        let epoch = epoch(&self.epochs, peer);
+        let epoch = self.peers.epoch(peer);
         let keep = || Kept { about, holder, peer, epoch, body: Body::Remote(remote) };
         let (grant, holds_back) = self.device.arrive(header.is_tagged(), &envelope, keep);
         if let Some(grant) = grant {

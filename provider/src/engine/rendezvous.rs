@@ -14,10 +14,7 @@
 //! ```
 
 use ffi::Errno;
-use nic::{
-    message::{Envelope, Grant},
-    report::ChannelCounters,
-};
+use nic::message::{Envelope, Grant};
 
 use channel::{
     bytes::{Remote, SharedBytes},
@@ -37,13 +34,6 @@ use crate::{
 };
 
 impl Engine {
-    /// Sends the result of an operation to its sender.
-    pub(crate) fn answer(&mut self, peer: u32, kind: Kind, op: u64, len: u64) {
-        let flags = Flags::empty();
-        let header = Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op };
-        self.reply(peer, header);
-    }
-
     /// Copies a matched message from its sender's memory.
     pub(crate) fn fetch(
         &mut self,
@@ -58,8 +48,8 @@ impl Engine {
         let wanted = to.len();
         // Not for a multi-receive buffer: the copy may be the part that returns the buffer.
         let later = self.domain.locked && wanted >= UNLOCKED && !grant.data.multi;
-        let epoch = self.epoch(peer);
-        let copied = match self.link(peer) {
+        let epoch = self.peers.epoch(peer);
+        let copied = match self.peers.link(peer) {
             Ok(link) => {
                 if later && let Some(copier) = link.copier() {
                     let (remote, envelope) = (*remote, *envelope);
@@ -104,8 +94,8 @@ impl Engine {
 
     fn message_copied(&mut self, copy: MessageCopy, copied: Result<(), CopyError>) {
         let MessageCopy { peer, grant, envelope, about, to, .. } = copy;
-        let is_there = copy.epoch == self.epoch(peer);
-        let copied = match (copied, self.link(peer)) {
+        let is_there = copy.epoch == self.peers.epoch(peer);
+        let copied = match (copied, self.peers.link(peer)) {
             _ if !is_there => Err(CopyError::Failed(Errno::ECONNABORTED)),
             (_, Err(errno)) => Err(CopyError::Failed(errno)),
             (copied, Ok(link)) => link.confirm(copied, about.op_of_memory()),
@@ -126,15 +116,13 @@ impl Engine {
         let About { flags: message_flags, op, .. } = about;
         match copied {
             Ok(()) => {
-                let is_net = self.is_net(peer);
-                let channels = &mut self.channels;
-                let channel = if is_net { &mut channels.net } else { &mut channels.kernel_copy };
+                let channel = self.peers.copied(peer);
                 channel.received += 1;
                 channel.received_bytes += wanted as u64;
                 self.slot_check = about.check;
                 self.complete_recv(&grant, envelope, about.flags, about.data, wanted);
                 // `len` is the channel that was used.
-                self.answer(peer, Kind::Done, op, 1);
+                self.peers.answer(peer, Kind::Done, op, 1);
             }
             Err(CopyError::Refused) => {
                 let to = grant.data.buffer.part(grant.offset as usize, wanted);
@@ -147,7 +135,7 @@ impl Engine {
                     received: 0,
                     landing: None,
                 });
-                if let Ok(link) = self.link(peer)
+                if let Ok(link) = self.peers.link(peer)
                     && let Some(landing) = link.expect(transfer as u64, &to)
                 {
                     self.transfers[transfer].landing = Some(landing);
@@ -162,12 +150,12 @@ impl Engine {
                     len: wanted as u64,
                     op,
                 };
-                self.reply(peer, header);
+                self.peers.reply(peer, header);
             }
             Err(CopyError::Failed(errno)) => {
                 let tagged = message_flags.contains(Flags::TAGGED);
                 self.fail_recv(&grant.data, tagged, envelope.bits, grant.last, errno);
-                self.answer(peer, Kind::Failed, op, errno.get() as u64);
+                self.peers.answer(peer, Kind::Failed, op, errno.get() as u64);
             }
         }
     }
@@ -187,14 +175,12 @@ impl Engine {
         }
         let bytes = op.buffer.len() as u64;
         if header.len == 1 {
-            let is_net = self.is_net(from);
-            let channels = &mut self.channels;
-            let channel = if is_net { &mut channels.net } else { &mut channels.kernel_copy };
+            let channel = self.peers.copied(from);
             channel.sent += 1;
             channel.sent_bytes += bytes;
         } else if header.len == 0 && op.buffer.is_copied() {
-            self.channels.shm.sent += 1;
-            self.channels.shm.sent_bytes += bytes;
+            self.peers.channels.shm.sent += 1;
+            self.peers.channels.shm.sent_bytes += bytes;
         }
         self.complete_op(&op);
     }
@@ -209,8 +195,8 @@ impl Engine {
         let found = self.sends.find(header.op, |op| (op.peer, op.kind, op.buffer.len()));
         let Some((_, kind, most)) = found.filter(|&(peer, ..)| peer == from) else {
             tracing::debug!("a pull of an operation that is not under way any more");
-            if header.count == 1 && self.deferred.size(from) < MOST {
-                self.answer(from, Kind::Dropped, header.data, 0);
+            if header.count == 1 && self.peers.unanswered(from) < MOST {
+                self.peers.answer(from, Kind::Dropped, header.data, 0);
             }
             return;
         };
@@ -222,19 +208,14 @@ impl Engine {
         }
         let len = usize::try_from(header.len).unwrap_or(usize::MAX).min(most);
         if matches!(kind, OpKind::Read | OpKind::Write)
-            && let Ok(link) = self.link(from)
+            && let Ok(link) = self.peers.link(from)
         {
             link.note_pull();
         }
-        let channel = self.pipeline(from);
+        let channel = self.peers.in_parts(from);
         channel.sent += 1;
         channel.sent_bytes += len as u64;
         self.stream(header.op, from, header.data, len);
-    }
-
-    /// The counters of messages to or from a peer that go in parts.
-    fn pipeline(&mut self, peer: u32) -> &mut ChannelCounters {
-        if self.is_net(peer) { &mut self.channels.net } else { &mut self.channels.copy_pipeline }
     }
 
     /// Starts to send an operation through buffers.
@@ -262,7 +243,9 @@ impl Engine {
             return self.pump_rma(stream);
         }
         let start = stream.offset;
-        let Ok(most) = self.link(stream.peer).map(|link| link.part_len()) else { return false };
+        let Ok(most) = self.peers.link(stream.peer).map(|link| link.part_len()) else {
+            return false;
+        };
         while stream.offset < stream.len {
             let left = stream.len - stream.offset;
             let part = buffer.part(stream.offset, left.min(most));
@@ -276,7 +259,7 @@ impl Engine {
                 len: part.len() as u64,
                 op: stream.transfer,
             };
-            if self.push(stream.peer, &header, Payload::Part(&part)) != Ok(Sent::Yes) {
+            if self.peers.push(stream.peer, &header, Payload::Part(&part)) != Ok(Sent::Yes) {
                 break;
             }
             stream.offset += part.len();
@@ -290,7 +273,7 @@ impl Engine {
     /// Handles the end of a message in parts. Over the network there is no answer, unless the
     /// sender requested an acknowledgement.
     fn has_gone(&mut self, stream: &Stream) {
-        if self.is_net(stream.peer)
+        if self.peers.is_net(stream.peer)
             && self.sends.find(stream.op, |op| op.acknowledged) == Some(false)
             && let Some(op) = self.sends.take(stream.op)
         {
@@ -300,7 +283,7 @@ impl Engine {
 
     /// Handles a part of a message that comes through buffers.
     pub(crate) fn chunk(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
-        let Self { transfers, links, .. } = self;
+        let Self { transfers, peers, .. } = self;
         let key = usize::try_from(header.op).unwrap_or(usize::MAX);
         let transfer = transfers.get_mut(key).filter(|transfer| transfer.peer == from);
         let Some(transfer) = transfer else {
@@ -312,12 +295,17 @@ impl Engine {
         if header.kind == Kind::Landed {
             transfer.received += room;
         } else {
-            let link = links.get(from as usize).and_then(Option::as_deref);
+            let link = peers.link(from).ok();
             let Some(body) = link.and_then(|link| link.body(header, payload)) else {
                 tracing::error!("a part of a message without all its bytes: the message fails");
                 let transfer = transfers.remove(key);
                 self.fail_transfer(&transfer);
-                self.answer(from, Kind::Failed, transfer.about.op, Errno::EPROTO.get() as u64);
+                self.peers.answer(
+                    from,
+                    Kind::Failed,
+                    transfer.about.op,
+                    Errno::EPROTO.get() as u64,
+                );
                 return;
             };
             let to = transfer.grant.data.buffer.part(transfer.grant.offset as usize + offset, room);
@@ -327,14 +315,14 @@ impl Engine {
             return;
         }
         let done = transfers.remove(key);
-        let channel = self.pipeline(from);
+        let channel = self.peers.in_parts(from);
         channel.received += 1;
         channel.received_bytes += done.wanted as u64;
         let about = done.about;
         self.slot_check = about.check;
         self.complete_recv(&done.grant, &done.envelope, about.flags, about.data, done.wanted);
-        if !self.is_net(from) || about.flags.contains(Flags::ACK) {
-            self.answer(from, Kind::Done, about.op, 2);
+        if !self.peers.is_net(from) || about.flags.contains(Flags::ACK) {
+            self.peers.answer(from, Kind::Done, about.op, 2);
         }
     }
 

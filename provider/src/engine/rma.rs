@@ -32,15 +32,12 @@ use std::{
 use channel::{
     bytes::SharedBytes,
     contract::{Payload, Sent},
-    way::{Link, Liveness},
     wire::{Flags, Header, Kind, LONGEST},
 };
 use ffi::{
     Errno, Result, flags,
     ops::ep::{OpFlags, rma::Rma},
 };
-
-use host::owner::Look;
 
 use super::request::{Start, request};
 use crate::{
@@ -99,7 +96,7 @@ pub(crate) fn wait_for_copies(address: SocketAddrV4, mut is_reached: impl FnMut(
 impl Engine {
     /// Begins an operation on `len` bytes of a peer's memory. `sent` bytes are sent to the peer.
     #[inline]
-    pub(crate) fn start(
+    pub(crate) fn start_rma(
         &mut self,
         peer: u64,
         op_flags: OpFlags,
@@ -109,7 +106,7 @@ impl Engine {
             return Err(Errno::EOPBADSTATE);
         }
         let (op_flags, silent) = match op_flags {
-            OpFlags::Default => (self.tx.op_flags, false),
+            OpFlags::Default => (self.completions.tx.op_flags, false),
             OpFlags::Given(given) => {
                 ffi::object::only(given, FLAGS)?;
                 (given, false)
@@ -121,16 +118,13 @@ impl Engine {
         }
         let inject = op_flags & flags::INJECT != 0;
         self.sizes.check(class, len, if inject { sent } else { 0 })?;
-        let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
-        let peer = match av.peer(peer) {
-            Some(peer) => peer,
-            None => self.peer_of_context(peer)?,
-        };
+        let peer = self.peers.at(peer)?;
         self.link_to(peer)?;
         if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
             return Err(Errno::EAGAIN);
         }
-        let report = !silent && (!self.tx.selective || op_flags & flags::COMPLETION != 0);
+        let report =
+            !silent && (!self.completions.tx.selective || op_flags & flags::COMPLETION != 0);
         Ok(Start { peer, report, inject })
     }
 
@@ -151,10 +145,7 @@ impl Engine {
     /// Returns whether a living peer copies from or to local memory. Once its operations are void,
     /// or the endpoint is closed, no new copy begins.
     pub(crate) fn is_reached(&self) -> bool {
-        let reaches = |link: &Link| {
-            link.reaches(&self.own) && link.liveness(Look::Closely) == Liveness::Alive
-        };
-        self.links.iter().flatten().any(|link| reaches(link))
+        self.peers.is_any_reaching()
     }
 
     /// Returns whether operations at a peer are in progress: `FI_FENCE` waits for them.
@@ -170,7 +161,7 @@ impl Engine {
             return Err(Errno::EINVAL);
         }
         let sent = if op.write { len } else { 0 };
-        let start = self.start(op.peer, op.flags, (Class::Rma, len, sent))?;
+        let start = self.start_rma(op.peer, op.flags, (Class::Rma, len, sent))?;
         let peer = start.peer;
         let number = self.sends.enter(SendOp {
             kind: if op.write { OpKind::Write } else { OpKind::Read },
@@ -181,7 +172,7 @@ impl Engine {
             context: op.context,
             report: start.report,
             acknowledged: true,
-            work: self.work,
+            work: self.completions.work(),
             age: 0,
         });
         let sent = if op.write {
@@ -194,8 +185,8 @@ impl Engine {
             return sent;
         }
         self.rma_under_way.start();
-        self.channels.rma.sent += 1;
-        self.channels.rma.sent_bytes += len as u64;
+        self.peers.channels.rma.sent += 1;
+        self.peers.channels.rma.sent_bytes += len as u64;
         Ok(())
     }
 
@@ -210,7 +201,7 @@ impl Engine {
         let short = inject || frame_len <= attr::short_size(self.eager_size);
         if short {
             let data = slice::from_ref(&op.buffer);
-            match self.push(peer, &header, Payload::Frame(parts, data))? {
+            match self.peers.push(peer, &header, Payload::Frame(parts, data))? {
                 Sent::Yes => return Ok(()),
                 Sent::NoRoom => return Err(Errno::EAGAIN),
                 Sent::NoBuffer => {}
@@ -224,7 +215,7 @@ impl Engine {
         if in_pieces {
             header.flags |= Flags::PIECES;
         }
-        let sent = self.push(peer, &header, Payload::Segments(parts, &op.buffer))?;
+        let sent = self.peers.push(peer, &header, Payload::Segments(parts, &op.buffer))?;
         if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
@@ -242,12 +233,12 @@ impl Engine {
             true => Payload::Frame(parts, &[]),
             false => Payload::Segments(parts, &op.buffer),
         };
-        let sent = self.push(peer, &header, payload)?;
+        let sent = self.peers.push(peer, &header, payload)?;
         if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
     fn goes_in_pieces(&mut self, peer: u32) -> Result<bool> {
-        Ok(self.link(peer)?.goes_in_pieces())
+        Ok(self.peers.link(peer)?.goes_in_pieces())
     }
 
     /// Sends pieces of an operation. Returns whether any piece was sent.
@@ -274,7 +265,7 @@ impl Engine {
             let data = [op.buffer.part(stream.offset, len)];
             let data = if write { &data[..] } else { &[] };
             let payload = Payload::Frame(parts.as_slice(), data);
-            if self.push(stream.peer, &header, payload) != Ok(Sent::Yes) {
+            if self.peers.push(stream.peer, &header, payload) != Ok(Sent::Yes) {
                 break;
             }
             stream.offset += len;
@@ -284,7 +275,7 @@ impl Engine {
 
     /// Handles an answer to a read, or a part of one.
     pub(crate) fn answered(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
-        let Some(Some(link)) = self.links.get(from as usize) else { return };
+        let Ok(link) = self.peers.link(from) else { return };
         let body = link.body(header, payload);
         let is_damaged =
             body.as_ref().is_some_and(|body| is_frame_damaged(header, self.slot_check, body));

@@ -3,7 +3,6 @@
 
 use channel::{
     bytes::SharedBytes,
-    contract::{Payload, Sent},
     way::{Body, CopyError, Direction, Link},
     wire::{Flags, Frame, Header, Kind, LONGEST},
 };
@@ -16,7 +15,7 @@ use super::{
     Engine,
     atomic::accesses_of_atomic,
     check::is_frame_damaged,
-    cq_binding::Counters,
+    completions::Counters,
     deferred::MOST,
     request::{Access, Served, answer_to},
     transfers::{LongCopy, MemoryCopy, UNLOCKED},
@@ -29,25 +28,25 @@ use crate::{
 impl Engine {
     /// Handles a request of a peer for local memory.
     pub(crate) fn serve(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
-        if let Err(errno) = self.link(from) {
+        if let Err(errno) = self.peers.link(from) {
             tracing::warn!("a request for memory is lost, who made it is gone: {errno}");
             return;
         }
-        let untaken = self.deferred.size(from);
+        let untaken = self.peers.unanswered(from);
         if untaken >= MOST {
             if untaken < 2 * MOST {
                 self.answer_request(from, header, Err(Errno::ENOBUFS));
             }
             return;
         }
-        // Taken out of `links` for a moment, so that the bytes can be lent.
-        let Some(link) = self.links[from as usize].take() else { return };
+        // Taken for a moment, so that the bytes can be lent.
+        let Some(link) = self.peers.take(from) else { return };
         let served = match link.body(header, payload) {
             None => Err(Errno::EPROTO),
             Some(body) if is_frame_damaged(header, self.slot_check, &body) => Err(Errno::ECRC),
             Some(body) => self.execute(&link, from, header, &body),
         };
-        self.links[from as usize] = Some(link);
+        self.peers.put_back(from, link);
         self.answer_request(from, header, served);
     }
 
@@ -57,18 +56,21 @@ impl Engine {
         match served {
             Ok(Served::Later) => {}
             Ok(Served::Done) if !whole => {}
-            Ok(Served::Done) => self.answer(from, Kind::Done, header.op, 0),
-            Ok(Served::Data(target)) => self.answer_data(from, header, &target),
+            Ok(Served::Done) => self.peers.answer(from, Kind::Done, header.op, 0),
+            Ok(Served::Data(target)) => {
+                let answer = answer_to(header, header.len as usize);
+                self.peers.reply_memory(from, answer, &target);
+            }
             Ok(Served::Results(len)) => {
                 let scratch = std::mem::take(&mut self.scratch);
                 let answer = answer_to(header, len);
-                self.reply_bytes(from, answer, &scratch[..len]);
+                self.peers.reply_bytes(from, answer, &scratch[..len]);
                 self.scratch = scratch;
             }
-            Ok(Served::Refused) => self.answer(from, Kind::Pull, header.op, header.len),
+            Ok(Served::Refused) => self.peers.answer(from, Kind::Pull, header.op, header.len),
             Err(errno) => {
                 tracing::info!("a request for memory is refused: {errno}");
-                self.answer(from, Kind::Failed, header.op, errno.get() as u64);
+                self.peers.answer(from, Kind::Failed, header.op, errno.get() as u64);
             }
         }
     }
@@ -99,9 +101,9 @@ impl Engine {
                 let remote = rest.remote(count, header.len).ok_or(Errno::EPROTO)?;
                 if self.domain.locked
                     && len >= UNLOCKED
-                    && let Some(exchanger) = link.exchanger(&self.own)
+                    && let Some(exchanger) = link.exchanger(self.peers.own())
                 {
-                    let (epoch, header) = (self.epoch(from), *header);
+                    let (epoch, header) = (self.peers.epoch(from), *header);
                     self.copy_later(MemoryCopy {
                         exchanger,
                         direction,
@@ -115,7 +117,7 @@ impl Engine {
                     return Ok(Served::Later);
                 }
                 let what = (&remote, header.op);
-                copied(link.exchange(&self.own, direction, what, target.placed()))?
+                copied(link.exchange(self.peers.own(), direction, what, target.placed()))?
             }
         };
         if !matches!(served, Served::Refused) {
@@ -140,7 +142,7 @@ impl Engine {
     ) {
         self.holds_arrivals = false;
         let MemoryCopy { peer, header, parts, .. } = copy;
-        if copy.epoch != self.epoch(*peer) {
+        if copy.epoch != self.peers.epoch(*peer) {
             return;
         }
         let served = copied(exchanged);
@@ -155,14 +157,14 @@ impl Engine {
         if header.flags.contains(Flags::PART) {
             return;
         }
-        self.channels.rma.received += 1;
-        self.channels.rma.received_bytes += len as u64;
+        self.peers.channels.rma.received += 1;
+        self.peers.channels.rma.received_bytes += len as u64;
         let accesses = match header.kind {
             Kind::Write => Accesses { reads: false, writes: true },
             Kind::Atomic => accesses_of_atomic(header.bits),
             _ => Accesses { reads: true, writes: false },
         };
-        let Counters { remote_read, remote_write, .. } = &self.counters;
+        let Counters { remote_read, remote_write, .. } = &self.completions.counters;
         accesses.count(remote_read.as_ref(), remote_write.as_ref());
         self.domain.regions.count(parts, accesses);
         if header.flags.contains(Flags::DATA) {
@@ -173,7 +175,7 @@ impl Engine {
                 source: flags::ADDR_UNSPEC,
                 ..Default::default()
             };
-            self.rx.complete(true, completion);
+            self.completions.rx.complete(true, completion);
         }
     }
 
@@ -186,7 +188,7 @@ impl Engine {
         if (class | access) & !self.caps != 0 {
             return Err(Errno::EACCES);
         }
-        self.domain.regions.resolve(parts, access, self.address)
+        self.domain.regions.resolve(parts, access, self.peers.own_address())
     }
 
     fn serve_write(
@@ -223,29 +225,6 @@ impl Engine {
             };
         }
         Ok(Access::Copy(Direction::Write, target))
-    }
-
-    fn answer_data(&mut self, to: u32, header: &Header, target: &Target) {
-        let len = header.len as usize;
-        let answer = answer_to(header, len);
-        let payload = Payload::Frame(&[], target.buffers());
-        if !self.deferred.has(to) && self.push(to, &answer, payload) == Ok(Sent::Yes) {
-            return;
-        }
-        let mut bytes = vec![0; len];
-        for (at, buffer) in target.placed() {
-            buffer.read_to(&mut bytes[at..]);
-        }
-        self.deferred.push(to, answer, bytes.into());
-    }
-
-    /// Sends bytes, now or when there is room.
-    fn reply_bytes(&mut self, peer: u32, header: Header, bytes: &[u8]) {
-        let waits = self.deferred.has(peer)
-            || self.push(peer, &header, Payload::Bytes(bytes)).is_ok_and(|sent| sent != Sent::Yes);
-        if waits {
-            self.deferred.push(peer, header, bytes.into());
-        }
     }
 }
 

@@ -138,7 +138,7 @@ impl Engine {
             ..Default::default()
         };
         let Some(Found { envelope, flags: message_flags, data, dropped, .. }) = found else {
-            self.rx.fail(Failure { completion, overflow: 0, errno: Errno::ENOMSG });
+            self.completions.rx.fail(Failure { completion, overflow: 0, errno: Errno::ENOMSG });
             return;
         };
         if let Some(kept) = dropped {
@@ -147,11 +147,11 @@ impl Engine {
         completion.len = envelope.len as usize;
         completion.tag = envelope.bits;
         completion.data = data;
-        completion.source = self.address_of(envelope.source);
+        completion.source = self.peers.source_address(envelope.source);
         if message_flags.contains(Flags::DATA) {
             completion.flags |= flags::REMOTE_CQ_DATA;
         }
-        if let Some(cq) = &self.rx.cq {
+        if let Some(cq) = &self.completions.rx.cq {
             cq.complete(completion);
         }
     }
@@ -170,7 +170,7 @@ impl Engine {
             context: op.context,
             report,
             multi: false,
-            work: self.work,
+            work: self.completions.work(),
         };
         let grant = Grant { data, offset: 0, last: true };
         if op_flags & flags::DISCARD != 0 {
@@ -187,8 +187,8 @@ impl Engine {
     fn drop_kept(&mut self, kept: &Kept) {
         let is_awaited =
             kept.about.flags.contains(Flags::ACK) || matches!(kept.body, Body::Remote(_));
-        if is_awaited && kept.epoch == self.epoch(kept.peer) {
-            self.answer(kept.peer, Kind::Done, kept.about.op, 0);
+        if is_awaited && kept.epoch == self.peers.epoch(kept.peer) {
+            self.peers.answer(kept.peer, Kind::Done, kept.about.op, 0);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! thread while others use the engine, and deferred work.
 
 use ffi::{
-    Errno, Result,
+    Result,
     ops::{ep::Recv, work::EndpointOp},
 };
 use matching::Source;
@@ -68,7 +68,7 @@ impl Endpoint {
     /// Updates the defaults that the rx fast path takes from the endpoint.
     pub(super) fn renew_posts(&self, engine: &Engine) {
         if let Some(posts) = self.port.rx_fast_path.get() {
-            posts.set(engine.rx.op_flags, engine.min_multi_recv);
+            posts.set(engine.completions.rx.op_flags, engine.min_multi_recv);
         }
     }
 }
@@ -76,25 +76,7 @@ impl Endpoint {
 impl Start for Endpoint {
     fn start_op(&self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()> {
         self.with(|engine| {
-            let selective = engine.tx.selective;
-            engine.tx.selective |= deferred.as_ref().is_some_and(|deferred| !deferred.reports);
-            engine.work = deferred.map_or(0, |deferred| engine.works.insert(deferred) as u32 + 1);
-            let started = match op {
-                EndpointOp::Send(op) => engine.send(op),
-                EndpointOp::Recv(op) => engine.recv(op),
-                EndpointOp::Rma(op) => engine.rma(op),
-                EndpointOp::Atomic(op) => engine.atomic(op),
-            };
-            let work = std::mem::take(&mut engine.work);
-            engine.tx.selective = selective;
-            match started {
-                Ok(()) => {}
-                Err(Errno::EAGAIN) => {
-                    engine.wants_room = true;
-                    engine.works.try_remove((work as usize).wrapping_sub(1));
-                }
-                Err(errno) => engine.fail_to_start(op, work, errno),
-            }
+            let started = engine.start(op, deferred);
             self.port.wake(engine);
             started
         })

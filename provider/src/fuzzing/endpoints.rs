@@ -31,7 +31,7 @@ pub(crate) fn engine_of(own: &Arc<Segment>, port: u16, net: Option<Arc<Net>>) ->
     let address = pack(address_of(port));
     let mut engine = Engine::new(&domain, &info, address, own, net, Instant::now()).unwrap();
     let av = AddressVector::open(&domain, &ffi::ops::av::AvAttr::default(), 0).unwrap();
-    engine.av = Some(Arc::new(av));
+    engine.peers.av = Some(Arc::new(av));
     engine.enabled = true;
     engine
 }

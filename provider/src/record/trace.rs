@@ -26,7 +26,7 @@ use crate::{
     device::carried::{Kept, RecvOp},
     job,
     params::libfabric_version,
-    peers::Peers,
+    peer_numbers::PeerNumbers,
     record::caller::Caller,
 };
 
@@ -62,7 +62,7 @@ struct Trace {
     encoder: Encoder,
     /// The record of the last operation, if it was short and its key was known.
     last: u32,
-    peers: Arc<Peers>,
+    peers: Arc<PeerNumbers>,
     /// Peers whose addresses were written.
     told: HashSet<u32>,
 }
@@ -166,7 +166,7 @@ impl Trace {
         path: PathBuf,
         header: Header,
         max: u64,
-        peers: Arc<Peers>,
+        peers: Arc<PeerNumbers>,
         pauses: Option<Pauses>,
     ) -> Self {
         let (started, encoder) = (Instant::now(), Encoder::default());
@@ -301,7 +301,7 @@ impl Trace {
 pub(crate) fn start(
     device: &mut Device<RecvOp, Kept>,
     params: &Params,
-    peers: &Arc<Peers>,
+    peers: &Arc<PeerNumbers>,
     name: &str,
     address: &str,
 ) -> Result<()> {
