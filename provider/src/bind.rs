@@ -117,10 +117,10 @@ impl Endpoint {
 
     fn bind_shared_receive(&self, srx: &Arc<SharedReceive>) -> Result<()> {
         self.with(|engine| {
-            if engine.enabled || engine.device.is_shared() {
+            if engine.enabled || engine.rx.device.is_shared() {
                 return Err(Errno::EINVAL);
             }
-            engine.device.share(srx.join(&self.port));
+            engine.rx.device.share(srx.join(&self.port));
             Ok(())
         })
     }

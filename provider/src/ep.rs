@@ -144,9 +144,8 @@ impl Endpoint {
     fn take_engine(&self) -> Option<Engine> {
         loop {
             let mut guard = self.port.engine.lock();
-            match &mut *guard {
-                Some(engine) if engine.copying > 0 => engine.closes = true,
-                _ => return guard.take(),
+            if guard.as_mut().is_none_or(|engine| engine.rx.copies.close()) {
+                return guard.take();
             }
             drop(guard);
             std::thread::yield_now();
@@ -165,7 +164,7 @@ impl Endpoint {
         let mut engine = self.port.engine.lock();
         let Some(engine) = &mut *engine else { return true };
         engine.look_around();
-        if !engine.peers.has_answered() || engine.has_copies() {
+        if !engine.peers.has_answered() || engine.tx.has_copies() {
             return false;
         }
         if is_all {
@@ -219,8 +218,7 @@ impl Object for Endpoint {
         self.port.own.close();
         if let Some(mut engine) = engine {
             wait_for_copies(self.port.address, || engine.is_reached());
-            engine.end_receives();
-            engine.device.leave();
+            engine.leave();
             if let Some(av) = &engine.peers.av {
                 av.endpoints.remove(&self.port);
             }
@@ -254,7 +252,7 @@ impl Object for Endpoint {
         };
         ffi::object::only(tx.unwrap_or(0), attr::TX_OP_FLAGS | flags::TRIGGER)?;
         ffi::object::only(rx.unwrap_or(0), attr::RX_OP_FLAGS | flags::TRIGGER)?;
-        let tagged_multi = self.with(|engine| Ok(engine.tagged_multi))?;
+        let tagged_multi = self.with(|engine| Ok(engine.rx.tagged_multi))?;
         let ignored = if tagged_multi { 0 } else { flags::MULTI_RECV };
         let tagged_rx = rx.map(|rx| rx & !ignored);
         Ok(Arc::new(Self {
@@ -346,7 +344,7 @@ impl Variables for Endpoint {
     }
 
     fn values(&self) -> Result<Vec<u64>> {
-        self.with(|engine| Ok(profile::values(&engine.device.lock())))
+        self.with(|engine| Ok(profile::values(&engine.rx.device.lock())))
     }
 }
 
@@ -425,19 +423,19 @@ impl ops::ep::Endpoint for Endpoint {
 
     fn option(&self, name: u32) -> Result<usize> {
         self.with(|engine| match name {
-            sys::FI_OPT_MIN_MULTI_RECV => Ok(engine.min_multi_recv),
-            _ => engine.sizes.option(name),
+            sys::FI_OPT_MIN_MULTI_RECV => Ok(engine.rx.min_multi_recv),
+            _ => engine.tx.sizes.option(name),
         })
     }
 
     fn set_option(&self, name: u32, value: usize) -> Result<()> {
         self.with(|engine| match name {
             sys::FI_OPT_MIN_MULTI_RECV => {
-                engine.min_multi_recv = value;
+                engine.rx.min_multi_recv = value;
                 self.renew_posts(engine);
                 Ok(())
             }
-            _ => engine.sizes.set_option(name, value),
+            _ => engine.tx.sizes.set_option(name, value),
         })
     }
 }

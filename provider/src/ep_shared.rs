@@ -166,7 +166,7 @@ impl EpShared {
     fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
         let Some(state) = &mut *engine else { return Progress::None };
         let progress = state.progress();
-        if state.copies.is_empty() { progress } else { self.copy_unlocked(engine, progress) }
+        if state.rx.copies.is_empty() { progress } else { self.copy_unlocked(engine, progress) }
     }
 
     /// Makes the copies that no other thread makes, without the lock.
@@ -176,7 +176,7 @@ impl EpShared {
         mut engine: SerialGuard<'a, Option<Engine>>,
         mut progress: Progress,
     ) -> Progress {
-        while let Some(copy) = engine.as_mut().and_then(Engine::next_copy) {
+        while let Some(copy) = engine.as_mut().and_then(|it| it.rx.copies.begin()) {
             drop(engine);
             let copied = copy.make();
             engine = self.engine.lock();
@@ -212,7 +212,7 @@ impl EpShared {
     fn hand_over(&self, engine: &mut Engine) {
         if engine.device_sleeps {
             Bell::hand_over(&self.own);
-            if engine.goes_on() || engine.has_arrivals() {
+            if engine.goes_on() || engine.inbound.has_any() {
                 bell::wake(&self.own);
             }
         }
@@ -305,7 +305,7 @@ impl Pollable for EpShared {
         self.take_over(engine);
         let came = (0..SPINS).any(|_| {
             std::hint::spin_loop();
-            engine.has_near_arrivals()
+            engine.inbound.has_near()
         });
         // The caller handles what came.
         if !came {
@@ -362,7 +362,7 @@ impl Pollable for EpShared {
     fn settle(&self) {
         // No other thread may be about to make the copies that are due.
         self.copy_unlocked(self.engine.lock(), Progress::None);
-        while self.engine.lock().as_ref().is_some_and(|engine| engine.holds_arrivals) {
+        while self.engine.lock().as_ref().is_some_and(|engine| engine.rx.copies.holds_arrivals()) {
             std::thread::yield_now();
         }
     }
@@ -410,9 +410,9 @@ impl AtExit for EpShared {
         }
         match self.engine.lock_at_exit().as_deref_mut() {
             // A thread may be in the middle of a post, and it may be this one.
-            Some(Some(engine)) if engine.device.is_free_at_exit() => {
+            Some(Some(engine)) if engine.rx.device.is_free_at_exit() => {
                 engine.write_report(self.address, WrittenAt::Exit);
-                engine.device.lock().end_recording();
+                engine.rx.device.lock().end_recording();
                 engine.peers.home.say_bye();
                 if let Some(pool) = &engine.node_pool {
                     pool.leave();

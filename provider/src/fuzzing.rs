@@ -194,7 +194,7 @@ impl Play {
         if words[4] < 64 {
             // Few operations are in progress, and each has an age: name one of them.
             let key = words[4] as usize;
-            words[4] = self.engine.sends.number_at(key);
+            words[4] = self.engine.tx.ops.number_at(key);
         }
         let mut payload = [0; INLINE / 8];
         let parts = usize::from(input.byte() % 27);
@@ -271,7 +271,7 @@ impl Play {
         let from = self.engine.domain.peers.number(address_of(self.ports.healthy));
         for count in 0..3 {
             let arrives = |it: &mut Self| {
-                let mut device = it.engine.device.lock();
+                let mut device = it.engine.rx.device.lock();
                 let found = device.context(true).drop_unexpected(|envelope, _| {
                     envelope.source == from && envelope.bits == HEALTHY_BITS | count
                 });
@@ -280,8 +280,8 @@ impl Play {
             };
             assert!(self.until(arrives), "message {count} of the healthy peer");
         }
-        assert_eq!(self.engine.device.lock_own().tagged.counters().check(), Ok(()));
-        assert_eq!(self.engine.device.lock_own().msg.counters().check(), Ok(()));
+        assert_eq!(self.engine.rx.device.lock_own().tagged.counters().check(), Ok(()));
+        assert_eq!(self.engine.rx.device.lock_own().msg.counters().check(), Ok(()));
     }
 }
 

@@ -110,8 +110,8 @@ proptest! {
             while engine.progress() == Progress::Some {}
         }
         prop_assert!(before.iter().chain(&*after).all(|byte| *byte == 0));
-        prop_assert_eq!(engine.device.lock_own().tagged.counters().check(), Ok(()));
-        prop_assert_eq!(engine.device.lock_own().msg.counters().check(), Ok(()));
+        prop_assert_eq!(engine.rx.device.lock_own().tagged.counters().check(), Ok(()));
+        prop_assert_eq!(engine.rx.device.lock_own().msg.counters().check(), Ok(()));
     }
 }
 
@@ -136,7 +136,7 @@ fn arrive(net: &Net, at: SocketAddrV4, own: &Net, engine: &mut Engine, bits: u64
         assert!(start.elapsed() < PATIENCE, "neither a message nor an end");
         engine.progress();
         net.progress();
-        let came = engine.device.lock().context(true).drop_unexpected(|it, _| it.bits == bits);
+        let came = engine.rx.device.lock().context(true).drop_unexpected(|it, _| it.bits == bits);
         if came > 0 || own.open_peers() < peers {
             return came;
         }

@@ -42,14 +42,14 @@ impl RxFastPath {
     /// belong to a shared context, or for a context of a scalable endpoint: it may close and open
     /// again with other receives.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
-        let device = engine.device.own_beside().filter(|_| !engine.is_context)?;
+        let device = engine.rx.device.own_beside().filter(|_| !engine.is_context)?;
         Some(Self {
             device: Arc::clone(device),
             av: Arc::clone(engine.peers.av.as_ref()?),
-            directed: engine.directed,
-            tagged_multi: engine.tagged_multi,
+            directed: engine.rx.directed,
+            tagged_multi: engine.rx.tagged_multi,
             op_flags: AtomicU64::new(engine.completions.rx.op_flags),
-            min_multi_recv: AtomicUsize::new(engine.min_multi_recv),
+            min_multi_recv: AtomicUsize::new(engine.rx.min_multi_recv),
             beside: engine.idle.callers.beside(),
         })
     }

@@ -214,7 +214,7 @@ impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
         let context = self.open_context(index, Direction::Transmit, |endpoint| {
             endpoint.with(|engine| {
                 engine.completions.tx.op_flags = has.op_flags;
-                engine.rma_limit = has.size;
+                engine.tx.rma_limit = has.size;
                 Ok(())
             })
         })?;
@@ -236,7 +236,7 @@ impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
         let context = self.open_context(index, Direction::Receive, |endpoint| {
             endpoint.with(|engine| {
                 engine.completions.rx.op_flags = has.op_flags;
-                engine.set_receives(caps);
+                engine.rx.set_caps(caps);
                 Ok(())
             })
         })?;

@@ -169,7 +169,7 @@ impl SharedReceive {
     /// then the message is lost.
     fn deliver(&self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) -> bool {
         let delivered = self.with_member(Some(message.holder), |engine| {
-            engine.deliver_kept(grant, envelope, message);
+            engine.deliver(grant, envelope, message);
             Ok(())
         });
         if delivered.is_err() {
@@ -184,7 +184,7 @@ impl SharedReceive {
             let claimed = self.shared.lock().tagged.claimed(op.context.0 as u64);
             let (envelope, kept) = claimed.ok_or(Errno::ENOMSG)?;
             return self.with_member(Some(kept.holder), |engine| {
-                engine.give_claimed(op, given, envelope, kept);
+                engine.give_claimed(op, given, (envelope, kept));
                 Ok(())
             });
         }

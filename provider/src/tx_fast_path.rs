@@ -19,11 +19,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use channel::{
-    contract::Sent,
-    sending::Sending,
-    wire::{Header, LONGEST},
-};
+use channel::{contract::Sent, sending::Sending, wire::Header};
 use ffi::{ops::ep::Send, serial::Serial};
 
 use crate::{
@@ -33,9 +29,9 @@ use crate::{
     engine::{
         Engine,
         ops::{OpKind, Ops, SendOp, UnderWay},
-        outgoing::{EAGER_AT_TIMES, Outgoing},
+        outgoing::{EagerSizes, Outgoing, Route},
     },
-    sizes::Sizes,
+    sizes::OpSizes,
     wait::{callers::Beside, count::count},
 };
 
@@ -52,11 +48,8 @@ pub(crate) struct TxFastPath {
     selective: bool,
     /// Flags of messages without flags; may change at any time.
     op_flags: AtomicU64,
-    sizes: Arc<Sizes>,
-    /// Longest message that is copied at once.
-    at_once: usize,
-    /// Longest message that is copied at once if that is fast.
-    if_quick: usize,
+    sizes: Arc<OpSizes>,
+    eager: EagerSizes,
     under_way: Arc<Ops>,
     rma_under_way: UnderWay,
     beside: Arc<Beside>,
@@ -74,7 +67,7 @@ struct Told {
 impl TxFastPath {
     /// Creates the tx fast path. Returns `None` if sends are recorded or have checksums.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
-        if engine.records_sends || engine.check {
+        if engine.records_sends || engine.tx.checks {
             return None;
         }
         let told = Told {
@@ -89,11 +82,10 @@ impl TxFastPath {
             told: Serial::new(told, engine.domain.locked),
             selective: engine.completions.tx.selective,
             op_flags: AtomicU64::new(engine.completions.tx.op_flags),
-            sizes: Arc::clone(&engine.sizes),
-            at_once: engine.eager_size.min(LONGEST),
-            if_quick: (EAGER_AT_TIMES * engine.eager_size).min(LONGEST),
-            under_way: Arc::clone(&engine.sends),
-            rma_under_way: engine.rma_under_way.clone(),
+            sizes: Arc::clone(&engine.tx.sizes),
+            eager: engine.tx.eager,
+            under_way: Arc::clone(&engine.tx.ops),
+            rma_under_way: engine.tx.rma_under_way.clone(),
             beside: engine.idle.callers.beside(),
             over: AtomicBool::new(false),
         })
@@ -129,8 +121,9 @@ impl TxFastPath {
         }
         let Some(peer) = self.av.peer(op.dest) else { return false };
         self.beside.start();
-        if op.buffer.len() > self.at_once {
-            return self.send_long(peer, op, outgoing);
+        let route = self.eager.route(op.buffer.len(), false);
+        if route != Route::Eager {
+            return self.send_long(peer, op, outgoing, route);
         }
         if self.near.send_to_open(peer, &outgoing.header(op), &op.buffer) != Some(Sent::Yes) {
             return false;
@@ -141,12 +134,12 @@ impl TxFastPath {
 
     /// Sends a message that its receiver copies from user memory, unless an eager copy is faster.
     #[inline(never)]
-    fn send_long(&self, peer: u32, op: &Send, outgoing: Outgoing) -> bool {
+    fn send_long(&self, peer: u32, op: &Send, outgoing: Outgoing, route: Route) -> bool {
         let header = outgoing.header(op);
         if outgoing.inject {
             return false;
         }
-        if op.buffer.len() <= self.if_quick {
+        if route == Route::IfQuick {
             match self.near.send_if_quick(peer, &header, &op.buffer) {
                 Some(Sent::Yes) => {
                     self.has_gone(op, outgoing.report);

@@ -20,6 +20,7 @@ use ffi::{
     },
 };
 
+use super::sum;
 use crate::{cq::CompletionQueue, engine::Engine, fuzzing::endpoint, wait::pollable::Progress};
 
 const MESSAGE: &[u8] = b"what was sent, and longer than nothing";
@@ -36,7 +37,7 @@ fn checked(port: u16) -> (Arc<Segment>, Engine, Arc<CompletionQueue>) {
     };
     let cq = Arc::new(CompletionQueue::open(&engine.domain, &attr).unwrap());
     engine.completions.rx.cq = Some(Arc::clone(&cq));
-    engine.check = true;
+    engine.tx.checks = true;
     engine.peers.home.set(Settings { checks: true, copies: true });
     (own, engine, cq)
 }
@@ -56,7 +57,7 @@ fn send(engine: &mut Engine, to: u32) {
         op: 0,
     };
     let part = message.part(0, MESSAGE.len()).unwrap();
-    engine.note_message(to, &part);
+    engine.peers.set_check(to, sum(&part));
     assert_eq!(engine.peers.push(to, &header, Payload::Part(&part)), Ok(Sent::Yes));
 }
 

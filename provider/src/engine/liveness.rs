@@ -78,10 +78,10 @@ impl Engine {
 
     /// Longest sleep that delays nothing but messages; zero if one has come.
     pub(crate) fn longest_sleep(&mut self) -> Duration {
-        if self.is_short {
+        if self.inbound.is_short() {
             return RETRY;
         }
-        if !self.copies.is_empty() || self.has_arrivals() {
+        if !self.rx.copies.is_empty() || self.inbound.has_any() {
             return Duration::ZERO;
         }
         self.peers.look_for_room();
@@ -94,12 +94,12 @@ impl Engine {
 
     /// Returns whether there is work that no doorbell announces.
     pub(crate) fn goes_on(&self) -> bool {
-        !(self.copies.is_empty() && self.peers.has_answered() && self.streams.is_empty())
+        !(self.rx.copies.is_empty() && self.peers.has_answered() && self.tx.has_streamed())
     }
 
     /// Returns whether work waits for room at a peer, which no doorbell announces.
     pub(crate) fn waits_for_room(&self) -> bool {
-        self.peers.wants_room || !self.peers.has_answered() || !self.streams.is_empty()
+        self.peers.wants_room || !self.peers.has_answered() || !self.tx.has_streamed()
     }
 
     /// Checks some peers and the load of the host, if it is time.
@@ -107,7 +107,7 @@ impl Engine {
         let now = Instant::now();
         self.checks.pace(now);
         if self.checks.is_idle_due(now) {
-            self.device.lock().idle();
+            self.rx.device.lock().idle();
         }
         let Some(since) = self.checks.begin(now) else {
             if self.publisher.is_draft_due(now) {
@@ -116,7 +116,7 @@ impl Engine {
             return;
         };
         self.show();
-        self.skip_stuck();
+        self.inbound.skip_stuck();
         self.update_population();
         host::directory::look_around();
         self.peers.home.look_around();
@@ -212,54 +212,31 @@ impl Engine {
     fn stop_awaiting(&mut self, peer: u32) {
         self.checks.awaited.remove(&peer);
         if !self.peers.is_linked(peer) {
-            self.device.unwatch(peer);
+            self.rx.device.unwatch(peer);
         }
     }
 
     /// Handles all slots that were sent before. Returns false if some are still being written.
-    pub(crate) fn has_received_all(&mut self) -> bool {
-        let ends = self.inboxes.each_mut().map(|inbox| inbox.as_mut().map(|inbox| inbox.end()));
-        let has_all = |engine: &Self| {
-            let mut inboxes = engine.inboxes.iter().zip(&ends);
-            inboxes.all(|(inbox, end)| inbox.as_ref().map(|inbox| inbox.position()) >= *end)
-        };
-        while !has_all(self) {
+    pub(super) fn has_received_all(&mut self) -> bool {
+        let ends = self.inbound.ends();
+        while !self.inbound.has_reached(&ends) {
             self.peers.home.turns.hurry();
             if self.receive() == Progress::None {
                 break;
             }
         }
-        has_all(self)
-    }
-
-    /// Skips slots that were claimed one interval ago by senders that have died.
-    fn skip_stuck(&mut self) {
-        for inbox in self.inboxes.iter_mut().flatten() {
-            if inbox.skip_stuck() {
-                tracing::warn!("a message is lost, its sender died while it wrote it");
-            }
-        }
+        self.inbound.has_reached(&ends)
     }
 
     fn look_at(&mut self, at: usize, look: Look) {
         let Some((peer, gone, liveness)) = self.peers.look_at(at, look) else { return };
         // The peer's name may have been inserted after its first message came.
         if !self.peers.is_verified(peer) {
-            self.drop_messages(peer);
+            self.rx.drop_messages(&self.peers, peer);
         } else if liveness == Liveness::Alive {
             return;
         }
         self.part(peer, gone);
-    }
-
-    /// Drops the messages of a peer that is not at the address that it claims.
-    fn drop_messages(&mut self, peer: u32) {
-        let (holder, epoch) = (self.device.holder(), self.peers.epoch(peer));
-        for tagged in [true, false] {
-            self.device.lock().context(tagged).drop_unexpected(|_, kept| {
-                (kept.holder, kept.peer, kept.epoch) == (holder, peer, epoch)
-            });
-        }
     }
 
     /// Handles what an endpoint sent that is gone, and forgets it. Returns false if that must wait,
@@ -285,25 +262,13 @@ impl Engine {
         } else {
             tracing::info!("{address} closed its endpoint");
         }
-        self.streams.retain(|stream| stream.peer != peer);
         // This comes before the operations are taken: a thread without the engine must not send
         // another one.
         self.peers.disconnect(peer);
-        for op in self.sends.take_of_peer(peer) {
-            self.fail_op(&op, Errno::ECONNABORTED);
-        }
-        let failed: Vec<usize> = self
-            .transfers
-            .iter()
-            .filter(|(_, transfer)| transfer.peer == peer)
-            .map(|(key, _)| key)
-            .collect();
-        for key in failed {
-            let transfer = self.transfers.remove(key);
-            self.fail_transfer(&transfer);
-        }
+        self.tx.forget(&mut self.completions, peer);
+        self.rx.forget(&mut self.completions, peer);
         if self.peers.drop_link(peer) {
-            self.device.unwatch(peer);
+            self.rx.device.unwatch(peer);
         }
         if end == Some(Liveness::Closed) {
             self.peers.saw_close(peer);
@@ -316,10 +281,10 @@ impl Engine {
     /// Fails the receives that name a peer that is gone. In a shared context this happens later,
     /// because other members may not have handled what the peer sent to them.
     fn end_directed(&mut self, peer: u32) {
-        if self.device.is_shared() {
+        if self.rx.device.is_shared() {
             self.checks.leave_later(peer);
         } else {
-            self.fail_directed(peer);
+            self.rx.fail_directed(&mut self.completions, peer);
         }
     }
 
@@ -327,23 +292,7 @@ impl Engine {
         for peer in self.checks.leaving_now(now) {
             // A peer with a link has come back.
             if !self.peers.is_linked(peer) {
-                self.fail_directed(peer);
-            }
-        }
-    }
-
-    fn fail_directed(&mut self, peer: u32) {
-        let source = Source::new(peer);
-        for tagged in [true, false] {
-            loop {
-                let mut device = self.device.lock();
-                let context = device.context(tagged);
-                let directed = context.cancel(|receive| receive.key.source == source);
-                let Some(receive) = directed else { break };
-                device.begin(&receive.data, true);
-                drop(device);
-                let bits = receive.key.bits;
-                self.fail_recv(&receive.data, tagged, bits, true, Errno::ECONNABORTED);
+                self.rx.fail_directed(&mut self.completions, peer);
             }
         }
     }

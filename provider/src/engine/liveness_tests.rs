@@ -35,7 +35,7 @@ fn address(port: u16) -> SocketAddrV4 {
 
 /// Number of slots of the ring that were handled.
 fn position(engine: &Engine) -> u64 {
-    engine.inboxes[0].as_ref().unwrap().position()
+    engine.inbound.position()
 }
 
 fn header(number: u16) -> Header {
@@ -47,7 +47,7 @@ fn header(number: u16) -> Header {
 fn wait_for(engine: &mut Engine, port: u16) -> u64 {
     let peer = engine.domain.peers.number(address(port));
     engine.link_to(peer).unwrap();
-    engine.sends.enter(SendOp {
+    engine.tx.ops.enter(SendOp {
         kind: OpKind::Msg,
         peer,
         buffer: Buffer::default(),
@@ -107,7 +107,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
     // The file of the peer goes with it.
     drop((dying, its_engine));
     let (mut sender, started) = (Writer::new(&own), Instant::now());
-    while engine.is_send_to(to, number) {
+    while engine.tx.is_at(to, number) {
         assert!(started.elapsed() < LONGEST, "the death is not noticed");
         assert!(sender.push(&living, &own, &header(0)));
         engine.progress();

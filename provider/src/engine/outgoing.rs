@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The options of a call that sends a message.
+//! The options of a call that sends a message, and how its bytes are sent.
 
-use channel::wire::{Flags, Header, Kind};
+use channel::wire::{Flags, Header, Kind, LONGEST};
 use ffi::{
     Result, flags,
     ops::ep::{OpFlags, Send},
 };
 
-use crate::sizes::{Class, Sizes};
+use nic::params::Params;
+
+use crate::sizes::{OpClass, OpSizes};
 
 const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
     | flags::REMOTE_CQ_DATA
@@ -19,7 +21,52 @@ const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
 
 /// Messages of up to this many times `FI_TCAM_EAGER_SIZE` go through a buffer while buffers are
 /// fast to fill (`channel/src/shm/eager_policy.rs`).
-pub(crate) const EAGER_AT_TIMES: usize = 4;
+const EAGER_AT_TIMES: usize = 4;
+
+/// How the bytes of a message are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// Copied at once.
+    Eager,
+    /// Copied at once, if that is faster than a copy by the receiver.
+    IfQuick,
+    /// They stay in local memory until the receiver has copied them.
+    Rendezvous,
+}
+
+/// The lengths of messages that are copied at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EagerSizes {
+    /// `FI_TCAM_EAGER_SIZE`.
+    pub(crate) size: usize,
+    /// Longest message that is copied at once over any transport.
+    pub(crate) any: usize,
+    near: usize,
+    if_quick: usize,
+    net: usize,
+}
+
+impl EagerSizes {
+    pub(crate) fn new(params: &Params, has_net: bool) -> Self {
+        let (size, net) = (params.number("eager_size"), params.number("net_eager_size"));
+        let near = size.min(LONGEST);
+        let any = if has_net { near.min(net) } else { near };
+        Self { size, any, near, if_quick: (EAGER_AT_TIMES * size).min(LONGEST), net }
+    }
+
+    /// How a message of `len` bytes is sent, over the network or to a peer of this host.
+    #[inline(always)]
+    pub(crate) fn route(&self, len: usize, is_net: bool) -> Route {
+        let eager = if is_net { self.net } else { self.near };
+        if len <= eager {
+            Route::Eager
+        } else if !is_net && len <= self.if_quick {
+            Route::IfQuick
+        } else {
+            Route::Rendezvous
+        }
+    }
+}
 
 /// The options of a message to send.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +87,7 @@ impl Outgoing {
     /// # Errors
     /// `EBADFLAGS`, and `EMSGSIZE` for a message that is too long.
     #[inline(always)]
-    pub(crate) fn of(op: &Send, op_flags: u64, selective: bool, sizes: &Sizes) -> Result<Self> {
+    pub(crate) fn of(op: &Send, op_flags: u64, selective: bool, sizes: &OpSizes) -> Result<Self> {
         let (op_flags, silent) = match op.flags {
             OpFlags::Default => (op_flags, false),
             OpFlags::Given(given) => {
@@ -50,7 +97,7 @@ impl Outgoing {
             OpFlags::Inject => (flags::INJECT, true),
         };
         let inject = op_flags & flags::INJECT != 0;
-        let (class, len) = (Class::of_message(op), op.buffer.len());
+        let (class, len) = (OpClass::of_message(op), op.buffer.len());
         sizes.check(class, len, if inject { len } else { 0 })?;
         Ok(Self {
             report: !silent && (!selective || op_flags & flags::COMPLETION != 0),

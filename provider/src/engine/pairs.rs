@@ -27,7 +27,12 @@ use ffi::{
     },
 };
 
-use crate::{address, cq::CompletionQueue, engine::Engine, fuzzing::endpoint};
+use crate::{
+    address,
+    cq::CompletionQueue,
+    engine::{Engine, inbound::Inbound},
+    fuzzing::endpoint,
+};
 
 /// Steps after which a test gives up.
 pub(super) const STEPS: usize = 2000;
@@ -49,11 +54,11 @@ impl Node {
     pub(super) fn new(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> Self {
         let (own, mut engine) = endpoint(port);
         let end = net.map(|net| net.end(own.identity()));
-        engine.check = settings.checks;
+        engine.tx.checks = settings.checks;
         engine.peers.home.set(settings);
         if let Some(end) = &end {
             engine.peers.home.join(end);
-            engine.inboxes = engine.peers.home.inboxes();
+            engine.inbound = Inbound::new(&engine.peers.home);
         }
         let (format, wait_obj) = (Format::Tagged, WaitObj::None);
         let attr = CqAttr { size: 0, flags: 0, format, wait_obj, threshold: false };
@@ -111,11 +116,11 @@ impl Node {
     /// Returns whether no operation is in progress.
     pub(super) fn is_at_rest(&mut self) -> bool {
         let engine = &mut self.engine;
-        engine.sends.len() == 0
-            && engine.transfers.is_empty()
-            && engine.streams.is_empty()
+        engine.tx.ops.len() == 0
+            && engine.rx.is_idle()
+            && engine.tx.has_streamed()
             && engine.peers.has_answered()
-            && engine.copies.is_empty()
+            && engine.rx.copies.is_empty()
             && !engine.peers.home.is_lent()
     }
 }

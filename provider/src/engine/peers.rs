@@ -188,6 +188,7 @@ impl Peers {
     }
 
     /// The address under which peers list the endpoint.
+    #[cfg(test)]
     pub(crate) fn own_address(&self) -> u64 {
         self.address
     }
@@ -239,11 +240,12 @@ impl Peers {
     /// Returns whether there is a link to a peer.
     #[inline]
     pub(crate) fn is_linked(&self, peer: u32) -> bool {
-        self.linked_to(peer).is_some()
+        self.get(peer).is_some()
     }
 
+    /// The link to a peer.
     #[inline]
-    fn linked_to(&self, peer: u32) -> Option<&Link> {
+    pub(super) fn get(&self, peer: u32) -> Option<&Link> {
         self.links.get(peer as usize).and_then(Option::as_deref)
     }
 
@@ -274,13 +276,13 @@ impl Peers {
     /// Returns whether a peer is reached over the network.
     #[inline]
     pub(super) fn is_net(&self, peer: u32) -> bool {
-        self.linked_to(peer).is_some_and(Link::is_net)
+        self.get(peer).is_some_and(Link::is_net)
     }
 
     /// Returns whether there is a link to a peer that has not closed.
     #[inline]
     pub(super) fn is_open(&self, peer: u32) -> bool {
-        self.linked_to(peer).is_some_and(Link::is_open)
+        self.get(peer).is_some_and(Link::is_open)
     }
 
     /// Returns whether operations to a peer may start at once.
@@ -299,7 +301,7 @@ impl Peers {
     /// The identity of the endpoint that is known at a peer's address.
     pub(super) fn who_is_at(&self, peer: u32) -> Option<Identity> {
         let number = self.numbers.get(peer as usize).copied().flatten();
-        self.linked_to(peer).map(Link::identity).or(number.map(|(_, who)| who))
+        self.get(peer).map(Link::identity).or(number.map(|(_, who)| who))
     }
 
     /// Returns whether an endpoint is reached over the network: it is on another host, or its
@@ -391,7 +393,7 @@ impl Peers {
 
     /// Returns whether the endpoint that a peer has a link to is alive; `None` without a link.
     pub(super) fn liveness(&self, peer: u32) -> Option<Liveness> {
-        self.linked_to(peer).map(|link| link.liveness(Look::Briefly))
+        self.get(peer).map(|link| link.liveness(Look::Briefly))
     }
 
     /// Drops the link to a peer, and its number in the list of senders. Returns whether there was a
@@ -422,14 +424,14 @@ impl Peers {
     /// of those peers, which may have become shorter.
     pub(super) fn look_at(&self, at: usize, look: Look) -> Option<(u32, Identity, Liveness)> {
         let peer = *self.linked.get(at)?;
-        let link = self.linked_to(peer)?;
+        let link = self.get(peer)?;
         Some((peer, link.identity(), link.liveness(look)))
     }
 
     /// The peers at these places of the list that have closed. Their segments show it at once.
     pub(super) fn closed(&self, places: std::ops::Range<usize>) -> Vec<(u32, Identity)> {
         let closed = |&peer: &u32| {
-            let link = self.linked_to(peer)?;
+            let link = self.get(peer)?;
             (!link.is_open()).then(|| (peer, link.identity()))
         };
         self.linked[places].iter().filter_map(closed).collect()

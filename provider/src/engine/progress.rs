@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Progress: arriving messages go through the device to their receives.
 
-use std::{sync::Arc, time::Instant};
-
-use nic::{
-    message::{Envelope, Grant},
-    report::Report,
-};
-
 use channel::{
     bytes::{Remote, SharedBytes},
     home::{NET, WAYS},
-    way::{Arrivals, Inbox},
+    way::{Arrivals, CopyError, Inbox},
     wire::{Flags, Header, Kind},
+};
+use ffi::{
+    Errno, flags,
+    ops::cq::{Completion, Failure},
 };
 use host::endpoint::own_count;
 
-use crate::{
-    device::{
-        carried::{Body, Kept, RecvOp},
-        shared::Shared,
-    },
-    engine::{Engine, peer_checks::MOST_POLLS, peers::Unknown},
-    wait::pollable::Progress,
+use super::{
+    Engine,
+    copies::LongCopy,
+    peers::Unknown,
+    rma_target::Request,
+    rx::{is_message, read_copy},
 };
+use crate::wait::pollable::Progress;
 
 /// Most slots that are handled before the caller gets its completions.
 const BATCH: u32 = 64;
@@ -36,7 +33,7 @@ impl Engine {
         if !self.peers.has_answered() {
             self.peers.flush();
         }
-        if !self.streams.is_empty() && self.pump() {
+        if !self.tx.has_streamed() && self.tx.pump(&mut self.peers, &mut self.completions) {
             progress = Progress::Some;
         }
         if progress == Progress::Some {
@@ -48,70 +45,11 @@ impl Engine {
         progress
     }
 
-    /// Notes that a receive was posted: many may follow before the next poll.
-    #[inline]
-    pub(crate) fn has_posted(&mut self) {
-        if self.publisher.is_due() {
-            self.show_in_turn();
-        }
-    }
-
-    /// Notes a probe. A program that only probes finds messages, so that none of its polls seems
-    /// empty.
-    #[inline]
-    pub(crate) fn has_probed(&mut self) {
-        if self.publisher.is_due_after_probe() {
-            self.show_and_look();
-        }
-    }
-
-    /// Does the periodic work while messages come.
-    #[cold]
-    fn show_and_look(&mut self) {
-        self.show_in_turn();
-        self.look_around();
-        self.publisher.pace(self.checks.look_every(), MOST_POLLS);
-    }
-
-    #[cold]
-    fn show_in_turn(&mut self) {
-        if self.publisher.shows_in_turn() {
-            self.show();
-        }
-    }
-
-    /// Shows the counters to `tcam watch`, and writes the draft of the report.
-    #[cold]
-    pub(crate) fn show(&mut self) {
-        let live = self.publisher.live(&self.device.lock());
-        self.peers.own().show(&live);
-        if let Some(mut draft) = self.publisher.take_draft() {
-            let now = Instant::now();
-            if draft.is_due(now) {
-                draft.put(|report| self.count(report), &live, now);
-            }
-            self.publisher.put_back(draft);
-        }
-    }
-
-    /// Writes the counters of the endpoint into a report.
-    pub(crate) fn count(&mut self, report: &mut Report) {
-        report.processes = self.processes;
-        report.context = self.context;
-        // Matches in a shared context are in its own report.
-        if !self.device.is_shared() {
-            let device = self.device.lock_own();
-            (report.tagged, report.msg) = (device.tagged.counters(), device.msg.counters());
-        }
-        self.peers.report(report);
-    }
-
     /// Handles a batch of slots of each transport.
     #[inline]
-    pub(crate) fn receive(&mut self) -> Progress {
+    pub(super) fn receive(&mut self) -> Progress {
         let near = self.receive_over(0);
-        let others = WAYS > NET + 1 || self.inboxes[NET].is_some();
-        let other = others && self.receive_beside(near);
+        let other = self.inbound.has_others() && self.receive_beside(near);
         if near > 0 || other { Progress::Some } else { Progress::None }
     }
 
@@ -123,7 +61,7 @@ impl Engine {
         for transport in NET + 1..WAYS {
             some |= self.receive_over(transport) > 0;
         }
-        if self.inboxes[NET].is_none() {
+        if !self.inbound.has_net() {
             return some;
         }
         if near > 0 {
@@ -147,20 +85,18 @@ impl Engine {
     /// Handles a batch of slots of one transport. Returns their number.
     #[inline(always)]
     fn receive_over(&mut self, transport: usize) -> u32 {
-        // Taken out of the engine for a moment, so that its slots can be lent.
-        let taken = self.inboxes[transport].take_if(|inbox| !inbox.is_empty());
-        let Some(mut inbox) = taken else { return 0 };
+        let Some(mut inbox) = self.inbound.take(transport) else { return 0 };
         let count = match &mut *inbox {
             Inbox::Shm(inbox) => self.empty(inbox),
             inbox => self.empty(inbox),
         };
-        self.inboxes[transport] = Some(inbox);
+        self.inbound.put_back(transport, inbox);
         count
     }
 
     fn empty<I: Arrivals>(&mut self, inbox: &mut I) -> u32 {
         let mut count = 0;
-        while count < BATCH && !self.holds_arrivals {
+        while count < BATCH && !self.rx.copies.holds_arrivals() {
             let Some(slot) = inbox.peek() else { break };
             if count > 0 {
                 inbox.expect_more();
@@ -173,7 +109,7 @@ impl Engine {
                 }
                 Some(header) => match self.source_of(&header) {
                     Ok(source) => {
-                        if self.flow.holds_ring() && self.is_held_back(source, &header) {
+                        if self.rx.holds_ring() && self.rx.is_held_back(source, &header) {
                             break;
                         }
                         self.handle(source, &header, inbox.payload());
@@ -182,7 +118,7 @@ impl Engine {
                         tracing::warn!("a message of a peer that is not listed");
                     }
                     Err(Unknown::Short) => {
-                        self.is_short = true;
+                        self.inbound.set_short(true);
                         break;
                     }
                 },
@@ -193,7 +129,7 @@ impl Engine {
         }
         if count > 0 {
             inbox.publish();
-            self.is_short = false;
+            self.inbound.set_short(false);
         }
         count
     }
@@ -218,90 +154,30 @@ impl Engine {
     /// Handles a slot that is not a message.
     #[inline]
     fn handle_control(&mut self, header: &Header, payload: SharedBytes<'_>) {
-        let from = self.peers.sender(header);
+        let Self { peers, completions, rx, tx, target, .. } = self;
+        let from = peers.sender(header);
         match header.kind {
             Kind::Inline | Kind::Buffered | Kind::Rendezvous => {}
-            Kind::Done | Kind::Failed => self.finished(from, header),
-            Kind::Pull => self.pulled(from, header),
-            Kind::Chunk | Kind::Landed => self.chunk(from, header, payload),
-            Kind::Dropped => self.dropped(from, header),
-            Kind::Write | Kind::Read | Kind::Atomic => self.serve(from, header, payload),
-            Kind::Answer => self.answered(from, header, payload),
+            Kind::Done | Kind::Failed => tx.finished(peers, completions, from, header),
+            Kind::Pull => tx.pulled(peers, from, header),
+            Kind::Chunk | Kind::Landed => rx.chunk(peers, completions, from, header, payload),
+            Kind::Dropped => {
+                let key = usize::try_from(header.op).unwrap_or(usize::MAX);
+                rx.end_transfer(completions, from, key);
+            }
+            Kind::Write | Kind::Read | Kind::Atomic => {
+                let request = Request { from, header, payload, check: rx.slot_check() };
+                target.serve(peers, completions, &mut rx.copies, request);
+            }
+            Kind::Answer => {
+                tx.answered(peers, completions, rx.slot_check(), from, header, payload);
+            }
         }
     }
 
-    /// Handles a message whose bytes have come. Returns whether a receive got it. Inlined, like the
-    /// functions that it calls: out of line, a message takes 120 instructions more.
     #[inline(always)]
     fn arrive(&mut self, source: u32, header: &Header, bytes: SharedBytes<'_>) -> bool {
-        let envelope = Envelope { source, bits: header.bits, len: header.len };
-        self.peers.channels.shm.received += 1;
-        self.peers.channels.shm.received_bytes += header.len;
-        let (holder, about) = (self.device.holder(), self.about(header));
-        if let Some(shared) = self.device.tails() {
-            // Copies: of an argument that is lent to a call, every field is stored, even if the
-            // call is not made.
-            let (shared, envelope, header) = (Arc::clone(shared), envelope, *header);
-            return self.arrive_at_tails(&shared, &envelope, &header, bytes);
-        }
-        let mut device = self.device.lock();
-        let context = device.context(header.is_tagged());
-        match context.arrive(&envelope) {
-            Some(grant) => {
-                device.begin(&grant.data, grant.last);
-                drop(device);
-                self.give(&grant, &envelope, header, bytes);
-                true
-            }
-            None => {
-                let (peer, body) = (self.peers.sender(header), Body::Bytes(bytes.keep()));
-                let epoch = self.peers.epoch(peer);
-                context.keep(envelope, Kept { about, holder, peer, epoch, body });
-                if context.holds_back() {
-                    self.flow.hold_ring();
-                }
-                false
-            }
-        }
-    }
-
-    /// As [`Engine::arrive`], if another thread may search the unexpected messages meanwhile. Out
-    /// of line, for the reason given there.
-    #[inline(never)]
-    fn arrive_at_tails(
-        &mut self,
-        shared: &Shared,
-        envelope: &Envelope,
-        header: &Header,
-        bytes: SharedBytes<'_>,
-    ) -> bool {
-        let (holder, about) = (self.device.holder(), self.about(header));
-        let keep = || {
-            let (peer, body) = (self.peers.sender(header), Body::Bytes(bytes.keep()));
-            Kept { about, holder, peer, epoch: self.peers.epoch(peer), body }
-        };
-        let grant = shared.arrive_at_tails(header.is_tagged(), envelope, keep);
-        if let Some(grant) = &grant {
-            self.give(grant, envelope, header, bytes);
-        }
-        grant.is_some()
-    }
-
-    /// Gives a message whose bytes have come to its receive.
-    #[inline(always)]
-    fn give(
-        &mut self,
-        grant: &Grant<RecvOp>,
-        envelope: &Envelope,
-        header: &Header,
-        bytes: SharedBytes<'_>,
-    ) {
-        let received = if grant.offset == 0 {
-            bytes.deliver(&grant.data.buffer)
-        } else {
-            bytes.deliver(&grant.data.buffer.part(grant.offset as usize, usize::MAX))
-        };
-        self.complete_recv(grant, envelope, header.flags, header.data, received);
+        self.rx.arrive(&mut self.peers, &mut self.completions, source, header, bytes)
     }
 
     fn arrive_buffered(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
@@ -338,7 +214,7 @@ impl Engine {
             return;
         };
         if header.flags.contains(Flags::COPIED)
-            && let Some(bytes) = self.read_copy(peer, header, &remote)
+            && let Some(bytes) = read_copy(&mut self.peers, peer, header, &remote)
         {
             self.arrive(source, header, SharedBytes::from(&*bytes));
             self.peers.answer(peer, Kind::Done, header.op, 0);
@@ -349,34 +225,50 @@ impl Engine {
 
     /// Handles a message whose bytes are in its sender's memory.
     fn arrive_remote(&mut self, source: u32, header: &Header, remote: Remote) {
-        let peer = self.peers.sender(header);
-        let envelope = Envelope { source, bits: header.bits, len: header.len };
-        let (holder, about) = (self.device.holder(), self.about(header));
-        let epoch = self.peers.epoch(peer);
-        let keep = || Kept { about, holder, peer, epoch, body: Body::Remote(remote) };
-        let (grant, holds_back) = self.device.arrive(header.is_tagged(), &envelope, keep);
-        if let Some(grant) = grant {
-            self.fetch(peer, grant, &envelope, about, &remote);
-        } else if holds_back {
-            self.flow.hold_ring();
-        }
+        self.rx.arrive_remote(&mut self.peers, &mut self.completions, source, header, remote);
     }
 
-    /// Returns whether the next message in the ring must stay there.
+    /// Returns whether the next slot, which has checksums, is what its sender wrote.
     #[cold]
-    pub(crate) fn is_held_back(&mut self, source: u32, header: &Header) -> bool {
-        if !matches!(header.kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous) {
-            return false;
-        }
-        if self.flow.is_ring_due()
-            || !self.device.lock().contexts().iter().any(|context| context.holds_back())
+    fn is_slot_whole(&mut self, inbox: &impl Arrivals) -> bool {
+        let check = inbox.check();
+        self.rx.set_slot_check(check.unwrap_or_default());
+        check.is_some()
+    }
+
+    /// Reports that the next slot differs from what its sender wrote.
+    #[cold]
+    fn fail_damaged(&mut self, inbox: &mut impl Arrivals) {
+        tracing::error!("FI_TCAM_CHECK: a slot does not hold what was put into it");
+        let header = inbox.peek().and_then(|slot| slot.header);
+        if let Some(header) = header.filter(|header| is_message(header.kind))
+            && let Ok(source) = self.source_of(&header)
+            && self.rx.fail_expected(&mut self.completions, source, &header)
         {
-            self.flow.release_ring();
-            return false;
+            return;
         }
-        let envelope = Envelope { source, bits: header.bits, len: header.len };
-        let mut device = self.device.lock();
-        let context = device.context(header.is_tagged());
-        context.holds_back() && !context.expects(&envelope)
+        let completion =
+            Completion { flags: flags::RECV, source: flags::ADDR_UNSPEC, ..Default::default() };
+        self.completions.rx.fail(Failure { completion, overflow: 0, errno: Errno::ECRC });
+    }
+
+    /// Makes the next copy at once; a poll would make it without the lock. Returns whether there
+    /// was one.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn make_copy(&mut self) -> bool {
+        let Some(copy) = self.rx.copies.begin() else { return false };
+        let copied = copy.make();
+        self.copied(copy, copied);
+        true
+    }
+
+    /// Handles the result of a copy that was made without the lock.
+    pub(crate) fn copied(&mut self, copy: LongCopy, copied: std::result::Result<(), CopyError>) {
+        let Self { peers, completions, rx, target, .. } = self;
+        rx.copies.end(&copy);
+        match copy {
+            LongCopy::Message(copy) => rx.message_copied(peers, completions, *copy, copied),
+            LongCopy::Memory(copy) => target.memory_copied(peers, completions, &copy, copied),
+        }
     }
 }

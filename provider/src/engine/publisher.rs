@@ -10,6 +10,7 @@ use nic::{
     report::{Report, WrittenAt},
 };
 
+use super::peer_checks::MOST_POLLS;
 use crate::{
     device::carried::{Kept, RecvOp},
     job,
@@ -113,10 +114,10 @@ impl Publisher {
         shows
     }
 
-    /// Reads the clock as often as a program polls that finds nothing in `look_every` polls of at
-    /// most `most_polls`.
-    pub(super) fn pace(&mut self, look_every: u32, most_polls: u32) {
-        self.until_look = LOOK.min(LOOK / most_polls * look_every);
+    /// Reads the clock as often as after `look_every` empty polls, of which there are at most
+    /// [`MOST_POLLS`].
+    pub(super) fn pace(&mut self, look_every: u32) {
+        self.until_look = LOOK.min(LOOK / MOST_POLLS * look_every);
     }
 
     /// The counters to show.

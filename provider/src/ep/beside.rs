@@ -32,7 +32,7 @@ impl Endpoint {
         }
         let named = posts.recv(op, |grant, envelope, message| {
             let delivered = self.with(|engine| {
-                engine.deliver_kept(grant, envelope, message);
+                engine.deliver(grant, envelope, message);
                 port.wake(engine);
                 Ok(())
             });
@@ -68,7 +68,7 @@ impl Endpoint {
     /// Updates the defaults that the rx fast path takes from the endpoint.
     pub(super) fn renew_posts(&self, engine: &Engine) {
         if let Some(posts) = self.port.rx_fast_path.get() {
-            posts.set(engine.completions.rx.op_flags, engine.min_multi_recv);
+            posts.set(engine.completions.rx.op_flags, engine.rx.min_multi_recv);
         }
     }
 }
