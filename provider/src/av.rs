@@ -55,7 +55,7 @@ pub(crate) struct AddressVector {
     user_ids: GrowingArray,
     /// The addresses, if processes share them. `entries` and `by_peer` then contain what this
     /// process has seen of them.
-    shared: Option<Shared>,
+    shared: Option<SharedTable>,
     /// Number of indices that were ever used.
     used: AtomicU64,
     indices: Mutex<Indices>,
@@ -74,7 +74,7 @@ struct Indices {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedTable {
     addresses: SharedAddresses,
     /// Addresses as they were when `entries` was set, by `fi_addr_t`.
     seen: GrowingArray,
@@ -100,7 +100,7 @@ impl AddressVector {
             has_user_ids: AtomicBool::new(attr.flags & flags::AV_USER_ID != 0),
             only_user_ids: attr.flags & flags::AV_USER_ID != 0,
             user_ids: GrowingArray::new(),
-            shared: shared.map(|addresses| Shared {
+            shared: shared.map(|addresses| SharedTable {
                 addresses,
                 seen: GrowingArray::new(),
                 searched: AtomicUsize::new(0),
@@ -145,7 +145,7 @@ impl AddressVector {
     }
 
     /// The peer of a shared address, which another process may have changed.
-    fn shared_peer(&self, shared: &Shared, address: u64) -> Option<u32> {
+    fn shared_peer(&self, shared: &SharedTable, address: u64) -> Option<u32> {
         let index = usize::try_from(address).ok()?;
         let word = shared.addresses.get(index);
         if word == 0 {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_endpoint(3)`: the object. Its work is in [`crate::engine`].
 
-mod beside;
-
 use std::{
     net::SocketAddrV4,
     sync::{Arc, Weak},
@@ -22,16 +20,21 @@ use ffi::{
     },
     sys,
 };
+use matching::Source;
 
 use crate::{
     address, attr,
     cntr::Counter,
     domain::{Domain, OfDomain},
-    engine::{Engine, rma::wait_for_copies},
+    engine::{Engine, rma::wait_for_copies, tagged},
     ep_shared::{self, EpShared, Held},
     record::{exit, profile},
     rx_fast_path::RxFastPath,
-    wait::{count::Count, pollable::Pollable as _, triggers::Start},
+    tx_fast_path::TxFastPath,
+    wait::{
+        pollable::{Count, Pollable as _},
+        triggers::{DeferredOp, Start},
+    },
 };
 
 /// An endpoint.
@@ -152,6 +155,47 @@ impl Endpoint {
         }
     }
 
+    /// Posts a receive, concurrently with threads that use the engine.
+    fn recv_beside(&self, posts: &RxFastPath, op: &Recv) -> Result<()> {
+        if tagged::probe_flags(op).is_some() {
+            return self.port.with_engine(|engine| {
+                engine.idle.starts();
+                engine.recv(op)
+            });
+        }
+        let named = posts.recv(op, |grant, envelope, message| {
+            let delivered = self.port.with_engine(|engine| {
+                engine.deliver(grant, envelope, message);
+                Ok(())
+            });
+            delivered.is_ok()
+        })?;
+        match named {
+            None => Ok(()),
+            Some(peer) => self.with(|engine| {
+                engine.watch(Source::new(peer));
+                Ok(())
+            }),
+        }
+    }
+
+    /// Starts the tx fast path. Once it was stopped it does not start again: a context that opens
+    /// anew has other queues.
+    pub(crate) fn start_sends(&self, engine: &Engine) {
+        if self.port.tx_fast_path.get().is_none()
+            && let Some(sends) = TxFastPath::of(engine)
+        {
+            let _ = self.port.tx_fast_path.set(sends);
+        }
+    }
+
+    /// Stops the tx fast path, because completions and counts go elsewhere from now on.
+    pub(crate) fn stop_sends(&self) {
+        if let Some(sends) = self.port.tx_fast_path.get() {
+            sends.stop();
+        }
+    }
+
     /// The address under which peers list this endpoint.
     pub(crate) fn listed_address(&self) -> u64 {
         pack(self.port.address)
@@ -252,7 +296,7 @@ impl Object for Endpoint {
         };
         ffi::object::only(tx.unwrap_or(0), attr::TX_OP_FLAGS | flags::TRIGGER)?;
         ffi::object::only(rx.unwrap_or(0), attr::RX_OP_FLAGS | flags::TRIGGER)?;
-        let tagged_multi = self.with(|engine| Ok(engine.rx.tagged_multi))?;
+        let tagged_multi = self.with(|engine| Ok(engine.rx.settings.has_tagged_multi()))?;
         let ignored = if tagged_multi { 0 } else { flags::MULTI_RECV };
         let tagged_rx = rx.map(|rx| rx & !ignored);
         Ok(Arc::new(Self {
@@ -286,10 +330,10 @@ impl Object for Endpoint {
                 let alias = self.alias.as_ref();
                 *value = match direction(*value) {
                     (true, false) => {
-                        alias.and_then(|it| it.tx).unwrap_or(engine.completions.tx.op_flags)
+                        alias.and_then(|it| it.tx).unwrap_or(engine.tx.settings.op_flags())
                     }
                     (false, true) => {
-                        alias.and_then(|it| it.rx).unwrap_or(engine.completions.rx.op_flags)
+                        alias.and_then(|it| it.rx).unwrap_or(engine.rx.settings.op_flags())
                     }
                     _ => return Err(Errno::EINVAL),
                 };
@@ -297,22 +341,8 @@ impl Object for Endpoint {
             }
             Control::SetOpsFlag(_) if self.alias.is_some() => Err(Errno::EOPNOTSUPP),
             Control::SetOpsFlag(value) => match direction(value) {
-                (true, false) => {
-                    let op_flags = value & !flags::TRANSMIT;
-                    ffi::object::only(op_flags, attr::TX_OP_FLAGS)?;
-                    engine.completions.tx.op_flags = op_flags;
-                    if let Some(sends) = self.port.tx_fast_path.get() {
-                        sends.set(op_flags);
-                    }
-                    Ok(())
-                }
-                (false, true) => {
-                    let op_flags = value & !flags::RECV;
-                    ffi::object::only(op_flags, attr::RX_OP_FLAGS)?;
-                    engine.completions.rx.op_flags = op_flags;
-                    self.renew_posts(engine);
-                    Ok(())
-                }
+                (true, false) => engine.tx.settings.set_op_flags(value),
+                (false, true) => engine.rx.settings.set_op_flags(value),
                 _ => Err(Errno::EINVAL),
             },
             _ => Err(Errno::ENOSYS),
@@ -423,19 +453,28 @@ impl ops::ep::Endpoint for Endpoint {
 
     fn option(&self, name: u32) -> Result<usize> {
         self.with(|engine| match name {
-            sys::FI_OPT_MIN_MULTI_RECV => Ok(engine.rx.min_multi_recv),
-            _ => engine.tx.sizes.option(name),
+            sys::FI_OPT_MIN_MULTI_RECV => Ok(engine.rx.settings.min_multi_recv()),
+            _ => engine.tx.settings.sizes.option(name),
         })
     }
 
     fn set_option(&self, name: u32, value: usize) -> Result<()> {
         self.with(|engine| match name {
             sys::FI_OPT_MIN_MULTI_RECV => {
-                engine.rx.min_multi_recv = value;
-                self.renew_posts(engine);
+                engine.rx.settings.set_min_multi_recv(value);
                 Ok(())
             }
-            _ => engine.tx.sizes.set_option(name, value),
+            _ => engine.tx.settings.sizes.set_option(name, value),
+        })
+    }
+}
+
+impl Start for Endpoint {
+    fn start_op(&self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()> {
+        self.with(|engine| {
+            let started = engine.start(op, deferred);
+            self.port.wake(engine);
+            started
         })
     }
 }

@@ -32,9 +32,9 @@ use crate::{
     rx_fast_path::RxFastPath,
     tx_fast_path::TxFastPath,
     wait::{
+        callers,
         idle::{Caller, LONGEST_BACKOFF, Pause, RETRY, SPINS},
         pollable::{Pollable, Progress},
-        pollers,
         set::sleep_on,
     },
 };
@@ -227,12 +227,17 @@ impl EpShared {
         }
     }
 
-    /// Makes the copies that an operation of this thread has queued, unless the device thread makes
-    /// them.
-    pub(crate) fn make_copies(&self) {
+    /// Calls `work` with the engine. Makes the copies that it has queued, unless the device thread
+    /// makes them.
+    pub(crate) fn with_engine<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
+        let mut guard = self.engine.lock();
+        let engine = guard.as_mut().ok_or(Errno::EOPBADSTATE)?;
+        let done = work(engine);
+        self.wake(engine);
         if self.has_waiters {
-            self.copy_unlocked(self.engine.lock(), Progress::None);
+            self.copy_unlocked(guard, Progress::None);
         }
+        done
     }
 
     /// Sleeps on the descriptors of the network and of the doorbell.
@@ -291,7 +296,7 @@ impl Pollable for EpShared {
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.checks.is_look_due() {
             if gives_way || engine.idle.empty_polls() >= POLLS {
-                pollers::note_poller();
+                callers::note_poller();
             }
             engine.look_around();
         }

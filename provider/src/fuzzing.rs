@@ -30,14 +30,12 @@ use ffi::{
 
 use crate::{address, engine::Engine, wait::pollable::Progress};
 
-mod endpoints;
 mod peers;
 
-use endpoints::address_of;
-pub(crate) use endpoints::endpoint;
-use peers::{Peers, Ports};
+pub(crate) use peers::endpoint;
+use peers::{Ports, TestPeers, address_of};
 #[cfg(test)]
-pub(crate) use {endpoints::engine_of, peers::on_net};
+pub(crate) use peers::{engine_of, on_net};
 
 /// Bytes that are taken from the front; zeros after the end.
 struct Input<'a>(&'a [u8]);
@@ -83,7 +81,7 @@ struct Play {
     ports: Ports,
     own: Arc<Segment>,
     engine: Engine,
-    peers: Peers,
+    peers: TestPeers,
     memory: RegionMemory,
     /// Whether the input has changed the own segment, so that anything may be lost.
     damaged: bool,

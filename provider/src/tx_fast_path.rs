@@ -16,7 +16,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
 use channel::{contract::Sent, sending::Sending, wire::Header};
@@ -29,10 +29,9 @@ use crate::{
     engine::{
         Engine,
         ops::{OpKind, Ops, SendOp, UnderWay},
-        outgoing::{EagerSizes, Outgoing, Route},
+        outgoing::{Outgoing, Route, TxSettings},
     },
-    sizes::OpSizes,
-    wait::{callers::Beside, count::count},
+    wait::{callers::Beside, pollable::count},
 };
 
 /// The state of an enabled endpoint that a send needs.
@@ -44,12 +43,9 @@ pub(crate) struct TxFastPath {
     reports: bool,
     /// Whether successes are counted.
     counts: bool,
-    told: Serial<Told>,
+    told: Serial<TxReports>,
     selective: bool,
-    /// Flags of messages without flags; may change at any time.
-    op_flags: AtomicU64,
-    sizes: Arc<OpSizes>,
-    eager: EagerSizes,
+    settings: Arc<TxSettings>,
     under_way: Arc<Ops>,
     rma_under_way: UnderWay,
     beside: Arc<Beside>,
@@ -59,7 +55,7 @@ pub(crate) struct TxFastPath {
 
 /// The queue and the counter of successes; both empty once the fast path is over.
 #[derive(Debug, Default)]
-struct Told {
+struct TxReports {
     cq: Option<Arc<CompletionQueue>>,
     counter: Option<Arc<Counter>>,
 }
@@ -67,10 +63,10 @@ struct Told {
 impl TxFastPath {
     /// Creates the tx fast path. Returns `None` if sends are recorded or have checksums.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
-        if engine.records_sends || engine.tx.checks {
+        if engine.records_sends || engine.tx.settings.checks {
             return None;
         }
-        let told = Told {
+        let told = TxReports {
             cq: engine.completions.tx.cq.clone(),
             counter: engine.completions.counters.send.clone(),
         };
@@ -81,9 +77,7 @@ impl TxFastPath {
             counts: engine.completions.counters.send.is_some(),
             told: Serial::new(told, engine.domain.locked),
             selective: engine.completions.tx.selective,
-            op_flags: AtomicU64::new(engine.completions.tx.op_flags),
-            sizes: Arc::clone(&engine.tx.sizes),
-            eager: engine.tx.eager,
+            settings: Arc::clone(&engine.tx.settings),
             under_way: Arc::clone(&engine.tx.ops),
             rma_under_way: engine.tx.rma_under_way.clone(),
             beside: engine.idle.callers.beside(),
@@ -91,15 +85,10 @@ impl TxFastPath {
         })
     }
 
-    /// Changes the default flags of messages.
-    pub(crate) fn set(&self, op_flags: u64) {
-        self.op_flags.store(op_flags, Ordering::Relaxed);
-    }
-
     /// Ends the fast path, because completions and counts go elsewhere.
     pub(crate) fn stop(&self) {
         self.over.store(true, Ordering::Relaxed);
-        *self.told.lock() = Told::default();
+        *self.told.lock() = TxReports::default();
     }
 
     /// Closes the endpoint's sending end.
@@ -111,17 +100,14 @@ impl TxFastPath {
     /// Sends a message if it does not need the engine. Returns whether it was sent.
     #[inline]
     pub(crate) fn send(&self, op: &Send) -> bool {
-        let op_flags = self.op_flags.load(Ordering::Relaxed);
-        let Ok(outgoing) = Outgoing::of(op, op_flags, self.selective, &self.sizes) else {
-            return false;
-        };
+        let Ok(outgoing) = Outgoing::of(op, self.selective, &self.settings) else { return false };
         let needs_engine = outgoing.ack || outgoing.fence || self.rma_under_way.get() > 0;
         if needs_engine || self.over.load(Ordering::Relaxed) {
             return false;
         }
         let Some(peer) = self.av.peer(op.dest) else { return false };
         self.beside.start();
-        let route = self.eager.route(op.buffer.len(), false);
+        let route = self.settings.eager.route(op.buffer.len(), false);
         if route != Route::Eager {
             return self.send_long(peer, op, outgoing, route);
         }

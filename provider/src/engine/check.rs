@@ -17,6 +17,10 @@ use channel::{
     wire::{Flags, Header},
 };
 use ffi::Buffer;
+use nic::message::{Envelope, Grant};
+
+use super::peers::Peers;
+use crate::device::carried::RecvOp;
 
 /// Bytes that are read at a time.
 const STEP: usize = 4096;
@@ -37,6 +41,26 @@ pub(crate) fn is_frame_damaged(header: &Header, check: u32, body: &Body<'_>) -> 
     let is_damaged = is_checked && crc32c::crc32c(&body.bytes().keep()) != check;
     if is_damaged {
         tracing::error!("FI_TCAM_CHECK: a buffer does not hold what was put into it");
+    }
+    is_damaged
+}
+
+/// Returns whether a completely received message differs from what was sent.
+#[cold]
+pub(super) fn is_message_damaged(
+    peers: &Peers,
+    grant: &Grant<RecvOp>,
+    envelope: &Envelope,
+    check: u32,
+) -> bool {
+    let len = envelope.len as usize;
+    let is_damaged = sum(&grant.data.buffer.part(grant.offset as usize, len)) != check;
+    if is_damaged {
+        tracing::error!(
+            "FI_TCAM_CHECK: a message of {}, {len} bytes with match bits {:#x}, is not what was sent",
+            peers.address_of(envelope.source),
+            envelope.bits
+        );
     }
     is_damaged
 }

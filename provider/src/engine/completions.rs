@@ -17,7 +17,7 @@ use crate::{
     cntr::Counter,
     cq::CompletionQueue,
     device::carried::RecvOp,
-    wait::{count::count, triggers::DeferredOp},
+    wait::{pollable::count, triggers::DeferredOp},
 };
 
 /// Counters that are bound to an endpoint, by what they count (`fi_cntr(3)`).
@@ -54,14 +54,12 @@ impl Counters {
     }
 }
 
-/// One direction of an endpoint: its queue and its flags.
+/// The queue of one direction of an endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct CqBinding {
     pub(crate) cq: Option<Arc<CompletionQueue>>,
     /// Success is reported only if an operation requests it.
     pub(crate) selective: bool,
-    /// Default flags of operations.
-    pub(crate) op_flags: u64,
 }
 
 impl CqBinding {
@@ -82,7 +80,7 @@ impl CqBinding {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Completions {
     pub(crate) tx: CqBinding,
     pub(crate) rx: CqBinding,
@@ -95,18 +93,6 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    /// Nothing is bound yet. The arguments are the default flags of transmits and receives.
-    pub(super) fn new(tx_op_flags: u64, rx_op_flags: u64) -> Self {
-        let binding = |op_flags| CqBinding { op_flags, ..Default::default() };
-        Self {
-            tx: binding(tx_op_flags),
-            rx: binding(rx_op_flags),
-            counters: Counters::default(),
-            works: Slab::new(),
-            work: 0,
-        }
-    }
-
     /// Reports a successful operation at a peer.
     #[inline(always)]
     pub(super) fn complete_kind(

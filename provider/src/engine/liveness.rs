@@ -14,7 +14,7 @@ use host::{
 use matching::Source;
 
 use super::{Engine, peer_checks::PeerChecks, peers::Unknown};
-use crate::wait::{idle::RETRY, pollable::Progress, pollers};
+use crate::wait::{callers, idle::RETRY, pollable::Progress};
 
 /// Peers in the list that have not sent yet: this many are checked in each round.
 const SILENT_A_ROUND: usize = 64;
@@ -159,7 +159,7 @@ impl Engine {
     pub(crate) fn update_population(&mut self) {
         let allowed = Cores::of_thread();
         self.peers.own().show_cores(&allowed);
-        let (population, cores) = self.census.population(&allowed, pollers::pollers());
+        let (population, cores) = self.census.population(&allowed, callers::pollers());
         let ask: fn() -> bool = cores::is_one_idle;
         self.idle.set_population(population, cores, (cores == cores::online()).then_some(ask));
         Bell::set_crowded(self.peers.own(), self.idle.is_crowded());

@@ -22,7 +22,7 @@ use crate::{
     engine::{
         Engine,
         ops::{OpKind, SendOp},
-        pairs::{AT_ONE, AT_OTHER, Node, TAG},
+        pairs::{AT_ONE, AT_OTHER, TAG, TestNode},
     },
     fuzzing::endpoint,
 };
@@ -144,7 +144,7 @@ fn a_peer_is_awaited_until_it_was_seen() {
 fn a_message_in_a_buffer_that_is_lost_with_its_sender_keeps_its_place() {
     let settings = Settings { checks: false, copies: true };
     for expected in [true, false] {
-        let mut node = Node::new(None, 131, settings);
+        let mut node = TestNode::new(None, 131, settings);
         let (dying, its_engine) = endpoint(132);
         assert_eq!(testing::enter(131, dying.identity()), Ok(0));
         let message = Header { flags: Flags::TAGGED, bits: TAG, ..header(0) };
@@ -152,7 +152,7 @@ fn a_message_in_a_buffer_that_is_lost_with_its_sender_keeps_its_place() {
         let buffered = Header { kind: Kind::Buffered, len: 300, ..message };
         assert!([buffered, message].iter().all(|it| sender.push(&dying, &node.own, it)));
         drop((dying, its_engine));
-        let post = |node: &mut Node| {
+        let post = |node: &mut TestNode| {
             for context in [AT_ONE, AT_OTHER] {
                 let (buffer, source, flags) = (Buffer::default(), u64::MAX, OpFlags::Default);
                 let recv = Recv { buffer, source, tag: Some((TAG, 0)), context, flags };

@@ -60,23 +60,23 @@ use nic::{
 use self::{
     completions::Completions,
     inbound::Inbound,
-    outgoing::Outgoing,
+    outgoing::{Outgoing, TxSettings},
     peer_checks::PeerChecks,
     peers::Peers,
     publisher::Publisher,
     rma::RmaOptions,
     rma_target::RmaTarget,
     rx::Rx,
-    tagged::{PROBE_FLAGS, Probe, ProbeResult},
+    tagged::{Probe, ProbeResult, probe_flags},
     tx::Tx,
 };
 use crate::{
     attr,
     device::{
         carried::{Kept, RecvOp},
-        directed::Directed,
         flow::Flow,
         make,
+        receive::{Directed, RecvSettings},
     },
     domain::Domain,
     eq::EventQueue,
@@ -134,21 +134,21 @@ impl Engine {
         let directed = Directed::of(info.caps);
         let (device, processes) =
             make::matching(params, directed, node_pool.as_ref(), opened, locked)?;
-        let tx_size = info.tx.as_ref().map_or(0, |tx| tx.size);
-        let tx = Tx::new(params, tx_size, net.is_some(), locked);
-        let settings = Settings { checks: tx.checks, copies: params.text("kernel_copy") == "auto" };
+        let (tx_size, tx_flags) = info.tx.as_ref().map_or((0, 0), |tx| (tx.size, tx.op_flags));
+        let tx = Tx::new(TxSettings::new(params, tx_flags, net.is_some()), tx_size, locked);
+        let rx_flags = info.rx.as_ref().map_or(0, |rx| rx.op_flags);
+        let settings_of_rx = RecvSettings::new(info.caps, rx_flags);
+        let settings =
+            Settings { checks: tx.settings.checks, copies: params.text("kernel_copy") == "auto" };
         let turns = Turns::new(params.polling(), !params.text("report").is_empty());
         let home = Home::new(own, net, turns, settings, locked);
         Ok(Self {
             inbound: Inbound::new(&home),
             peers: Peers::new(&domain.peers, address, own, home, info.caps & flags::SOURCE != 0),
-            completions: Completions::new(
-                info.tx.as_ref().map_or(0, |tx| tx.op_flags),
-                info.rx.as_ref().map_or(0, |rx| rx.op_flags),
-            ),
-            target: RmaTarget::new(domain, address, info.caps, tx.eager.size),
+            completions: Completions::default(),
+            target: RmaTarget::new(domain, address, info.caps, tx.settings.eager.size),
             tx,
-            rx: Rx::new(device, info.caps, Flow::from_params(params), locked),
+            rx: Rx::new(device, settings_of_rx, Flow::from_params(params), locked),
             domain: Arc::clone(domain),
             publisher: Publisher::new(params, opened),
             checks: PeerChecks::new(trace::is_wanted(params)),
@@ -189,12 +189,7 @@ impl Engine {
     #[inline]
     pub(crate) fn send(&mut self, op: &Send) -> Result<()> {
         self.check_enabled()?;
-        let outgoing = Outgoing::of(
-            op,
-            self.completions.tx.op_flags,
-            self.completions.tx.selective,
-            &self.tx.sizes,
-        )?;
+        let outgoing = Outgoing::of(op, self.completions.tx.selective, &self.tx.settings)?;
         let peer = self.peers.at(op.dest)?;
         self.link_to(peer)?;
         let Self { tx, peers, completions, .. } = self;
@@ -215,12 +210,12 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn recv(&mut self, op: &Recv) -> Result<()> {
         self.check_enabled()?;
-        if let OpFlags::Given(given) = op.flags
-            && given & PROBE_FLAGS != 0
-        {
+        if let Some(given) = probe_flags(op) {
             return self.probe(op, given);
         }
-        let source = self.rx.source(&self.peers, op.source, op.tag.is_some())?;
+        let Self { rx, peers, .. } = self;
+        let find = |address| peers.source_at(address);
+        let source = rx.settings.source(op.source, op.tag.is_some(), find)?;
         self.watch(source);
         self.rx.post(&mut self.peers, &mut self.completions, op, source)?;
         // Many may follow before the next poll.
@@ -251,7 +246,7 @@ impl Engine {
             rx.give_claimed(peers, completions, op, op_flags, claimed.ok_or(Errno::ENOMSG)?);
             return Ok(());
         }
-        let source = rx.source(peers, op.source, true)?;
+        let source = rx.settings.source(op.source, true, |address| peers.source_at(address))?;
         let found = probe.find(&mut rx.device.lock(), op, source)?;
         rx.probed(peers, completions, op, found);
         Ok(())
@@ -309,7 +304,7 @@ impl Engine {
         sizes: (OpClass, usize, usize),
     ) -> Result<(u32, RmaOptions)> {
         self.check_enabled()?;
-        let options = self.tx.rma_options(&self.completions.tx, op_flags, sizes)?;
+        let options = self.tx.rma_options(self.completions.tx.selective, op_flags, sizes)?;
         let peer = self.peers.at(destination)?;
         self.link_to(peer)?;
         if options.fence && self.tx.has_under_way(peer) {

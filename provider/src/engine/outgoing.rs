@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The options of a call that sends a message, and how its bytes are sent.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use channel::wire::{Flags, Header, Kind, LONGEST};
 use ffi::{
     Result, flags,
@@ -9,9 +11,12 @@ use ffi::{
 
 use nic::params::Params;
 
-use crate::sizes::{OpClass, OpSizes};
+use crate::{
+    attr::TX_OP_FLAGS,
+    sizes::{OpClass, OpSizes},
+};
 
-const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
+const SEND_FLAGS: u64 = TX_OP_FLAGS
     | flags::REMOTE_CQ_DATA
     | flags::MORE
     | flags::FENCE
@@ -68,6 +73,43 @@ impl EagerSizes {
     }
 }
 
+/// The settings of transmits. Threads that send share them.
+#[derive(Debug)]
+pub(crate) struct TxSettings {
+    /// Flags of transmits without flags; may change at any time.
+    op_flags: AtomicU64,
+    pub(crate) sizes: OpSizes,
+    pub(crate) eager: EagerSizes,
+    /// Whether messages have checksums.
+    pub(crate) checks: bool,
+}
+
+impl TxSettings {
+    pub(crate) fn new(params: &Params, op_flags: u64, has_net: bool) -> Self {
+        let eager = EagerSizes::new(params, has_net);
+        Self {
+            op_flags: AtomicU64::new(op_flags),
+            sizes: OpSizes::offered(eager.size),
+            eager,
+            checks: params.text("check") == "on",
+        }
+    }
+
+    /// Flags of transmits without flags.
+    #[inline]
+    pub(crate) fn op_flags(&self) -> u64 {
+        self.op_flags.load(Ordering::Relaxed)
+    }
+
+    /// Sets the flags of transmits without flags (`FI_SETOPSFLAG`).
+    pub(crate) fn set_op_flags(&self, value: u64) -> Result<()> {
+        let op_flags = value & !flags::TRANSMIT;
+        ffi::object::only(op_flags, TX_OP_FLAGS)?;
+        self.op_flags.store(op_flags, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 /// The options of a message to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
@@ -81,15 +123,15 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// The options of `op`, on an endpoint with the default flags `op_flags`, which may be bound
-    /// for `selective` completion and has these `sizes`.
+    /// The options of `op`, on an endpoint with these `settings`, which may be bound for `selective`
+    /// completion.
     ///
     /// # Errors
     /// `EBADFLAGS`, and `EMSGSIZE` for a message that is too long.
     #[inline(always)]
-    pub(crate) fn of(op: &Send, op_flags: u64, selective: bool, sizes: &OpSizes) -> Result<Self> {
+    pub(crate) fn of(op: &Send, selective: bool, settings: &TxSettings) -> Result<Self> {
         let (op_flags, silent) = match op.flags {
-            OpFlags::Default => (op_flags, false),
+            OpFlags::Default => (settings.op_flags(), false),
             OpFlags::Given(given) => {
                 ffi::object::only(given, SEND_FLAGS)?;
                 (given, false)
@@ -98,7 +140,7 @@ impl Outgoing {
         };
         let inject = op_flags & flags::INJECT != 0;
         let (class, len) = (OpClass::of_message(op), op.buffer.len());
-        sizes.check(class, len, if inject { len } else { 0 })?;
+        settings.sizes.check(class, len, if inject { len } else { 0 })?;
         Ok(Self {
             report: !silent && (!selective || op_flags & flags::COMPLETION != 0),
             inject,

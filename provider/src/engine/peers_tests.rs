@@ -50,8 +50,8 @@ fn a_peer_with_many_pending_answers_is_refused() {
     let [mut one, mut other] = friends(None, 145, SETTINGS[0]);
     let to_one =
         other.engine.domain.peers.number(channel::address::unpack(one.engine.peers.own_address()));
-    let read = Operation::prepare(What::Read, 8, &mut other);
-    let fill = |other: &mut Node, size| {
+    let read = Operation::prepare(TestOp::Read, 8, &mut other);
+    let fill = |other: &mut TestNode, size| {
         while other.engine.peers.unanswered(to_one) < size {
             let (kind, flags, len) = (Kind::Answer, Flags::PART, LONGEST as u64);
             let answer = Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op: 999 };

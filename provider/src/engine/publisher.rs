@@ -38,7 +38,7 @@ pub(super) struct Publisher {
     looks: u32,
     /// The draft of the report, if a report is requested.
     draft: Option<Box<Growing>>,
-    /// Whether the endpoint has a report and a trace: contexts that are never opened have none.
+    /// Whether the endpoint has a report and a trace. Contexts have them once they are opened.
     is_recorded: bool,
 }
 

@@ -44,7 +44,7 @@ use ffi::{
 
 use super::{
     check::is_frame_damaged,
-    completions::{Completions, CqBinding},
+    completions::Completions,
     ops::{OpKind, SendOp},
     peers::Peers,
     tx::{Tx, TxStream},
@@ -111,20 +111,20 @@ pub(super) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
 }
 
 impl Tx {
-    /// The options of an operation on `len` bytes of a peer's memory. `sent` bytes are sent to the
-    /// peer.
+    /// The options of an operation on `len` bytes of a peer's memory, of which `sent` are sent to the
+    /// peer. The endpoint may be bound for `selective` completion.
     ///
     /// # Errors
     /// `EBADFLAGS`, `EMSGSIZE`, and `EAGAIN` if too many operations are in progress.
     #[inline]
     pub(super) fn rma_options(
         &self,
-        binding: &CqBinding,
+        selective: bool,
         op_flags: OpFlags,
         (class, len, sent): (OpClass, usize, usize),
     ) -> Result<RmaOptions> {
         let (op_flags, silent) = match op_flags {
-            OpFlags::Default => (binding.op_flags, false),
+            OpFlags::Default => (self.settings.op_flags(), false),
             OpFlags::Given(given) => {
                 ffi::object::only(given, FLAGS)?;
                 (given, false)
@@ -135,8 +135,8 @@ impl Tx {
             return Err(Errno::EAGAIN);
         }
         let inject = op_flags & flags::INJECT != 0;
-        self.sizes.check(class, len, if inject { sent } else { 0 })?;
-        let report = !silent && (!binding.selective || op_flags & flags::COMPLETION != 0);
+        self.settings.sizes.check(class, len, if inject { sent } else { 0 })?;
+        let report = !silent && (!selective || op_flags & flags::COMPLETION != 0);
         Ok(RmaOptions { report, inject, fence: op_flags & flags::FENCE != 0 })
     }
 
@@ -144,7 +144,7 @@ impl Tx {
     /// pieces (`FI_ORDER_SAR`, `FI_ORDER_SAW`).
     #[cold]
     pub(super) fn overtakes(&self, peers: &mut Peers, peer: u32) -> bool {
-        let at_once = attr::order_size(self.eager.size);
+        let at_once = attr::order_size(self.settings.eager.size);
         let piecemeal = |op: &SendOp| {
             op.peer == peer
                 && matches!(op.kind, OpKind::Read | OpKind::Write)
@@ -219,7 +219,7 @@ impl Tx {
         header.bits = len as u64;
         header.data = op.data.unwrap_or(0);
         header.flags = if op.data.is_some() { Flags::DATA } else { Flags::empty() };
-        let short = inject || frame_len <= attr::short_size(self.eager.size);
+        let short = inject || frame_len <= attr::short_size(self.settings.eager.size);
         if short {
             let data = slice::from_ref(&op.buffer);
             match peers.push(peer, &header, Payload::Frame(parts, data))? {
@@ -243,7 +243,7 @@ impl Tx {
     fn read(&mut self, peers: &mut Peers, peer: u32, op: &Rma, number: u64) -> Result<()> {
         let len = op.buffer.len();
         let in_pieces = goes_in_pieces(peers, peer)?;
-        if in_pieces && len > attr::order_size(self.eager.size) {
+        if in_pieces && len > attr::order_size(self.settings.eager.size) {
             self.stream(number, peer, 0, len);
             return Ok(());
         }

@@ -35,17 +35,16 @@ use nic::message::{Envelope, Grant, Post, Receive};
 use slab::Slab;
 
 use super::{
-    check::sum,
+    check::is_message_damaged,
     completions::Completions,
     copies::{Copies, LongRecv, MessageCopy, UNLOCKED},
     peers::Peers,
 };
 use crate::device::{
     carried::{About, Body, Kept, RecvOp},
-    directed::Directed,
     flow::Flow,
     matcher::Matching,
-    receive::{MIN_MULTI_RECV, RecvDefaults, receive_of},
+    receive::RecvSettings,
     shared::Shared,
 };
 
@@ -63,10 +62,7 @@ struct Transfer {
 #[derive(Debug)]
 pub(crate) struct Rx {
     pub(crate) device: Matching,
-    pub(crate) directed: Directed,
-    /// Whether tagged receives may take several messages (`FI_TAGGED_MULTI_RECV`).
-    pub(crate) tagged_multi: bool,
-    pub(crate) min_multi_recv: usize,
+    pub(crate) settings: Arc<RecvSettings>,
     /// State of `FI_TCAM_OVERFLOW=flow-control`.
     flow: Flow,
     transfers: Slab<Transfer>,
@@ -78,33 +74,16 @@ pub(crate) struct Rx {
 }
 
 impl Rx {
-    pub(super) fn new(device: Matching, caps: u64, flow: Flow, locked: bool) -> Self {
+    pub(super) fn new(device: Matching, settings: RecvSettings, flow: Flow, locked: bool) -> Self {
         Self {
             device,
-            directed: Directed::of(caps),
-            tagged_multi: caps & flags::TAGGED_MULTI_RECV != 0,
-            min_multi_recv: MIN_MULTI_RECV,
+            settings: Arc::new(settings),
             flow,
             transfers: Slab::new(),
             copies: Copies::default(),
             slot_check: 0,
             locked,
         }
-    }
-
-    /// Sets the capabilities of receives from now on.
-    pub(crate) fn set_caps(&mut self, caps: u64) {
-        self.directed = Directed::of(caps);
-        self.tagged_multi = caps & flags::TAGGED_MULTI_RECV != 0;
-    }
-
-    /// The source that a receive names.
-    #[inline(always)]
-    pub(super) fn source(&self, peers: &Peers, address: u64, tagged: bool) -> Result<Source> {
-        if !self.directed.is_named(address, tagged)? {
-            return Ok(Source::ANY);
-        }
-        peers.source_at(address)
     }
 
     /// Posts a receive. It is inlined, like the functions that it calls: an operation that is
@@ -117,14 +96,8 @@ impl Rx {
         op: &Recv,
         source: Source,
     ) -> Result<()> {
-        let defaults = RecvDefaults {
-            op_flags: completions.rx.op_flags,
-            min_multi_recv: self.min_multi_recv,
-            tagged_multi: self.tagged_multi,
-            work: completions.work(),
-        };
         let tagged = op.tag.is_some();
-        let mut receive = receive_of(op, defaults, source)?;
+        let mut receive = self.settings.receive(op, source, completions.work())?;
         let Some(device) = self.device.own_here() else {
             // A copy: of an argument that is lent to a call, every field is stored, even if the
             // call is not made.
@@ -259,7 +232,7 @@ impl Rx {
             let overflow = (envelope.len - received as u64) as usize;
             completions.fail_recv(op, Failure { completion, overflow, errno: Errno::ETRUNC });
         } else if message_flags.contains(Flags::CHECKED)
-            && is_damaged(peers, grant, envelope, about.check)
+            && is_message_damaged(peers, grant, envelope, about.check)
         {
             completions.fail_recv(op, Failure { completion, overflow: 0, errno: Errno::ECRC });
         } else {
@@ -551,8 +524,8 @@ impl Rx {
         self.slot_check
     }
 
-    /// Fails the receive that waits for the message in a damaged slot. Returns false if there is
-    /// none.
+    /// Fails the receive that waits for the message in a damaged slot. Returns whether there was
+    /// one.
     pub(super) fn fail_expected(
         &mut self,
         completions: &mut Completions,
@@ -725,21 +698,6 @@ impl Rx {
 /// Returns whether a slot of this kind announces a message.
 pub(super) fn is_message(kind: Kind) -> bool {
     matches!(kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous)
-}
-
-/// Returns whether a completely received message differs from what was sent.
-#[cold]
-fn is_damaged(peers: &Peers, grant: &Grant<RecvOp>, envelope: &Envelope, check: u32) -> bool {
-    let len = envelope.len as usize;
-    let is_damaged = sum(&grant.data.buffer.part(grant.offset as usize, len)) != check;
-    if is_damaged {
-        tracing::error!(
-            "FI_TCAM_CHECK: a message of {}, {len} bytes with match bits {:#x}, is not what was sent",
-            peers.address_of(envelope.source),
-            envelope.bits
-        );
-    }
-    is_damaged
 }
 
 /// Reads a copy of an injected message. Returns `None` if that is impossible; the message is then

@@ -23,12 +23,15 @@ use super::{completions::Completions, peers::Peers, rx::Rx};
 use crate::device::carried::{About, Body, Kept, RecvOp};
 
 /// Flags that make a receive a probe.
-pub(crate) const PROBE_FLAGS: u64 = flags::PEEK | flags::CLAIM | flags::DISCARD;
+const PROBE_FLAGS: u64 = flags::PEEK | flags::CLAIM | flags::DISCARD;
 
-/// Returns whether a receive is a probe.
+/// The flags of a receive, if it is a probe.
 #[inline]
-pub(crate) fn is_probe(op: &Recv) -> bool {
-    matches!(op.flags, OpFlags::Given(given) if given & PROBE_FLAGS != 0)
+pub(crate) fn probe_flags(op: &Recv) -> Option<u64> {
+    match op.flags {
+        OpFlags::Given(given) if given & PROBE_FLAGS != 0 => Some(given),
+        _ => None,
+    }
 }
 
 /// The kind of a probe.

@@ -31,17 +31,16 @@ use channel::{
     wire::{Flags, Header, Kind},
 };
 use ffi::{Errno, Result, ops::ep::Send};
-use nic::params::Params;
 
 use super::{
     check::sum,
     completions::Completions,
     deferred::MOST as MOST_ANSWERS,
     ops::{OpKind, Ops, SendOp, UnderWay},
-    outgoing::{EagerSizes, Outgoing, Route},
+    outgoing::{Outgoing, Route, TxSettings},
     peers::Peers,
 };
-use crate::{attr, sizes::OpSizes};
+use crate::attr;
 
 /// Operations in progress at which no more injected messages are copied: 4 MiB at most.
 const MOST: usize = 1024;
@@ -69,24 +68,26 @@ pub(crate) struct Tx {
     /// Most such operations: peers keep answers that find no room.
     pub(crate) rma_limit: usize,
     pub(super) streams: VecDeque<TxStream>,
-    pub(crate) sizes: Arc<OpSizes>,
-    pub(crate) eager: EagerSizes,
-    /// Whether messages have checksums.
-    pub(crate) checks: bool,
+    pub(crate) settings: Arc<TxSettings>,
 }
 
 impl Tx {
     /// `size`: the requested size of the transmit queue, or 0.
-    pub(super) fn new(params: &Params, size: usize, has_net: bool, locked: bool) -> Self {
-        let eager = EagerSizes::new(params, has_net);
+    pub(super) fn new(settings: TxSettings, size: usize, locked: bool) -> Self {
         Self {
             ops: Arc::new(Ops::new(locked)),
             rma_under_way: UnderWay::default(),
             rma_limit: if size == 0 { attr::QUEUE_SIZE } else { size },
             streams: VecDeque::new(),
-            sizes: Arc::new(OpSizes::offered(eager.size)),
-            eager,
-            checks: params.text("check") == "on",
+            settings: Arc::new(settings),
+        }
+    }
+
+    /// Sets whether messages have checksums.
+    #[cfg(test)]
+    pub(super) fn set_checks(&mut self, checks: bool) {
+        if let Some(settings) = Arc::get_mut(&mut self.settings) {
+            settings.checks = checks;
         }
     }
 
@@ -108,10 +109,10 @@ impl Tx {
             return Err(Errno::EAGAIN);
         }
         let header = outgoing.header(op);
-        if self.checks {
+        if self.settings.checks {
             peers.set_check(peer, sum(&op.buffer));
         }
-        if peers.home.fits(len) || len <= self.eager.any || outgoing.inject {
+        if peers.home.fits(len) || len <= self.settings.eager.any || outgoing.inject {
             self.send_eager::<false>(peers, completions, peer, op, header, outgoing)
         } else {
             self.send_longer(peers, completions, peer, op, header, outgoing)
@@ -129,7 +130,7 @@ impl Tx {
         header: Header,
         outgoing: Outgoing,
     ) -> Result<()> {
-        match self.eager.route(op.buffer.len(), peers.is_net(peer)) {
+        match self.settings.eager.route(op.buffer.len(), peers.is_net(peer)) {
             Route::Eager => {
                 self.send_eager::<false>(peers, completions, peer, op, header, outgoing)
             }
