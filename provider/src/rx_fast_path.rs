@@ -53,8 +53,10 @@ impl RxFastPath {
     ) -> Result<Option<u32>> {
         self.beside.start();
         let tagged = op.tag.is_some();
-        let find = |address| self.av.source(address).map(Source::new).ok_or(Errno::EINVAL);
-        let source = self.settings.source(op.source, tagged, find)?;
+        let source = match self.settings.names_source(op)? {
+            true => self.av.source(op.source).map(Source::new).ok_or(Errno::EINVAL)?,
+            false => Source::ANY,
+        };
         let mut receive = self.settings.receive(op, source, 0)?;
         self.device.post(tagged, &mut receive, deliver)
     }

@@ -135,8 +135,10 @@ impl SharedReceive {
     }
 
     fn source(&self, op: &Recv) -> Result<Source> {
-        let find = |address| self.with_member(None, |engine| engine.peers.source_at(address));
-        self.settings.source(op.source, op.tag.is_some(), find)
+        if !self.settings.names_source(op)? {
+            return Ok(Source::ANY);
+        }
+        self.with_member(None, |engine| engine.peers.source_at(op.source))
     }
 
     /// Lets a member, if there is one, watch the peer that a posted receive names.

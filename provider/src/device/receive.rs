@@ -37,16 +37,6 @@ impl Directed {
         let msg = caps & flags::DIRECTED_RECV != 0 || exact && !tagged_only;
         Self { tagged: msg || tagged_only, msg, exact }
     }
-
-    /// Returns whether a receive names its source.
-    #[inline]
-    fn is_named(self, address: u64, tagged: bool) -> Result<bool> {
-        let directed = if tagged { self.tagged } else { self.msg };
-        if directed && self.exact && address == flags::ADDR_UNSPEC {
-            return Err(Errno::EINVAL);
-        }
-        Ok(directed && address != flags::ADDR_UNSPEC)
-    }
 }
 
 /// The settings of receives. Threads that post receives share them.
@@ -78,6 +68,7 @@ impl RecvSettings {
     }
 
     /// Flags of receives without flags.
+    #[inline]
     pub(crate) fn op_flags(&self) -> u64 {
         self.op_flags.load(Ordering::Relaxed)
     }
@@ -91,6 +82,7 @@ impl RecvSettings {
     }
 
     /// Smallest rest of a multi-receive buffer.
+    #[inline]
     pub(crate) fn min_multi_recv(&self) -> usize {
         self.min_multi_recv.load(Ordering::Relaxed)
     }
@@ -100,15 +92,14 @@ impl RecvSettings {
         self.min_multi_recv.store(len, Ordering::Relaxed);
     }
 
-    /// The source that a receive names, which `find` finds by its address.
-    #[inline(always)]
-    pub(crate) fn source(
-        &self,
-        address: u64,
-        tagged: bool,
-        find: impl FnOnce(u64) -> Result<Source>,
-    ) -> Result<Source> {
-        if self.directed.is_named(address, tagged)? { find(address) } else { Ok(Source::ANY) }
+    /// Returns whether a receive names its source.
+    #[inline]
+    pub(crate) fn names_source(&self, op: &Recv) -> Result<bool> {
+        let directed = if op.tag.is_some() { self.directed.tagged } else { self.directed.msg };
+        if directed && self.directed.exact && op.source == flags::ADDR_UNSPEC {
+            return Err(Errno::EINVAL);
+        }
+        Ok(directed && op.source != flags::ADDR_UNSPEC)
     }
 
     /// A receive in the form for the device. `work`: the deferred work that it is, or 0.
@@ -130,11 +121,10 @@ impl RecvSettings {
         }
         let (bits, ignore) = op.tag.unwrap_or((0, 0));
         let len = op.buffer.len() as u64;
-        let min = self.min_multi_recv() as u64;
         Ok(Receive {
             key: Key { bits, ignore, source },
             len,
-            multi: multi.then_some(MultiRecv { len, used: 0, min }),
+            multi: multi.then(|| MultiRecv { len, used: 0, min: self.min_multi_recv() as u64 }),
             non_contiguous: op.buffer.is_scattered(),
             data: RecvOp {
                 buffer: op.buffer.clone(),

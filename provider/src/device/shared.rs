@@ -60,13 +60,14 @@ impl DerefMut for Matcher<'_> {
 }
 
 impl Matcher<'_> {
-    /// Notes that data will go into a receive's buffer, or an error to its queue.
-    #[inline]
-    pub(crate) fn begin(&mut self, op: &RecvOp, last: bool) {
+    /// Notes that data will go into a receive's buffer, or an error to its queue, and releases the
+    /// device.
+    #[inline(always)]
+    pub(crate) fn begin(self, op: &RecvOp, last: bool) {
         match self {
             Self::Own(_) => {}
-            Self::Shared(state) => state.needs.begin(op, last),
-            Self::Tail(_, needs) => needs.lock().begin(op, last),
+            Self::Shared(mut state) => state.needs.begin(op, last),
+            Self::Tail(_device, needs) => needs.lock().begin(op, last),
         }
     }
 }

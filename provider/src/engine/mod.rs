@@ -51,6 +51,7 @@ use ffi::{
     },
 };
 use host::{census::Census, node_pool::NodePool};
+use matching::Source;
 use nic::{
     message::{Envelope, Grant},
     report::{Report, WrittenAt},
@@ -213,16 +214,13 @@ impl Engine {
         if let Some(given) = probe_flags(op) {
             return self.probe(op, given);
         }
-        let Self { rx, peers, .. } = self;
-        let find = |address| peers.source_at(address);
-        let source = rx.settings.source(op.source, op.tag.is_some(), find)?;
+        let source = self.source(op)?;
         self.watch(source);
-        self.rx.post(&mut self.peers, &mut self.completions, op, source)?;
-        // Many may follow before the next poll.
+        // Many receives may be posted before the next poll.
         if self.publisher.is_due() {
             self.show_in_turn();
         }
-        Ok(())
+        self.rx.post(&mut self.peers, &mut self.completions, op, source)
     }
 
     /// A receive with `FI_PEEK`, `FI_CLAIM` or `FI_DISCARD`.
@@ -232,24 +230,31 @@ impl Engine {
             return Err(Errno::EOPNOTSUPP);
         }
         let probe = Probe::read(op, op_flags)?;
-        if probe != Probe::TakeClaimed {
-            // Messages in the rings have arrived too.
-            self.receive();
-            // A program that only probes finds messages, so that none of its polls seems empty.
-            if self.publisher.is_due_after_probe() {
-                self.show_and_look();
-            }
-        }
-        let Self { rx, peers, completions, .. } = self;
         if probe == Probe::TakeClaimed {
-            let claimed = rx.device.lock().tagged.claimed(op.context.0 as u64);
-            rx.give_claimed(peers, completions, op, op_flags, claimed.ok_or(Errno::ENOMSG)?);
+            let claimed = self.rx.device.lock().tagged.claimed(op.context.0 as u64);
+            self.give_claimed(op, op_flags, claimed.ok_or(Errno::ENOMSG)?);
             return Ok(());
         }
-        let source = rx.settings.source(op.source, true, |address| peers.source_at(address))?;
-        let found = probe.find(&mut rx.device.lock(), op, source)?;
-        rx.probed(peers, completions, op, found);
+        // Messages in the rings have arrived too.
+        self.receive();
+        // A program that only probes finds messages, so that none of its polls seems empty.
+        if self.publisher.is_due_after_probe() {
+            self.show_and_look();
+        }
+        let source = self.source(op)?;
+        let found = probe.find(&mut self.rx.device.lock(), op, source)?;
+        self.probed(op, found);
         Ok(())
+    }
+
+    /// The source that a receive names.
+    #[inline(always)]
+    fn source(&self, op: &Recv) -> Result<Source> {
+        if self.rx.settings.names_source(op)? {
+            self.peers.source_at(op.source)
+        } else {
+            Ok(Source::ANY)
+        }
     }
 
     /// Gives a claimed message of a shared context to its receive, or drops it.

@@ -607,7 +607,10 @@ impl Peers {
     /// The source of a slot, as receives name it; `None` if its sender is new.
     #[inline]
     pub(super) fn source(&self, header: &Header) -> Option<u32> {
-        self.sources.get(header.peer as usize).copied().filter(|&peer| peer < CONTEXT)
+        match self.sources.get(header.peer as usize) {
+            Some(&peer) if peer < CONTEXT => Some(peer),
+            _ => None,
+        }
     }
 
     /// The sender of a slot whose source is known. It gets the answers.

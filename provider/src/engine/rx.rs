@@ -183,11 +183,8 @@ impl Rx {
             let mut device = self.device.lock();
             let named = |op: &RecvOp| op.context.0 as u64;
             let cancelled = device.context(tagged).cancel_named(context.0 as u64, named);
-            if let Some(receive) = &cancelled {
-                device.begin(&receive.data, true);
-            }
-            drop(device);
             if let Some(receive) = cancelled {
+                device.begin(&receive.data, true);
                 let bits = receive.key.bits;
                 self.fail(completions, &receive.data, (tagged, bits), true, Errno::ECANCELED);
                 return Ok(());
@@ -356,7 +353,6 @@ impl Rx {
                 let directed = context.cancel(|receive| receive.key.source == source);
                 let Some(receive) = directed else { break };
                 device.begin(&receive.data, true);
-                drop(device);
                 let message = (tagged, receive.key.bits);
                 self.fail(completions, &receive.data, message, true, Errno::ECONNABORTED);
             }
@@ -409,7 +405,6 @@ impl Rx {
         match context.arrive(&envelope) {
             Some(grant) => {
                 device.begin(&grant.data, grant.last);
-                drop(device);
                 self.give(peers, completions, &grant, &envelope, about, bytes);
                 true
             }
@@ -541,7 +536,6 @@ impl Rx {
         let mut device = self.device.lock();
         let Some(receive) = device.context(tagged).cancel(is_for) else { return false };
         device.begin(&receive.data, true);
-        drop(device);
         self.fail(completions, &receive.data, (tagged, header.bits), true, Errno::ECRC);
         true
     }
