@@ -405,7 +405,7 @@ impl ops::ep::Endpoint for Endpoint {
             return alias.start(&EndpointOp::Recv(Recv { flags, ..op.clone() }));
         }
         if let Some(posts) = self.port.rx_fast_path.get() {
-            // A copy; see `Engine::recv`.
+            // A copy; see `Rx::post`.
             return self.recv_beside(posts, &op.clone());
         }
         match &mut *self.port.engine.lock() {

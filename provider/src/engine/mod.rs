@@ -343,7 +343,7 @@ impl Engine {
     }
 
     /// Drops all transmits in progress, without completions. Their memory belongs to the
-    /// application again when no peer [reaches](Engine::is_reached) it.
+    /// application again when no peer [reaches](Self::is_reached) it.
     pub(crate) fn drop_transmits(&mut self) {
         self.tx.drop_all(&mut self.peers, &mut self.completions);
     }
