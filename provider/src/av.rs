@@ -30,7 +30,7 @@ use crate::{
     address,
     domain::{Domain, OfDomain},
     eq::EventQueue,
-    peers::Words,
+    peer_numbers::GrowingArray,
     rx_contexts::RxContexts,
     wait::set::WaitSet,
 };
@@ -42,20 +42,20 @@ pub(crate) struct AddressVector {
     kind: u32,
     events: bool,
     /// Peer number + 1 by `fi_addr_t`; 0 if the index is empty.
-    entries: Words,
+    entries: GrowingArray,
     rx_contexts: RxContexts,
     /// `fi_addr_t` + 1 by peer number.
-    by_peer: Words,
+    by_peer: GrowingArray,
     /// Whether completions contain the application's ids of peers.
     has_user_ids: AtomicBool,
     /// Whether completions contain nothing else (`FI_AV_USER_ID` of the vector, not of an
     /// insertion).
     only_user_ids: bool,
     /// The application's id + 1, by peer number.
-    user_ids: Words,
+    user_ids: GrowingArray,
     /// The addresses, if processes share them. `entries` and `by_peer` then contain what this
     /// process has seen of them.
-    shared: Option<Shared>,
+    shared: Option<SharedTable>,
     /// Number of indices that were ever used.
     used: AtomicU64,
     indices: Mutex<Indices>,
@@ -74,10 +74,10 @@ struct Indices {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedTable {
     addresses: SharedAddresses,
     /// Addresses as they were when `entries` was set, by `fi_addr_t`.
-    seen: Words,
+    seen: GrowingArray,
     /// Number of shared addresses when a peer was last searched without success.
     searched: AtomicUsize,
 }
@@ -99,15 +99,15 @@ impl AddressVector {
             events: attr.flags & flags::EVENT != 0,
             has_user_ids: AtomicBool::new(attr.flags & flags::AV_USER_ID != 0),
             only_user_ids: attr.flags & flags::AV_USER_ID != 0,
-            user_ids: Words::new(),
-            shared: shared.map(|addresses| Shared {
+            user_ids: GrowingArray::new(),
+            shared: shared.map(|addresses| SharedTable {
                 addresses,
-                seen: Words::new(),
+                seen: GrowingArray::new(),
                 searched: AtomicUsize::new(0),
             }),
-            entries: Words::new(),
+            entries: GrowingArray::new(),
             rx_contexts: RxContexts::new(attr.rx_ctx_bits)?,
-            by_peer: Words::new(),
+            by_peer: GrowingArray::new(),
             used: AtomicU64::new(0),
             indices: Mutex::default(),
             eq: Mutex::default(),
@@ -145,7 +145,7 @@ impl AddressVector {
     }
 
     /// The peer of a shared address, which another process may have changed.
-    fn shared_peer(&self, shared: &Shared, address: u64) -> Option<u32> {
+    fn shared_peer(&self, shared: &SharedTable, address: u64) -> Option<u32> {
         let index = usize::try_from(address).ok()?;
         let word = shared.addresses.get(index);
         if word == 0 {

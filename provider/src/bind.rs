@@ -10,7 +10,7 @@ use ffi::{
 };
 
 use crate::{
-    av::AddressVector, cntr::Counter, cq::CompletionQueue, engine::cq_binding::CqBinding,
+    av::AddressVector, cntr::Counter, cq::CompletionQueue, engine::completions::CqBinding,
     ep::Endpoint, eq::EventQueue, srx::SharedReceive, stx::SharedTransmit,
 };
 
@@ -28,7 +28,7 @@ impl Endpoint {
         match other.class() {
             sys::FI_CLASS_AV => {
                 let av = self.domain.own::<AddressVector>(other)?;
-                self.with(|engine| bind_once(&mut engine.av, Arc::clone(&av)))?;
+                self.with(|engine| bind_once(&mut engine.peers.av, Arc::clone(&av)))?;
                 av.endpoints.add(&self.port)
             }
             sys::FI_CLASS_CQ => self.bind_cq(&self.domain.own(other)?, bind_flags),
@@ -67,7 +67,9 @@ impl Endpoint {
         }
         let selective = bind_flags & flags::SELECTIVE_COMPLETION != 0;
         self.with(|engine| {
-            if transmit && engine.tx.cq.is_some() || receive && engine.rx.cq.is_some() {
+            if transmit && engine.completions.tx.cq.is_some()
+                || receive && engine.completions.rx.cq.is_some()
+            {
                 return Err(Errno::EINVAL);
             }
             let bind = |binding: &mut CqBinding| {
@@ -75,10 +77,10 @@ impl Endpoint {
                 binding.selective = selective;
             };
             if transmit {
-                bind(&mut engine.tx);
+                bind(&mut engine.completions.tx);
             }
             if receive {
-                bind(&mut engine.rx);
+                bind(&mut engine.completions.rx);
             }
             Ok(())
         })?;
@@ -92,7 +94,7 @@ impl Endpoint {
         self.with(|engine| {
             let mut unknown = bind_flags;
             let mut places = Vec::new();
-            for (flag, place) in engine.counters.all() {
+            for (flag, place) in engine.completions.counters.all() {
                 unknown &= !flag;
                 if bind_flags & flag != 0 {
                     places.push(place);
@@ -115,10 +117,10 @@ impl Endpoint {
 
     fn bind_shared_receive(&self, srx: &Arc<SharedReceive>) -> Result<()> {
         self.with(|engine| {
-            if engine.enabled || engine.device.is_shared() {
+            if engine.enabled || engine.rx.device.is_shared() {
                 return Err(Errno::EINVAL);
             }
-            engine.device.share(srx.join(&self.port));
+            engine.rx.device.share(srx.join(&self.port));
             Ok(())
         })
     }

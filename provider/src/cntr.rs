@@ -19,12 +19,7 @@ use ffi::{
 
 use crate::{
     domain::{Domain, OfDomain},
-    wait::{
-        count::Count,
-        deadline::{Deadline, FOR_EVER},
-        idle::BACKOFF,
-        set::WaitSet,
-    },
+    wait::{Deadline, FOR_EVER, idle::BACKOFF, pollable::Count, set::WaitSet},
 };
 
 /// A counter.

@@ -34,8 +34,7 @@ use crate::{
     engine::{Engine, rma::wait_for_copies},
     ep::Endpoint,
     wait::{
-        count::Count,
-        pollable::Pollable as _,
+        pollable::{Count, Pollable as _},
         triggers::{DeferredOp, Start},
     },
 };
@@ -80,17 +79,17 @@ pub(crate) trait Contexts: fmt::Debug + std::marker::Send + Sync {
 
 /// A transmit or receive context of a scalable endpoint.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(crate) struct EpContext {
     of: Arc<dyn Contexts>,
     index: usize,
     direction: Direction,
     endpoint: Arc<Endpoint>,
     enabled: AtomicBool,
     /// The context that this one is an alias of. It is open as long as the alias is.
-    aliased: Option<Arc<Context>>,
+    aliased: Option<Arc<EpContext>>,
 }
 
-impl Context {
+impl EpContext {
     pub(crate) fn new(
         of: Arc<dyn Contexts>,
         index: usize,
@@ -168,8 +167,8 @@ impl Context {
         }
         let (queue, counters) = self.endpoint.with(|engine| {
             let (own, other) = match self.direction {
-                Direction::Transmit => (&mut engine.tx, &engine.rx),
-                Direction::Receive => (&mut engine.rx, &engine.tx),
+                Direction::Transmit => (&mut engine.completions.tx, &engine.completions.rx),
+                Direction::Receive => (&mut engine.completions.rx, &engine.completions.tx),
             };
             let queue = own.cq.take();
             own.selective = false;
@@ -179,7 +178,7 @@ impl Context {
             let queue = queue.filter(|queue| !is_other(queue));
             let mut taken: Vec<Arc<Counter>> = Vec::new();
             let mut left: Vec<Arc<Counter>> = Vec::new();
-            for (flag, place) in engine.counters.all() {
+            for (flag, place) in engine.completions.counters.all() {
                 if flag & self.direction.flags() == 0 {
                     left.extend(place.clone());
                 } else {
@@ -199,13 +198,13 @@ impl Context {
     }
 }
 
-impl Start for Context {
+impl Start for EpContext {
     fn start_op(&self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()> {
         self.endpoint.start_op(op, deferred)
     }
 }
 
-impl Object for Context {
+impl Object for EpContext {
     type Raw = sys::fid_ep;
 
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
@@ -266,13 +265,13 @@ impl Object for Context {
     }
 }
 
-impl OfDomain for Context {
+impl OfDomain for EpContext {
     fn domain(&self) -> &Arc<Domain> {
         &self.endpoint.domain
     }
 }
 
-impl ops::ep::Endpoint for Context {
+impl ops::ep::Endpoint for EpContext {
     #[inline]
     fn send(&self, op: &Send) -> Result<()> {
         self.check(Direction::Transmit)?;

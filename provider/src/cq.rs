@@ -25,11 +25,7 @@ use ffi::{
 use crate::{
     domain::{Domain, OfDomain},
     params::api_at_least,
-    wait::{
-        deadline::{Deadline, FOR_EVER},
-        pollable::Progress,
-        set::WaitSet,
-    },
+    wait::{Deadline, FOR_EVER, pollable::Progress, set::WaitSet},
 };
 
 /// A completion queue.
@@ -37,7 +33,7 @@ use crate::{
 pub(crate) struct CompletionQueue {
     domain: Arc<Domain>,
     attr: CqAttr,
-    queue: Serial<Queue>,
+    queue: Serial<CqEntries>,
     /// Endpoints that report here.
     pub(crate) endpoints: WaitSet,
     signaled: AtomicBool,
@@ -47,7 +43,7 @@ pub(crate) struct CompletionQueue {
 /// says so, and order between operations is not guaranteed. But the entry that returns a
 /// multi-receive buffer is read after all others of that buffer.
 #[derive(Debug)]
-struct Queue {
+struct CqEntries {
     completions: VecDeque<Completion>,
     /// Each failure, with the number of completions that are read before it.
     failures: VecDeque<(u64, Failure)>,
@@ -55,7 +51,7 @@ struct Queue {
     read: u64,
 }
 
-impl Queue {
+impl CqEntries {
     /// Number of completions to read before the next failure; `None` without a failure.
     #[inline]
     fn before_failure(&self) -> Option<usize> {
@@ -71,7 +67,7 @@ impl CompletionQueue {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &CqAttr) -> Result<Self> {
         ffi::object::only(attr.flags, flags::AFFINITY)?;
         let room = if attr.size == 0 { PREALLOCATE } else { attr.size.min(PREALLOCATE) };
-        let queue = Queue {
+        let queue = CqEntries {
             completions: VecDeque::with_capacity(room),
             failures: VecDeque::new(),
             read: 0,

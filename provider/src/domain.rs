@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::{
     eq::EventQueue,
     fabric::Fabric,
-    peers::Peers,
+    peer_numbers::PeerNumbers,
     regions::Regions,
     wait::{device_thread::DeviceThread, pollable::Pollable, set::WaitSet, triggers::Triggers},
 };
@@ -33,7 +33,7 @@ pub(crate) struct Domain {
     /// Whether calls come from several threads at once.
     pub(crate) locked: bool,
     /// All addresses that were ever named.
-    pub(crate) peers: Arc<Peers>,
+    pub(crate) peers: Arc<PeerNumbers>,
     pub(crate) av_type: u32,
     /// All endpoints.
     pub(crate) endpoints: WaitSet,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_endpoint(3)`: the object. Its work is in [`crate::engine`].
 
-mod beside;
-
 use std::{
     net::SocketAddrV4,
     sync::{Arc, Weak},
@@ -22,16 +20,21 @@ use ffi::{
     },
     sys,
 };
+use matching::Source;
 
 use crate::{
     address, attr,
     cntr::Counter,
     domain::{Domain, OfDomain},
-    engine::{Engine, rma::wait_for_copies},
+    engine::{Engine, rma::wait_for_copies, tagged},
     ep_shared::{self, EpShared, Held},
-    record::{exit, profile, report, trace},
+    record::{exit, profile},
     rx_fast_path::RxFastPath,
-    wait::{count::Count, pollable::Pollable as _, triggers::Start},
+    tx_fast_path::TxFastPath,
+    wait::{
+        pollable::{Count, Pollable as _},
+        triggers::{DeferredOp, Start},
+    },
 };
 
 /// An endpoint.
@@ -106,7 +109,7 @@ impl Endpoint {
         let engine = Engine::new(domain, info, pack(listed), &held.own, held.net.clone(), opened)?;
         tracing::info!("endpoint {}", held.address);
         let auto = domain.device.is_some();
-        let port = Arc::new(EpShared::new(held, engine, opened, domain.locked, auto));
+        let port = Arc::new(EpShared::new(held, engine, domain.locked, auto));
         exit::register_endpoint(&port);
         Ok(Self { domain: Arc::clone(domain), port, alias: None })
     }
@@ -114,18 +117,7 @@ impl Endpoint {
     /// Starts the endpoint, and the recording of its work.
     pub(crate) fn start(&self) -> Result<()> {
         let Self { domain, port, .. } = self;
-        let (name, told) = (port.address.port().to_string(), port.address.to_string());
-        self.with(|engine| {
-            if engine.recorded {
-                return Ok(());
-            }
-            let params = &domain.params;
-            trace::start(&mut engine.device.lock_own(), params, &domain.peers, &name, &told)?;
-            engine.draft = report::begin(params, told, port.opened);
-            engine.recorded = true;
-            engine.show();
-            Ok(())
-        })?;
+        self.with(|engine| engine.start_records(port.address))?;
         domain.endpoints.add(port)
     }
 
@@ -140,7 +132,7 @@ impl Endpoint {
             Some(engine) => {
                 engine.idle.starts();
                 let sent = work(engine);
-                engine.wants_room = sent == Err(Errno::EAGAIN);
+                engine.peers.wants_room = sent == Err(Errno::EAGAIN);
                 if sent.is_ok() {
                     engine.idle.acted();
                 }
@@ -155,12 +147,52 @@ impl Endpoint {
     fn take_engine(&self) -> Option<Engine> {
         loop {
             let mut guard = self.port.engine.lock();
-            match &mut *guard {
-                Some(engine) if engine.copying > 0 => engine.closes = true,
-                _ => return guard.take(),
+            if guard.as_mut().is_none_or(|engine| engine.rx.copies.close()) {
+                return guard.take();
             }
             drop(guard);
             std::thread::yield_now();
+        }
+    }
+
+    /// Posts a receive, concurrently with threads that use the engine.
+    fn recv_beside(&self, posts: &RxFastPath, op: &Recv) -> Result<()> {
+        if tagged::probe_flags(op).is_some() {
+            return self.port.with_engine(|engine| {
+                engine.idle.starts();
+                engine.recv(op)
+            });
+        }
+        let named = posts.recv(op, |grant, envelope, message| {
+            let delivered = self.port.with_engine(|engine| {
+                engine.deliver(grant, envelope, message);
+                Ok(())
+            });
+            delivered.is_ok()
+        })?;
+        match named {
+            None => Ok(()),
+            Some(peer) => self.with(|engine| {
+                engine.watch(Source::new(peer));
+                Ok(())
+            }),
+        }
+    }
+
+    /// Starts the tx fast path. Once it was stopped it does not start again: a context that opens
+    /// anew has other queues.
+    pub(crate) fn start_sends(&self, engine: &Engine) {
+        if self.port.tx_fast_path.get().is_none()
+            && let Some(sends) = TxFastPath::of(engine)
+        {
+            let _ = self.port.tx_fast_path.set(sends);
+        }
+    }
+
+    /// Stops the tx fast path, because completions and counts go elsewhere from now on.
+    pub(crate) fn stop_sends(&self) {
+        if let Some(sends) = self.port.tx_fast_path.get() {
+            sends.stop();
         }
     }
 
@@ -176,13 +208,13 @@ impl Endpoint {
         let mut engine = self.port.engine.lock();
         let Some(engine) = &mut *engine else { return true };
         engine.look_around();
-        if !engine.deferred.is_empty() || engine.has_copies() {
+        if !engine.peers.has_answered() || engine.tx.has_copies() {
             return false;
         }
         if is_all {
-            engine.home.say_bye();
+            engine.peers.home.say_bye();
         }
-        !engine.home.is_lent()
+        !engine.peers.home.is_lent()
     }
 
     /// Lets peers take what was sent: buffers that they still hold, copies that they have not read,
@@ -190,7 +222,8 @@ impl Endpoint {
     /// thread that closes may make progress on them. `is_all`: the endpoint closes, and not only a
     /// context of it.
     pub(crate) fn linger(&self, is_all: bool) {
-        let patience = self.port.engine.lock().as_ref().map_or(LINGER, |it| it.home.patience());
+        let patience =
+            self.port.engine.lock().as_ref().map_or(LINGER, |it| it.peers.home.patience());
         let end = Instant::now() + patience.max(LINGER);
         while Instant::now() < end {
             if self.is_settled(is_all) {
@@ -229,17 +262,16 @@ impl Object for Endpoint {
         self.port.own.close();
         if let Some(mut engine) = engine {
             wait_for_copies(self.port.address, || engine.is_reached());
-            engine.end_receives();
-            engine.device.leave();
-            if let Some(av) = &engine.av {
+            engine.leave();
+            if let Some(av) = &engine.peers.av {
                 av.endpoints.remove(&self.port);
             }
-            for binding in [&engine.tx, &engine.rx] {
+            for binding in [&engine.completions.tx, &engine.completions.rx] {
                 if let Some(cq) = &binding.cq {
                     cq.endpoints.remove(&self.port);
                 }
             }
-            for (_, cntr) in engine.counters.all() {
+            for (_, cntr) in engine.completions.counters.all() {
                 if let Some(cntr) = cntr {
                     cntr.endpoints.remove(&self.port);
                 }
@@ -264,7 +296,7 @@ impl Object for Endpoint {
         };
         ffi::object::only(tx.unwrap_or(0), attr::TX_OP_FLAGS | flags::TRIGGER)?;
         ffi::object::only(rx.unwrap_or(0), attr::RX_OP_FLAGS | flags::TRIGGER)?;
-        let tagged_multi = self.with(|engine| Ok(engine.tagged_multi))?;
+        let tagged_multi = self.with(|engine| Ok(engine.rx.settings.has_tagged_multi()))?;
         let ignored = if tagged_multi { 0 } else { flags::MULTI_RECV };
         let tagged_rx = rx.map(|rx| rx & !ignored);
         Ok(Arc::new(Self {
@@ -277,9 +309,9 @@ impl Object for Endpoint {
     fn control(&self, command: Control<'_>) -> Result<()> {
         self.with(|engine| match command {
             Control::Enable => {
-                let Some(av) = &engine.av else { return Err(Errno::ENOAV) };
+                let Some(av) = &engine.peers.av else { return Err(Errno::ENOAV) };
                 let addresses = av.count();
-                if engine.tx.cq.is_none() && engine.rx.cq.is_none() {
+                if engine.completions.tx.cq.is_none() && engine.completions.rx.cq.is_none() {
                     return Err(Errno::ENOCQ);
                 }
                 engine.enabled = true;
@@ -297,30 +329,20 @@ impl Object for Endpoint {
             Control::GetOpsFlag(value) => {
                 let alias = self.alias.as_ref();
                 *value = match direction(*value) {
-                    (true, false) => alias.and_then(|it| it.tx).unwrap_or(engine.tx.op_flags),
-                    (false, true) => alias.and_then(|it| it.rx).unwrap_or(engine.rx.op_flags),
+                    (true, false) => {
+                        alias.and_then(|it| it.tx).unwrap_or(engine.tx.settings.op_flags())
+                    }
+                    (false, true) => {
+                        alias.and_then(|it| it.rx).unwrap_or(engine.rx.settings.op_flags())
+                    }
                     _ => return Err(Errno::EINVAL),
                 };
                 Ok(())
             }
             Control::SetOpsFlag(_) if self.alias.is_some() => Err(Errno::EOPNOTSUPP),
             Control::SetOpsFlag(value) => match direction(value) {
-                (true, false) => {
-                    let op_flags = value & !flags::TRANSMIT;
-                    ffi::object::only(op_flags, attr::TX_OP_FLAGS)?;
-                    engine.tx.op_flags = op_flags;
-                    if let Some(sends) = self.port.tx_fast_path.get() {
-                        sends.set(op_flags);
-                    }
-                    Ok(())
-                }
-                (false, true) => {
-                    let op_flags = value & !flags::RECV;
-                    ffi::object::only(op_flags, attr::RX_OP_FLAGS)?;
-                    engine.rx.op_flags = op_flags;
-                    self.renew_posts(engine);
-                    Ok(())
-                }
+                (true, false) => engine.tx.settings.set_op_flags(value),
+                (false, true) => engine.rx.settings.set_op_flags(value),
                 _ => Err(Errno::EINVAL),
             },
             _ => Err(Errno::ENOSYS),
@@ -352,7 +374,7 @@ impl Variables for Endpoint {
     }
 
     fn values(&self) -> Result<Vec<u64>> {
-        self.with(|engine| Ok(profile::values(&engine.device.lock())))
+        self.with(|engine| Ok(profile::values(&engine.rx.device.lock())))
     }
 }
 
@@ -383,7 +405,7 @@ impl ops::ep::Endpoint for Endpoint {
             return alias.start(&EndpointOp::Recv(Recv { flags, ..op.clone() }));
         }
         if let Some(posts) = self.port.rx_fast_path.get() {
-            // A copy; see `Engine::recv`.
+            // A copy; see `Rx::post`.
             return self.recv_beside(posts, &op.clone());
         }
         match &mut *self.port.engine.lock() {
@@ -431,19 +453,28 @@ impl ops::ep::Endpoint for Endpoint {
 
     fn option(&self, name: u32) -> Result<usize> {
         self.with(|engine| match name {
-            sys::FI_OPT_MIN_MULTI_RECV => Ok(engine.min_multi_recv),
-            _ => engine.sizes.option(name),
+            sys::FI_OPT_MIN_MULTI_RECV => Ok(engine.rx.settings.min_multi_recv()),
+            _ => engine.tx.settings.sizes.option(name),
         })
     }
 
     fn set_option(&self, name: u32, value: usize) -> Result<()> {
         self.with(|engine| match name {
             sys::FI_OPT_MIN_MULTI_RECV => {
-                engine.min_multi_recv = value;
-                self.renew_posts(engine);
+                engine.rx.settings.set_min_multi_recv(value);
                 Ok(())
             }
-            _ => engine.sizes.set_option(name, value),
+            _ => engine.tx.settings.sizes.set_option(name, value),
+        })
+    }
+}
+
+impl Start for Endpoint {
+    fn start_op(&self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()> {
+        self.with(|engine| {
+            let started = engine.start(op, deferred);
+            self.port.wake(engine);
+            started
         })
     }
 }

@@ -6,7 +6,7 @@ use std::{
     net::SocketAddrV4,
     os::fd::BorrowedFd,
     sync::{Arc, OnceLock, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use channel::{
@@ -28,13 +28,13 @@ use crate::{
     address,
     engine::Engine,
     network,
-    record::{exit::AtExit, report},
+    record::exit::AtExit,
     rx_fast_path::RxFastPath,
     tx_fast_path::TxFastPath,
     wait::{
+        callers,
         idle::{Caller, LONGEST_BACKOFF, Pause, RETRY, SPINS},
         pollable::{Pollable, Progress},
-        pollers,
         set::sleep_on,
     },
 };
@@ -45,7 +45,6 @@ pub(crate) struct EpShared {
     pub(crate) address: SocketAddrV4,
     /// The secret in its name, or 0.
     secret: u64,
-    pub(crate) opened: Instant,
     /// Holds the port number; see [`EpShared::let_go`].
     socket: Mutex<Option<Unshared>>,
     /// The own segment. It has only atomics, and needs no lock.
@@ -67,18 +66,11 @@ pub(crate) struct EpShared {
 
 impl EpShared {
     /// Creates the shared state of a new endpoint.
-    pub(crate) fn new(
-        held: Held,
-        engine: Engine,
-        opened: Instant,
-        locked: bool,
-        auto: bool,
-    ) -> Self {
+    pub(crate) fn new(held: Held, engine: Engine, locked: bool, auto: bool) -> Self {
         let Held { socket, address, secret, own, net } = held;
         Self {
             address,
             secret,
-            opened,
             own,
             engine: Serial::new(Some(engine), locked),
             rx_fast_path: OnceLock::new(),
@@ -174,7 +166,7 @@ impl EpShared {
     fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
         let Some(state) = &mut *engine else { return Progress::None };
         let progress = state.progress();
-        if state.copies.is_empty() { progress } else { self.copy_unlocked(engine, progress) }
+        if state.rx.copies.is_empty() { progress } else { self.copy_unlocked(engine, progress) }
     }
 
     /// Makes the copies that no other thread makes, without the lock.
@@ -184,7 +176,7 @@ impl EpShared {
         mut engine: SerialGuard<'a, Option<Engine>>,
         mut progress: Progress,
     ) -> Progress {
-        while let Some(copy) = engine.as_mut().and_then(Engine::next_copy) {
+        while let Some(copy) = engine.as_mut().and_then(|it| it.rx.copies.begin()) {
             drop(engine);
             let copied = copy.make();
             engine = self.engine.lock();
@@ -220,7 +212,7 @@ impl EpShared {
     fn hand_over(&self, engine: &mut Engine) {
         if engine.device_sleeps {
             Doorbell::hand_over(&self.own);
-            if engine.goes_on() || engine.has_arrivals() {
+            if engine.goes_on() || engine.inbound.has_any() {
                 doorbell::wake(&self.own);
             }
         }
@@ -235,12 +227,17 @@ impl EpShared {
         }
     }
 
-    /// Makes the copies that an operation of this thread has queued, unless the device thread makes
-    /// them.
-    pub(crate) fn make_copies(&self) {
+    /// Calls `work` with the engine. Makes the copies that it has queued, unless the device thread
+    /// makes them.
+    pub(crate) fn with_engine<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
+        let mut guard = self.engine.lock();
+        let engine = guard.as_mut().ok_or(Errno::EOPBADSTATE)?;
+        let done = work(engine);
+        self.wake(engine);
         if self.has_waiters {
-            self.copy_unlocked(self.engine.lock(), Progress::None);
+            self.copy_unlocked(guard, Progress::None);
         }
+        done
     }
 
     /// Sleeps on the descriptors of the network and of the doorbell.
@@ -291,14 +288,15 @@ impl Pollable for EpShared {
     fn pause(&self, caller: Caller) -> Pause {
         let mut engine = self.engine.lock();
         let Some(engine) = &mut *engine else { return Pause::None };
-        let caller = if engine.wants_room { Caller::Waits } else { caller };
+        let caller = if engine.peers.wants_room { Caller::Waits } else { caller };
         // A thread that polls the network each time has no time to poll shared memory repeatedly.
-        engine.idle.asks_elsewhere = engine.home.has_net() && engine.home.turns.is_each();
+        engine.idle.asks_elsewhere =
+            engine.peers.home.has_net() && engine.peers.home.turns.is_each();
         let pause = engine.idle.pause(caller);
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
-        if gives_way || engine.is_look_due() {
+        if gives_way || engine.checks.is_look_due() {
             if gives_way || engine.idle.empty_polls() >= POLLS {
-                pollers::note_poller();
+                callers::note_poller();
             }
             engine.look_around();
         }
@@ -312,11 +310,11 @@ impl Pollable for EpShared {
         self.take_over(engine);
         let came = (0..SPINS).any(|_| {
             std::hint::spin_loop();
-            engine.has_near_arrivals()
+            engine.inbound.has_near()
         });
         // The caller handles what came.
         if !came {
-            engine.home.turns.looked(SPINS);
+            engine.peers.home.turns.looked(SPINS);
             self.hand_over(engine);
         }
         engine.idle.rested(caller);
@@ -369,7 +367,7 @@ impl Pollable for EpShared {
     fn settle(&self) {
         // No other thread may be about to make the copies that are due.
         self.copy_unlocked(self.engine.lock(), Progress::None);
-        while self.engine.lock().as_ref().is_some_and(|engine| engine.holds_arrivals) {
+        while self.engine.lock().as_ref().is_some_and(|engine| engine.rx.copies.holds_arrivals()) {
             std::thread::yield_now();
         }
     }
@@ -405,19 +403,8 @@ impl EpShared {
     /// Writes the report of an endpoint that closes, if a report is requested.
     pub(crate) fn write_report(&self) {
         if let Some(engine) = &mut *self.engine.lock() {
-            self.write_report_of(engine, WrittenAt::Close);
+            engine.write_report(self.address, WrittenAt::Close);
         }
-    }
-
-    fn write_report_of(&self, engine: &mut Engine, written_at: WrittenAt) {
-        let params = &engine.domain.params;
-        if !report::is_wanted(params) || !engine.recorded {
-            return;
-        }
-        let mut report = report::make(params, self.address.to_string(), self.opened, written_at);
-        engine.count(&mut report);
-        let draft = engine.draft.take().map(|growing| growing.into_draft());
-        report::finish(&engine.domain.params, &mut report, draft);
     }
 }
 
@@ -428,10 +415,10 @@ impl AtExit for EpShared {
         }
         match self.engine.lock_at_exit().as_deref_mut() {
             // A thread may be in the middle of a post, and it may be this one.
-            Some(Some(engine)) if engine.device.is_free_at_exit() => {
-                self.write_report_of(engine, WrittenAt::Exit);
-                engine.device.lock().end_recording();
-                engine.home.say_bye();
+            Some(Some(engine)) if engine.rx.device.is_free_at_exit() => {
+                engine.write_report(self.address, WrittenAt::Exit);
+                engine.rx.device.lock().end_recording();
+                engine.peers.home.say_bye();
                 if let Some(pool) = &engine.node_pool {
                     pool.leave();
                 }

@@ -22,7 +22,7 @@ use ffi::{
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::{fabric::Fabric, wait::deadline::Deadline};
+use crate::{fabric::Fabric, wait::Deadline};
 
 /// An event queue.
 #[derive(Debug)]
@@ -30,14 +30,14 @@ pub(crate) struct EventQueue {
     _fabric: Arc<Fabric>,
     wait_obj: WaitObj,
     writable: bool,
-    state: Mutex<State>,
+    state: Mutex<EventLists>,
     changed: Condvar,
     /// Readable while there may be events (`FI_WAIT_FD`).
     descriptor: Option<OwnedFd>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct EventLists {
     events: VecDeque<Event>,
     errors: VecDeque<ErrorEvent>,
 }

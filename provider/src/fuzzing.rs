@@ -28,20 +28,14 @@ use ffi::{
     },
 };
 
-use crate::{
-    address,
-    engine::{Engine, liveness::INTERVAL},
-    wait::pollable::Progress,
-};
+use crate::{address, engine::Engine, wait::pollable::Progress};
 
-mod endpoints;
 mod peers;
 
-use endpoints::address_of;
-pub(crate) use endpoints::endpoint;
-use peers::{Peers, Ports};
+pub(crate) use peers::endpoint;
+use peers::{Ports, TestPeers, address_of};
 #[cfg(test)]
-pub(crate) use {endpoints::engine_of, peers::on_net};
+pub(crate) use peers::{engine_of, on_net};
 
 /// Bytes that are taken from the front; zeros after the end.
 struct Input<'a>(&'a [u8]);
@@ -87,7 +81,7 @@ struct Play {
     ports: Ports,
     own: Arc<Segment>,
     engine: Engine,
-    peers: Peers,
+    peers: TestPeers,
     memory: RegionMemory,
     /// Whether the input has changed the own segment, so that anything may be lost.
     damaged: bool,
@@ -96,12 +90,12 @@ struct Play {
 impl Play {
     fn start((ports, own, mut engine, peers): peers::Met, memory: &RegionMemory) -> Self {
         // A kernel copy would take addresses from the peer, which are valid in this process.
-        engine.home.set(Settings { checks: false, copies: false });
+        engine.peers.home.set(Settings { checks: false, copies: false });
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
         let window = memory.clone();
         let attr = mr::MrAttr { window, access, offset: 0, requested_key: KEY, flags: 0 };
         engine.domain.regions.register(&attr).unwrap();
-        if let Some(av) = &engine.av {
+        if let Some(av) = &engine.peers.av {
             assert_eq!(av.insert_one(&address::to_bytes(address_of(ports.peer))), Some(0));
         }
         Self { ports, own, engine, peers, memory: memory.clone(), damaged: false }
@@ -198,7 +192,7 @@ impl Play {
         if words[4] < 64 {
             // Few operations are in progress, and each has an age: name one of them.
             let key = words[4] as usize;
-            words[4] = self.engine.sends.number_at(key);
+            words[4] = self.engine.tx.ops.number_at(key);
         }
         let mut payload = [0; INLINE / 8];
         let parts = usize::from(input.byte() % 27);
@@ -218,7 +212,7 @@ impl Play {
                 self.damaged = true;
             }
             11 => {
-                self.engine.checked -= INTERVAL;
+                self.engine.checks.hurry();
                 self.engine.look_around();
             }
             12 => drop(self.engine.cancel(OpContext(usize::from(input.byte() & 3)))),
@@ -275,7 +269,7 @@ impl Play {
         let from = self.engine.domain.peers.number(address_of(self.ports.healthy));
         for count in 0..3 {
             let arrives = |it: &mut Self| {
-                let mut device = it.engine.device.lock();
+                let mut device = it.engine.rx.device.lock();
                 let found = device.context(true).drop_unexpected(|envelope, _| {
                     envelope.source == from && envelope.bits == HEALTHY_BITS | count
                 });
@@ -284,8 +278,8 @@ impl Play {
             };
             assert!(self.until(arrives), "message {count} of the healthy peer");
         }
-        assert_eq!(self.engine.device.lock_own().tagged.counters().check(), Ok(()));
-        assert_eq!(self.engine.device.lock_own().msg.counters().check(), Ok(()));
+        assert_eq!(self.engine.rx.device.lock_own().tagged.counters().check(), Ok(()));
+        assert_eq!(self.engine.rx.device.lock_own().msg.counters().check(), Ok(()));
     }
 }
 

@@ -24,7 +24,7 @@ use proptest::prelude::*;
 
 use crate::{
     address,
-    engine::{Engine, liveness::INTERVAL},
+    engine::Engine,
     fuzzing::{endpoint, engine_of, on_net, survive, survive_far},
     wait::pollable::Progress,
 };
@@ -110,8 +110,8 @@ proptest! {
             while engine.progress() == Progress::Some {}
         }
         prop_assert!(before.iter().chain(&*after).all(|byte| *byte == 0));
-        prop_assert_eq!(engine.device.lock_own().tagged.counters().check(), Ok(()));
-        prop_assert_eq!(engine.device.lock_own().msg.counters().check(), Ok(()));
+        prop_assert_eq!(engine.rx.device.lock_own().tagged.counters().check(), Ok(()));
+        prop_assert_eq!(engine.rx.device.lock_own().msg.counters().check(), Ok(()));
     }
 }
 
@@ -136,7 +136,7 @@ fn arrive(net: &Net, at: SocketAddrV4, own: &Net, engine: &mut Engine, bits: u64
         assert!(start.elapsed() < PATIENCE, "neither a message nor an end");
         engine.progress();
         net.progress();
-        let came = engine.device.lock().context(true).drop_unexpected(|it, _| it.bits == bits);
+        let came = engine.rx.device.lock().context(true).drop_unexpected(|it, _| it.bits == bits);
         if came > 0 || own.open_peers() < peers {
             return came;
         }
@@ -153,7 +153,7 @@ fn an_impostor_is_not_received_from() {
         let (.., impostor) = on_net(None, 3, Some((victim, context)));
         let mut engine = engine_of(&own, at.port(), Some(net.clone()));
         let insert = |engine: &Engine| {
-            let av = engine.av.clone().unwrap();
+            let av = engine.peers.av.clone().unwrap();
             assert!(av.insert_one(&address::to_name(victim, 2)).is_some());
         };
         if is_known {
@@ -162,12 +162,12 @@ fn an_impostor_is_not_received_from() {
         meets(&impostor, at, &[&net]).unwrap();
         assert_eq!(arrive(&impostor, at, &net, &mut engine, 5), usize::from(!is_known));
         let peer = engine.domain.peers.number(victim);
-        assert_eq!(engine.is_linked(peer), !is_known);
+        assert_eq!(engine.peers.is_linked(peer), !is_known);
         insert(&engine);
         assert_ne!(engine.link_to(peer), Ok(()), "before the next look");
-        engine.checked -= INTERVAL;
+        engine.checks.hurry();
         engine.look_around();
-        assert!(!engine.is_linked(peer));
+        assert!(!engine.peers.is_linked(peer));
     }
 }
 

@@ -30,7 +30,7 @@ mod mr_mode;
 mod network;
 mod open;
 mod params;
-mod peers;
+mod peer_numbers;
 mod poll;
 mod record;
 mod regions;

@@ -11,8 +11,8 @@ use ffi::{
 };
 
 use crate::{
-    cntr::Counter, context::Context, domain::Domain, ep::Endpoint, regions::Registered,
-    sep::ScalableEndpoint, wait::count::Count,
+    cntr::Counter, context::EpContext, domain::Domain, ep::Endpoint, regions::Registered,
+    sep::ScalableEndpoint, wait::pollable::Count,
 };
 
 /// Bytes of a key, raw or not.
@@ -66,7 +66,7 @@ impl Object for MemoryRegion {
             }
             // All contexts of a scalable endpoint serve a region that is bound to one of them.
             sys::FI_CLASS_RX_CTX | sys::FI_CLASS_TX_CTX => {
-                let endpoint = self.domain.own::<Context>(other)?.listed_address();
+                let endpoint = self.domain.own::<EpContext>(other)?.listed_address();
                 match self.registered.bind_endpoint(endpoint) {
                     Err(_) if self.registered.is_of(endpoint) => Ok(()),
                     bound => bound,

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use crate::{
     av::AddressVector,
     cntr::Counter,
-    context::Context,
+    context::EpContext,
     cq::CompletionQueue,
     domain::{Domain, OfDomain},
     ep::Endpoint,
@@ -28,7 +28,7 @@ use crate::{
     fabric::Fabric,
     mr::{self, MemoryRegion},
     params,
-    peers::Peers,
+    peer_numbers::PeerNumbers,
     poll::PollSet,
     record::exit,
     regions::Regions,
@@ -36,8 +36,8 @@ use crate::{
     srx::SharedReceive,
     stx::SharedTransmit,
     wait::{
-        count::Count,
         device_thread::DeviceThread,
+        pollable::Count,
         set::WaitSet,
         triggers::{Action, Start, Triggers, Waiting},
     },
@@ -63,7 +63,7 @@ impl Domain {
             triggers,
             endpoints: WaitSet::new(locked),
             unpolled: Mutex::default(),
-            peers: Arc::new(Peers::new()),
+            peers: Arc::new(PeerNumbers::new()),
             av_type: attr.map_or(sys::FI_AV_UNSPEC, |attr| attr.av_type),
             eq: Mutex::default(),
         })
@@ -167,7 +167,7 @@ impl ops::domain::Domain for Domain {
 fn queue_work(domain: &Domain, raw: &RawWork) -> Result<()> {
     match raw.read::<Endpoint, Counter>() {
         // It does not belong to an endpoint, but may belong to a context of a scalable endpoint.
-        Err(Errno::EINVAL) => defer(domain, raw.read::<Context, Counter>()?),
+        Err(Errno::EINVAL) => defer(domain, raw.read::<EpContext, Counter>()?),
         work => defer(domain, work?),
     }
 }

@@ -29,7 +29,7 @@ use ffi::{
 };
 use parking_lot::Mutex;
 
-use crate::wait::count::{Count, count};
+use crate::wait::pollable::{Count, count};
 
 /// Access bits that `fi_mr_reg` accepts. LCI includes classes of operations, which allow nothing by
 /// themselves; libfabric's tcp, shm and sockets providers accept them too.

@@ -14,7 +14,7 @@ use ffi::{Errno, Result};
 
 use crate::{
     attr::MAX_CONTEXTS,
-    peers::{Peers, Words},
+    peer_numbers::{GrowingArray, PeerNumbers},
 };
 
 /// Most bits of an address that may name a context.
@@ -25,7 +25,7 @@ const MOST_BITS: c_int = 16;
 pub(crate) struct RxContexts {
     bits: u32,
     /// By context: peer number + 1 by index of the address.
-    peers: Box<[OnceLock<Box<Words>>]>,
+    peers: Box<[OnceLock<Box<GrowingArray>>]>,
 }
 
 impl RxContexts {
@@ -60,7 +60,7 @@ impl RxContexts {
     pub(crate) fn peer(
         &self,
         address: u64,
-        peers: &Peers,
+        peers: &PeerNumbers,
         peer_of: impl Fn(u64) -> Option<u32>,
     ) -> Option<u32> {
         let (context, index) = self.split(address);
@@ -69,7 +69,7 @@ impl RxContexts {
             return None;
         }
         let base = peer_of(index)?;
-        let known = known.get_or_init(|| Box::new(Words::new()));
+        let known = known.get_or_init(|| Box::new(GrowingArray::new()));
         if let Some(peer) = (known.get(index as usize) as u32).checked_sub(1) {
             return Some(peer);
         }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn contexts_have_the_ports_after_the_first() {
-        let peers = Peers::new();
+        let peers = PeerNumbers::new();
         let base = peers.number("127.0.0.1:5000".parse().unwrap());
         let contexts = RxContexts::new(2).unwrap();
         let peer = |address| contexts.peer(address, &peers, |index| (index == 7).then_some(base));
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_reused_index_has_new_contexts() {
-        let peers = Peers::new();
+        let peers = PeerNumbers::new();
         let [first, second] =
             ["127.0.0.1:5000", "127.0.0.1:6000"].map(|text| peers.number(text.parse().unwrap()));
         let contexts = RxContexts::new(1).unwrap();
@@ -135,8 +135,8 @@ mod tests {
         assert_eq!(RxContexts::new(17).unwrap_err(), Errno::EINVAL);
         let none = RxContexts::new(0).unwrap();
         assert_eq!(none.index(u64::MAX), u64::MAX);
-        assert_eq!(none.peer(1 << 63, &Peers::new(), |_| Some(0)), None);
+        assert_eq!(none.peer(1 << 63, &PeerNumbers::new(), |_| Some(0)), None);
         let many = RxContexts::new(16).unwrap();
-        assert_eq!(many.peer(rx_addr(0, 256, 16), &Peers::new(), |_| Some(0)), None);
+        assert_eq!(many.peer(rx_addr(0, 256, 16), &PeerNumbers::new(), |_| Some(0)), None);
     }
 }

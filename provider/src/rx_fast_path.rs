@@ -2,10 +2,7 @@
 //! The rx fast path: receives that are posted without the lock of the endpoint's engine. One thread
 //! at a time posts; others may send, poll or copy meanwhile ([`crate::device::matcher`]).
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use ffi::{Errno, Result, ops::ep::Recv};
 use matching::Source;
@@ -15,8 +12,7 @@ use crate::{
     av::AddressVector,
     device::{
         carried::{Kept, RecvOp},
-        directed::Directed,
-        receive::{RecvDefaults, receive_of},
+        receive::RecvSettings,
         shared::Shared,
     },
     engine::Engine,
@@ -28,12 +24,7 @@ use crate::{
 pub(crate) struct RxFastPath {
     device: Arc<Shared>,
     av: Arc<AddressVector>,
-    directed: Directed,
-    tagged_multi: bool,
-    /// Flags of receives without flags; may change at any time.
-    op_flags: AtomicU64,
-    /// Smallest rest of a multi-receive buffer; may change at any time.
-    min_multi_recv: AtomicUsize,
+    settings: Arc<RecvSettings>,
     beside: Arc<Beside>,
 }
 
@@ -42,22 +33,13 @@ impl RxFastPath {
     /// belong to a shared context, or for a context of a scalable endpoint: it may close and open
     /// again with other receives.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
-        let device = engine.device.own_beside().filter(|_| !engine.is_context)?;
+        let device = engine.rx.device.own_beside().filter(|_| !engine.is_context)?;
         Some(Self {
             device: Arc::clone(device),
-            av: Arc::clone(engine.av.as_ref()?),
-            directed: engine.directed,
-            tagged_multi: engine.tagged_multi,
-            op_flags: AtomicU64::new(engine.rx.op_flags),
-            min_multi_recv: AtomicUsize::new(engine.min_multi_recv),
+            av: Arc::clone(engine.peers.av.as_ref()?),
+            settings: Arc::clone(&engine.rx.settings),
             beside: engine.idle.callers.beside(),
         })
-    }
-
-    /// Changes the default flags and the smallest rest of a buffer.
-    pub(crate) fn set(&self, op_flags: u64, min_multi_recv: usize) {
-        self.op_flags.store(op_flags, Ordering::Relaxed);
-        self.min_multi_recv.store(min_multi_recv, Ordering::Relaxed);
     }
 
     /// Posts a receive; see [`Shared::post`]. `op` has no `FI_PEEK` or the like.
@@ -71,17 +53,11 @@ impl RxFastPath {
     ) -> Result<Option<u32>> {
         self.beside.start();
         let tagged = op.tag.is_some();
-        let source = match self.directed.is_named(op.source, tagged)? {
+        let source = match self.settings.names_source(op)? {
             true => self.av.source(op.source).map(Source::new).ok_or(Errno::EINVAL)?,
             false => Source::ANY,
         };
-        let defaults = RecvDefaults {
-            op_flags: self.op_flags.load(Ordering::Relaxed),
-            min_multi_recv: self.min_multi_recv.load(Ordering::Relaxed),
-            tagged_multi: self.tagged_multi,
-            work: 0,
-        };
-        let mut receive = receive_of(op, defaults, source)?;
+        let mut receive = self.settings.receive(op, source, 0)?;
         self.device.post(tagged, &mut receive, deliver)
     }
 }

@@ -30,7 +30,8 @@ use parking_lot::Mutex;
 
 use crate::{
     attr,
-    context::{Context, Contexts, Direction},
+    context::{Contexts, Direction, EpContext},
+    device::receive::RecvSettings,
     domain::{Domain, OfDomain},
     ep::Endpoint,
     ep_shared::{self, Held},
@@ -49,7 +50,7 @@ pub(crate) struct ScalableEndpoint {
     /// The address of context 0.
     address: SocketAddrV4,
     counts: Counts,
-    indices: Vec<Index>,
+    indices: Vec<ContextPair>,
     eq: Mutex<Option<Arc<EventQueue>>>,
 }
 
@@ -71,12 +72,12 @@ impl Counts {
 
 /// State that the transmit and the receive context of an index share.
 #[derive(Debug)]
-struct Index {
+struct ContextPair {
     endpoint: Arc<Endpoint>,
     opened: Mutex<Vec<Direction>>,
 }
 
-impl Index {
+impl ContextPair {
     /// Other endpoints stop making progress on it: the thread that opened a context polls it, and a
     /// closed endpoint needs no polls.
     fn leave_unpolled(&self) {
@@ -134,7 +135,7 @@ impl ScalableEndpoint {
                 engine.context = (!is_one).then_some(index);
                 Ok(())
             })?;
-            indices.push(Index { endpoint, opened: Mutex::default() });
+            indices.push(ContextPair { endpoint, opened: Mutex::default() });
         }
         Ok(Self {
             domain: Arc::clone(domain),
@@ -157,14 +158,14 @@ impl ScalableEndpoint {
         index: usize,
         direction: Direction,
         set: impl FnOnce(&Endpoint) -> Result<()>,
-    ) -> Result<Arc<Context>> {
+    ) -> Result<Arc<EpContext>> {
         let count = self.counts.of(direction);
         if index >= count {
             tracing::warn!("{direction} context {index} of a scalable endpoint that has {count}");
             return Err(Errno::EINVAL);
         }
         let of_index = &self.indices[index];
-        let Index { endpoint, opened } = of_index;
+        let ContextPair { endpoint, opened } = of_index;
         let mut opened = opened.lock();
         if opened.contains(&direction) {
             tracing::warn!("{direction} context {index} of a scalable endpoint is open already");
@@ -175,7 +176,7 @@ impl ScalableEndpoint {
         opened.push(direction);
         of_index.leave_unpolled();
         let of = Arc::clone(self) as Arc<dyn Contexts>;
-        Ok(Arc::new(Context::new(of, index, direction, endpoint)))
+        Ok(Arc::new(EpContext::new(of, index, direction, endpoint)))
     }
 
     fn offer(&self) -> Info {
@@ -201,21 +202,20 @@ impl Contexts for ScalableEndpoint {
 }
 
 impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
-    type Context = Context;
+    type Context = EpContext;
 
     fn tx_context(
         self: &Arc<Self>,
         index: usize,
         wanted: Option<&TxAttr>,
-    ) -> Result<(Arc<Context>, TxAttr)> {
+    ) -> Result<(Arc<EpContext>, TxAttr)> {
         let mut has = self.offer().tx.unwrap_or_default();
         let own = self.info.tx.clone().unwrap_or_default();
         attr::meet_tx(&mut has, wanted.unwrap_or(&own)).map_err(|_| Errno::EINVAL)?;
         let context = self.open_context(index, Direction::Transmit, |endpoint| {
             endpoint.with(|engine| {
-                engine.tx.op_flags = has.op_flags;
-                engine.rma_limit = has.size;
-                Ok(())
+                engine.tx.rma_limit = has.size;
+                engine.tx.settings.set_op_flags(has.op_flags)
             })
         })?;
         Ok((context, has))
@@ -225,7 +225,7 @@ impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
         self: &Arc<Self>,
         index: usize,
         wanted: Option<&RxAttr>,
-    ) -> Result<(Arc<Context>, RxAttr)> {
+    ) -> Result<(Arc<EpContext>, RxAttr)> {
         let mut has = self.offer().rx.unwrap_or_default();
         let own = self.info.rx.clone().unwrap_or_default();
         let known = attr::caps_of(self.domain.api_version());
@@ -235,8 +235,7 @@ impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
         let caps = if given == 0 { self.info.caps } else { given };
         let context = self.open_context(index, Direction::Receive, |endpoint| {
             endpoint.with(|engine| {
-                engine.rx.op_flags = has.op_flags;
-                engine.set_receives(caps);
+                engine.rx.settings = Arc::new(RecvSettings::new(caps, has.op_flags));
                 Ok(())
             })
         })?;
@@ -269,7 +268,7 @@ impl Object for ScalableEndpoint {
             // Only its contexts can be enabled.
             Control::Enable => self.indices[0]
                 .endpoint
-                .with(|engine| engine.av.as_ref().map(|_| ()).ok_or(Errno::ENOAV)),
+                .with(|engine| engine.peers.av.as_ref().map(|_| ()).ok_or(Errno::ENOAV)),
             _ => Err(Errno::ENOSYS),
         }
     }

@@ -12,7 +12,7 @@ use ffi::{
 use crate::attr;
 
 /// `FI_OPT_MAX_MSG_SIZE`. The options of tagged messages, RMA and atomic operations follow in the
-/// order of [`Class`].
+/// order of [`OpClass`].
 const OPT_MAX: u32 = 12;
 /// `FI_OPT_INJECT_MSG_SIZE`, followed likewise.
 const OPT_INJECT: u32 = 16;
@@ -20,14 +20,14 @@ const CLASSES: usize = 4;
 
 /// Classes of operations, each with a largest size.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Class {
+pub(crate) enum OpClass {
     Msg,
     Tagged,
     Rma,
     Atomic,
 }
 
-impl Class {
+impl OpClass {
     #[inline(always)]
     pub(crate) fn of_message(op: &Send) -> Self {
         if op.tag.is_some() { Self::Tagged } else { Self::Msg }
@@ -36,13 +36,13 @@ impl Class {
 
 /// A size that the application may lower at any time.
 #[derive(Debug)]
-struct Size {
+struct OpSize {
     now: AtomicUsize,
     /// The size that `fi_getinfo` offers.
     offered: usize,
 }
 
-impl Size {
+impl OpSize {
     fn new(offered: usize) -> Self {
         Self { now: AtomicUsize::new(offered), offered }
     }
@@ -55,22 +55,22 @@ impl Size {
 
 /// The sizes of an endpoint, in bytes.
 #[derive(Debug)]
-pub(crate) struct Sizes {
+pub(crate) struct OpSizes {
     /// The smallest of all sizes: an operation that is not longer passes every check.
     least: AtomicUsize,
-    longest: [Size; CLASSES],
-    injected: [Size; CLASSES],
+    longest: [OpSize; CLASSES],
+    injected: [OpSize; CLASSES],
 }
 
-impl Sizes {
+impl OpSizes {
     /// The sizes that `fi_getinfo` offers for a given `FI_TCAM_EAGER_SIZE`.
     pub(crate) fn offered(eager_size: usize) -> Self {
         let longest =
-            |class| if class == Class::Atomic as usize { MAX_BYTES } else { attr::MAX_MSG_SIZE };
+            |class| if class == OpClass::Atomic as usize { MAX_BYTES } else { attr::MAX_MSG_SIZE };
         Self {
             least: AtomicUsize::new(attr::inject_size(eager_size).min(MAX_BYTES)),
-            longest: std::array::from_fn(|class| Size::new(longest(class))),
-            injected: std::array::from_fn(|_| Size::new(attr::inject_size(eager_size))),
+            longest: std::array::from_fn(|class| OpSize::new(longest(class))),
+            injected: std::array::from_fn(|_| OpSize::new(attr::inject_size(eager_size))),
         }
     }
 
@@ -79,7 +79,7 @@ impl Sizes {
     /// # Errors
     /// `EMSGSIZE` for more than its class allows.
     #[inline(always)]
-    pub(crate) fn check(&self, class: Class, len: usize, injected: usize) -> Result<()> {
+    pub(crate) fn check(&self, class: OpClass, len: usize, injected: usize) -> Result<()> {
         if len <= self.least.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -98,7 +98,7 @@ impl Sizes {
     ///
     /// # Errors
     /// `ENOPROTOOPT` for any other option.
-    fn of_option(&self, option: u32) -> Result<&Size> {
+    fn of_option(&self, option: u32) -> Result<&OpSize> {
         let size = match option {
             OPT_MAX..OPT_INJECT => self.longest.get((option - OPT_MAX) as usize),
             OPT_INJECT.. => self.injected.get((option - OPT_INJECT) as usize),
@@ -112,7 +112,7 @@ impl Sizes {
     /// # Errors
     /// `ENOPROTOOPT` for any other option.
     pub(crate) fn option(&self, option: u32) -> Result<usize> {
-        self.of_option(option).map(Size::get)
+        self.of_option(option).map(OpSize::get)
     }
 
     /// `fi_setopt`.
@@ -129,7 +129,7 @@ impl Sizes {
             return Err(Errno::EINVAL);
         }
         size.now.store(value, Ordering::Relaxed);
-        let least = self.longest.iter().chain(&self.injected).map(Size::get).min();
+        let least = self.longest.iter().chain(&self.injected).map(OpSize::get).min();
         self.least.store(least.unwrap_or(0), Ordering::Relaxed);
         Ok(())
     }

@@ -13,18 +13,18 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::Instant,
 };
 
 use ffi::{
-    Errno, OpContext, Result, flags,
+    Errno, OpContext, Result,
     info::RxAttr,
     object::{Control, Object},
     ops::{
         self,
-        ep::{OpFlags, Recv},
+        ep::Recv,
         profile::{Variable, Variables},
     },
     sys,
@@ -43,11 +43,10 @@ use crate::{
     attr,
     device::{
         carried::{Kept, RecvOp},
-        directed::Directed,
         flow::Flow,
         make,
         matcher::{Holders, Member},
-        receive::{MIN_MULTI_RECV, RecvDefaults, receive_of},
+        receive::{Directed, RecvSettings},
         shared::Shared,
     },
     domain::{Domain, OfDomain},
@@ -71,10 +70,7 @@ pub(crate) struct SharedReceive {
     shared: Arc<Shared>,
     /// The endpoints bound to it.
     members: Mutex<Slab<Arc<EpShared>>>,
-    directed: Directed,
-    tagged_multi: bool,
-    op_flags: AtomicU64,
-    min_multi_recv: AtomicUsize,
+    settings: RecvSettings,
 }
 
 impl SharedReceive {
@@ -101,10 +97,7 @@ impl SharedReceive {
             node_pool,
             shared: Arc::new(Shared::one(device, Flow::from_params(params), domain.locked)),
             members: Mutex::default(),
-            directed,
-            tagged_multi: attr.caps & flags::TAGGED_MULTI_RECV != 0,
-            op_flags: AtomicU64::new(attr.op_flags),
-            min_multi_recv: AtomicUsize::new(MIN_MULTI_RECV),
+            settings: RecvSettings::new(attr.caps, attr.op_flags),
         })
     }
 
@@ -138,23 +131,14 @@ impl SharedReceive {
                 None => members.iter().next().map(|(_, port)| Arc::clone(port)),
             }
         };
-        let port = port.ok_or(Errno::EOPBADSTATE)?;
-        let done = {
-            let mut engine = port.engine.lock();
-            let engine = engine.as_mut().ok_or(Errno::EOPBADSTATE)?;
-            let done = work(engine);
-            port.wake(engine);
-            done
-        };
-        port.make_copies();
-        done
+        port.ok_or(Errno::EOPBADSTATE)?.with_engine(work)
     }
 
-    fn source_key(&self, address: u64, tagged: bool) -> Result<Source> {
-        if !self.directed.is_named(address, tagged)? {
+    fn source(&self, op: &Recv) -> Result<Source> {
+        if !self.settings.names_source(op)? {
             return Ok(Source::ANY);
         }
-        self.with_member(None, |engine| engine.source_of_address(address))
+        self.with_member(None, |engine| engine.peers.source_at(op.source))
     }
 
     /// Lets a member, if there is one, watch the peer that a posted receive names.
@@ -169,7 +153,7 @@ impl SharedReceive {
     /// then the message is lost.
     fn deliver(&self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) -> bool {
         let delivered = self.with_member(Some(message.holder), |engine| {
-            engine.deliver_kept(grant, envelope, message);
+            engine.deliver(grant, envelope, message);
             Ok(())
         });
         if delivered.is_err() {
@@ -184,7 +168,7 @@ impl SharedReceive {
             let claimed = self.shared.lock().tagged.claimed(op.context.0 as u64);
             let (envelope, kept) = claimed.ok_or(Errno::ENOMSG)?;
             return self.with_member(Some(kept.holder), |engine| {
-                engine.give_claimed(op, given, envelope, kept);
+                engine.give_claimed(op, given, (envelope, kept));
                 Ok(())
             });
         }
@@ -193,7 +177,7 @@ impl SharedReceive {
         for port in ports {
             port.progress();
         }
-        let source = self.source_key(op.source, true)?;
+        let source = self.source(op)?;
         let found = probe.find(&mut self.shared.lock(), op, source)?;
         let holder = found.as_ref().map(|found| found.holder);
         self.with_member(holder, |engine| {
@@ -268,15 +252,10 @@ impl Object for SharedReceive {
         match command {
             Control::Enable => Ok(()),
             Control::GetOpsFlag(value) => {
-                *value = self.op_flags.load(Ordering::Relaxed);
+                *value = self.settings.op_flags();
                 Ok(())
             }
-            Control::SetOpsFlag(value) => {
-                let op_flags = value & !flags::RECV;
-                ffi::object::only(op_flags, attr::RX_OP_FLAGS)?;
-                self.op_flags.store(op_flags, Ordering::Relaxed);
-                Ok(())
-            }
+            Control::SetOpsFlag(value) => self.settings.set_op_flags(value),
             _ => Err(Errno::ENOSYS),
         }
     }
@@ -290,22 +269,12 @@ impl OfDomain for SharedReceive {
 
 impl ops::ep::Endpoint for SharedReceive {
     fn recv(&self, op: &Recv) -> Result<()> {
-        if let OpFlags::Given(given) = op.flags
-            && given & tagged::PROBE_FLAGS != 0
-        {
+        if let Some(given) = tagged::probe_flags(op) {
             return self.probe(op, given);
         }
-        let defaults = RecvDefaults {
-            op_flags: self.op_flags.load(Ordering::Relaxed),
-            min_multi_recv: self.min_multi_recv.load(Ordering::Relaxed),
-            tagged_multi: self.tagged_multi,
-            work: 0,
-        };
-        let tagged = op.tag.is_some();
-        let source = self.source_key(op.source, tagged)?;
-        let mut receive = receive_of(op, defaults, source)?;
+        let mut receive = self.settings.receive(op, self.source(op)?, 0)?;
         let deliver = |grant, envelope: &_, message| self.deliver(grant, envelope, message);
-        if let Some(peer) = self.shared.post(tagged, &mut receive, deliver)? {
+        if let Some(peer) = self.shared.post(op.tag.is_some(), &mut receive, deliver)? {
             self.watch(peer);
         }
         Ok(())
@@ -321,7 +290,7 @@ impl ops::ep::Endpoint for SharedReceive {
 
     fn option(&self, name: u32) -> Result<usize> {
         match name {
-            sys::FI_OPT_MIN_MULTI_RECV => Ok(self.min_multi_recv.load(Ordering::Relaxed)),
+            sys::FI_OPT_MIN_MULTI_RECV => Ok(self.settings.min_multi_recv()),
             _ => Err(Errno::ENOPROTOOPT),
         }
     }
@@ -329,7 +298,7 @@ impl ops::ep::Endpoint for SharedReceive {
     fn set_option(&self, name: u32, value: usize) -> Result<()> {
         match name {
             sys::FI_OPT_MIN_MULTI_RECV => {
-                self.min_multi_recv.store(value, Ordering::Relaxed);
+                self.settings.set_min_multi_recv(value);
                 Ok(())
             }
             _ => Err(Errno::ENOPROTOOPT),

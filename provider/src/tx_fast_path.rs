@@ -16,14 +16,10 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
-use channel::{
-    contract::Sent,
-    shm::tx::ShmTx,
-    wire::{Header, LONGEST},
-};
+use channel::{contract::Sent, shm::tx::ShmTx, wire::Header};
 use ffi::{ops::ep::Send, serial::Serial};
 
 use crate::{
@@ -33,10 +29,9 @@ use crate::{
     engine::{
         Engine,
         ops::{OpKind, Ops, SendOp, UnderWay},
-        outgoing::{EAGER_AT_TIMES, Outgoing},
+        outgoing::{Outgoing, Route, TxSettings},
     },
-    sizes::Sizes,
-    wait::{callers::Beside, count::count},
+    wait::{callers::Beside, pollable::count},
 };
 
 /// The state of an enabled endpoint that a send needs.
@@ -48,15 +43,9 @@ pub(crate) struct TxFastPath {
     reports: bool,
     /// Whether successes are counted.
     counts: bool,
-    told: Serial<Told>,
+    told: Serial<TxReports>,
     selective: bool,
-    /// Flags of messages without flags; may change at any time.
-    op_flags: AtomicU64,
-    sizes: Arc<Sizes>,
-    /// Longest message that is copied at once.
-    at_once: usize,
-    /// Longest message that is copied at once if that is fast.
-    if_quick: usize,
+    settings: Arc<TxSettings>,
     under_way: Arc<Ops>,
     rma_under_way: UnderWay,
     beside: Arc<Beside>,
@@ -66,7 +55,7 @@ pub(crate) struct TxFastPath {
 
 /// The queue and the counter of successes; both empty once the fast path is over.
 #[derive(Debug, Default)]
-struct Told {
+struct TxReports {
     cq: Option<Arc<CompletionQueue>>,
     counter: Option<Arc<Counter>>,
 }
@@ -74,37 +63,32 @@ struct Told {
 impl TxFastPath {
     /// Creates the tx fast path. Returns `None` if sends are recorded or have checksums.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
-        if engine.records_sends || engine.check {
+        if engine.records_sends || engine.tx.settings.checks {
             return None;
         }
-        let told = Told { cq: engine.tx.cq.clone(), counter: engine.counters.send.clone() };
+        let told = TxReports {
+            cq: engine.completions.tx.cq.clone(),
+            counter: engine.completions.counters.send.clone(),
+        };
         Some(Self {
-            near: Arc::clone(engine.home.shm()),
-            av: Arc::clone(engine.av.as_ref()?),
-            reports: engine.tx.cq.is_some(),
-            counts: engine.counters.send.is_some(),
+            near: Arc::clone(engine.peers.home.shm()),
+            av: Arc::clone(engine.peers.av.as_ref()?),
+            reports: engine.completions.tx.cq.is_some(),
+            counts: engine.completions.counters.send.is_some(),
             told: Serial::new(told, engine.domain.locked),
-            selective: engine.tx.selective,
-            op_flags: AtomicU64::new(engine.tx.op_flags),
-            sizes: Arc::clone(&engine.sizes),
-            at_once: engine.eager_size.min(LONGEST),
-            if_quick: (EAGER_AT_TIMES * engine.eager_size).min(LONGEST),
-            under_way: Arc::clone(&engine.sends),
-            rma_under_way: engine.rma_under_way.clone(),
+            selective: engine.completions.tx.selective,
+            settings: Arc::clone(&engine.tx.settings),
+            under_way: Arc::clone(&engine.tx.ops),
+            rma_under_way: engine.tx.rma_under_way.clone(),
             beside: engine.idle.callers.beside(),
             over: AtomicBool::new(false),
         })
     }
 
-    /// Changes the default flags of messages.
-    pub(crate) fn set(&self, op_flags: u64) {
-        self.op_flags.store(op_flags, Ordering::Relaxed);
-    }
-
     /// Ends the fast path, because completions and counts go elsewhere.
     pub(crate) fn stop(&self) {
         self.over.store(true, Ordering::Relaxed);
-        *self.told.lock() = Told::default();
+        *self.told.lock() = TxReports::default();
     }
 
     /// Closes the endpoint's sending end.
@@ -116,18 +100,16 @@ impl TxFastPath {
     /// Sends a message if it does not need the engine. Returns whether it was sent.
     #[inline]
     pub(crate) fn send(&self, op: &Send) -> bool {
-        let op_flags = self.op_flags.load(Ordering::Relaxed);
-        let Ok(outgoing) = Outgoing::of(op, op_flags, self.selective, &self.sizes) else {
-            return false;
-        };
+        let Ok(outgoing) = Outgoing::of(op, self.selective, &self.settings) else { return false };
         let needs_engine = outgoing.ack || outgoing.fence || self.rma_under_way.get() > 0;
         if needs_engine || self.over.load(Ordering::Relaxed) {
             return false;
         }
         let Some(peer) = self.av.peer(op.dest) else { return false };
         self.beside.start();
-        if op.buffer.len() > self.at_once {
-            return self.send_long(peer, op, outgoing);
+        let route = self.settings.eager.route(op.buffer.len(), false);
+        if route != Route::Eager {
+            return self.send_long(peer, op, outgoing, route);
         }
         if self.near.send_to_open(peer, &outgoing.header(op), &op.buffer) != Some(Sent::Yes) {
             return false;
@@ -138,12 +120,12 @@ impl TxFastPath {
 
     /// Sends a message that its receiver copies from user memory, unless an eager copy is faster.
     #[inline(never)]
-    fn send_long(&self, peer: u32, op: &Send, outgoing: Outgoing) -> bool {
+    fn send_long(&self, peer: u32, op: &Send, outgoing: Outgoing, route: Route) -> bool {
         let header = outgoing.header(op);
         if outgoing.inject {
             return false;
         }
-        if op.buffer.len() <= self.if_quick {
+        if route == Route::IfQuick {
             match self.near.send_if_quick(peer, &header, &op.buffer) {
                 Some(Sent::Yes) => {
                     self.has_gone(op, outgoing.report);

@@ -12,7 +12,7 @@ pub(crate) struct RecvOp {
     /// Whether success is reported on a queue with selective completion.
     pub(crate) report: bool,
     pub(crate) multi: bool,
-    /// Deferred work that this receive is; see [`crate::engine::Engine::work`].
+    /// Deferred work that this receive is; see [`crate::engine::completions::Completions`].
     pub(crate) work: u32,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Kept {
     /// endpoint, receives name another peer.
     pub(crate) peer: u32,
     /// Epoch of the sender, which distinguishes it from earlier endpoints at its address
-    /// ([`crate::engine::Engine::epoch`]).
+    /// (`Peers::epoch`).
     pub(crate) epoch: u32,
     pub(crate) body: Body,
 }

@@ -70,15 +70,16 @@ impl Matching {
         }
         let mut device = self.lock();
         let context = device.context(tagged);
-        let grant = context.arrive(envelope);
-        match &grant {
-            Some(grant) => device.begin(&grant.data, grant.last),
+        match context.arrive(envelope) {
+            Some(grant) => {
+                device.begin(&grant.data, grant.last);
+                (Some(grant), false)
+            }
             None => {
                 context.keep(*envelope, make());
-                return (grant, context.holds_back());
+                (None, context.holds_back())
             }
         }
-        (grant, false)
     }
 
     /// The own device, if it has tail queues.

@@ -5,16 +5,14 @@
 //! ```text
 //! matcher  shared               an endpoint's own device, or that of a shared context, with locks
 //! make                          a device from the parameters
-//! receive  directed  flow       posted receives
+//! receive  flow                 posted receives
 //! tag_layout  clusters          meaning of match bits, clusters of sources
-//! clock  pace                   measured time, modelled time
+//! pace                          modelled time
 //! carried                       data of receives and messages
 //! ```
 
 pub(crate) mod carried;
-mod clock;
 pub(crate) mod clusters;
-pub(crate) mod directed;
 pub(crate) mod flow;
 pub(crate) mod make;
 pub(crate) mod matcher;

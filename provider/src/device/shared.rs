@@ -29,7 +29,7 @@ use super::{
 /// Exclusive use of a device.
 pub(crate) enum Matcher<'a> {
     Own(&'a mut Device<RecvOp, Kept>),
-    Shared(SerialGuard<'a, State>),
+    Shared(SerialGuard<'a, LockedDevice>),
     /// Boxed: otherwise each message drops three guards that it never has, which takes 31
     /// instructions.
     Tail(Box<Whole<'a, RecvOp, Kept>>, &'a Mutex<Needs>),
@@ -60,13 +60,14 @@ impl DerefMut for Matcher<'_> {
 }
 
 impl Matcher<'_> {
-    /// Notes that data will go into a receive's buffer, or an error to its queue.
-    #[inline]
-    pub(crate) fn begin(&mut self, op: &RecvOp, last: bool) {
+    /// Notes that data will go into a receive's buffer, or an error to its queue, and releases the
+    /// device.
+    #[inline(always)]
+    pub(crate) fn begin(self, op: &RecvOp, last: bool) {
         match self {
             Self::Own(_) => {}
-            Self::Shared(state) => state.needs.begin(op, last),
-            Self::Tail(_, needs) => needs.lock().begin(op, last),
+            Self::Shared(mut state) => state.needs.begin(op, last),
+            Self::Tail(_device, needs) => needs.lock().begin(op, last),
         }
     }
 }
@@ -76,14 +77,14 @@ impl Matcher<'_> {
 #[expect(clippy::large_enum_variant, reason = "it is behind an `Arc`")]
 pub(crate) enum Shared {
     /// With one lock.
-    One(Serial<State>),
+    One(Serial<LockedDevice>),
     /// With the locks of tail queues.
     Tail(Box<TailDevice<RecvOp, Kept>>, Mutex<Needs>),
 }
 
 /// State that one thread at a time uses.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct LockedDevice {
     device: Device<RecvOp, Kept>,
     needs: Needs,
 }
@@ -110,7 +111,7 @@ struct Parts {
 impl Shared {
     /// Creates a device with one lock, or without one if one thread at a time uses it.
     pub(crate) fn one(device: Device<RecvOp, Kept>, flow: Flow, locked: bool) -> Self {
-        Self::One(Serial::new(State { device, needs: Needs::new(flow) }, locked))
+        Self::One(Serial::new(LockedDevice { device, needs: Needs::new(flow) }, locked))
     }
 
     /// Creates a device with tail queues.
@@ -237,7 +238,7 @@ impl Shared {
         };
         match self {
             Self::One(state) => {
-                let State { device, needs } = &mut *state.lock();
+                let LockedDevice { device, needs } = &mut *state.lock();
                 let context = device.context(tagged);
                 let posted =
                     if again { context.post_anyway(receive) } else { context.post(receive) };

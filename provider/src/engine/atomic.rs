@@ -17,15 +17,13 @@ use ffi::{
     },
 };
 
-use crate::{
-    engine::{
-        Engine,
-        ops::{OpKind, SendOp},
-        request::{Served, request},
-    },
-    regions::Accesses,
-    sizes::Class,
+use super::{
+    ops::{OpKind, SendOp},
+    peers::Peers,
+    rma::{RmaOptions, request},
+    tx::Tx,
 };
+use crate::regions::{Accesses, Target};
 
 /// Encodes form, datatype and operation as the `bits` of a request.
 fn pack(form: Form, datatype: Datatype, op: Op) -> u64 {
@@ -60,76 +58,104 @@ pub(crate) fn accesses_of_atomic(bits: u64) -> Accesses {
     }
 }
 
-impl Engine {
+impl Tx {
     /// Any form of `fi_atomic`, `fi_fetch_atomic` and `fi_compare_atomic`.
-    pub(crate) fn atomic(&mut self, op: &Atomic) -> Result<()> {
-        let len = op.remote.len() as usize;
-        let start = self.start(op.peer, op.flags, (Class::Atomic, len, op.operand.len()))?;
-        let peer = start.peer;
-        let kind = OpKind::of_atomic(op.form);
-        let number = self.sends.enter(SendOp {
-            kind,
+    pub(super) fn atomic(
+        &mut self,
+        peers: &mut Peers,
+        work: u32,
+        peer: u32,
+        op: &Atomic,
+        options: RmaOptions,
+    ) -> Result<()> {
+        let entry = SendOp {
+            kind: OpKind::of_atomic(op.form),
             peer,
             buffer: op.result.clone(),
             remote: RemoteParts::default(),
             data: None,
             context: op.context,
-            report: start.report,
+            report: options.report,
             acknowledged: true,
-            work: self.work,
+            work,
             age: 0,
-        });
-        let sent = self.send_atomic(peer, op, number);
-        if sent != Ok(true) {
-            self.sends.take(number);
-            return sent.and(Err(Errno::EAGAIN));
-        }
-        self.rma_under_way.start();
-        self.channels.rma.sent += 1;
-        self.channels.rma.sent_bytes += op.remote.len();
-        Ok(())
+        };
+        self.start_rma(peers, entry, op.remote.len(), |_, peers, number| {
+            let data = [op.operand.clone(), op.compare.clone()];
+            let mut header = request(Kind::Atomic, &op.remote, number);
+            header.bits = pack(op.form, op.datatype, op.op);
+            let payload = Payload::Frame(op.remote.as_slice(), &data);
+            let sent = peers.push(peer, &header, payload)?;
+            if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
+        })
     }
+}
 
-    fn send_atomic(&mut self, peer: u32, op: &Atomic, number: u64) -> Result<bool> {
-        let parts = op.remote.as_slice();
-        let data = [op.operand.clone(), op.compare.clone()];
-        let mut header = request(Kind::Atomic, &op.remote, number);
-        header.bits = pack(op.form, op.datatype, op.op);
-        let sent = self.push(peer, &header, Payload::Frame(parts, &data))?;
-        Ok(sent == Sent::Yes)
-    }
+/// A request for an atomic operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AtomicOp {
+    form: Form,
+    datatype: Datatype,
+    op: Op,
+    /// Bytes of the operand, and of the comparison.
+    operand: usize,
+    compare: usize,
+}
 
-    /// Executes an atomic operation on local memory. The previous values are left in `scratch`.
-    pub(crate) fn serve_atomic(
-        &mut self,
+impl AtomicOp {
+    /// Checks a request for these parts of local memory, whose operands are `rest`.
+    pub(super) fn read(
         header: &Header,
         parts: &RemoteParts,
         rest: SharedBytes<'_>,
-    ) -> Result<Served> {
+    ) -> Result<Self> {
         let (form, datatype, op) = unpack(header.bits).ok_or(Errno::EOPNOTSUPP)?;
         let len = parts.len() as usize;
         let size = datatype.size() as u64;
         let whole = parts.as_slice().iter().all(|part| part.len.is_multiple_of(size));
-        let operand_len = if op == Op::Read { 0 } else { len };
-        let compare_len = if form == Form::Compare { len } else { 0 };
-        if !whole || len > MAX_BYTES || rest.len() < operand_len + compare_len {
+        let operand = if op == Op::Read { 0 } else { len };
+        let compare = if form == Form::Compare { len } else { 0 };
+        if !whole || len > MAX_BYTES || rest.len() < operand + compare {
             return Err(Errno::EPROTO);
         }
-        let access = if op == Op::Read { flags::REMOTE_READ } else { flags::REMOTE_WRITE };
-        let target = self.target(parts, flags::ATOMIC, access)?;
-        if self.scratch.is_empty() {
-            self.scratch = vec![0; 3 * MAX_BYTES];
-        }
-        let (results, rest_of_scratch) = self.scratch.split_at_mut(MAX_BYTES);
-        let (operand, compare) = rest_of_scratch.split_at_mut(MAX_BYTES);
-        rest.first(operand_len).copy_to(operand);
-        rest.skip(operand_len).first(compare_len).copy_to(compare);
+        Ok(Self { form, datatype, op, operand, compare })
+    }
+
+    /// The access to local memory that it needs.
+    pub(super) fn access(&self) -> u64 {
+        if self.op == Op::Read { flags::REMOTE_READ } else { flags::REMOTE_WRITE }
+    }
+}
+
+/// Memory for the elements of an atomic operation that is being executed.
+#[derive(Debug, Default)]
+pub(super) struct AtomicBuffers(Vec<u8>);
+
+impl AtomicBuffers {
+    /// Executes an atomic operation on local memory. Returns whether the peer gets the results.
+    pub(super) fn execute(
+        &mut self,
+        request: &AtomicOp,
+        target: &Target,
+        rest: SharedBytes<'_>,
+    ) -> bool {
+        self.0.resize(3 * MAX_BYTES, 0);
+        let (results, others) = self.0.split_at_mut(MAX_BYTES);
+        let (operand, compare) = others.split_at_mut(MAX_BYTES);
+        rest.first(request.operand).copy_to(operand);
+        rest.skip(request.operand).first(request.compare).copy_to(compare);
         for (at, buffer) in target.placed() {
-            let end = at + buffer.len();
-            let results = &mut results[at..end];
-            atomic::execute(buffer, datatype, op, &operand[at..end], &compare[at..end], results);
+            let part = at..at + buffer.len();
+            let operands = (&operand[part.clone()], &compare[part.clone()]);
+            let (datatype, op) = (request.datatype, request.op);
+            atomic::execute(buffer, datatype, op, operands.0, operands.1, &mut results[part]);
         }
-        Ok(if form == Form::Base { Served::Done } else { Served::Results(len) })
+        request.form != Form::Base
+    }
+
+    /// The first `len` bytes of the results of the last operation.
+    pub(super) fn results(&self, len: usize) -> &[u8] {
+        &self.0[..len]
     }
 }
 

@@ -20,6 +20,7 @@ use ffi::{
     },
 };
 
+use super::sum;
 use crate::{cq::CompletionQueue, engine::Engine, fuzzing::endpoint, wait::pollable::Progress};
 
 const MESSAGE: &[u8] = b"what was sent, and longer than nothing";
@@ -35,9 +36,9 @@ fn checked(port: u16) -> (Arc<Segment>, Engine, Arc<CompletionQueue>) {
         threshold: false,
     };
     let cq = Arc::new(CompletionQueue::open(&engine.domain, &attr).unwrap());
-    engine.rx.cq = Some(Arc::clone(&cq));
-    engine.check = true;
-    engine.home.set(Settings { checks: true, copies: true });
+    engine.completions.rx.cq = Some(Arc::clone(&cq));
+    engine.tx.set_checks(true);
+    engine.peers.home.set(Settings { checks: true, copies: true });
     (own, engine, cq)
 }
 
@@ -56,8 +57,8 @@ fn send(engine: &mut Engine, to: u32) {
         op: 0,
     };
     let part = message.part(0, MESSAGE.len()).unwrap();
-    engine.note_message(to, &part);
-    assert_eq!(engine.push(to, &header, Payload::Part(&part)), Ok(Sent::Yes));
+    engine.peers.set_check(to, sum(&part));
+    assert_eq!(engine.peers.push(to, &header, Payload::Part(&part)), Ok(Sent::Yes));
 }
 
 /// Sends a message between two new endpoints, after `tamper` has run. Returns the error of the
@@ -84,7 +85,7 @@ fn end_of(
     if expected {
         post(&mut engine);
     }
-    let to = sender.domain.peers.number(unpack(engine.address));
+    let to = sender.domain.peers.number(unpack(engine.peers.own_address()));
     send(&mut sender, to);
     tamper(&own, &there);
     let settle =

@@ -18,7 +18,7 @@ const ANSWER: usize = 128;
 
 /// The pending answers to a peer.
 #[derive(Debug, Default)]
-struct Queue {
+struct PendingAnswers {
     answers: VecDeque<(Header, Box<[u8]>)>,
     size: usize,
 }
@@ -26,7 +26,7 @@ struct Queue {
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Deferred {
-    queues: BTreeMap<u32, Queue>,
+    queues: BTreeMap<u32, PendingAnswers>,
 }
 
 impl Deferred {

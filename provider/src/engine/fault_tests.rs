@@ -57,7 +57,7 @@ fn a_fault_in_any_phase_ends_in_an_error_or_in_the_right_bytes() {
 /// An operation with a fault: at which end, in which phase, and after how many successes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Planned {
-    what: What,
+    what: TestOp,
     len: usize,
     copies: bool,
     fault: Option<(usize, Phase, u32, Fault)>,
@@ -96,14 +96,14 @@ impl Planned {
         phases
     }
 
-    fn is_over(&self, operation: &Operation, one: &Node, other: &Node) -> bool {
+    fn is_over(&self, operation: &Operation, one: &TestNode, other: &TestNode) -> bool {
         let received = !operation.is_received() || other.has_reported(AT_OTHER).is_some();
         let is_damaged = [one, other].iter().any(|node| node.has_failed_with(Errno::ECRC));
         let is_dead = one.is_dead() || other.is_dead();
         received && one.has_reported(AT_ONE).is_some() || is_dead || is_damaged
     }
 
-    fn check(&self, operation: &Operation, one: &mut Node, other: &mut Node) {
+    fn check(&self, operation: &Operation, one: &mut TestNode, other: &mut TestNode) {
         let [at_one, at_other] = [one.has_reported(AT_ONE), other.has_reported(AT_OTHER)];
         match self.fault.map(|(.., fault)| fault) {
             None | Some(Fault::Full | Fault::NoBuffer | Fault::Refuse) => {
@@ -134,7 +134,7 @@ impl Planned {
 fn a_peer_that_cannot_be_opened_now_is_opened_later() {
     let net = Arc::default();
     let [mut one, mut other] = pair(Some(&net), 331, SETTINGS[0]);
-    let operation = Operation::prepare(What::Send, 100, &mut other);
+    let operation = Operation::prepare(TestOp::Send, 100, &mut other);
     one.end.as_ref().unwrap().inject(Phase::Open, 0, Fault::Fail(Errno::new(libc::EMFILE)));
     assert_eq!(operation.start(&mut one), Err(Errno::EAGAIN));
     other.end.as_ref().unwrap().inject(Phase::Open, 0, Fault::Fail(Errno::new(libc::EMFILE)));

@@ -22,7 +22,7 @@ use crate::{
     engine::{
         Engine,
         ops::{OpKind, SendOp},
-        pairs::{AT_ONE, AT_OTHER, Node, TAG},
+        pairs::{AT_ONE, AT_OTHER, TAG, TestNode},
     },
     fuzzing::endpoint,
 };
@@ -35,7 +35,7 @@ fn address(port: u16) -> SocketAddrV4 {
 
 /// Number of slots of the ring that were handled.
 fn position(engine: &Engine) -> u64 {
-    engine.inboxes[0].as_ref().unwrap().position()
+    engine.inbound.position()
 }
 
 fn header(number: u16) -> Header {
@@ -47,7 +47,7 @@ fn header(number: u16) -> Header {
 fn wait_for(engine: &mut Engine, port: u16) -> u64 {
     let peer = engine.domain.peers.number(address(port));
     engine.link_to(peer).unwrap();
-    engine.sends.enter(SendOp {
+    engine.tx.ops.enter(SendOp {
         kind: OpKind::Msg,
         peer,
         buffer: Buffer::default(),
@@ -76,7 +76,7 @@ fn a_peer_that_dies_in_its_first_claim_does_not_stop_the_ring() {
         engine.look_around();
         engine.progress();
     }
-    assert_eq!(engine.channels.shm.received, 1);
+    assert_eq!(engine.peers.channels.shm.received, 1);
 }
 
 #[test]
@@ -103,16 +103,16 @@ fn a_death_is_noticed_while_messages_of_others_come() {
     let (dying, its_engine) = endpoint(128);
     let number = wait_for(&mut engine, 128);
     let to = engine.domain.peers.number(address(128));
-    engine.home.take_all(to);
+    engine.peers.home.take_all(to);
     // The file of the peer goes with it.
     drop((dying, its_engine));
     let (mut sender, started) = (Writer::new(&own), Instant::now());
-    while engine.is_send_to(to, number) {
+    while engine.tx.is_at(to, number) {
         assert!(started.elapsed() < LONGEST, "the death is not noticed");
         assert!(sender.push(&living, &header(0)));
         engine.progress();
     }
-    assert!(!engine.home.is_lent(), "the dead peer still has buffers");
+    assert!(!engine.peers.home.is_lent(), "the dead peer still has buffers");
 }
 
 #[test]
@@ -121,30 +121,30 @@ fn a_peer_is_awaited_until_it_was_seen() {
     let peer = engine.domain.peers.number(address(130));
     engine.watch(Source::new(peer));
     let look = |engine: &mut Engine| {
-        engine.checked -= super::INTERVAL;
+        engine.checks.hurry();
         engine.look_around();
     };
     look(&mut engine);
-    assert!(engine.awaited.contains(&peer), "it may come yet");
+    assert!(engine.checks.awaits(peer), "it may come yet");
     // It came and went between two checks.
     engine.domain.peers.saw(peer);
     testing::claim(&own);
     look(&mut engine);
-    assert!(engine.awaited.contains(&peer), "a message is being written");
+    assert!(engine.checks.awaits(peer), "a message is being written");
     testing::unclaim(&own);
     look(&mut engine);
-    assert!(!engine.awaited.contains(&peer));
+    assert!(!engine.checks.awaits(peer));
     let (_living, _other) = endpoint(130);
     engine.watch(Source::new(peer));
     look(&mut engine);
-    assert!(engine.is_linked(peer) && engine.awaited.is_empty());
+    assert!(engine.peers.is_linked(peer) && !engine.checks.awaits(peer));
 }
 
 #[test]
 fn a_message_in_a_buffer_that_is_lost_with_its_sender_keeps_its_place() {
     let settings = Settings { checks: false, copies: true };
     for expected in [true, false] {
-        let mut node = Node::new(None, 131, settings);
+        let mut node = TestNode::new(None, 131, settings);
         let (dying, its_engine) = endpoint(132);
         assert_eq!(testing::enter(131, dying.identity()), Ok(0));
         let message = Header { flags: Flags::TAGGED, bits: TAG, ..header(0) };
@@ -152,7 +152,7 @@ fn a_message_in_a_buffer_that_is_lost_with_its_sender_keeps_its_place() {
         let buffered = Header { kind: Kind::Buffered, len: 300, ..message };
         assert!([buffered, message].iter().all(|it| sender.push(&dying, it)));
         drop((dying, its_engine));
-        let post = |node: &mut Node| {
+        let post = |node: &mut TestNode| {
             for context in [AT_ONE, AT_OTHER] {
                 let (buffer, source, flags) = (Buffer::default(), u64::MAX, OpFlags::Default);
                 let recv = Recv { buffer, source, tag: Some((TAG, 0)), context, flags };

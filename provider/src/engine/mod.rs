@@ -1,43 +1,442 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The work of one endpoint. [`state`] has its state; the other files are its operations.
+//! The work of one endpoint. An [`Engine`] consists of parts that own their state; its own methods
+//! are those that need several parts. One thread at a time uses it (`ffi::serial`).
 //!
 //! ```text
-//! msg  tagged  rma  atomic        operations of the application
-//! progress  serve                 arriving messages, and requests for local memory
-//! rendezvous  inject              long messages, and messages without a buffer
-//! completion                      completions of operations
-//! peer  liveness                  peers that come, go and die
-//! contexts                        contexts that open and close
-//! check  counted                  checksums; counters of a report
-//! state                           Engine
-//! ops  cq_binding  transfers
-//! request                         operations, queues and counters, long messages, requests
-//! deferred                        answers that wait for room
+//! mod                        Engine: operations of the application
+//! progress  liveness         arriving slots; peers that come, go and die
+//!
+//! rx  tagged                 receives, long messages; probes
+//! tx  rma  atomic            messages; reads, writes and atomic operations at peers
+//! rma_target                 requests of peers for local memory
+//! copies                     copies that are made without the lock of the engine
+//! completions                queues, counters and deferred work
+//! peers  peer_checks         links and senders; when they are checked
+//! inbound  publisher         slots that have come; the counters that are shown
+//!
+//! ops  outgoing  deferred    operations in progress, options of a message, pending answers
+//! check                      checksums
 //! ```
 
 mod atomic;
 mod check;
-mod completion;
-mod contexts;
-mod counted;
-pub(crate) mod cq_binding;
+pub(crate) mod completions;
+mod copies;
 mod deferred;
-mod inject;
-pub(crate) mod liveness;
-mod msg;
+mod inbound;
+mod liveness;
 pub(crate) mod ops;
 pub(crate) mod outgoing;
-mod peer;
+mod peer_checks;
+mod peers;
 mod progress;
-mod rendezvous;
-mod request;
+mod publisher;
 pub(crate) mod rma;
-mod serve;
-mod state;
+mod rma_target;
+mod rx;
 pub(crate) mod tagged;
-mod transfers;
+mod tx;
 
-pub(crate) use state::Engine;
+use std::{net::SocketAddrV4, sync::Arc, time::Instant};
+
+use channel::{contract::Settings, net::Net, polling::Turns, shm::segment::Segment};
+use ffi::{
+    Errno, OpContext, Result, flags,
+    info::Info,
+    ops::{
+        ep::{OpFlags, Recv, Send, atomic::Atomic, rma::Rma},
+        work::EndpointOp,
+    },
+};
+use host::{node_pool::NodePool, poller_count::PollerCount};
+use matching::Source;
+use nic::{
+    message::{Envelope, Grant},
+    report::{Report, WrittenAt},
+    trace::Sent,
+};
+
+use self::{
+    completions::Completions,
+    inbound::Inbound,
+    outgoing::{Outgoing, TxSettings},
+    peer_checks::PeerChecks,
+    peers::Peers,
+    publisher::Publisher,
+    rma::RmaOptions,
+    rma_target::RmaTarget,
+    rx::Rx,
+    tagged::{Probe, ProbeResult, probe_flags},
+    tx::Tx,
+};
+use crate::{
+    attr,
+    device::{
+        carried::{Kept, RecvOp},
+        flow::Flow,
+        make,
+        receive::{Directed, RecvSettings},
+    },
+    domain::Domain,
+    eq::EventQueue,
+    record::trace,
+    sizes::OpClass,
+    wait::{
+        idle::{Idle, Policy},
+        triggers::DeferredOp,
+    },
+};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) domain: Arc<Domain>,
+    pub(crate) peers: Peers,
+    pub(crate) completions: Completions,
+    pub(crate) tx: Tx,
+    pub(crate) rx: Rx,
+    target: RmaTarget,
+    pub(crate) inbound: Inbound,
+    publisher: Publisher,
+    pub(crate) checks: PeerChecks,
+    pub(crate) idle: Idle,
+    census: PollerCount,
+    /// The pool of table entries, if endpoints share one.
+    pub(crate) node_pool: Option<Arc<NodePool>>,
+    pub(crate) eq: Option<Arc<EventQueue>>,
+    pub(crate) enabled: bool,
+    /// It was opened for a shared transmit context, and none is bound yet.
+    pub(crate) awaits_stx: bool,
+    /// Number of processes that the device knows; 0 if none yet.
+    processes: u32,
+    /// Whether sends are recorded.
+    pub(crate) records_sends: bool,
+    /// The device thread sleeps, or is about to.
+    pub(crate) device_sleeps: bool,
+    /// Whether it is a context of a scalable endpoint.
+    pub(crate) is_context: bool,
+    /// The index of the context, if the scalable endpoint has several.
+    pub(crate) context: Option<u32>,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        domain: &Arc<Domain>,
+        info: &Info,
+        address: u64,
+        own: &Arc<Segment>,
+        net: Option<Arc<Net>>,
+        opened: Instant,
+    ) -> Result<Self> {
+        let (params, locked) = (&domain.params, domain.locked);
+        let node_pool = make::node_pool(params, &own.owner())?;
+        let directed = Directed::of(info.caps);
+        let (device, processes) =
+            make::matching(params, directed, node_pool.as_ref(), opened, locked)?;
+        let (tx_size, tx_flags) = info.tx.as_ref().map_or((0, 0), |tx| (tx.size, tx.op_flags));
+        let tx = Tx::new(TxSettings::new(params, tx_flags, net.is_some()), tx_size, locked);
+        let rx_flags = info.rx.as_ref().map_or(0, |rx| rx.op_flags);
+        let settings_of_rx = RecvSettings::new(info.caps, rx_flags);
+        let settings =
+            Settings { checks: tx.settings.checks, copies: params.text("kernel_copy") == "auto" };
+        let turns = Turns::new(params.polling(), !params.text("report").is_empty());
+        let home = channel::tx::Tx::new(own, net, turns, settings, locked);
+        Ok(Self {
+            inbound: Inbound::new(&home),
+            peers: Peers::new(&domain.peers, address, own, home, info.caps & flags::SOURCE != 0),
+            completions: Completions::default(),
+            target: RmaTarget::new(domain, address, info.caps, tx.settings.eager.size),
+            tx,
+            rx: Rx::new(device, settings_of_rx, Flow::from_params(params), locked),
+            domain: Arc::clone(domain),
+            publisher: Publisher::new(params, opened),
+            checks: PeerChecks::new(trace::is_wanted(params)),
+            idle: Idle::new(match params.text("idle") {
+                "spin" => Policy::Spin,
+                "yield" => Policy::Yield,
+                _ => Policy::Auto,
+            }),
+            census: PollerCount::default(),
+            node_pool,
+            eq: None,
+            enabled: false,
+            awaits_stx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == attr::SHARED_CONTEXT),
+            processes,
+            records_sends: trace::records_sends(params),
+            device_sleeps: false,
+            is_context: false,
+            context: None,
+        })
+    }
+
+    /// Sets the number of processes in the device, unless `FI_TCAM_NPROCS` is set.
+    pub(crate) fn set_processes(&mut self, n: u32) {
+        if self.domain.params.text("nprocs") == "0" {
+            self.processes = n;
+            self.rx.device.lock().set_processes(n);
+        }
+    }
+
+    fn check_enabled(&self) -> Result<()> {
+        if self.enabled { Ok(()) } else { Err(Errno::EOPBADSTATE) }
+    }
+}
+
+/// Operations of the application.
+impl Engine {
+    /// Any form of `fi_send` and `fi_tsend`.
+    #[inline]
+    pub(crate) fn send(&mut self, op: &Send) -> Result<()> {
+        self.check_enabled()?;
+        let outgoing = Outgoing::of(op, self.completions.tx.selective, &self.tx.settings)?;
+        let peer = self.peers.at(op.dest)?;
+        self.link_to(peer)?;
+        let Self { tx, peers, completions, .. } = self;
+        let sent = tx.send(peers, completions, peer, op, outgoing);
+        if self.records_sends && sent.is_ok() {
+            self.record_send(peer, op);
+        }
+        sent
+    }
+
+    #[cold]
+    fn record_send(&mut self, peer: u32, op: &Send) {
+        let (bits, len) = (op.tag.unwrap_or(0), op.buffer.len() as u64);
+        self.rx.device.lock_own().context(op.tag.is_some()).note_send(Sent { peer, bits, len });
+    }
+
+    /// Any form of `fi_recv` and `fi_trecv`. Inlined for the reason given at [`Rx::post`].
+    #[inline(always)]
+    pub(crate) fn recv(&mut self, op: &Recv) -> Result<()> {
+        self.check_enabled()?;
+        if let Some(given) = probe_flags(op) {
+            return self.probe(op, given);
+        }
+        let source = self.source(op)?;
+        self.watch(source);
+        // Many receives may be posted before the next poll.
+        if self.publisher.is_due() {
+            self.show_in_turn();
+        }
+        self.rx.post(&mut self.peers, &mut self.completions, op, source)
+    }
+
+    /// A receive with `FI_PEEK`, `FI_CLAIM` or `FI_DISCARD`.
+    fn probe(&mut self, op: &Recv, op_flags: u64) -> Result<()> {
+        if self.rx.device.is_shared() {
+            // Receives are posted to the shared context.
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let probe = Probe::read(op, op_flags)?;
+        if probe == Probe::TakeClaimed {
+            let claimed = self.rx.device.lock().tagged.claimed(op.context.0 as u64);
+            self.give_claimed(op, op_flags, claimed.ok_or(Errno::ENOMSG)?);
+            return Ok(());
+        }
+        // Messages in the rings have arrived too.
+        self.receive();
+        // A program that only probes finds messages, so that none of its polls seems empty.
+        if self.publisher.is_due_after_probe() {
+            self.show_and_look();
+        }
+        let source = self.source(op)?;
+        let found = probe.find(&mut self.rx.device.lock(), op, source)?;
+        self.probed(op, found);
+        Ok(())
+    }
+
+    /// The source that a receive names.
+    #[inline(always)]
+    fn source(&self, op: &Recv) -> Result<Source> {
+        if self.rx.settings.names_source(op)? {
+            self.peers.source_at(op.source)
+        } else {
+            Ok(Source::ANY)
+        }
+    }
+
+    /// Gives a claimed message of a shared context to its receive, or drops it.
+    pub(crate) fn give_claimed(&mut self, op: &Recv, op_flags: u64, claimed: (Envelope, Kept)) {
+        let Self { rx, peers, completions, .. } = self;
+        rx.give_claimed(peers, completions, op, op_flags, claimed);
+    }
+
+    /// Reports what a probe of a shared context found.
+    pub(crate) fn probed(&mut self, op: &Recv, found: Option<ProbeResult>) {
+        let Self { rx, peers, completions, .. } = self;
+        rx.probed(peers, completions, op, found);
+    }
+
+    /// Gives a kept message to its receive.
+    pub(crate) fn deliver(&mut self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) {
+        let Self { rx, peers, completions, .. } = self;
+        rx.deliver_kept(peers, completions, grant, envelope, message);
+    }
+
+    /// `fi_cancel`.
+    pub(crate) fn cancel(&mut self, context: OpContext) -> Result<()> {
+        self.rx.cancel(&mut self.completions, context)
+    }
+
+    /// Any form of `fi_read` and `fi_write`.
+    pub(crate) fn rma(&mut self, op: &Rma) -> Result<()> {
+        let len = op.buffer.len();
+        if op.remote.len() != len as u64 {
+            return Err(Errno::EINVAL);
+        }
+        let sent = if op.write { len } else { 0 };
+        let (peer, options) = self.start_rma(op.peer, op.flags, (OpClass::Rma, len, sent))?;
+        let work = self.completions.work();
+        self.tx.rma(&mut self.peers, work, peer, op, options)
+    }
+
+    /// Any form of `fi_atomic`, `fi_fetch_atomic` and `fi_compare_atomic`.
+    pub(crate) fn atomic(&mut self, op: &Atomic) -> Result<()> {
+        let sizes = (OpClass::Atomic, op.remote.len() as usize, op.operand.len());
+        let (peer, options) = self.start_rma(op.peer, op.flags, sizes)?;
+        let work = self.completions.work();
+        self.tx.atomic(&mut self.peers, work, peer, op, options)
+    }
+
+    /// Begins an operation on a peer's memory; see [`Tx::rma_options`].
+    #[inline]
+    fn start_rma(
+        &mut self,
+        destination: u64,
+        op_flags: OpFlags,
+        sizes: (OpClass, usize, usize),
+    ) -> Result<(u32, RmaOptions)> {
+        self.check_enabled()?;
+        let options = self.tx.rma_options(self.completions.tx.selective, op_flags, sizes)?;
+        let peer = self.peers.at(destination)?;
+        self.link_to(peer)?;
+        if options.fence && self.tx.has_under_way(peer) {
+            return Err(Errno::EAGAIN);
+        }
+        Ok((peer, options))
+    }
+
+    /// Starts a triggered operation, which may be deferred work.
+    pub(crate) fn start(&mut self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()> {
+        let selective = self.completions.begin_start(deferred);
+        let started = match op {
+            EndpointOp::Send(op) => self.send(op),
+            EndpointOp::Recv(op) => self.recv(op),
+            EndpointOp::Rma(op) => self.rma(op),
+            EndpointOp::Atomic(op) => self.atomic(op),
+        };
+        self.peers.wants_room |= started == Err(Errno::EAGAIN);
+        self.completions.end_start(op, selective, started);
+        started
+    }
+}
+
+/// Transmit and receive contexts, which open and close while their endpoint stays open
+/// ([`crate::context`]).
+impl Engine {
+    /// Drops posted receives without completions. `at_once`: also drops receives that long messages
+    /// are being received into. Returns whether none is left.
+    pub(crate) fn drop_receives(&mut self, at_once: bool) -> bool {
+        self.rx.drop_receives(&mut self.peers, &mut self.completions, at_once)
+    }
+
+    /// Drops all transmits in progress, without completions. Their memory belongs to the
+    /// application again when no peer [reaches](Self::is_reached) it.
+    pub(crate) fn drop_transmits(&mut self) {
+        self.tx.drop_all(&mut self.peers, &mut self.completions);
+    }
+
+    /// Returns whether a living peer copies from or to local memory. Once its operations are void,
+    /// or the endpoint is closed, no new copy begins.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.peers.is_any_reaching()
+    }
+
+    /// Ends the endpoint's membership in a shared receive context.
+    pub(crate) fn leave(&mut self) {
+        self.rx.end_receives(&mut self.completions);
+        self.rx.device.leave();
+    }
+
+    /// Makes progress on the contexts of the domain that are not polled, unless another thread
+    /// does.
+    fn look_after_unpolled(&self) {
+        // This endpoint may be one of them: under FI_THREAD_DOMAIN no lock would prevent a
+        // recursion.
+        if self.completions.tx.cq.is_none() && self.completions.rx.cq.is_none() {
+            return;
+        }
+        if let Some(unpolled) = self.domain.unpolled.try_lock() {
+            unpolled.iter().for_each(|port| port.try_progress());
+        }
+    }
+}
+
+/// Records.
+impl Engine {
+    /// Starts the report and the trace, unless they have started.
+    pub(crate) fn start_records(&mut self, address: SocketAddrV4) -> Result<()> {
+        if self.publisher.is_recorded() {
+            return Ok(());
+        }
+        let (params, peers) = (&self.domain.params, &self.domain.peers);
+        let (name, address) = (address.port().to_string(), address.to_string());
+        trace::start(&mut self.rx.device.lock_own(), params, peers, &name, &address)?;
+        self.publisher.begin(params, address);
+        self.show();
+        Ok(())
+    }
+
+    /// Writes the report, if one is requested.
+    pub(crate) fn write_report(&mut self, address: SocketAddrV4, written_at: WrittenAt) {
+        let domain = Arc::clone(&self.domain);
+        if let Some(mut report) = self.publisher.end(&domain.params, address, written_at) {
+            self.count(&mut report);
+            self.publisher.finish(&domain.params, &mut report);
+        }
+    }
+
+    /// Writes the counters of the endpoint into a report.
+    fn count(&mut self, report: &mut Report) {
+        report.processes = self.processes;
+        report.context = self.context;
+        // Matches in a shared context are in its own report.
+        if !self.rx.device.is_shared() {
+            let device = self.rx.device.lock_own();
+            (report.tagged, report.msg) = (device.tagged.counters(), device.msg.counters());
+        }
+        self.peers.report(report);
+    }
+
+    /// Shows the counters to `tcam watch`, and writes the draft of the report.
+    #[cold]
+    pub(crate) fn show(&mut self) {
+        let live = self.publisher.live(&self.rx.device.lock());
+        self.peers.own().show(&live);
+        if let Some(mut draft) = self.publisher.take_draft() {
+            let now = Instant::now();
+            if draft.is_due(now) {
+                draft.put(|report| self.count(report), &live, now);
+            }
+            self.publisher.put_back(draft);
+        }
+    }
+
+    #[cold]
+    fn show_in_turn(&mut self) {
+        if self.publisher.shows_in_turn() {
+            self.show();
+        }
+    }
+
+    /// Does the periodic work while messages come.
+    #[cold]
+    fn show_and_look(&mut self) {
+        self.show_in_turn();
+        self.look_around();
+        self.publisher.pace(self.checks.look_every());
+    }
+}
 
 #[cfg(test)]
 mod fault_tests;

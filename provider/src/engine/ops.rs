@@ -109,7 +109,7 @@ pub(crate) struct SendOp {
     pub(crate) report: bool,
     /// Whether it completes only when its receiver has said so.
     pub(crate) acknowledged: bool,
-    /// Deferred work that this operation is; see [`crate::engine::Engine::work`].
+    /// Deferred work that this operation is; see [`crate::engine::completions::Completions`].
     pub(crate) work: u32,
     /// Distinguishes this operation from earlier ones at its place.
     pub(crate) age: u64,

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The options of a call that sends a message.
+//! The options of a call that sends a message, and how its bytes are sent.
 
-use channel::wire::{Flags, Header, Kind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use channel::wire::{Flags, Header, Kind, LONGEST};
 use ffi::{
     Result, flags,
     ops::ep::{OpFlags, Send},
 };
 
-use crate::sizes::{Class, Sizes};
+use nic::params::Params;
 
-const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
+use crate::{
+    attr::TX_OP_FLAGS,
+    sizes::{OpClass, OpSizes},
+};
+
+const SEND_FLAGS: u64 = TX_OP_FLAGS
     | flags::REMOTE_CQ_DATA
     | flags::MORE
     | flags::FENCE
@@ -19,7 +26,89 @@ const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
 
 /// Messages of up to this many times `FI_TCAM_EAGER_SIZE` go through a buffer while buffers are
 /// fast to fill (`channel/src/shm/eager_policy.rs`).
-pub(crate) const EAGER_AT_TIMES: usize = 4;
+const EAGER_AT_TIMES: usize = 4;
+
+/// How the bytes of a message are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// Copied at once.
+    Eager,
+    /// Copied at once, if that is faster than a copy by the receiver.
+    IfQuick,
+    /// They stay in local memory until the receiver has copied them.
+    Rendezvous,
+}
+
+/// The lengths of messages that are copied at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EagerSizes {
+    /// `FI_TCAM_EAGER_SIZE`.
+    pub(crate) size: usize,
+    /// Longest message that is copied at once over any transport.
+    pub(crate) any: usize,
+    near: usize,
+    if_quick: usize,
+    net: usize,
+}
+
+impl EagerSizes {
+    pub(crate) fn new(params: &Params, has_net: bool) -> Self {
+        let (size, net) = (params.number("eager_size"), params.number("net_eager_size"));
+        let near = size.min(LONGEST);
+        let any = if has_net { near.min(net) } else { near };
+        Self { size, any, near, if_quick: (EAGER_AT_TIMES * size).min(LONGEST), net }
+    }
+
+    /// How a message of `len` bytes is sent, over the network or to a peer of this host.
+    #[inline(always)]
+    pub(crate) fn route(&self, len: usize, is_net: bool) -> Route {
+        let eager = if is_net { self.net } else { self.near };
+        if len <= eager {
+            Route::Eager
+        } else if !is_net && len <= self.if_quick {
+            Route::IfQuick
+        } else {
+            Route::Rendezvous
+        }
+    }
+}
+
+/// The settings of transmits. Threads that send share them.
+#[derive(Debug)]
+pub(crate) struct TxSettings {
+    /// Flags of transmits without flags; may change at any time.
+    op_flags: AtomicU64,
+    pub(crate) sizes: OpSizes,
+    pub(crate) eager: EagerSizes,
+    /// Whether messages have checksums.
+    pub(crate) checks: bool,
+}
+
+impl TxSettings {
+    pub(crate) fn new(params: &Params, op_flags: u64, has_net: bool) -> Self {
+        let eager = EagerSizes::new(params, has_net);
+        Self {
+            op_flags: AtomicU64::new(op_flags),
+            sizes: OpSizes::offered(eager.size),
+            eager,
+            checks: params.text("check") == "on",
+        }
+    }
+
+    /// Flags of transmits without flags.
+    #[inline]
+    pub(crate) fn op_flags(&self) -> u64 {
+        self.op_flags.load(Ordering::Relaxed)
+    }
+
+    /// Sets the flags of transmits without flags (`FI_SETOPSFLAG`).
+    pub(crate) fn set_op_flags(&self, value: u64) -> Result<()> {
+        let op_flags = value & !flags::TRANSMIT;
+        ffi::object::only(op_flags, TX_OP_FLAGS)?;
+        self.op_flags.store(op_flags, Ordering::Relaxed);
+        Ok(())
+    }
+}
 
 /// The options of a message to send.
 #[derive(Clone, Copy, Debug)]
@@ -34,15 +123,15 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// The options of `op`, on an endpoint with the default flags `op_flags`, which may be bound
-    /// for `selective` completion and has these `sizes`.
+    /// The options of `op`, on an endpoint with these `settings`, which may be bound for `selective`
+    /// completion.
     ///
     /// # Errors
     /// `EBADFLAGS`, and `EMSGSIZE` for a message that is too long.
     #[inline(always)]
-    pub(crate) fn of(op: &Send, op_flags: u64, selective: bool, sizes: &Sizes) -> Result<Self> {
+    pub(crate) fn of(op: &Send, selective: bool, settings: &TxSettings) -> Result<Self> {
         let (op_flags, silent) = match op.flags {
-            OpFlags::Default => (op_flags, false),
+            OpFlags::Default => (settings.op_flags(), false),
             OpFlags::Given(given) => {
                 ffi::object::only(given, SEND_FLAGS)?;
                 (given, false)
@@ -50,8 +139,8 @@ impl Outgoing {
             OpFlags::Inject => (flags::INJECT, true),
         };
         let inject = op_flags & flags::INJECT != 0;
-        let (class, len) = (Class::of_message(op), op.buffer.len());
-        sizes.check(class, len, if inject { len } else { 0 })?;
+        let (class, len) = (OpClass::of_message(op), op.buffer.len());
+        settings.sizes.check(class, len, if inject { len } else { 0 })?;
         Ok(Self {
             report: !silent && (!selective || op_flags & flags::COMPLETION != 0),
             inject,

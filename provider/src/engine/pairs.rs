@@ -32,7 +32,7 @@ use ffi::{
 use crate::{
     address,
     cq::CompletionQueue,
-    engine::{Engine, liveness::INTERVAL},
+    engine::{Engine, inbound::Inbound},
     fuzzing::endpoint,
 };
 
@@ -44,7 +44,7 @@ pub(super) const AT_ONE: OpContext = OpContext(1);
 pub(super) const AT_OTHER: OpContext = OpContext(2);
 
 /// An endpoint and what it has reported.
-pub(super) struct Node {
+pub(super) struct TestNode {
     pub(super) own: Arc<Segment>,
     pub(super) end: Option<Arc<LoopbackEnd>>,
     pub(super) engine: Engine,
@@ -52,28 +52,28 @@ pub(super) struct Node {
     pub(super) reported: Vec<std::result::Result<Completion, Failure>>,
 }
 
-impl Node {
+impl TestNode {
     pub(super) fn new(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -> Self {
         let (own, mut engine) = endpoint(port);
         let end = net.map(|net| net.end(own.identity()));
-        engine.check = settings.checks;
-        engine.home.set(settings);
+        engine.tx.set_checks(settings.checks);
+        engine.peers.home.set(settings);
         if let Some(end) = &end {
-            engine.home.join(end);
-            engine.inboxes = engine.home.receivers();
+            engine.peers.home.join(end);
+            engine.inbound = Inbound::new(&engine.peers.home);
         }
         let (format, wait_obj) = (Format::Tagged, WaitObj::None);
         let attr = CqAttr { size: 0, flags: 0, format, wait_obj, threshold: false };
         let cq = Arc::new(CompletionQueue::open(&engine.domain, &attr).unwrap());
-        engine.rx.cq = Some(Arc::clone(&cq));
-        engine.tx.cq = Some(Arc::clone(&cq));
+        engine.completions.rx.cq = Some(Arc::clone(&cq));
+        engine.completions.tx.cq = Some(Arc::clone(&cq));
         Self { own, end, engine, cq, reported: Vec::new() }
     }
 
     /// Inserts a peer as the first address.
     pub(super) fn list(&mut self, peer: &Self) {
-        let bytes = address::to_bytes(unpack(peer.engine.address));
-        assert_eq!(self.engine.av.as_ref().unwrap().insert_one(&bytes), Some(0));
+        let bytes = address::to_bytes(unpack(peer.engine.peers.own_address()));
+        assert_eq!(self.engine.peers.av.as_ref().unwrap().insert_one(&bytes), Some(0));
     }
 
     pub(super) fn step(&mut self) {
@@ -85,7 +85,7 @@ impl Node {
     }
 
     pub(super) fn look(&mut self) {
-        self.engine.checked -= INTERVAL;
+        self.engine.checks.hurry();
         self.engine.look_around();
         self.step();
     }
@@ -118,18 +118,18 @@ impl Node {
     /// Returns whether no operation is in progress.
     pub(super) fn is_at_rest(&mut self) -> bool {
         let engine = &mut self.engine;
-        engine.sends.len() == 0
-            && engine.transfers.is_empty()
-            && engine.streams.is_empty()
-            && engine.deferred.is_empty()
-            && engine.copies.is_empty()
-            && !engine.home.is_lent()
+        engine.tx.ops.len() == 0
+            && engine.rx.is_idle()
+            && engine.tx.has_streamed()
+            && engine.peers.has_answered()
+            && engine.rx.copies.is_empty()
+            && !engine.peers.home.is_lent()
     }
 }
 
 /// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum TestOp {
     Send,
     SendAndHear,
     Write,
@@ -137,12 +137,12 @@ pub(super) enum What {
     Fetch,
 }
 
-pub(super) const ALL: [What; 5] =
-    [What::Send, What::SendAndHear, What::Write, What::Read, What::Fetch];
+pub(super) const ALL: [TestOp; 5] =
+    [TestOp::Send, TestOp::SendAndHear, TestOp::Write, TestOp::Read, TestOp::Fetch];
 
 /// An operation, its memory, and the expected bytes.
 pub(super) struct Operation {
-    pub(super) what: What,
+    pub(super) what: TestOp,
     pub(super) from: Buffer,
     pub(super) to: Buffer,
     pub(super) expected: Vec<u8>,
@@ -163,12 +163,12 @@ pub(super) fn read(buffer: &Buffer) -> Vec<u8> {
 
 impl Operation {
     /// Prepares the other end.
-    pub(super) fn prepare(what: What, len: usize, other: &mut Node) -> Self {
+    pub(super) fn prepare(what: TestOp, len: usize, other: &mut TestNode) -> Self {
         let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8 + 1).collect();
         let (from_window, from) = memory(&bytes);
         let (to_window, to) = memory(&vec![0; len]);
         let window = match what {
-            What::Send | What::SendAndHear => {
+            TestOp::Send | TestOp::SendAndHear => {
                 let recv = Recv {
                     buffer: to.clone(),
                     source: 0,
@@ -179,8 +179,8 @@ impl Operation {
                 other.engine.recv(&recv).unwrap();
                 return Self { what, from, to, expected: bytes };
             }
-            What::Write => to_window,
-            What::Read | What::Fetch => from_window,
+            TestOp::Write => to_window,
+            TestOp::Read | TestOp::Fetch => from_window,
         };
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
         let attr = mr::MrAttr { window, access, offset: 0, requested_key: KEY, flags: 0 };
@@ -188,13 +188,13 @@ impl Operation {
         Self { what, from, to, expected: bytes }
     }
 
-    pub(super) fn start(&self, one: &mut Node) -> Result<()> {
+    pub(super) fn start(&self, one: &mut TestNode) -> Result<()> {
         let part = RemotePart { addr: 0, len: self.expected.len() as u64, key: KEY };
         let (remote, context) = (RemoteParts::new([part])?, AT_ONE);
         match self.what {
-            What::Send | What::SendAndHear => {
+            TestOp::Send | TestOp::SendAndHear => {
                 let hear =
-                    if self.what == What::SendAndHear { flags::DELIVERY_COMPLETE } else { 0 };
+                    if self.what == TestOp::SendAndHear { flags::DELIVERY_COMPLETE } else { 0 };
                 one.engine.send(&Send {
                     buffer: self.from.clone(),
                     dest: 0,
@@ -204,8 +204,8 @@ impl Operation {
                     flags: OpFlags::Given(hear),
                 })
             }
-            What::Write | What::Read => {
-                let write = self.what == What::Write;
+            TestOp::Write | TestOp::Read => {
+                let write = self.what == TestOp::Write;
                 let buffer = if write { &self.from } else { &self.to };
                 one.engine.rma(&Rma {
                     write,
@@ -217,7 +217,7 @@ impl Operation {
                     flags: OpFlags::Default,
                 })
             }
-            What::Fetch => one.engine.atomic(&Atomic {
+            TestOp::Fetch => one.engine.atomic(&Atomic {
                 form: Form::Fetch,
                 datatype: Datatype::Uint64,
                 op: Op::Sum,
@@ -233,7 +233,7 @@ impl Operation {
     }
 
     pub(super) fn is_received(&self) -> bool {
-        matches!(self.what, What::Send | What::SendAndHear)
+        matches!(self.what, TestOp::Send | TestOp::SendAndHear)
     }
 
     /// Checks that the bytes of a successful operation are right.
@@ -243,8 +243,8 @@ impl Operation {
 }
 
 /// Two endpoints that list each other.
-pub(super) fn pair(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -> [Node; 2] {
-    let mut nodes = [port, port + 1].map(|port| Node::new(net, port, settings));
+pub(super) fn pair(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -> [TestNode; 2] {
+    let mut nodes = [port, port + 1].map(|port| TestNode::new(net, port, settings));
     let [one, other] = &mut nodes;
     one.list(other);
     other.list(one);
@@ -252,11 +252,11 @@ pub(super) fn pair(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -
 }
 
 /// Two endpoints that list each other, after a message in each direction.
-pub(super) fn friends(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -> [Node; 2] {
+pub(super) fn friends(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -> [TestNode; 2] {
     let mut nodes = pair(net, port, settings);
     for _ in 0..2 {
         let [one, other] = &mut nodes;
-        let hello = Operation::prepare(What::Send, 8, other);
+        let hello = Operation::prepare(TestOp::Send, 8, other);
         hello.start(one).unwrap();
         other.step();
         one.step();
@@ -267,7 +267,7 @@ pub(super) fn friends(net: Option<&Arc<Loopback>>, port: u16, settings: Settings
     nodes
 }
 
-pub(super) fn starts(operation: &Operation, one: &mut Node, other: &mut Node) {
+pub(super) fn starts(operation: &Operation, one: &mut TestNode, other: &mut TestNode) {
     for _ in 0..STEPS {
         match operation.start(one) {
             Err(Errno::EAGAIN) => {}
@@ -279,9 +279,9 @@ pub(super) fn starts(operation: &Operation, one: &mut Node, other: &mut Node) {
     panic!("each attempt returns EAGAIN");
 }
 
-pub(super) fn lengths(what: What) -> &'static [usize] {
+pub(super) fn lengths(what: TestOp) -> &'static [usize] {
     match what {
-        What::Fetch => &[8, 256, 4096],
+        TestOp::Fetch => &[8, 256, 4096],
         _ => &[0, 8, 207, 209, 4096, 8192, 16_384, 16_385, 300_000, 5_000_000],
     }
 }
@@ -299,7 +299,7 @@ pub(super) fn transports() -> [Option<Arc<Loopback>>; 2] {
 /// Checks the survivor after the other end died: all operations end, and a successful one has the
 /// right bytes.
 pub(super) fn survive(
-    survivor: &mut Node,
+    survivor: &mut TestNode,
     context: OpContext,
     operation: &Operation,
     case: &dyn Debug,
@@ -317,7 +317,7 @@ pub(super) fn survive(
         let end = survivor.has_reported(context);
         assert!(end.is_some(), "the operation was not reported: {case:?}");
         // A send without acknowledgement may succeed although the bytes are lost.
-        if end == Some(Ok(())) && (context == AT_OTHER || operation.what != What::Send) {
+        if end == Some(Ok(())) && (context == AT_OTHER || operation.what != TestOp::Send) {
             operation.check(case);
         }
     }

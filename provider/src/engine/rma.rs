@@ -31,28 +31,25 @@ use std::{
 
 use channel::{
     bytes::SharedBytes,
-    contract::{Liveness, Payload, Sent},
-    peer::Peer,
+    contract::{Payload, Sent},
     wire::{Flags, Header, Kind, LONGEST},
 };
 use ffi::{
-    Errno, Result, flags,
-    ops::ep::{OpFlags, rma::Rma},
-};
-
-use host::owner::Look;
-
-use super::request::{Start, request};
-use crate::{
-    attr,
-    engine::{
-        Engine,
-        check::is_frame_damaged,
-        ops::{OpKind, SendOp},
-        transfers::Stream,
+    Buffer, Errno, Result, flags,
+    ops::ep::{
+        OpFlags,
+        rma::{RemoteParts, Rma},
     },
-    sizes::Class,
 };
+
+use super::{
+    check::is_frame_damaged,
+    completions::Completions,
+    ops::{OpKind, SendOp},
+    peers::Peers,
+    tx::{Tx, TxStream},
+};
+use crate::{attr, sizes::OpClass};
 
 /// A close that has waited for copies for this time logs a message, and checks less often from then
 /// on.
@@ -76,7 +73,7 @@ pub(crate) const FLAGS: u64 = attr::TX_OP_FLAGS
     | flags::READ
     | flags::WRITE;
 
-/// Waits while peers copy from or to memory of an endpoint ([`Engine::is_reached`]). A peer that
+/// Waits while peers copy from or to memory of an endpoint ([`Peers::is_any_reaching`]). A peer that
 /// was stopped in the middle of a copy would continue it later.
 pub(crate) fn wait_for_copies(address: SocketAddrV4, mut is_reached: impl FnMut() -> bool) {
     let said_at = Instant::now() + SILENCE;
@@ -96,20 +93,38 @@ pub(crate) fn wait_for_copies(address: SocketAddrV4, mut is_reached: impl FnMut(
     }
 }
 
-impl Engine {
-    /// Begins an operation on `len` bytes of a peer's memory. `sent` bytes are sent to the peer.
+/// The options of an operation on a peer's memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RmaOptions {
+    /// Whether its success is reported.
+    pub(super) report: bool,
+    inject: bool,
+    /// Whether it waits for earlier operations.
+    pub(super) fence: bool,
+}
+
+/// The header of a request for parts of a peer's memory. The payload has its data.
+#[inline]
+pub(super) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
+    let flags = Flags::empty();
+    Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len: parts.len(), op }
+}
+
+impl Tx {
+    /// The options of an operation on `len` bytes of a peer's memory, of which `sent` are sent to the
+    /// peer. The endpoint may be bound for `selective` completion.
+    ///
+    /// # Errors
+    /// `EBADFLAGS`, `EMSGSIZE`, and `EAGAIN` if too many operations are in progress.
     #[inline]
-    pub(crate) fn start(
-        &mut self,
-        peer: u64,
+    pub(super) fn rma_options(
+        &self,
+        selective: bool,
         op_flags: OpFlags,
-        (class, len, sent): (Class, usize, usize),
-    ) -> Result<Start> {
-        if !self.enabled {
-            return Err(Errno::EOPBADSTATE);
-        }
+        (class, len, sent): (OpClass, usize, usize),
+    ) -> Result<RmaOptions> {
         let (op_flags, silent) = match op_flags {
-            OpFlags::Default => (self.tx.op_flags, false),
+            OpFlags::Default => (self.settings.op_flags(), false),
             OpFlags::Given(given) => {
                 ffi::object::only(given, FLAGS)?;
                 (given, false)
@@ -120,85 +135,83 @@ impl Engine {
             return Err(Errno::EAGAIN);
         }
         let inject = op_flags & flags::INJECT != 0;
-        self.sizes.check(class, len, if inject { sent } else { 0 })?;
-        let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
-        let peer = match av.peer(peer) {
-            Some(peer) => peer,
-            None => self.peer_of_context(peer)?,
-        };
-        self.link_to(peer)?;
-        if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
-            return Err(Errno::EAGAIN);
-        }
-        let report = !silent && (!self.tx.selective || op_flags & flags::COMPLETION != 0);
-        Ok(Start { peer, report, inject })
+        self.settings.sizes.check(class, len, if inject { sent } else { 0 })?;
+        let report = !silent && (!selective || op_flags & flags::COMPLETION != 0);
+        Ok(RmaOptions { report, inject, fence: op_flags & flags::FENCE != 0 })
     }
 
     /// Returns whether a message would overtake a read or write of the peer's memory that goes in
     /// pieces (`FI_ORDER_SAR`, `FI_ORDER_SAW`).
     #[cold]
-    pub(crate) fn overtakes(&mut self, peer: u32) -> bool {
-        let at_once = attr::order_size(self.eager_size);
+    pub(super) fn overtakes(&self, peers: &mut Peers, peer: u32) -> bool {
+        let at_once = attr::order_size(self.settings.eager.size);
         let piecemeal = |op: &SendOp| {
             op.peer == peer
                 && matches!(op.kind, OpKind::Read | OpKind::Write)
                 && op.buffer.len() > at_once
         };
         // If the kernel copies, the operations are not searched before each message.
-        self.goes_in_pieces(peer) == Ok(true) && self.sends.any(piecemeal)
+        goes_in_pieces(peers, peer) == Ok(true) && self.ops.any(piecemeal)
     }
 
-    /// Returns whether a living peer copies from or to local memory. Once its operations are void,
-    /// or the endpoint is closed, no new copy begins.
-    pub(crate) fn is_reached(&self) -> bool {
-        let reaches =
-            |link: &Peer| link.reaches() && link.liveness(Look::Closely) == Liveness::Alive;
-        self.links.iter().flatten().any(|link| reaches(link))
-    }
-
-    /// Returns whether operations at a peer are in progress: `FI_FENCE` waits for them.
-    #[cold]
-    pub(crate) fn has_under_way(&self, peer: u32) -> bool {
-        self.sends.any(|op| op.peer == peer)
+    /// Starts an operation: `send` sends the request with the number that it gets.
+    pub(super) fn start_rma(
+        &mut self,
+        peers: &mut Peers,
+        op: SendOp,
+        len: u64,
+        send: impl FnOnce(&mut Self, &mut Peers, u64) -> Result<()>,
+    ) -> Result<()> {
+        let number = self.ops.enter(op);
+        let sent = send(self, peers, number);
+        if sent.is_err() {
+            self.ops.take(number);
+            return sent;
+        }
+        self.rma_under_way.start();
+        peers.channels.rma.sent += 1;
+        peers.channels.rma.sent_bytes += len;
+        Ok(())
     }
 
     /// Any form of `fi_read` and `fi_write`.
-    pub(crate) fn rma(&mut self, op: &Rma) -> Result<()> {
-        let len = op.buffer.len();
-        if op.remote.len() != len as u64 {
-            return Err(Errno::EINVAL);
-        }
-        let sent = if op.write { len } else { 0 };
-        let start = self.start(op.peer, op.flags, (Class::Rma, len, sent))?;
-        let peer = start.peer;
-        let number = self.sends.enter(SendOp {
+    pub(super) fn rma(
+        &mut self,
+        peers: &mut Peers,
+        work: u32,
+        peer: u32,
+        op: &Rma,
+        options: RmaOptions,
+    ) -> Result<()> {
+        let entry = SendOp {
             kind: if op.write { OpKind::Write } else { OpKind::Read },
             peer,
             buffer: op.buffer.clone(),
             remote: op.remote,
             data: op.data,
             context: op.context,
-            report: start.report,
+            report: options.report,
             acknowledged: true,
-            work: self.work,
+            work,
             age: 0,
-        });
-        let sent = if op.write {
-            self.write(peer, op, number, start.inject)
-        } else {
-            self.read(peer, op, number)
         };
-        if sent.is_err() {
-            self.sends.take(number);
-            return sent;
-        }
-        self.rma_under_way.start();
-        self.channels.rma.sent += 1;
-        self.channels.rma.sent_bytes += len as u64;
-        Ok(())
+        self.start_rma(peers, entry, op.buffer.len() as u64, |tx, peers, number| {
+            if op.write {
+                tx.write(peers, peer, op, number, options.inject)
+            } else {
+                tx.read(peers, peer, op, number)
+            }
+        })
     }
 
-    fn write(&mut self, peer: u32, op: &Rma, number: u64, inject: bool) -> Result<()> {
+    fn write(
+        &mut self,
+        peers: &mut Peers,
+        peer: u32,
+        op: &Rma,
+        number: u64,
+        inject: bool,
+    ) -> Result<()> {
         let parts = op.remote.as_slice();
         let len = op.buffer.len();
         let frame_len = size_of_val(parts) + len;
@@ -206,16 +219,16 @@ impl Engine {
         header.bits = len as u64;
         header.data = op.data.unwrap_or(0);
         header.flags = if op.data.is_some() { Flags::DATA } else { Flags::empty() };
-        let short = inject || frame_len <= attr::short_size(self.eager_size);
+        let short = inject || frame_len <= attr::short_size(self.settings.eager.size);
         if short {
             let data = slice::from_ref(&op.buffer);
-            match self.push(peer, &header, Payload::Frame(parts, data))? {
+            match peers.push(peer, &header, Payload::Frame(parts, data))? {
                 Sent::Yes => return Ok(()),
                 Sent::NoRoom => return Err(Errno::EAGAIN),
                 Sent::NoBuffer => {}
             }
         }
-        let in_pieces = self.goes_in_pieces(peer)?;
+        let in_pieces = goes_in_pieces(peers, peer)?;
         if short && (inject || in_pieces) {
             // Longer writes may be overtaken, this one may not.
             return Err(Errno::EAGAIN);
@@ -223,14 +236,14 @@ impl Engine {
         if in_pieces {
             header.flags |= Flags::PIECES;
         }
-        let sent = self.push(peer, &header, Payload::Segments(parts, &op.buffer))?;
+        let sent = peers.push(peer, &header, Payload::Segments(parts, &op.buffer))?;
         if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
-    fn read(&mut self, peer: u32, op: &Rma, number: u64) -> Result<()> {
+    fn read(&mut self, peers: &mut Peers, peer: u32, op: &Rma, number: u64) -> Result<()> {
         let len = op.buffer.len();
-        let in_pieces = self.goes_in_pieces(peer)?;
-        if in_pieces && len > attr::order_size(self.eager_size) {
+        let in_pieces = goes_in_pieces(peers, peer)?;
+        if in_pieces && len > attr::order_size(self.settings.eager.size) {
             self.stream(number, peer, 0, len);
             return Ok(());
         }
@@ -241,17 +254,12 @@ impl Engine {
             true => Payload::Frame(parts, &[]),
             false => Payload::Segments(parts, &op.buffer),
         };
-        let sent = self.push(peer, &header, payload)?;
+        let sent = peers.push(peer, &header, payload)?;
         if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
-    fn goes_in_pieces(&mut self, peer: u32) -> Result<bool> {
-        Ok(self.link(peer)?.goes_in_pieces())
-    }
-
     /// Sends pieces of an operation. Returns whether any piece was sent.
-    pub(crate) fn pump_rma(&mut self, stream: &mut Stream) -> bool {
-        let Some(op) = self.sends.find(stream.op, SendOp::clone) else { return false };
+    pub(super) fn pump_rma(&self, peers: &mut Peers, stream: &mut TxStream, op: &SendOp) -> bool {
         let start = stream.offset;
         let write = op.kind == OpKind::Write;
         // This stream is not in `streams` now.
@@ -273,7 +281,7 @@ impl Engine {
             let data = [op.buffer.part(stream.offset, len)];
             let data = if write { &data[..] } else { &[] };
             let payload = Payload::Frame(parts.as_slice(), data);
-            if self.push(stream.peer, &header, payload) != Ok(Sent::Yes) {
+            if peers.push(stream.peer, &header, payload) != Ok(Sent::Yes) {
                 break;
             }
             stream.offset += len;
@@ -281,18 +289,20 @@ impl Engine {
         stream.offset > start
     }
 
-    /// Handles an answer to a read, or a part of one.
-    pub(crate) fn answered(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
-        let Some(Some(link)) = self.links.get(from as usize) else { return };
+    /// Handles an answer to a read, or a part of one. `check`: checksum of the slot's payload.
+    pub(super) fn answered(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        check: u32,
+        from: u32,
+        header: &Header,
+        payload: SharedBytes<'_>,
+    ) {
+        let Ok(link) = peers.link(from) else { return };
         let body = link.body(header, payload);
-        let is_damaged =
-            body.as_ref().is_some_and(|body| is_frame_damaged(header, self.slot_check, body));
-        let offset = usize::try_from(header.data).unwrap_or(usize::MAX);
-        let to = self.sends.find(header.op, |op| {
-            let is_ours = op.peer == from && matches!(op.kind, OpKind::Read | OpKind::Fetch);
-            is_ours.then(|| op.buffer.part(offset, header.len as usize))
-        });
-        let Some(to) = to.flatten() else {
+        let is_damaged = body.as_ref().is_some_and(|body| is_frame_damaged(header, check, body));
+        let Some(to) = self.answer_buffer(from, header) else {
             tracing::debug!("an answer to a read that is not under way any more");
             return;
         };
@@ -301,22 +311,34 @@ impl Engine {
             None => tracing::warn!("an answer to a read without its bytes"),
         }
         if is_damaged {
-            self.streams.retain(|stream| stream.op != header.op);
-            if let Some(op) = self.sends.take(header.op) {
-                self.fail_op(&op, Errno::ECRC);
+            if let Some(op) = self.take(header.op) {
+                self.fail(completions, &op, Errno::ECRC);
             }
-            return;
-        }
-        if header.flags.contains(Flags::PART) {
+        } else if header.flags.contains(Flags::PART) {
             let mut streams = self.streams.iter_mut();
             if let Some(stream) = streams.find(|stream| stream.op == header.op) {
                 // No more than was requested, whatever the peer says.
                 let answered = stream.answered.saturating_add(header.len as usize);
                 stream.answered = answered.min(stream.offset);
             }
-        } else if let Some(op) = self.sends.take(header.op) {
-            self.streams.retain(|stream| stream.op != header.op);
-            self.complete_op(&op);
+        } else if let Some(op) = self.take(header.op) {
+            self.complete(completions, &op);
         }
     }
+
+    /// Where the bytes of an answer go.
+    fn answer_buffer(&self, from: u32, header: &Header) -> Option<Buffer> {
+        let offset = usize::try_from(header.data).unwrap_or(usize::MAX);
+        let to = self.ops.find(header.op, |op| {
+            let is_ours = op.peer == from && matches!(op.kind, OpKind::Read | OpKind::Fetch);
+            is_ours.then(|| op.buffer.part(offset, header.len as usize))
+        });
+        to.flatten()
+    }
+}
+
+/// Returns whether reads and writes of a peer's memory go in pieces, because the kernel refuses to
+/// copy.
+fn goes_in_pieces(peers: &mut Peers, peer: u32) -> Result<bool> {
+    Ok(peers.link(peer)?.goes_in_pieces())
 }

@@ -19,18 +19,19 @@ use matching::{Key, Source};
 use nic::device::{AlreadyClaimed, Device};
 use nic::message::{Envelope, Grant};
 
-use crate::{
-    device::carried::{Body, Kept, RecvOp},
-    engine::Engine,
-};
+use super::{completions::Completions, peers::Peers, rx::Rx};
+use crate::device::carried::{About, Body, Kept, RecvOp};
 
 /// Flags that make a receive a probe.
-pub(crate) const PROBE_FLAGS: u64 = flags::PEEK | flags::CLAIM | flags::DISCARD;
+const PROBE_FLAGS: u64 = flags::PEEK | flags::CLAIM | flags::DISCARD;
 
-/// Returns whether a receive is a probe.
+/// The flags of a receive, if it is a probe.
 #[inline]
-pub(crate) fn is_probe(op: &Recv) -> bool {
-    matches!(op.flags, OpFlags::Given(given) if given & PROBE_FLAGS != 0)
+pub(crate) fn probe_flags(op: &Recv) -> Option<u64> {
+    match op.flags {
+        OpFlags::Given(given) if given & PROBE_FLAGS != 0 => Some(given),
+        _ => None,
+    }
 }
 
 /// The kind of a probe.
@@ -45,7 +46,7 @@ pub(crate) enum Probe {
 
 /// A message that was found.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct ProbeResult {
     envelope: Envelope,
     flags: Flags,
     data: u64,
@@ -80,10 +81,10 @@ impl Probe {
         device: &mut Device<RecvOp, Kept>,
         op: &Recv,
         source: Source,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<ProbeResult>> {
         let Some((bits, ignore)) = op.tag else { return Ok(None) };
         let key = Key { bits, ignore, source };
-        let found = |(envelope, kept): (Envelope, &Kept)| Found {
+        let found = |(envelope, kept): (Envelope, &Kept)| ProbeResult {
             envelope,
             flags: kept.about.flags,
             data: kept.about.data,
@@ -98,38 +99,22 @@ impl Probe {
             }
             Self::Discard => device.tagged.discard(&key).map(|(envelope, kept)| {
                 let found = found((envelope, &kept));
-                Found { dropped: Some(kept), ..found }
+                ProbeResult { dropped: Some(kept), ..found }
             }),
             Self::TakeClaimed => None,
         })
     }
 }
 
-impl Engine {
-    /// A receive with `FI_PEEK`, `FI_CLAIM` or `FI_DISCARD`.
-    pub(crate) fn probe(&mut self, op: &Recv, op_flags: u64) -> Result<()> {
-        if self.device.is_shared() {
-            // Receives are posted to the shared context.
-            return Err(Errno::EOPNOTSUPP);
-        }
-        let probe = Probe::read(op, op_flags)?;
-        if probe == Probe::TakeClaimed {
-            let claimed = self.device.lock().tagged.claimed(op.context.0 as u64);
-            let (envelope, kept) = claimed.ok_or(Errno::ENOMSG)?;
-            self.give_claimed(op, op_flags, envelope, kept);
-            return Ok(());
-        }
-        // Messages in the rings have arrived too.
-        self.receive();
-        self.has_probed();
-        let source = self.source_key(op.source, true)?;
-        let found = probe.find(&mut self.device.lock(), op, source)?;
-        self.probed(op, found);
-        Ok(())
-    }
-
+impl Rx {
     /// Reports what a probe found.
-    pub(crate) fn probed(&mut self, op: &Recv, found: Option<Found>) {
+    pub(crate) fn probed(
+        &self,
+        peers: &mut Peers,
+        completions: &Completions,
+        op: &Recv,
+        found: Option<ProbeResult>,
+    ) {
         let mut completion = Completion {
             context: op.context,
             flags: flags::RECV | flags::TAGGED,
@@ -137,21 +122,21 @@ impl Engine {
             source: flags::ADDR_UNSPEC,
             ..Default::default()
         };
-        let Some(Found { envelope, flags: message_flags, data, dropped, .. }) = found else {
-            self.rx.fail(Failure { completion, overflow: 0, errno: Errno::ENOMSG });
+        let Some(ProbeResult { envelope, flags: message_flags, data, dropped, .. }) = found else {
+            completions.rx.fail(Failure { completion, overflow: 0, errno: Errno::ENOMSG });
             return;
         };
         if let Some(kept) = dropped {
-            self.drop_kept(&kept);
+            drop_kept(peers, &kept);
         }
         completion.len = envelope.len as usize;
         completion.tag = envelope.bits;
         completion.data = data;
-        completion.source = self.address_of(envelope.source);
+        completion.source = peers.source_address(envelope.source);
         if message_flags.contains(Flags::DATA) {
             completion.flags |= flags::REMOTE_CQ_DATA;
         }
-        if let Some(cq) = &self.rx.cq {
+        if let Some(cq) = &completions.rx.cq {
             cq.complete(completion);
         }
     }
@@ -159,10 +144,11 @@ impl Engine {
     /// Receives or drops a claimed message.
     pub(crate) fn give_claimed(
         &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
         op: &Recv,
         op_flags: u64,
-        envelope: Envelope,
-        kept: Kept,
+        (envelope, kept): (Envelope, Kept),
     ) {
         let report = op_flags & flags::COMPLETION != 0;
         let data = RecvOp {
@@ -170,25 +156,24 @@ impl Engine {
             context: op.context,
             report,
             multi: false,
-            work: self.work,
+            work: completions.work(),
         };
         let grant = Grant { data, offset: 0, last: true };
         if op_flags & flags::DISCARD != 0 {
-            self.drop_kept(&kept);
+            drop_kept(peers, &kept);
             let nothing = Envelope { len: 0, ..envelope };
-            let about = kept.about;
-            self.complete_recv(&grant, &nothing, about.flags - Flags::CHECKED, about.data, 0);
+            let about = About { flags: kept.about.flags - Flags::CHECKED, ..kept.about };
+            self.complete(peers, completions, &grant, &nothing, about, 0);
         } else {
-            self.deliver_kept(grant, &envelope, kept);
+            self.deliver_kept(peers, completions, grant, &envelope, kept);
         }
     }
+}
 
-    /// Answers the sender of a message that is dropped, if the sender waits for an answer.
-    fn drop_kept(&mut self, kept: &Kept) {
-        let is_awaited =
-            kept.about.flags.contains(Flags::ACK) || matches!(kept.body, Body::Remote(_));
-        if is_awaited && kept.epoch == self.epoch(kept.peer) {
-            self.answer(kept.peer, Kind::Done, kept.about.op, 0);
-        }
+/// Answers the sender of a message that is dropped, if the sender waits for an answer.
+fn drop_kept(peers: &mut Peers, kept: &Kept) {
+    let is_awaited = kept.about.flags.contains(Flags::ACK) || matches!(kept.body, Body::Remote(_));
+    if is_awaited && kept.epoch == peers.epoch(kept.peer) {
+        peers.answer(kept.peer, Kind::Done, kept.about.op, 0);
     }
 }

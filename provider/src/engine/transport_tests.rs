@@ -17,7 +17,7 @@ fn operations_of_all_lengths_bring_their_bytes() {
                 let case = (net.is_some(), settings, what, len);
                 let operation = Operation::prepare(what, len, &mut other);
                 starts(&operation, &mut one, &mut other);
-                let is_done = |one: &Node, other: &Node| {
+                let is_done = |one: &TestNode, other: &TestNode| {
                     let received =
                         !operation.is_received() || other.has_reported(AT_OTHER).is_some();
                     received && one.has_reported(AT_ONE).is_some()
@@ -68,7 +68,7 @@ fn dies_after(
     steps: usize,
     net: Option<&Arc<Loopback>>,
     settings: Settings,
-    what: What,
+    what: TestOp,
     len: usize,
     other_dies: bool,
     case: &dyn Debug,

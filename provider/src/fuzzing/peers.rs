@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Two peers of an endpoint: one that writes arbitrary data, and a healthy one. Both are on this
-//! host, or both on the network.
+//! Endpoints without libfabric, and two peers of one: one that writes arbitrary data, and a healthy
+//! one. Both are on this host, or both on the network.
 
 use std::{
     io::Write as _,
@@ -10,15 +10,16 @@ use std::{
 };
 
 use channel::{
+    address::pack,
     identity::Identity,
     net::{self, Net, NetSettings, secret::Secret},
     shm::segment::Segment,
     testing::{self, Payload, Writer},
     wire::Header,
 };
+use ffi::info::Info;
 
-use super::endpoints::{address_of, endpoint, engine_of};
-use crate::engine::Engine;
+use crate::{attr, av::AddressVector, domain::Domain, engine::Engine, fabric::Fabric};
 
 /// Ports of the endpoint, of the peer that writes arbitrary data, and of the healthy peer. They
 /// differ between processes.
@@ -30,7 +31,7 @@ pub(super) struct Ports {
 }
 
 /// See the module.
-pub(super) enum Peers {
+pub(super) enum TestPeers {
     /// The writer belongs to the first peer.
     Near([Segment; 2], Writer),
     /// The address is that of the endpoint; a stranger may be connected to it.
@@ -38,7 +39,7 @@ pub(super) enum Peers {
 }
 
 /// An endpoint, and the peers that it is connected to.
-pub(super) type Met = (Ports, Arc<Segment>, Engine, Peers);
+pub(super) type Met = (Ports, Arc<Segment>, Engine, TestPeers);
 
 /// Creates an endpoint and two peers on this host.
 pub(super) fn near() -> Met {
@@ -50,7 +51,7 @@ pub(super) fn near() -> Met {
         assert_eq!(testing::enter(ports.own, peer.identity()), Ok(number as u16));
     }
     let sender = Writer::new(&own);
-    (ports, own, engine, Peers::Near(peers, sender))
+    (ports, own, engine, TestPeers::Near(peers, sender))
 }
 
 /// Creates an endpoint with a network. It claims the address and the context index `says`, or its
@@ -86,10 +87,10 @@ pub(super) fn far() -> Met {
     }
     drop((peer.1, healthy.1));
     let engine = engine_of(&own.1, ports.own, Some(own.2));
-    (ports, own.1, engine, Peers::Far(peers, own.0, None))
+    (ports, own.1, engine, TestPeers::Far(peers, own.0, None))
 }
 
-impl Peers {
+impl TestPeers {
     pub(super) fn are_far(&self) -> bool {
         matches!(self, Self::Far(..))
     }
@@ -163,4 +164,28 @@ impl Peers {
             testing::scribble(peer, offset, word);
         }
     }
+}
+
+pub(super) fn address_of(port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
+}
+
+/// Creates the segment and the engine of an endpoint.
+pub(crate) fn endpoint(port: u16) -> (Arc<Segment>, Engine) {
+    testing::apart();
+    let own = Arc::new(Segment::create(address_of(port)).unwrap());
+    let engine = engine_of(&own, port, None);
+    (own, engine)
+}
+
+/// Creates the engine of an endpoint.
+pub(crate) fn engine_of(own: &Arc<Segment>, port: u16, net: Option<Arc<Net>>) -> Engine {
+    let info: Info = attr::offer(8192, 0, 0);
+    let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());
+    let address = pack(address_of(port));
+    let mut engine = Engine::new(&domain, &info, address, own, net, Instant::now()).unwrap();
+    let av = AddressVector::open(&domain, &ffi::ops::av::AvAttr::default(), 0).unwrap();
+    engine.peers.av = Some(Arc::new(av));
+    engine.enabled = true;
+    engine
 }

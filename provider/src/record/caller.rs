@@ -27,13 +27,13 @@ static ENDED: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     /// It exists until other thread-locals were dropped.
     static OWN: Cell<Option<Thread>> = const { Cell::new(None) };
-    static END: End = const { End };
+    static END: EndOfThread = const { EndOfThread };
 }
 
 /// Counts its thread when the thread ends.
-struct End;
+struct EndOfThread;
 
-impl Drop for End {
+impl Drop for EndOfThread {
     fn drop(&mut self) {
         ENDED.fetch_add(1, Ordering::Relaxed);
     }

@@ -27,7 +27,7 @@ use crate::{
     device::carried::{Kept, RecvOp},
     job,
     params::libfabric_version,
-    peers::Peers,
+    peer_numbers::PeerNumbers,
     record::caller::Caller,
 };
 
@@ -53,7 +53,7 @@ struct Trace {
     /// Boxed, so that the fields that each operation uses are close together.
     header: Box<Header>,
     max: u64,
-    state: State,
+    state: TapeState,
     started: Instant,
     /// Operations until the clock is read; 0 if sends are recorded.
     until_clock: u32,
@@ -63,7 +63,7 @@ struct Trace {
     encoder: Encoder,
     /// The record of the last operation, if it was short and its key was known.
     last: u32,
-    peers: Arc<Peers>,
+    peers: Arc<PeerNumbers>,
     /// Peers whose addresses were written.
     told: HashSet<u32>,
 }
@@ -101,7 +101,7 @@ impl Pauses {
 }
 
 #[derive(Debug)]
-enum State {
+enum TapeState {
     New,
     Recording(TraceFile),
     Stopped,
@@ -148,7 +148,8 @@ impl Recorder for Trace {
     fn close(&mut self) {
         // A forked child has the same file.
         if self.header.pid == std::process::id()
-            && let State::Recording(tape) = std::mem::replace(&mut self.state, State::Stopped)
+            && let TapeState::Recording(tape) =
+                std::mem::replace(&mut self.state, TapeState::Stopped)
         {
             tape.close();
         }
@@ -167,7 +168,7 @@ impl Trace {
         path: PathBuf,
         header: Header,
         max: u64,
-        peers: Arc<Peers>,
+        peers: Arc<PeerNumbers>,
         pauses: Option<Pauses>,
     ) -> Self {
         let (started, encoder) = (Instant::now(), Encoder::default());
@@ -175,7 +176,7 @@ impl Trace {
             path,
             header: Box::new(header),
             max,
-            state: State::New,
+            state: TapeState::New,
             started,
             until_clock: 0,
             caller: Caller::default(),
@@ -202,7 +203,7 @@ impl Trace {
     /// Returns false if the key is unknown or the window is full.
     #[inline(always)]
     fn has_put_known(&mut self, head: OpWord, key: &Key) -> bool {
-        if let State::Recording(tape) = &mut self.state
+        if let TapeState::Recording(tape) = &mut self.state
             && let Some(word) = self.encoder.known(head, key)
             && if word == self.last { tape.has_repeated() } else { tape.has_put(word) }
         {
@@ -224,7 +225,7 @@ impl Trace {
     }
 
     fn put(&mut self, put: impl FnOnce(&mut Encoder, &mut TraceFile) -> Recorded) {
-        if let State::Recording(tape) = &mut self.state
+        if let TapeState::Recording(tape) = &mut self.state
             && let Err(stop) = put(&mut self.encoder, tape)
         {
             self.stop(stop);
@@ -260,7 +261,7 @@ impl Trace {
     }
 
     fn look_at_clock(&mut self) {
-        if matches!(self.state, State::New) {
+        if matches!(self.state, TapeState::New) {
             self.begin();
         }
         let ns = self.started.elapsed().as_nanos() as u64;
@@ -270,17 +271,17 @@ impl Trace {
     #[cold]
     fn begin(&mut self) {
         self.state = match TraceFile::create(&self.path, &self.header.to_bytes(), self.max) {
-            Ok(tape) => State::Recording(tape),
+            Ok(tape) => TapeState::Recording(tape),
             Err(error) => {
                 eprintln!("tcam: no trace, {}: {error}", self.path.display());
-                State::Stopped
+                TapeState::Stopped
             }
         };
     }
 
     #[cold]
     fn stop(&mut self, stop: Stop) {
-        self.state = State::Stopped;
+        self.state = TapeState::Stopped;
         let why = match stop {
             Stop::Size => format!("FI_TCAM_TRACE_MAX={} MiB is reached", self.max / MIB),
             Stop::Disk => "the disk is full".to_owned(),
@@ -302,7 +303,7 @@ impl Trace {
 pub(crate) fn start(
     device: &mut Device<RecvOp, Kept>,
     params: &Params,
-    peers: &Arc<Peers>,
+    peers: &Arc<PeerNumbers>,
     name: &str,
     address: &str,
 ) -> Result<()> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The interface of an endpoint for queues, counters and the thread of a domain.
+//! The interfaces of endpoints and counters, for the objects and threads that wait for them.
 
-use std::{fmt::Debug, os::fd::BorrowedFd, time::Duration};
+use std::{fmt::Debug, os::fd::BorrowedFd, sync::Arc, time::Duration};
 
 use ffi::Result;
 
@@ -64,4 +64,30 @@ pub(crate) trait Pollable: Debug + Send + Sync {
 
     /// Notes that the device thread is awake again.
     fn device_awake(&self);
+}
+
+/// A counter, for objects that count on it or wait for it.
+pub(crate) trait Count: Debug + Send + Sync {
+    /// The count, without progress.
+    fn value(&self) -> u64;
+
+    /// The failures, without progress.
+    fn failures(&self) -> u64;
+
+    /// Counts an operation.
+    fn count(&self, failed: bool);
+
+    /// Adds to the count. Operations that wait for it are found at the next check.
+    fn raise(&self, value: u64);
+
+    /// Sets the count. Operations that wait for it are found at the next check.
+    fn put(&self, value: u64);
+}
+
+/// Counts an operation, if there is a counter for it.
+#[inline]
+pub(crate) fn count<C: Count + ?Sized>(counter: Option<&Arc<C>>, failed: bool) {
+    if let Some(counter) = counter {
+        counter.count(failed);
+    }
 }

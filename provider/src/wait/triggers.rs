@@ -27,7 +27,7 @@ use ffi::{
 };
 use parking_lot::Mutex;
 
-use super::count::Count;
+use super::pollable::Count;
 
 /// An object that starts operations: an endpoint.
 pub(crate) trait Start: Debug + Send + Sync {
@@ -68,7 +68,7 @@ pub(crate) struct Waiting {
 }
 
 /// The values of a counter when it was read.
-struct Seen {
+struct ReadValues {
     counter: Weak<dyn Count>,
     value: u64,
     failures: u64,
@@ -168,14 +168,14 @@ impl Triggers {
 impl Waiting {
     /// Returns whether the work is ripe. Failures count for deferred work, as `fi_trigger(3)`
     /// requires. `seen` has the counters that were read in this round.
-    fn is_ripe(&self, seen: &mut Vec<Seen>) -> bool {
+    fn is_ripe(&self, seen: &mut Vec<ReadValues>) -> bool {
         let known = seen.iter().find(|seen| seen.counter.ptr_eq(&self.counter));
         let (value, failures) = if let Some(seen) = known {
             (seen.value, seen.failures)
         } else {
             let Some(counter) = self.counter.upgrade() else { return false };
             let (value, failures) = (counter.value(), counter.failures());
-            seen.push(Seen { counter: Weak::clone(&self.counter), value, failures });
+            seen.push(ReadValues { counter: Weak::clone(&self.counter), value, failures });
             (value, failures)
         };
         let errors = if self.name.is_some() { failures } else { 0 };

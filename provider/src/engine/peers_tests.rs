@@ -18,7 +18,7 @@ use crate::{
 fn the_short_end_of_an_answer_does_not_overtake_a_long_part() {
     let (own, mut engine) = endpoint(141);
     let (there, other) = endpoint(142);
-    let address = channel::address::unpack(other.address);
+    let address = channel::address::unpack(other.peers.address);
     let peer = engine.domain.peers.number(address);
     engine.link_to(peer).unwrap();
     let answer = |flags, len| {
@@ -26,38 +26,39 @@ fn the_short_end_of_an_answer_does_not_overtake_a_long_part() {
         Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op: 1 }
     };
     // No buffer is free for the part; the end would fit a slot.
-    engine.home.take_all(peer);
-    engine.deferred.push(peer, answer(Flags::PART, INLINE + 1), vec![1; INLINE + 1].into());
-    engine.deferred.push(peer, answer(Flags::empty(), 8), vec![2; 8].into());
-    engine.flush_deferred();
-    assert!(testing::slots(&there).is_empty() && engine.deferred.has(peer));
+    engine.peers.home.take_all(peer);
+    engine.peers.deferred.push(peer, answer(Flags::PART, INLINE + 1), vec![1; INLINE + 1].into());
+    engine.peers.deferred.push(peer, answer(Flags::empty(), 8), vec![2; 8].into());
+    engine.peers.flush();
+    assert!(testing::slots(&there).is_empty() && engine.peers.deferred.has(peer));
     // Another peer gets its answer meanwhile.
     let (beside, other) = endpoint(143);
-    let address = channel::address::unpack(other.address);
+    let address = channel::address::unpack(other.peers.address);
     let second = engine.domain.peers.number(address);
     engine.link_to(second).unwrap();
-    engine.reply(second, answer(Flags::empty(), 0));
+    engine.peers.reply(second, answer(Flags::empty(), 0));
     assert_eq!(testing::slots(&beside).len(), 1);
     testing::free_buffers(&own);
-    engine.flush_deferred();
+    engine.peers.flush();
     let flags: Vec<_> = testing::slots(&there).iter().map(|slot| slot.unwrap().flags).collect();
     assert_eq!(flags, [Flags::PART, Flags::empty()]);
-    assert!(engine.deferred.is_empty());
+    assert!(engine.peers.has_answered());
 }
 
 #[test]
 fn a_peer_with_many_pending_answers_is_refused() {
     let [mut one, mut other] = friends(None, 145, SETTINGS[0]);
-    let to_one = other.engine.domain.peers.number(channel::address::unpack(one.engine.address));
-    let read = Operation::prepare(What::Read, 8, &mut other);
-    let fill = |other: &mut Node, size| {
-        while other.engine.deferred.size(to_one) < size {
+    let to_one =
+        other.engine.domain.peers.number(channel::address::unpack(one.engine.peers.own_address()));
+    let read = Operation::prepare(TestOp::Read, 8, &mut other);
+    let fill = |other: &mut TestNode, size| {
+        while other.engine.peers.unanswered(to_one) < size {
             let (kind, flags, len) = (Kind::Answer, Flags::PART, LONGEST as u64);
             let answer = Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op: 999 };
-            other.engine.deferred.push(to_one, answer, vec![0; LONGEST].into());
+            other.engine.peers.deferred.push(to_one, answer, vec![0; LONGEST].into());
         }
     };
-    other.engine.home.take_all(to_one);
+    other.engine.peers.home.take_all(to_one);
     fill(&mut other, MOST - LONGEST);
     read.start(&mut one).unwrap();
     other.step();
@@ -65,12 +66,12 @@ fn a_peer_with_many_pending_answers_is_refused() {
     read.start(&mut one).unwrap();
     other.step();
     fill(&mut other, 2 * MOST);
-    let full = other.engine.deferred.size(to_one);
+    let full = other.engine.peers.unanswered(to_one);
     read.start(&mut one).unwrap();
     other.step();
-    assert_eq!(other.engine.deferred.size(to_one), full);
+    assert_eq!(other.engine.peers.unanswered(to_one), full);
     testing::free_buffers(&other.own);
-    while !other.engine.deferred.is_empty() {
+    while !other.engine.peers.has_answered() {
         other.step();
         one.step();
     }

@@ -18,9 +18,10 @@ fn requests_without_the_capability_are_refused() {
         (0, [true; 3]),
     ];
     for (caps, allowed) in cases {
-        for (what, allowed) in [What::Write, What::Read, What::Fetch].into_iter().zip(allowed) {
+        for (what, allowed) in [TestOp::Write, TestOp::Read, TestOp::Fetch].into_iter().zip(allowed)
+        {
             let [mut one, mut other] = friends(None, 341, SETTINGS[0]);
-            other.engine.caps = attr::capabilities(caps);
+            other.engine.target.caps = attr::capabilities(caps);
             let operation = Operation::prepare(what, 8, &mut other);
             operation.start(&mut one).unwrap();
             other.step();

@@ -22,14 +22,14 @@ use crate::address;
 /// block 0: 64 words, block 1: 128, block 2: 256, ...
 /// ```
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct GrowingArray {
     blocks: [OnceLock<Box<[AtomicU64]>>; BLOCKS],
 }
 
 const FIRST: usize = 64;
 const BLOCKS: usize = 26;
 
-impl Words {
+impl GrowingArray {
     pub(crate) fn new() -> Self {
         Self { blocks: [const { OnceLock::new() }; BLOCKS] }
     }
@@ -59,22 +59,22 @@ impl Words {
 
 /// The numbers of all addresses.
 #[derive(Debug)]
-pub(crate) struct Peers {
+pub(crate) struct PeerNumbers {
     numbers: Mutex<HashMap<SocketAddrV4, u32>>,
-    addresses: Words,
+    addresses: GrowingArray,
     /// 1 by number, if the peer's endpoint existed and was not seen to close.
-    seen: Words,
+    seen: GrowingArray,
     /// Secrets in the names of peers, by number; 0 without a secret.
-    secrets: Words,
+    secrets: GrowingArray,
 }
 
-impl Peers {
+impl PeerNumbers {
     pub(crate) fn new() -> Self {
         Self {
             numbers: Mutex::default(),
-            addresses: Words::new(),
-            seen: Words::new(),
-            secrets: Words::new(),
+            addresses: GrowingArray::new(),
+            seen: GrowingArray::new(),
+            secrets: GrowingArray::new(),
         }
     }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn words_grow_in_place() {
-        let words = Words::new();
+        let words = GrowingArray::new();
         for index in [0, 63, 64, 191, 192, 1_000_000] {
             assert_eq!(words.get(index), 0);
             words.set(index, index as u64 + 1);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn addresses_of_this_host_are_one_peer() {
-        let peers = Peers::new();
+        let peers = PeerNumbers::new();
         let number = |text: &str| peers.number(text.parse().unwrap());
         let first = number("127.0.0.1:5000");
         assert_eq!(number("127.0.0.2:5000"), first);

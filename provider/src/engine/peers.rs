@@ -1,0 +1,773 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The peers of an endpoint: links to them, the numbers under which they send, and the answers that
+//! wait for room at them. One endpoint at a time is known at each address.
+//!
+//! Matching compares addresses (*peer numbers*), because receives name addresses. All other state
+//! belongs to one endpoint: a link, a number in the list of senders, operations in progress, and
+//! long messages that wait in its memory. Its identity distinguishes the endpoint from earlier ones
+//! at its address.
+//!
+//! ```text
+//! send, no endpoint known        open the current endpoint
+//! send, endpoint is gone         handle what it sent, forget it, open the current endpoint
+//! a new endpoint sends           open only this one; the earlier endpoint at that address is gone, and
+//!                                its slots come before this one in the ring: forget it first
+//! ```
+//!
+//! So the next endpoint at an address never receives what an earlier one sent, held or was owed.
+//! Unexpected messages outlive their sender here. They contain its epoch ([`Peers::epoch`]).
+//!
+//! Each context of a scalable endpoint has its own port and is a separate peer, which gets the
+//! answers to what it sends. For matching, the sender is the peer at the port of context 0, which
+//! is the address that receives name.
+//!
+//! If descriptors or memory are short, peers cannot be opened. Sends then return `FI_EAGAIN`, and a
+//! slot stays in the ring until its sender can be opened. Nothing is lost.
+
+use std::{
+    net::SocketAddrV4,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use channel::{
+    address::unpack,
+    contract::{Liveness, Payload, Sent, is_short},
+    identity::Identity,
+    net::secret::Secret,
+    peer::Peer,
+    shm::segment::Segment,
+    tx::Tx,
+    wire::{Flags, Header, Kind},
+};
+use ffi::{Errno, Result, flags};
+use host::owner::Look;
+use matching::Source;
+use nic::report::{ChannelCounters, Report};
+
+use super::deferred::Deferred;
+use crate::{address, av::AddressVector, diagnosis, peer_numbers::PeerNumbers, regions::Target};
+
+/// Added to the peer number of a later context of a scalable endpoint.
+const CONTEXT: u32 = 1 << 31;
+/// A sender without a peer number.
+const UNKNOWN: u32 = u32::MAX;
+
+/// The reason why the sender of a slot is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// The number is not in the list.
+    Unlisted,
+    /// The sender cannot be opened now.
+    Short,
+}
+
+/// A sender in the list whose slots were not handled before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewSender {
+    number: u32,
+    pub(super) who: Identity,
+    pub(super) peer: u32,
+    /// The peer that receives name to receive from it.
+    source: u32,
+}
+
+/// Messages and bytes by channel.
+#[derive(Debug, Default)]
+pub(super) struct Channels {
+    /// Includes messages that were sent whole over the network, which [`Tx`] counts separately.
+    pub(super) shm: ChannelCounters,
+    /// Messages of all lengths, without those.
+    pub(super) net: ChannelCounters,
+    kernel_copy: ChannelCounters,
+    copy_pipeline: ChannelCounters,
+    /// Reads, writes and atomic operations on memory, over any channel.
+    pub(super) rma: ChannelCounters,
+}
+
+impl Channels {
+    /// Moves what was received since `before` from shared memory to the network.
+    pub(super) fn turn_far(&mut self, before: ChannelCounters) {
+        let Self { shm, net, .. } = self;
+        net.received += shm.received - before.received;
+        net.received_bytes += shm.received_bytes - before.received_bytes;
+        (shm.received, shm.received_bytes) = (before.received, before.received_bytes);
+    }
+}
+
+/// Logs, once, what is short.
+#[cold]
+fn say_short(errno: Errno) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        tracing::error!(
+            "peers cannot be opened ({}): their messages wait until they can; raise ulimit \
+             -n, vm.max_map_count or the room in {}, whichever is short",
+            std::io::Error::from_raw_os_error(errno.get()),
+            host::directory::SHM
+        );
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    /// The address vector, which maps `fi_addr_t` to peer numbers.
+    pub(crate) av: Option<Arc<AddressVector>>,
+    /// Whether completions name the source (`FI_SOURCE`).
+    names_sources: bool,
+    /// The addresses of all peers of the domain.
+    addresses: Arc<PeerNumbers>,
+    /// The address under which peers list the endpoint.
+    address: u64,
+    /// The endpoint's segment in shared memory: identity, doorbell, counters.
+    own: Arc<Segment>,
+    pub(crate) home: Tx,
+    /// By peer number: the link to the endpoint there.
+    links: Vec<Option<Box<Peer>>>,
+    /// The peers that have links.
+    linked: Vec<u32>,
+    /// By peer number: how many earlier endpoints at its address are gone.
+    epochs: Vec<u32>,
+    /// By a sender's number in the segment's list: its peer number, [`CONTEXT`] + peer number, or
+    /// [`UNKNOWN`].
+    sources: Vec<u32>,
+    /// By the same number, for a [`CONTEXT`]: the peer that receives name.
+    endpoints: Vec<u32>,
+    /// By peer number: the number and the identity under which the endpoint there sends, if it has
+    /// sent.
+    numbers: Vec<Option<(u32, Identity)>>,
+    /// Peers that sent and are gone without a link, until their slots are handled.
+    passing: Vec<(u32, Identity)>,
+    /// The page of the list that is checked next.
+    next_page: usize,
+    /// Whether a peer sent over the network whose name was not inserted yet.
+    has_unnamed: bool,
+    /// Answers that found no room.
+    deferred: Deferred,
+    /// The last send found no room. No message announces when there is some.
+    pub(crate) wants_room: bool,
+    pub(super) channels: Channels,
+}
+
+impl Peers {
+    pub(super) fn new(
+        addresses: &Arc<PeerNumbers>,
+        address: u64,
+        own: &Arc<Segment>,
+        home: Tx,
+        names_sources: bool,
+    ) -> Self {
+        Self {
+            av: None,
+            names_sources,
+            addresses: Arc::clone(addresses),
+            address,
+            own: Arc::clone(own),
+            home,
+            links: Vec::new(),
+            linked: Vec::new(),
+            epochs: Vec::new(),
+            sources: Vec::new(),
+            endpoints: Vec::new(),
+            numbers: Vec::new(),
+            passing: Vec::new(),
+            next_page: 0,
+            has_unnamed: false,
+            deferred: Deferred::default(),
+            wants_room: false,
+            channels: Channels::default(),
+        }
+    }
+
+    /// The own segment.
+    pub(super) fn own(&self) -> &Arc<Segment> {
+        &self.own
+    }
+
+    /// The address under which peers list the endpoint.
+    #[cfg(test)]
+    pub(crate) fn own_address(&self) -> u64 {
+        self.address
+    }
+
+    /// The address of a peer.
+    pub(super) fn address_of(&self, peer: u32) -> SocketAddrV4 {
+        self.addresses.address(peer)
+    }
+
+    /// The address of a peer in completions, if the application requested sources.
+    #[inline]
+    pub(super) fn source_address(&self, peer: u32) -> u64 {
+        match &self.av {
+            Some(av) if self.names_sources => av.address_of(peer),
+            _ => flags::ADDR_UNSPEC,
+        }
+    }
+
+    /// The peer at a destination.
+    ///
+    /// # Errors
+    /// `ENOAV` without an address vector, `EINVAL` for an address that is not in it.
+    #[inline]
+    pub(super) fn at(&self, destination: u64) -> Result<u32> {
+        let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
+        match av.peer(destination) {
+            Some(peer) => Ok(peer),
+            None => self.at_context(destination),
+        }
+    }
+
+    /// The peer of an address that names a context.
+    #[cold]
+    fn at_context(&self, destination: u64) -> Result<u32> {
+        let peer = self.av.as_ref().and_then(|av| av.peer_of_context(destination));
+        peer.ok_or(Errno::EINVAL)
+    }
+
+    /// The source that a receive names.
+    #[inline(always)]
+    pub(crate) fn source_at(&self, address: u64) -> Result<Source> {
+        let peer = self.av.as_ref().and_then(|av| av.source(address));
+        peer.map(Source::new).ok_or(Errno::EINVAL)
+    }
+}
+
+/// Links.
+impl Peers {
+    /// Returns whether there is a link to a peer.
+    #[inline]
+    pub(crate) fn is_linked(&self, peer: u32) -> bool {
+        self.get(peer).is_some()
+    }
+
+    /// The link to a peer.
+    #[inline]
+    pub(super) fn get(&self, peer: u32) -> Option<&Peer> {
+        self.links.get(peer as usize).and_then(Option::as_deref)
+    }
+
+    /// The link to a peer.
+    ///
+    /// # Errors
+    /// `ECONNABORTED` if there is no link: the peer is gone.
+    #[inline]
+    pub(super) fn link(&mut self, peer: u32) -> Result<&mut Peer> {
+        match self.links.get_mut(peer as usize) {
+            Some(Some(link)) => Ok(link),
+            _ => Err(Errno::ECONNABORTED),
+        }
+    }
+
+    /// Takes the link to a peer, so that a payload can be lent while the peers are used, until
+    /// [`Self::put_back`].
+    #[inline]
+    pub(super) fn take(&mut self, peer: u32) -> Option<Box<Peer>> {
+        self.links.get_mut(peer as usize)?.take()
+    }
+
+    #[inline]
+    pub(super) fn put_back(&mut self, peer: u32, link: Box<Peer>) {
+        self.links[peer as usize] = Some(link);
+    }
+
+    /// Returns whether a peer is reached over the network.
+    #[inline]
+    pub(super) fn is_net(&self, peer: u32) -> bool {
+        self.get(peer).is_some_and(Peer::is_net)
+    }
+
+    /// Returns whether there is a link to a peer that has not closed.
+    #[inline]
+    pub(super) fn is_open(&self, peer: u32) -> bool {
+        self.get(peer).is_some_and(Peer::is_open)
+    }
+
+    /// Returns whether operations to a peer may start at once.
+    #[inline]
+    pub(super) fn is_ready(&self, peer: u32) -> bool {
+        self.is_open(peer) && (!self.has_unnamed || self.is_verified(peer))
+    }
+
+    /// The epoch of a peer number, which distinguishes the endpoints that follow each other at its
+    /// address.
+    #[inline]
+    pub(super) fn epoch(&self, peer: u32) -> u32 {
+        self.epochs.get(peer as usize).copied().unwrap_or(0)
+    }
+
+    /// The identity of the endpoint that is known at a peer's address.
+    pub(super) fn who_is_at(&self, peer: u32) -> Option<Identity> {
+        let number = self.numbers.get(peer as usize).copied().flatten();
+        self.get(peer).map(Peer::identity).or(number.map(|(_, who)| who))
+    }
+
+    /// Returns whether an endpoint is reached over the network: it is on another host, or its
+    /// segment is not visible here.
+    fn is_far_at(&self, address: SocketAddrV4) -> bool {
+        let is_local = address::is_local(*address.ip());
+        !is_local || self.home.has_net() && !self.home.is_there(address.port())
+    }
+
+    /// Returns whether a peer is reached over the network.
+    pub(super) fn is_far(&self, peer: u32) -> bool {
+        self.is_far_at(self.address_of(peer))
+    }
+
+    /// Returns whether an endpoint is at a peer's address, or may be there on another host.
+    pub(super) fn is_there(&self, peer: u32) -> bool {
+        self.is_far(peer) || self.home.is_there(self.address_of(peer).port())
+    }
+
+    /// Checks that a peer may be opened.
+    ///
+    /// # Errors
+    /// `ENETUNREACH` if it is on another host, and there is no network.
+    pub(super) fn check_route(&self, peer: u32) -> Result<()> {
+        if self.is_far(peer) && !self.home.has_net() {
+            let address = self.address_of(peer);
+            tracing::warn!("{address} is on another host, and FI_TCAM_NET says of no network");
+            return Err(Errno::ENETUNREACH);
+        }
+        Ok(())
+    }
+
+    /// Opens a link to the endpoint at a peer's address.
+    pub(super) fn open(&mut self, peer: u32) -> Result<()> {
+        let address = self.address_of(peer);
+        let is_far = self.is_far_at(address);
+        let opened = if is_far {
+            self.home.open_far(address, self.secret_of(peer))
+        } else {
+            self.home.open(address.port())
+        };
+        match opened {
+            Ok(link) => {
+                self.add(peer, link);
+                Ok(())
+            }
+            Err(Errno::ECONNREFUSED) if !is_far => {
+                diagnosis::explain(address.port());
+                Err(Errno::ECONNREFUSED)
+            }
+            // If memory for a mapping is short, it may stay short (mlockall).
+            Err(Errno::ENOMEM) => Err(Errno::ENOMEM),
+            Err(errno) if is_short(errno) => {
+                say_short(errno);
+                Err(Errno::EAGAIN)
+            }
+            Err(errno) => {
+                if errno != Errno::EAGAIN {
+                    tracing::warn!("{address} cannot be reached: {errno}");
+                }
+                Err(errno)
+            }
+        }
+    }
+
+    /// The secret in the name of a peer.
+    fn secret_of(&self, peer: u32) -> Option<Secret> {
+        let secret = self.addresses.secret(peer);
+        (secret != 0).then(|| Secret::of_endpoint(secret))
+    }
+
+    fn add(&mut self, peer: u32, link: Peer) {
+        let index = peer as usize;
+        if self.links.len() <= index {
+            self.links.resize_with(index + 1, || None);
+        }
+        self.home.connect(peer, &link);
+        self.links[index] = Some(Box::new(link));
+        self.linked.push(peer);
+        self.addresses.saw(peer);
+    }
+
+    /// Sends nothing more to a peer that is gone: drops its pending answers, and reclaims its
+    /// buffers.
+    pub(super) fn disconnect(&mut self, peer: u32) {
+        self.deferred.forget(peer);
+        self.home.disconnect(peer);
+    }
+
+    /// Returns whether the endpoint that a peer has a link to is alive; `None` without a link.
+    pub(super) fn liveness(&self, peer: u32) -> Option<Liveness> {
+        self.get(peer).map(|link| link.liveness(Look::Briefly))
+    }
+
+    /// Drops the link to a peer, and its number in the list of senders. Returns whether there was a
+    /// link.
+    pub(super) fn drop_link(&mut self, peer: u32) -> bool {
+        let index = peer as usize;
+        let had_link = self.take(peer).is_some();
+        if let Some(at) = self.linked.iter().position(|&other| other == peer) {
+            self.linked.swap_remove(at);
+        }
+        if let Some(Some((number, who))) = self.numbers.get_mut(index).map(Option::take) {
+            self.sources[number as usize] = UNKNOWN;
+            self.home.strike(number, who);
+        }
+        if self.epochs.len() <= index {
+            self.epochs.resize(index + 1, 0);
+        }
+        self.epochs[index] = self.epochs[index].wrapping_add(1);
+        had_link
+    }
+
+    /// Number of peers with a link.
+    pub(super) fn count(&self) -> usize {
+        self.linked.len()
+    }
+
+    /// The identity of a peer with a link, and whether it is alive: the peer at a place of the list
+    /// of those peers, which may have become shorter.
+    pub(super) fn look_at(&self, at: usize, look: Look) -> Option<(u32, Identity, Liveness)> {
+        let peer = *self.linked.get(at)?;
+        let link = self.get(peer)?;
+        Some((peer, link.identity(), link.liveness(look)))
+    }
+
+    /// The peers at these places of the list that have closed. Their segments show it at once.
+    pub(super) fn closed(&self, places: std::ops::Range<usize>) -> Vec<(u32, Identity)> {
+        let closed = |&peer: &u32| {
+            let link = self.get(peer)?;
+            (!link.is_open()).then(|| (peer, link.identity()))
+        };
+        self.linked[places].iter().filter_map(closed).collect()
+    }
+
+    /// Returns whether a living peer copies from or to local memory. Once its operations are void,
+    /// or the endpoint is closed, no new copy begins.
+    pub(super) fn is_any_reaching(&self) -> bool {
+        let reaches =
+            |link: &Peer| link.reaches() && link.liveness(Look::Closely) == Liveness::Alive;
+        self.links.iter().flatten().any(|link| reaches(link))
+    }
+
+    /// Notes that a peer has closed its endpoint. It may come back at the same address.
+    pub(super) fn saw_close(&self, peer: u32) {
+        self.addresses.saw_close(peer);
+    }
+
+    /// Returns whether a peer's endpoint existed and was not seen to close.
+    pub(super) fn was_seen(&self, peer: u32) -> bool {
+        self.addresses.was_seen(peer)
+    }
+}
+
+/// Slots to peers.
+impl Peers {
+    /// Sends a slot and its payload, if there is room.
+    ///
+    /// # Errors
+    /// `ECONNABORTED` if the peer is gone.
+    #[inline(always)]
+    pub(super) fn push(
+        &mut self,
+        peer: u32,
+        header: &Header,
+        payload: Payload<'_>,
+    ) -> Result<Sent> {
+        if let Some(sent) = self.home.send_shm(peer, header, payload) {
+            return Ok(sent);
+        }
+        match self.links.get_mut(peer as usize) {
+            Some(Some(link)) => Ok(self.home.send(link, header, payload)),
+            _ => Err(Errno::ECONNABORTED),
+        }
+    }
+
+    /// Sets the checksum of the next message to a peer.
+    #[cold]
+    pub(super) fn set_check(&mut self, peer: u32, check: u32) {
+        if let Some(Some(link)) = self.links.get_mut(peer as usize) {
+            self.home.set_check(peer, link, check);
+        }
+    }
+
+    /// Sends the result of an operation to its sender.
+    pub(super) fn answer(&mut self, peer: u32, kind: Kind, op: u64, len: u64) {
+        let flags = Flags::empty();
+        let header = Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op };
+        self.reply(peer, header);
+    }
+
+    /// Sends a control message, now or when the peer's ring has room.
+    #[inline(never)]
+    pub(super) fn reply(&mut self, peer: u32, header: Header) {
+        self.send_or_keep(peer, header, Payload::Nothing, Box::default);
+    }
+
+    /// Sends a control message with these bytes, now or when there is room.
+    pub(super) fn reply_bytes(&mut self, peer: u32, header: Header, bytes: &[u8]) {
+        self.send_or_keep(peer, header, Payload::Bytes(bytes), || bytes.into());
+    }
+
+    /// Sends a control message with the contents of local memory, now or when there is room.
+    pub(super) fn reply_memory(&mut self, peer: u32, header: Header, memory: &Target) {
+        self.send_or_keep(peer, header, Payload::Frame(&[], memory.buffers()), || {
+            let mut bytes = vec![0; header.len as usize];
+            for (at, buffer) in memory.placed() {
+                buffer.read_to(&mut bytes[at..]);
+            }
+            bytes.into()
+        });
+    }
+
+    /// Sends a control message, or keeps it with `bytes` until there is room.
+    #[inline]
+    fn send_or_keep(
+        &mut self,
+        peer: u32,
+        header: Header,
+        payload: Payload<'_>,
+        bytes: impl FnOnce() -> Box<[u8]>,
+    ) {
+        // Answers to a peer that is gone are dropped.
+        let waits = self.deferred.has(peer)
+            || self.push(peer, &header, payload).is_ok_and(|sent| sent != Sent::Yes);
+        if waits {
+            self.deferred.push(peer, header, bytes());
+        }
+    }
+
+    /// Returns whether no answers are pending.
+    #[inline]
+    pub(crate) fn has_answered(&self) -> bool {
+        self.deferred.is_empty()
+    }
+
+    /// Bytes of the answers to a peer that are pending.
+    pub(super) fn unanswered(&self, peer: u32) -> usize {
+        self.deferred.size(peer)
+    }
+
+    /// Tries again to send pending answers. None overtakes another one to the same peer: the last
+    /// part of an answer means that all parts have come.
+    pub(super) fn flush(&mut self) {
+        let mut deferred = std::mem::take(&mut self.deferred);
+        deferred.flush(|peer, header, bytes| {
+            // Answers to a peer that is gone are dropped.
+            self.push(peer, header, Payload::Bytes(bytes)).unwrap_or(Sent::Yes) == Sent::Yes
+        });
+        self.deferred = deferred;
+    }
+
+    /// Checks whether a send that found no room would find some now.
+    pub(super) fn look_for_room(&mut self) {
+        if self.wants_room {
+            let full = self.links.iter().flatten().any(|link| !link.has_room());
+            self.wants_room = full || !self.home.has_room();
+        }
+    }
+}
+
+/// Counters of the channels.
+impl Peers {
+    /// The counters of messages to or from a peer that are copied whole out of their sender's
+    /// memory.
+    pub(super) fn copied(&mut self, peer: u32) -> &mut ChannelCounters {
+        let is_net = self.is_net(peer);
+        if is_net { &mut self.channels.net } else { &mut self.channels.kernel_copy }
+    }
+
+    /// The counters of messages to or from a peer that go in parts.
+    pub(super) fn in_parts(&mut self, peer: u32) -> &mut ChannelCounters {
+        let is_net = self.is_net(peer);
+        if is_net { &mut self.channels.net } else { &mut self.channels.copy_pipeline }
+    }
+
+    /// Writes the counters of the channels into a report.
+    pub(super) fn report(&self, report: &mut Report) {
+        let (mut shm, mut net) = (self.channels.shm, self.channels.net);
+        let (beside, beside_bytes) = self.home.shm().sent_to_open();
+        (shm.sent, shm.sent_bytes) = (shm.sent + beside, shm.sent_bytes + beside_bytes);
+        let (sent, bytes) = self.home.sent_far();
+        (shm.sent, shm.sent_bytes) = (shm.sent - sent, shm.sent_bytes - bytes);
+        (net.sent, net.sent_bytes) = (net.sent + sent, net.sent_bytes + bytes);
+        let polls = self.home.turns.counts();
+        (net.polls, net.empty_polls) = (polls.all, polls.empty);
+        net.discovery_ns = polls.discovery.as_nanos() as u64;
+        let channels = [
+            ("shm", Some(shm)),
+            ("kernel-copy", Some(self.channels.kernel_copy)),
+            ("copy-pipeline", Some(self.channels.copy_pipeline)),
+            ("net", self.home.has_net().then_some(net)),
+            ("rma", Some(self.channels.rma)),
+        ];
+        let used = channels.into_iter().filter_map(|(name, counters)| Some((name, counters?)));
+        report.channels = used.map(|(name, counters)| (name.to_owned(), counters)).collect();
+    }
+}
+
+/// Senders.
+impl Peers {
+    /// The source of a slot, as receives name it; `None` if its sender is new.
+    #[inline]
+    pub(super) fn source(&self, header: &Header) -> Option<u32> {
+        match self.sources.get(header.peer as usize) {
+            Some(&peer) if peer < CONTEXT => Some(peer),
+            _ => None,
+        }
+    }
+
+    /// The sender of a slot whose source is known. It gets the answers.
+    #[inline]
+    pub(super) fn sender(&self, header: &Header) -> u32 {
+        self.sources.get(header.peer as usize).map_or(UNKNOWN, |peer| peer & !CONTEXT)
+    }
+
+    /// The source of slots with this sender's number, if the sender is a known context.
+    pub(super) fn source_of_context(&self, number: u32) -> Option<u32> {
+        let index = number as usize;
+        self.sources.get(index).filter(|&&peer| peer != UNKNOWN).map(|_| self.endpoints[index])
+    }
+
+    /// Looks up a sender that is not known yet.
+    pub(super) fn new_sender(&mut self, number: u32) -> std::result::Result<NewSender, Unknown> {
+        let (who, address) = self.home.listed(number).ok_or(Unknown::Unlisted)?;
+        let at = |port: u16| {
+            let mut address = address.unwrap_or_else(|| unpack(self.address));
+            address.set_port(port);
+            self.addresses.number(address)
+        };
+        let peer = at(address.map_or(who.port(), |address| address.port()));
+        let sender = NewSender { number, who, peer, source: at(who.endpoint_port()) };
+        if address.is_some() && !self.may_be_there(&sender) {
+            self.home.disown(number);
+            return Err(Unknown::Unlisted);
+        }
+        Ok(sender)
+    }
+
+    /// Opens a new sender; `None` if it is gone.
+    pub(super) fn open_sender(
+        &mut self,
+        sender: &NewSender,
+    ) -> std::result::Result<Option<Peer>, Unknown> {
+        let opened = self.home.open_sender(sender.number, sender.who);
+        if let Err(errno) = opened
+            && is_short(errno)
+        {
+            say_short(errno);
+            return Err(Unknown::Short);
+        }
+        match opened {
+            Ok(link) => Ok(Some(link)),
+            // Earlier endpoints were opened before: the list of senders was overwritten.
+            Err(_) if self.is_open(sender.peer) => Err(Unknown::Unlisted),
+            Err(errno) => {
+                let port = sender.who.port();
+                tracing::debug!("port {port}: gone before its messages were read: {errno}");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Adds a sender, with what [`Self::open_sender`] returned.
+    pub(super) fn add_sender(&mut self, sender: &NewSender, opened: Option<Peer>) {
+        match opened {
+            Some(link) => self.add(sender.peer, link),
+            None => {
+                self.addresses.saw(sender.peer);
+                self.passing.push((sender.peer, sender.who));
+            }
+        }
+    }
+
+    /// Enters the number of a sender. Returns the source of its slots.
+    pub(super) fn enter(&mut self, sender: &NewSender) -> u32 {
+        let NewSender { number, who, peer, source } = *sender;
+        let (index, context) = (number as usize, who.context() != 0);
+        if self.sources.len() <= index {
+            self.sources.resize(index + 1, UNKNOWN);
+        }
+        self.sources[index] = if context { CONTEXT + peer } else { peer };
+        if self.numbers.len() <= peer as usize {
+            self.numbers.resize(peer as usize + 1, None);
+        }
+        if let Some((old, _)) = self.numbers[peer as usize].replace((number, who))
+            && old != number
+        {
+            self.sources[old as usize] = UNKNOWN;
+        }
+        if !context {
+            return peer;
+        }
+        if self.endpoints.len() <= index {
+            self.endpoints.resize(index + 1, UNKNOWN);
+        }
+        self.endpoints[index] = source;
+        source
+    }
+
+    /// Returns whether a peer is the one that it claims to be; see
+    /// [`channel::tx::Tx::is_at_its_address`].
+    pub(super) fn is_verified(&self, peer: u32) -> bool {
+        let Some(&Some((number, _))) = self.numbers.get(peer as usize) else { return true };
+        let is_context = self.sources.get(number as usize).is_some_and(|&of| of == CONTEXT + peer);
+        let source = if is_context { self.endpoints[number as usize] } else { peer };
+        self.knows_secrets(number, peer, source)
+    }
+
+    /// Returns whether a sender over the network knows the secrets in the names at its address and,
+    /// if it claims to be a context, at that of its endpoint. Names that were not inserted are not
+    /// checked.
+    fn knows_secrets(&self, number: u32, peer: u32, source: u32) -> bool {
+        let knows = |of: u32| self.home.is_at_its_address(number, || self.secret_of(of));
+        knows(peer) && (source == peer || knows(source))
+    }
+
+    /// Returns whether a sender over the network may be at the address that it claims.
+    fn may_be_there(&mut self, sender: &NewSender) -> bool {
+        let NewSender { number, who, peer, source } = *sender;
+        // An endpoint of this host sends over shared memory.
+        if !self.is_far(peer) || !self.knows_secrets(number, peer, source) {
+            return false;
+        }
+        let is_certain = self.home.is_vouched_for(number);
+        self.has_unnamed |= !is_certain;
+        // An endpoint that is connected keeps the address until its connection ends.
+        is_certain || !self.is_open(peer) || self.who_is_at(peer) == Some(who)
+    }
+
+    /// Takes the peers that sent and are gone without a link.
+    pub(super) fn take_passing(&mut self) -> Vec<(u32, Identity)> {
+        std::mem::take(&mut self.passing)
+    }
+
+    /// Keeps a peer that is gone without a link until its slots are handled.
+    pub(super) fn pass_later(&mut self, peer: u32, gone: Identity) {
+        self.passing.push((peer, gone));
+    }
+
+    /// Senders of the next page of the list that are gone without having sent a message, at most
+    /// `most`.
+    pub(super) fn silent_and_gone(&mut self, most: usize) -> Vec<(u32, Identity)> {
+        let page = self.next_page % self.home.list_parts();
+        self.next_page = page + 1;
+        let silent = self.home.listed_in(page).into_iter();
+        let silent = silent.filter(|&(number, _)| self.is_unknown(number));
+        let gone = |&(_, who): &(u32, Identity)| {
+            let opened = self.home.open_only(who);
+            opened.err().is_some_and(|errno| !is_short(errno))
+        };
+        silent.take(most).filter(gone).collect()
+    }
+
+    fn is_unknown(&self, number: u32) -> bool {
+        self.sources.get(number as usize).is_none_or(|&peer| peer == UNKNOWN)
+    }
+
+    /// Frees the numbers of senders that are gone, unless they have sent after all.
+    pub(super) fn strike_unknown(&self, gone: Vec<(u32, Identity)>) {
+        for (number, who) in gone.into_iter().filter(|&(number, _)| self.is_unknown(number)) {
+            self.home.strike(number, who);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "peers_tests.rs"]
+mod tests;

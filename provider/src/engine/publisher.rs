@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! When an endpoint shows its counters to `tcam watch`, and when it writes the draft of its report.
+
+use std::{net::SocketAddrV4, time::Instant};
+
+use host::live::Live;
+use nic::{
+    device::Device,
+    params::Params,
+    report::{Report, WrittenAt},
+};
+
+use super::peer_checks::MOST_POLLS;
+use crate::{
+    device::carried::{Kept, RecvOp},
+    job,
+    record::report::{self, Growing},
+};
+
+/// Most polls that found something, and posts, between reads of the clock. With a draft of a
+/// report, each read also shows the counters.
+const LOOK: u32 = 128;
+/// Most probes between reads of the clock.
+const PROBES: u32 = 64;
+/// Reads of the clock between shows of the counters. A show takes about 0.1 us.
+const SHOW: u32 = 8;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    rank: Option<u32>,
+    /// See [`host::names::job_of`].
+    job: u64,
+    opened: Instant,
+    /// Progress and posts until the clock is read again.
+    until_look: u32,
+    /// Number of such reads.
+    looks: u32,
+    /// The draft of the report, if a report is requested.
+    draft: Option<Box<Growing>>,
+    /// Whether the endpoint has a report and a trace. Contexts have them once they are opened.
+    is_recorded: bool,
+}
+
+impl Publisher {
+    pub(super) fn new(params: &Params, opened: Instant) -> Self {
+        Self {
+            rank: job::rank(),
+            job: host::names::job_of(params.text("report")),
+            opened,
+            until_look: 0,
+            looks: 0,
+            draft: None,
+            is_recorded: false,
+        }
+    }
+
+    /// Begins the draft of the report, if a report is requested.
+    pub(super) fn begin(&mut self, params: &Params, address: String) {
+        self.draft = report::begin(params, address, self.opened);
+        self.is_recorded = true;
+    }
+
+    /// Creates the report at the end, if one is requested.
+    pub(super) fn end(
+        &self,
+        params: &Params,
+        address: SocketAddrV4,
+        written_at: WrittenAt,
+    ) -> Option<Report> {
+        let is_wanted = report::is_wanted(params) && self.is_recorded;
+        is_wanted.then(|| report::make(params, address.to_string(), self.opened, written_at))
+    }
+
+    /// Writes the report at the end, and removes the draft.
+    pub(super) fn finish(&mut self, params: &Params, report: &mut Report) {
+        let draft = self.draft.take().map(|growing| growing.into_draft());
+        report::finish(params, report, draft);
+    }
+
+    /// Returns whether the endpoint has a report and a trace.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.is_recorded
+    }
+
+    /// Counts a poll that found something, or a post. Returns whether the clock is to be read.
+    #[inline]
+    pub(super) fn is_due(&mut self) -> bool {
+        self.is_due_after(1)
+    }
+
+    /// Counts a probe. Returns whether the clock is to be read.
+    #[inline]
+    pub(super) fn is_due_after_probe(&mut self) -> bool {
+        self.is_due_after(LOOK / PROBES)
+    }
+
+    #[inline]
+    fn is_due_after(&mut self, count: u32) -> bool {
+        match self.until_look.checked_sub(count) {
+            Some(less) => {
+                self.until_look = less;
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// Starts to count again. Returns whether the counters are to be shown this time.
+    pub(super) fn shows_in_turn(&mut self) -> bool {
+        self.until_look = LOOK;
+        let shows = self.draft.is_some() || self.looks.is_multiple_of(SHOW);
+        self.looks = self.looks.wrapping_add(1);
+        shows
+    }
+
+    /// Reads the clock as often as after `look_every` empty polls, of which there are at most
+    /// [`MOST_POLLS`].
+    pub(super) fn pace(&mut self, look_every: u32) {
+        self.until_look = LOOK.min(LOOK / MOST_POLLS * look_every);
+    }
+
+    /// The counters to show.
+    pub(super) fn live(&self, device: &Device<RecvOp, Kept>) -> Live {
+        Live {
+            rank: self.rank,
+            job: self.job,
+            ns: self.opened.elapsed().as_nanos() as u64,
+            tagged: device.tagged.live(),
+            msg: device.msg.live(),
+        }
+    }
+
+    /// Returns whether the draft is to be written.
+    pub(super) fn is_draft_due(&self, now: Instant) -> bool {
+        self.draft.as_ref().is_some_and(|draft| draft.is_due(now))
+    }
+
+    /// Takes the draft, to write it.
+    pub(super) fn take_draft(&mut self) -> Option<Box<Growing>> {
+        self.draft.take()
+    }
+
+    pub(super) fn put_back(&mut self, draft: Box<Growing>) {
+        self.draft = Some(draft);
+    }
+}

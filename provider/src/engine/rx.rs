@@ -1,0 +1,708 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The receives of an endpoint: posted, matched, and completed with their bytes.
+//!
+//! Long messages stay in the sender's memory until they are matched.
+//!
+//! ```text
+//! sender                      receiver
+//!   Rendezvous (where) ------>  matched
+//!                               process_vm_readv: read it            kernel copy
+//!   <------------------ Done
+//!
+//!                               or, if the kernel refuses:
+//!   <------------------ Pull (transfer, length)
+//!   Chunk, Chunk, ... ------->  copy out, free the buffer            copy pipeline
+//!   <------------------ Done
+//! ```
+
+use std::sync::Arc;
+
+use channel::{
+    bytes::{Remote, SharedBytes},
+    contract::CopyError,
+    net::peer::Landing,
+    wire::{Flags, Header, Kind, LONGEST},
+};
+use ffi::{
+    Errno, OpContext, Result, flags,
+    ops::{
+        cq::{Completion, Failure},
+        ep::Recv,
+    },
+};
+use matching::Source;
+use nic::message::{Envelope, Grant, Post, Receive};
+use slab::Slab;
+
+use super::{
+    check::is_message_damaged,
+    completions::Completions,
+    copies::{Copies, LongRecv, MessageCopy, UNLOCKED},
+    peers::Peers,
+};
+use crate::device::{
+    carried::{About, Body, Kept, RecvOp},
+    flow::Flow,
+    matcher::Matching,
+    receive::RecvSettings,
+    shared::Shared,
+};
+
+/// A receive that gets its message through buffers.
+#[derive(Debug)]
+struct Transfer {
+    recv: LongRecv,
+    wanted: usize,
+    received: usize,
+    /// Parts are written directly to the buffer until this is dropped.
+    landing: Option<Landing>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Rx {
+    pub(crate) device: Matching,
+    pub(crate) settings: Arc<RecvSettings>,
+    /// State of `FI_TCAM_OVERFLOW=flow-control`.
+    flow: Flow,
+    transfers: Slab<Transfer>,
+    pub(crate) copies: Copies,
+    /// Checksum of the payload of the slot, or of the kept message, that is being handled.
+    slot_check: u32,
+    /// Whether several threads may use the endpoint.
+    locked: bool,
+}
+
+impl Rx {
+    pub(super) fn new(device: Matching, settings: RecvSettings, flow: Flow, locked: bool) -> Self {
+        Self {
+            device,
+            settings: Arc::new(settings),
+            flow,
+            transfers: Slab::new(),
+            copies: Copies::default(),
+            slot_check: 0,
+            locked,
+        }
+    }
+
+    /// Posts a receive. It is inlined, like the functions that it calls: an operation that is
+    /// copied from call to call waits for the store buffer each time.
+    #[inline(always)]
+    pub(super) fn post(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        op: &Recv,
+        source: Source,
+    ) -> Result<()> {
+        let tagged = op.tag.is_some();
+        let mut receive = self.settings.receive(op, source, completions.work())?;
+        let Some(device) = self.device.own_here() else {
+            // A copy: of an argument that is lent to a call, every field is stored, even if the
+            // call is not made.
+            return self.post_beside(peers, completions, tagged, receive.clone());
+        };
+        let mut posted = device.context(tagged).post(&mut receive);
+        if let Post::Pending = posted {
+            self.flow.posted(tagged);
+            return Ok(());
+        }
+        loop {
+            match posted {
+                Post::Pending => return Ok(()),
+                Post::HeldBack => self.flow.hold_post(tagged)?,
+                Post::Matched { grant, envelope, message, again } => {
+                    self.deliver_kept(peers, completions, grant, &envelope, message);
+                    if !again {
+                        return Ok(());
+                    }
+                }
+            }
+            posted = self.device.lock_own().context(tagged).post_anyway(&mut receive);
+        }
+    }
+
+    /// Posts a receive in a thread that already holds the engine: deferred work, or a receive
+    /// through an alias.
+    #[cold]
+    fn post_beside(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        tagged: bool,
+        mut receive: Receive<RecvOp>,
+    ) -> Result<()> {
+        // Receives of a shared context are posted there.
+        let shared = self.device.own_beside().map(Arc::clone).ok_or(Errno::EOPNOTSUPP)?;
+        shared.post(tagged, &mut receive, |grant, envelope, message| {
+            self.deliver_kept(peers, completions, grant, envelope, message);
+            true
+        })?;
+        Ok(())
+    }
+
+    /// Gives a kept message to its receive.
+    pub(super) fn deliver_kept(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        grant: Grant<RecvOp>,
+        envelope: &Envelope,
+        message: Kept,
+    ) {
+        let Kept { about, peer, epoch, body, .. } = message;
+        let is_there = epoch == peers.epoch(peer);
+        match body {
+            Body::Bytes(bytes) => {
+                let to = grant.data.buffer.part(grant.offset as usize, bytes.len());
+                let received = to.fill(&bytes);
+                self.complete(peers, completions, &grant, envelope, about, received);
+                if about.flags.contains(Flags::ACK) && is_there {
+                    peers.answer(peer, Kind::Done, about.op, 0);
+                }
+            }
+            Body::Remote(remote) => {
+                let recv = LongRecv { peer, grant, envelope: *envelope, about };
+                if is_there {
+                    self.fetch(peers, completions, recv, &remote);
+                } else {
+                    self.fail_long(completions, &recv, Errno::ECONNABORTED);
+                }
+            }
+        }
+    }
+
+    /// `fi_cancel`: only receives can be cancelled.
+    pub(super) fn cancel(
+        &mut self,
+        completions: &mut Completions,
+        context: OpContext,
+    ) -> Result<()> {
+        for tagged in [true, false] {
+            let mut device = self.device.lock();
+            let named = |op: &RecvOp| op.context.0 as u64;
+            let cancelled = device.context(tagged).cancel_named(context.0 as u64, named);
+            if let Some(receive) = cancelled {
+                device.begin(&receive.data, true);
+                let bits = receive.key.bits;
+                self.fail(completions, &receive.data, (tagged, bits), true, Errno::ECANCELED);
+                return Ok(());
+            }
+        }
+        Err(Errno::ENOENT)
+    }
+}
+
+/// The end of receives.
+impl Rx {
+    /// Reports a receive that got its message.
+    #[inline(always)]
+    pub(super) fn complete(
+        &mut self,
+        peers: &Peers,
+        completions: &mut Completions,
+        grant: &Grant<RecvOp>,
+        envelope: &Envelope,
+        about: About,
+        received: usize,
+    ) {
+        let (op, message_flags) = (&grant.data, about.flags);
+        let mut completion_flags = flags::RECV
+            | if message_flags.contains(Flags::TAGGED) { flags::TAGGED } else { flags::MSG };
+        if message_flags.contains(Flags::DATA) {
+            completion_flags |= flags::REMOTE_CQ_DATA;
+        }
+        if op.multi && self.releases(op, grant.last) {
+            completion_flags |= flags::MULTI_RECV;
+        }
+        let completion = Completion {
+            context: op.context,
+            flags: completion_flags,
+            len: received,
+            buf: op.buffer.addr() + grant.offset as usize,
+            data: about.data,
+            tag: envelope.bits,
+            source: peers.source_address(envelope.source),
+        };
+        if received as u64 != envelope.len {
+            let overflow = (envelope.len - received as u64) as usize;
+            completions.fail_recv(op, Failure { completion, overflow, errno: Errno::ETRUNC });
+        } else if message_flags.contains(Flags::CHECKED)
+            && is_message_damaged(peers, grant, envelope, about.check)
+        {
+            completions.fail_recv(op, Failure { completion, overflow: 0, errno: Errno::ECRC });
+        } else {
+            completions.complete_recv(op, completion);
+        }
+    }
+
+    /// Reports a receive that failed. `message`: whether it is tagged, and its match bits.
+    #[cold]
+    fn fail(
+        &mut self,
+        completions: &mut Completions,
+        op: &RecvOp,
+        (tagged, bits): (bool, u64),
+        last: bool,
+        errno: Errno,
+    ) {
+        let mut completion_flags = flags::RECV | if tagged { flags::TAGGED } else { flags::MSG };
+        if op.multi && self.releases(op, last) {
+            completion_flags |= flags::MULTI_RECV;
+        }
+        let completion = Completion {
+            context: op.context,
+            flags: completion_flags,
+            tag: bits,
+            source: flags::ADDR_UNSPEC,
+            ..Default::default()
+        };
+        completions.fail_recv(op, Failure { completion, overflow: 0, errno });
+    }
+
+    /// Fails a receive of a long message.
+    fn fail_long(&mut self, completions: &mut Completions, recv: &LongRecv, errno: Errno) {
+        let LongRecv { grant, envelope, about, .. } = recv;
+        let message = (about.flags.contains(Flags::TAGGED), envelope.bits);
+        self.fail(completions, &grant.data, message, grant.last, errno);
+    }
+
+    /// Returns whether a message into a multi-receive buffer returns the buffer. `last`: no further
+    /// message goes into it.
+    fn releases(&mut self, op: &RecvOp, last: bool) -> bool {
+        match self.device.counts_parts() {
+            None => last && !self.passes_release(op),
+            Some(shared) => shared.end(op),
+        }
+    }
+
+    /// Returns whether another message is still being received into a multi-receive buffer that is
+    /// about to be returned. That message then returns it.
+    fn passes_release(&mut self, op: &RecvOp) -> bool {
+        let mut grants = self.transfers.iter_mut().map(|(_, transfer)| &mut transfer.recv.grant);
+        let other = grants.find(|grant| {
+            let other = &grant.data;
+            other.multi && other.context == op.context && other.buffer.addr() == op.buffer.addr()
+        });
+        other.map(|grant| grant.last = true).is_some()
+    }
+
+    /// Drops posted receives without completions. `at_once`: also drops receives that long messages
+    /// are being received into. Returns whether none is left.
+    pub(super) fn drop_receives(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        at_once: bool,
+    ) -> bool {
+        for tagged in [true, false] {
+            while let Some(receive) = self.device.lock_own().context(tagged).cancel(|_| true) {
+                completions.forget_work(receive.data.work);
+            }
+        }
+        if at_once {
+            for recv in self.take_long() {
+                let errno = Errno::ECONNABORTED.get() as u64;
+                peers.answer(recv.peer, Kind::Failed, recv.about.op, errno);
+            }
+        }
+        self.is_idle()
+    }
+
+    /// Returns whether no long message is being received.
+    pub(super) fn is_idle(&self) -> bool {
+        self.copies.is_done() && self.transfers.is_empty()
+    }
+
+    /// Ends the receives of a shared context that long messages are being received into. The
+    /// endpoint that receives them closes, but the receives belong to the context.
+    pub(super) fn end_receives(&mut self, completions: &mut Completions) {
+        if self.device.is_shared() {
+            for recv in self.take_long() {
+                self.fail_long(completions, &recv, Errno::ECONNABORTED);
+            }
+        }
+    }
+
+    /// Removes the receives that long messages are being received into.
+    fn take_long(&mut self) -> Vec<LongRecv> {
+        let mut receives = self.copies.take_messages();
+        let transfers = std::mem::take(&mut self.transfers);
+        receives.extend(transfers.into_iter().map(|(_, transfer)| transfer.recv));
+        receives
+    }
+
+    /// Fails the receives of messages that come from a peer in parts. The peer is gone.
+    pub(super) fn forget(&mut self, completions: &mut Completions, peer: u32) {
+        let of_peer = self.transfers.iter().filter(|(_, it)| it.recv.peer == peer);
+        let keys: Vec<usize> = of_peer.map(|(key, _)| key).collect();
+        for key in keys {
+            let Transfer { recv, .. } = self.transfers.remove(key);
+            self.fail_long(completions, &recv, Errno::ECONNABORTED);
+        }
+    }
+
+    /// Fails the receives that name a peer that is gone.
+    pub(super) fn fail_directed(&mut self, completions: &mut Completions, peer: u32) {
+        let source = Source::new(peer);
+        for tagged in [true, false] {
+            loop {
+                let mut device = self.device.lock();
+                let context = device.context(tagged);
+                let directed = context.cancel(|receive| receive.key.source == source);
+                let Some(receive) = directed else { break };
+                device.begin(&receive.data, true);
+                let message = (tagged, receive.key.bits);
+                self.fail(completions, &receive.data, message, true, Errno::ECONNABORTED);
+            }
+        }
+    }
+
+    /// Drops the messages of a peer that is not at the address that it claims.
+    pub(super) fn drop_messages(&mut self, peers: &Peers, peer: u32) {
+        let (holder, epoch) = (self.device.holder(), peers.epoch(peer));
+        for tagged in [true, false] {
+            self.device.lock().context(tagged).drop_unexpected(|_, kept| {
+                (kept.holder, kept.peer, kept.epoch) == (holder, peer, epoch)
+            });
+        }
+    }
+}
+
+/// Arriving messages.
+impl Rx {
+    /// The data that completes the message of a slot.
+    #[inline(always)]
+    fn about(&self, header: &Header) -> About {
+        let Header { flags, data, op, .. } = *header;
+        About { flags, data, op, check: self.slot_check }
+    }
+
+    /// Handles a message whose bytes have come. Returns whether a receive got it. Inlined, like the
+    /// functions that it calls: out of line, a message takes 120 instructions more.
+    #[inline(always)]
+    pub(super) fn arrive(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        source: u32,
+        header: &Header,
+        bytes: SharedBytes<'_>,
+    ) -> bool {
+        let envelope = Envelope { source, bits: header.bits, len: header.len };
+        peers.channels.shm.received += 1;
+        peers.channels.shm.received_bytes += header.len;
+        let (holder, about) = (self.device.holder(), self.about(header));
+        if let Some(shared) = self.device.tails() {
+            // Copies: of an argument that is lent to a call, every field is stored, even if the
+            // call is not made.
+            let (shared, envelope, header) = (Arc::clone(shared), envelope, *header);
+            return self.arrive_at_tails(peers, completions, &shared, &envelope, &header, bytes);
+        }
+        let mut device = self.device.lock();
+        let context = device.context(header.is_tagged());
+        match context.arrive(&envelope) {
+            Some(grant) => {
+                device.begin(&grant.data, grant.last);
+                self.give(peers, completions, &grant, &envelope, about, bytes);
+                true
+            }
+            None => {
+                let (peer, body) = (peers.sender(header), Body::Bytes(bytes.keep()));
+                let epoch = peers.epoch(peer);
+                context.keep(envelope, Kept { about, holder, peer, epoch, body });
+                if context.holds_back() {
+                    self.flow.hold_ring();
+                }
+                false
+            }
+        }
+    }
+
+    /// As [`Self::arrive`], if another thread may search the unexpected messages meanwhile. Out of
+    /// line, for the reason given there.
+    #[inline(never)]
+    fn arrive_at_tails(
+        &mut self,
+        peers: &Peers,
+        completions: &mut Completions,
+        shared: &Shared,
+        envelope: &Envelope,
+        header: &Header,
+        bytes: SharedBytes<'_>,
+    ) -> bool {
+        let (holder, about) = (self.device.holder(), self.about(header));
+        let keep = || {
+            let (peer, body) = (peers.sender(header), Body::Bytes(bytes.keep()));
+            Kept { about, holder, peer, epoch: peers.epoch(peer), body }
+        };
+        let grant = shared.arrive_at_tails(header.is_tagged(), envelope, keep);
+        if let Some(grant) = &grant {
+            self.give(peers, completions, grant, envelope, about, bytes);
+        }
+        grant.is_some()
+    }
+
+    /// Gives a message whose bytes have come to its receive.
+    #[inline(always)]
+    fn give(
+        &mut self,
+        peers: &Peers,
+        completions: &mut Completions,
+        grant: &Grant<RecvOp>,
+        envelope: &Envelope,
+        about: About,
+        bytes: SharedBytes<'_>,
+    ) {
+        let received = if grant.offset == 0 {
+            bytes.deliver(&grant.data.buffer)
+        } else {
+            bytes.deliver(&grant.data.buffer.part(grant.offset as usize, usize::MAX))
+        };
+        self.complete(peers, completions, grant, envelope, about, received);
+    }
+
+    /// Handles a message whose bytes are in its sender's memory.
+    pub(super) fn arrive_remote(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        source: u32,
+        header: &Header,
+        remote: Remote,
+    ) {
+        let peer = peers.sender(header);
+        let envelope = Envelope { source, bits: header.bits, len: header.len };
+        let (holder, about) = (self.device.holder(), self.about(header));
+        let epoch = peers.epoch(peer);
+        let keep = || Kept { about, holder, peer, epoch, body: Body::Remote(remote) };
+        let (grant, holds_back) = self.device.arrive(header.is_tagged(), &envelope, keep);
+        if let Some(grant) = grant {
+            self.fetch(peers, completions, LongRecv { peer, grant, envelope, about }, &remote);
+        } else if holds_back {
+            self.flow.hold_ring();
+        }
+    }
+
+    /// Returns whether messages may have to stay in the ring.
+    #[inline]
+    pub(super) fn holds_ring(&self) -> bool {
+        self.flow.holds_ring()
+    }
+
+    /// Returns whether the next message in the ring must stay there.
+    #[cold]
+    pub(super) fn is_held_back(&mut self, source: u32, header: &Header) -> bool {
+        if !is_message(header.kind) {
+            return false;
+        }
+        if self.flow.is_ring_due()
+            || !self.device.lock().contexts().iter().any(|context| context.holds_back())
+        {
+            self.flow.release_ring();
+            return false;
+        }
+        let envelope = Envelope { source, bits: header.bits, len: header.len };
+        let mut device = self.device.lock();
+        let context = device.context(header.is_tagged());
+        context.holds_back() && !context.expects(&envelope)
+    }
+
+    /// Notes the checksum of the next slot's payload.
+    pub(super) fn set_slot_check(&mut self, check: u32) {
+        self.slot_check = check;
+    }
+
+    /// Checksum of the payload of the slot that is being handled.
+    pub(super) fn slot_check(&self) -> u32 {
+        self.slot_check
+    }
+
+    /// Fails the receive that waits for the message in a damaged slot. Returns whether there was
+    /// one.
+    pub(super) fn fail_expected(
+        &mut self,
+        completions: &mut Completions,
+        source: u32,
+        header: &Header,
+    ) -> bool {
+        let is_for = |receive: &Receive<RecvOp>| {
+            let key = &receive.key;
+            (key.bits ^ header.bits) & !key.ignore == 0
+                && key.source.get().is_none_or(|named| named == source)
+        };
+        let tagged = header.is_tagged();
+        let mut device = self.device.lock();
+        let Some(receive) = device.context(tagged).cancel(is_for) else { return false };
+        device.begin(&receive.data, true);
+        self.fail(completions, &receive.data, (tagged, header.bits), true, Errno::ECRC);
+        true
+    }
+}
+
+/// Long messages.
+impl Rx {
+    /// Copies a matched message from its sender's memory.
+    fn fetch(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        recv: LongRecv,
+        remote: &Remote,
+    ) {
+        let to = recv.buffer(0, usize::try_from(recv.envelope.len).unwrap_or(usize::MAX));
+        let wanted = to.len();
+        // Not for a multi-receive buffer: the copy may be the part that returns the buffer.
+        let later = self.locked && wanted >= UNLOCKED && !recv.grant.data.multi;
+        let epoch = peers.epoch(recv.peer);
+        let copied = match peers.link(recv.peer) {
+            Ok(link) => {
+                if later && let Some(copier) = link.copier() {
+                    let remote = *remote;
+                    self.copies.push_message(MessageCopy { copier, remote, to, epoch, recv });
+                    return;
+                }
+                link.read(remote, &to, recv.about.op_of_memory())
+            }
+            Err(errno) => Err(CopyError::Failed(errno)),
+        };
+        self.fetched(peers, completions, recv, wanted, copied);
+    }
+
+    /// Handles the result of a copy that was made without the lock. The peer may have gone
+    /// meanwhile.
+    pub(super) fn message_copied(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        copy: MessageCopy,
+        copied: std::result::Result<(), CopyError>,
+    ) {
+        let MessageCopy { recv, to, epoch, .. } = copy;
+        let is_there = epoch == peers.epoch(recv.peer);
+        let copied = match (copied, peers.link(recv.peer)) {
+            _ if !is_there => Err(CopyError::Failed(Errno::ECONNABORTED)),
+            (_, Err(errno)) => Err(CopyError::Failed(errno)),
+            (copied, Ok(link)) => link.confirm(copied, recv.about.op_of_memory()),
+        };
+        self.fetched(peers, completions, recv, to.len(), copied);
+    }
+
+    /// Continues after a long message was copied, or was not.
+    fn fetched(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        recv: LongRecv,
+        wanted: usize,
+        copied: std::result::Result<(), CopyError>,
+    ) {
+        let LongRecv { peer, about, .. } = recv;
+        match copied {
+            Ok(()) => {
+                let channel = peers.copied(peer);
+                channel.received += 1;
+                channel.received_bytes += wanted as u64;
+                self.complete(peers, completions, &recv.grant, &recv.envelope, about, wanted);
+                // `len` is the channel that was used.
+                peers.answer(peer, Kind::Done, about.op, 1);
+            }
+            Err(CopyError::Refused) => self.pull(peers, recv, wanted),
+            Err(CopyError::Failed(errno)) => {
+                self.fail_long(completions, &recv, errno);
+                peers.answer(peer, Kind::Failed, about.op, errno.get() as u64);
+            }
+        }
+    }
+
+    /// Requests a message in parts.
+    fn pull(&mut self, peers: &mut Peers, recv: LongRecv, wanted: usize) {
+        let (peer, op, to) = (recv.peer, recv.about.op, recv.buffer(0, wanted));
+        let key = self.transfers.insert(Transfer { recv, wanted, received: 0, landing: None });
+        if let Ok(link) = peers.link(peer) {
+            self.transfers[key].landing = link.expect(key as u64, &to);
+        }
+        let header = Header {
+            kind: Kind::Pull,
+            flags: Flags::empty(),
+            peer: 0,
+            count: 1,
+            bits: 0,
+            data: key as u64,
+            len: wanted as u64,
+            op,
+        };
+        peers.reply(peer, header);
+    }
+
+    /// Handles a part of a message that comes through buffers.
+    pub(super) fn chunk(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        from: u32,
+        header: &Header,
+        payload: SharedBytes<'_>,
+    ) {
+        let key = usize::try_from(header.op).unwrap_or(usize::MAX);
+        let of_peer = |transfer: &&mut Transfer| transfer.recv.peer == from;
+        let Some(transfer) = self.transfers.get_mut(key).filter(of_peer) else {
+            tracing::debug!("a part of a message that is not under way any more");
+            return;
+        };
+        let offset = usize::try_from(header.data).unwrap_or(usize::MAX).min(transfer.wanted);
+        let room = (header.len as usize).min(transfer.wanted - offset);
+        if header.kind == Kind::Landed {
+            transfer.received += room;
+        } else {
+            let link = peers.get(from);
+            let Some(body) = link.and_then(|link| link.body(header, payload)) else {
+                tracing::error!("a part of a message without all its bytes: the message fails");
+                let op = transfer.recv.about.op;
+                self.end_transfer(completions, from, key);
+                peers.answer(from, Kind::Failed, op, Errno::EPROTO.get() as u64);
+                return;
+            };
+            let to = transfer.recv.buffer(offset, room);
+            transfer.received += body.bytes().first(room).deliver(&to);
+        }
+        if transfer.received < transfer.wanted {
+            return;
+        }
+        let Transfer { recv, wanted, .. } = self.transfers.remove(key);
+        let channel = peers.in_parts(from);
+        channel.received += 1;
+        channel.received_bytes += wanted as u64;
+        self.complete(peers, completions, &recv.grant, &recv.envelope, recv.about, wanted);
+        if !peers.is_net(from) || recv.about.flags.contains(Flags::ACK) {
+            peers.answer(from, Kind::Done, recv.about.op, 2);
+        }
+    }
+
+    /// Fails a message that comes through buffers, if it has not come.
+    pub(super) fn end_transfer(&mut self, completions: &mut Completions, from: u32, key: usize) {
+        if self.transfers.get(key).is_some_and(|transfer| transfer.recv.peer == from) {
+            let Transfer { recv, .. } = self.transfers.remove(key);
+            self.fail_long(completions, &recv, Errno::ECONNABORTED);
+        }
+    }
+}
+
+/// Returns whether a slot of this kind announces a message.
+pub(super) fn is_message(kind: Kind) -> bool {
+    matches!(kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous)
+}
+
+/// Reads a copy of an injected message. Returns `None` if that is impossible; the message is then
+/// handled like any long one.
+#[cold]
+pub(super) fn read_copy(
+    peers: &mut Peers,
+    from: u32,
+    header: &Header,
+    remote: &Remote,
+) -> Option<Box<[u8]>> {
+    let len = usize::try_from(header.len).ok().filter(|&len| len <= LONGEST)?;
+    peers.link(from).ok()?.read_whole(remote, len).ok()
+}

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The transmits of an endpoint: messages, and operations at peers until the peers answer.
+//! [`super::rma`] starts reads, writes and atomic operations.
+//!
+//! ```text
+//! an injected message, and
+//! no buffer is free                FI_EAGAIN
+//! none for 1 ms                    the message is copied; its receiver reads the copy when it
+//!                                  handles the slot, whether a receive is posted or not
+//! MOST operations in progress      FI_EAGAIN
+//! ```
+//!
+//! A receiver that computes keeps its buffers. The sender of a short message must not wait for it
+//! (`MPI_Isend` returns at once), and a receiver that holds all buffers must not delay messages to
+//! other peers. But if the receiver makes progress, a buffer comes back soon, and costs less than a
+//! copy, which takes the receiver a system call.
+//!
+//! If the kernel refuses the copy, the receiver gets the message through buffers, once some are
+//! free.
+//!
+//! The send completed when the message was copied. Nothing more is reported, even if the receiver
+//! dies. A message in a buffer is handled the same way.
+//!
+//! Rejected: a queue from which the sender sends later. The sender would have to call for that, and
+//! all later messages would wait behind it.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use channel::{
+    contract::{Payload, Sent},
+    wire::{Flags, Header, Kind},
+};
+use ffi::{Errno, Result, ops::ep::Send};
+
+use super::{
+    check::sum,
+    completions::Completions,
+    deferred::MOST as MOST_ANSWERS,
+    ops::{OpKind, Ops, SendOp, UnderWay},
+    outgoing::{Outgoing, Route, TxSettings},
+    peers::Peers,
+};
+use crate::attr;
+
+/// Operations in progress at which no more injected messages are copied: 4 MiB at most.
+const MOST: usize = 1024;
+
+/// An operation that is being sent in parts, through buffers.
+#[derive(Debug)]
+pub(super) struct TxStream {
+    /// Number of the operation.
+    pub(super) op: u64,
+    pub(super) peer: u32,
+    /// Number of the receiver's transfer, for a message.
+    transfer: u64,
+    pub(super) offset: usize,
+    pub(super) len: usize,
+    /// Bytes of a read that have come.
+    pub(super) answered: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Tx {
+    pub(crate) ops: Arc<Ops>,
+    /// Number of operations on peers' memory in progress.
+    pub(crate) rma_under_way: UnderWay,
+    /// Most such operations: peers keep answers that find no room.
+    pub(crate) rma_limit: usize,
+    pub(super) streams: VecDeque<TxStream>,
+    pub(crate) settings: Arc<TxSettings>,
+}
+
+impl Tx {
+    /// `size`: the requested size of the transmit queue, or 0.
+    pub(super) fn new(settings: TxSettings, size: usize, locked: bool) -> Self {
+        Self {
+            ops: Arc::new(Ops::new(locked)),
+            rma_under_way: UnderWay::default(),
+            rma_limit: if size == 0 { attr::QUEUE_SIZE } else { size },
+            streams: VecDeque::new(),
+            settings: Arc::new(settings),
+        }
+    }
+
+    /// Sets whether messages have checksums.
+    #[cfg(test)]
+    pub(super) fn set_checks(&mut self, checks: bool) {
+        if let Some(settings) = Arc::get_mut(&mut self.settings) {
+            settings.checks = checks;
+        }
+    }
+
+    /// Sends a message to a peer that has a link.
+    #[inline]
+    pub(super) fn send(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        peer: u32,
+        op: &Send,
+        outgoing: Outgoing,
+    ) -> Result<()> {
+        let len = op.buffer.len();
+        if outgoing.fence && self.has_under_way(peer) {
+            return Err(Errno::EAGAIN);
+        }
+        if self.rma_under_way.get() > 0 && self.overtakes(peers, peer) {
+            return Err(Errno::EAGAIN);
+        }
+        let header = outgoing.header(op);
+        if self.settings.checks {
+            peers.set_check(peer, sum(&op.buffer));
+        }
+        if peers.home.fits(len) || len <= self.settings.eager.any || outgoing.inject {
+            self.send_eager::<false>(peers, completions, peer, op, header, outgoing)
+        } else {
+            self.send_longer(peers, completions, peer, op, header, outgoing)
+        }
+    }
+
+    /// Sends a message that does not have to go through a buffer.
+    #[inline(never)]
+    fn send_longer(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        peer: u32,
+        op: &Send,
+        header: Header,
+        outgoing: Outgoing,
+    ) -> Result<()> {
+        match self.settings.eager.route(op.buffer.len(), peers.is_net(peer)) {
+            Route::Eager => {
+                self.send_eager::<false>(peers, completions, peer, op, header, outgoing)
+            }
+            Route::IfQuick => {
+                self.send_eager::<true>(peers, completions, peer, op, header, outgoing)
+            }
+            Route::Rendezvous => {
+                self.send_rendezvous(peers, completions, peer, op, header, outgoing.report)
+            }
+        }
+    }
+
+    /// Sends a message through a buffer; `IF_QUICK`: only if that is faster than a copy by the
+    /// receiver. The payload is chosen at compile time: passed in memory, it costs 15 instructions
+    /// per message.
+    #[inline(never)]
+    fn send_eager<const IF_QUICK: bool>(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        peer: u32,
+        op: &Send,
+        mut header: Header,
+        outgoing: Outgoing,
+    ) -> Result<()> {
+        let payload = match IF_QUICK {
+            false => Payload::Message(&op.buffer),
+            true => Payload::IfQuick(&op.buffer),
+        };
+        let Outgoing { report, inject, ack, .. } = outgoing;
+        if ack {
+            header.op = self.track(completions, peer, op, report, true);
+        }
+        let sent = peers.push(peer, &header, payload);
+        if sent != Ok(Sent::Yes) {
+            if ack {
+                self.ops.take(header.op);
+                header.op = 0;
+            }
+            return match sent? {
+                Sent::NoBuffer if inject => {
+                    self.send_copied(peers, completions, peer, op, header, outgoing)
+                }
+                Sent::NoBuffer => {
+                    self.send_rendezvous(peers, completions, peer, op, header, report)
+                }
+                _ => Err(Errno::EAGAIN),
+            };
+        }
+        peers.channels.shm.sent += 1;
+        peers.channels.shm.sent_bytes += header.len;
+        if !ack {
+            let work = completions.work();
+            completions.complete_kind(OpKind::of_message(op), report, op.context, work);
+        }
+        Ok(())
+    }
+
+    /// Sends the location of a message, which stays in local memory.
+    fn send_rendezvous(
+        &mut self,
+        peers: &mut Peers,
+        completions: &Completions,
+        peer: u32,
+        op: &Send,
+        mut header: Header,
+        report: bool,
+    ) -> Result<()> {
+        let acknowledged = header.flags.contains(Flags::ACK);
+        header.op = self.track(completions, peer, op, report, acknowledged);
+        if peers.push(peer, &header, Payload::Where(&op.buffer))? == Sent::Yes {
+            return Ok(());
+        }
+        self.ops.take(header.op);
+        Err(Errno::EAGAIN)
+    }
+
+    /// Sends an injected message, which is longer than a slot, without a buffer.
+    #[cold]
+    fn send_copied(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        peer: u32,
+        op: &Send,
+        mut header: Header,
+        outgoing: Outgoing,
+    ) -> Result<()> {
+        if outgoing.ack || self.ops.len() >= MOST || !peers.home.is_stuck() {
+            return Err(Errno::EAGAIN);
+        }
+        let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
+        header.flags |= Flags::COPIED;
+        self.send_rendezvous(peers, completions, peer, &kept, header, false)?;
+        let work = completions.work();
+        completions.complete_kind(OpKind::of_message(op), outgoing.report, op.context, work);
+        Ok(())
+    }
+
+    fn track(
+        &self,
+        completions: &Completions,
+        peer: u32,
+        op: &Send,
+        report: bool,
+        acknowledged: bool,
+    ) -> u64 {
+        self.ops.enter(SendOp {
+            acknowledged,
+            work: completions.work(),
+            ..SendOp::of_message(peer, op, report)
+        })
+    }
+}
+
+/// Operations in progress.
+impl Tx {
+    /// Returns whether receivers have not read all copies of injected messages.
+    pub(crate) fn has_copies(&self) -> bool {
+        self.ops.any(|op| op.buffer.is_copied())
+    }
+
+    /// Returns whether operations at a peer are in progress: `FI_FENCE` waits for them.
+    #[cold]
+    pub(super) fn has_under_way(&self, peer: u32) -> bool {
+        self.ops.any(|op| op.peer == peer)
+    }
+
+    /// Returns whether an operation with this number is in progress at a peer.
+    pub(super) fn is_at(&self, peer: u32, number: u64) -> bool {
+        self.ops.find(number, |op| op.peer == peer) == Some(true)
+    }
+
+    /// Removes an operation, which ends, and stops sending parts of it.
+    pub(super) fn take(&mut self, number: u64) -> Option<SendOp> {
+        let op = self.ops.take(number)?;
+        self.streams.retain(|stream| stream.op != number);
+        Some(op)
+    }
+
+    /// Handles the answer to an operation: the peer has completed it, or failed.
+    pub(super) fn finished(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        from: u32,
+        header: &Header,
+    ) {
+        if !self.is_at(from, header.op) {
+            tracing::debug!("an answer to an operation that is not under way any more");
+            return;
+        }
+        let Some(op) = self.take(header.op) else { return };
+        if header.kind == Kind::Failed {
+            let errno = i32::try_from(header.len).ok().filter(|errno| (1..4096).contains(errno));
+            self.fail(completions, &op, errno.map_or(Errno::EPROTO, Errno::new));
+            return;
+        }
+        let channel = match header.len {
+            1 => Some(peers.copied(from)),
+            0 if op.buffer.is_copied() => Some(&mut peers.channels.shm),
+            _ => None,
+        };
+        if let Some(channel) = channel {
+            channel.sent += 1;
+            channel.sent_bytes += op.buffer.len() as u64;
+        }
+        self.complete(completions, &op);
+    }
+
+    /// Reports an operation that its peer has completed. A copy of an injected message was reported
+    /// before.
+    #[inline]
+    pub(super) fn complete(&self, completions: &mut Completions, op: &SendOp) {
+        self.ended(op);
+        if !op.buffer.is_copied() {
+            completions.complete_kind(op.kind, op.report, op.context, op.work);
+        }
+    }
+
+    /// Reports a failed operation.
+    #[cold]
+    pub(super) fn fail(&self, completions: &mut Completions, op: &SendOp, errno: Errno) {
+        self.ended(op);
+        if !op.buffer.is_copied() {
+            completions.fail_op(op, errno);
+        }
+    }
+
+    fn ended(&self, op: &SendOp) {
+        if !op.kind.is_message() {
+            self.rma_under_way.end();
+        }
+    }
+
+    /// Fails the operations at a peer that is gone.
+    pub(super) fn forget(&mut self, completions: &mut Completions, peer: u32) {
+        self.streams.retain(|stream| stream.peer != peer);
+        for op in self.ops.take_of_peer(peer) {
+            self.fail(completions, &op, Errno::ECONNABORTED);
+        }
+    }
+
+    /// Drops all operations in progress, without completions. Their memory belongs to the
+    /// application again when no peer [reaches](Peers::is_any_reaching) it.
+    pub(super) fn drop_all(&mut self, peers: &mut Peers, completions: &mut Completions) {
+        let of_message = |op: &SendOp| op.kind.is_message() && !op.buffer.is_copied();
+        let dropped: Vec<_> = self
+            .streams
+            .iter()
+            .filter(|stream| self.ops.find(stream.op, of_message) == Some(true))
+            .map(|stream| (stream.peer, stream.transfer))
+            .collect();
+        let (ended, first) = self.ops.end_all();
+        peers.own().void_before(first);
+        for op in ended {
+            self.ended(&op);
+            completions.forget_work(op.work);
+        }
+        let Self { streams, ops, .. } = self;
+        streams.retain(|stream| ops.find(stream.op, |_| ()).is_some());
+        for (peer, transfer) in dropped {
+            peers.answer(peer, Kind::Dropped, transfer, 0);
+        }
+    }
+}
+
+/// Operations that are sent in parts.
+impl Tx {
+    /// Returns whether no operation is being sent in parts.
+    #[inline]
+    pub(crate) fn has_streamed(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// Handles a request of the receiver to send through buffers.
+    pub(super) fn pulled(&mut self, peers: &mut Peers, from: u32, header: &Header) {
+        let found = self.ops.find(header.op, |op| (op.peer, op.kind, op.buffer.len()));
+        let Some((_, kind, most)) = found.filter(|&(peer, ..)| peer == from) else {
+            tracing::debug!("a pull of an operation that is not under way any more");
+            if header.count == 1 && peers.unanswered(from) < MOST_ANSWERS {
+                peers.answer(from, Kind::Dropped, header.data, 0);
+            }
+            return;
+        };
+        if matches!(kind, OpKind::Atomic | OpKind::Fetch)
+            || self.streams.iter().any(|stream| stream.op == header.op)
+        {
+            tracing::warn!("a pull of an operation that does not go through buffers, or does");
+            return;
+        }
+        let len = usize::try_from(header.len).unwrap_or(usize::MAX).min(most);
+        if matches!(kind, OpKind::Read | OpKind::Write)
+            && let Ok(link) = peers.link(from)
+        {
+            link.note_pull();
+        }
+        let channel = peers.in_parts(from);
+        channel.sent += 1;
+        channel.sent_bytes += len as u64;
+        self.stream(header.op, from, header.data, len);
+    }
+
+    /// Starts to send an operation through buffers.
+    pub(super) fn stream(&mut self, op: u64, peer: u32, transfer: u64, len: usize) {
+        self.streams.push_back(TxStream { op, peer, transfer, offset: 0, len, answered: 0 });
+    }
+
+    /// Sends parts of the operations that go through buffers. Returns whether any part was sent.
+    pub(super) fn pump(&mut self, peers: &mut Peers, completions: &mut Completions) -> bool {
+        let mut progress = false;
+        for _ in 0..self.streams.len() {
+            let Some(mut stream) = self.streams.pop_front() else { break };
+            progress |= self.pump_stream(peers, completions, &mut stream);
+            if stream.offset < stream.len {
+                self.streams.push_back(stream);
+            }
+        }
+        progress
+    }
+
+    fn pump_stream(
+        &mut self,
+        peers: &mut Peers,
+        completions: &mut Completions,
+        stream: &mut TxStream,
+    ) -> bool {
+        let Some(op) = self.ops.find(stream.op, SendOp::clone) else { return false };
+        if matches!(op.kind, OpKind::Read | OpKind::Write) {
+            return self.pump_rma(peers, stream, &op);
+        }
+        let start = stream.offset;
+        let Ok(most) = peers.link(stream.peer).map(|link| link.part_len()) else { return false };
+        while stream.offset < stream.len {
+            let left = stream.len - stream.offset;
+            let part = op.buffer.part(stream.offset, left.min(most));
+            let header = Header {
+                kind: Kind::Chunk,
+                flags: if left <= most { Flags::empty() } else { Flags::PART },
+                peer: 0,
+                count: 0,
+                bits: 0,
+                data: stream.offset as u64,
+                len: part.len() as u64,
+                op: stream.transfer,
+            };
+            if peers.push(stream.peer, &header, Payload::Part(&part)) != Ok(Sent::Yes) {
+                break;
+            }
+            stream.offset += part.len();
+        }
+        // Over the network there is no answer, unless the sender requested an acknowledgement.
+        if stream.offset == stream.len
+            && peers.is_net(stream.peer)
+            && !op.acknowledged
+            && let Some(op) = self.ops.take(stream.op)
+        {
+            self.complete(completions, &op);
+        }
+        stream.offset > start
+    }
+}
