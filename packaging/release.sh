@@ -3,6 +3,7 @@
 # make release VERSION=1.2.3: the commit and the tag of a release here, its files in target/release-1.2.3.
 # With DRY_RUN=1 or --dry-run commit and tag are made in a temporary clone of the last commit.
 . "$(dirname "$0")/lib.sh"
+trap 'exit 130' INT TERM
 [ "${1:-}" != --dry-run ] || {
     DRY_RUN=1
     shift
@@ -43,7 +44,6 @@ undo() {
     echo "The release failed; its commit and its tag are removed." >&2
 }
 trap undo EXIT
-trap 'exit 130' INT TERM
 say "Commit and tag of $new"
 sed -i "/^\[workspace.package\]/,/^\$/s/^version = .*/version = \"$new\"/" Cargo.toml
 sed -i "s/^## \[Unreleased\]\$/&\n\n## [$new] - $(date +%F)/" CHANGELOG.md
