@@ -167,8 +167,7 @@ impl Room<'_> {
 
     #[inline(always)]
     fn skip(&mut self, len: usize) {
-        // SAFETY: within the room, or one past its end.
-        self.start = unsafe { self.start.add(len) };
-        self.len -= len;
+        self.start = self.start.wrapping_add(len);
+        self.len = self.len.wrapping_sub(len);
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn give_back<R: Ring>(ring: &R, position: u64) {
 }
 
 /// The words of a list of senders.
-pub(crate) trait List {
+pub(crate) trait SenderList {
     type Word: Word;
     const NUMBERS: u64;
 
@@ -121,7 +121,7 @@ pub(crate) trait List {
 /// The end is raised first: if the sender is killed in between, it leaves no entry that the owner
 /// does not look at. `next` may skip a number that is freed at the same time; that number is found
 /// when no other is free.
-pub(crate) fn enter<L: List, E>(
+pub(crate) fn enter<L: SenderList, E>(
     list: &L,
     who: u64,
     mut make_ready: impl FnMut(u64) -> Result<(), E>,
@@ -143,7 +143,7 @@ pub(crate) fn enter<L: List, E>(
 }
 
 /// Frees the number of a sender that is gone.
-pub(crate) fn strike<L: List>(list: &L, number: u64, who: u64) {
+pub(crate) fn strike<L: SenderList>(list: &L, number: u64, who: u64) {
     if change(list.entry(number), |now| (now == who).then_some(0)) {
         change(list.next(), |next| (next > number).then_some(number));
     }

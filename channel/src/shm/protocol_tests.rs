@@ -211,7 +211,7 @@ struct Three {
     entries: [Number; 3],
 }
 
-impl List for Three {
+impl SenderList for Three {
     type Word = Number;
     const NUMBERS: u64 = 3;
 

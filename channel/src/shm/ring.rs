@@ -152,10 +152,9 @@ impl TxRing {
     pub(crate) fn put(
         &mut self,
         own: &Segment,
-        mut words: [u64; 5],
+        [first, bits, data, len, op]: [u64; 5],
         payload: impl FnOnce(&mut Room<'_>),
     ) -> bool {
-        words[0] |= self.checked;
         let peer = &*self.peer;
         let claimed = protocol::claim(peer, own.intent(self.thread), self.ring, &mut self.head);
         let Some(position) = claimed else { return false };
@@ -163,9 +162,12 @@ impl TxRing {
         // SAFETY: the slot lies in the peer's mapping; the claim makes this
         // endpoint its only writer until the turn is stored.
         unsafe {
-            for (index, word) in words.into_iter().enumerate() {
-                slot_word(slot, index + 1).store(word, Ordering::Relaxed);
-            }
+            // A loop over the words is not unrolled everywhere.
+            slot_word(slot, 1).store(first | self.checked, Ordering::Relaxed);
+            slot_word(slot, 2).store(bits, Ordering::Relaxed);
+            slot_word(slot, 3).store(data, Ordering::Relaxed);
+            slot_word(slot, 4).store(len, Ordering::Relaxed);
+            slot_word(slot, 5).store(op, Ordering::Relaxed);
             payload(&mut Room::new(slot.add(PAYLOAD), INLINE));
             if self.checked != 0 {
                 put_checks(slot, std::mem::take(&mut self.check));

@@ -31,7 +31,7 @@ use rustix::{
 };
 
 use super::{
-    protocol::{self, List},
+    protocol::{self, SenderList},
     segment::{SENDERS, SENDERS_END, SENDERS_NEXT, Segment},
 };
 use crate::identity::Identity;
@@ -39,7 +39,7 @@ use crate::identity::Identity;
 /// Numbers per page.
 pub(crate) const PAGE_OF: usize = PAGE / 8;
 
-impl List for Segment {
+impl SenderList for Segment {
     type Word = AtomicU64;
     const NUMBERS: u64 = PEERS as u64;
 

@@ -48,14 +48,14 @@ pub struct ShmTx {
     inline_len: usize,
     /// Whether slots have checksums.
     checks: bool,
-    queue: CachePadded<Serial<Queue>>,
+    queue: CachePadded<Serial<TxQueue>>,
     /// Empty if one thread at a time uses the endpoint.
     more: Box<[CachePadded<Serial<TxRings>>]>,
 }
 
 /// The tx rings and the buffers of the thread that holds the engine.
 #[derive(Debug)]
-struct Queue {
+struct TxQueue {
     rings: TxRings,
     buffers: Buffers,
 }
@@ -76,7 +76,7 @@ impl ShmTx {
     /// use it.
     pub(crate) fn new(own: &Arc<Segment>, checks: bool, locked: bool) -> Self {
         let threads = if locked { 1..INTENTS } else { 1..1 };
-        let queue = Queue { rings: TxRings::new(0), buffers: Buffers::new() };
+        let queue = TxQueue { rings: TxRings::new(0), buffers: Buffers::new() };
         let more = |thread| CachePadded::new(Serial::new(TxRings::new(thread), locked));
         Self {
             own: Arc::clone(own),
@@ -214,7 +214,7 @@ impl ShmTx {
     #[inline(always)]
     fn send_counted(
         &self,
-        queue: &mut Queue,
+        queue: &mut TxQueue,
         peer: u32,
         header: &Header,
         payload: Payload<'_>,
@@ -228,14 +228,14 @@ impl ShmTx {
     #[inline(always)]
     fn send_from(
         &self,
-        queue: &mut Queue,
+        queue: &mut TxQueue,
         peer: u32,
         header: &Header,
         payload: Payload<'_>,
     ) -> Option<Sent> {
-        let Queue { rings, buffers } = queue;
+        let TxQueue { rings, buffers } = queue;
         let (ring, own) = (rings.get(peer)?, &*self.own);
-        let mut to = To { tx: self, ring, buffers, peer };
+        let mut to = SendTo { tx: self, ring, buffers, peer };
         Some(match payload {
             Payload::Nothing => to.ring.push(own, header, |_| ()),
             Payload::Message(message) if self.fits(message.len()) => {
@@ -322,14 +322,14 @@ fn send_rendezvous(ring: &mut TxRing, own: &Segment, header: &Header, message: &
 }
 
 /// The receiver of a slot, and what the slot may need.
-struct To<'a> {
+struct SendTo<'a> {
     tx: &'a ShmTx,
     ring: &'a mut TxRing,
     buffers: &'a mut Buffers,
     peer: u32,
 }
 
-impl To<'_> {
+impl SendTo<'_> {
     /// Sends a message, or a part of one, in a buffer.
     #[inline(never)]
     fn send_part(&mut self, header: &Header, part: &Buffer) -> Sent {
