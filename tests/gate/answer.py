@@ -212,10 +212,18 @@ def pages_of_html(arguments):
         check(not any(part in html for part in ("<script", "<link", "src=", "@import")), f"{name} needs other files")
         body = " ".join(html[html.index("<main>") :].split())
         check(body.startswith("<main> <section> <h2>Answer</h2>"), f"{name}: {body[:200]}")
-        for part in (quote, needs, "cassini-hybrid", "of a NIC, it needs", "exit status 0"):
+        for part in (quote, needs, "cassini-hybrid", "ranks of a NIC share needs", "exit status 0"):
             check(part in body, f"{name}: no {part}")
     done = tcam(arguments, "answer", f"--html={PLACE / 'x.svg'}", traces[0])
     check(done.returncode == 125 and "x.html" in done.stderr, f"--html x.svg: {done.stderr}")
+    # The page of a run that `tcam answer --ppn 2` recorded has the answer for such nodes.
+    run = traces[0] / "run.tcam"
+    record = run.read_text()
+    run.write_text(json.dumps(json.loads(record) | {"ppn": 2}))
+    html = tcam(arguments, "report", "--out=-", traces[0]).stdout
+    for part in ("nodes are assumed", "as if all ranks shared one NIC"):
+        check(part in html, f"report of a run with --ppn: no {part}")
+    run.write_text(record)
     reports = PLACE / "reports"
     reports.mkdir()
     for path in (*traces[0].glob("*.json"), traces[0] / "run.tcam"):
