@@ -128,7 +128,7 @@ impl TxRing {
     pub(super) fn push_inline(&mut self, own: &Segment, header: &Header, message: &Buffer) -> Sent {
         debug_assert!(message.len() <= INLINE);
         let header = Header { kind: Kind::Inline, count: message.len() as u32, ..*header };
-        self.push(own, &header, |room| room.put_buffer(message))
+        self.push(own, header, |room| room.put_buffer(message))
     }
 
     /// Sends a slot, and wakes a peer that sleeps.
@@ -136,10 +136,10 @@ impl TxRing {
     pub(super) fn push(
         &mut self,
         own: &Segment,
-        header: &Header,
+        mut header: Header,
         payload: impl FnOnce(&mut Room<'_>),
     ) -> Sent {
-        let header = Header { peer: self.number.into(), ..*header };
+        header.peer = self.number.into();
         if !self.put(own, header.words(), payload) {
             return Sent::NoRoom;
         }
@@ -377,7 +377,7 @@ mod tests {
         let (mut tx, mut rx) = (TxRing::new(&peer, 0, 0, false), ShmRx::new(&peer));
         let (mut sent, mut received) = (0, 0);
         for round in 0..10 {
-            while tx.push(&own, &header(sent), |_| ()) == Sent::Yes {
+            while tx.push(&own, header(sent), |_| ()) == Sent::Yes {
                 sent += 1;
             }
             assert_eq!(sent - received, SLOTS);
@@ -399,7 +399,7 @@ mod tests {
                 scope.spawn(move || {
                     let own = segment(port);
                     for count in 0..EACH {
-                        while tx.push(&own, &header(count), |_| ()) != Sent::Yes {
+                        while tx.push(&own, header(count), |_| ()) != Sent::Yes {
                             std::thread::yield_now();
                         }
                     }
@@ -439,7 +439,7 @@ mod tests {
         assert!(rx.is_intent_of(&own), "another thread's");
         assert!(!rx.skip_stuck(), "it may be filled yet");
         assert!(rx.skip_stuck() && !rx.is_stuck());
-        assert_eq!(tx.push(&own, &header(5), |_| ()), Sent::Yes);
+        assert_eq!(tx.push(&own, header(5), |_| ()), Sent::Yes);
         assert_eq!(next(&mut rx).unwrap().bits, 5);
     }
 }

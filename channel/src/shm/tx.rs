@@ -237,7 +237,7 @@ impl ShmTx {
         let (ring, own) = (rings.get(peer)?, &*self.own);
         let mut to = SendTo { tx: self, ring, buffers, peer };
         Some(match payload {
-            Payload::Nothing => to.ring.push(own, header, |_| ()),
+            Payload::Nothing => to.ring.push(own, *header, |_| ()),
             Payload::Message(message) if self.fits(message.len()) => {
                 to.ring.push_inline(own, header, message)
             }
@@ -261,7 +261,7 @@ impl ShmTx {
             Payload::Segments(parts, here) => {
                 let (parts_count, segments) = (parts.len() as u8, here.segments().len() as u8);
                 let frame = Frame { parts: parts_count, segments, buffer: None };
-                to.ring.push(own, &Header { count: frame.pack(), ..*header }, |room| {
+                to.ring.push(own, Header { count: frame.pack(), ..*header }, |room| {
                     room.put(parts);
                     room.put(here.segments());
                 })
@@ -314,7 +314,7 @@ impl TxRings {
 fn send_rendezvous(ring: &mut TxRing, own: &Segment, header: &Header, message: &Buffer) -> Sent {
     let segments = message.segments();
     let count = segments.len() as u32;
-    ring.push(own, &Header { kind: Kind::Rendezvous, count, ..*header }, |room| {
+    ring.push(own, Header { kind: Kind::Rendezvous, count, ..*header }, |room| {
         let mut remote = Remote::default();
         remote[..segments.len()].copy_from_slice(segments);
         room.put(&remote);
@@ -363,7 +363,7 @@ impl SendTo<'_> {
         write: impl FnOnce(&mut Room<'_>),
     ) -> Sent {
         if self.tx.fits(len) {
-            return self.ring.push(&self.tx.own, header, write);
+            return self.ring.push(&self.tx.own, *header, write);
         }
         let Some(buffer) = self.take() else { return Sent::NoBuffer };
         self.fill(len, write);
@@ -389,7 +389,7 @@ impl SendTo<'_> {
 
     /// Sends a slot whose buffer is filled. If there is no room, returns the buffer.
     fn send_filled(&mut self, header: &Header) -> Sent {
-        let sent = self.ring.push(&self.tx.own, header, |_| ());
+        let sent = self.ring.push(&self.tx.own, *header, |_| ());
         if sent == Sent::NoRoom {
             self.buffers.untake(&self.tx.own);
         }
