@@ -38,7 +38,7 @@ use ternary_cam::{Handle, Hit, TableError};
 
 use crate::counters::{Block, QueueCounters, SearchDepth, Traversals};
 use crate::curve::Curve;
-use crate::engine::{Clusters, Engine, Host, HostEngine, HostHandle, HostHit, HostPlan};
+use crate::engine::{Clusters, Host, HostEngine, HostHandle, HostHit, HostPlan};
 use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
 use crate::sources::AddedBySource;

@@ -53,10 +53,6 @@ impl<Q: Queues, S: SourceMap> BySource<Q, S> {
         Self { queues, sources }
     }
 
-    pub(super) const fn queues(&self) -> &Q {
-        &self.queues
-    }
-
     fn queue_of(&self, key: &Key) -> usize {
         self.sources.source(key).get().map_or(ANY, |source| self.sources.queue_of(source))
     }
@@ -71,6 +67,12 @@ impl<Q: Queues, S: SourceMap> BySource<Q, S> {
 }
 
 impl<Q: Queues, S: SourceMap> Engine for BySource<Q, S> {
+    type Storage = Q;
+
+    fn storage(&self) -> &Q {
+        &self.queues
+    }
+
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let key = key_of(&element);
         let queue = self.queue_of(&key);
@@ -85,20 +87,8 @@ impl<Q: Queues, S: SourceMap> Engine for BySource<Q, S> {
         self.queues.hit(self.search(&self.queues, key))
     }
 
-    fn element(&self, handle: HostHandle) -> Element {
-        *self.queues.element(handle)
-    }
-
     fn remove(&mut self, handle: HostHandle) {
         self.queues.remove(handle, |_, _| {});
-    }
-
-    fn oldest(&self) -> Option<HostHit> {
-        self.queues.oldest()
-    }
-
-    fn depth(&self, handle: HostHandle) -> usize {
-        self.queues.depth(handle)
     }
 
     fn traversed(&self, key: &Key) -> u64 {
@@ -107,19 +97,11 @@ impl<Q: Queues, S: SourceMap> Engine for BySource<Q, S> {
         walked.elements()
     }
 
-    fn len(&self) -> usize {
-        self.queues.len()
-    }
-
     fn dedicated(&self) -> (usize, usize) {
         (0, self.sources.dedicated())
     }
 
     fn unclustered(&self) -> u64 {
         self.sources.unknown()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.queues.iter()
     }
 }

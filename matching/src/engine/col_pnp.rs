@@ -107,10 +107,6 @@ impl<Q: Queues> ColPnp<Q> {
         engine
     }
 
-    pub(super) const fn queues(&self) -> &Q {
-        &self.queues
-    }
-
     /// Sets the caps, k·sqrt(n).
     fn set_caps(&mut self, n: u32) {
         let cap = |k: u32| (f64::from(k) * f64::from(n).sqrt()) as usize;
@@ -213,6 +209,12 @@ impl<Q: Queues> ColPnp<Q> {
 
 // Always inlined: three engines share this code, and a call takes a tenth of a short search.
 impl<Q: Queues> Engine for ColPnp<Q> {
+    type Storage = Q;
+
+    fn storage(&self) -> &Q {
+        &self.queues
+    }
+
     #[inline(always)]
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let handle = self.queues.push(element, age);
@@ -233,10 +235,6 @@ impl<Q: Queues> Engine for ColPnp<Q> {
         self.queues.hit(found)
     }
 
-    fn element(&self, handle: HostHandle) -> Element {
-        *self.queues.element(handle)
-    }
-
     #[inline(always)]
     fn remove(&mut self, handle: HostHandle) {
         let Self { queues, col, fields, .. } = self;
@@ -249,14 +247,6 @@ impl<Q: Queues> Engine for ColPnp<Q> {
         });
     }
 
-    fn oldest(&self) -> Option<HostHit> {
-        self.queues.oldest()
-    }
-
-    fn depth(&self, handle: HostHandle) -> usize {
-        self.queues.depth(handle)
-    }
-
     fn traversed(&self, key: &Key) -> u64 {
         if self.waiting {
             return self.queues.traversed_of_all(self.queues.oldest_match_of(key));
@@ -264,10 +254,6 @@ impl<Q: Queues> Engine for ColPnp<Q> {
         let walked = Walked::new(&self.queues);
         self.search_placed(&walked, key);
         walked.elements()
-    }
-
-    fn len(&self) -> usize {
-        self.queues.len()
     }
 
     fn dedicated(&self) -> (usize, usize) {
@@ -281,9 +267,5 @@ impl<Q: Queues> Engine for ColPnp<Q> {
     fn set_processes(&mut self, n: u32) {
         self.config.processes = n;
         self.set_caps(n);
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.queues.iter()
     }
 }

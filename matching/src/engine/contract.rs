@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The interface of host engines.
 
+use super::queue::Queues;
 use crate::{Element, Key};
 
 /// Identifies an element of an [`Engine`] from its insertion to its removal. A search may return
@@ -24,6 +25,12 @@ pub struct HostHit {
 /// Elements are inserted in age order, each with a higher age number than all before. A search must
 /// return the oldest element that matches.
 pub trait Engine {
+    /// The storage of its queues.
+    type Storage: Queues;
+
+    /// The storage of its queues, which holds all elements.
+    fn storage(&self) -> &Self::Storage;
+
     /// Adds the youngest element.
     fn insert(&mut self, element: Element, age: u64) -> HostHandle;
 
@@ -38,25 +45,33 @@ pub trait Engine {
     }
 
     /// Returns an element. The handle must be valid.
-    fn element(&self, handle: HostHandle) -> Element;
+    fn element(&self, handle: HostHandle) -> Element {
+        *self.storage().element(handle)
+    }
 
     /// Removes an element. The handle must be valid.
     fn remove(&mut self, handle: HostHandle);
 
     /// Returns the oldest element of all. It is the one to promote, and if a match in the table is
     /// older, the host need not be searched.
-    fn oldest(&self) -> Option<HostHit>;
+    fn oldest(&self) -> Option<HostHit> {
+        self.storage().oldest()
+    }
 
     /// Number of elements that a list in age order would have compared to reach this one, including
     /// itself.
-    fn depth(&self, handle: HostHandle) -> usize;
+    fn depth(&self, handle: HostHandle) -> usize {
+        self.storage().depth(handle)
+    }
 
     /// Number of elements that a search for the key traverses in the queues of this engine,
     /// including the one found.
     fn traversed(&self, key: &Key) -> u64;
 
     /// Number of elements held.
-    fn len(&self) -> usize;
+    fn len(&self) -> usize {
+        self.storage().len()
+    }
 
     /// Returns true if the engine holds no element.
     fn is_empty(&self) -> bool {
@@ -83,7 +98,9 @@ pub trait Engine {
     fn set_processes(&mut self, _n: u32) {}
 
     /// Tokens and ages, oldest element first.
-    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_;
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.storage().iter()
+    }
 }
 
 /// The key with the fields of the element.

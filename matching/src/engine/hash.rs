@@ -47,10 +47,6 @@ impl Hash {
         }
     }
 
-    pub(super) const fn list(&self) -> &Linked {
-        &self.list
-    }
-
     /// The oldest match. `compared` is called for each element that is compared.
     #[inline(always)]
     fn search(&self, key: &Key, mut compared: impl FnMut()) -> Option<u32> {
@@ -79,6 +75,12 @@ impl Hash {
 }
 
 impl Engine for Hash {
+    type Storage = Linked;
+
+    fn storage(&self) -> &Linked {
+        &self.list
+    }
+
     #[inline(always)]
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let Self { list, names, table, wild } = self;
@@ -99,10 +101,6 @@ impl Engine for Hash {
         self.search(key, || {}).map(|at| self.list.hit_at(at))
     }
 
-    fn element(&self, handle: HostHandle) -> Element {
-        *self.list.element(handle)
-    }
-
     #[inline(always)]
     fn remove(&mut self, handle: HostHandle) {
         let Self { list, names, table, wild } = self;
@@ -115,25 +113,9 @@ impl Engine for Hash {
         list.remove(handle, |_, _| {});
     }
 
-    fn oldest(&self) -> Option<HostHit> {
-        self.list.oldest()
-    }
-
-    fn depth(&self, handle: HostHandle) -> usize {
-        self.list.depth(handle)
-    }
-
     fn traversed(&self, key: &Key) -> u64 {
         let mut compared = 0;
         self.search(key, || compared += 1);
         compared
-    }
-
-    fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.list.iter()
     }
 }

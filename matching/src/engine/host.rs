@@ -84,12 +84,12 @@ impl<Q: Queues> HostOn<Q> {
         Self::ColPnp(Box::new(ColPnp::new(&config, queues)))
     }
 
-    fn queues(&self) -> &Q {
+    fn storage(&self) -> &Q {
         match self {
-            Self::List(engine) => engine.queues(),
-            Self::RankArray(engine) => engine.queues(),
-            Self::ColPnp(engine) => engine.queues(),
-            Self::Kmeans(engine) => engine.queues(),
+            Self::List(engine) => engine.storage(),
+            Self::RankArray(engine) => engine.storage(),
+            Self::ColPnp(engine) => engine.storage(),
+            Self::Kmeans(engine) => engine.storage(),
         }
     }
 }
@@ -138,69 +138,70 @@ mod apart {
     }
 }
 
-impl Engine for Host {
+/// The operations of [`Engine`].
+impl Host {
     #[inline]
-    fn insert(&mut self, element: Element, age: u64) -> HostHandle {
+    pub(crate) fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         each!(self, engine => apart::insert(&mut **engine, element, age))
     }
 
     #[inline]
-    fn first_match(&self, key: &Key) -> Option<HostHit> {
+    pub(crate) fn first_match(&self, key: &Key) -> Option<HostHit> {
         each!(self, engine => apart::first_match(&**engine, key))
     }
 
     #[inline]
-    fn first_token(&self, key: &Key) -> Option<u32> {
+    pub(crate) fn first_token(&self, key: &Key) -> Option<u32> {
         each!(self, engine => apart::first_token(&**engine, key))
     }
 
-    fn element(&self, handle: HostHandle) -> Element {
+    pub(crate) fn element(&self, handle: HostHandle) -> Element {
         each!(self, engine => engine.element(handle))
     }
 
     #[inline]
-    fn remove(&mut self, handle: HostHandle) {
+    pub(crate) fn remove(&mut self, handle: HostHandle) {
         each!(self, engine => apart::remove(&mut **engine, handle));
     }
 
-    fn oldest(&self) -> Option<HostHit> {
+    pub(crate) fn oldest(&self) -> Option<HostHit> {
         each!(self, engine => engine.oldest())
     }
 
-    fn depth(&self, handle: HostHandle) -> usize {
+    pub(crate) fn depth(&self, handle: HostHandle) -> usize {
         each!(self, engine => engine.depth(handle))
     }
 
-    fn traversed(&self, key: &Key) -> u64 {
+    pub(crate) fn traversed(&self, key: &Key) -> u64 {
         each!(self, engine => engine.traversed(key))
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         each!(self, engine => engine.len())
     }
 
-    fn dedicated(&self) -> (usize, usize) {
+    pub(crate) fn dedicated(&self) -> (usize, usize) {
         each!(self, engine => engine.dedicated())
     }
 
-    fn levels(&self) -> [Vec<u64>; 2] {
+    pub(crate) fn levels(&self) -> [Vec<u64>; 2] {
         each!(self, engine => engine.levels())
     }
 
-    fn unclustered(&self) -> u64 {
+    pub(crate) fn unclustered(&self) -> u64 {
         each!(self, engine => engine.unclustered())
     }
 
-    fn set_processes(&mut self, n: u32) {
+    pub(crate) fn set_processes(&mut self, n: u32) {
         each!(self, engine => engine.set_processes(n));
     }
 
-    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let (packed, linked) = match self {
-            Self::Packed(engine) => (Some(engine.queues()), None),
-            Self::Linked(engine) => (None, Some(engine.queues())),
-            Self::Hash(engine) => (None, Some(engine.list())),
-            Self::NewMadeleine(engine) => (None, Some(engine.list())),
+            Self::Packed(engine) => (Some(engine.storage()), None),
+            Self::Linked(engine) => (None, Some(engine.storage())),
+            Self::Hash(engine) => (None, Some(engine.storage())),
+            Self::NewMadeleine(engine) => (None, Some(engine.storage())),
         };
         let (packed, linked) = (packed.map(Queues::iter), linked.map(Queues::iter));
         packed.into_iter().flatten().chain(linked.into_iter().flatten())

@@ -16,13 +16,15 @@ impl<Q: Queues> List<Q> {
     pub const fn new(queues: Q) -> Self {
         Self(queues)
     }
-
-    pub(super) const fn queues(&self) -> &Q {
-        &self.0
-    }
 }
 
 impl<Q: Queues> Engine for List<Q> {
+    type Storage = Q;
+
+    fn storage(&self) -> &Q {
+        &self.0
+    }
+
     #[inline(always)]
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         self.0.push(element, age)
@@ -33,32 +35,12 @@ impl<Q: Queues> Engine for List<Q> {
         self.0.hit(self.0.oldest_match_of(key))
     }
 
-    fn element(&self, handle: HostHandle) -> Element {
-        *self.0.element(handle)
-    }
-
     #[inline(always)]
     fn remove(&mut self, handle: HostHandle) {
         self.0.remove(handle, |_, _| {});
     }
 
-    fn oldest(&self) -> Option<HostHit> {
-        self.0.oldest()
-    }
-
-    fn depth(&self, handle: HostHandle) -> usize {
-        self.0.depth(handle)
-    }
-
     fn traversed(&self, key: &Key) -> u64 {
         self.0.traversed_of_all(self.0.oldest_match_of(key))
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.0.iter()
     }
 }

@@ -53,10 +53,6 @@ impl NewMadeleine {
         }
     }
 
-    pub(super) const fn list(&self) -> &Linked {
-        &self.list
-    }
-
     /// The table of the pattern's class; no table if it has no class.
     #[inline]
     fn table_of(&self, key: &Key) -> &'static [OpenFields] {
@@ -125,6 +121,12 @@ impl NewMadeleine {
 }
 
 impl Engine for NewMadeleine {
+    type Storage = Linked;
+
+    fn storage(&self) -> &Linked {
+        &self.list
+    }
+
     #[inline(always)]
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let classes = self.tables_of(&element);
@@ -147,10 +149,6 @@ impl Engine for NewMadeleine {
         self.search(key, || {}).map(|at| self.list.hit_at(at))
     }
 
-    fn element(&self, handle: HostHandle) -> Element {
-        *self.list.element(handle)
-    }
-
     #[inline(always)]
     fn remove(&mut self, handle: HostHandle) {
         let at = Linked::index(handle);
@@ -162,25 +160,9 @@ impl Engine for NewMadeleine {
         self.list.remove(handle, |_, _| {});
     }
 
-    fn oldest(&self) -> Option<HostHit> {
-        self.list.oldest()
-    }
-
-    fn depth(&self, handle: HostHandle) -> usize {
-        self.list.depth(handle)
-    }
-
     fn traversed(&self, key: &Key) -> u64 {
         let mut compared = 0;
         self.search(key, || compared += 1);
         compared
-    }
-
-    fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.list.iter()
     }
 }

@@ -5,7 +5,7 @@ use ternary_cam::{Full, Handle};
 
 use super::{Found, Location, Offload, Place};
 use crate::counters::{ByKind, QueueCounters, Tallies};
-use crate::engine::{Engine, HostHandle};
+use crate::engine::HostHandle;
 use crate::measured::Watch;
 use crate::sums::add;
 use crate::{Element, Key};
