@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The configuration of a device, built from parameters by the provider and by replays.
 
-use std::str::FromStr;
 use std::sync::Arc;
 
 use matching::measured::Clock;
@@ -12,7 +11,7 @@ use matching::{
 };
 
 use crate::clusters::OwnClusters;
-use crate::params::Params;
+use crate::params::{Params, types::Auto};
 
 /// Sizes and behaviour of a device.
 #[derive(Clone, Debug, Default)]
@@ -89,46 +88,36 @@ impl DeviceConfig {
     }
 }
 
-/// Parses the value of a parameter that names an engine, table or other kind. The parameter's
-/// allowed words are those names; a test compares the two.
-fn named<T: FromStr>(params: &Params, name: &str) -> T {
-    match params.text(name).parse() {
-        Ok(value) => value,
-        Err(_) => unreachable!("checked when the parameters were read"),
-    }
-}
-
-fn number(params: &Params, name: &str) -> u32 {
-    u32::try_from(params.number(name)).expect("checked when the parameters were read")
-}
-
-/// Builds the configuration of one queue. `entries` names the parameter with the size of its table;
-/// `leaves` is the word of `preemptive` that makes it leave the table before it is full.
-fn queue(params: &Params, entries: &str, leaves: &str, layout: TagLayout) -> OffloadConfig {
+/// Builds the configuration of the queue with this role.
+fn queue(params: &Params, role: Role, layout: TagLayout) -> OffloadConfig {
+    let (entries, leaves) = match role {
+        Role::Posted => (params.prq_entries, "posted-recv"),
+        Role::Unexpected => (params.umq_entries, "unexpected-msg"),
+    };
     OffloadConfig {
-        entries: params.number(entries),
-        table: named(params, "table"),
-        kernel: match params.text("kernel") {
-            "auto" => Kernel::best(),
-            _ => named(params, "kernel"),
+        entries,
+        table: params.table,
+        kernel: match params.kernel {
+            Auto::Auto => Kernel::best(),
+            Auto::Set(kernel) => kernel,
         },
-        engine: named(params, "host_engine"),
+        engine: params.host_engine,
         engine_config: EngineConfig {
-            storage: named(params, "host_storage"),
+            storage: params.host_storage,
             layout,
-            role: if entries == "umq_entries" { Role::Unexpected } else { Role::Posted },
-            theta: number(params, "theta"),
-            k_collective: number(params, "k_col"),
-            k_point_to_point: number(params, "k_pnp"),
-            processes: number(params, "nprocs"),
+            role,
+            theta: params.theta,
+            k_collective: params.k_col,
+            k_point_to_point: params.k_pnp,
+            processes: params.nprocs,
         },
-        overflow: named(params, "overflow"),
+        overflow: params.overflow,
         leave: Leave {
-            takes_along: entries == "umq_entries",
-            above: params.has("preemptive", leaves).then(|| params.number("rx_size")),
-            half_pool: params.has("preemptive", "pool"),
+            takes_along: role == Role::Unexpected,
+            above: params.preemptive.has(leaves).then_some(params.rx_size),
+            half_pool: params.preemptive.has("pool"),
         },
-        depths: !params.text("report").is_empty(),
+        depths: !params.report.is_empty(),
     }
 }
 
@@ -136,13 +125,13 @@ fn queue(params: &Params, entries: &str, leaves: &str, layout: TagLayout) -> Off
 #[must_use]
 pub fn costs(params: &Params) -> Costs {
     Costs {
-        table: params.thousandths("table_ns"),
-        up: params.thousandths("up_ns"),
-        host: params.thousandths("host_ns"),
-        entry: params.entry_cost("host_entry_ns"),
-        down: params.thousandths("down_ns"),
-        spill: params.thousandths("spill_ns"),
-        promote: params.thousandths("promote_ns"),
+        table: params.table_ns.0,
+        up: params.up_ns.0,
+        host: params.host_ns.0,
+        entry: params.host_entry_ns,
+        down: params.down_ns.0,
+        spill: params.spill_ns.0,
+        promote: params.promote_ns.0,
     }
 }
 
@@ -151,27 +140,27 @@ impl DeviceConfig {
     /// what needs a host: a shared pool, clusters, the timing model and a clock.
     #[must_use]
     pub fn from_params(params: &Params, layout: TagLayout) -> Self {
-        let hash = named::<HostEngine>(params, "host_engine") == HostEngine::Hash;
+        let hash = params.host_engine == HostEngine::Hash;
         Self {
-            prq: queue(params, "prq_entries", "posted-recv", layout),
-            umq: queue(params, "umq_entries", "unexpected-msg", layout),
+            prq: queue(params, Role::Posted, layout),
+            umq: queue(params, Role::Unexpected, layout),
             pool: None,
             refuse: Refuse {
-                any_source: params.has("refuse", "any-source"),
-                non_contiguous: params.has("refuse", "non-contiguous"),
-                any_tag: params.has("refuse", "any-tag"),
-                below: params.number("refuse_below") as u64,
-                force_above: params.number("force_above") as u64,
+                any_source: params.refuse.has("any-source"),
+                non_contiguous: params.refuse.has("non-contiguous"),
+                any_tag: params.refuse.has("any-tag"),
+                below: params.refuse_below,
+                force_above: params.force_above,
             },
             // A program that selects the hash engine promises both.
             promise: Promise {
-                no_any_source: hash || params.has("assert", "no-any-source"),
-                no_any_tag: hash || params.has("assert", "no-any-tag"),
+                no_any_source: hash || params.assert.has("no-any-source"),
+                no_any_tag: hash || params.assert.has("no-any-tag"),
             },
             clusters: None,
             timing: None,
             clock: None,
-            times: params.text("times") == "on",
+            times: params.times.is_on(),
         }
     }
 }

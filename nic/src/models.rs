@@ -111,6 +111,6 @@ mod tests {
             set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
         let params = Params::from_lookup(lookup).unwrap();
-        assert_eq!((params.number("prq_entries"), params.number("umq_entries")), (128, 256));
+        assert_eq!((params.prq_entries, params.umq_entries), (128, 256));
     }
 }

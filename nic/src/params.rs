@@ -4,16 +4,17 @@
 
 pub mod config;
 mod list;
+pub mod types;
 mod values;
 
-pub use list::PARAMS;
+pub use list::{PARAMS, Params};
 pub use values::{Param, Values};
 
 use std::collections::BTreeMap;
 
-use matching::timing::EntryCost;
+use matching::HostEngine;
 
-use crate::{models, polling::Polling, timings};
+use crate::{models, timings};
 
 /// Prefix of every parameter in the environment.
 pub const PREFIX: &str = "FI_TCAM_";
@@ -48,12 +49,6 @@ pub enum ParamError {
     },
 }
 
-/// The parameters in force: the value of every parameter, set or default.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Params {
-    values: BTreeMap<&'static str, String>,
-}
-
 impl Param {
     /// The error for a value that is not allowed.
     fn refuses(&self, value: &str) -> ParamError {
@@ -72,52 +67,47 @@ impl Params {
     /// # Errors
     /// The first value that is not allowed, with the allowed range.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ParamError> {
-        let mut values = BTreeMap::new();
+        let mut texts = BTreeMap::new();
         let device = lookup("device").unwrap_or_default();
         let timing = lookup("timing").unwrap_or_default();
         for param in PARAMS {
             let preset = models::preset(&device, param.name)
                 .or_else(|| timings::preset(&timing, param.name))
                 .unwrap_or(param.default);
-            let value = lookup(param.name).unwrap_or_else(|| preset.to_owned());
-            if !param.values.allows(&value) {
-                return Err(param.refuses(&value));
-            }
-            values.insert(param.name, value);
+            texts.insert(param.name, lookup(param.name).unwrap_or_else(|| preset.to_owned()));
         }
-        let params = Self { values };
-        if params.text("host_engine") == "kmeans" && params.text("clusters").is_empty() {
-            return Err(ParamError::Value {
-                name: "CLUSTERS".to_owned(),
-                value: String::new(),
-                allowed: format!(
-                    "a file that `tcam cluster` wrote, which {PREFIX}HOST_ENGINE=kmeans needs"
-                ),
-            });
-        }
-        let of_engine = params.number("pool_entries") / params.number("pool_engines");
-        if of_engine == 0 {
-            return Err(ParamError::Value {
-                name: "POOL_ENGINES".to_owned(),
-                value: params.text("pool_engines").to_owned(),
-                allowed: format!("at most {PREFIX}POOL_ENTRIES={}", params.text("pool_entries")),
-            });
-        }
-        let max = params.number("pool_max").min(of_engine);
-        if params.number("pool_reserved") > max {
-            return Err(ParamError::Value {
-                name: "POOL_RESERVED".to_owned(),
-                value: params.text("pool_reserved").to_owned(),
-                allowed: format!(
-                    "at most {PREFIX}POOL_MAX={} of {PREFIX}POOL_ENTRIES={} divided by \
-                     {PREFIX}POOL_ENGINES={}",
-                    params.text("pool_max"),
-                    params.text("pool_entries"),
-                    params.text("pool_engines")
-                ),
-            });
-        }
+        let params = Self::parse(texts)?;
+        params.check_together()?;
         Ok(params)
+    }
+
+    /// Checks the parameters whose allowed values depend on others.
+    fn check_together(&self) -> Result<(), ParamError> {
+        let refuse = |name: &str, allowed: String| {
+            let value = self.text(&name.to_lowercase()).to_owned();
+            Err(ParamError::Value { name: name.to_owned(), value, allowed })
+        };
+        if self.host_engine == HostEngine::Kmeans && self.clusters.is_empty() {
+            return refuse(
+                "CLUSTERS",
+                format!("a file that `tcam cluster` wrote, which {PREFIX}HOST_ENGINE=kmeans needs"),
+            );
+        }
+        let Self { pool_entries, pool_engines, pool_max, .. } = self;
+        let of_engine = pool_entries / pool_engines;
+        if of_engine == 0 {
+            return refuse("POOL_ENGINES", format!("at most {PREFIX}POOL_ENTRIES={pool_entries}"));
+        }
+        if self.pool_reserved > of_engine.min(*pool_max) {
+            return refuse(
+                "POOL_RESERVED",
+                format!(
+                    "at most {PREFIX}POOL_MAX={pool_max} of {PREFIX}POOL_ENTRIES={pool_entries} \
+                     divided by {PREFIX}POOL_ENGINES={pool_engines}"
+                ),
+            );
+        }
+        Ok(())
     }
 
     /// Refuses names with the `FI_TCAM_` prefix that are not parameters: a misspelt name would
@@ -151,71 +141,29 @@ impl Params {
         ParamError::Name { name, hint }
     }
 
-    /// The value of a parameter, by its lower-case name.
+    /// The text of a parameter, by its lower-case name.
     ///
     /// # Panics
     /// If there is no such parameter, which is a programming error.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
-        &self.values[name]
-    }
-
-    /// The value of a [`Values::Number`] parameter.
-    ///
-    /// # Panics
-    /// If the parameter is not a number, which is a programming error.
-    #[must_use]
-    pub fn number(&self, name: &str) -> usize {
-        self.text(name).parse().expect("checked when the parameters were read")
-    }
-
-    /// The value of a [`Values::Decimal`] parameter in thousandths, such as picoseconds for a value
-    /// in nanoseconds.
-    ///
-    /// # Panics
-    /// If the parameter is not a number, which is a programming error.
-    #[must_use]
-    pub fn thousandths(&self, name: &str) -> u64 {
-        let value: f64 = self.text(name).parse().expect("checked when the parameters were read");
-        (value * 1000.0).round() as u64
-    }
-
-    /// The value of a [`Values::EntryCost`] parameter.
-    ///
-    /// # Panics
-    /// If the parameter is not an entry cost, which is a programming error.
-    #[must_use]
-    pub fn entry_cost(&self, name: &str) -> EntryCost {
-        self.text(name).parse().expect("checked when the parameters were read")
-    }
-
-    /// How often the network is polled.
-    ///
-    /// # Panics
-    /// Never: the value was checked when the parameters were read.
-    #[must_use]
-    pub fn polling(&self) -> Polling {
-        self.text("poll").parse().expect("checked when the parameters were read")
-    }
-
-    /// Returns true if a [`Values::Set`] parameter contains a word.
-    #[must_use]
-    pub fn has(&self, name: &str, word: &str) -> bool {
-        self.text(name).split(',').any(|one| one == word)
+        &self.texts[name]
     }
 
     /// Names and values for reports and traces, without the paths and the secret, which do not
     /// affect an experiment.
     #[must_use]
     pub fn recorded(&self) -> BTreeMap<String, String> {
-        let values = self.values.iter().filter(|(name, _)| !UNTOLD.contains(name));
+        let values = self.texts.iter().filter(|(name, _)| !UNTOLD.contains(name));
         values.map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::types::Thousandths;
     use super::*;
+    use matching::Overflow;
 
     fn lookup<'a>(set: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
         |name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
@@ -224,8 +172,8 @@ mod tests {
     #[test]
     fn defaults_are_allowed() {
         let params = Params::from_lookup(lookup(&[])).unwrap();
-        assert_eq!(params.number("prq_entries"), 4096);
-        assert_eq!(params.text("overflow"), "spill");
+        assert_eq!(params.prq_entries, 4096);
+        assert_eq!(params.overflow, Overflow::Spill);
     }
 
     #[test]
@@ -278,8 +226,8 @@ mod tests {
     #[test]
     fn decimals_are_numbers() {
         let params = |value| Params::from_lookup(lookup(&[("table_ns", value)]));
-        assert_eq!(params("35").unwrap().thousandths("table_ns"), 35_000);
-        assert_eq!(params("0.25").unwrap().thousandths("table_ns"), 250);
+        assert_eq!(params("35").unwrap().table_ns, Thousandths(35_000));
+        assert_eq!(params("0.25").unwrap().table_ns, Thousandths(250));
         for wrong in ["-1", "NaN", "inf", "1e10", ""] {
             let error = params(wrong).unwrap_err().to_string();
             assert!(error.contains("a number from 0 to 1000000000"), "{error}");
@@ -290,8 +238,8 @@ mod tests {
     fn sets_and_shares_are_checked() {
         let params = |name, value| Params::from_lookup(lookup(&[(name, value)]));
         let both = params("refuse", "any-source,non-contiguous").unwrap();
-        assert!(both.has("refuse", "any-source") && both.has("refuse", "non-contiguous"));
-        assert!(!params("refuse", "none").unwrap().has("refuse", "any-source"));
+        assert!(both.refuse.has("any-source") && both.refuse.has("non-contiguous"));
+        assert!(!params("refuse", "none").unwrap().refuse.has("any-source"));
         assert_eq!(
             params("refuse", "any-source,any").unwrap_err().to_string(),
             "FI_TCAM_REFUSE=any-source,any: allowed is none, or one or more of \

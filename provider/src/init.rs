@@ -32,8 +32,8 @@ impl Provider for Tcam {
 
     fn getinfo(query: Query<'_>) -> Result<Vec<Info>, Errno> {
         let params = params::params()?;
-        let mr_mode = mr_mode::required(params.text("mr"));
-        let offer = attr::offer(params.number("eager_size"), mr_mode, query.version);
+        let mr_mode = mr_mode::required(params.mr);
+        let offer = attr::offer(params.eager_size, mr_mode, query.version);
         let mut info = match &query.hints {
             Some(hints) => {
                 let dgram = hints.ep.as_ref().is_some_and(|ep| ep.kind == sys::FI_EP_DGRAM);

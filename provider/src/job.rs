@@ -137,13 +137,13 @@ fn list(numbers: impl Iterator<Item = usize>) -> String {
 
 /// Refuses a pattern by which all ranks would write to the same file.
 pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
-    let pattern = params.text("report");
+    let pattern = &params.report;
     let of = |pid| expand(pattern, &Report { pid, rank: Some(pid), ..Report::default() });
     let are_several = ranks().is_some_and(|ranks| ranks > 1);
     if are_several && !pattern.is_empty() && of(1) == of(2) {
         return Err(ParamError::Value {
             name: "REPORT".to_owned(),
-            value: pattern.to_owned(),
+            value: pattern.clone(),
             allowed: "a pattern with %r or %p, since there are several ranks".to_owned(),
         });
     }

@@ -2,15 +2,16 @@
 //! `mr_mode`: the rules of memory registration, on which both sides must agree (`fi_mr(3)`).
 
 use ffi::sys;
+use nic::params::types::MrMode;
 
 use crate::params::api_at_least;
 
 /// The `mr_mode` bits that applications must support, by `FI_TCAM_MR`.
-pub(crate) fn required(rules: &str) -> i32 {
+pub(crate) fn required(rules: MrMode) -> i32 {
     let mode = match rules {
-        "basic" => sys::FI_MR_VIRT_ADDR | sys::FI_MR_ALLOCATED | sys::FI_MR_PROV_KEY,
-        "endpoint" => sys::FI_MR_ENDPOINT | sys::FI_MR_ALLOCATED,
-        _ => 0,
+        MrMode::Basic => sys::FI_MR_VIRT_ADDR | sys::FI_MR_ALLOCATED | sys::FI_MR_PROV_KEY,
+        MrMode::Endpoint => sys::FI_MR_ENDPOINT | sys::FI_MR_ALLOCATED,
+        MrMode::Scalable => 0,
     };
     mode.cast_signed()
 }
@@ -37,16 +38,16 @@ mod tests {
 
     #[test]
     fn only_required_rules_and_the_two_old_modes_are_met() {
-        let basic = required("basic");
+        let basic = required(MrMode::Basic);
         let meet_now = |required, wanted| meet(required, wanted, 1 << 16 | 14);
         assert_eq!(meet_now(0, i32::MAX & !3), Some(0));
-        assert_eq!(meet_now(basic, basic | required("endpoint")), Some(basic));
+        assert_eq!(meet_now(basic, basic | required(MrMode::Endpoint)), Some(basic));
         assert_eq!(meet_now(basic, 0), None);
         assert_eq!(meet_now(basic, sys::FI_MR_BASIC.cast_signed()), Some(1));
         assert_eq!(meet_now(0, sys::FI_MR_SCALABLE.cast_signed()), Some(2));
-        assert_eq!(meet_now(required("endpoint"), sys::FI_MR_BASIC.cast_signed()), None);
+        assert_eq!(meet_now(required(MrMode::Endpoint), sys::FI_MR_BASIC.cast_signed()), None);
         assert_eq!(meet(0, 0, 1 << 16), Some(2));
         assert_eq!(meet(basic, 0, 1 << 16), Some(1));
-        assert_eq!(meet(required("endpoint"), 0, 1 << 16), None);
+        assert_eq!(meet(required(MrMode::Endpoint), 0, 1 << 16), None);
     }
 }

@@ -8,23 +8,23 @@ use channel::{
     net::{NetSettings, secret::Secret},
 };
 use ffi::Result;
-use nic::params::Params;
+use nic::params::{Params, types::Net};
 
 use crate::job;
 
 /// Returns whether endpoints connect to other hosts.
 pub(crate) fn is_wanted(params: &Params) -> bool {
-    match params.text("net") {
-        "auto" => job::has_several_hosts(),
-        net => net == "tcp",
+    match params.net {
+        Net::Auto => job::has_several_hosts(),
+        net => net == Net::Tcp,
     }
 }
 
 /// The secret of the job: `FI_TCAM_JOB_KEY`, or a public one with `FI_TCAM_NET_OPEN=yes`. Without
 /// it, each endpoint has a secret in its name.
 fn job_secret(params: &Params) -> Option<Secret> {
-    let key = params.text("job_key");
-    (!key.is_empty() || params.text("net_open") == "yes").then(|| Secret::of_job(key))
+    let key = &params.job_key;
+    (!key.is_empty() || params.net_open.is_on()).then(|| Secret::of_job(key))
 }
 
 /// A new secret for the name of an endpoint; 0 if the job has a secret.
@@ -43,7 +43,7 @@ pub(crate) fn settings(params: &Params, own: u64) -> NetSettings {
     NetSettings {
         job: job_secret(params),
         own: Secret::of_endpoint(own),
-        timeout: Duration::from_secs(params.number("net_timeout") as u64),
-        seals: params.text("net_seal") == "on",
+        timeout: Duration::from_secs(params.net_timeout),
+        seals: params.net_seal.is_on(),
     }
 }

@@ -181,7 +181,7 @@ impl ScalableEndpoint {
 
     fn offer(&self) -> Info {
         let domain = &self.domain;
-        attr::offer(domain.params.number("eager_size"), 0, domain.api_version())
+        attr::offer(domain.params.eager_size, 0, domain.api_version())
     }
 }
 

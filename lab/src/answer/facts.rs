@@ -150,11 +150,12 @@ impl Facts {
             let judged: Vec<_> = of(0).map(|run| Judged::of(model.name, &run.sum, pool)).collect();
             let spills = |of: &&Judged| of.by_design + of.overflowed;
             let worst = judged.iter().max_by_key(spills).expect("there is a run").clone();
-            let sizes: &[&str] =
-                if pool { &["pool_entries"] } else { &["prq_entries", "umq_entries"] };
             devices.push(DeviceResult {
                 judged: worst,
-                entries: sizes.iter().map(|name| params[0].number(name) as u64).collect(),
+                entries: match pool {
+                    true => vec![params[0].pool_entries.into()],
+                    false => vec![params[0].prq_entries as u64, params[0].umq_entries as u64],
+                },
                 suffices_in: judged.iter().filter(|of| of.suffices).count(),
                 cpu_list_percent: Range::of(of(0).map(|run| run.cost)),
                 with_way_percent: Range::of(of(1).map(|run| run.cost)),

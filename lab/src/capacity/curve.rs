@@ -5,11 +5,11 @@
 //! (`matching::Curve`). With another model, and with the timing model, every size is replayed.
 
 use indicatif::ProgressBar;
-use matching::Traversals;
 use matching::timing::Costs;
+use matching::{Overflow, Traversals};
 use nic::config;
 use nic::lengths::Lengths;
-use nic::params::Params;
+use nic::params::{Params, types::PoolOwner};
 use nic::report::ContextCounters;
 
 use super::need::{Knob, Need};
@@ -52,9 +52,9 @@ pub(crate) fn is_charged(params: &Params) -> bool {
 
 /// Returns true if the table always holds the oldest elements.
 pub(crate) fn is_plain(params: &Params) -> bool {
-    params.text("overflow") == "spill"
-        && params.text("pool") == "endpoint"
-        && params.text("refuse") == "none"
+    params.overflow == Overflow::Spill
+        && params.pool == PoolOwner::Endpoint
+        && params.refuse.is_empty()
 }
 
 /// The counts of a recording at each of some sizes, and the cost of a message there.

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::ProgressBar;
-use matching::BlockReasons;
 use matching::pool::{EntryPool, Refusal, Share};
-use nic::params::Params;
+use matching::{BlockReasons, Overflow};
+use nic::params::{Params, types::PoolOwner};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -132,7 +132,7 @@ pub(crate) enum Knob {
 impl Knob {
     /// Returns the size that limits a device: that of its pool, if it has one.
     pub(crate) fn of(params: &Params) -> Self {
-        if params.text("pool") == "node" { Self::Pool } else { Self::Tables }
+        if params.pool == PoolOwner::Node { Self::Pool } else { Self::Tables }
     }
 
     /// Returns settings with these sizes.
@@ -160,11 +160,12 @@ impl Need {
         let params = files::params(traces, settings)?;
         let mut settings = settings.clone();
         if knob == Knob::Tables {
-            for name in ["prq_entries", "umq_entries"] {
-                // A table that the device does not have stays absent.
-                if params.iter().any(|params| params.number(name) > 0) {
-                    settings.set(name, &LARGEST);
-                }
+            // A table that the device does not have stays absent.
+            if params.iter().any(|params| params.prq_entries > 0) {
+                settings.set("prq_entries", &LARGEST);
+            }
+            if params.iter().any(|params| params.umq_entries > 0) {
+                settings.set("umq_entries", &LARGEST);
             }
         }
         let mut nodes: BTreeMap<_, Vec<&Trace>> = BTreeMap::new();
@@ -348,8 +349,7 @@ fn of_node(
             }
         }
     }
-    let leaves_half = params.text("overflow") == "sticky"
-        && params.text("preemptive").split(',').any(|word| word == "pool");
+    let leaves_half = params.overflow == Overflow::Sticky && params.preemptive.has("pool");
     let engine = |drawn: &Arc<Mutex<Drawn>>| {
         let Drawn { most, most_promised, .. } = *lock(drawn);
         let half = if leaves_half { 2 * most.saturating_sub(1) } else { 0 };

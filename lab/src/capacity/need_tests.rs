@@ -128,7 +128,7 @@ proptest! {
         let params = found[0].params(&settings).unwrap();
         let knob = Knob::of(&params);
         let need = Need::of(&found, &settings, knob, &ProgressBar::hidden()).unwrap();
-        let has = ["prq_entries", "umq_entries"].map(|name| params.number(name) > 0);
+        let has = [params.prq_entries, params.umq_entries].map(|entries| entries > 0);
         let at = |size: u64| {
             let [prq, umq] = has.map(|has| if has || knob == Knob::Pool { size as usize } else { 0 });
             spills(&found, &knob.set(&settings, (prq, umq)), knob, has)
@@ -136,7 +136,7 @@ proptest! {
         match need.size(knob) {
             None => prop_assert!([1, 6, 500, 65_536].into_iter().all(at), "{:?}", need),
             Some(size) => {
-                let least = if knob == Knob::Pool { params.number("pool_engines") as u64 } else { 0 };
+                let least = if knob == Knob::Pool { u64::from(params.pool_engines) } else { 0 };
                 let size = size.max(least);
                 prop_assert!(!at(size) && !at(size + 1), "{} and more: {:?}", size, need);
                 let smaller = [size.saturating_sub(1), size / 2].into_iter().filter(|smaller| *smaller < size);

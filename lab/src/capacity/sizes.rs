@@ -111,7 +111,7 @@ pub(crate) fn pairs(
     params: &Params,
 ) -> Result<Vec<(usize, usize)>, Error> {
     let prq = &prq.0;
-    let has_none = params.text("device") != "generic" && params.number("umq_entries") == 0;
+    let has_none = params.device != "generic" && params.umq_entries == 0;
     let none = UmqSizes::List(Sizes(vec![0]));
     let mut pairs: Vec<_> = match umq.unwrap_or(if has_none { &none } else { &UmqSizes::Same }) {
         UmqSizes::Same => prq.iter().map(|&size| (size, size)).collect(),

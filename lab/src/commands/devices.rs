@@ -3,7 +3,7 @@
 
 use clap::Args;
 use nic::models::MODELS;
-use nic::params::{PARAMS, PREFIX, Params};
+use nic::params::{PARAMS, PREFIX, Params, types::PoolOwner};
 
 use crate::error::Error;
 use crate::text::numbers::whole;
@@ -45,15 +45,14 @@ fn all() -> Result<Sheet, Error> {
     let mut sheet = Sheet::new("", ["device", "PRQ", "UMQ", "overflow", "pool", "refuses"]);
     for model in MODELS {
         let params = params_of(model.name)?;
-        let number = |name| params.number(name) as u64;
-        let sizes = [number("prq_entries"), number("umq_entries")];
-        let pool = match params.text("pool") {
-            "node" => whole(number("pool_entries")),
-            _ => "-".to_owned(),
+        let sizes = [params.prq_entries as u64, params.umq_entries as u64];
+        let pool = match params.pool {
+            PoolOwner::Node => whole(params.pool_entries.into()),
+            PoolOwner::Endpoint => "-".to_owned(),
         };
-        let refuses = match params.text("refuse") {
-            "none" => "-".to_owned(),
-            refused => refused.replace(',', ",\n"),
+        let refuses = match params.refuse.is_empty() {
+            true => "-".to_owned(),
+            false => params.text("refuse").replace(',', ",\n"),
         };
         // A device without tables cannot overflow.
         let overflow = if sizes == [0, 0] { "-" } else { params.text("overflow") };

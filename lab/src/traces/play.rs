@@ -13,10 +13,10 @@ use std::mem;
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
-use matching::Curve;
 use matching::pool::LocalPool;
+use matching::{Curve, Overflow};
 use nic::config::DeviceConfig;
-use nic::params::Params;
+use nic::params::{Params, types::PoolOwner};
 use nic::report::{Report, WrittenAt};
 use rayon::prelude::*;
 
@@ -100,7 +100,7 @@ fn at_once(
     let (mut pooled, mut alone) = (Vec::new(), Vec::new());
     for (at, settings) in settings.iter().enumerate() {
         let params = files::params(traces, settings)?;
-        let pool = params.iter().any(|params| params.text("pool") == "node");
+        let pool = params.iter().any(|params| params.pool == PoolOwner::Node);
         if pool { &mut pooled } else { &mut alone }.push(at);
     }
     let play_together = || -> Vec<_> {
@@ -251,7 +251,7 @@ pub(crate) fn add_unreported(
 
 /// Returns true if a device would hold messages back.
 pub(crate) fn holds_back(params: &[Params]) -> bool {
-    params.iter().any(|params| params.text("overflow") == "flow-control")
+    params.iter().any(|params| params.overflow == Overflow::FlowControl)
 }
 
 /// Prints that a replay holds no message back: a trace contains the messages that arrived, not

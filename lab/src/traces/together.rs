@@ -146,9 +146,8 @@ pub(crate) struct InTurn<P> {
 impl<P> InTurn<P> {
     /// Makes the number of engines that the parameters set, each with its entries.
     pub(crate) fn new(params: &Params, make: impl Fn(usize) -> P) -> Self {
-        let engines = params.number("pool_engines");
-        let entries = params.number("pool_entries") / engines;
-        Self { engines: (0..engines).map(|_| make(entries)).collect(), given: 0 }
+        let entries = (params.pool_entries / params.pool_engines) as usize;
+        Self { engines: (0..params.pool_engines).map(|_| make(entries)).collect(), given: 0 }
     }
 
     pub(crate) fn next(&mut self) -> &P {
@@ -159,6 +158,5 @@ impl<P> InTurn<P> {
 
 /// Returns the share of a pool that the parameters give to an endpoint.
 pub(crate) fn share_of(params: &Params) -> Share {
-    let number = |name| u32::try_from(params.number(name)).unwrap_or(u32::MAX);
-    Share { reserved: number("pool_reserved"), max: number("pool_max") }
+    Share { reserved: params.pool_reserved, max: params.pool_max }
 }

@@ -9,7 +9,7 @@ use matching::timing::{Costs, Pace, Timing};
 use matching::{HostEngine, TagLayout};
 use nic::clusters::{self, OwnClusters};
 use nic::config::{self, DeviceConfig, Promise};
-use nic::params::Params;
+use nic::params::{Params, types::Auto};
 use nic::timings::COSTS;
 use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
 
@@ -139,11 +139,10 @@ impl Trace {
 
     /// Returns the layout of match bits with these parameters.
     pub(crate) fn layout(&self, params: &Params) -> Result<TagLayout, Error> {
-        let layout = match params.text("tag_layout") {
-            "auto" => self.header.layout.parse(),
-            name => name.parse(),
-        };
-        layout.map_err(|_| {
+        if let Auto::Set(layout) = params.tag_layout {
+            return Ok(layout);
+        }
+        self.header.layout.parse().map_err(|_| {
             Error::Message(format!(
                 "{}: recorded with the tag layout `{}`, which this tcam does not know",
                 self.path.display(),
@@ -182,7 +181,7 @@ impl Trace {
             config.promise = Promise::default();
         }
         if config.prq.engine == HostEngine::Kmeans {
-            config.clusters = self.clusters(params.text("clusters"))?;
+            config.clusters = self.clusters(&params.clusters)?;
         }
         let costs = config::costs(params);
         if costs != Costs::default() {

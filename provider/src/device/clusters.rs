@@ -4,6 +4,7 @@
 use std::{fs::File, io::BufReader, path::Path, sync::OnceLock};
 
 use ffi::{Errno, Result};
+use matching::HostEngine;
 use nic::{
     clusters::{self, ClustersError, ClustersHeader, OwnClusters},
     params::Params,
@@ -15,15 +16,15 @@ use crate::job;
 static REMARK: OnceLock<String> = OnceLock::new();
 
 fn is_wanted(params: &Params) -> bool {
-    params.text("host_engine") == "kmeans"
+    params.host_engine == HostEngine::Kmeans
 }
 
 fn open(params: &Params) -> std::result::Result<BufReader<File>, ClustersError> {
-    Ok(host::regular::open(Path::new(params.text("clusters")))?)
+    Ok(host::regular::open(Path::new(&params.clusters))?)
 }
 
 fn refuse(params: &Params, error: &ClustersError) -> Errno {
-    tracing::error!("FI_TCAM_CLUSTERS={}: {error}", params.text("clusters"));
+    tracing::error!("FI_TCAM_CLUSTERS={}: {error}", &params.clusters);
     Errno::EINVAL
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn own(params: &Params) -> Result<Option<OwnClusters>> {
         Ok(own) => Ok(Some(own)),
         Err(error) if error.is_other_job() => {
             let remark = REMARK.get_or_init(|| {
-                let file = params.text("clusters");
+                let file = &params.clusters;
                 format!("FI_TCAM_CLUSTERS={file}: {error}; every source is in the default cluster")
             });
             tracing::warn!("{remark}");

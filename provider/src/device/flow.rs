@@ -19,7 +19,7 @@
 use std::time::{Duration, Instant};
 
 use ffi::Errno;
-use nic::params::Params;
+use nic::params::{Params, types::Exhausted};
 
 /// Longest time that the ring stands still for a message.
 const RECOVERY: Duration = Duration::from_micros(100);
@@ -46,7 +46,7 @@ impl Flow {
     }
 
     pub(crate) fn from_params(params: &Params) -> Self {
-        Self::new(params.number("flow_timeout") as u64, params.text("exhausted") == "fail")
+        Self::new(params.flow_timeout, params.exhausted == Exhausted::Fail)
     }
 
     /// Notes that an entry was free for a receive.

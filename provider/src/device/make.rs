@@ -11,7 +11,7 @@ use matching::timing::{Costs, Timing};
 use nic::{
     config::{self, DeviceConfig},
     device::{Device, DeviceError, tail::TailDevice},
-    params::Params,
+    params::{Params, types::PoolOwner},
 };
 
 use crate::device::{
@@ -53,13 +53,11 @@ fn timing(params: &Params) -> Option<Timing> {
 
 /// Joins the pool, if endpoints share one.
 pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<NodePool>>> {
-    if params.text("pool") == "endpoint" {
+    if params.pool == PoolOwner::Endpoint {
         return Ok(None);
     }
-    let number = |name| u32::try_from(params.number(name)).map_err(|_| Errno::EINVAL);
-    let share = Share { reserved: number("pool_reserved")?, max: number("pool_max")? };
-    let (entries, engines) = (number("pool_entries")?, number("pool_engines")?);
-    let pool = NodePool::join(entries, engines, share, owner)?;
+    let share = Share { reserved: params.pool_reserved, max: params.pool_max };
+    let pool = NodePool::join(params.pool_entries, params.pool_engines, share, owner)?;
     Ok(Some(Arc::new(pool)))
 }
 
@@ -75,7 +73,7 @@ fn config_of(
         clusters: clusters::own(params)?,
         timing: timing(params),
         clock: Some(Arc::new(Monotonic::since(opened)) as Arc<dyn Clock>),
-        ..DeviceConfig::from_params(params, tag_layout(params, directed.tagged)?)
+        ..DeviceConfig::from_params(params, tag_layout(params, directed.tagged))
     };
     // A receive that names no source is refused.
     config.promise.no_any_source |= directed.exact;

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `FI_TCAM_TAG_LAYOUT=auto`: detects the MPI, and with it the layout of its match bits.
 
-use ffi::{Errno, Result};
 use matching::TagLayout;
-use nic::params::Params;
+use nic::params::{Params, types::Auto};
 
 /// The layout of match bits on an endpoint. `directed`: receives may name a source
 /// (`FI_DIRECTED_RECV`).
-///
-/// # Errors
-/// `EINVAL` for an unknown name.
-pub(crate) fn tag_layout(params: &Params, directed: bool) -> Result<TagLayout> {
-    match params.text("tag_layout") {
-        "auto" => {
+pub(crate) fn tag_layout(params: &Params, directed: bool) -> TagLayout {
+    match params.tag_layout {
+        Auto::Auto => {
             // If it is unreadable, the variables of the launcher still help.
             let loaded = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
             let layout = layout_of(&loaded, directed, |name| std::env::var(name).ok());
             tracing::info!("FI_TCAM_TAG_LAYOUT=auto: {layout}");
-            Ok(layout)
+            layout
         }
-        name => name.parse().map_err(|_| Errno::EINVAL),
+        Auto::Set(layout) => layout,
     }
 }
 

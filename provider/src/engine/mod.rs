@@ -81,10 +81,7 @@ use crate::{
     eq::EventQueue,
     record::trace,
     sizes::OpClass,
-    wait::{
-        idle::{Idle, Policy},
-        triggers::DeferredOp,
-    },
+    wait::{idle::Idle, triggers::DeferredOp},
 };
 
 /// See the module.
@@ -137,9 +134,8 @@ impl Engine {
         let tx = Tx::new(TxSettings::new(params, tx_flags, net.is_some()), tx_size, locked);
         let rx_flags = info.rx.as_ref().map_or(0, |rx| rx.op_flags);
         let settings_of_rx = RecvSettings::new(info.caps, rx_flags);
-        let settings =
-            Settings { checks: tx.settings.checks, copies: params.text("kernel_copy") == "auto" };
-        let turns = Turns::new(params.polling(), !params.text("report").is_empty());
+        let settings = Settings { checks: tx.settings.checks, copies: params.kernel_copy.is_on() };
+        let turns = Turns::new(params.poll, !params.report.is_empty());
         let home = channel::tx::Tx::new(own, net, turns, settings, locked);
         Ok(Self {
             inbound: Inbound::new(&home),
@@ -151,11 +147,7 @@ impl Engine {
             domain: Arc::clone(domain),
             publisher: Publisher::new(params, opened),
             checks: PeerChecks::new(trace::is_wanted(params)),
-            idle: Idle::new(match params.text("idle") {
-                "spin" => Policy::Spin,
-                "yield" => Policy::Yield,
-                _ => Policy::Auto,
-            }),
+            idle: Idle::new(params.idle),
             census: PollerCount::default(),
             node_pool,
             eq: None,
@@ -171,7 +163,7 @@ impl Engine {
 
     /// Sets the number of processes in the device, unless `FI_TCAM_NPROCS` is set.
     pub(crate) fn set_processes(&mut self, n: u32) {
-        if self.domain.params.text("nprocs") == "0" {
+        if self.domain.params.nprocs == 0 {
             self.processes = n;
             self.rx.device.lock().set_processes(n);
         }

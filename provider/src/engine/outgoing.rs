@@ -53,7 +53,7 @@ pub(crate) struct EagerSizes {
 
 impl EagerSizes {
     pub(crate) fn new(params: &Params, has_net: bool) -> Self {
-        let (size, net) = (params.number("eager_size"), params.number("net_eager_size"));
+        let (size, net) = (params.eager_size, params.net_eager_size);
         let near = size.min(LONGEST);
         let any = if has_net { near.min(net) } else { near };
         Self { size, any, near, if_quick: (EAGER_AT_TIMES * size).min(LONGEST), net }
@@ -91,7 +91,7 @@ impl TxSettings {
             op_flags: AtomicU64::new(op_flags),
             sizes: OpSizes::offered(eager.size),
             eager,
-            checks: params.text("check") == "on",
+            checks: params.check.is_on(),
         }
     }
 

@@ -46,7 +46,7 @@ impl Publisher {
     pub(super) fn new(params: &Params, opened: Instant) -> Self {
         Self {
             rank: job::rank(),
-            job: host::names::job_of(params.text("report")),
+            job: host::names::job_of(&params.report),
             opened,
             until_look: 0,
             looks: 0,

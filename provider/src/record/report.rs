@@ -31,11 +31,11 @@ use crate::{
 /// Begins the draft of an endpoint's report, if a report is requested. If it cannot be created,
 /// prints the reason to the error output.
 pub(crate) fn begin(params: &Params, address: String, opened: Instant) -> Option<Box<Growing>> {
-    if params.text("report").is_empty() {
+    if params.report.is_empty() {
         return None;
     }
     let report = make(params, address, opened, WrittenAt::Running);
-    let base = expand(params.text("report"), &report);
+    let base = expand(&params.report, &report);
     match Draft::create(&base) {
         Ok(draft) => Some(Box::new(Growing { draft, report, told: None, opened, due: opened })),
         Err(error) => {
@@ -87,7 +87,7 @@ impl Growing {
 
 /// Returns whether a report is requested when an endpoint closes, as a file or as a summary.
 pub(crate) fn is_wanted(params: &Params) -> bool {
-    !params.text("report").is_empty() || summary::is_wanted(params)
+    !params.report.is_empty() || summary::is_wanted(params)
 }
 
 /// Prints and writes a complete report, as far as requested. If it cannot be written, prints the
@@ -96,7 +96,7 @@ pub(crate) fn finish(params: &Params, report: &mut Report, draft: Option<Draft>)
     if summary::is_wanted(params) {
         summary::print(report);
     }
-    if !params.text("report").is_empty() {
+    if !params.report.is_empty() {
         save_checked(params, report, draft);
     }
 }
@@ -105,7 +105,7 @@ fn save_checked(params: &Params, report: &mut Report, draft: Option<Draft>) {
     if let Err(why) = report.check() {
         tracing::error!("{}: the counts do not add up: {why}", report.address);
     }
-    let base = expand(params.text("report"), report);
+    let base = expand(&params.report, report);
     let Err(error) = save(&base, report) else { return };
     let Some(mut draft) = draft else { return say(&base, &error, "") };
     // Its space was reserved when the endpoint was opened.

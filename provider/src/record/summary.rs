@@ -10,7 +10,7 @@ use nic::{
 
 /// Returns whether a summary is requested.
 pub(crate) fn is_wanted(params: &Params) -> bool {
-    params.text("summary") == "on"
+    params.summary.is_on()
 }
 
 /// Prints the summary of an endpoint or a shared receive context. Contexts without a message and a

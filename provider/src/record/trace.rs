@@ -307,16 +307,15 @@ pub(crate) fn start(
     name: &str,
     address: &str,
 ) -> Result<()> {
-    let directory = params.text("trace");
-    if directory.is_empty() {
+    if !is_wanted(params) {
         return Ok(());
     }
-    let directory = Path::new(directory).to_owned();
+    let directory = Path::new(&params.trace).to_owned();
     if let Err(error) = std::fs::create_dir_all(&directory) {
         eprintln!("tcam: cannot record to FI_TCAM_TRACE={}: {error}", directory.display());
         return Err(errno(&error));
     }
-    let max = params.number("trace_max") as u64 * MIB;
+    let max = params.trace_max * MIB;
     let header = header(params, device.tagged.layout(), address);
     let name = match header.rank {
         Some(rank) => format!("{rank}.{}.{name}", header.pid),
@@ -333,12 +332,12 @@ pub(crate) fn start(
 
 /// Returns whether operations are recorded.
 pub(crate) fn is_wanted(params: &Params) -> bool {
-    !params.text("trace").is_empty()
+    !params.trace.is_empty()
 }
 
 /// Returns whether sends are recorded.
 pub(crate) fn records_sends(params: &Params) -> bool {
-    params.text("trace_sends") == "on" && is_wanted(params)
+    params.trace_sends.is_on() && is_wanted(params)
 }
 
 fn errno(error: &io::Error) -> Errno {

@@ -22,6 +22,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nic::params::types::IdlePolicy;
+
 use crate::wait::callers::{Callers, Others};
 
 /// Longest sleep of a thread that waits for room at a peer or for a descriptor, which no doorbell
@@ -53,21 +55,10 @@ pub(crate) enum Caller {
     PollsSeveral,
 }
 
-/// How idle polls behave (`FI_TCAM_IDLE`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Policy {
-    /// Give the core away if there are more pollers than cores.
-    Auto,
-    /// Never give the core away.
-    Spin,
-    /// Always give the core away.
-    Yield,
-}
-
 /// The state of empty polls in a row.
 #[derive(Debug)]
 pub(crate) struct Idle {
-    policy: Policy,
+    policy: IdlePolicy,
     /// Whether there are more pollers than cores.
     outnumbered: bool,
     /// Pollers per core.
@@ -196,7 +187,7 @@ fn cpu_time() -> Duration {
 }
 
 impl Idle {
-    pub(crate) fn new(policy: Policy) -> Self {
+    pub(crate) fn new(policy: IdlePolicy) -> Self {
         Self {
             policy,
             outnumbered: false,
@@ -238,9 +229,9 @@ impl Idle {
     /// Returns whether there are more pollers than cores, so that polls may sleep.
     pub(crate) fn is_crowded(&self) -> bool {
         match self.policy {
-            Policy::Auto => self.outnumbered,
-            Policy::Spin => false,
-            Policy::Yield => true,
+            IdlePolicy::Auto => self.outnumbered,
+            IdlePolicy::Spin => false,
+            IdlePolicy::Yield => true,
         }
     }
 
@@ -292,7 +283,7 @@ impl Idle {
         self.empty = self.empty.saturating_add(1);
         self.empty_here = self.empty_here.wrapping_add(1);
         let crowded = self.is_crowded();
-        if self.policy != Policy::Spin {
+        if self.policy != IdlePolicy::Spin {
             let patience = self.patience(crowded);
             if self.empty >= patience {
                 return self.sleep(patience, crowded, caller);
@@ -378,7 +369,7 @@ impl Idle {
         // With many pollers, not each of them asks after each of its sleeps.
         let turns = (self.pollers / 4).max(1);
         let is_late = self.backoffs >= LATE && self.backoffs.is_multiple_of(turns);
-        let asks = self.policy == Policy::Auto && (self.room || self.acts > 0 || is_late);
+        let asks = self.policy == IdlePolicy::Auto && (self.room || self.acts > 0 || is_late);
         self.room = asks && self.ask.is_some_and(|ask| ask());
         self.room
     }

@@ -13,7 +13,7 @@ fn next_sleep(idle: &mut Idle, most: u32) -> Option<(u32, Duration)> {
 
 #[test]
 fn on_a_crowded_host_polls_sleep_after_a_while_and_a_message_resets_that() {
-    let mut idle = Idle::new(Policy::Auto);
+    let mut idle = Idle::new(IdlePolicy::Auto);
     for (population, polls, longest) in
         [(2, SHORT, BACKOFF), (usize::MAX, SHORTEST, LONGEST_BACKOFF)]
     {
@@ -37,7 +37,7 @@ fn a_caller_that_works_between_polls_is_not_put_to_sleep() {
         while cpu_time() - start < time {}
     };
     for population in [1, usize::MAX] {
-        let mut idle = Idle::new(Policy::Yield);
+        let mut idle = Idle::new(IdlePolicy::Yield);
         idle.set_population(population, 1, None);
         for (polls, time) in [(1, 4 * POLL), (2, 30 * POLL), (3, 30 * POLL)] {
             // The caller waits first.
@@ -55,7 +55,7 @@ fn a_caller_that_works_between_polls_is_not_put_to_sleep() {
 
 #[test]
 fn a_caller_that_waits_for_very_long_polls_on_while_a_core_is_idle() {
-    let mut idle = Idle::new(Policy::Auto);
+    let mut idle = Idle::new(IdlePolicy::Auto);
     idle.set_population(2, 1, Some(|| true));
     assert!((0..LATE).all(|_| next_sleep(&mut idle, SHORT.max(AGAIN)).is_some()));
     assert_eq!(next_sleep(&mut idle, LONG), None);
@@ -70,7 +70,7 @@ fn a_caller_that_waits_for_very_long_polls_on_while_a_core_is_idle() {
 /// Between two polls, the caller computes what others wait for.
 #[test]
 fn a_caller_that_starts_something_after_a_sleep_in_vain_does_not_only_wait() {
-    let mut idle = Idle::new(Policy::Auto);
+    let mut idle = Idle::new(IdlePolicy::Auto);
     idle.set_population(2, 1, Some(|| true));
     idle.acted();
     assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, BACKOFF)));
@@ -100,7 +100,7 @@ fn a_caller_that_starts_something_after_a_sleep_in_vain_does_not_only_wait() {
 
 #[test]
 fn a_thread_that_may_delay_another_sleeps_briefly_or_not_at_all() {
-    let mut idle = Idle::new(Policy::Yield);
+    let mut idle = Idle::new(IdlePolicy::Yield);
     let mut in_another_thread = |work: fn(&mut Idle)| {
         std::thread::scope(|scope| {
             scope.spawn(|| work(&mut idle));
@@ -120,7 +120,7 @@ fn a_thread_that_may_delay_another_sleeps_briefly_or_not_at_all() {
 
 #[test]
 fn a_thread_that_shares_its_core_with_other_programs_sleeps_after_a_long_wait() {
-    let mut idle = Idle::new(Policy::Auto);
+    let mut idle = Idle::new(IdlePolicy::Auto);
     idle.watched = Instant::now();
     assert!(!idle.has_core(Duration::ZERO, false));
     assert!(idle.has_core(Duration::from_secs(1), false));
@@ -132,7 +132,7 @@ fn a_thread_that_shares_its_core_with_other_programs_sleeps_after_a_long_wait() 
 
 #[test]
 fn a_thread_that_finds_messages_elsewhere_is_not_idle() {
-    let [mut busy, mut quiet] = [Idle::new(Policy::Yield), Idle::new(Policy::Yield)];
+    let [mut busy, mut quiet] = [Idle::new(IdlePolicy::Yield), Idle::new(IdlePolicy::Yield)];
     for _ in 0..10 * SHORT {
         busy.busy(true);
         assert_eq!(quiet.pause(Caller::PollsSeveral), Pause::None);
@@ -143,7 +143,7 @@ fn a_thread_that_finds_messages_elsewhere_is_not_idle() {
 #[test]
 fn with_a_core_for_each_poller_polls_spin() {
     let spins = |pause| matches!(pause, Pause::None | Pause::Spin);
-    let mut idle = Idle::new(Policy::Auto);
+    let mut idle = Idle::new(IdlePolicy::Auto);
     assert!((0..1000).all(|_| spins(idle.pause(Caller::Polls))));
     assert!((0..PATIENCE).any(|_| idle.pause(Caller::Polls) == Pause::Yield));
     idle.busy(false);
@@ -155,9 +155,9 @@ fn with_a_core_for_each_poller_polls_spin() {
     }
     idle.rested = Instant::now() + LONGEST_BACKOFF;
     assert_eq!(idle.pause(Caller::Waits), Pause::Spin);
-    let mut idle = Idle::new(Policy::Spin);
+    let mut idle = Idle::new(IdlePolicy::Spin);
     assert!((0..2 * LONG).all(|_| spins(idle.pause(Caller::Polls))));
-    let mut other = Idle::new(Policy::Spin);
+    let mut other = Idle::new(IdlePolicy::Spin);
     for _ in 0..3 {
         for turn in [&mut idle, &mut other] {
             turn.rested(Caller::PollsSeveral);

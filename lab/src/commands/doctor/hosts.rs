@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use nic::params::types::Net;
+
 use super::findings::{Findings, Subject};
 use super::mpi;
 use crate::file;
@@ -110,7 +112,7 @@ pub(super) fn network(subject: &Subject<'_>, findings: &mut Findings) {
          docs/clusters.md says more",
     );
     let Ok(params) = Settings::default().check() else { return };
-    judge_network(params.text("net"), findings);
+    judge_network(params.net, findings);
     if is_srun(subject.command)
         && let Some(program) = mpi::linked(subject.command)
     {
@@ -122,13 +124,13 @@ pub(super) fn network(subject: &Subject<'_>, findings: &mut Findings) {
 }
 
 /// Checks that other hosts can be reached.
-fn judge_network(net: &str, findings: &mut Findings) {
+fn judge_network(net: Net, findings: &mut Findings) {
     match net {
-        "off" => findings.bad(
+        Net::Off => findings.bad(
             "network: FI_TCAM_NET=off reaches no other host",
             "unset it, or set FI_TCAM_NET=tcp",
         ),
-        _ => findings.good("network: other hosts are reached over TCP"),
+        Net::Auto | Net::Tcp => findings.good("network: other hosts are reached over TCP"),
     }
 }
 
@@ -249,9 +251,9 @@ mod tests {
     #[test]
     fn a_network_that_is_off_reaches_nobody() {
         for (net, expected) in
-            [("auto", Verdict::Good), ("tcp", Verdict::Good), ("off", Verdict::Bad)]
+            [(Net::Auto, Verdict::Good), (Net::Tcp, Verdict::Good), (Net::Off, Verdict::Bad)]
         {
-            assert_eq!(verdict(|findings| judge_network(net, findings)), Some(expected), "{net}");
+            assert_eq!(verdict(|findings| judge_network(net, findings)), Some(expected), "{net:?}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use host::directory;
 use host::live::{PEERS, SEGMENT};
 use host::names::{LEFT, SEGMENT_NAME};
-use nic::params::{PREFIX, config};
+use nic::params::PREFIX;
 use rustix::fs::FlockOperation;
 
 use super::findings::{Findings, Subject};
@@ -43,9 +43,9 @@ pub(super) fn parameters(_: &Subject<'_>, findings: &mut Findings) {
         format!("set in the environment: {}", set.join(" ")),
         "options of `tcam run` and `tcam sweep` come before these",
     );
-    config(params.text(config::NAME), findings);
-    report_place(params.text("report"), findings);
-    trace_place(params.text("trace"), findings);
+    config(&params.config, findings);
+    report_place(&params.report, findings);
+    trace_place(&params.trace, findings);
 }
 
 /// Reports the settings of the file of FI_TCAM_CONFIG, and those that the environment overrides.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Counts and times of every engine, as `tcam engines` prints them.
 
-use matching::{HostEngine, HostStorage};
+use matching::HostEngine;
 use nic::params::Params;
 use nic::report::ContextCounters;
 use serde::Serialize;
@@ -75,7 +75,7 @@ impl Comparison {
     /// If a trace cannot be replayed, or no trace has an operation.
     pub(super) fn of(found: &[Found], settings: &Settings, most: u64) -> Result<Self, Error> {
         let params = found[0][0].params(settings)?;
-        let entries = ["prq_entries", "umq_entries"].map(|name| params.number(name) as u64);
+        let entries = [params.prq_entries as u64, params.umq_entries as u64];
         let now = now(&params);
         let traces = found.iter().map(|found| found.len()).sum::<usize>();
         let most = (most as usize / traces).max(1);
@@ -129,11 +129,11 @@ impl Comparison {
 /// Returns the engine and storage that traces were recorded with, or that are set. The default
 /// engine replaces an engine that is not measured.
 fn now(params: &Params) -> Contender {
-    let queue = params.text("host_storage").parse::<HostStorage>().unwrap_or_default();
-    let mut engine = params.text("host_engine").parse().unwrap_or_default();
+    let queue = params.host_storage;
+    let mut engine = params.host_engine;
     if Contender::left_out().iter().any(|(left_out, _)| *left_out == engine) {
         engine = HostEngine::default();
-        eprintln!("{} is not measured: {engine} stands in its place", params.text("host_engine"));
+        eprintln!("{} is not measured: {engine} stands in its place", params.host_engine);
     }
     Contender { engine, queue }
 }

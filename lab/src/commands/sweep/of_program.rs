@@ -58,7 +58,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         eprintln!(
             "The tables of each rank are swept, and the pool of the node stays at {}: `tcam record` and \
              then `tcam sweep --trace` with the same --set sweep the pool",
-            entries(params.number("pool_entries") as u64)
+            entries(params.pool_entries.into())
         );
     }
     settings::note_report("--out DIR");

@@ -173,7 +173,7 @@ fn one(
     }
     let (points, mut rows) = points_of(&sizes, &played, knob);
     let pool_entries = (Knob::of(&params[0]) == Knob::Pool && knob == Knob::Tables)
-        .then(|| params[0].number("pool_entries") as u64);
+        .then(|| params[0].pool_entries.into());
     let turns = turns_of(&played).map(|turns| forced(runs, &turns)).transpose()?;
     let swept = Swept { points, knob, needs, pool_entries, turns };
     rows.iter_mut()
@@ -208,5 +208,5 @@ fn forced(runs: &[Found], turns: &str) -> Result<String, Error> {
 
 /// Returns the number of entries of the smallest pool that a device may have.
 fn least_pool(params: &Params) -> usize {
-    params.number("pool_engines") * params.number("pool_reserved").max(1)
+    (params.pool_engines * params.pool_reserved.max(1)) as usize
 }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Types of parameters. Each is parsed from a text that its [`Values`](super::Values) allow.
+
+use std::convert::Infallible;
+use std::num::ParseFloatError;
+use std::str::FromStr;
+
+use strum::{EnumString, VariantNames};
+
+/// Whether something is done. Allowed are `off` or `no`, and `on`, `yes` or `auto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString)]
+pub enum Switch {
+    /// It is not done.
+    #[strum(serialize = "off", serialize = "no")]
+    Off,
+    /// It is done, where it is possible.
+    #[strum(serialize = "on", serialize = "yes", serialize = "auto")]
+    On,
+}
+
+impl Switch {
+    /// Returns true if it is done.
+    #[must_use]
+    pub fn is_on(self) -> bool {
+        self == Self::On
+    }
+}
+
+/// What becomes of a posted receive after `FI_TCAM_FLOW_TIMEOUT` (`FI_TCAM_EXHAUSTED`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Exhausted {
+    /// It goes to the host engine.
+    Spill,
+    /// It fails with `FI_ENOSPC`.
+    Fail,
+}
+
+/// How memory is registered (`FI_TCAM_MR`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum MrMode {
+    /// With offsets and keys of the application.
+    Scalable,
+    /// With virtual addresses and keys of the provider.
+    Basic,
+    /// Bound to an endpoint and enabled.
+    Endpoint,
+}
+
+/// Owner of the table entries (`FI_TCAM_POOL`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum PoolOwner {
+    /// Each endpoint has its own.
+    Endpoint,
+    /// All endpoints of this user on this host share a pool.
+    Node,
+}
+
+/// How peers of other hosts are reached (`FI_TCAM_NET`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Net {
+    /// Over TCP if the launcher says that the job has more than one host.
+    Auto,
+    /// Not at all.
+    Off,
+    /// Over a TCP connection to each peer.
+    Tcp,
+}
+
+/// What a poll that finds nothing does (`FI_TCAM_IDLE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum IdlePolicy {
+    /// Gives the core away if there are more polling threads than cores.
+    Auto,
+    /// Never gives the core away.
+    Spin,
+    /// Always gives the core away.
+    Yield,
+}
+
+/// A value, or `auto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Auto<T> {
+    /// The program chooses.
+    Auto,
+    /// This value.
+    Set(T),
+}
+
+impl<T: FromStr> FromStr for Auto<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        if text == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::Set) }
+    }
+}
+
+/// A set of words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words(String);
+
+impl Words {
+    /// Returns true if the set contains a word.
+    #[must_use]
+    pub fn has(&self, word: &str) -> bool {
+        self.0.split(',').any(|one| one == word)
+    }
+
+    /// Returns true if the set has no word.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0 == super::values::NONE
+    }
+}
+
+impl FromStr for Words {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// A decimal in thousandths, such as picoseconds for a value in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thousandths(pub u64);
+
+impl FromStr for Thousandths {
+    type Err = ParseFloatError;
+
+    fn from_str(text: &str) -> Result<Self, ParseFloatError> {
+        let value: f64 = text.parse()?;
+        Ok(Self((value * 1000.0).round() as u64))
+    }
+}
