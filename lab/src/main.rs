@@ -15,6 +15,8 @@ mod experiment;
 mod file;
 mod hint;
 mod launch;
+#[cfg(test)]
+mod man_pages_tests;
 mod options;
 mod plot;
 mod results;

@@ -29,13 +29,14 @@ pub(crate) struct TableSizes {
 /// Options that run, record, answer and sweep share.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// Sets a parameter of the provider, such as kernel=scalar (FI_TCAM_KERNEL); `fi_info -e` and
-    /// fi_tcam(7) list them.
+    /// Sets a parameter of the provider, such as kernel=scalar (FI_TCAM_KERNEL); config=FILE reads
+    /// a file of settings. `fi_info -e` and fi_tcam(7) list them. Names and values are checked
+    /// before anything starts.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
 
-    /// The provider libtcam-fi.so, or the directory that holds it. The default is the one installed
-    /// or built with this program.
+    /// The provider libtcam-fi.so, or the directory that holds it. By default tcam searches the
+    /// directory of this program, ../lib/libfabric from there, and FI_PROVIDER_PATH.
     #[arg(long, value_name = "PATH")]
     pub(crate) provider: Option<PathBuf>,
 

@@ -190,40 +190,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "compares texts, for minutes there")]
-    fn the_man_page_has_every_parameter_with_its_values_and_no_other() {
-        let page = include_str!("../../docs/fi_tcam.7").replace('\\', "");
-        for word in page.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_')) {
-            let bare = word.strip_prefix(PREFIX).unwrap_or_default().to_lowercase();
-            assert!(bare.is_empty() || PARAMS.iter().any(|param| param.name == bare), "{word}");
-        }
-        for param in PARAMS {
-            let name = format!("{PREFIX}{}", param.name.to_uppercase());
-            let heads = |text: &&str| {
-                let head = text.lines().next().unwrap_or_default();
-                head.split([' ', ',', '"']).any(|word| word == name)
-            };
-            let text = page.split(".TP\n.I").find(heads).expect(&name);
-            let values: Vec<String> = match param.values {
-                Values::Number(low, high) => vec![low.to_string(), high.to_string()],
-                Values::Decimal(low, high) => vec![low.to_string(), high.to_string()],
-                Values::EntryCost => vec!["0".to_owned(), "2.7@64,4.5@1024,5.1@8192".to_owned()],
-                Values::Words(words) | Values::Set(words) => {
-                    words.iter().map(|&word| word.to_owned()).collect()
-                }
-                Values::Polling => {
-                    ["auto", "every", "static:", "dynamic:"].map(str::to_owned).into()
-                }
-                Values::Text => Vec::new(),
-                Values::Pattern => ["%r", "%p", "%h", "%%"].map(str::to_owned).into(),
-            };
-            for value in values.iter().map(String::as_str).chain([param.default]) {
-                assert!(text.contains(value), "{name}: {value}");
-            }
-        }
-    }
-
-    #[test]
     fn decimals_are_numbers() {
         let params = |value| Params::from_lookup(lookup(&[("table_ns", value)]));
         assert_eq!(params("35").unwrap().table_ns, Thousandths(35_000));

@@ -110,7 +110,8 @@ proptest! {
     }
 }
 
-/// The example of docs/devices.md, which is calculated there by hand.
+/// Twelve operations, calculated by hand with the equations of docs/devices.md. The PRQ has 2
+/// entries, the UMQ 1. The comments have the result, T, the start and the latency in ns.
 #[test]
 fn twelve_operations_take_what_the_model_says() {
     #[derive(Debug, Default)]
@@ -146,17 +147,29 @@ fn twelve_operations_take_what_the_model_says() {
     let arrive = |bits| Op::Arrive(Envelope { source: 1, bits, len: 8 });
     let [a, b, c, d, x, y] = [1, 2, 3, 4, 5, 6];
     for (now, op) in [
+        // no message; into the table: 10, 0, 10
         (0, post(a)),
+        // into the table: 10, 10, 20
         (0, post(b)),
+        // spills: 10 + 50, 20, 80
         (0, post(c)),
+        // spills: 10 + 50, 80, 140
         (0, post(d)),
+        // second of two on the host: 10 + 100 + 20 + 2 x 5 + 100, 1000, 240
         (1000, arrive(d)),
+        // in the table; c is promoted: 10 + 200, 1240, 350
         (1100, arrive(a)),
+        // in the table: 10, 2000, 10
         (2000, arrive(c)),
+        // no receive; into the table of the UMQ: 10, 2100, 10
         (2100, arrive(x)),
+        // no receive; spills: 10 + 50, 2110, 70
         (2100, arrive(y)),
+        // first on the host: 10 + 100 + 20 + 5 + 100, 2170, 300
         (2105, post(y)),
+        // in the table: 10, 3000, 10
         (3000, Op::Peek(key(x))),
+        // in the table: 10, 3010, 20
         (3000, post(x)),
     ] {
         clock.0.store(now, Ordering::Relaxed);

@@ -31,7 +31,15 @@ use crate::traces::{files, repeats};
 /// overflow.
 ///
 /// Records a program several times, or takes recordings, and replays them on each emulated device
-/// that `tcam devices` names. The page has the need of a rank, and of the NIC that all ranks of a node share.
+/// that `tcam devices` names. The page has the need of a rank, and of the NIC that all ranks of a
+/// node share: the largest number of receives, unexpected messages, and receives of the MPI itself
+/// at one moment, which is the smallest pool without a spill. Without --ppn the ranks of a host
+/// share a NIC. If runs differ, a figure is their range.
+///
+/// Costs are modelled with --timing cpu-list, as shares of the time from the beginning of the run
+/// to its last recorded operation, on the rank with the highest share. The page ends with its
+/// limits and a paragraph to quote. Recordings of several programs or numbers of ranks have a page
+/// each, and a picture each: FILE-1 and so on.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "tcam answer [OPTIONS] -- COMMAND...\n       tcam answer [OPTIONS] TRACE...",
@@ -43,7 +51,9 @@ use crate::traces::{files, repeats};
   tcam answer --ppn 8 --json answer.json tcam-trace"
 )]
 pub(crate) struct MakeAnswer {
-    /// Number of runs of the program.
+    /// Number of runs of the program. Its output goes to output.log in the directory of each
+    /// recording. After a run that fails there is no further run, and the page begins with its exit
+    /// status.
     #[arg(
         long,
         value_name = "N",
@@ -60,12 +70,13 @@ pub(crate) struct MakeAnswer {
     #[command(flatten)]
     placed: Placed,
 
-    /// Also writes the page as HTML, with a picture, to this file.
+    /// Also writes the page as HTML that needs no other file, with the picture of --plot.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
     /// Draws the share that fits in NICs of several sizes and the cost of overflow there, as SVG or
-    /// PNG.
+    /// PNG by the ending of the name. The ranks of such a NIC share all its entries; the other
+    /// elements are in a list on the host.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 
@@ -76,7 +87,7 @@ pub(crate) struct MakeAnswer {
     common: Common,
 
     /// Accepts traces that were cut off, as by an incomplete copy, up to the cut; leaves out traces
-    /// without a beginning.
+    /// without a beginning. Traces of a killed program are not cut off.
     #[arg(long)]
     cut_off: bool,
 

@@ -37,10 +37,8 @@ use crate::traces::{play, repeats};
 /// Replays the traces as they were recorded, then on every device that has a name, or on the
 /// configurations of --with. Prints a line for each: the share that fit the table at once, the
 /// share that spilled with the main reason, and the number of entries that searches traverse on the
-/// host.
-///
-/// If several directories have ranks in common, each is a separate recording. Of runs of one
-/// program the worst is printed; other recordings have a table each.
+/// host for a message. The last lines have the need of the NIC of a node, and the devices without a
+/// spill. Of several runs of one program the worst is printed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam compare tcam-trace
@@ -49,8 +47,9 @@ use crate::traces::{play, repeats};
   tcam compare --with overflow=spill --with overflow=prefix --with overflow=sticky tcam-trace
   tcam compare --with device=alpu --with device=alpu,prq_entries=128,umq_entries=128 tcam-trace")]
 pub(crate) struct Compare {
-    /// Adds a line with these parameters, such as device=connectx or host_engine=list,host_storage=linked.
-    /// Without it there is a line for every device.
+    /// Adds a line with these parameters, such as device=connectx or
+    /// host_engine=list,host_storage=linked; may be given several times. Without it there is a line
+    /// for every device.
     #[arg(long, value_name = "NAME=VALUE,...")]
     with: Vec<String>,
 
@@ -61,7 +60,8 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// Costs of searches for all lines: cpu-list, cpu-hash or none.
+    /// Costs of searches for all lines: cpu-list, cpu-hash or none. The last number of a line is
+    /// then the time in ns that elements on the host add to a message.
     #[arg(long, value_name = "NAME")]
     timing: Option<String>,
 

@@ -22,9 +22,8 @@ const C_COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 
 /// Answers for a small MPI program that tcam compiles: the first command to try.
 ///
-/// Compiles a program that communicates as a fire simulation does: every rank sends to rank 0. Then runs
-/// `tcam answer` on it, which records the program three times and prints the page. The source, the program,
-/// the recordings, the page as HTML and the picture are in the output directory.
+/// Compiles a program that communicates as a fire simulation does: every rank sends to rank 0. Then
+/// runs `tcam answer` on it, which records the program three times and prints the page.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam demo
@@ -40,12 +39,12 @@ pub(crate) struct Demo {
     )]
     ranks: u32,
 
-    /// The compiler of the MPI; otherwise the mpicc in PATH, or in the directory of tcam. The mpiexec
-    /// in the same directory starts the program.
+    /// Compiler of the MPI. The default is the mpicc in PATH, or in the directory of tcam. The
+    /// mpiexec in the same directory starts the program.
     #[arg(long, value_name = "PATH")]
     mpicc: Option<PathBuf>,
 
-    /// Where everything goes.
+    /// Directory for the source, the program, the recordings, answer.html and answer.png.
     #[arg(long, value_name = "DIR", default_value = "tcam-demo")]
     out: PathBuf,
 }

@@ -19,15 +19,13 @@ use crate::traces::take::Take;
 /// Prints the differences between two experiments: needs, spills and search depths.
 ///
 /// Takes reports, traces or directories of them, of two runs, such as of yesterday's and today's
-/// version of a program. With --fail-above the exit code is 1 if a number grew by more, for use in
-/// tests of a program.
+/// version of a program. The need of a single run varies with the scheduling of its ranks: compare
+/// several runs, or allow for their spread.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam diff before after
   tcam diff --fail-above 10 before.trace after.trace
-  tcam diff --json - before after
-The need of a single run varies with the scheduling of its ranks: compare several runs, or allow
-for their spread.")]
+  tcam diff --json - before after")]
 pub(crate) struct Diff {
     /// Exits with 1 if a high-water mark, the share that spills (in points) or the mean search
     /// depth grew by more than PERCENT.

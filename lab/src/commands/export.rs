@@ -15,30 +15,42 @@ use crate::results::fresh::{self, Earlier, Lock};
 ///
 /// The files are queues.csv (a line for each rank and queue), kinds.csv (also for each kind of
 /// traffic), depths.csv (for each bucket of a histogram), lengths.csv (for each sample of the
-/// lengths over time) and origin.csv (origin of the numbers). From traces there are also
-/// operations.csv and the queue statistics of LogGOPSim (`--qstat`). With `--parquet` the same
-/// columns are in queues.parquet and so on.
+/// lengths over time) and origin.csv (origin of the numbers).
+///
+/// From traces operations.csv has every operation with its recorded time since the run began (ns)
+/// and the depth of its search. `number` counts receives as they were posted in their context, and
+/// messages as they arrived there, from 0. A cancel has the number of the receive that it removed;
+/// a peek, claim, discard or drop has that of the unexpected message that it found. `partner` is
+/// the message that a receive matched, or the receive of a message. `traversed` is the number of
+/// elements that the host engine passed. `source` and `destination` are the process's numbers of
+/// its peers, `source_rank` and `destination_rank` their ranks. `thread` is the thread that did the
+/// operation, `device_thread` marks a thread of the provider, and `cpu_ns` is the processor time
+/// that the thread had taken (trace_sends=on). `bytes` is the length of a message, or of the buffer
+/// of a receive.
+///
+/// From traces also come the queue statistics that LogGOPSim's tools read: PREFIX-rq-hit.data,
+/// -rq-miss.data, -uq-hit.data and -uq-miss.data have a line for each rank, with `depth,time` in ns
+/// of each search of the PRQ (rq) or UMQ (uq) that found something (hit) or nothing (miss).
+/// -rq-max.data and -uq-max.data have the longest queue of each rank. With a shared pool, depths
+/// are those of a separate table.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam export reports
   tcam export tcam-trace --out csv
-  tcam export tcam-trace --out frames --parquet
-LogGOPSim's files are PREFIX-rq-hit.data, -rq-miss.data, -uq-hit.data and -uq-miss.data. Each has
-a line for each rank: `depth,time` of each search, with the time in ns. -rq-max.data and
--uq-max.data have the longest queue of each rank.")]
+  tcam export tcam-trace --out frames --parquet")]
 pub(crate) struct Export {
     #[command(flatten)]
     from: Inputs,
 
-    /// Directory for the files. Files of other names stay.
+    /// Directory for the files. Files of other names stay; a message names old ones.
     #[arg(long, value_name = "DIR", default_value = "tcam-export")]
     out: PathBuf,
 
-    /// Writes Parquet instead of CSV: typed columns, and much smaller for operations.
+    /// Writes Parquet instead of CSV: the same columns, typed, and much smaller for operations.
     #[arg(long)]
     parquet: bool,
 
-    /// Prefix of the names of LogGOPSim's files.
+    /// Prefix of the names of LogGOPSim's files, without a path.
     #[arg(long, value_name = "PREFIX", default_value = "qstat", value_parser = name)]
     qstat: String,
 }

@@ -15,20 +15,20 @@ use crate::results::fresh::{self, Earlier, Lock};
 
 /// Draws the pictures of an experiment.
 ///
-/// The pictures show the length of the longest queues over time, the origin of their elements, and
-/// the part of them in the table. Others are histograms of search depths, reasons why elements were
-/// not in the table, and maps of the entries compared and traversed on each rank. From traces there
-/// is also the capacity curve.
+/// The pictures show the length of the longest queues over time (lengths), the origin of their
+/// elements (fill), and the part of them in the table (occupancy). Others are histograms of search
+/// depths (depths), reasons why elements were not in the table (blocks), and maps of the entries
+/// compared and traversed on each rank (map, traversals). From traces there is also the capacity
+/// curve (curve). The pictures of several recordings are in directories DIR/1-NAME and so on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam plot reports
-  tcam plot tcam-trace --out pictures --format svg
-If several recordings are given, the pictures of each go to a directory DIR/1-NAME and so on.")]
+  tcam plot tcam-trace --out pictures --format svg")]
 pub(crate) struct Plot {
     #[command(flatten)]
     from: Inputs,
 
-    /// Directory for the pictures. Files of other names stay.
+    /// Directory for the pictures. Files of other names stay; a message names old ones.
     #[arg(long, value_name = "DIR", default_value = "tcam-plot")]
     out: PathBuf,
 

@@ -34,7 +34,8 @@ pub(crate) struct Record {
     #[command(flatten)]
     pub(crate) tables: TableSizes,
 
-    /// Directory for the traces and reports. They replace those of an earlier run.
+    /// Directory for the traces and reports. They replace those of an earlier run once a trace of
+    /// this run exists.
     #[arg(long, value_name = "DIR", default_value = "tcam-trace")]
     pub(crate) out: PathBuf,
 

@@ -28,8 +28,9 @@ use crate::traces::{counted, files};
 
 /// Replays traces on another table, engine or overflow model.
 ///
-/// Prints what the tables would have counted. Everything is as recorded, except for the given
-/// settings. Time does not pass; the costs of the timing model are counted.
+/// Prints the counts that the tables would have had. Everything is as recorded, except for the
+/// given settings. Time does not pass; the costs of the timing model are counted. With
+/// overflow=flow-control no message is held back: elements that do not fit spill.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam replay tcam-trace
@@ -40,7 +41,8 @@ pub(crate) struct Replay {
     #[command(flatten)]
     pub(crate) tables: TableSizes,
 
-    /// Sets a parameter of the device, such as host_engine=list.
+    /// Sets a parameter of the device, such as host_engine=list or device=connectx. With a device,
+    /// no part of the recorded configuration is kept.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
 
@@ -48,14 +50,16 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "NAME")]
     pub(crate) timing: Option<String>,
 
-    /// Keeps a report for each rank in this directory.
+    /// Keeps a report for each rank in this directory, and run.tcam of the recorded run. The
+    /// directory must not contain reports of a run.
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) json: Json,
 
-    /// Compares with the reports of a run; the exit code is 1 if a count differs.
+    /// Compares with the reports of a run; the exit code is 1 if a count differs. With pool=node
+    /// counts may differ, because traces do not contain the order in which ranks used the pool.
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,
 

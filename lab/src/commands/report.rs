@@ -16,7 +16,8 @@ use crate::traces::node::Placed;
 /// The page has the pictures of `tcam plot`, the tables of `tcam stats`, the configuration, and how
 /// to read them. It is one file that needs no other, for the screen and for print. It begins with
 /// the answer, for the --ppn with which `tcam answer` recorded the run unless another one is given;
-/// tables and pictures have all messages.
+/// tables and pictures have all messages. Reports without recordings have the need of a rank, and
+/// two bounds for that of a NIC.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam report reports

@@ -20,21 +20,21 @@ use crate::settings::{self, Settings};
 /// Runs a program once and adds up the reports of its ranks.
 ///
 /// Sets the environment that makes MPICH, Open MPI or Intel MPI load tcam, runs the command, and
-/// prints what the tables of its ranks counted.
-///
-/// The exit code is that of the program. It is 3 if ranks are missing or were cut short, unless
-/// --partial accepts that, 125 if tcam itself failed, and 2 if the command line cannot be read.
+/// prints the counts of the tables of its ranks. The exit code is that of the program, unless ranks
+/// are missing or tcam failed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam run -- mpiexec -n 4 ./app
   tcam run --prq 1024 --umq 512 --report reports -- mpiexec -n 16 ./app input
-  tcam run --prq 0 --umq 0 --set kernel=scalar -- mpirun -np 2 ./app
-Reports are written as DIR/RANK.json (for programs) and DIR/RANK.txt (for people).")]
+  tcam run --prq 0 --umq 0 --set kernel=scalar -- mpirun -np 2 ./app")]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) tables: TableSizes,
 
-    /// Keeps the reports of the ranks in this directory.
+    /// Keeps the reports of the ranks in this directory, as DIR/RANK.json for programs and
+    /// DIR/RANK.txt for people. They replace those of an earlier run once a report of this run
+    /// exists. If several processes had the same rank, as with spawned ranks, the later ones are
+    /// DIR/RANK.PID.json.
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
 

@@ -22,8 +22,22 @@ use crate::traces::play;
 
 /// Prints the tables of an experiment.
 ///
-/// They show the ranks, the worst first, the kinds of traffic, search depths, high-water marks, and
-/// the reasons why elements were not in the table.
+/// They show the ranks, the worst first, the kinds of traffic, search depths, high-water marks, the
+/// reasons why elements were not in the table, and a profile: mean, deviation, variance and
+/// quartiles of the elements that searches on the host traversed, and of message sizes. Of several
+/// runs of one program there is a line for each.
+///
+/// With --by there are the elements of each queue at the moment when it was longest, on the rank
+/// where it was longest of all, and all elements that entered the queues. Communicators have
+/// numbers in the order of their first elements, with their ranks, if known, and the id of the MPI;
+/// communicators without a rank in common may have one id, and are one here. Peers are ranks if
+/// their traces are present. A phase ends with each collective operation of MPI_COMM_WORLD that all
+/// ranks took part in; a warning is printed if the calls of an operation cannot be distinguished.
+///
+/// --by thread prints the receives, messages, probes and cancels of each thread, the searches that
+/// found an element, the entries that they compared (mean and largest number) and traversed on the
+/// host. The thread that polls handles a message, or with automatic progress a thread of the
+/// provider (device). Generated traces have no threads.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam stats reports
@@ -32,17 +46,12 @@ use crate::traces::play;
   tcam stats --by peer --from 2.5 tcam-trace
   tcam stats --by thread tcam-trace
   tcam stats --json - reports
-  tcam stats run-1 run-2 run-3
-Directories that have ranks in common are runs of one program: there is a line for each of them, or
-with --by tables for each.
---json always has all ranks. Phases end with each collective operation of
-MPI_COMM_WORLD that all ranks took part in; times are seconds since the run began, which is when its
-first rank opened the provider.")]
+  tcam stats run-1 run-2 run-3")]
 pub(crate) struct Stats {
     #[command(flatten)]
     sources: Inputs,
 
-    /// Prints all ranks, not only the worst.
+    /// Prints all ranks, not only the worst; --json always has all.
     #[arg(long)]
     all: bool,
 
@@ -52,7 +61,8 @@ pub(crate) struct Stats {
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<By>,
 
-    /// With --by: leaves out operations before this time since the run began.
+    /// With --by: leaves out operations before this time since the run began. Elements that are
+    /// present then count.
     #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
     from: Option<f64>,
 

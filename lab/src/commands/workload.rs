@@ -58,8 +58,8 @@ pub(crate) struct Workload {
     #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
 
-    /// Ranks to write traces of; `all-that-matter` is rank 0, where everything is gathered, or
-    /// which is one of many alike.
+    /// Ranks to write traces of; `all-that-matter` is rank 0, which gathers all messages, or is one
+    /// of many alike.
     #[arg(
         long,
         value_name = "R,...",

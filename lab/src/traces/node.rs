@@ -32,15 +32,16 @@ use crate::results::runs::{RecordedPlacement, RunRecord};
 /// The placement of the ranks of a recording on nodes, each with one NIC.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Placed {
-    /// Number of ranks that share a NIC: P ranks on each node, with one NIC. Messages between ranks of a node, and
-    /// the receives that name these ranks, are left out. A receive from any source stays until it
-    /// is matched.
+    /// Number of ranks that share a NIC: P ranks on each node, with one NIC. Messages between ranks
+    /// of a node, and the receives that name these ranks, are left out. A receive from any source
+    /// stays until it is matched; if a rank of the same node sends the message, it is cancelled
+    /// then. The traces of all ranks are needed.
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = at_least_one)]
     pub(crate) ppn: Option<NonZeroU32>,
 
     /// Assigns ranks to nodes: consecutive ranks share a node (block, the default), or ranks are
     /// dealt out to all nodes in turn (cyclic). Line N of a file names the node of rank N, counted
-    /// from 0, and a line NODE:P that of the next P ranks.
+    /// from 0, and a line NODE:P that of the next P ranks. A file replaces --ppn.
     #[arg(long, value_name = "block|cyclic|FILE")]
     pub(crate) placement: Option<Placement>,
 }

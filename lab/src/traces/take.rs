@@ -7,12 +7,13 @@ use clap::Args;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Take {
     /// Accepts traces that were cut off, as by an incomplete copy, up to the cut; leaves out traces
-    /// without a beginning.
+    /// without a beginning. Traces of a killed program are not cut off.
     #[arg(long)]
     pub(crate) cut_off: bool,
 
-    /// Ends a replay with an error if a queue has more than N elements. An element takes 150 to 250
-    /// bytes; as many traces are replayed at a time as there are cores.
+    /// Ends a replay with an error if a queue has more than N elements, because a forged trace of
+    /// some KB could fill all memory. An element takes 150 to 250 bytes; as many traces are
+    /// replayed at a time as there are cores.
     #[arg(long, value_name = "N", default_value_t = MAX_QUEUE)]
     pub(crate) max_queue: usize,
 

@@ -54,14 +54,16 @@ parameters! {
     device: String {
         values: Values::Words(&models::NAMES),
         default: "generic",
-        help: "Device whose table sizes, pool, overflow and refusals are taken where a parameter is \
-               not set; generic sets nothing.",
+        help: "Device that sets table sizes, pool, overflow and refusals, except parameters that \
+               are set; generic sets nothing. `tcam devices` prints the values, docs/devices.md \
+               has their sources.",
     }
     config: String {
         values: Values::Text,
         default: "",
-        help: "File of settings, a line `name = value` for each, such as tcam tune writes; what the \
-               environment sets comes before it.",
+        help: "File of settings, such as the one that `tcam tune` writes: a line `name = value` \
+               for each. The environment has priority over it, and it has priority over device \
+               and timing.",
     }
     prq_entries: usize {
         values: Values::Number(0, 65_536),
@@ -76,110 +78,133 @@ parameters! {
     overflow: Overflow {
         values: Values::Words(Overflow::NAMES),
         default: "spill",
-        help: "What happens when a table is full: spill to the host engine, the oldest element there \
-               is promoted when an entry frees; prefix: nothing enters the table while the host \
-               holds any; sticky: everything new of both queues goes to the host for good, and the \
-               unexpected messages that are in the table, too; flow-control: posts and senders are \
-               held back until an entry frees.",
+        help: "Overflow model of a full table. spill: the element goes to the host engine; when \
+               an entry becomes free, the oldest element on the host is promoted into it. prefix: \
+               no element enters while the host holds any, and none is promoted, as on ConnectX. \
+               sticky: from the first overflow on, every new element of both queues goes to the \
+               host; unexpected messages in the table move there, and receives stay until they \
+               match, as in the hybrid mode of CXI. flow-control: receives and senders are held \
+               back (FI_EAGAIN) until an entry is free, as in the hardware mode of CXI.",
     }
     preemptive: Words {
         values: Values::Set(&["pool", "posted-recv", "unexpected-msg"]),
         default: NONE,
-        help: "When an endpoint leaves its tables before they are full (overflow=sticky): with more \
-               than half of the pool taken, or with more than rx_size receives posted or messages \
-               unexpected.",
+        help: "With overflow=sticky: conditions under which an endpoint leaves its tables before \
+               one is full. pool: more than half of the pool's entries are taken; posted-recv, \
+               unexpected-msg: more than rx_size receives are posted, or messages unexpected. \
+               These are the switches FI_CXI_HYBRID_PREEMPTIVE, \
+               FI_CXI_HYBRID_POSTED_RECV_PREEMPTIVE and FI_CXI_HYBRID_UNEXPECTED_MSG_PREEMPTIVE \
+               of CXI.",
     }
     rx_size: usize {
         values: Values::Number(1, 65_536),
         default: "1024",
-        help: "Receives or unexpected messages above which preemptive leaves the tables.",
+        help: "Number of receives or unexpected messages above which preemptive leaves the tables.",
     }
     flow_timeout: u64 {
         values: Values::Number(0, 3_600_000),
         default: "10",
-        help: "Milliseconds that posted receives are held back (FI_EAGAIN) when no entry frees \
-               (overflow=flow-control).",
+        help: "With overflow=flow-control: milliseconds for which posted receives are held back \
+               while no entry becomes free.",
     }
     exhausted: Exhausted {
         values: Values::Words(Exhausted::VARIANTS),
         default: "spill",
-        help: "What becomes of a posted receive after flow_timeout: spill to the host engine until \
-               an entry is free again, or fail with FI_ENOSPC as on a NIC that has none.",
+        help: "Fate of a posted receive after flow_timeout. spill: it and later receives go to \
+               the host engine until an entry is free. fail: fi_trecv fails with FI_ENOSPC, as on \
+               a NIC that cannot match on the host. MPICH and Open MPI then return MPI_ERR_OTHER \
+               from the call that posts the receive.",
     }
     mr: MrMode {
         values: Values::Words(MrMode::VARIANTS),
         default: "scalable",
-        help: "How memory is registered: with offsets and the application's keys, with virtual \
-               addresses and keys of the provider (as on verbs NICs), or bound to an endpoint \
-               and enabled (as on Slingshot).",
+        help: "Requirements for memory registration. scalable: none. basic: virtual addresses, \
+               allocated memory and keys of the provider, as on verbs NICs. endpoint: allocated \
+               memory that is bound to an endpoint and enabled, as on Slingshot. Hints that do \
+               not offer the required mode get FI_ENODATA.",
     }
     refuse: Words {
         values: Values::Set(&["any-source", "any-tag", "non-contiguous"]),
         default: NONE,
-        help: "Receives that the device does not take: they stay on the host.",
+        help: "Receives that the device refuses, so that they stay on the host. any-tag: receives \
+               that ignore the tag or communicator, or a part of them. With overflow=spill no \
+               element on the host is promoted past a refused one.",
     }
     refuse_below: u64 {
         values: Values::Number(0, 1_073_741_824),
         default: "0",
-        help: "Receives with a buffer of fewer bytes are not offered to the device (TM_THRESH of UCX).",
+        help: "Receives with a buffer of fewer bytes are not offered to the device (TM_THRESH of \
+               UCX).",
     }
     force_above: u64 {
         values: Values::Number(0, 1_073_741_824),
         default: "0",
-        help: "A receive with a buffer of more bytes has all that waits before it offered to the \
-               device, short ones as well (TM_FORCE_THRESH of UCX); 0 does without.",
+        help: "A receive with a buffer of more bytes causes all receives before it to be offered \
+               to the device, including short ones, until the device refuses one (TM_FORCE_THRESH \
+               of UCX); 0 is never.",
     }
     pool: PoolOwner {
         values: Values::Words(PoolOwner::VARIANTS),
         default: "endpoint",
-        help: "Whose the entries of the tables are: each endpoint's own, or drawn from a pool that \
-               all endpoints of this user on this host share.",
+        help: "Scope of the table entries. endpoint: each endpoint has its own. node: every entry \
+               of every table is drawn from a pool that all endpoints of this user on this host \
+               share, as on a NIC; the size of a table still bounds it.",
     }
     pool_entries: u32 {
         values: Values::Number(1, 65_536),
         default: "4096",
-        help: "Entries of the pool; endpoints with the same number share one.",
+        help: "Entries of the pool. Endpoints with the same number share one pool, at most 1024 \
+               endpoints a pool.",
     }
     pool_engines: u32 {
         values: Values::Number(1, 16),
         default: "1",
-        help: "Engines among which the entries of the pool are divided; endpoints are given to them \
-               in turn, and draw from their own only.",
+        help: "Engines among which the entries of the pool are divided. Endpoints are assigned to \
+               the engines in turn, and draw entries from that engine only.",
     }
     pool_reserved: u32 {
         values: Values::Number(0, 65_536),
         default: "0",
-        help: "Entries of the pool that an endpoint has for itself.",
+        help: "Entries of the pool that are reserved for each endpoint. If all endpoints together \
+               would reserve more than the pool has, fi_endpoint fails with FI_EINVAL.",
     }
     pool_max: u32 {
         values: Values::Number(1, 65_536),
         default: "65536",
-        help: "Most entries of the pool that an endpoint may hold.",
+        help: "Largest number of entries of the pool that an endpoint may hold.",
     }
     host_engine: HostEngine {
         values: Values::Words(HostEngine::NAMES),
         default: "col-pnp",
-        help: "Software engine that matches what does not fit the table: one list (MPICH), a list \
-               a source (Open MPI), queues for collective operations (COL), for partners (PNP) or \
-               both, a queue for each cluster of sources, a hash table of receives without \
-               wildcards, one for each combination of wildcards, or auto, which chooses by what comes.",
+        help: "Software engine that matches elements that do not fit the table. col-pnp: queues \
+               for collective operations and for busy sources, made as needed; col-list, \
+               list-pnp: queues for only one of the two; list: one ordered list, as in MPICH; \
+               rank-array: a list for every source, as in Open MPI; kmeans: a queue for each \
+               cluster of sources; hash: a hash table for receives without wildcards; \
+               newmadeleine: a hash table for each combination of wildcards; tail-queues: a list, \
+               of which two threads can search PRQ and UMQ at once; auto: begins with list, \
+               counts lengths and wildcards, and changes to the engine that suits them.",
     }
     clusters: String {
         values: Values::Text,
         default: "",
-        help: "File of clusters, written by tcam cluster, for host_engine=kmeans.",
+        help: "File of clusters for host_engine=kmeans, which `tcam cluster` writes. Each process \
+               reads the clusters of its rank. Sources that the file does not name share one \
+               queue, and the report counts their elements; with a file of another number of \
+               processes all sources share it, and the report notes this.",
     }
     assert: Words {
         values: Values::Set(&["no-any-source", "no-any-tag"]),
         default: NONE,
-        help: "What the program promises, as no MPI tells its hints to libfabric: receives that \
-               break a promise are matched all the same, and counted.",
+        help: "Promises of the program. No MPI passes the hints of a program to libfabric, \
+               therefore this parameter exists. Receives that break a promise are still matched \
+               in order, and the report counts them. The engine hash counts both kinds.",
     }
     host_storage: HostStorage {
         values: Values::Words(HostStorage::NAMES),
         default: "packed",
-        help: "Queues of the host engine: packed, arrays searched by the compare kernel; or \
-               linked, lists as in the papers.",
+        help: "Storage of the queues of the host engine: packed, arrays of fingerprints that the \
+               compare kernel searches; or linked, linked lists as in the papers.",
     }
     tag_layout: Auto<TagLayout> {
         values: Values::Words(&[
@@ -193,14 +218,19 @@ parameters! {
             "opaque",
         ]),
         default: "auto",
-        help: "How match bits tell collective from point-to-point messages; auto asks which MPI is \
-               loaded, opaque takes everything for point-to-point.",
+        help: "Layout of match bits, by which collective and point-to-point messages are \
+               distinguished. auto: that of the MPI library that is loaded or, if it is linked \
+               statically, of its launcher. mpich-source-in-tag: MPICH without completion-queue \
+               data. openmpi-tag-1, openmpi-tag-2: Open MPI with mtl_ofi_tag_mode ofi_tag_1 or \
+               ofi_tag_2. opaque: all messages are point-to-point. A wrong layout makes col-pnp, \
+               col-list and list-pnp slower, and never wrong.",
     }
     theta: u32 {
         values: Values::Number(1, 65_536),
         default: "512",
-        help: "Elements in a shared queue at which PNP gives the busiest sources their own; up \
-               to so many are searched as one list. 100 is best for linked queues.",
+        help: "Number of elements in a shared queue at which PNP gives dedicated queues to the \
+               sources with more than the average. Up to this number of elements are searched as \
+               one list. 100 is best for linked queues.",
     }
     k_col: u32 {
         values: Values::Number(0, 1024),
@@ -215,53 +245,64 @@ parameters! {
     nprocs: u32 {
         values: Values::Number(0, 16_777_216),
         default: "0",
-        help: "Processes n of k_col and k_pnp; 0 takes the number of addresses in the address vector.",
+        help: "Processes n of k_col and k_pnp; 0 is the number of addresses in the address vector \
+               after the last insertion.",
     }
     table: TableKind {
         values: Values::Words(TableKind::NAMES),
         default: "index",
-        help: "How tables find their entries: index, by a hash of what is compared; or cam, every \
-               entry compared as a NIC does it. Both find and count the same.",
+        help: "Search in tables: index, by a hash of the compared fields; or cam, by comparing \
+               every entry as a NIC does, which takes longer with many entries. Both find and \
+               count the same.",
     }
     kernel: Auto<Kernel> {
         values: Values::Words(&["auto", "avx512", "avx2", "scalar"]),
         default: "auto",
-        help: "Compare kernel of the table and of packed queues; auto takes the best one this \
-               processor has.",
+        help: "Compare kernel of the table and of packed queues; auto is the best one for this \
+               processor.",
     }
     timing: String {
         values: Values::Words(&timings::NAMES),
         default: "none",
-        help: "Timing model: costs from a published or measured source, where they are not set \
-               themselves as table_ns, up_ns, host_ns, host_entry_ns, down_ns, spill_ns and \
-               promote_ns (docs/devices.md).",
+        help: "Timing model: source of the costs table_ns to promote_ns, except costs that are \
+               set. cpu-list: an entry that a search on the host traverses, as lists of MPIs \
+               take. cpu-hash: a search of a hash table on the host, a published figure. \
+               docs/devices.md has the sources and values. No figure of a NIC's table is \
+               published.",
     }
     table_ns: Thousandths {
         values: Values::Decimal(0, 1_000_000_000),
         default: "0",
-        help: "Timing model: nanoseconds charged for each search of a table.",
+        help: "Timing model: nanoseconds charged for each search of a table. A posted receive or \
+               a probe searches the table of unexpected messages; a message that arrives searches \
+               that of posted receives.",
     }
     up_ns: Thousandths {
         values: Values::Decimal(0, 1_000_000_000),
         default: "0",
-        help: "Timing model: nanoseconds charged for each search that goes on from the table to the \
-               host, for the way.",
+        help: "Timing model: nanoseconds charged for the transfer of a search from the table to \
+               the host. Without a table it is not charged.",
     }
     host_ns: Thousandths {
         values: Values::Decimal(0, 1_000_000_000),
         default: "0",
-        help: "Timing model: nanoseconds charged for each search on the host.",
+        help: "Timing model: nanoseconds charged for each search on the host. The host is \
+               searched if no entry of the table matches and the host holds an element, or if the \
+               host holds an element older than the match.",
     }
     host_entry_ns: EntryCost {
         values: Values::EntryCost,
         default: "0",
-        help: "Timing model: nanoseconds charged for each entry that a search on the host traverses; \
-               with NUMBER@ENTRIES,... each on average of a search of so many.",
+        help: "Timing model: nanoseconds charged for each entry that a search on the host \
+               traverses. NUMBER@ENTRIES is the average cost of an entry in a search of ENTRIES \
+               entries; between two points the time of a search is interpolated, and beyond the \
+               last one each entry costs the same.",
     }
     down_ns: Thousandths {
         values: Values::Decimal(0, 1_000_000_000),
         default: "0",
-        help: "Timing model: nanoseconds charged for the way of the host's answer back to the table.",
+        help: "Timing model: nanoseconds charged for the transfer of the host's answer to the \
+               table. Without a table it is not charged.",
     }
     spill_ns: Thousandths {
         values: Values::Decimal(0, 1_000_000_000),
@@ -271,114 +312,135 @@ parameters! {
     promote_ns: Thousandths {
         values: Values::Decimal(0, 1_000_000_000),
         default: "0",
-        help: "Timing model: nanoseconds charged for each element that moves from the host into the \
-               table.",
+        help: "Timing model: nanoseconds charged for each element that moves from the host into \
+               the table. With 0 a table that is too small costs nothing if its elements are \
+               promoted before they match.",
     }
     times: Switch {
         values: Values::Words(&["off", "on"]),
         default: "off",
-        help: "Whether searches, insertions and removals are measured, in the table and on the host; \
-               looking at the clock takes longer than most of them.",
+        help: "on: the time of searches, insertions and removals, in the table and on the host, \
+               is measured. Reading the clock takes longer than most of them; that time is \
+               subtracted, and a time below the clock's resolution counts as 0.",
     }
     report: String {
         values: Values::Pattern,
         default: "",
-        help: "Path pattern of the report written when an endpoint closes or the process exits: \
-               %r is the rank, %p the process id, %h the host name. `.json` and `.txt` are written.",
+        help: "Path pattern of the report that is written when an endpoint closes or the process \
+               exits, with .json and .txt appended. If the launcher passes no rank, %r is the \
+               process id. If it starts several ranks, the pattern must contain %r or %p.",
     }
     summary: Switch {
         values: Values::Words(&["off", "on"]),
         default: "off",
-        help: "Whether an endpoint that closes, or is open when the process exits, prints a line on \
-               the error output: messages, those that were unexpected, longest queues, spills.",
+        help: "on: an endpoint that closes, or is open when the process exits, prints a line on \
+               standard error for its tagged messages and one for the others: their number, the \
+               share of unexpected ones, the longest queues, and the spills.",
     }
     trace: String {
         values: Values::Text,
         default: "",
-        help: "Directory where what is asked of the device is recorded, a file for each matching \
-               context, for tcam replay.",
+        help: "Directory of recordings, which `tcam replay` and other commands read. Each \
+               matching context writes a file with its first operation.",
     }
     trace_max: u64 {
         values: Values::Number(1, 1_048_576),
         default: "1024",
-        help: "Largest file of a trace in MiB; the recording ends there.",
+        help: "Largest trace in MiB. At that size, or when the disk is full, the recording ends \
+               with a message on standard error, and the program continues.",
     }
     trace_sends: Switch {
         values: Values::Words(&["off", "on"]),
         default: "off",
-        help: "Whether traces have the messages that are sent, too, and the processor time of the \
-               threads that do the operations: what a model of a network needs to time them anew.",
+        help: "on: traces also have the messages that are sent (destination, match bits and \
+               length), and the processor time of the thread of each operation. A stream of short \
+               messages becomes 10 percent slower.",
     }
     eager_size: usize {
         values: Values::Number(0, 16_384),
         default: "4096",
-        help: "Largest message in bytes that always goes through shared buffers; up to four times \
-               as long ones do while that is quicker than to copy them from process to process.",
+        help: "Largest message in bytes that always goes through shared buffers. Messages of up \
+               to four times this size, and at most 16384 bytes, go through buffers while the \
+               measured time to fill a buffer is short. Longer messages wait for their receive \
+               and are then copied from process to process.",
     }
     kernel_copy: Switch {
         values: Values::Words(&["auto", "off"]),
         default: "auto",
-        help: "Copy of long messages by the kernel (process_vm_readv); auto falls back to copies \
-               through shared buffers where the kernel refuses, off always does.",
+        help: "Copy of long messages. auto: by the kernel (process_vm_readv), or through shared \
+               buffers if it refuses and between process namespaces. off: always through shared \
+               buffers.",
     }
     net_eager_size: usize {
         values: Values::Number(0, 65_536),
         default: "65536",
-        help: "Largest message in bytes that is copied and sent at once to a peer of another host; a \
-               longer one waits until its receiver asks for it.",
+        help: "Largest message in bytes that is copied and sent at once to a peer of another \
+               host. A longer message waits until its receiver asks for it, in parts. Injected \
+               messages, and messages of up to 208 bytes, are always sent at once.",
     }
     net: Net {
         values: Values::Words(Net::VARIANTS),
         default: "auto",
-        help: "How peers of other hosts are reached: tcp, over a TCP connection to each peer; off, not \
-               at all; auto is tcp where the launcher says that the job has more than one host, and off \
-               otherwise.",
+        help: "Transport to peers of other hosts. tcp: a TCP connection to each peer. auto: tcp \
+               if the launcher (Hydra, PRRTE, Slurm) says that the job has ranks on more than one \
+               host, and otherwise off. FI_TCP_IFACE names the interface whose address peers get; \
+               the default is the first one that is not loopback.",
     }
     net_seal: Switch {
         values: Values::Words(&["off", "on"]),
         default: "off",
-        help: "Whether each message between hosts carries a code (HMAC-SHA256) by which its receiver \
-               notices that somebody on the network has changed, repeated or removed one. It must be the \
-               same in all processes of a job. Messages are not encrypted.",
+        help: "on: each message between hosts carries a code (HMAC-SHA256, 16 bytes). By this \
+               code the receiver notices that a message was changed, added, repeated or removed \
+               on the network; it then closes the connection and delivers nothing of that \
+               message. All processes of a job must have the same value. Messages are not \
+               encrypted in either case.",
     }
     net_timeout: u64 {
         values: Values::Number(0, 86_400),
         default: "10",
-        help: "Seconds after which a host that acknowledges nothing is gone, and what waits for its \
-               processes fails; 0 waits for ever.",
+        help: "Seconds after which a host that acknowledges nothing counts as gone, and \
+               operations that wait for its processes end in error; 0 waits for ever. If a link \
+               comes back sooner, no message is lost.",
     }
     poll: Polling {
         values: Values::Polling,
         default: "auto",
-        help: "How often polls ask the network beside shared memory: every time; static:R, once and \
-               then R times not; dynamic:H, by the share that each had of the last H messages; or \
-               auto, the less often the more messages came over shared memory since the last over \
-               the network.",
+        help: "How often a poll checks the network in addition to shared memory. auto: once for \
+               as many polls as messages came over shared memory since the last message over the \
+               network, and at least once in 256 polls. every: each time. static:R: once in R + 1 \
+               polls. dynamic:H: after each H messages, m of them over shared memory and n over \
+               the network, once in m / (n + 1) polls.",
     }
     job_key: String {
         values: Values::Text,
         default: "",
-        help: "Secret of the processes of a job, by which they know each other over the network; any \
-               random text. Without one each endpoint has a secret of its own, which its name tells \
-               those whom the MPI gives it.",
+        help: "Secret by which the processes of a job identify each other over the network: any \
+               random text, the same for all. `tcam run` and other commands make one for each \
+               run. Without one each endpoint has a random secret, which is a part of its name, \
+               so that a process that was given the name can connect.",
     }
     net_open: Switch {
         values: Values::Words(&["no", "yes"]),
         default: "no",
-        help: "Whether every process may connect over the network; for addresses without a secret, on \
-               a network where all users are trusted.",
+        help: "yes: every process that reaches the port can connect. This is for programs that \
+               make addresses from a host and a port, on a network where all users are trusted. \
+               no: an operation towards such an address needs job_key, and otherwise fails with \
+               FI_EACCES.",
     }
     check: Switch {
         values: Values::Words(&["off", "on"]),
         default: "off",
-        help: "Whether what travels between processes carries checksums (CRC32C) that its receiver \
-               verifies: wrong bytes are then an error (FI_ECRC), at the price of reading every \
-               message once more at both ends.",
+        help: "on: checksums (CRC32C) on all data between processes. A wrong checksum causes an \
+               error completion with FI_ECRC; wrong bytes are never delivered. Every message is \
+               read once more at both ends. Processes of a job may have different values.",
     }
     idle: IdlePolicy {
         values: Values::Words(IdlePolicy::VARIANTS),
         default: "auto",
-        help: "What a poll that finds nothing does: auto gives the core away soon when the threads \
-               that poll endpoints outnumber the cores that they may run on.",
+        help: "Behaviour of a poll that finds nothing. auto: it yields the core soon if the \
+               threads that poll endpoints outnumber the cores that they may run on or that their \
+               container may keep busy, and otherwise after some 30 ms if other threads use the \
+               core. A program that also computes keeps its core while another core is idle. \
+               spin: it never yields. yield: it always yields.",
     }
 }

@@ -35,7 +35,7 @@ pub struct Param {
     pub values: Values,
     /// Value if the parameter is not set.
     pub default: &'static str,
-    /// One sentence for `fi_info -e` and the man page.
+    /// Text for `fi_info -e` and the man page, which add the allowed values and the default.
     pub help: &'static str,
 }
 

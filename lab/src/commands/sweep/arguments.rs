@@ -14,28 +14,32 @@ use crate::traces::take::MAX_QUEUE;
 
 /// Runs a program, or replays its traces, once for each table size and draws the capacity curve.
 ///
-/// Writes curve.svg, curve.png, sweep.csv and, for every run, the program's output and the reports
-/// of its ranks to the output directory.
+/// The curve has the shares that fit at once and that are promoted first, spills, high-water marks
+/// and time over the table size. It ends with the spread of the need from run to run, and a
+/// recommended size: the next power of two above the largest need plus its spread. The output
+/// directory gets curve.svg, curve.png, sweep.csv and runs/, with the program's output and the
+/// reports of each run; those of an earlier sweep are removed once the first run has succeeded. A
+/// size at which the program fails is left out and named at the end.
+///
+/// With --trace the smallest tables with which 0, 1, 5 and 10 percent of the elements spill are
+/// printed first: for the worst rank, for all ranks, for each kind of traffic, and for the ranks
+/// that need most. For repeats the need has a median, a range, and the highest probability that
+/// another run needs more. The last column has the entries that a linear search on the host
+/// compares for a message, or with --set host_engine or host_storage the entries that this engine
+/// traverses.
 #[derive(Debug, Args)]
-#[command(after_help = "Sizes are a list of numbers; `A,...,B` doubles from A up to B:
-  --prq 0,64,...,8192    0 64 128 256 512 1024 2048 4096 8192
-  --prq 100,200,400      these three
-Examples:
+#[command(after_help = "Examples:
   tcam sweep --prq 0,64,...,8192 -- mpiexec -n 32 ./app
   tcam sweep --prq 256,...,4096 --umq 1024 --repeat 3 --out curve -- mpiexec -n 8 ./app
   tcam sweep --timeout 300 -- mpiexec -n 32 ./app
   tcam sweep --trace tcam-trace --prq 0,16,...,65536
   tcam sweep --trace tcam-trace --timing cpu-list
   tcam sweep --trace tcam-trace --ppn 8 --set pool=node
-  tcam sweep --trace tcam-trace --set table_ns=20 --set host_ns=500 --set host_entry_ns=5.1
-The time that the host adds is the cost of its searches, spills and promotions for each message, of
-all ranks and of the worst rank. It is a sum without waiting; latencies in sweep.csv include
-waiting, because a unit does one operation after the other. The model has no overlap, no caches and
-no network, and the order of messages stays that of the recording. docs/devices.md has
-the sources of costs.")]
+  tcam sweep --trace tcam-trace --set table_ns=20 --set host_ns=500 --set host_entry_ns=5.1")]
 pub(crate) struct Sweep {
-    /// Entries of the table of posted receives, one run for each size. Without it the sizes are
-    /// around the need of a first run, or of the traces.
+    /// Entries of the table of posted receives, one run for each size: numbers separated by commas;
+    /// `A,...,B` doubles from A up to B. Without it the sizes are around the need of a first run,
+    /// which is not part of the curve, or of the traces.
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) prq: Option<Sizes>,
 
@@ -67,11 +71,12 @@ pub(crate) struct Sweep {
     )]
     pub(crate) repeat: u32,
 
-    /// Ends a run that takes longer; its size counts as failed.
+    /// Ends a run that takes longer, by SIGTERM to the launcher, and five seconds later by SIGKILL
+    /// to it and to its processes. The size counts as failed.
     #[arg(long, value_name = "SECONDS", value_parser = timeout, allow_negative_numbers = true)]
     pub(crate) timeout: Option<f64>,
 
-    /// Directory for the curve, the table and the logs.
+    /// Directory for the curve, the table and the runs.
     #[arg(long, value_name = "DIR", default_value = "tcam-sweep")]
     pub(crate) out: PathBuf,
 
@@ -86,12 +91,13 @@ pub(crate) struct Sweep {
     pub(crate) trace: Vec<PathBuf>,
 
     /// Accepts traces that were cut off, as by an incomplete copy, up to the cut; leaves out traces
-    /// without a beginning.
+    /// without a beginning. Traces of a killed program are not cut off.
     #[arg(long, requires = "trace")]
     pub(crate) cut_off: bool,
 
-    /// Ends a replay with an error if a queue has more than N elements. Each element takes 150 to
-    /// 250 bytes; as many traces are replayed at a time as there are cores.
+    /// Ends a replay with an error if a queue has more than N elements, because a forged trace of
+    /// some KB could fill all memory. An element takes 150 to 250 bytes; as many traces are
+    /// replayed at a time as there are cores.
     #[arg(long, value_name = "N", default_value_t = MAX_QUEUE, requires = "trace")]
     pub(crate) max_queue: usize,
 
@@ -99,8 +105,11 @@ pub(crate) struct Sweep {
     pub(crate) placed: Placed,
 
     /// Costs of searches: cpu-list, cpu-hash or none. --set NAME=NS sets one cost: table_ns, up_ns,
-    /// host_ns, host_entry_ns, down_ns, spill_ns or promote_ns. Adds the time of matching, and the
-    /// time that the host adds to a message, for each size.
+    /// host_ns, host_entry_ns, down_ns, spill_ns or promote_ns. Adds for each size the time of
+    /// matching, and the time in ns that elements on the host add to a message, of all ranks and of
+    /// the worst rank, without waiting. sweep.csv also has latencies, which include waiting,
+    /// because a unit does one operation after the other; they may grow with the tables, because a
+    /// promotion takes time. docs/devices.md has the sources and limits of the model.
     #[arg(long, value_name = "NAME", requires = "trace")]
     pub(crate) timing: Option<String>,
 

@@ -42,8 +42,11 @@ use crate::text::progress;
 ///
 /// Compiles an MPI program and runs it with the launcher, once in each round for each channel. On
 /// one host the channels are shared buffers and kernel copy; between hosts, messages that are sent
-/// at once and messages that the receiver asks for. Writes tcam.conf (the settings), tune.csv,
-/// tune.svg and tune.png to the output directory, which all hosts must have.
+/// at once and messages that the receiver asks for. By message size it measures half round trips,
+/// bandwidth, and the overlap of communication with computation. The threshold is the size from
+/// which one channel is better. A size is ignored if the middle halves of the values of both
+/// channels overlap; at most half of the sizes above a threshold may be ignored. If the curves do
+/// not cross beyond their spread, the default stays, with a message.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam tune -- mpiexec -n 2
@@ -52,11 +55,13 @@ Then:
   tcam run --set config=tcam-tune/tcam.conf -- mpiexec -n 16 ./app
   export FI_TCAM_CONFIG=$PWD/tcam-tune/tcam.conf")]
 pub(crate) struct Tune {
-    /// Directory for the settings, the numbers and the picture.
+    /// Directory for tcam.conf (the settings), tune.csv (all numbers with their spread), tune.svg,
+    /// tune.png and tune.log (the output of the last run). All hosts must have it, because the
+    /// program is compiled there. Files of an earlier run stay until everything is measured.
     #[arg(long, value_name = "DIR", default_value = "tcam-tune")]
     out: PathBuf,
 
-    /// Runs of each channel, in turns. A difference within their spread decides nothing.
+    /// Runs of each channel, in turns.
     #[arg(
         long,
         value_name = "N",
@@ -70,8 +75,7 @@ pub(crate) struct Tune {
     #[arg(long, value_enum, default_value_t = Measure::Latency)]
     by: Measure,
 
-    /// Measures fewer sizes for a shorter time. The result shows that the measurement works, and
-    /// not which setting is best.
+    /// Measures fewer sizes for a shorter time. Its settings are not reliable.
     #[arg(long)]
     quick: bool,
 
@@ -79,16 +83,17 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "PATH")]
     mpicc: Option<PathBuf>,
 
-    /// Sets a parameter of the provider for the measurement, such as net_seal=on.
+    /// Sets a parameter of the provider for the measurement, such as net_seal=on. eager_size,
+    /// kernel_copy and net_eager_size are reserved for tune.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// The provider libtcam-fi.so, or the directory that holds it. The default is the one installed
-    /// or built with this program.
+    /// The provider libtcam-fi.so, or the directory that holds it. By default tcam searches the
+    /// directory of this program, ../lib/libfabric from there, and FI_PROVIDER_PATH.
     #[arg(long, value_name = "PATH")]
     provider: Option<PathBuf>,
 
-    /// MPI of the launcher; auto asks the launcher.
+    /// MPI of the program; auto asks the launcher.
     #[arg(long, value_enum, default_value_t = MpiChoice::Auto)]
     mpi: MpiChoice,
 

@@ -27,24 +27,20 @@ const OTHER_LINES: usize = 5;
 /// Shows the counters of running programs, live.
 ///
 /// There is a line for each endpoint of this user on this host. It has rates per second: receives
-/// posted, messages that arrived, unexpected messages, matches in the table and on the host, and
-/// spills. Then come the elements in the table and on the host now, and the largest number since
-/// the start. The counters are those of tagged messages, as in reports, or of untagged messages if
-/// no tagged ones came.
+/// posted, messages that arrived, unexpected messages (unexp/s), matches in the table and on the
+/// host, and spills. Then come the elements in the table + on the host now (PRQ, UMQ), and the
+/// largest number since the start (mark). The counters are those of tagged messages, or of untagged
+/// messages if no tagged ones came. A narrow terminal shows fewer columns.
 ///
 /// Endpoints update their counters every 50 ms while they wait for messages, and every 1024 polls
-/// that find some. The rates of a process that calls no MPI are shown as -. Ctrl-C ends watch.
+/// that find some. The rates of a process that calls no MPI are shown as -. If no program runs,
+/// watch waits. Ctrl-C ends it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam watch
   tcam watch --interval 0.2
   tcam watch --once
-  tcam watch --job 3fa9
-Columns: `unexp/s` unexpected messages, `PRQ` and `UMQ` elements in the table + on the
-host, `mark` the largest number since the start. A narrow terminal shows fewer columns. With
---once the exit code is 1 if nothing runs. A job is one `tcam run` or `record`, one run of a sweep,
-or all ranks that write their reports to one FI_TCAM_REPORT. If several jobs run, they are listed;
-0000 stands for processes that write no reports.")]
+  tcam watch --job 3fa9")]
 pub(crate) struct Watch {
     /// Seconds between two tables.
     #[arg(
@@ -65,11 +61,13 @@ pub(crate) struct Watch {
     )]
     pub(crate) count: Option<u32>,
 
-    /// Shows only endpoints of one job; if several run, `tcam watch` lists them.
+    /// Shows only endpoints of one job: one `tcam run` or `record`, one run of a sweep, or all
+    /// ranks that write their reports to one FI_TCAM_REPORT. If several jobs run, they are listed
+    /// by four hexadecimal digits; 0000 stands for processes that write no reports.
     #[arg(long, value_name = "JOB", allow_hyphen_values = true)]
     pub(crate) job: Option<Job>,
 
-    /// Prints one table after one interval, and exits.
+    /// Prints one table after one interval, and exits; with 1 if no program runs.
     #[arg(long, conflicts_with = "count")]
     pub(crate) once: bool,
 }
