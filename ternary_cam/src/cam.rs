@@ -2,21 +2,21 @@
 //! A plain CAM, as in a NIC: a search compares every entry at once, and the oldest match wins.
 //!
 //! A NIC compares all 97 bits of every entry in one clock cycle. A processor compares 16 bits of
-//! each entry, its *print* (fingerprint, `cam/print.rs`), 32 entries per instruction, and then the
-//! entries whose prints agree. A CAM gives the same results as [`Table`](crate::Table) and is
+//! each entry, its *fingerprint* (`cam/fingerprint.rs`), 32 entries per instruction, and then the
+//! entries whose fingerprints agree. A CAM gives the same results as [`Table`](crate::Table) and is
 //! slower with many entries, but its code is short.
 //!
 //! ```text
 //! place        0     1     2     3     4     5    in age order, oldest first
-//! prints    [  a  |  -  |  c  |  d  |  -  |     ]
-//! cares     [  a  |  -  |  c  |  d  |  -  |     ]  bits of the print that the entry compares
+//! fingerprints    [  a  |  -  |  c  |  d  |  -  |     ]
+//! cares     [  a  |  -  |  c  |  d  |  -  |     ]  bits of the fingerprint that the entry compares
 //! live         1     0     1     1     0     0     removals leave holes
 //! ids       [  7  |  -  |  0  |  3  |  -  |     ]  the slot of the entry, which does not move
 //!            head                       tail
 //!
 //! insert(e):  close up if there is no place left
-//!             write print, care and id of e at the tail
-//! search(k):  for each place whose print agrees with that of k, the lowest first:
+//!             write fingerprint, care and id of e at the tail
+//! search(k):  for each place whose fingerprint agrees with that of k, the lowest first:
 //!                 if it is live and its entry matches k: found
 //! remove(e):  leave a hole, or move the tail back; close up if there are many holes
 //! ```
@@ -24,16 +24,16 @@
 //! There are twice as many places as entries, so that closing up adds a constant number of moves
 //! per removal or insertion.
 
-mod print;
+mod fingerprint;
 
 use crate::bits::Bits;
 use crate::entry::{Entry, Key, Source};
 use crate::handle::{Full, Handle, Hit, MAX_CAPACITY, TableError};
-use crate::kernel::{self, Available, Kernel, LANES, Prints, Sought};
+use crate::kernel::{self, Available, Fingerprints, Kernel, LANES, Sought};
 use crate::slot::{Class, Slot, Stamp};
 
 /// Up to this many entries are compared one by one: a vector comparison costs as much, and would
-/// wait for prints that were just stored.
+/// wait for fingerprints that were just stored.
 const ALONE: usize = 4;
 
 /// The entries close up if they span more than this many places each.
@@ -46,7 +46,7 @@ pub struct Cam {
     free: Vec<u16>,
     /// Serial number of the next entry.
     serial: u64,
-    prints: Prints,
+    fingerprints: Fingerprints,
     /// Page of the oldest entry.
     head: usize,
     /// The place of the next entry, after all others.
@@ -69,7 +69,7 @@ impl Cam {
             slots: vec![Slot::EMPTY; capacity].into(),
             free: (0..capacity).rev().map(|slot| slot as u16).collect(),
             serial: 0,
-            prints: Prints::new(pages),
+            fingerprints: Fingerprints::new(pages),
             head: 0,
             tail: 0,
             kernel,
@@ -117,7 +117,7 @@ impl Cam {
     pub fn insert(&mut self, entry: Entry) -> Result<Handle, Full> {
         let first = self.is_empty();
         let Some(id) = self.free.pop() else { return Err(Full) };
-        if self.tail == self.prints.pages.len() * LANES {
+        if self.tail == self.fingerprints.pages.len() * LANES {
             self.close_up();
         }
         let serial = self.serial;
@@ -129,7 +129,7 @@ impl Cam {
         (slot.bits, slot.ignore, slot.source, slot.token) = (bits, ignore, source.0, token);
         slot.stamp = Stamp::new(serial, Class::NONE);
         slot.link.bucket = place as u32;
-        self.prints.set(place, id, sought(bits, ignore, source), first);
+        self.fingerprints.set(place, id, sought(bits, ignore, source), first);
         Ok(Handle { slot: id, serial })
     }
 
@@ -142,7 +142,7 @@ impl Cam {
             self.first_of_few(matches)?
         } else {
             let sought = sought(key.bits, key.ignore, key.source);
-            kernel::first_accepted(self.kernel, &self.prints, self.pages(), sought, matches)?
+            kernel::first_accepted(self.kernel, &self.fingerprints, self.pages(), sought, matches)?
         };
         let (slot, &Slot { stamp, token, .. }) = self.slot_at(place);
         Some(Hit { handle: Handle { slot, serial: stamp.serial() }, token })
@@ -151,7 +151,8 @@ impl Cam {
     #[inline(always)]
     fn first_of_few(&self, matches: impl Fn(usize) -> bool) -> Option<usize> {
         for page in self.pages() {
-            let mut places = Bits(self.prints.pages[page].live).map(|lane| page * LANES + lane);
+            let mut places =
+                Bits(self.fingerprints.pages[page].live).map(|lane| page * LANES + lane);
             let found = places.find(|&place| matches(place));
             if found.is_some() {
                 return found;
@@ -162,7 +163,7 @@ impl Cam {
 
     #[inline(always)]
     fn slot_at(&self, place: usize) -> (u16, &Slot) {
-        let id = self.prints.pages[place / LANES].ids[place % LANES];
+        let id = self.fingerprints.pages[place / LANES].ids[place % LANES];
         (id, &self.slots[usize::from(id)])
     }
 
@@ -176,7 +177,7 @@ impl Cam {
         slot.stamp = Stamp::NONE;
         let (entry, place) = (slot.entry(), slot.link.bucket as usize);
         self.free.push(handle.slot);
-        let live = &mut self.prints.pages[place / LANES].live;
+        let live = &mut self.fingerprints.pages[place / LANES].live;
         let left = *live & !(1 << (place % LANES));
         *live = left;
         if self.free.len() == self.slots.len() {
@@ -199,7 +200,7 @@ impl Cam {
     /// Called when a page has only holes, but other pages have entries.
     #[cold]
     fn note_empty_page(&mut self) {
-        while self.prints.pages[self.head].live == 0 {
+        while self.fingerprints.pages[self.head].live == 0 {
             self.head += 1;
         }
         if self.tail > self.head * LANES + LANES + SPARSE * self.len() {
@@ -212,8 +213,8 @@ impl Cam {
     fn close_up(&mut self) {
         let mut to = 0;
         for page in self.pages() {
-            for lane in Bits(std::mem::take(&mut self.prints.pages[page].live)) {
-                let id = self.prints.move_down(page * LANES + lane, to);
+            for lane in Bits(std::mem::take(&mut self.fingerprints.pages[page].live)) {
+                let id = self.fingerprints.move_down(page * LANES + lane, to);
                 self.slots[usize::from(id)].link.bucket = to as u32;
                 to += 1;
             }
@@ -230,8 +231,9 @@ impl Cam {
     /// Places of all entries, oldest first.
     #[inline]
     fn places(&self) -> impl Iterator<Item = usize> + '_ {
-        let of_page =
-            |page: usize| Bits(self.prints.pages[page].live).map(move |lane| page * LANES + lane);
+        let of_page = |page: usize| {
+            Bits(self.fingerprints.pages[page].live).map(move |lane| page * LANES + lane)
+        };
         self.pages().flat_map(of_page)
     }
 
@@ -253,8 +255,9 @@ impl Cam {
     pub fn depth(&self, handle: Handle) -> usize {
         let Some(slot) = self.live(handle) else { return 0 };
         let (page, lane) = (slot.link.bucket as usize / LANES, slot.link.bucket as usize % LANES);
-        let before = self.prints.pages[self.head..page].iter().map(|page| page.live.count_ones());
-        let up_to = self.prints.pages[page].live << (LANES - 1 - lane);
+        let before =
+            self.fingerprints.pages[self.head..page].iter().map(|page| page.live.count_ones());
+        let up_to = self.fingerprints.pages[page].live << (LANES - 1 - lane);
         (before.sum::<u32>() + up_to.count_ones()) as usize
     }
 
@@ -269,7 +272,7 @@ impl Cam {
 
 #[inline(always)]
 const fn sought(bits: u64, ignore: u64, source: Source) -> Sought {
-    Sought { print: print::of(bits, source), care: print::care(ignore, source) }
+    Sought { fingerprint: fingerprint::of(bits, source), care: fingerprint::care(ignore, source) }
 }
 
 impl std::fmt::Debug for Cam {

@@ -11,21 +11,21 @@
 mod avx2;
 mod avx512;
 mod block;
+mod fingerprints;
 mod first_of_blocks;
 mod first_of_queue;
 mod instructions;
 mod lanes;
-mod prints;
 mod scalar;
 mod words;
 
 use crate::entry::Key;
 
 pub(crate) use block::{Block, ShortQueue};
+pub(crate) use fingerprints::{Fingerprints, Sought, first_accepted};
 pub(crate) use instructions::Available;
 pub use instructions::{Kernel, UnknownKernel};
 pub(crate) use lanes::{LANES, STEP};
-pub(crate) use prints::{Prints, Sought, first_accepted};
 pub(crate) use words::enter;
 pub use words::{Compare, Search};
 

@@ -38,36 +38,38 @@
 //! # How a table is laid out
 //!
 //! ```text
-//! insert --> slot          one cache line, never moves, named by a handle    slot.rs
+//! insert --> slot             one cache line, never moves, named by a handle   slot.rs
 //!              |
 //!              v
-//!            nursery       the youngest 4, compared one by one             nursery.rs
-//!              | all of them when it is full
+//!            recent entries   the youngest 4, compared one by one             recent.rs
+//!              | all of them when there are 4
 //!              v
-//!            deep          all others                                      deep.rs
+//!            index            all others                                      index.rs
 //!              either
-//!                tray      few, of several kinds: in age order, 16 at a time      deep/tray.rs
+//!                small set    few, of several kinds: in age order,            index/small_set.rs
+//!                             16 at a time
 //!              or
-//!                home      every entry with a class, hashed; a search      deep/home.rs
-//!                          probes once for each class
-//!                side      base entries, hashed once more for keys that    deep/side.rs
-//!                          home does not serve
-//!                scan      what no index serves: in age order, 16 at a time      deep/scan.rs
+//!                primary      every entry with a class, hashed; a search      index/primary.rs
+//!                             probes once for each class
+//!                secondary    base entries, hashed once more for keys that    index/secondary.rs
+//!                             the primary index does not serve
+//!                scan         what no index serves: in age order,             index/scan.rs
+//!                             16 at a time
 //! ```
 //!
-//! All structures below the slots hold slot numbers. *Home* is the primary index (`deep/index.rs`).
-//! *Side* are up to four secondary indexes, which link entries outside of the slots
-//! (`deep/rings.rs`). *Tray* (a small set) and *scan* compare with a kernel (kernel.rs): avx512,
-//! avx2 or scalar. `deep.rs` inserts, removes and searches, and `deep/upkeep.rs` builds and drops
-//! structures on request (a *wish*, `deep/wishes.rs`).
+//! All structures below the slots hold slot numbers. The primary index links entries in their slots
+//! (`index/buckets.rs`). Up to four secondary indexes link them outside of the slots
+//! (`index/bucket_lists.rs`). The small set and the scan compare with a kernel (kernel.rs): avx512,
+//! avx2 or scalar. `index.rs` inserts, removes and searches, and `index/maintenance.rs` builds and
+//! drops structures on request (`index/rebuild_requests.rs`).
 //!
 //! A [`Scanner`] lets queues outside of this crate compare words with the same instructions
-//! (`kernel/words.rs`). A [`Cam`] compares with `kernel/prints.rs`.
+//! (`kernel/words.rs`). A [`Cam`] compares with `kernel/fingerprints.rs`.
 //!
 //! **The age rule.** Every entry has a serial number (slot.rs); the lower is the older. Entries in
-//! *deep* are older than those in the nursery. Tray and scan keep their entries in age order, and
-//! so does an index those of a bucket, so each finds its oldest match first. The lowest number
-//! among these wins.
+//! the index are older than the recent entries. The small set and the scan keep their entries in
+//! age order, and so does an index those of a bucket, so each finds its oldest match first. The
+//! lowest number among these wins.
 //!
 //! Terms used everywhere:
 //!
@@ -77,18 +79,18 @@
 //! - A *class* is the entries with one pattern, a tuple of the tuple space search (Srinivasan, Suri
 //!   and Varghese, SIGCOMM 1999).
 //! - *Base* entries name their source and ignore the bits that the first entry of an empty table
-//!   ignored (`deep/classes.rs`).
-//! - A queue is *uniform* if one pattern serves all its entries and keys (`deep/uniform.rs`).
+//!   ignored (`index/classes.rs`).
+//! - A queue is *uniform* if one pattern serves all its entries and keys (`index/uniform.rs`).
 //!
 //! Rejected designs, with their numbers, are in `DESIGNS.md`.
 
 mod bits;
 mod cam;
-mod deep;
 mod entry;
 mod handle;
+mod index;
 mod kernel;
-mod nursery;
+mod recent;
 mod scanner;
 mod slot;
 mod table;

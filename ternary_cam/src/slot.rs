@@ -31,20 +31,20 @@ pub(crate) struct Slot {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp(u64);
 
-/// The structure that contains an entry. Values from 0 on: the home index, under the pattern of
-/// this number (see `deep/classes.rs`).
+/// The structure that contains an entry. Values from 0 on: the primary index, under the pattern of
+/// this number (see `index/classes.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Class(u8);
 
 impl Class {
     /// Under the base pattern: the entry names its source and ignores exactly the base.
     pub(crate) const BASE: Self = Self(0);
-    /// In the tray.
-    pub(crate) const TRAY: Self = Self(12);
+    /// In the small set.
+    pub(crate) const SMALL_SET: Self = Self(12);
     /// In the scan, because its pattern has no class.
     pub(crate) const NONE: Self = Self(13);
-    /// In the nursery.
-    pub(crate) const YOUNG: Self = Self(14);
+    /// One of the recent entries.
+    pub(crate) const RECENT: Self = Self(14);
     // 15 is the class of a slot without an entry.
 
     #[inline(always)]
@@ -58,10 +58,10 @@ impl Class {
         self.0 as usize
     }
 
-    /// Returns true for an entry in [`crate::deep::Deep`].
+    /// Returns true for an entry in [`crate::index::Index`].
     #[inline(always)]
-    pub(crate) const fn is_deep(self) -> bool {
-        self.0 < Self::YOUNG.0
+    pub(crate) const fn is_indexed(self) -> bool {
+        self.0 < Self::RECENT.0
     }
 }
 
@@ -94,15 +94,15 @@ impl Stamp {
     }
 }
 
-/// The place of an entry in the home index (see `deep/index.rs`): a bucket, and the neighbours in
-/// the ring of its entries.
+/// The place of an entry in the primary index (see `index/buckets.rs`): a bucket, and the
+/// neighbours in the ring of its entries.
 ///
 /// Each field is stored and loaded separately: the store buffer cannot forward a narrow store to a
 /// wider load.
 #[derive(Clone, Copy)]
 pub(crate) struct RingLink {
-    /// For an entry in the tray, its position there; for an entry of a [`Cam`](crate::Cam), its
-    /// place.
+    /// For an entry in the small set, its position there; for an entry of a [`Cam`](crate::Cam),
+    /// its place.
     pub(crate) bucket: u32,
     /// The next younger entry; for the youngest, the oldest.
     pub(crate) next: u16,

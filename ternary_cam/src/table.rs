@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The table: bounded, in age order. It grows with its entries.
 
-use crate::deep::Deep;
 use crate::entry::{Entry, Key};
 use crate::handle::{Full, Handle, Hit, MAX_CAPACITY, TableError};
+use crate::index::Index;
 use crate::kernel::{Available, Kernel};
-use crate::nursery::Nursery;
+use crate::recent::RecentEntries;
 use crate::slot::{Class, Slot, Stamp};
 
 /// Number of slots of a table when it has its first entry.
@@ -25,9 +25,9 @@ pub struct Table {
     /// Serial number of the next entry.
     serial: u64,
     /// The youngest entries.
-    nursery: Nursery,
+    recent: RecentEntries,
     /// All others.
-    deep: Deep,
+    index: Index,
     capacity: usize,
 }
 
@@ -45,8 +45,8 @@ impl Table {
             slots: Box::default(),
             free: Vec::new(),
             serial: 0,
-            nursery: Nursery::default(),
-            deep: Deep::new(available),
+            recent: RecentEntries::default(),
+            index: Index::new(available),
             capacity,
         })
     }
@@ -81,7 +81,7 @@ impl Table {
     /// The kernel that the table compares with.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
-        self.deep.kernel().get()
+        self.index.kernel().get()
     }
 
     /// Adds the youngest entry.
@@ -94,11 +94,11 @@ impl Table {
             self.grow();
         }
         let Some(id) = self.free.pop() else { return Err(Full) };
-        if self.nursery.is_full() {
-            let nursery = std::mem::take(&mut self.nursery);
+        if self.recent.is_full() {
+            let recent = std::mem::take(&mut self.recent);
             // The new one is not among them.
             let taken = self.slots.len() - self.free.len() - 1;
-            self.deep.insert(&mut self.slots, nursery, taken);
+            self.index.insert(&mut self.slots, recent, taken);
         }
         let slot = &mut self.slots[usize::from(id)];
         slot.bits = entry.bits;
@@ -107,8 +107,8 @@ impl Table {
         slot.token = entry.token;
         let serial = self.serial;
         self.serial += 1;
-        slot.stamp = Stamp::new(serial, Class::YOUNG);
-        self.nursery.push(id);
+        slot.stamp = Stamp::new(serial, Class::RECENT);
+        self.recent.push(id);
         Ok(Handle { slot: id, serial })
     }
 
@@ -125,7 +125,7 @@ impl Table {
         slots.resize(more, Slot::EMPTY);
         self.slots = slots.into();
         self.free.reserve_exact(more);
-        self.deep.grow(more);
+        self.index.grow(more);
         self.free.extend((len..more).rev().map(|slot| slot as u16));
     }
 
@@ -133,10 +133,10 @@ impl Table {
     #[inline(always)]
     #[must_use]
     pub fn first_match(&self, key: &Key) -> Option<Hit> {
-        if let Some((id, slot)) = self.deep.first_match(&self.slots, key) {
+        if let Some((id, slot)) = self.index.first_match(&self.slots, key) {
             return Some(Self::hit(id, slot));
         }
-        self.nursery
+        self.recent
             .iter()
             .map(|id| (id, &self.slots[usize::from(id)]))
             .find(|(_, slot)| slot.matches(key))
@@ -159,11 +159,11 @@ impl Table {
         }
         slot.stamp = Stamp::NONE;
         let entry = slot.entry();
-        if stamp.class() == Class::YOUNG {
-            self.nursery.remove(id);
-            self.deep.fulfil_if_pending(&mut self.slots);
+        if stamp.class() == Class::RECENT {
+            self.recent.remove(id);
+            self.index.fulfil_if_pending(&mut self.slots);
         } else {
-            self.deep.remove(&mut self.slots, id, stamp.class());
+            self.index.remove(&mut self.slots, id, stamp.class());
         }
         self.free.push(id);
         Some(entry)
@@ -177,14 +177,14 @@ impl Table {
     }
 
     #[cfg(test)]
-    pub(crate) const fn deep(&self) -> &Deep {
-        &self.deep
+    pub(crate) const fn index(&self) -> &Index {
+        &self.index
     }
 
     /// Checks the invariants of all structures.
     #[cfg(test)]
     pub(crate) fn check(&self) {
-        self.deep.check(&self.slots);
+        self.index.check(&self.slots);
     }
 
     #[inline]
@@ -194,30 +194,30 @@ impl Table {
 
     /// Number of entries that a linear list in age order would have compared to reach this one,
     /// including itself: its age rank from 1, or 0 if the entry was removed. Costs nothing unless
-    /// called. For some time after a call, inserts and removes in long queues keep up a structure
+    /// called. For some time after a call, inserts and removes in long queues maintain a structure
     /// that makes it fast, and take up to three times as long.
     #[must_use]
     pub fn depth(&self, handle: Handle) -> usize {
         match self.live(handle) {
             None => 0,
-            Some(slot) if slot.stamp.class() == Class::YOUNG => {
-                self.deep.len() + self.nursery.rank(handle.slot) as usize + 1
+            Some(slot) if slot.stamp.class() == Class::RECENT => {
+                self.index.len() + self.recent.rank(handle.slot) as usize + 1
             }
-            Some(_) => self.deep.rank(&self.slots, handle.slot),
+            Some(_) => self.index.rank(&self.slots, handle.slot),
         }
     }
 
     /// All entries, oldest first. Sorts them first.
     pub fn iter(&mut self) -> impl Iterator<Item = (Handle, Entry)> + '_ {
-        let deep = self.deep.in_order(&self.slots).iter().copied();
-        deep.chain(self.nursery.iter()).map(|id| {
+        let index = self.index.in_order(&self.slots).iter().copied();
+        index.chain(self.recent.iter()).map(|id| {
             let slot = &self.slots[usize::from(id)];
             (Handle { slot: id, serial: slot.stamp.serial() }, slot.entry())
         })
     }
 }
 
-const _: () = assert!(std::mem::offset_of!(Table, deep) == 64);
+const _: () = assert!(std::mem::offset_of!(Table, index) == 64);
 
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::stream;
 
-/// The counted depths: one within the nursery, one beyond it.
+/// The counted depths: one within the recent entries, one beyond it.
 pub(crate) const DEPTHS: [usize; 2] = [4, 64];
 
 /// Rounds of a counted run; building and dropping indexes is included.

@@ -76,8 +76,8 @@ tested!(Cam);
 /// The list: entries in age order.
 type Naive = Vec<(Handle, Entry)>;
 
-/// Capacities of a sequence: around the sizes of the nursery, a vector and a block, and large
-/// enough to use every structure.
+/// Capacities of a sequence: around the sizes of the recent entries, a vector and a block, and
+/// large enough to use every structure.
 const CAPACITIES: [usize; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 63, 64, 65, 129, 300];
 
 /// The bytes, followed by endless zeros.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Prints compared with the instructions of the 256-bit kernel.
+//! Fingerprints compared with the instructions of the 256-bit kernel.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
@@ -20,12 +20,12 @@ pub(super) fn first_accepted<const MIXED: bool>(
     sought: Sought,
     accept: impl Fn(usize) -> bool,
 ) -> Option<usize> {
-    let print = _mm256_set1_epi16(sought.print.cast_signed());
+    let fingerprint = _mm256_set1_epi16(sought.fingerprint.cast_signed());
     let care = _mm256_set1_epi16(sought.care.cast_signed());
     let zero = _mm256_setzero_si256();
     let differ = |page: &Page, quarter| {
         let own = if MIXED { _mm256_and_si256(load(&page.cares, quarter), care) } else { care };
-        _mm256_and_si256(_mm256_xor_si256(load(&page.prints, quarter), print), own)
+        _mm256_and_si256(_mm256_xor_si256(load(&page.fingerprints, quarter), fingerprint), own)
     };
     let least = |page: &Page| {
         let half = |first| _mm256_min_epu16(differ(page, first), differ(page, first + 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Prints compared with the instructions of the 512-bit kernel.
+//! Fingerprints compared with the instructions of the 512-bit kernel.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
@@ -22,11 +22,11 @@ pub(super) fn first_accepted<const MIXED: bool>(
     sought: Sought,
     accept: impl Fn(usize) -> bool,
 ) -> Option<usize> {
-    let print = _mm512_set1_epi16(sought.print.cast_signed());
+    let fingerprint = _mm512_set1_epi16(sought.fingerprint.cast_signed());
     let care = _mm512_set1_epi16(sought.care.cast_signed());
     let differ = |page: &Page, half| {
         let own = if MIXED { _mm512_and_si512(load(&page.cares, half), care) } else { care };
-        _mm512_ternarylogic_epi64::<XOR_AND>(load(&page.prints, half), print, own)
+        _mm512_ternarylogic_epi64::<XOR_AND>(load(&page.fingerprints, half), fingerprint, own)
     };
     let least = |page: &Page| _mm512_min_epu16(differ(page, 0), differ(page, 1));
     let any = |[a, b, c, d]: &[Page; GROUP]| {

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The home index (primary index), and the keys that it serves.
+//! The primary index, and the keys that it serves.
 //!
 //! ```text
 //! keys of one kind                         an index under their pattern
 //! those that name a source and those       an index that does not compare sources, unless keys
 //!     that do not, with the same bits      with a source pass too many entries of others there
-//! of other kinds                           the most used ones; the others have side indexes
+//! of other kinds                           the most used ones; the others have secondary indexes
 //! ```
 
-use crate::deep::index::Index;
-use crate::deep::keep::Keep;
-use crate::deep::pattern::Pattern;
+use crate::index::buckets::Buckets;
+use crate::index::idle_timeout::IdleTimeout;
+use crate::index::pattern::Pattern;
 use crate::wildcards::Wildcards;
 
-/// Entries per insert that searches may pass in the home index without a match: serving some of the
-/// keys in a side index would cost as much.
+/// Entries per insert that searches may pass in the primary index without a match: serving some of
+/// the keys in a secondary index would cost as much.
 pub(super) const WALK_PER_INSERT: usize = 2;
 
 /// In addition, entries that searches may pass per entry of the table: there may be many searches
 /// between two inserts.
 const WALK_PER_ENTRY: usize = 8;
 
-/// The home index: base entries under the pattern of its keys, others under that of their class.
+/// The primary index: base entries under the pattern of its keys, others under that of their class.
 /// The fields that every operation loads come first, in one cache line.
 #[repr(C, align(64))]
-pub(super) struct Home {
+pub(super) struct PrimaryIndex {
     pub(super) keys: Wildcards,
     /// Pattern of base entries under these keys.
     pub(super) pattern: Pattern,
-    pub(super) index: Index,
-    pub(super) keep: Keep,
+    pub(super) buckets: Buckets,
+    pub(super) timeout: IdleTimeout,
     /// Timeout for keys without a source.
-    pub(super) keep_any_source: Keep,
+    pub(super) timeout_any_source: IdleTimeout,
     /// Number of entries that searches may pass.
     walk_budget: u32,
     /// Ticks for which the index stays split, that is, does not also serve keys without a source.
@@ -42,15 +42,15 @@ pub(super) struct Home {
     pub(super) ticks: u32,
 }
 
-impl Home {
+impl PrimaryIndex {
     /// Creates an index for exact keys.
     pub(super) fn new() -> Self {
         Self {
             keys: Wildcards::NONE,
             pattern: Pattern::EXACT,
-            index: Index::new(),
-            keep: Keep::awake(),
-            keep_any_source: Keep::default(),
+            buckets: Buckets::new(),
+            timeout: IdleTimeout::active(),
+            timeout_any_source: IdleTimeout::default(),
             walk_budget: 0,
             split: 0,
             doublings: 0,
@@ -66,8 +66,8 @@ impl Home {
     /// Notes a search with keys of exactly its kind.
     #[inline(always)]
     pub(super) fn note_use(&self) {
-        self.keep.note_use();
-        self.keep_any_source.note_use();
+        self.timeout.note_use();
+        self.timeout_any_source.note_use();
     }
 
     /// Sets the budget for a table of at most this many entries.
@@ -78,10 +78,10 @@ impl Home {
     /// Returns true if searches passed so many entries that the index should be split.
     #[inline(always)]
     pub(super) fn is_walked_too_far(&self) -> bool {
-        self.index.walked() > self.walk_budget
+        self.buckets.walked() > self.walk_budget
     }
 }
 
 #[cfg(test)]
-#[path = "home_tests.rs"]
+#[path = "primary_tests.rs"]
 mod tests;

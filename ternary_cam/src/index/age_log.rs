@@ -10,9 +10,9 @@
 //!
 //! A new entry takes the position at the tail; a removal leaves a hole, which costs one bit. The
 //! words before the head have no entry. When the tail reaches the end, the entries close up towards
-//! the front, and the end is set to `SPARE` times as many positions as there are entries. The arrays
-//! grow to the end and never shrink, so a short queue takes a few cache lines. An insert costs at
-//! most `1 / (SPARE - 1)` move, and no age counter can wrap.
+//! the front, and the end is set to `SPARE` times as many positions as there are entries. The
+//! arrays grow to the end and never shrink, so a short queue takes a few cache lines. An insert
+//! costs at most `1 / (SPARE - 1)` move, and no age counter can wrap.
 
 use crate::bits::Bits;
 use crate::kernel::{self, Available};

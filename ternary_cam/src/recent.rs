@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The nursery: the most recent entries, up to [`CAPACITY`], which are in no index yet.
+//! The most recent entries, up to [`CAPACITY`], which are in no index yet.
 //!
 //! A short queue stays here: inserting, comparing and removing use one word of slot numbers and the
 //! slots themselves, but no hash. It also avoids a vector load of data that was just stored, which
@@ -23,13 +23,13 @@ const EACH: u64 = 0x0001_0001_0001_0001;
 
 /// The most recent entries; see the module.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Nursery {
+pub(crate) struct RecentEntries {
     ids: u64,
     /// Bits in use.
     used: u32,
 }
 
-impl Nursery {
+impl RecentEntries {
     #[inline]
     pub(crate) const fn is_full(self) -> bool {
         self.used == WIDTH * CAPACITY
@@ -77,7 +77,7 @@ impl Nursery {
         borrows.trailing_zeros() + 1 - WIDTH
     }
 
-    /// All slots of a full nursery, oldest first.
+    /// The four slots, oldest first, if there are four.
     #[inline(always)]
     pub(crate) fn all(self) -> [u16; CAPACITY as usize] {
         std::array::from_fn(|rank| (self.ids >> (WIDTH * rank as u32)) as u16)
@@ -97,25 +97,25 @@ impl Nursery {
 
 #[cfg(test)]
 mod tests {
-    use super::Nursery;
+    use super::RecentEntries;
 
     #[test]
     fn age_order_survives_any_removal() {
         for gone in 0..4_u16 {
-            let mut nursery = Nursery::default();
+            let mut recent = RecentEntries::default();
             // Slot 0 must not be taken for an empty place.
             for id in [7, 0, u16::MAX, 3] {
-                assert!(!nursery.is_full());
-                nursery.push(id);
+                assert!(!recent.is_full());
+                recent.push(id);
             }
-            assert!(nursery.is_full());
+            assert!(recent.is_full());
             let mut expected = vec![7, 0, u16::MAX, 3];
-            nursery.remove(expected.remove(usize::from(gone)));
-            assert!(nursery.iter().eq(expected.iter().copied()));
-            nursery.push(9);
+            recent.remove(expected.remove(usize::from(gone)));
+            assert!(recent.iter().eq(expected.iter().copied()));
+            recent.push(9);
             expected.push(9);
-            assert!(nursery.iter().eq(expected.iter().copied()));
-            assert_eq!(nursery.rank(9), 3);
+            assert!(recent.iter().eq(expected.iter().copied()));
+            assert_eq!(recent.rank(9), 3);
         }
     }
 }

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Queues in which one pattern serves all entries and keys.
 
-use crate::deep::pattern::Pattern;
-use crate::deep::state::TableState;
+use crate::index::pattern::Pattern;
+use crate::index::state::TableState;
 use crate::slot::Class;
 use crate::wildcards::Wildcards;
 
 /// The common kind of all entries and keys, if one pattern serves them: entries of one class with
 /// exact keys, or exact entries with keys of one kind. Most queues are like this most of the time,
-/// and no other path is faster. Keys of other kinds are served by side indexes.
+/// and no other path is faster. Keys of other kinds are served by secondary indexes.
 #[derive(Clone, Copy)]
 pub(crate) struct Uniform {
-    /// The state in which all entries are of this kind; [`TableState::EMPTY`] if there is no such state.
+    /// The state in which all entries are of this kind; [`TableState::EMPTY`] if there is no such
+    /// state.
     pub(crate) state: TableState,
-    /// Equal to `state` if inserts update only the home index and side indexes; otherwise
+    /// Equal to `state` if inserts update only the primary index and secondary indexes; otherwise
     /// [`TableState::EMPTY`].
     pub(crate) insert_state: TableState,
-    /// Equal to `state` if searches need not leave the wish
-    /// [`crate::deep::wishes::Wish::HomeUsed`]; otherwise [`TableState::EMPTY`].
+    /// Equal to `state` if searches need not leave the request
+    /// [`RebuildRequest::PrimaryUsed`](crate::index::rebuild_requests::RebuildRequest); otherwise
+    /// [`TableState::EMPTY`].
     pub(crate) quiet_state: TableState,
     pub(crate) class: Class,
     pub(crate) entries: Wildcards,
@@ -43,15 +45,15 @@ impl Uniform {
         state == self.state
     }
 
-    /// Returns true if also no search needs to leave the wish
-    /// [`crate::deep::wishes::Wish::HomeUsed`].
+    /// Returns true if also no search needs to leave the request
+    /// [`RebuildRequest::PrimaryUsed`](crate::index::rebuild_requests::RebuildRequest).
     #[inline(always)]
     pub(crate) fn holds_quietly(&self, state: TableState) -> bool {
         state == self.quiet_state
     }
 
     /// Returns true if all entries are of this kind after one of them is added in this state, to
-    /// the home index and side indexes only.
+    /// the primary index and secondary indexes only.
     #[inline(always)]
     pub(crate) fn will_hold(&self, state: TableState) -> bool {
         state.with_class(self.class) == self.insert_state

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! When the tray is in use and when it is not, with every result checked.
+//! When the small set is in use and when it is not, with every result checked.
 
 use super::policy::{ALIKE, ENTER_AFTER, GROUP, LEAVE_AFTER, REVIEW};
-use crate::deep::TICK;
 use crate::entry::{Entry, Key, Source};
 use crate::handle::Handle;
+use crate::index::TICK;
 use crate::kernel::Kernel;
 use crate::table::Table;
 use crate::wildcards::Wildcards;
@@ -24,8 +24,8 @@ impl Queue {
         Self { table, naive: Vec::new(), token: 0, ranks: true }
     }
 
-    fn is_in_tray(&self) -> bool {
-        self.table.deep().tray.is_in_use()
+    fn is_in_small_set(&self) -> bool {
+        self.table.index().small_set.is_in_use()
     }
 
     /// Inserts entries, every third with any source if `wild`, and keeps at most `length`. Keys
@@ -108,44 +108,44 @@ const fn ticks(count: u32) -> usize {
 }
 
 #[test]
-fn few_entries_of_several_kinds_are_in_the_tray() {
+fn few_entries_of_several_kinds_are_in_the_small_set() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run(16, 10, true, false);
-        assert!(queue.is_in_tray());
+        assert!(queue.is_in_small_set());
         queue.run(30, 50, true, false);
-        assert!(!queue.is_in_tray(), "too many");
+        assert!(!queue.is_in_small_set(), "too many");
         queue.run(ticks(ENTER_AFTER), 10, true, false);
-        assert!(!queue.is_in_tray(), "there were many recently");
+        assert!(!queue.is_in_small_set(), "there were many recently");
         queue.run(ticks(2), 10, true, false);
-        assert!(queue.is_in_tray());
+        assert!(queue.is_in_small_set());
         queue.run(4, 50, true, false);
-        assert!(queue.is_in_tray(), "all came one by one");
+        assert!(queue.is_in_small_set(), "all came one by one");
     }
 }
 
 #[test]
-fn more_entries_of_many_kinds_are_in_the_tray() {
+fn more_entries_of_many_kinds_are_in_the_small_set() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run_differing(60, 60);
         queue.run_differing(if cfg!(miri) { 100 } else { 1000 }, 40);
-        assert!(queue.is_in_tray(), "40 entries ignore different bits");
+        assert!(queue.is_in_small_set(), "40 entries ignore different bits");
         queue.run_differing(60, 70);
-        assert!(!queue.is_in_tray(), "too many");
+        assert!(!queue.is_in_small_set(), "too many");
     }
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run(32, 16, false, true);
         queue.run_keys(if cfg!(miri) { 500 } else { 5000 }, 40);
-        assert!(queue.is_in_tray(), "three kinds of keys");
+        assert!(queue.is_in_small_set(), "three kinds of keys");
         if cfg!(miri) {
             continue;
         }
         queue.run(ticks(REVIEW + 2), 40, false, true);
-        assert!(!queue.is_in_tray(), "one kind of keys");
+        assert!(!queue.is_in_small_set(), "one kind of keys");
         queue.run_keys(ticks(2 * ENTER_AFTER), 40);
-        assert!(queue.is_in_tray(), "three kinds again");
+        assert!(queue.is_in_small_set(), "three kinds again");
     }
 }
 
@@ -155,16 +155,16 @@ fn the_tray_is_left_if_its_positions_are_used_up_at_once() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run_differing(56, 60);
-        assert!(queue.is_in_tray());
+        assert!(queue.is_in_small_set());
         for _ in 0..if cfg!(miri) { 2 } else { 20 } {
             queue.run_differing(TICK, 56);
-            assert!(!queue.is_in_tray());
+            assert!(!queue.is_in_small_set());
         }
     }
 }
 
 /// Few entries of another kind stay. There are keys with wildcards, then none for so long that the
-/// tray is left. The same insert may then add many entries.
+/// small set is left. The same insert may then add many entries.
 #[test]
 fn no_more_entries_are_moved_to_the_tray_than_fit() {
     for kernel in Kernel::available() {
@@ -204,17 +204,17 @@ fn the_tray_is_in_use_while_there_are_several_kinds() {
         queue.push(1 << 40, 0, Source::ANY);
         for _ in 0..4 * LEAVE_AFTER {
             queue.run_oldest(TICK, 1, 12);
-            assert!(queue.is_in_tray());
+            assert!(queue.is_in_small_set());
         }
     }
 }
 
 #[test]
-fn few_entries_of_one_kind_are_not_in_the_tray() {
+fn few_entries_of_one_kind_are_not_in_the_small_set() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run(100, 10, false, true);
-        assert!(queue.is_in_tray(), "keys with any source");
+        assert!(queue.is_in_small_set(), "keys with any source");
         for handle in queue.naive.drain(..).map(|(handle, _)| handle).collect::<Vec<_>>() {
             queue.table.remove(handle).unwrap();
         }
@@ -228,21 +228,21 @@ fn few_entries_of_one_kind_are_not_in_the_tray() {
                 queue.table.remove(hit.handle).unwrap();
             }
         }
-        assert!(!queue.is_in_tray());
+        assert!(!queue.is_in_small_set());
         queue.run(16, 10, false, true);
-        assert!(queue.is_in_tray());
+        assert!(queue.is_in_small_set());
     }
 }
 
 /// Unless there are very few entries, an index for their keys is faster; not if some keys are
 /// exact.
 #[test]
-fn few_entries_under_keys_of_one_kind_are_not_in_the_tray() {
+fn few_entries_under_keys_of_one_kind_are_not_in_the_small_set() {
     const ANY_SOURCE: (u64, bool) = (0, true);
     const ANY_TAG: (u64, bool) = (0xff, false);
     let inserts = if cfg!(miri) { 100 } else { ticks(2 * ALIKE) };
     for kernel in Kernel::available() {
-        let few = Queue::new(kernel).table.deep().tray.policy.few - GROUP;
+        let few = Queue::new(kernel).table.index().small_set.policy.few - GROUP;
         for (kinds, length, stays) in [
             (&[ANY_SOURCE][..], few, false),
             (&[ANY_SOURCE], few / 2, true),
@@ -253,39 +253,42 @@ fn few_entries_under_keys_of_one_kind_are_not_in_the_tray() {
             let mut queue = Queue { ranks: false, ..Queue::new(kernel) };
             queue.run_kinds(GROUP + 1, GROUP, kinds);
             queue.run_kinds(2 * length, length, kinds);
-            assert!(queue.is_in_tray(), "{kinds:?} of {length}, {kernel}");
+            assert!(queue.is_in_small_set(), "{kinds:?} of {length}, {kernel}");
             queue.run_kinds(inserts, length, kinds);
-            assert!(cfg!(miri) || queue.is_in_tray() == stays, "{kinds:?} of {length}, {kernel}");
+            assert!(
+                cfg!(miri) || queue.is_in_small_set() == stays,
+                "{kinds:?} of {length}, {kernel}"
+            );
             let (ignore, any_source) = kinds[0];
-            let keys = queue.table.deep().home.keys;
+            let keys = queue.table.index().primary.keys;
             assert!(cfg!(miri) || stays || keys == Wildcards { ignore, any_source });
         }
         let mut queue = Queue::new(kernel);
         queue.run(inserts, few, false, true);
-        assert!(queue.is_in_tray(), "ranks are requested");
+        assert!(queue.is_in_small_set(), "ranks are requested");
     }
 }
 
-/// The home index serves any-source keys when the tray is taken into use, and is left empty. Then
-/// any-source entries come, which it cannot contain.
+/// The primary index serves any-source keys when the small set is taken into use, and is left
+/// empty. Then any-source entries come, which it cannot contain.
 #[test]
-fn the_home_index_serves_exact_keys_again_where_it_must() {
+fn the_primary_index_serves_exact_keys_again_where_it_must() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run(if cfg!(miri) { 1000 } else { 3000 }, 60, false, true);
-        assert_eq!(queue.table.deep().home.keys, Wildcards { ignore: 0, any_source: true });
+        assert_eq!(queue.table.index().primary.keys, Wildcards { ignore: 0, any_source: true });
         queue.run(ticks(ENTER_AFTER + 2), 10, false, true);
-        assert!(queue.is_in_tray());
+        assert!(queue.is_in_small_set());
         for _ in 0..3 {
             queue.run(100, 90, true, false);
-            assert!(!queue.is_in_tray());
+            assert!(!queue.is_in_small_set());
             queue.take_down_to(3, |_| (0, false));
         }
     }
 }
 
-/// Uniform entries do not enter the tray while there are side indexes. They do after an entry
-/// without a class takes it into use, whenever that happens.
+/// Uniform entries do not enter the small set while there are secondary indexes. They do after an
+/// entry without a class takes it into use, whenever that happens.
 #[test]
 fn uniform_entries_enter_the_tray_once_it_is_in_use() {
     const KINDS: &[(u64, bool)] = &[(0, false), (0xff, false)];

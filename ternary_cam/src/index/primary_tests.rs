@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which keys the home index serves.
+//! Which keys the primary index serves.
 
 use crate::bits::Bits;
 use crate::entry::{Entry, Key, Source};
@@ -38,11 +38,11 @@ fn take(table: &mut Table, sources: u32, tags: u64, kinds: &[Wildcards]) {
     }
 }
 
-/// The keys that the home index and the side indexes serve.
+/// The keys that the primary index and the secondary indexes serve.
 fn served(table: &Table) -> (Wildcards, Vec<Wildcards>) {
-    let deep = table.deep();
-    let awake = Bits(deep.awake.into());
-    (deep.home.keys, awake.filter_map(|which| deep.side[which].keys).collect())
+    let index = table.index();
+    let active = Bits(index.active.into());
+    (index.primary.keys, active.filter_map(|which| index.secondary[which].keys).collect())
 }
 
 /// Keys with and without a source share an index if that is fast, and find the same entries if

@@ -27,16 +27,16 @@
 //! ```
 //!
 //! Entries that agree in all compared fields are in the same bucket, so the first entry in its ring
-//! that matches a key is the oldest match in the index. A search passes only entries that share the
-//! bucket by chance. If these are many, the index is rebuilt with another hash.
+//! that matches a key is the oldest match in the buckets. A search passes only entries that share
+//! the bucket by chance. If these are many, the index is rebuilt with another hash.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::bits::Bits;
-use crate::deep::classes::PATTERNS;
-use crate::deep::pattern::Pattern;
-use crate::deep::spread::{BUCKETS, HashSpread};
 use crate::entry::Key;
+use crate::index::classes::PATTERNS;
+use crate::index::pattern::Pattern;
+use crate::index::seeded_hash::{BUCKETS, SeededHash};
 use crate::slot::{Class, RingLink, Slot};
 
 /// An empty bucket. It is zero, so that a new index consists of untouched zero pages.
@@ -73,7 +73,7 @@ const ALL_BUCKETS: usize = PATTERNS * BUCKETS;
 /// one shift over both (`shld`), which is slow on AMD processors.
 #[inline(always)]
 const fn place(class: Class, hash: u64) -> u32 {
-    (class.pattern() % PATTERNS * BUCKETS) as u32 + HashSpread::bucket(hash) as u32
+    (class.pattern() % PATTERNS * BUCKETS) as u32 + SeededHash::bucket(hash) as u32
 }
 
 /// The oldest entry of a bucket that is not empty.
@@ -100,21 +100,21 @@ impl Offer {
     }
 }
 
-/// The index; see the module.
-pub(crate) struct Index {
+/// The buckets; see the module.
+pub(crate) struct Buckets {
     buckets: Box<[u32; ALL_BUCKETS]>,
-    spread: HashSpread,
+    seeded: SeededHash,
     /// Entries that searches passed, minus those credited.
     walked: AtomicU32,
 }
 
-impl Index {
+impl Buckets {
     pub(crate) fn new() -> Self {
         let buckets = vec![EMPTY; ALL_BUCKETS].into_boxed_slice();
         let Ok(buckets): Result<Box<[u32; ALL_BUCKETS]>, _> = buckets.try_into() else {
             unreachable!("the length is ALL_BUCKETS")
         };
-        Self { buckets, spread: HashSpread::new(), walked: AtomicU32::new(0) }
+        Self { buckets, seeded: SeededHash::new(), walked: AtomicU32::new(0) }
     }
 
     /// Entries that searches passed, minus those credited.
@@ -132,7 +132,7 @@ impl Index {
     /// Removes all entries and resets the search statistics. Bit `i` of `live`: class `i` may have
     /// entries.
     pub(crate) fn clear(&mut self, live: u8) {
-        self.spread.forget();
+        self.seeded.forget();
         self.empty(live);
     }
 
@@ -143,10 +143,10 @@ impl Index {
         }
     }
 
-    /// Takes another hash if that is due ([`HashSpread::changes`]). Returns true if so; the index is
-    /// empty then. Bit `i` of `live`: class `i` may have had entries.
-    pub(crate) fn spread_anew(&mut self, inserts: usize, entries: usize, live: u8) -> bool {
-        let anew = self.spread.changes(inserts, entries);
+    /// Takes another hash if that is due ([`SeededHash::changes`]). Returns true if so; the index
+    /// is empty then. Bit `i` of `live`: class `i` may have had entries.
+    pub(crate) fn reseed(&mut self, inserts: usize, entries: usize, live: u8) -> bool {
+        let anew = self.seeded.changes(inserts, entries);
         if anew {
             self.empty(live);
         }
@@ -157,14 +157,14 @@ impl Index {
     #[inline(always)]
     fn bucket(&self, class: Class, hash: u64) -> &u32 {
         let (classes, _) = self.buckets.as_chunks::<BUCKETS>();
-        &classes[class.pattern() % PATTERNS][HashSpread::bucket(hash)]
+        &classes[class.pattern() % PATTERNS][SeededHash::bucket(hash)]
     }
 
     /// The bucket of a hash in a class.
     #[inline(always)]
     fn bucket_mut(&mut self, class: Class, hash: u64) -> &mut u32 {
         let (classes, _) = self.buckets.as_chunks_mut::<BUCKETS>();
-        &mut classes[class.pattern() % PATTERNS][HashSpread::bucket(hash)]
+        &mut classes[class.pattern() % PATTERNS][SeededHash::bucket(hash)]
     }
 
     /// Returns the bucket of these bits and this source in a class, and whether it may hold a
@@ -176,7 +176,7 @@ impl Index {
         bits: u64,
         source: u32,
     ) -> (Offer, bool) {
-        let hash = self.spread.hash(pattern, bits, source);
+        let hash = self.seeded.hash(pattern, bits, source);
         let bucket = *self.bucket(class, hash);
         (Offer(bucket), (bucket ^ (mark(hash) | UNMARKED | OCCUPIED)) < UNMARKED + OCCUPIED)
     }
@@ -231,7 +231,7 @@ impl Index {
         bits: u64,
         source: u32,
     ) -> Option<(u16, &'a Slot)> {
-        let first = *self.bucket(class, self.spread.hash(pattern, bits, source));
+        let first = *self.bucket(class, self.seeded.hash(pattern, bits, source));
         (first != EMPTY).then(|| (head_of(first), &slots[usize::from(head_of(first))]))
     }
 
@@ -268,7 +268,7 @@ impl Index {
                 break Some((at, slot));
             }
         };
-        self.spread.note_passed(passed);
+        self.seeded.note_passed(passed);
         // With concurrent searches one of them may not be counted.
         self.walked.store(self.walked.load(Relaxed).saturating_add(passed), Relaxed);
         found
@@ -280,8 +280,8 @@ impl Index {
         self.insert_as::<false>(slots, under, id);
     }
 
-    /// Like [`Index::insert`], with a mark, by which [`Index::offer`] can exclude the bucket. It
-    /// takes three more instructions.
+    /// Like [`Buckets::insert`], with a mark, by which [`Buckets::offer`] can exclude the bucket.
+    /// It takes three more instructions.
     #[inline(always)]
     pub(crate) fn insert_marked(&mut self, slots: &mut [Slot], under: (Class, &Pattern), id: u16) {
         self.insert_as::<true>(slots, under, id);
@@ -295,7 +295,7 @@ impl Index {
         id: u16,
     ) {
         let slot = &mut slots[usize::from(id)];
-        let hash = self.spread.hash(pattern, slot.bits, slot.source);
+        let hash = self.seeded.hash(pattern, slot.bits, slot.source);
         let own = &mut slot.link;
         own.bucket = place(class, hash);
         let bucket = self.bucket_mut(class, hash);
@@ -335,7 +335,7 @@ impl Index {
 }
 
 #[cfg(test)]
-impl Index {
+impl Buckets {
     /// Number of entries. Checks that each is in the ring of its bucket, in age order.
     pub(crate) fn check<'a>(
         &self,
@@ -352,7 +352,7 @@ impl Index {
                 let slot = &slots[usize::from(at)];
                 let link = slot.link;
                 let (class, pattern) = under(slot);
-                let hash = self.spread.hash(pattern, slot.bits, slot.source);
+                let hash = self.seeded.hash(pattern, slot.bits, slot.source);
                 assert_eq!(place(class, hash) as usize, bucket);
                 let offer = self.offer((class, pattern), slot.bits, slot.source);
                 assert_eq!((offer.0.0, offer.1), (first, true));
@@ -373,10 +373,10 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use super::Index;
-    use crate::deep::pattern::Pattern;
-    use crate::deep::spread::{HashSpread, LONG, colliding};
+    use super::Buckets;
     use crate::entry::{Entry, Key, Source};
+    use crate::index::pattern::Pattern;
+    use crate::index::seeded_hash::{LONG, SeededHash, colliding};
     use crate::kernel::Kernel;
     use crate::slot::{Class, Slot};
     use crate::table::Table;
@@ -389,14 +389,14 @@ mod tests {
     #[test]
     fn consecutive_tags_and_sources_share_no_bucket() {
         const ENTRIES: usize = if cfg!(miri) { 50 } else { 6000 };
-        let index = Index::new();
+        let buckets = Buckets::new();
         let mut last = vec![0; super::BUCKETS];
         for tags in 1..=ENTRIES {
             for (tag, source) in
                 (0..tags).flat_map(|tag| (0..ENTRIES / tags).map(move |of| (tag, of)))
             {
-                let hash = index.spread.hash(&Pattern::EXACT, tag as u64, source as u32);
-                let last = &mut last[HashSpread::bucket(hash)];
+                let hash = buckets.seeded.hash(&Pattern::EXACT, tag as u64, source as u32);
+                let last = &mut last[SeededHash::bucket(hash)];
                 assert_ne!(*last, tags, "tag {tag} and source {source}, of {tags} tags");
                 *last = tags;
             }
@@ -409,18 +409,18 @@ mod tests {
         for (slot, i) in slots.iter_mut().zip(0..) {
             (slot.bits, slot.source) = (colliding(i), 1);
         }
-        let mut index = Index::new();
+        let mut buckets = Buckets::new();
         for expected in [true, false] {
             for id in 0..slots.len() as u16 {
-                index.insert(&mut slots, BASE, id);
+                buckets.insert(&mut slots, BASE, id);
             }
             for (id, slot) in slots.iter().enumerate() {
                 let key = (slot.bits, 1);
-                let found = index.first(&slots, BASE, key, |it| it.bits == key.0);
+                let found = buckets.first(&slots, BASE, key, |it| it.bits == key.0);
                 assert_eq!(found.map(|(found, _)| usize::from(found)), Some(id));
             }
-            assert_eq!(index.spread_anew(0, slots.len(), LIVE), expected);
-            index.clear(LIVE);
+            assert_eq!(buckets.reseed(0, slots.len(), LIVE), expected);
+            buckets.clear(LIVE);
         }
     }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The tray: a small set of entries of several kinds, in age order and in no index.
+//! The small set: entries of several kinds, in age order and in no index.
 //!
 //! With few entries, comparing a key with all of them costs less than looking up the class of an
 //! entry or the index of a key, which is mispredicted. A search compares 16 to 64 positions in one
 //! go. It does not stop at the first match, since the place of the match cannot be predicted
 //! either.
 //!
-//! `tray/policy.rs` decides when it is in use. Meanwhile the indexes and the scan are empty, but
-//! keep their configuration.
+//! `small_set/policy.rs` decides when it is in use. Meanwhile the indexes and the scan are empty,
+//! but keep their configuration.
 
 pub(super) mod policy;
 
 use crate::bits::Bits;
-use crate::deep::state::CLASSES;
 use crate::entry::Key;
+use crate::index::state::CLASSES;
 use crate::kernel::{self, Available, STEP, ShortQueue};
 use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
@@ -33,14 +33,14 @@ use policy::{GROUP, MANY, POSITIONS, Policy};
 /// The slot of an entry contains its position. Entries are added at the tail, and removals leave
 /// holes. The entries close up if that saves searches a step, and the tail starts again when the
 /// set is empty.
-pub(super) struct Tray {
+pub(super) struct SmallSet {
     pub(super) entries: ShortQueue,
     pub(super) tail: usize,
     pub(super) in_use: bool,
     pub(super) policy: Policy,
 }
 
-impl Tray {
+impl SmallSet {
     pub(super) fn new(kernel: Available) -> Self {
         let policy = Policy::new(kernel);
         Self { entries: ShortQueue::EMPTY, tail: 0, in_use: false, policy }
@@ -100,13 +100,13 @@ impl Tray {
     #[inline(always)]
     fn set(&mut self, at: usize, slots: &mut [Slot], id: u16) {
         let (at, slot) = (at % POSITIONS, &mut slots[usize::from(id)]);
-        slot.stamp = slot.stamp.with_class(Class::TRAY);
+        slot.stamp = slot.stamp.with_class(Class::SMALL_SET);
         slot.link.bucket = at as u32;
         self.entries.block.set(at, slot.bits, slot.ignore, slot.source);
         self.entries.ids[at] = id;
     }
 
-    /// Adds the entries of a nursery. There must be room.
+    /// Adds four recent entries. There must be room.
     #[inline(always)]
     pub(super) fn push(&mut self, slots: &mut [Slot], ids: [u16; GROUP]) {
         let tail = self.tail;
@@ -191,7 +191,7 @@ impl Tray {
     }
 }
 
-/// The position of an entry in the tray.
+/// The position of an entry in the small set.
 #[inline(always)]
 fn position_of(slot: &Slot) -> usize {
     slot.link.bucket as usize % POSITIONS

@@ -2,8 +2,8 @@
 //! Ternary entries in age order, compared 16 at a time by the kernels. A CAM does this in hardware,
 //! and no choice of ignore bits can make it slower.
 
-use crate::deep::age_log::AgeLog;
 use crate::entry::Key;
+use crate::index::age_log::AgeLog;
 use crate::kernel::{self, Available, Block, LANES};
 use crate::slot::Slot;
 

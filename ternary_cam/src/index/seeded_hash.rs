@@ -4,12 +4,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::deep::keep::Keep;
-use crate::deep::pattern::Pattern;
+use crate::index::idle_timeout::IdleTimeout;
+use crate::index::pattern::Pattern;
 use crate::wildcards::GOLDEN_RATIO;
 
-/// Number of buckets of every class, and of every side index. A constant saves each operation a
-/// load and a bounds check, and pages that are never used are never touched. There are three
+/// Number of buckets of every class, and of every secondary index. A constant saves each operation
+/// a load and a bounds check, and pages that are never used are never touched. There are three
 /// buckets per entry at 5,120 entries, and one per four entries at 65,536.
 pub(super) const BUCKETS: usize = 1 << 14;
 
@@ -21,7 +21,7 @@ pub(super) const LONG: u32 = 64;
 const MOST_DOUBLINGS: u32 = 6;
 
 /// The hash of an index.
-pub(super) struct HashSpread {
+pub(super) struct SeededHash {
     /// Multiplier of the bits; odd.
     factor: u64,
     /// Whether a search passed more than [`LONG`] entries.
@@ -32,7 +32,7 @@ pub(super) struct HashSpread {
     doublings: u32,
 }
 
-impl HashSpread {
+impl SeededHash {
     pub(super) const fn new() -> Self {
         Self { factor: GOLDEN_RATIO, long: AtomicBool::new(false), since: u32::MAX, doublings: 0 }
     }
@@ -71,7 +71,7 @@ impl HashSpread {
     /// doubles while another hash does not help.
     pub(super) fn changes(&mut self, inserts: usize, entries: usize) -> bool {
         self.since = self.since.saturating_add(inserts as u32);
-        let wait = (Keep::PER_ENTRY * entries) as u32;
+        let wait = (IdleTimeout::PER_ENTRY * entries) as u32;
         if self.since < wait << self.doublings {
             return false;
         }
@@ -98,28 +98,28 @@ pub(super) fn colliding(i: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{HashSpread, LONG};
+    use super::{LONG, SeededHash};
 
     /// All entries stay in one bucket at first, and later do not.
     #[test]
     fn entries_that_no_hash_separates_are_rehashed_less_and_less_often() {
         const ENTRIES: usize = 100;
-        let mut spread = HashSpread::new();
+        let mut seeded = SeededHash::new();
         let mut tried = Vec::new();
         for inserts in 0..100 * ENTRIES {
-            spread.note_passed(LONG + 1);
-            if spread.changes(1, ENTRIES) {
+            seeded.note_passed(LONG + 1);
+            if seeded.changes(1, ENTRIES) {
                 tried.push(inserts);
             }
         }
         let waits: Vec<_> = tried.windows(2).map(|pair| (pair[1] - pair[0]) / ENTRIES).collect();
         assert_eq!(waits, [8, 16, 32]);
-        while spread.doublings != 0 {
-            spread.note_passed(LONG);
-            *spread.long.get_mut() = false;
-            assert!(!spread.changes(1, ENTRIES));
+        while seeded.doublings != 0 {
+            seeded.note_passed(LONG);
+            *seeded.long.get_mut() = false;
+            assert!(!seeded.changes(1, ENTRIES));
         }
-        spread.note_passed(LONG + 1);
-        assert!(spread.changes(1, ENTRIES), "at once");
+        seeded.note_passed(LONG + 1);
+        assert!(seeded.changes(1, ENTRIES), "at once");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The policy that decides when the tray is in use.
+//! The policy that decides when the small set is in use.
 //!
 //! ```text
 //! taken into use    entries of several kinds, or keys with wildcards, if there were few
@@ -9,31 +9,31 @@
 //!                   after ALIKE samples of keys, all of one kind, of exact entries
 //! ```
 //!
-//! With entries and keys of one kind, the home index is faster. The limit on entries depends on the
-//! alternative to the tray: one index, for entries of few kinds and their keys; an index for each
-//! kind of keys; or a scan, for entries that all differ.
+//! With entries and keys of one kind, the primary index is faster. The limit on entries depends on
+//! the alternative to the small set: one index, for entries of few kinds and their keys; an index
+//! for each kind of keys; or a scan, for entries that all differ.
 
 use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::entry::Key;
 use crate::kernel::{Available, Kernel, LANES};
-use crate::nursery::CAPACITY;
+use crate::recent::CAPACITY;
 use crate::wildcards::Wildcards;
 
 /// Number of positions: the bits of a word.
-pub(in crate::deep) const POSITIONS: usize = LANES;
+pub(in crate::index) const POSITIONS: usize = LANES;
 
-/// Entries that are added at once: those of a nursery.
-pub(in crate::deep) const GROUP: usize = CAPACITY as usize;
+/// Entries that are added at once: the recent entries.
+pub(in crate::index) const GROUP: usize = CAPACITY as usize;
 
-/// Ticks with few entries after which the tray may be taken into use.
-pub(in crate::deep) const ENTER_AFTER: u32 = 4;
+/// Ticks with few entries after which the small set may be taken into use.
+pub(in crate::index) const ENTER_AFTER: u32 = 4;
 
-/// Ticks with entries of one kind and exact keys after which the tray is left.
-pub(in crate::deep) const LEAVE_AFTER: u32 = 8;
+/// Ticks with entries of one kind and exact keys after which the small set is left.
+pub(in crate::index) const LEAVE_AFTER: u32 = 8;
 
-/// Consecutive samples, two per tick, with keys of one kind after which the tray is left.
-pub(in crate::deep) const ALIKE: u32 = 64;
+/// Consecutive samples, two per tick, with keys of one kind after which the small set is left.
+pub(in crate::index) const ALIKE: u32 = 64;
 
 /// The second sample of a tick comes up to this many keys after the first, a different number in
 /// each tick. Otherwise a program that repeats itself would always show the same keys.
@@ -41,44 +41,46 @@ const STRIDE: u32 = 8;
 
 /// Ticks after which the observed kinds are forgotten. Also the wait after the positions were used
 /// up at once.
-pub(in crate::deep) const REVIEW: u32 = 512;
+pub(in crate::index) const REVIEW: u32 = 512;
 
-/// Number of kinds of keys with wildcards that counts as many: an index for each would be kept up.
-pub(in crate::deep) const MANY: u32 = 2;
+/// Number of kinds of keys with wildcards that counts as many: an index for each would be
+/// maintained.
+pub(in crate::index) const MANY: u32 = 2;
 
 /// The policy; see the module.
-pub(in crate::deep) struct Policy {
-    /// Maximum number of entries while the tray is in use: `few`, or [`POSITIONS`] with many kinds.
-    pub(in crate::deep) most: usize,
-    /// Number of entries of few kinds up to which the tray is faster than an index.
-    pub(in crate::deep) few: usize,
+pub(in crate::index) struct Policy {
+    /// Maximum number of entries while the small set is in use: `few`, or [`POSITIONS`] with many
+    /// kinds.
+    pub(in crate::index) most: usize,
+    /// Number of entries of few kinds up to which the small set is faster than an index.
+    pub(in crate::index) few: usize,
     /// The cells of some kinds of keys with wildcards.
-    pub(in crate::deep) wild_keys: AtomicU64,
-    pub(in crate::deep) sample: Sample,
+    pub(in crate::index) wild_keys: AtomicU64,
+    pub(in crate::index) sample: Sample,
     /// Ticks in use since the observed kinds were forgotten.
-    pub(in crate::deep) ticks: u32,
-    pub(in crate::deep) noting: AtomicI8,
-    pub(in crate::deep) last: LastEntry,
+    pub(in crate::index) ticks: u32,
+    pub(in crate::index) noting: AtomicI8,
+    pub(in crate::index) last: LastEntry,
     /// Consecutive ticks in use with entries of one kind and exact keys.
-    pub(in crate::deep) plain: u32,
-    /// Ticks with few entries that must pass before the tray may be taken into use.
-    pub(in crate::deep) wait: u32,
+    pub(in crate::index) plain: u32,
+    /// Ticks with few entries that must pass before the small set may be taken into use.
+    pub(in crate::index) wait: u32,
 }
 
 /// The keys that a search must note, which also encodes the keys seen since the last tick. A search
 /// compares it with [`Noting::WILD`]: higher values require noting.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::deep) struct Noting(pub(in crate::deep) i8);
+pub(in crate::index) struct Noting(pub(in crate::index) i8);
 
 impl Noting {
     /// No key: there were entries of several kinds, or a rank was requested.
-    pub(in crate::deep) const SEVERAL: Self = Self(-1);
+    pub(in crate::index) const SEVERAL: Self = Self(-1);
     /// No further key: there was a key with wildcards.
     const WILD: Self = Self(0);
     /// The first key with wildcards: all keys so far were exact.
-    pub(in crate::deep) const EXACT: Self = Self(1);
+    pub(in crate::index) const EXACT: Self = Self(1);
     /// Any key: there was no key yet.
-    pub(in crate::deep) const NONE: Self = Self(2);
+    pub(in crate::index) const NONE: Self = Self(2);
     /// Any key, as the second sample: the first had wildcards.
     const SECOND: Self = Self(3);
 
@@ -95,7 +97,7 @@ impl Noting {
 
 /// The kind of the last entry added; exact at first.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::deep) struct LastEntry {
+pub(in crate::index) struct LastEntry {
     ignore: u64,
     /// 1 if the entry names no source.
     any_source: u64,
@@ -104,7 +106,7 @@ pub(in crate::deep) struct LastEntry {
 impl LastEntry {
     /// Stores the next entry's kind. Returns zero if it is the same kind.
     #[inline(always)]
-    pub(in crate::deep) fn next(&mut self, entry: Wildcards) -> u64 {
+    pub(in crate::index) fn next(&mut self, entry: Wildcards) -> u64 {
         let next = Self { ignore: entry.ignore, any_source: entry.any_source.into() };
         let last = std::mem::replace(self, next);
         last.ignore ^ next.ignore | last.any_source ^ next.any_source
@@ -113,14 +115,14 @@ impl LastEntry {
 
 /// The kind of the last sampled key, and the number of consecutive samples of this kind.
 #[derive(Default)]
-pub(in crate::deep) struct Sample {
+pub(in crate::index) struct Sample {
     ignore: AtomicU64,
     any_source: AtomicBool,
-    pub(in crate::deep) alike: AtomicU32,
+    pub(in crate::index) alike: AtomicU32,
 }
 
 impl Sample {
-    pub(in crate::deep) fn keys(&self) -> Wildcards {
+    pub(in crate::index) fn keys(&self) -> Wildcards {
         Wildcards { ignore: self.ignore.load(Relaxed), any_source: self.any_source.load(Relaxed) }
     }
 
@@ -132,13 +134,13 @@ impl Sample {
     }
 
     /// Starts over, because there are other keys.
-    pub(in crate::deep) fn reject(&self) {
+    pub(in crate::index) fn reject(&self) {
         self.alike.store(0, Relaxed);
     }
 }
 
 impl Policy {
-    pub(in crate::deep) fn new(kernel: Available) -> Self {
+    pub(in crate::index) fn new(kernel: Available) -> Self {
         // Two steps of a vector kernel.
         let few = if kernel.get() == Kernel::Scalar { 16 } else { 32 };
         Self {
@@ -161,21 +163,21 @@ impl Policy {
 
     /// Notes that there are several kinds of entries, or that a rank was requested.
     #[inline]
-    pub(in crate::deep) fn note_several(&self) {
+    pub(in crate::index) fn note_several(&self) {
         self.noting.store(Noting::SEVERAL.0, Relaxed);
     }
 
     /// Returns true if this key must be noted. With keys of several kinds, the first condition is
     /// nearly always false, and the second is unpredictable.
     #[inline(always)]
-    pub(in crate::deep) fn wants(&self, key: &Key) -> bool {
+    pub(in crate::index) fn wants(&self, key: &Key) -> bool {
         let noting = self.noting();
         noting > Noting::WILD && (noting != Noting::EXACT || !key.is_exact())
     }
 
     /// Notes a key, one of few between two ticks. These are seldom all of the same kind by chance;
     /// if they are, or if entries of several kinds come first, only time is lost.
-    pub(in crate::deep) fn note(&self, key: &Key) {
+    pub(in crate::index) fn note(&self, key: &Key) {
         let (keys, noting) = (key.wildcards(), self.noting());
         let next = match noting {
             Noting::NONE => {
@@ -207,39 +209,39 @@ impl Policy {
     /// Notes the kinds of the entries added since [`Policy::last`] was read; `last` is the kind of
     /// the youngest.
     #[inline(always)]
-    pub(in crate::deep) fn note_entries(&mut self, last: LastEntry, differ: u64) {
+    pub(in crate::index) fn note_entries(&mut self, last: LastEntry, differ: u64) {
         self.last = last;
         if differ != 0 {
             self.note_several();
         }
     }
 
-    /// Maximum number of entries for the tray.
+    /// Maximum number of entries for the small set.
     #[inline(always)]
-    pub(in crate::deep) fn good_for(&self, many_kinds: bool) -> usize {
+    pub(in crate::index) fn good_for(&self, many_kinds: bool) -> usize {
         if many_kinds { POSITIONS } else { self.few }
     }
 
     /// Returns true if the entries fit, given their maximum number since the last tick.
     #[inline(always)]
-    pub(in crate::deep) fn has_room(&self, peak: usize, many_kinds: bool) -> bool {
+    pub(in crate::index) fn has_room(&self, peak: usize, many_kinds: bool) -> bool {
         peak + GROUP <= self.good_for(many_kinds)
     }
 
-    /// Keeps the tray out of use for this many ticks.
-    pub(in crate::deep) fn wait(&mut self, ticks: u32) {
+    /// Keeps the small set out of use for this many ticks.
+    pub(in crate::index) fn wait(&mut self, ticks: u32) {
         self.wait = ticks;
     }
 
-    /// Called when the tray is taken into use.
-    pub(in crate::deep) fn enter(&mut self, many_kinds: bool) {
+    /// Called when the small set is taken into use.
+    pub(in crate::index) fn enter(&mut self, many_kinds: bool) {
         self.forget_kinds();
         self.most = self.good_for(many_kinds);
         self.plain = 0;
     }
 
     /// Forgets the observed kinds.
-    pub(in crate::deep) fn forget_kinds(&mut self) {
+    pub(in crate::index) fn forget_kinds(&mut self) {
         self.most = self.few;
         *self.wild_keys.get_mut() = 0;
         self.ticks = 0;

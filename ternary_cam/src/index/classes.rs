@@ -11,9 +11,9 @@
 //! exact except for bits that no key could use.
 
 use crate::bits::Bits;
-use crate::deep::pattern::Pattern;
-use crate::deep::state::{CLASSES, StateCell, TableState};
-use crate::deep::uniform::Uniform;
+use crate::index::pattern::Pattern;
+use crate::index::state::{CLASSES, StateCell, TableState};
+use crate::index::uniform::Uniform;
 use crate::slot::Class;
 use crate::wildcards::Wildcards;
 
@@ -30,9 +30,10 @@ pub(super) const PATTERNS: usize = 8;
 pub(crate) struct Classes {
     state: StateCell,
     uniform: Uniform,
-    /// Whether a search with uniform keys has left the wish [`super::wishes::Wish::HomeUsed`] since
-    /// it was last asked for.
-    home_used: bool,
+    /// A search with uniform keys has left the request
+    /// [`RebuildRequest::PrimaryUsed`](super::rebuild_requests::RebuildRequest) since it was last
+    /// asked for.
+    primary_used: bool,
     /// Number of entries of each class.
     len: [u32; PATTERNS],
     patterns: [Pattern; PATTERNS],
@@ -74,7 +75,7 @@ impl Classes {
             len: [0; PATTERNS],
             state: StateCell::new(),
             uniform: Uniform::NOTHING,
-            home_used: false,
+            primary_used: false,
             variety: Variety::default(),
         }
     }
@@ -148,22 +149,23 @@ impl Classes {
         self.uniform.quiet_state = TableState::EMPTY;
     }
 
-    /// Asks the next search with uniform keys for the wish [`super::wishes::Wish::HomeUsed`], if
-    /// these keys have wildcards or other keys come as well.
-    pub(crate) fn ask_whether_home_is_used(&mut self) {
-        self.home_used = false;
+    /// Asks the next search with uniform keys for the request
+    /// [`RebuildRequest::PrimaryUsed`](super::rebuild_requests::RebuildRequest), if these keys have
+    /// wildcards or other keys come as well.
+    pub(crate) fn ask_whether_primary_is_used(&mut self) {
+        self.primary_used = false;
         self.uniform.quiet_state = TableState::EMPTY;
     }
 
-    /// Notes that a search left that wish.
-    pub(crate) fn note_home_used(&mut self) {
-        self.home_used = true;
+    /// Notes that a search left that request.
+    pub(crate) fn note_primary_used(&mut self) {
+        self.primary_used = true;
     }
 
-    /// Determines whether the queue is uniform from now on; every entry is in the home index.
-    /// `keys` are the keys that it serves. `side_indexes` is true if there are side indexes, and
-    /// `others` if further structures are kept up.
-    pub(crate) fn find_uniform(&mut self, keys: Wildcards, side_indexes: bool, others: bool) {
+    /// Determines whether the queue is uniform from now on; every entry is in the primary index.
+    /// `keys` are the keys that it serves. `secondary_indexes` is true if there are secondary
+    /// indexes, and `others` if further structures are maintained.
+    pub(crate) fn find_uniform(&mut self, keys: Wildcards, secondary_indexes: bool, others: bool) {
         let last = std::mem::replace(&mut self.uniform, Uniform::NOTHING).class;
         let class = match self.live() {
             0 if keys == Wildcards::NONE => last,
@@ -186,8 +188,8 @@ impl Classes {
             keys if are_exact => Pattern::new(keys),
             _ => return,
         };
-        // If there are no side indexes, searches with exact keys leave no wish.
-        let is_quiet = self.home_used || keys == Wildcards::NONE && !side_indexes;
+        // If there are no secondary indexes, searches with exact keys leave no request.
+        let is_quiet = self.primary_used || keys == Wildcards::NONE && !secondary_indexes;
         let quiet_state = if is_quiet { state } else { TableState::EMPTY };
         let insert_state = if others { TableState::EMPTY } else { state };
         let entries = entries.wildcards();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The prints (fingerprints) of a [`Cam`](crate::Cam). A kernel compares 32 of them per
+//! The fingerprints of a [`Cam`](crate::Cam). A kernel compares 32 of them per
 //! instruction.
 //!
 //! ```text
-//! a print may match if        (print ^ sought) & cares & care == 0
+//! a fingerprint may match if        (fingerprint ^ sought) & cares & care == 0
 //! one of 256 may match if the minimum of these is 0
 //! ```
 //! While all entries compare the same bits, `cares` is not loaded, which halves the data.
@@ -21,15 +21,15 @@ use super::lanes::LANES;
 pub(crate) use page::Sought;
 use page::{GROUP, Page, first_accepted_with};
 
-/// Prints and places in age order.
-pub(crate) struct Prints {
+/// Fingerprints and places in age order.
+pub(crate) struct Fingerprints {
     pub(crate) pages: Box<[Page]>,
     /// The compared bits of all entries, unless they are mixed.
     care: u16,
     mixed: bool,
 }
 
-impl Prints {
+impl Fingerprints {
     /// Creates this many pages without entries.
     pub(crate) fn new(pages: usize) -> Self {
         Self { pages: vec![Page::EMPTY; pages].into(), care: 0, mixed: false }
@@ -41,7 +41,7 @@ impl Prints {
         &mut self,
         place: usize,
         id: u16,
-        Sought { print, care }: Sought,
+        Sought { fingerprint, care }: Sought,
         first: bool,
     ) {
         if first {
@@ -50,7 +50,7 @@ impl Prints {
             self.mix(place, care);
         }
         let (page, lane) = (&mut self.pages[place / LANES], place % LANES);
-        (page.prints[lane], page.ids[lane]) = (print, id);
+        (page.fingerprints[lane], page.ids[lane]) = (fingerprint, id);
         page.live |= 1 << lane;
     }
 
@@ -69,38 +69,38 @@ impl Prints {
     pub(crate) fn move_down(&mut self, from: usize, to: usize) -> u16 {
         let (old, lane) = (&self.pages[from / LANES], from % LANES);
         let care = if self.mixed { old.cares[lane] } else { self.care };
-        let (print, id) = (old.prints[lane], old.ids[lane]);
-        self.set(to, id, Sought { print, care }, false);
+        let (fingerprint, id) = (old.fingerprints[lane], old.ids[lane]);
+        self.set(to, id, Sought { fingerprint, care }, false);
         id
     }
 }
 
-/// The lowest place in these pages whose print may match and which `accept` accepts.
+/// The lowest place in these pages whose fingerprint may match and which `accept` accepts.
 #[inline(always)]
 pub(crate) fn first_accepted(
     kernel: Available,
-    prints: &Prints,
+    fingerprints: &Fingerprints,
     pages: Range<usize>,
     sought: Sought,
     accept: impl Fn(usize) -> bool,
 ) -> Option<usize> {
-    if prints.mixed {
-        first_of::<true>(kernel, prints, pages, sought, accept)
+    if fingerprints.mixed {
+        first_of::<true>(kernel, fingerprints, pages, sought, accept)
     } else {
-        let sought = Sought { care: sought.care & prints.care, ..sought };
-        first_of::<false>(kernel, prints, pages, sought, accept)
+        let sought = Sought { care: sought.care & fingerprints.care, ..sought };
+        first_of::<false>(kernel, fingerprints, pages, sought, accept)
     }
 }
 
 #[inline(always)]
 fn first_of<const MIXED: bool>(
     kernel: Available,
-    prints: &Prints,
+    fingerprints: &Fingerprints,
     pages: Range<usize>,
     sought: Sought,
     accept: impl Fn(usize) -> bool,
 ) -> Option<usize> {
-    let pages = (&prints.pages[..pages.end], pages.start);
+    let pages = (&fingerprints.pages[..pages.end], pages.start);
     match kernel.get() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor supports what is `Available`.
@@ -116,11 +116,13 @@ fn first_of<const MIXED: bool>(
 #[inline(never)]
 fn scalar<const MIXED: bool>(
     pages: (&[Page], usize),
-    Sought { print, care }: Sought,
+    Sought { fingerprint, care }: Sought,
     accept: impl Fn(usize) -> bool,
 ) -> Option<usize> {
     let differ = |page: &Page, lane: usize| {
-        (page.prints[lane] ^ print) & care & if MIXED { page.cares[lane] } else { u16::MAX }
+        (page.fingerprints[lane] ^ fingerprint)
+            & care
+            & if MIXED { page.cares[lane] } else { u16::MAX }
     };
     let least =
         |page: &Page| (0..LANES).fold(u16::MAX, |least, lane| least.min(differ(page, lane)));

@@ -2,18 +2,18 @@
 //! The fields that wildcards leave to compare, and their hash.
 //!
 //! ```text
-//! hash = (bits | ignore) * spread
+//! hash = (bits | ignore) * seed
 //!      + (source + 1) * SOURCE_STEP    if the source is compared
 //! ```
 //!
-//! Modulo 2^64; the high bits choose the bucket. At first `spread` is the golden ratio. Then
+//! Modulo 2^64; the high bits choose the bucket. At first `seed` is the golden ratio. Then
 //! consecutive tags lie a golden ratio apart, the gaps between any number of them are alike
 //! (three-gap theorem), and consecutive sources fill these gaps from one end. No two of 6,000
 //! entries with consecutive tags and sources share a bucket, whatever number of each; an ordinary
 //! hash puts 22 % of 4,096 entries into a shared bucket. Of 6,200 grids with strides from 1 to
 //! 1,024, one eighth has more collisions than with an ordinary hash.
 //!
-//! An index with long buckets takes another `spread`. The step of the sources does not change,
+//! An index with long buckets takes another `seed`. The step of the sources does not change,
 //! because loading it would cost 0.2 ns. So a new hash does not separate entries with the same tag
 //! whose sources share a bucket, which is one pair of sources in 15,000.
 
@@ -21,8 +21,8 @@ use crate::entry::Key;
 use crate::slot::Slot;
 use crate::wildcards::Wildcards;
 
-/// Slightly more than a bucket of `spread.rs`: the best of about a hundred such fractions for the
-/// grids above.
+/// Slightly more than a bucket of `seeded_hash.rs`: the best of about a hundred such fractions for
+/// the grids above.
 const SOURCE_STEP: u64 = 0x0004_5799_8e48_6355;
 
 /// The fields that are compared: which bits, and whether the source.
@@ -63,8 +63,8 @@ impl Pattern {
 
     /// The hash of the compared fields.
     #[inline(always)]
-    pub(crate) const fn hash(&self, spread: u64, bits: u64, source: u32) -> u64 {
-        self.compared(bits).wrapping_mul(spread).wrapping_add(self.steps(source))
+    pub(crate) const fn hash(&self, seed: u64, bits: u64, source: u32) -> u64 {
+        self.compared(bits).wrapping_mul(seed).wrapping_add(self.steps(source))
     }
 
     /// The same pattern, with the compiler knowing whether it compares the source.

@@ -26,9 +26,9 @@ impl TableState {
     pub(crate) const EMPTY: Self = Self(0);
     /// Only entries of the base class, and no flags.
     pub(crate) const ONLY_BASE: Self = Self(1);
-    /// Flag: an index, or the tray, serves keys with wildcards.
+    /// Flag: an index, or the small set, serves keys with wildcards.
     pub(crate) const WILD_KEYS: Self = Self(1 << 6);
-    /// Flag: inserts and removes must update more than the home index, or fulfil a wish.
+    /// Flag: inserts and removes must update more than the primary index, or fulfil a request.
     pub(crate) const EXTRA_WORK: Self = Self(1 << 7);
 
     /// Bit `i`: class `i` has entries.
@@ -65,8 +65,8 @@ impl TableState {
     }
 }
 
-/// The state of a table, in which searches can raise [`TableState::EXTRA_WORK`]. It is a byte, because
-/// its bits are set by a byte store, which cannot be forwarded to a wider load.
+/// The state of a table, in which searches can raise [`TableState::EXTRA_WORK`]. It is a byte,
+/// because its bits are set by a byte store, which cannot be forwarded to a wider load.
 pub(crate) struct StateCell(AtomicU8);
 
 impl StateCell {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which structures are kept up.
+//! Which structures are maintained.
 
 use crate::entry::{Entry, Key, Source};
 use crate::kernel::Kernel;
@@ -66,7 +66,7 @@ fn a_queue_that_one_pattern_serves_becomes_uniform() {
                 table.check();
             }
         }
-        let classes = &table.deep().classes;
+        let classes = &table.index().classes;
         assert!(cfg!(miri) || classes.uniform().holds(classes.state()), "{entries:?}, {keys:?}");
     }
 }
@@ -80,7 +80,7 @@ fn a_side_index_has_more_buckets_where_there_are_more_entries() {
     };
     let mut handles: Vec<_> = (0..64).map(|token| insert(&mut table, token)).collect();
     for token in 64..if cfg!(miri) { 300 } else { 1500 } {
-        // Keys of two kinds, of which the home index serves one.
+        // Keys of two kinds, of which the primary index serves one.
         for ignore in [0, 1 << 40] {
             let oldest = token / 2;
             let key = Key { bits: oldest.into(), ignore, source: Source::new(1) };
@@ -92,14 +92,14 @@ fn a_side_index_has_more_buckets_where_there_are_more_entries() {
             table.check();
         }
     }
-    let deep = table.deep();
-    assert_ne!(deep.awake, 0);
-    for which in crate::bits::Bits(deep.awake.into()) {
-        assert!(!deep.side[which].rings.is_narrow(deep.high_water));
+    let index = table.index();
+    assert_ne!(index.active, 0);
+    for which in crate::bits::Bits(index.active.into()) {
+        assert!(!index.secondary[which].lists.is_narrow(index.high_water));
     }
 }
 
-/// The structure that is kept up for ranks slows down inserts and removes, but not searches.
+/// The structure that is maintained for ranks slows down inserts and removes, but not searches.
 #[test]
 fn searches_are_uniform_while_ranks_are_requested() {
     let mut table = Table::new(256, Kernel::Scalar).unwrap();
@@ -116,9 +116,9 @@ fn searches_are_uniform_while_ranks_are_requested() {
             table.check();
         }
     }
-    let deep = table.deep();
-    assert!(deep.scan_keep.is_awake());
-    let (uniform, state) = (deep.classes.uniform(), deep.classes.state());
+    let index = table.index();
+    assert!(index.scan_timeout.is_active());
+    let (uniform, state) = (index.classes.uniform(), index.classes.state());
     assert!(uniform.holds_quietly(state) && !uniform.will_hold(state));
 }
 
@@ -149,6 +149,6 @@ fn plain_entries_do_not_stay_in_another_class() {
             table.remove(handle).unwrap();
         }
     }
-    let deep = table.deep();
-    assert_eq!(deep.home.keys, Wildcards { ignore: 0, any_source: true });
+    let index = table.index();
+    assert_eq!(index.primary.keys, Wildcards { ignore: 0, any_source: true });
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Prints (fingerprints): 16 bits for the 96 bits of match bits and source. If an entry and a key
-//! match, their prints agree in the bits that both compare.
+//! Fingerprints: 16 bits for the 96 bits of match bits and source. If an entry and a key
+//! match, their fingerprints agree in the bits that both compare.
 //!
-//! A bit of the print is the sum of some match bits and, in part, of a hash of the source. It is
-//! compared only if all of these are. Match bits that MPIs ignore together are summed together, so
-//! that a wildcard excludes few bits of the print.
+//! A bit of the fingerprint is the sum of some match bits and, in part, of a hash of the source. It
+//! is compared only if all of these are. Match bits that MPIs ignore together are summed together,
+//! so that a wildcard excludes few bits of the fingerprint.
 //!
 //! ```text
 //! match bits    63 .. 48   47 .. 32    31 .. 19    18 .. 0
 //!                              |                      |
-//! print       15 14 .. 11 <----+        10 .. 0 <-----+
+//! fingerprint       15 14 .. 11 <----+        10 .. 0 <-----+
 //!              \____/_________ a hash of the source
 //! ```
 //! Bits 0 to 18 are a tag in all MPIs, bits 32 to 47 communicators. Protocol bits that all receives
@@ -21,13 +21,13 @@ use crate::wildcards::GOLDEN_RATIO;
 
 /// Match bits that hold a tag.
 const TAG: u64 = (1 << 19) - 1;
-/// Number of bits of the print for the tag.
+/// Number of bits of the fingerprint for the tag.
 const TAG_BITS: u32 = 11;
 const OF_TAG: u64 = (1 << TAG_BITS) - 1;
-/// Number of bits of the print for the source.
+/// Number of bits of the fingerprint for the source.
 const SOURCE_BITS: u32 = u16::BITS - TAG_BITS;
 
-/// The print of match bits and a source.
+/// The fingerprint of match bits and a source.
 #[inline(always)]
 pub(super) const fn of(bits: u64, source: Source) -> u16 {
     let tag = bits & TAG;
@@ -38,8 +38,8 @@ pub(super) const fn of(bits: u64, source: Source) -> u16 {
     ((tag ^ tag >> TAG_BITS) & OF_TAG | (rest & 0xf ^ hash) << TAG_BITS) as u16
 }
 
-/// The bits of a print that are compared if these match bits are ignored, and the source as well if
-/// it is any source.
+/// The bits of a fingerprint that are compared if these match bits are ignored, and the source as
+/// well if it is any source.
 #[inline(always)]
 pub(super) const fn care(ignore: u64, source: Source) -> u16 {
     let of_source = if source.is_any() { OF_TAG as u16 } else { u16::MAX };

@@ -3,34 +3,35 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Whether a structure is kept up, and how long no search has used it.
+/// Whether a structure is maintained, and how long no search has used it.
 #[derive(Default)]
-pub(crate) struct Keep {
-    awake: bool,
+pub(crate) struct IdleTimeout {
+    active: bool,
     used: AtomicBool,
     /// Inserts since the last use.
     idle: usize,
 }
 
-impl Keep {
-    /// A structure is dropped after this many inserts without a search, plus [`Keep::PER_ENTRY`]
-    /// for each entry. Building it again then costs less than keeping it up has cost.
+impl IdleTimeout {
+    /// A structure is dropped after this many inserts without a search, plus
+    /// [`IdleTimeout::PER_ENTRY`] for each entry. Building it again then costs less than keeping it
+    /// up has cost.
     const LEAST: usize = 512;
     pub(crate) const PER_ENTRY: usize = 4;
 
-    /// A structure that is kept up from the start.
-    pub(crate) fn awake() -> Self {
-        Self { awake: true, ..Self::default() }
+    /// A structure that is maintained from the start.
+    pub(crate) fn active() -> Self {
+        Self { active: true, ..Self::default() }
     }
 
     #[inline]
-    pub(crate) fn is_awake(&self) -> bool {
-        self.awake
+    pub(crate) fn is_active(&self) -> bool {
+        self.active
     }
 
-    /// Inserts since the last search; `usize::MAX` if the structure is not kept up.
+    /// Inserts since the last search; `usize::MAX` if the structure is not maintained.
     pub(crate) fn idle(&self) -> usize {
-        match self.awake {
+        match self.active {
             false => usize::MAX,
             true if self.used.load(Relaxed) => 0,
             true => self.idle,
@@ -43,12 +44,12 @@ impl Keep {
         self.used.store(true, Relaxed);
     }
 
-    pub(crate) fn sleep(&mut self) {
-        self.awake = false;
+    pub(crate) fn deactivate(&mut self) {
+        self.active = false;
     }
 
-    pub(crate) fn wake(&mut self) {
-        self.awake = true;
+    pub(crate) fn activate(&mut self) {
+        self.active = true;
         self.idle = 0;
     }
 
@@ -56,7 +57,7 @@ impl Keep {
     /// for long. Returns true if it was just dropped.
     #[inline]
     pub(crate) fn tick(&mut self, inserts: usize, len: usize) -> bool {
-        if !self.awake {
+        if !self.active {
             return false;
         }
         if std::mem::take(self.used.get_mut()) {
@@ -66,28 +67,28 @@ impl Keep {
         if self.idle <= Self::LEAST + Self::PER_ENTRY * len {
             return false;
         }
-        self.awake = false;
+        self.active = false;
         true
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Keep;
+    use super::IdleTimeout;
 
     #[test]
     fn an_unused_structure_is_dropped() {
-        let mut keep = Keep::awake();
-        let limit = Keep::LEAST + 10 * Keep::PER_ENTRY;
+        let mut timeout = IdleTimeout::active();
+        let limit = IdleTimeout::LEAST + 10 * IdleTimeout::PER_ENTRY;
         for _ in 0..limit {
-            assert!(!keep.tick(1, 10));
+            assert!(!timeout.tick(1, 10));
         }
-        keep.note_use();
-        assert!(!keep.tick(limit, 10));
-        assert!(keep.tick(1, 10));
-        assert!(!keep.is_awake());
-        assert!(!keep.tick(1, 10));
-        keep.wake();
-        assert!(keep.is_awake());
+        timeout.note_use();
+        assert!(!timeout.tick(limit, 10));
+        assert!(timeout.tick(1, 10));
+        assert!(!timeout.is_active());
+        assert!(!timeout.tick(1, 10));
+        timeout.activate();
+        assert!(timeout.is_active());
     }
 }

@@ -1,57 +1,57 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The entries that have left the nursery, and the structures that find the oldest match.
+//! The entries that are no longer recent, and the structures that find the oldest match.
 //!
 //! | entries | key | found by |
 //! |---|---|---|
-//! | of one kind | exact | a probe of the home index |
-//! | exact | of the kind that the home index serves | a probe of the home index |
-//! | exact | of another kind | a probe of a side index, once such keys repeat |
-//! | of several classes | exact | a probe of the home index for each class; the oldest wins |
-//! | some without a class | exact | the home index and the scan; if most have no class, soon the scan of all |
+//! | of one kind | exact | a probe of the primary index |
+//! | exact | of the kind that the primary index serves | a probe of the primary index |
+//! | exact | of another kind | a probe of a secondary index, once such keys repeat |
+//! | of several classes | exact | a probe of the primary index for each class; the oldest wins |
+//! | some without a class | exact | the primary index and the scan; if most have no class, soon the scan of all |
 //! | with wildcards | with wildcards | the scan of all entries, after the first such keys |
 //! | any | the first ones of their kind | a pass over the slots |
-//! | few | any, if entries or keys are of several kinds | a comparison with all entries (the tray) |
+//! | few | any, if entries or keys are of several kinds | a comparison with all entries (the small set) |
 //!
-//! The home index (primary index) holds base entries under the pattern of most keys, and other
-//! entries under the pattern of their class. At first, keys have no wildcards. A queue of
-//! unexpected messages that is only searched with any source soon keeps only its home index, under
-//! that pattern. A structure that no search has used for long is dropped, and built again when
-//! searches request it (a *wish*).
+//! The primary index holds base entries under the pattern of most keys, and other entries under the
+//! pattern of their class. At first, keys have no wildcards. A queue of unexpected messages that is
+//! only searched with any source soon keeps only its primary index, under that pattern. A structure
+//! that no search has used for long is dropped, and built again when searches request it.
 //!
-//! Inserts take one of these paths, a full nursery at a time:
+//! Recent entries take one of these paths, four at a time:
 //!
 //! ```text
 //! insert
-//!  +- insert_base        entries of the base class, exact keys
-//!  +- insert_uniform     one pattern serves all entries, and all keys except those of side indexes
-//!  +- insert_classes     only the home index, for exact keys
-//!  +- insert_in_tray     few entries (tray.rs)
-//!  +- insert_general     anything else
+//!  +- insert_base          entries of the base class, exact keys
+//!  +- insert_uniform       one pattern serves all entries, and all keys except those of
+//!  |                       secondary indexes
+//!  +- insert_classes       only the primary index, for exact keys
+//!  +- insert_in_small_set  few entries (small_set.rs)
+//!  +- insert_general       anything else
 //! ```
 //!
 //! Each path is a separate function, so that none saves registers for another. The comment of a
 //! function states the conditions under which it is called. Entries of an unexpected kind in the
 //! first two paths go through `insert_each`. `insert_each`, `insert_classes` and `insert_general`
-//! may take the tray into use.
+//! may take the small set into use.
 //!
 //! Searches take one of these:
 //!
 //! ```text
 //! first_match                base entries, exact key; else
-//!  +- first_match_exact      exact key, only the home index
+//!  +- first_match_exact      exact key, only the primary index
 //!  |   +- .._uniform           one pattern serves all entries
 //!  |   +- .._classes           several
 //!  +- first_match_flagged    key with wildcards, or anything else
 //!      +- .._uniform           one pattern serves all entries and keys of this kind
 //!      +- .._named             as above, but this key names its source
-//!      +- .._in_side           as above, but a side index serves this key (side.rs)
-//!      +- tray.first           few entries (tray.rs)
+//!      +- .._in_secondary      as above, but a secondary index serves this key (secondary.rs)
+//!      +- small_set.first      few entries (small_set.rs)
 //!      +- .._general
 //!          +- first_in_scan    no entry has a class
-//!          +- .._wild          wildcards: the scan of all, or classes or home, and the scan
-//!          +- .._home          exact entries, the home index serves the key
-//!          +- .._in_side       the side index of its cell, or else
-//!              +- .._unserved  any side index, the scan, a pass over the slots
+//!          +- .._wild          wildcards: the scan of all, or classes or primary, and the scan
+//!          +- .._primary       exact entries, the primary index serves the key
+//!          +- .._in_secondary  the secondary index of its cell, or else
+//!              +- .._unserved  any secondary index, the scan, a pass over the slots
 //! ```
 //!
 //! The comment of a function states the conditions under which it is called.
@@ -60,80 +60,80 @@
 //! saves registers for another. Rare cases are called last, which makes the call a jump.
 
 mod age_log;
+mod bucket_lists;
+mod buckets;
 mod classes;
-mod home;
-mod index;
-mod keep;
+mod idle_timeout;
+mod maintenance;
 mod pattern;
-mod rings;
+mod primary;
+mod rebuild_requests;
 mod scan;
-mod side;
-mod spread;
+mod secondary;
+mod seeded_hash;
+mod small_set;
 mod state;
-mod tray;
 mod uniform;
-mod upkeep;
-mod wishes;
 
 use crate::bits::Bits;
 use crate::entry::{Key, Source};
 use crate::kernel::Available;
-use crate::nursery::{CAPACITY, Nursery};
+use crate::recent::{CAPACITY, RecentEntries};
 use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
+use buckets::Offer;
 use classes::Classes;
-use home::Home;
-use index::Offer;
-use keep::Keep;
+use idle_timeout::IdleTimeout;
 use pattern::Pattern;
+use primary::PrimaryIndex;
+use rebuild_requests::{RebuildRequest, RebuildRequests};
 use scan::Scan;
-use side::{SIDE_INDEXES, SideIndex};
+use secondary::{SECONDARY_INDEXES, SecondaryIndex};
+use small_set::SmallSet;
 use state::TableState;
-use tray::Tray;
 use uniform::Uniform;
-use wishes::{Wish, Wishes};
 
-/// Inserts between two calls of [`Deep::housekeeping`].
+/// Inserts between two calls of [`Index::housekeeping`].
 const TICK: usize = 64;
 
-/// Number of slots up to which a pass over the slots leaves no wish for a faster structure.
+/// Number of slots up to which a pass over the slots leaves no request for a faster structure.
 const CHEAP_PASS: usize = 8;
 
-/// The structures behind the nursery; see the module. The fields that operations on base
+/// The structures behind the recent entries; see the module. The fields that operations on base
 /// entries use come first, in few cache lines.
 #[repr(C)]
-pub(crate) struct Deep {
+pub(crate) struct Index {
     classes: Classes,
-    /// Maximum number of entries at an insert since the last [`Deep::housekeeping`].
+    /// Maximum number of entries at an insert since the last [`Index::housekeeping`].
     peak: usize,
-    /// Inserts since the last [`Deep::housekeeping`].
+    /// Inserts since the last [`Index::housekeeping`].
     since_tick: usize,
     kernel: Available,
     /// Contains every entry that has a class.
-    home: Home,
-    /// Indexed by cell of the keys: the side index that serves them, unless keys of the same cell
-    /// came after them. Since keys come in any order, searching one index after the other would be
-    /// mispredicted.
+    primary: PrimaryIndex,
+    /// Indexed by cell of the keys: the secondary index that serves them, unless keys of the same
+    /// cell came after them. Since keys come in any order, searching one index after the other
+    /// would be mispredicted.
     serving: [u8; Wildcards::CELLS],
-    /// Each contains every base entry, for keys that the home index does not serve.
-    side: [SideIndex; SIDE_INDEXES],
-    /// Bit `i`: `side[i]` is kept up.
-    awake: u32,
-    /// Maximum number of entries at an insert before the last [`Deep::housekeeping`].
+    /// Each contains every base entry, for keys that the primary index does not serve.
+    secondary: [SecondaryIndex; SECONDARY_INDEXES],
+    /// Bit `i`: `secondary[i]` is maintained.
+    active: u32,
+    /// Maximum number of entries at an insert before the last [`Index::housekeeping`].
     high_water: usize,
     /// Scratch memory to sort entries.
     order: Vec<u16>,
     /// Number of entries without a class.
     unclassed: usize,
-    /// Contains the entries without a class; all entries while `scan_keep` is awake.
+    /// Contains the entries without a class; all entries while `scan_timeout` is active.
     scan: Scan,
-    scan_keep: Keep,
-    wishes: Wishes,
-    tray: Tray,
+    scan_timeout: IdleTimeout,
+    requests: RebuildRequests,
+    small_set: SmallSet,
 }
 
-impl Deep {
+impl Index {
     pub(crate) fn new(kernel: Available) -> Self {
         Self {
             kernel,
@@ -141,16 +141,16 @@ impl Deep {
             peak: 0,
             order: Vec::new(),
             classes: Classes::new(),
-            home: Home::new(),
+            primary: PrimaryIndex::new(),
             serving: [0; Wildcards::CELLS],
-            side: std::array::from_fn(|_| SideIndex::new()),
-            awake: 0,
+            secondary: std::array::from_fn(|_| SecondaryIndex::new()),
+            active: 0,
             since_tick: 0,
             unclassed: 0,
             scan: Scan::default(),
-            scan_keep: Keep::default(),
-            wishes: Wishes::default(),
-            tray: Tray::new(kernel),
+            scan_timeout: IdleTimeout::default(),
+            requests: RebuildRequests::default(),
+            small_set: SmallSet::new(kernel),
         }
     }
 
@@ -158,8 +158,8 @@ impl Deep {
     pub(crate) fn grow(&mut self, slots: usize) {
         self.order.resize(slots, 0);
         self.scan.grow(slots);
-        for which in Bits(self.awake.into()) {
-            self.side[which % SIDE_INDEXES].rings.grow(slots);
+        for which in Bits(self.active.into()) {
+            self.secondary[which % SECONDARY_INDEXES].lists.grow(slots);
         }
     }
 
@@ -168,25 +168,25 @@ impl Deep {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.classes.len() + self.unclassed + self.tray.len()
+        self.classes.len() + self.unclassed + self.small_set.len()
     }
 
     /// Number of entries of this age or older.
     pub(crate) fn rank(&self, slots: &[Slot], id: u16) -> usize {
-        if self.tray.is_in_use() {
-            return self.tray.rank(&slots[usize::from(id)]);
+        if self.small_set.is_in_use() {
+            return self.small_set.rank(&slots[usize::from(id)]);
         }
-        if self.scan_keep.is_awake() {
-            self.scan_keep.note_use();
+        if self.scan_timeout.is_active() {
+            self.scan_timeout.note_use();
             return self.scan.rank(self.kernel, id);
         }
-        self.wish(Wish::ScanAll);
+        self.request(RebuildRequest::ScanAll);
         let stamp = slots[usize::from(id)].stamp;
         entries(self.slots_used(slots)).filter(|&(_, slot)| slot.stamp <= stamp).count()
     }
 
     /// The slots that may ever have had an entry, a prefix of all. Slots are taken in ascending
-    /// order, and freed ones first. Until the next insert at most a nursery is added.
+    /// order, and freed ones first. Until the next insert at most four entries are added.
     fn slots_used<'a>(&self, slots: &'a [Slot]) -> &'a [Slot] {
         &slots[..slots.len().min(self.high_water.max(self.peak) + CAPACITY as usize)]
     }
@@ -197,10 +197,10 @@ impl Deep {
         put_in_order(&mut self.order, used)
     }
 
-    /// Leaves a wish, which a later remove or insert fulfils.
+    /// Leaves a request, which a later remove or insert fulfils.
     #[inline(always)]
-    fn wish(&self, wish: Wish) {
-        self.wishes.add(wish);
+    fn request(&self, request: RebuildRequest) {
+        self.requests.add(request);
         self.classes.raise_extra_work();
     }
 
@@ -214,68 +214,69 @@ impl Deep {
 }
 
 /// Inserts.
-impl Deep {
-    /// Adds the entries of a full nursery; `taken` slots are in use.
+impl Index {
+    /// Adds four recent entries; `taken` slots are in use.
     #[inline(never)]
-    pub(crate) fn insert(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
+    pub(crate) fn insert(&mut self, slots: &mut [Slot], recent: RecentEntries, taken: usize) {
         self.peak = self.peak.max(taken);
         self.since_tick += CAPACITY as usize;
         if self.since_tick >= TICK {
-            return self.insert_at_tick(slots, nursery, taken);
+            return self.insert_at_tick(slots, recent, taken);
         }
-        self.insert_now(slots, nursery, taken);
+        self.insert_now(slots, recent, taken);
     }
 
     #[cold]
-    fn insert_at_tick(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
+    fn insert_at_tick(&mut self, slots: &mut [Slot], recent: RecentEntries, taken: usize) {
         self.housekeeping(slots);
-        // The peak restarts at the current number of entries. Housekeeping may have left the tray,
-        // which this insert may take into use again: no more entries may be moved there than fit.
+        // The peak restarts at the current number of entries. Housekeeping may have left the small
+        // set, which this insert may take into use again: no more entries may be moved there than
+        // fit.
         self.peak = taken;
-        self.insert_now(slots, nursery, taken);
+        self.insert_now(slots, recent, taken);
     }
 
     #[inline(always)]
-    fn insert_now(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
+    fn insert_now(&mut self, slots: &mut [Slot], recent: RecentEntries, taken: usize) {
         let state = self.classes.state();
         let uniform = self.classes.uniform();
         if uniform.will_hold(state) {
             if uniform.is_base() {
-                return self.insert_base(slots, nursery);
+                return self.insert_base(slots, recent);
             }
-            if self.awake != 0 {
-                return self.insert_uniform::<true>(slots, nursery);
+            if self.active != 0 {
+                return self.insert_uniform::<true>(slots, recent);
             }
-            return self.insert_uniform::<false>(slots, nursery);
+            return self.insert_uniform::<false>(slots, recent);
         }
         if !state.has_flags() {
-            return self.insert_classes(slots, nursery);
+            return self.insert_classes(slots, recent);
         }
-        if self.tray.is_in_use() {
-            return self.insert_in_tray(slots, nursery, taken);
+        if self.small_set.is_in_use() {
+            return self.insert_in_small_set(slots, recent, taken);
         }
-        self.insert_general(slots, nursery);
+        self.insert_general(slots, recent);
     }
 
     /// All entries are of the base class, and keys are exact.
     #[inline(never)]
-    fn insert_base(&mut self, slots: &mut [Slot], nursery: Nursery) {
+    fn insert_base(&mut self, slots: &mut [Slot], recent: RecentEntries) {
         let pattern = self.classes.base();
-        self.insert_under(slots, nursery, Class::BASE, pattern.wildcards(), &pattern);
+        self.insert_under(slots, recent, Class::BASE, pattern.wildcards(), &pattern);
     }
 
-    /// One pattern serves all entries, and all keys except those of side indexes.
+    /// One pattern serves all entries, and all keys except those of secondary indexes.
     #[inline(never)]
-    fn insert_uniform<const SIDE: bool>(&mut self, slots: &mut [Slot], nursery: Nursery) {
+    fn insert_uniform<const SECONDARY: bool>(&mut self, slots: &mut [Slot], recent: RecentEntries) {
         let uniform = self.classes.uniform();
         let (class, entries, pattern) = (uniform.class, uniform.entries, uniform.pattern);
         let are_uniform = if pattern.wildcards().any_source {
-            self.insert_under(slots, nursery, class, entries, &pattern.with_source(false))
+            self.insert_under(slots, recent, class, entries, &pattern.with_source(false))
         } else {
-            self.insert_under(slots, nursery, class, entries, &pattern.with_source(true))
+            self.insert_under(slots, recent, class, entries, &pattern.with_source(true))
         };
-        if SIDE && are_uniform && class == Class::BASE {
-            self.insert_in_side(slots, nursery.all());
+        if SECONDARY && are_uniform && class == Class::BASE {
+            self.insert_in_secondary(slots, recent.all());
         }
     }
 
@@ -285,12 +286,12 @@ impl Deep {
     fn insert_under(
         &mut self,
         slots: &mut [Slot],
-        nursery: Nursery,
+        recent: RecentEntries,
         class: Class,
         entries: Wildcards,
         pattern: &Pattern,
     ) -> bool {
-        let ids = nursery.all();
+        let ids = recent.all();
         if !ids.into_iter().all(|id| slots[usize::from(id)].wildcards() == entries) {
             self.insert_each(slots, ids);
             return false;
@@ -299,7 +300,7 @@ impl Deep {
         for id in ids {
             let slot = &mut slots[usize::from(id)];
             slot.stamp = slot.stamp.with_class(class);
-            self.home.index.insert(slots, (class, pattern), id);
+            self.primary.buckets.insert(slots, (class, pattern), id);
         }
         true
     }
@@ -310,38 +311,38 @@ impl Deep {
         for id in ids {
             self.insert_one(slots, id);
         }
-        self.consider_tray(slots);
+        self.consider_small_set(slots);
     }
 
-    /// Only known: the tray is not in use.
+    /// Only known: the small set is not in use.
     #[inline(never)]
-    fn insert_general(&mut self, slots: &mut [Slot], nursery: Nursery) {
-        if self.tray_suits() {
-            self.enter_tray(slots);
-            return self.insert_in_tray(slots, nursery, self.peak);
+    fn insert_general(&mut self, slots: &mut [Slot], recent: RecentEntries) {
+        if self.small_set_suits() {
+            self.enter_small_set(slots);
+            return self.insert_in_small_set(slots, recent, self.peak);
         }
-        if self.wishes.are_pending() {
+        if self.requests.are_pending() {
             self.fulfil(slots);
         }
-        for id in nursery.all() {
+        for id in recent.all() {
             self.insert_one(slots, id);
         }
     }
 
-    /// Adds an entry to all structures that must contain it, while the tray is not in use.
+    /// Adds an entry to all structures that must contain it, while the small set is not in use.
     #[inline(always)]
     fn insert_one(&mut self, slots: &mut [Slot], id: u16) {
         let slot = &mut slots[usize::from(id)];
         if self.classes.enter_base(slot.wildcards()) {
             slot.stamp = slot.stamp.with_class(Class::BASE);
-            self.home.index.insert(slots, (Class::BASE, &self.home.pattern), id);
-            if self.awake != 0 {
-                self.insert_in_side(slots, [id]);
+            self.primary.buckets.insert(slots, (Class::BASE, &self.primary.pattern), id);
+            if self.active != 0 {
+                self.insert_in_secondary(slots, [id]);
             }
         } else {
             self.insert_wild(slots, id);
         }
-        if self.scan_keep.is_awake() && slots[usize::from(id)].stamp.class() != Class::NONE {
+        if self.scan_timeout.is_active() && slots[usize::from(id)].stamp.class() != Class::NONE {
             self.scan.push(&slots[usize::from(id)], id);
         }
     }
@@ -355,14 +356,14 @@ impl Deep {
         if class == Class::NONE {
             return self.insert_unclassed(slots, id);
         }
-        let home = &mut self.home;
+        let primary = &mut self.primary;
         if class == Class::BASE {
-            home.pattern = self.classes.base();
+            primary.pattern = self.classes.base();
         }
-        if home.keys == Wildcards::NONE {
-            home.index.insert_marked(slots, (class, self.classes.pattern(class)), id);
+        if primary.keys == Wildcards::NONE {
+            primary.buckets.insert_marked(slots, (class, self.classes.pattern(class)), id);
         } else {
-            self.rebuild_home(slots, Wildcards::NONE);
+            self.rebuild_primary(slots, Wildcards::NONE);
         }
     }
 
@@ -375,17 +376,17 @@ impl Deep {
         }
     }
 
-    /// There is only the home index, for exact keys. Not a loop, because branches are predicted
+    /// There is only the primary index, for exact keys. Not a loop, because branches are predicted
     /// better if each entry has separate ones.
     #[inline(never)]
-    fn insert_classes(&mut self, slots: &mut [Slot], nursery: Nursery) {
-        let [a, b, c, d] = nursery.all();
+    fn insert_classes(&mut self, slots: &mut [Slot], recent: RecentEntries) {
+        let [a, b, c, d] = recent.all();
         self.insert_one_of_several(slots, a);
         self.insert_one_of_several(slots, b);
         self.insert_one_of_several(slots, c);
         self.insert_one_of_several(slots, d);
         if self.classes.are_several() || self.unclassed != 0 {
-            self.consider_tray(slots);
+            self.consider_small_set(slots);
         } else {
             self.find_uniform();
         }
@@ -422,10 +423,10 @@ impl Deep {
         slot.stamp = slot.stamp.with_class(Class::hashed(CLASS));
         let pattern =
             self.classes.pattern(Class::hashed(CLASS)).with_source(CLASS.is_multiple_of(2));
-        self.home.index.insert_marked(slots, (Class::hashed(CLASS), &pattern), id);
+        self.primary.buckets.insert_marked(slots, (Class::hashed(CLASS), &pattern), id);
     }
 
-    /// [`Deep::insert_one`], not inlined.
+    /// [`Index::insert_one`], not inlined.
     #[inline(never)]
     fn insert_one_rare(&mut self, slots: &mut [Slot], id: u16) {
         self.insert_one(slots, id);
@@ -433,11 +434,11 @@ impl Deep {
 }
 
 /// Removes.
-impl Deep {
-    /// Fulfils wishes if entries are removed while they are still in the nursery.
+impl Index {
+    /// Fulfils requests if entries are removed while they are still in the recent entries.
     #[inline(always)]
     pub(crate) fn fulfil_if_pending(&mut self, slots: &mut [Slot]) {
-        if self.classes.state().has_extra_work() && self.wishes.are_pending() {
+        if self.classes.state().has_extra_work() && self.requests.are_pending() {
             self.fulfil(slots);
         }
     }
@@ -446,16 +447,16 @@ impl Deep {
     #[inline(always)]
     pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16, class: Class) {
         if self.classes.state().has_extra_work() {
-            if class == Class::TRAY {
-                return self.tray.remove(&slots[usize::from(id)]);
+            if class == Class::SMALL_SET {
+                return self.small_set.remove(&slots[usize::from(id)]);
             }
             return self.remove_everywhere(slots, id, class);
         }
         self.classes.leave(class);
-        self.home.index.remove(slots, id);
+        self.primary.buckets.remove(slots, id);
     }
 
-    /// Removes an entry if there are structures besides the home index.
+    /// Removes an entry if there are structures besides the primary index.
     #[inline(never)]
     fn remove_everywhere(&mut self, slots: &mut [Slot], id: u16, class: Class) {
         if class == Class::NONE {
@@ -467,21 +468,21 @@ impl Deep {
             return;
         }
         self.classes.leave(class);
-        self.home.index.remove(slots, id);
+        self.primary.buckets.remove(slots, id);
         if class == Class::BASE {
-            self.remove_from_side(id);
+            self.remove_from_secondary(id);
         }
-        if self.scan_keep.is_awake() {
+        if self.scan_timeout.is_active() {
             self.scan.remove(id);
         }
-        if self.wishes.are_pending() {
+        if self.requests.are_pending() {
             self.fulfil(slots);
         }
     }
 }
 
 /// Searches.
-impl Deep {
+impl Index {
     /// Returns the oldest entry that matches, and its slot.
     #[inline(always)]
     pub(crate) fn first_match<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
@@ -507,10 +508,10 @@ impl Deep {
         key: &Key,
         (class, pattern): (Class, &Pattern),
     ) -> Option<(u16, &'a Slot)> {
-        self.home.index.first_named(slots, (class, &pattern.with_source(true)), key)
+        self.primary.buckets.first_named(slots, (class, &pattern.with_source(true)), key)
     }
 
-    /// The key is exact, and there is only the home index.
+    /// The key is exact, and there is only the primary index.
     #[inline(never)]
     fn first_match_exact<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.classes.uniform().holds(self.classes.state()) {
@@ -528,12 +529,12 @@ impl Deep {
         }
         let pattern = pattern.with_source(false);
         let care = pattern.care();
-        // Index::first_for would make this function save more registers.
+        // Buckets::first_for would make this function save more registers.
         let agrees = move |slot: &Slot| (slot.bits ^ key.bits) & care == 0;
-        self.home.index.first(slots, (class, &pattern), (key.bits, key.source.0), agrees)
+        self.primary.buckets.first(slots, (class, &pattern), (key.bits, key.source.0), agrees)
     }
 
-    /// The key has wildcards, or there are structures besides the home index.
+    /// The key has wildcards, or there are structures besides the primary index.
     #[inline(never)]
     fn first_match_flagged<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let uniform = self.classes.uniform();
@@ -544,17 +545,18 @@ impl Deep {
             if uniform.keys.serves(key) {
                 return self.first_match_named(slots, key);
             }
-            if self.awake != 0 && uniform.are_exact() {
-                return self.first_match_in_side(slots, key);
+            if self.active != 0 && uniform.are_exact() {
+                return self.first_match_in_secondary(slots, key);
             }
         }
-        if self.tray.is_in_use() {
-            return self.tray.first(self.kernel, slots, key);
+        if self.small_set.is_in_use() {
+            return self.small_set.first(self.kernel, slots, key);
         }
         self.first_match_general(slots, key)
     }
 
-    /// Only known: the tray is not in use. If no entry has a class, all entries are in the scan.
+    /// Only known: the small set is not in use. If no entry has a class, all entries are in the
+    /// scan.
     #[inline(never)]
     fn first_match_general<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.classes.is_empty() {
@@ -563,33 +565,33 @@ impl Deep {
         if !self.entries_are_exact() {
             return self.first_match_wild(slots, key);
         }
-        if self.home.keys.serves(key) {
-            return self.first_match_home(slots, key);
+        if self.primary.keys.serves(key) {
+            return self.first_match_primary(slots, key);
         }
-        self.first_match_in_side(slots, key)
+        self.first_match_in_secondary(slots, key)
     }
 
-    /// All entries with a class are in the home index, under patterns that serve this key.
+    /// All entries with a class are in the primary index, under patterns that serve this key.
     #[inline(always)]
-    fn first_match_home<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
-        if self.home.keys.any_source && !key.source.is_any() {
+    fn first_match_primary<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        if self.primary.keys.any_source && !key.source.is_any() {
             return self.first_match_named(slots, key);
         }
-        self.home.note_use();
+        self.primary.note_use();
         if self.classes.uniform().holds(self.classes.state()) {
-            self.wish(Wish::HomeUsed);
+            self.request(RebuildRequest::PrimaryUsed);
         }
-        self.home.index.first_for(slots, &self.home.pattern, key)
+        self.primary.buckets.first_for(slots, &self.primary.pattern, key)
     }
 
-    /// The key names a source; the home index also serves keys without one.
+    /// The key names a source; the primary index also serves keys without one.
     #[inline(never)]
     fn first_match_named<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
-        self.home.keep.note_use();
-        let pattern = self.home.pattern.with_source(false);
-        let found = self.home.index.first_named(slots, (Class::BASE, &pattern), key);
-        if self.home.is_walked_too_far() {
-            self.wish(Wish::SplitHome);
+        self.primary.timeout.note_use();
+        let pattern = self.primary.pattern.with_source(false);
+        let found = self.primary.buckets.first_named(slots, (Class::BASE, &pattern), key);
+        if self.primary.is_walked_too_far() {
+            self.request(RebuildRequest::SplitPrimary);
         }
         found
     }
@@ -597,17 +599,17 @@ impl Deep {
     /// There are entries with wildcards, or the base ignores some bits.
     #[inline(never)]
     fn first_match_wild<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
-        if self.unclassed != 0 && self.scan_keep.is_awake() {
-            self.scan_keep.note_use();
+        if self.unclassed != 0 && self.scan_timeout.is_active() {
+            self.scan_timeout.note_use();
             return self.first_in_scan(slots, key);
         }
-        if !self.home.keys.serves(key) || self.unclassed > self.classes.len() {
+        if !self.primary.keys.serves(key) || self.unclassed > self.classes.len() {
             return self.first_match_unserved(slots, key);
         }
-        let oldest = if self.home.keys == Wildcards::NONE {
+        let oldest = if self.primary.keys == Wildcards::NONE {
             self.first_match_classes(slots, key)
         } else {
-            self.first_match_home(slots, key)
+            self.first_match_primary(slots, key)
         };
         if self.unclassed == 0 {
             return oldest;
@@ -615,30 +617,32 @@ impl Deep {
         older(oldest, self.first_in_scan(slots, key))
     }
 
-    /// Neither the home index nor the side index of its cell serves the key, or most entries are in
-    /// no index.
+    /// Neither the primary index nor the secondary index of its cell serves the key, or most
+    /// entries are in no index.
     #[inline(never)]
     fn first_match_unserved<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let slots_used = self.slots_used(slots);
         let is_cheap = slots_used.len() <= CHEAP_PASS;
         if self.entries_are_exact() {
             let keys = key.wildcards();
-            if let Some(which) = self.side.iter().position(|side| side.keys == Some(keys)) {
-                return self.side[which].first(slots, key);
+            if let Some(which) =
+                self.secondary.iter().position(|secondary| secondary.keys == Some(keys))
+            {
+                return self.secondary[which].first(slots, key);
             }
-            if !is_cheap && self.wishes.count(keys) {
-                self.wish(Wish::Keys(keys));
+            if !is_cheap && self.requests.count(keys) {
+                self.request(RebuildRequest::Keys(keys));
             }
         }
-        if self.scan_keep.is_awake() {
-            self.scan_keep.note_use();
+        if self.scan_timeout.is_active() {
+            self.scan_timeout.note_use();
             return self.first_in_scan(slots, key);
         }
         if is_cheap {
-            // The next insert takes its general path, on which it may take the tray into use.
+            // The next insert takes its general path, on which it may take the small set into use.
             self.classes.raise_extra_work();
         } else {
-            self.wish(Wish::ScanAll);
+            self.request(RebuildRequest::ScanAll);
         }
         entries(slots_used).filter(|(_, slot)| slot.matches(key)).min_by_key(|(_, slot)| slot.stamp)
     }
@@ -663,7 +667,7 @@ impl Deep {
     /// buckets are the fingerprints of Fan et al., "Cuckoo Filter", CoNEXT 2014.
     #[inline(never)]
     fn first_match_classes<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
-        self.home.keep.note_use();
+        self.primary.timeout.note_use();
         match self.classes.live() {
             ..0b100 => self.first_of::<2>(slots, key),
             0b100..0b1000 => self.first_of::<3>(slots, key),
@@ -679,7 +683,7 @@ impl Deep {
         slots: &'a [Slot],
         key: &Key,
     ) -> Option<(u16, &'a Slot)> {
-        let index = &self.home.index;
+        let buckets = &self.primary.buckets;
         let (mut best, mut other) = (Offer::NONE, Offer::NONE);
         for class in 0..N {
             let pattern = self
@@ -687,7 +691,7 @@ impl Deep {
                 .pattern(Class::hashed(class & !1))
                 .with_source(class.is_multiple_of(2));
             let (offer, is_good) =
-                index.offer((Class::hashed(class), &pattern), key.bits, key.source.0);
+                buckets.offer((Class::hashed(class), &pattern), key.bits, key.source.0);
             other = if is_good { best } else { other };
             best = if is_good { offer } else { best };
         }
@@ -697,7 +701,7 @@ impl Deep {
         if best.is_none() {
             return None;
         }
-        index.first_offered(slots, best, |slot| slot.matches_exact(key))
+        buckets.first_offered(slots, best, |slot| slot.matches_exact(key))
     }
 
     /// Any classes may have entries.
@@ -709,12 +713,12 @@ impl Deep {
         source: Source,
     ) -> Option<(u16, &'a Slot)> {
         let key = &Key { bits, ignore: 0, source };
-        let index = &self.home.index;
+        let buckets = &self.primary.buckets;
         let mut oldest = None;
         for under in self.classes.live_patterns() {
-            let (offer, is_good) = index.offer(under, bits, source.0);
+            let (offer, is_good) = buckets.offer(under, bits, source.0);
             if is_good {
-                let found = index.first_offered(slots, offer, |slot| slot.matches_exact(key));
+                let found = buckets.first_offered(slots, offer, |slot| slot.matches_exact(key));
                 oldest = older(oldest, found);
             }
         }
@@ -725,7 +729,7 @@ impl Deep {
 /// All entries in these slots, in no order.
 fn entries(slots: &[Slot]) -> impl Iterator<Item = (u16, &Slot)> {
     let slots = slots.iter().enumerate().map(|(id, slot)| (id as u16, slot));
-    slots.filter(|(_, slot)| slot.stamp.class().is_deep())
+    slots.filter(|(_, slot)| slot.stamp.class().is_indexed())
 }
 
 /// All entries in these slots, oldest first.
@@ -748,36 +752,37 @@ fn older<'a>(a: Option<(u16, &'a Slot)>, b: Option<(u16, &'a Slot)>) -> Option<(
 }
 
 #[cfg(test)]
-impl Deep {
+impl Index {
     /// Checks that every entry is where its class says, and that a uniform queue is uniform.
     pub(crate) fn check(&self, slots: &[Slot]) {
         let classes = || entries(self.slots_used(slots)).map(|(_, slot)| slot.stamp.class());
-        let classed = classes().filter(|class| ![Class::TRAY, Class::NONE].contains(class)).count();
+        let classed =
+            classes().filter(|class| ![Class::SMALL_SET, Class::NONE].contains(class)).count();
         let base = classes().filter(|&class| class == Class::BASE).count();
         let under = |slot: &Slot| match slot.stamp.class() {
-            Class::BASE => (Class::BASE, &self.home.pattern),
+            Class::BASE => (Class::BASE, &self.primary.pattern),
             class => (class, self.classes.pattern(class)),
         };
-        assert_eq!(self.home.index.check(slots, under), classed);
-        for which in Bits(self.awake.into()) {
-            let side = &self.side[which];
-            assert_eq!(side.rings.check(slots, &side.pattern), base);
+        assert_eq!(self.primary.buckets.check(slots, under), classed);
+        for which in Bits(self.active.into()) {
+            let secondary = &self.secondary[which];
+            assert_eq!(secondary.lists.check(slots, &secondary.pattern), base);
         }
         self.classes.check();
         let uniform = self.classes.uniform();
         if uniform.holds(self.classes.state()) {
-            assert_eq!(self.home.keys, uniform.keys);
+            assert_eq!(self.primary.keys, uniform.keys);
             for (_, slot) in entries(self.slots_used(slots)) {
                 assert_eq!(
                     (slot.stamp.class(), slot.wildcards()),
                     (uniform.class, uniform.entries)
                 );
             }
-            self.home.index.check(slots, |_| (uniform.class, &uniform.pattern));
+            self.primary.buckets.check(slots, |_| (uniform.class, &uniform.pattern));
         }
     }
 }
 
 #[cfg(test)]
-#[path = "deep/classes_tests.rs"]
+#[path = "index/classes_tests.rs"]
 mod tests;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Every kernel against the definition, print by print.
+//! Every kernel against the definition, fingerprint by fingerprint.
 
 use super::super::instructions::Kernel;
 use super::*;
@@ -12,9 +12,14 @@ fn word() -> impl Strategy<Value = u16> {
 }
 
 /// Every place passed to `accept`, in the order of the calls.
-fn all(kernel: Available, prints: &Prints, pages: Range<usize>, sought: Sought) -> Vec<usize> {
+fn all(
+    kernel: Available,
+    fingerprints: &Fingerprints,
+    pages: Range<usize>,
+    sought: Sought,
+) -> Vec<usize> {
     let asked = std::cell::RefCell::new(Vec::new());
-    let found = first_accepted(kernel, prints, pages, sought, |place| {
+    let found = first_accepted(kernel, fingerprints, pages, sought, |place| {
         asked.borrow_mut().push(place);
         false
     });
@@ -23,14 +28,14 @@ fn all(kernel: Available, prints: &Prints, pages: Range<usize>, sought: Sought) 
 }
 
 /// Checks the results of every kernel against the definition.
-fn check(prints: &Prints, pages: Range<usize>, sought: Sought) {
+fn check(fingerprints: &Fingerprints, pages: Range<usize>, sought: Sought) {
     let expected: Vec<_> = (pages.start * LANES..pages.end * LANES)
         .filter(|&place| {
             let (page, lane) = (place / LANES, place % LANES);
-            let page = &prints.pages[page];
-            let care = if prints.mixed { page.cares[lane] } else { prints.care };
+            let page = &fingerprints.pages[page];
+            let care = if fingerprints.mixed { page.cares[lane] } else { fingerprints.care };
             page.live >> lane & 1 == 1
-                && (page.prints[lane] ^ sought.print) & care & sought.care == 0
+                && (page.fingerprints[lane] ^ sought.fingerprint) & care & sought.care == 0
         })
         .collect();
     for kernel in Kernel::ALL {
@@ -38,8 +43,8 @@ fn check(prints: &Prints, pages: Range<usize>, sought: Sought) {
             eprintln!("SKIPPED: this processor has no {kernel}");
             continue;
         };
-        assert_eq!(all(available, prints, pages.clone(), sought), expected, "{kernel}");
-        let first = first_accepted(available, prints, pages.clone(), sought, |_| true);
+        assert_eq!(all(available, fingerprints, pages.clone(), sought), expected, "{kernel}");
+        let first = first_accepted(available, fingerprints, pages.clone(), sought, |_| true);
         assert_eq!(first, expected.first().copied(), "{kernel}");
     }
 }
@@ -47,20 +52,20 @@ fn check(prints: &Prints, pages: Range<usize>, sought: Sought) {
 /// The only match at each place, and every number of pages before and after it.
 #[test]
 fn finds_the_only_one_at_every_place() {
-    let sought = Sought { print: 5, care: u16::MAX };
+    let sought = Sought { fingerprint: 5, care: u16::MAX };
     for care in [[u16::MAX; 2], [u16::MAX, 0xff]] {
         for place in (0..PAGES * LANES).step_by(if cfg!(miri) { 43 } else { 1 }) {
-            let mut prints = Prints::new(PAGES);
+            let mut fingerprints = Fingerprints::new(PAGES);
             for other in 0..PAGES * LANES {
-                let print = if other == place { 5 } else { 9 };
-                let sought = Sought { print, care: care[other % 2] };
-                prints.set(other, 0, sought, other == 0);
+                let fingerprint = if other == place { 5 } else { 9 };
+                let sought = Sought { fingerprint, care: care[other % 2] };
+                fingerprints.set(other, 0, sought, other == 0);
             }
             for first in [0, 1, place / LANES] {
-                check(&prints, first..PAGES, sought);
+                check(&fingerprints, first..PAGES, sought);
             }
-            check(&prints, 0..place / LANES, sought);
-            check(&prints, 0..place / LANES + 1, sought);
+            check(&fingerprints, 0..place / LANES, sought);
+            check(&fingerprints, 0..place / LANES + 1, sought);
         }
     }
 }
@@ -70,14 +75,14 @@ proptest! {
     fn every_kernel_agrees_with_the_definition(
         words in prop::collection::vec((word(), word(), any::<bool>()), 1..PAGES * LANES),
         care_of_all in prop::option::of(word()),
-        print in word(), care in word(), first in 0..PAGES,
+        fingerprint in word(), care in word(), first in 0..PAGES,
     ) {
-        let mut prints = Prints::new(PAGES);
-        for (place, &(print, care, live)) in words.iter().enumerate() {
+        let mut fingerprints = Fingerprints::new(PAGES);
+        for (place, &(fingerprint, care, live)) in words.iter().enumerate() {
             let care = care_of_all.unwrap_or(care);
-            prints.set(place, 0, Sought { print, care }, place == 0);
-            prints.pages[place / LANES].live &= !(u64::from(!live) << (place % LANES));
+            fingerprints.set(place, 0, Sought { fingerprint, care }, place == 0);
+            fingerprints.pages[place / LANES].live &= !(u64::from(!live) << (place % LANES));
         }
-        check(&prints, first..PAGES, Sought { print, care });
+        check(&fingerprints, first..PAGES, Sought { fingerprint, care });
     }
 }

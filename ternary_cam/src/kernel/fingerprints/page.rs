@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Pages of prints, and the loop around every kernel that compares them.
+//! Pages of fingerprints, and the loop around every kernel that compares them.
 
 use crate::bits::Bits;
 use crate::kernel::lanes::LANES;
 
-/// Number of pages that are compared before the code checks whether any print in them may match.
+/// Number of pages that are compared before the code checks whether any fingerprint in them may
+/// match.
 pub(super) const GROUP: usize = 4;
 
-/// 64 places: prints, their compared bits, and the owner's data of their entries.
+/// 64 places: fingerprints, their compared bits, and the owner's data of their entries.
 ///
 /// Removing an entry changes only the bitmap: a word that was just overwritten could not be loaded
 /// as part of a vector before the store completes.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Page {
-    pub(super) prints: [u16; LANES],
+    pub(super) fingerprints: [u16; LANES],
     /// Used only if entries are mixed.
     pub(super) cares: [u16; LANES],
     /// Slots of the entries.
@@ -23,21 +24,21 @@ pub(crate) struct Page {
     pub(crate) live: u64,
 }
 
-/// The print that is searched for.
+/// The fingerprint that is searched for.
 #[derive(Clone, Copy)]
 pub(crate) struct Sought {
-    pub(crate) print: u16,
-    /// The bits of the print that are compared.
+    pub(crate) fingerprint: u16,
+    /// The bits of the fingerprint that are compared.
     pub(crate) care: u16,
 }
 
 impl Page {
     pub(super) const EMPTY: Self =
-        Self { prints: [0; LANES], cares: [0; LANES], ids: [0; LANES], live: 0 };
+        Self { fingerprints: [0; LANES], cares: [0; LANES], ids: [0; LANES], live: 0 };
 }
 
-/// The loop around every kernel, starting at page `at`. `any` returns true if any print of a whole
-/// group may match; `which` returns a bitmap of those of a page that may.
+/// The loop around every kernel, starting at page `at`. `any` returns true if any fingerprint of a
+/// whole group may match; `which` returns a bitmap of those of a page that may.
 #[inline(always)]
 pub(super) fn first_accepted_with(
     (pages, mut at): (&[Page], usize),

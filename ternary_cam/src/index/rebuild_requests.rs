@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Wishes: rebuild requests of searches, recorded without changing the table.
+//! Rebuild requests of searches, recorded without changing the table.
 //!
 //! A search takes the table by shared reference, so it cannot build a missing structure. It leaves
-//! a wish, which a later insert or remove fulfils. Wishes are relaxed atomics: they affect only
-//! cost, never a result, so a lost or torn wish does no harm.
+//! a request, which a later insert or remove fulfils. Requests are relaxed atomics: they affect
+//! only cost, never a result, so a lost or torn request does no harm.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
@@ -21,54 +21,54 @@ const COUNT: u64 = 0xff;
 
 /// A rebuild request of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum RebuildRequest {
     /// An index for keys with these wildcards.
     Keys(Wildcards),
     /// Put all entries into the scan, for keys that no index serves.
     ScanAll,
-    /// Stop serving keys with a source in a home index that also serves keys without.
-    SplitHome,
-    /// Stop requesting this: the home index is in use.
-    HomeUsed,
+    /// Stop serving keys with a source in a primary index that also serves keys without.
+    SplitPrimary,
+    /// Stop requesting this: the primary index is in use.
+    PrimaryUsed,
 }
 
-/// The pending wishes.
+/// The pending requests.
 #[derive(Default)]
-pub(crate) struct Wishes {
-    /// One bit for each variant of [`Wish`].
+pub(crate) struct RebuildRequests {
+    /// One bit for each variant of [`RebuildRequest`].
     pending: AtomicU8,
-    /// The keys of [`Wish::Keys`].
+    /// The keys of [`RebuildRequest::Keys`].
     ignore: AtomicU64,
     any_source: AtomicBool,
     counters: [AtomicU64; COUNTERS],
 }
 
-impl Wishes {
+impl RebuildRequests {
     const KEYS: u8 = 1 << 0;
     const SCAN_ALL: u8 = 1 << 1;
-    const SPLIT_HOME: u8 = 1 << 2;
-    const HOME_USED: u8 = 1 << 3;
+    const SPLIT_PRIMARY: u8 = 1 << 2;
+    const PRIMARY_USED: u8 = 1 << 3;
 
     #[inline]
-    pub(crate) fn add(&self, wish: Wish) {
-        let bit = match wish {
-            Wish::Keys(keys) => {
+    pub(crate) fn add(&self, request: RebuildRequest) {
+        let bit = match request {
+            RebuildRequest::Keys(keys) => {
                 self.ignore.store(keys.ignore, Relaxed);
                 self.any_source.store(keys.any_source, Relaxed);
                 Self::KEYS
             }
-            Wish::ScanAll => Self::SCAN_ALL,
-            Wish::SplitHome => Self::SPLIT_HOME,
-            Wish::HomeUsed => Self::HOME_USED,
+            RebuildRequest::ScanAll => Self::SCAN_ALL,
+            RebuildRequest::SplitPrimary => Self::SPLIT_PRIMARY,
+            RebuildRequest::PrimaryUsed => Self::PRIMARY_USED,
         };
-        // Usually a repeated search leaves the same wish.
+        // Usually a repeated search leaves the same request.
         if self.pending.load(Relaxed) & bit == 0 {
             self.pending.fetch_or(bit, Relaxed);
         }
     }
 
     /// Counts a search with wildcards that no index serves. Returns true if there were enough of
-    /// them for [`Wish::Keys`].
+    /// them for [`RebuildRequest::Keys`].
     #[cold]
     pub(crate) fn count(&self, keys: Wildcards) -> bool {
         let hash = keys.hash();
@@ -85,50 +85,55 @@ impl Wishes {
         self.pending.load(Relaxed) != 0
     }
 
-    /// Takes all wishes.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = Wish> + use<> {
+    /// Takes all requests.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = RebuildRequest> + use<> {
         let pending = std::mem::take(self.pending.get_mut());
         let keys =
             Wildcards { ignore: *self.ignore.get_mut(), any_source: *self.any_source.get_mut() };
         [
-            (Self::KEYS, Wish::Keys(keys)),
-            (Self::SCAN_ALL, Wish::ScanAll),
-            (Self::SPLIT_HOME, Wish::SplitHome),
-            (Self::HOME_USED, Wish::HomeUsed),
+            (Self::KEYS, RebuildRequest::Keys(keys)),
+            (Self::SCAN_ALL, RebuildRequest::ScanAll),
+            (Self::SPLIT_PRIMARY, RebuildRequest::SplitPrimary),
+            (Self::PRIMARY_USED, RebuildRequest::PrimaryUsed),
         ]
         .into_iter()
-        .filter_map(move |(bit, wish)| (pending & bit != 0).then_some(wish))
+        .filter_map(move |(bit, request)| (pending & bit != 0).then_some(request))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ENOUGH, Wildcards, Wish, Wishes};
+    use super::{ENOUGH, RebuildRequest, RebuildRequests, Wildcards};
 
     #[test]
     fn only_wildcards_that_come_again_are_enough() {
-        let wishes = Wishes::default();
+        let requests = RebuildRequests::default();
         for ignore in 0..1000 {
-            assert!(!wishes.count(Wildcards { ignore, any_source: false }));
+            assert!(!requests.count(Wildcards { ignore, any_source: false }));
         }
         let keys = Wildcards { ignore: 7, any_source: true };
         for count in 1..=ENOUGH {
-            assert_eq!(wishes.count(keys), count == ENOUGH);
+            assert_eq!(requests.count(keys), count == ENOUGH);
         }
     }
 
     #[test]
     fn every_wish_is_taken_once() {
-        let mut wishes = Wishes::default();
-        let keys = Wish::Keys(Wildcards { ignore: 7, any_source: true });
-        for wish in [keys, Wish::ScanAll, Wish::SplitHome, Wish::HomeUsed] {
-            assert!(!wishes.are_pending());
-            wishes.add(wish);
-            wishes.add(wish);
-            assert!(wishes.are_pending());
-            assert!(wishes.take().eq([wish]));
+        let mut requests = RebuildRequests::default();
+        let keys = RebuildRequest::Keys(Wildcards { ignore: 7, any_source: true });
+        for request in [
+            keys,
+            RebuildRequest::ScanAll,
+            RebuildRequest::SplitPrimary,
+            RebuildRequest::PrimaryUsed,
+        ] {
+            assert!(!requests.are_pending());
+            requests.add(request);
+            requests.add(request);
+            assert!(requests.are_pending());
+            assert!(requests.take().eq([request]));
         }
-        assert!(!wishes.are_pending());
-        assert_eq!(wishes.take().count(), 0);
+        assert!(!requests.are_pending());
+        assert_eq!(requests.take().count(), 0);
     }
 }

@@ -12,12 +12,12 @@
 //!
 //! A bucket is a node of its list, so that entries are added and removed without a branch. Whether
 //! an entry is the only one in its bucket, or the oldest, is unpredictable if keys of several kinds
-//! take entries in any order. The home index (`index.rs`) usually has one entry per bucket, which a
-//! search finds in one step; there the branch is predictable.
+//! take entries in any order. The primary index (`buckets.rs`) usually has one entry per bucket,
+//! which a search finds in one step; there the branch is predictable.
 
-use crate::deep::pattern::Pattern;
-use crate::deep::spread::{BUCKETS, HashSpread};
 use crate::entry::Key;
+use crate::index::pattern::Pattern;
+use crate::index::seeded_hash::{BUCKETS, SeededHash};
 use crate::slot::Slot;
 
 /// A bucket, or an entry in its list: the numbers of two other nodes. They are stored and loaded
@@ -32,13 +32,13 @@ const NEXT: usize = 0;
 const PREV: usize = 1;
 
 /// The hash table; see the module. Nodes that no bucket leads to may name removed entries.
-pub(crate) struct Rings {
+pub(crate) struct BucketLists {
     /// Empty until the table is cleared for the first time.
     nodes: Vec<Node>,
     /// Number of buckets in use, a power of two, minus one. It is small with few entries, because
     /// the first clearing of all buckets would wait for 32 page faults.
     last: usize,
-    spread: HashSpread,
+    seeded: SeededHash,
 }
 
 /// Minimum number of buckets in use: one page.
@@ -47,10 +47,10 @@ const FEWEST: usize = 512;
 /// Minimum number of buckets in use per entry.
 const ROOM: usize = 4;
 
-impl Rings {
+impl BucketLists {
     /// Creates a table that must be cleared before use.
     pub(crate) fn new() -> Self {
-        Self { nodes: Vec::new(), last: BUCKETS - 1, spread: HashSpread::new() }
+        Self { nodes: Vec::new(), last: BUCKETS - 1, seeded: SeededHash::new() }
     }
 
     /// Makes room for the entries of this many slots.
@@ -63,7 +63,7 @@ impl Rings {
     pub(crate) fn clear(&mut self, entries: usize, slots: usize) {
         self.grow(slots);
         self.last = (2 * ROOM * entries).next_power_of_two().clamp(FEWEST, BUCKETS) - 1;
-        self.spread.forget();
+        self.seeded.forget();
         self.empty();
     }
 
@@ -78,10 +78,10 @@ impl Rings {
         }
     }
 
-    /// Takes another hash if that is due ([`HashSpread::changes`]). Returns true if so; the table is
-    /// empty then.
-    pub(crate) fn spread_anew(&mut self, inserts: usize, entries: usize) -> bool {
-        let anew = self.spread.changes(inserts, entries);
+    /// Takes another hash if that is due ([`SeededHash::changes`]). Returns true if so; the table
+    /// is empty then.
+    pub(crate) fn reseed(&mut self, inserts: usize, entries: usize) -> bool {
+        let anew = self.seeded.changes(inserts, entries);
         if anew {
             self.empty();
         }
@@ -91,7 +91,7 @@ impl Rings {
     /// The node of a bucket.
     #[inline(always)]
     const fn bucket(&self, pattern: &Pattern, bits: u64, source: u32) -> usize {
-        HashSpread::bucket(self.spread.hash(pattern, bits, source)) & self.last
+        SeededHash::bucket(self.seeded.hash(pattern, bits, source)) & self.last
     }
 
     /// The node of a slot.
@@ -158,13 +158,13 @@ impl Rings {
                 break Some((id as u16, slot));
             }
         };
-        self.spread.note_passed(passed);
+        self.seeded.note_passed(passed);
         found
     }
 }
 
 #[cfg(test)]
-impl Rings {
+impl BucketLists {
     /// Number of entries. Checks that each is in the list of its bucket, in age order.
     pub(crate) fn check(&self, slots: &[Slot], pattern: &Pattern) -> usize {
         let mut entries = 0;
@@ -190,10 +190,10 @@ impl Rings {
 
 #[cfg(test)]
 mod tests {
-    use super::{BUCKETS, Rings};
-    use crate::deep::pattern::Pattern;
-    use crate::deep::spread::{LONG, colliding};
+    use super::{BUCKETS, BucketLists};
     use crate::entry::{Key, Source};
+    use crate::index::pattern::Pattern;
+    use crate::index::seeded_hash::{LONG, colliding};
     use crate::slot::{Class, Slot, Stamp};
     use crate::wildcards::Wildcards;
 
@@ -218,34 +218,34 @@ mod tests {
     fn the_oldest_of_a_ring_is_found_after_any_removal() {
         let slots = slots(40);
         let pattern = Pattern::new(ANY_TAG);
-        let mut rings = Rings::new();
-        rings.clear(slots.len(), slots.len());
+        let mut lists = BucketLists::new();
+        lists.clear(slots.len(), slots.len());
         for id in 0..slots.len() as u16 {
-            rings.insert(&slots, &pattern, id);
+            lists.insert(&slots, &pattern, id);
         }
-        assert_eq!(rings.check(&slots, &pattern), slots.len());
+        assert_eq!(lists.check(&slots, &pattern), slots.len());
         // Of source 1: the youngest, the oldest and one in between.
         for (leaves, oldest) in [(37, 1), (1, 5), (17, 5), (5, 9)] {
-            rings.remove(leaves);
-            let found = rings.first_for(&slots, &pattern, &key(1));
+            lists.remove(leaves);
+            let found = lists.first_for(&slots, &pattern, &key(1));
             assert_eq!(found.map(|(id, slot)| (id, slot.bits)), Some((oldest, oldest.into())));
         }
         for id in (0..40).step_by(4) {
-            rings.remove(id);
+            lists.remove(id);
         }
-        assert!(rings.first_for(&slots, &pattern, &key(0)).is_none());
-        assert!(rings.first_for(&slots, &pattern, &key(7)).is_none());
-        assert_eq!(rings.check(&slots, &pattern), slots.len() - 4 - 10);
+        assert!(lists.first_for(&slots, &pattern, &key(0)).is_none());
+        assert!(lists.first_for(&slots, &pattern, &key(7)).is_none());
+        assert_eq!(lists.check(&slots, &pattern), slots.len() - 4 - 10);
     }
 
     #[test]
     fn few_entries_have_few_buckets() {
-        let mut rings = Rings::new();
+        let mut lists = BucketLists::new();
         for (entries, buckets) in [(16, 512), (64, 512), (128, 1024), (5000, BUCKETS)] {
-            rings.clear(entries, 16);
-            assert_eq!(rings.last + 1, buckets);
-            assert!(!rings.is_narrow(entries));
-            assert_eq!(rings.is_narrow(2 * entries), (64..2048).contains(&entries));
+            lists.clear(entries, 16);
+            assert_eq!(lists.last + 1, buckets);
+            assert!(!lists.is_narrow(entries));
+            assert_eq!(lists.is_narrow(2 * entries), (64..2048).contains(&entries));
         }
     }
 
@@ -253,19 +253,19 @@ mod tests {
     fn a_long_ring_is_noticed_and_rehashed() {
         let bits = (0..2 * u64::from(LONG)).map(colliding);
         let slots: Vec<_> = bits.map(|bits| Slot { bits, source: 1, ..Slot::EMPTY }).collect();
-        let mut rings = Rings::new();
-        rings.clear(slots.len(), slots.len());
+        let mut lists = BucketLists::new();
+        lists.clear(slots.len(), slots.len());
         for expected in [true, false] {
             for id in 0..slots.len() as u16 {
-                rings.insert(&slots, &Pattern::EXACT, id);
+                lists.insert(&slots, &Pattern::EXACT, id);
             }
             for (id, slot) in slots.iter().enumerate() {
                 let key = Key { bits: slot.bits, ignore: 0, source: Source::new(1) };
-                let found = rings.first_for(&slots, &Pattern::EXACT, &key);
+                let found = lists.first_for(&slots, &Pattern::EXACT, &key);
                 assert_eq!(found.map(|(found, _)| usize::from(found)), Some(id));
             }
-            assert_eq!(rings.spread_anew(0, slots.len()), expected);
-            rings.empty();
+            assert_eq!(lists.reseed(0, slots.len()), expected);
+            lists.empty();
         }
     }
 }
