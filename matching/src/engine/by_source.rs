@@ -11,7 +11,8 @@
 //! Ages are the sequence numbers that decide between queues.
 
 use super::{
-    contract::{Engine, HostHandle, HostHit, key_of},
+    contract::{Engine, key_of},
+    hit::{HostHandle, HostHit},
     queue::{Best, Lookup, Queues, Walked},
 };
 use crate::{Element, Key, Source};

@@ -35,7 +35,8 @@
 use super::{
     col::Col,
     config::EngineConfig,
-    contract::{Engine, HostHandle, HostHit, key_of},
+    contract::{Engine, key_of},
+    hit::{HostHandle, HostHit},
     peers::DistinctSources,
     pnp::Pnp,
     queue::{Best, Lookup, Queues, Walked},

@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The interface of host engines.
 
+use super::hit::{HostHandle, HostHit};
 use super::queue::Queues;
 use crate::{Element, Key};
-
-/// Identifies an element of an [`Engine`] from its insertion to its removal. A search may return
-/// another handle for the same element, which is valid until the next insertion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostHandle(pub(crate) u64);
-
-/// An element of an [`Engine`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostHit {
-    /// Handle of the element.
-    pub handle: HostHandle,
-    /// Token of the element.
-    pub token: u32,
-    /// Age of the element, as given to [`Engine::insert`].
-    pub age: u64,
-}
 
 /// A software matching engine.
 ///

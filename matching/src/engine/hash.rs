@@ -18,8 +18,9 @@
 //! Elements are always stored in the linked storage, whatever storage is configured.
 
 use super::{
-    contract::{Engine, HostHandle, HostHit, key_of},
+    contract::{Engine, key_of},
     fifos::Fifos,
+    hit::{HostHandle, HostHit},
     names::{Names, OpenFields},
     queue::{Linked, Queues},
 };

@@ -8,8 +8,9 @@ use ternary_cam::{Kernel, Scanner, TableError};
 use super::{
     col_pnp::ColPnp,
     config::{EngineConfig, HostEngine},
-    contract::{Engine, HostHandle, HostHit},
+    contract::Engine,
     hash::Hash,
+    hit::{HostHandle, HostHit},
     kmeans::{Clusters, Kmeans},
     list::List,
     newmadeleine::NewMadeleine,

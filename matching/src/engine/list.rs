@@ -3,7 +3,8 @@
 //! of MPICH (src/mpid/ch4/src/ch4r_recvq.h). On linked storage, it is the baseline LL of the paper.
 
 use super::{
-    contract::{Engine, HostHandle, HostHit},
+    contract::Engine,
+    hit::{HostHandle, HostHit},
     queue::Queues,
 };
 use crate::{Element, Key};

@@ -8,6 +8,7 @@ mod config;
 mod contract;
 mod fifos;
 mod hash;
+mod hit;
 mod host;
 mod kmeans;
 mod list;
@@ -20,8 +21,9 @@ mod rank_array;
 
 pub use col_pnp::ColPnp;
 pub use config::{EngineConfig, HostEngine, Role, UnknownEngine};
-pub use contract::{Engine, HostHandle, HostHit};
+pub use contract::Engine;
 pub use hash::Hash;
+pub use hit::{HostHandle, HostHit};
 pub(crate) use host::{Host, HostPlan};
 pub use kmeans::{Clusters, Kmeans, TooManyClusters};
 pub use list::List;

@@ -21,8 +21,9 @@
 
 use super::{
     config::Role,
-    contract::{Engine, HostHandle, HostHit, key_of},
+    contract::{Engine, key_of},
     fifos::Fifos,
+    hit::{HostHandle, HostHit},
     names::{CLASSES, Names, OpenFields},
     queue::{Linked, Queues},
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The interface of queue storages, and the lookups that engines make.
 
-use crate::engine::contract::{HostHandle, HostHit};
+use crate::engine::hit::{HostHandle, HostHit};
 use crate::{Element, Key};
 
 /// The oldest match so far. It fits into two registers, in which a search passes it from queue to

@@ -12,7 +12,7 @@
 //! A queue whose head is younger than the best match so far is not searched.
 
 use super::contract::{Best, Lookup, Queues};
-use crate::engine::contract::{HostHandle, HostHit};
+use crate::engine::hit::{HostHandle, HostHit};
 use crate::{Element, Key};
 
 /// No node, no queue.

@@ -49,7 +49,7 @@ use super::{
     page::NOBODY,
     print::Print,
 };
-use crate::engine::{config::EngineConfig, contract::HostHandle};
+use crate::engine::{config::EngineConfig, hit::HostHandle};
 use crate::{Element, Key, Source, traffic::Fields};
 
 /// The contents of a place in the line of all: half a cache line.

@@ -14,7 +14,7 @@ use ternary_cam::{Compare, Search};
 
 use super::index::LONG;
 use super::{INDEXED, Packed, PackedSlot, STEP, number};
-use crate::engine::contract::HostHandle;
+use crate::engine::hit::HostHandle;
 use crate::engine::queue::contract::{Best, Queues as _};
 use crate::engine::queue::exact::{Hash, LINE};
 use crate::engine::queue::line::{Line, PAGE};

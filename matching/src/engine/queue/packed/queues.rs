@@ -5,7 +5,7 @@ use ternary_cam::Scanner;
 
 use super::searches::All;
 use super::{INDEXED, ONE_PAGE, PAGES, Packed, PackedSlot, Placed, Probe, STEP, reach};
-use crate::engine::contract::{HostHandle, HostHit};
+use crate::engine::hit::{HostHandle, HostHit};
 use crate::engine::queue::contract::{Best, Lookup, Queues};
 use crate::engine::queue::line::Line;
 use crate::engine::queue::print::Print;
