@@ -13,7 +13,7 @@
 use super::{
     contract::{Engine, key_of},
     hit::{HostHandle, HostHit},
-    queue::{Best, Lookup, Queues, Walked},
+    queue::{Best, CountingView, Lookup, Queues},
 };
 use crate::{Element, Key, Source};
 
@@ -93,9 +93,9 @@ impl<Q: Queues, S: SourceMap> Engine for BySource<Q, S> {
     }
 
     fn traversed(&self, key: &Key) -> u64 {
-        let walked = Walked::new(&self.queues);
-        self.search(&walked, key);
-        walked.elements()
+        let view = CountingView::new(&self.queues);
+        self.search(&view, key);
+        view.elements()
     }
 
     fn dedicated(&self) -> (usize, usize) {

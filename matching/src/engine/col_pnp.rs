@@ -39,7 +39,7 @@ use super::{
     hit::{HostHandle, HostHit},
     peers::DistinctSources,
     pnp::Pnp,
-    queue::{Best, Lookup, Queues, Walked},
+    queue::{Best, CountingView, Lookup, Queues},
 };
 use crate::{CollectiveId, Element, Key, Source, Traffic, traffic::Fields};
 
@@ -252,9 +252,9 @@ impl<Q: Queues> Engine for ColPnp<Q> {
         if self.waiting {
             return self.queues.traversed_of_all(self.queues.oldest_match_of(key));
         }
-        let walked = Walked::new(&self.queues);
-        self.search_placed(&walked, key);
-        walked.elements()
+        let view = CountingView::new(&self.queues);
+        self.search_placed(&view, key);
+        view.elements()
     }
 
     fn dedicated(&self) -> (usize, usize) {

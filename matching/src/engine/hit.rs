@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What engines and their storages return for an element.
 
-/// Identifies an element of an [`Engine`](super::Engine) from its insertion to its removal. A search may return
-/// another handle for the same element, which is valid until the next insertion.
+/// Identifies an element of an [`Engine`](super::Engine) from its insertion to its removal. A
+/// search may return another handle for the same element, which is valid until the next insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostHandle(pub(crate) u64);
 

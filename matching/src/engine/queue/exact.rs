@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash index of the elements of a long line that have no wildcard.
+//! A hash index of the elements of a long array that have no wildcard.
 //!
 //! ```text
 //! heads      [  3  |  -  |  8  |  -  ]          a place per bucket, `NOBODY` if empty

@@ -6,19 +6,19 @@
 //!
 //! The youngest elements may have no queue yet; they are only in the list of all.
 
+mod age_array;
 mod contract;
+mod counting_view;
 mod exact;
-mod line;
+mod fingerprint;
 mod linked;
 mod packed;
 mod page;
-mod print;
 mod storage;
-mod walked;
 
 pub use contract::Queues;
 pub(super) use contract::{Best, Lookup};
+pub(super) use counting_view::CountingView;
 pub use linked::Linked;
 pub use packed::Packed;
 pub use storage::{HostStorage, UnknownStorage};
-pub(super) use walked::Walked;

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `packed`: arrays of fingerprints (`print`), one line (`line`) for each queue and one for all
-//! elements, searched by the compare kernels of the table.
+//! `packed`: arrays of fingerprints (`fingerprint`), one array (`age_array`) for each queue and one
+//! for all elements, searched by the compare kernels of the table.
 //!
 //! ```text
-//! line of all        a, b, d, e    elements and their ages; e is unplaced
-//! line of queue 0    b             their places in the line of all
-//! line of queue 1    a, d
+//! array of all elements   a, b, d, e   elements and their ages; e is unplaced
+//! array of queue 0        b            their places in the array of all elements
+//! array of queue 1        a, d
 //!
-//! own                queue, and place in its line, by place in the line of all
+//! own                     queue, and place in its array, by place in the array of all elements
 //! ```
 //!
 //! A search compares fingerprints, up to 32 at a time, and then the element of the first
 //! fingerprint that agrees:
 //!
 //! ```text
-//! first(line, key), in code compiled for the kernel:
+//! first(array, key), in code compiled for the kernel:
 //!     16 places, one page: hits = places that agree
 //!     more: hits = those of the first of 4 pages with any, ...
 //!     if the element of the first hit matches: it is the oldest match
 //!     else: check each hit that has an element, one by one
 //! ```
-//! A line of all with thousands of elements has an index of those without wildcards
+//! If there are thousands of elements, the array of all has an index of those without wildcards
 //! (`packed/long.rs`).
 //!
-//! An element is stored in the line of all, so its place gives access to all its data without
-//! another link to write and read. A handle is the number of places used before it, including those
-//! before the line last closed up:
+//! An element is stored in the array of all elements, so its place gives access to all its data
+//! without another link to write and read. A handle is the number of places used before it,
+//! including those before the array last closed up:
 //!
 //! ```text
 //! handle(at) = shift + at
-//! at(handle) = handle - shift                       if the line has not closed up since
+//! at(handle) = handle - shift                       if the array has not closed up since
 //!              looked up in `moved`, ordered by handle   else
 //! close up:    moved = handles of all elements, and their new places
 //!              shift = shift + tail                  no number is used twice
@@ -45,14 +45,14 @@ use ternary_cam::Scanner;
 use index::LongIndex;
 
 use super::{
-    line::{Left, Line, PAGE, Places, SMALLEST},
+    age_array::{AgeArray, Left, PAGE, Places, SMALLEST},
+    fingerprint::Fingerprint,
     page::NOBODY,
-    print::Print,
 };
 use crate::engine::{config::EngineConfig, hit::HostHandle};
 use crate::{Element, Key, Source, traffic::Fields};
 
-/// The contents of a place in the line of all: half a cache line.
+/// The contents of a place in the array of all elements: half a cache line.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct PackedSlot {
@@ -64,7 +64,7 @@ struct PackedSlot {
 #[derive(Clone, Copy)]
 struct Placed {
     queue: u32,
-    /// Its place in the line of the queue.
+    /// Its place in the array of the queue.
     at: u32,
 }
 
@@ -100,8 +100,8 @@ impl PackedSlot {
 
 /// The storage; see the module.
 pub struct Packed {
-    /// The line of all elements, which does not share its places.
-    all: Line,
+    /// The array of all elements, which does not share its places.
+    all: AgeArray,
     /// How much of it is searched. This is not derived from its tail, which depends on the last
     /// removal and so on the result of the previous search: the next search would wait for it.
     reach: u8,
@@ -113,14 +113,14 @@ pub struct Packed {
     left: u32,
     /// Difference between a handle and its place in `all`.
     shift: u64,
-    /// Elements that were in the line when it last closed up.
+    /// Elements that were in the array when it last closed up.
     moved: Vec<Moved>,
     /// Place in `all` from which on elements have no queue.
     unplaced: u32,
     /// Queues of the elements before `unplaced`.
     own: Vec<Placed>,
-    /// The lines of the queues; their items are places in `all`.
-    lines: Vec<Line>,
+    /// The arrays of the queues; their items are places in `all`.
+    arrays: Vec<AgeArray>,
     names: Places<u32>,
     /// Index of all elements, while `reach` is `INDEXED`.
     index: LongIndex,
@@ -131,7 +131,7 @@ pub struct Packed {
 /// A key and its fingerprint.
 pub struct Probe<'k> {
     key: &'k Key,
-    print: Print,
+    fingerprint: Fingerprint,
 }
 
 impl Packed {
@@ -140,7 +140,7 @@ impl Packed {
     #[must_use]
     pub fn new(config: &EngineConfig, scanner: Scanner) -> Self {
         Self {
-            all: Line::default(),
+            all: AgeArray::default(),
             reach: STEP,
             slots: Places::new(PackedSlot::VACANT),
             left: NOBODY,
@@ -148,7 +148,7 @@ impl Packed {
             moved: Vec::new(),
             unplaced: 0,
             own: Vec::new(),
-            lines: Vec::new(),
+            arrays: Vec::new(),
             names: Places::new(0),
             index: LongIndex::default(),
             fields: config.layout.fields(),
@@ -160,7 +160,7 @@ impl Packed {
         self.slots.item(at).expect("the place exists")
     }
 
-    /// The place of a live element in the line of all.
+    /// The place of a live element in the array of all elements.
     #[inline(always)]
     fn place_of(&self, handle: HostHandle) -> u32 {
         let at = handle.0.wrapping_sub(self.shift);
@@ -170,7 +170,7 @@ impl Packed {
     #[cold]
     #[inline(never)]
     fn moved_place_of(&self, handle: HostHandle) -> u32 {
-        // If there were no holes, as in a line that only grew, the names are consecutive.
+        // If there were no holes, as in an array that only grew, the names are consecutive.
         let first = self.moved.first().map_or(0, |moved| moved.name);
         if let Some(moved) = self.moved.get((handle.0 - first) as usize)
             && moved.name == handle.0
@@ -232,19 +232,19 @@ impl Packed {
     #[cold]
     fn close_up(&mut self, queue: usize) {
         let own = &mut self.own;
-        self.lines[queue].close_up(SMALLEST, &mut self.names, |name, _, to| {
+        self.arrays[queue].close_up(SMALLEST, &mut self.names, |name, _, to| {
             own[name as usize].at = to;
         });
-        self.index.note_queue(&self.lines[queue]);
+        self.index.note_queue(&self.arrays[queue]);
     }
 
     #[inline(always)]
     fn leave_queue(&mut self, at: u32, leaves: impl FnOnce(&Element, usize)) {
-        let Placed { queue, at: in_line } = self.own[at as usize];
+        let Placed { queue, at: in_array } = self.own[at as usize];
         leaves(&self.slot(at).element, queue as usize);
-        let line = &mut self.lines[queue as usize];
-        if let Left::EmptyPage = line.remove(in_line, false, &mut self.names)
-            && line.note_empty_page(&self.names)
+        let array = &mut self.arrays[queue as usize];
+        if let Left::EmptyPage = array.remove(in_array, false, &mut self.names)
+            && array.note_empty_page(&self.names)
         {
             self.close_up(queue as usize);
         }
@@ -304,8 +304,8 @@ const PAGES: u8 = 2;
 /// Several pages, indexed (`long`).
 const INDEXED: u8 = 3;
 
-/// Range of a search if the youngest element of the line of all is at this place, or elsewhere in
-/// its step.
+/// Range of a search if the youngest element of the array of all elements is at this place, or
+/// elsewhere in its step.
 const fn reach(youngest: u32) -> u8 {
     (youngest >= Scanner::STEP as u32) as u8 + (youngest >= PAGE) as u8
 }

@@ -110,7 +110,7 @@ fn handles_stay_good_while_others_come_and_go() {
                 harness.check();
             }
         }
-        assert!(harness.queues.shift > 0, "the line has closed up");
+        assert!(harness.queues.shift > 0, "the array has closed up");
     }
 }
 
@@ -119,7 +119,7 @@ fn an_element_at_a_reused_place_keeps_its_own_handle() {
     let mut harness = Harness::new();
     let mut closed_up = 0;
     for _ in 0..3 {
-        // Until the line closes up; then the youngest elements that moved are removed.
+        // Until the array closes up; then the youngest elements that moved are removed.
         while harness.queues.shift == closed_up {
             harness.push();
             if harness.expected.len() > 20 {
@@ -175,7 +175,7 @@ fn the_oldest_of_equal_elements_is_found_after_holes() {
 #[cfg_attr(miri, ignore = "takes an hour there")]
 fn elements_with_equal_fingerprints_are_distinguished() {
     let fields = EngineConfig::default().layout.fields();
-    let of = |bits| Print::new(&fields, &exact(bits).1);
+    let of = |bits| Fingerprint::new(&fields, &exact(bits).1);
     let twins: Vec<_> = (0..1 << 20).filter(|&bits| of(bits) == of(0)).take(3).collect();
     assert_eq!(twins.len(), 3);
     for others in [0, 5, 30, 90, 400] {

@@ -3,7 +3,7 @@
 
 use ternary_cam::{Compare, Scanner};
 
-use super::print::Print;
+use super::fingerprint::Fingerprint;
 
 /// Contiguous, so that adding or finding a fingerprint uses a single base address.
 ///
@@ -60,21 +60,21 @@ impl FingerprintPage {
     }
 
     #[inline(always)]
-    pub(super) fn set(&mut self, lane: usize, print: Print) {
-        self.tags[lane] = print.tag;
-        self.sources[lane] = print.source;
+    pub(super) fn set(&mut self, lane: usize, fingerprint: Fingerprint) {
+        self.tags[lane] = fingerprint.tag;
+        self.sources[lane] = fingerprint.source;
         let bit = 1 << lane;
         // Most pages never contained a wildcard.
-        if self.any_tag | self.any_source | print.any_tag | print.any_source != 0 {
-            self.any_tag = self.any_tag & !bit | print.any_tag & bit;
-            self.any_source = self.any_source & !bit | print.any_source & bit;
+        if self.any_tag | self.any_source | fingerprint.any_tag | fingerprint.any_source != 0 {
+            self.any_tag = self.any_tag & !bit | fingerprint.any_tag & bit;
+            self.any_source = self.any_source & !bit | fingerprint.any_source & bit;
         }
         self.live |= bit;
     }
 
-    pub(super) fn print(&self, lane: usize) -> Print {
+    pub(super) fn fingerprint(&self, lane: usize) -> Fingerprint {
         let all = |bitmap: u64| (bitmap >> lane & 1).wrapping_neg();
-        Print {
+        Fingerprint {
             tag: self.tags[lane],
             source: self.sources[lane],
             any_tag: all(self.any_tag),
@@ -84,37 +84,47 @@ impl FingerprintPage {
 
     /// The places, used or not, whose fingerprint agrees.
     #[inline(always)]
-    pub(super) fn agree(&self, compare: impl Compare, print: Print) -> u64 {
-        let tags = compare.page(&self.tags, print.tag);
-        let sources = compare.page(&self.sources, print.source);
-        self.merge(tags, sources, print)
+    pub(super) fn agree(&self, compare: impl Compare, fingerprint: Fingerprint) -> u64 {
+        let tags = compare.page(&self.tags, fingerprint.tag);
+        let sources = compare.page(&self.sources, fingerprint.source);
+        self.merge(tags, sources, fingerprint)
     }
 
     /// The places of a step whose fingerprint agrees, and possibly unused others.
     #[inline(always)]
-    pub(super) fn agree_in_step(&self, step: usize, compare: impl Compare, print: Print) -> u64 {
+    pub(super) fn agree_in_step(
+        &self,
+        step: usize,
+        compare: impl Compare,
+        fingerprint: Fingerprint,
+    ) -> u64 {
         let step = step % (Self::LEN / Scanner::STEP);
         let first = step * Scanner::STEP;
-        let tags = compare.step(&self.tags.as_chunks().0[step], print.tag) << first;
-        let sources = compare.step(&self.sources.as_chunks().0[step], print.source) << first;
-        self.merge(tags, sources, print)
+        let tags = compare.step(&self.tags.as_chunks().0[step], fingerprint.tag) << first;
+        let sources = compare.step(&self.sources.as_chunks().0[step], fingerprint.source) << first;
+        self.merge(tags, sources, fingerprint)
     }
 
     /// The places of elements with wildcards whose fingerprint agrees.
     #[inline(always)]
-    pub(super) fn agree_with_wildcards(&self, compare: impl Compare, print: Print) -> u64 {
-        self.agree(compare, print) & (self.any_tag | self.any_source) & self.live
+    pub(super) fn agree_with_wildcards(
+        &self,
+        compare: impl Compare,
+        fingerprint: Fingerprint,
+    ) -> u64 {
+        self.agree(compare, fingerprint) & (self.any_tag | self.any_source) & self.live
     }
 
     /// Returns true if the tags alone show that no fingerprint agrees.
     #[inline(always)]
-    fn lacks_tag(&self, compare: impl Compare, print: Print) -> bool {
-        compare.page(&self.tags, print.tag) | self.any_tag | print.any_tag == 0
+    fn lacks_tag(&self, compare: impl Compare, fingerprint: Fingerprint) -> bool {
+        compare.page(&self.tags, fingerprint.tag) | self.any_tag | fingerprint.any_tag == 0
     }
 
     #[inline(always)]
-    fn merge(&self, tags: u64, sources: u64, print: Print) -> u64 {
-        (tags | self.any_tag | print.any_tag) & (sources | self.any_source | print.any_source)
+    fn merge(&self, tags: u64, sources: u64, fingerprint: Fingerprint) -> u64 {
+        (tags | self.any_tag | fingerprint.any_tag)
+            & (sources | self.any_source | fingerprint.any_source)
     }
 
     /// The first of `hits` that is in use, or [`NOBODY`].
@@ -142,16 +152,16 @@ impl FingerprintPage {
     /// No address is computed from the number of pages: the last removal may have changed it, and
     /// the search would wait for it.
     #[inline(always)]
-    pub(super) fn first_of(pages: &[Self], compare: impl Compare, print: Print) -> u32 {
+    pub(super) fn first_of(pages: &[Self], compare: impl Compare, fingerprint: Fingerprint) -> u32 {
         let mut rest = pages;
         loop {
-            while rest.len() > GROUP && rest[0].lacks_tag(compare, print) {
+            while rest.len() > GROUP && rest[0].lacks_tag(compare, fingerprint) {
                 rest = &rest[1..];
             }
             let Some(mut found) = rest.first() else { return NOBODY };
-            let mut hits = found.agree(compare, print);
+            let mut hits = found.agree(compare, fingerprint);
             for page in rest.iter().take(GROUP).skip(1) {
-                let of_page = page.agree(compare, print);
+                let of_page = page.agree(compare, fingerprint);
                 (found, hits) = if hits == 0 { (page, of_page) } else { (found, hits) };
             }
             if hits != 0 {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The index of a long line, and the decision to have one.
+//! The index of a long array, and the decision to have one.
 
+use crate::engine::queue::age_array::AgeArray;
 use crate::engine::queue::exact::Exact;
-use crate::engine::queue::line::Line;
 use crate::engine::queue::page::NOBODY;
 
-/// Number of elements from which on a line is indexed: with more, searching all fingerprints takes
-/// longer than an index.
+/// Number of elements from which on an array is indexed: with more, searching all fingerprints
+/// takes longer than an index.
 pub(super) const LONG: u32 = 2048;
 
-/// The index of a long line.
+/// The index of a long array.
 pub(super) struct LongIndex {
-    /// Number of elements from which on the line is indexed; no number while all queues are short.
+    /// Number of elements from which on the array is indexed; no number while all queues are short.
     pub(super) from: u32,
     pub(super) exact: Exact,
     /// With an index, the place of the last removal plus one (without an index, `Packed::left`).
@@ -33,8 +33,8 @@ impl LongIndex {
     }
 
     /// Called with a queue that filled its region.
-    pub(super) fn note_queue(&mut self, line: &Line) {
-        if line.len >= LONG / 2 {
+    pub(super) fn note_queue(&mut self, array: &AgeArray) {
+        if array.len >= LONG / 2 {
             self.from = LONG;
         }
     }

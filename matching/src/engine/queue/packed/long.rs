@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A long line of all elements. Elements with a tag and a source are found by an index of both
+//! A long array of all elements. Elements with a tag and a source are found by an index of both
 //! (`exact`), the others by a search of the pages that contain any.
 //!
 //! ```text
@@ -15,15 +15,15 @@ use ternary_cam::{Compare, Search};
 use super::index::LONG;
 use super::{INDEXED, Packed, PackedSlot, STEP, number};
 use crate::engine::hit::HostHandle;
+use crate::engine::queue::age_array::{AgeArray, PAGE};
 use crate::engine::queue::contract::{Best, Queues as _};
 use crate::engine::queue::exact::{Hash, LINE};
-use crate::engine::queue::line::{Line, PAGE};
+use crate::engine::queue::fingerprint::Fingerprint;
 use crate::engine::queue::page::NOBODY;
-use crate::engine::queue::print::Print;
 use crate::traffic::Fields;
 use crate::{Element, Key, Source};
 
-/// Number of elements down to which a line stays indexed.
+/// Number of elements down to which an array stays indexed.
 const SHORT: u32 = LONG / 4;
 
 /// Fractional parts of the golden ratio and of the square root of 3, made odd.
@@ -65,8 +65,8 @@ impl Name {
 }
 
 impl Packed {
-    /// [`Queues::push`](crate::Queues::push) for a line that has an index, or enough elements for
-    /// one. Never inlined, and with arguments in registers: otherwise a short line would pay for
+    /// [`Queues::push`](crate::Queues::push) for an array that has an index, or enough elements for
+    /// one. Never inlined, and with arguments in registers: otherwise a short array would pay for
     /// the call and for arguments in memory.
     #[inline(never)]
     pub(super) fn push_long(
@@ -92,7 +92,8 @@ impl Packed {
             self.close_up_all();
             return self.push_again(bits, ignore, source, token, age);
         };
-        let at = self.all.push_to(page, Print::new(&self.fields, &Key { bits, ignore, source }));
+        let at =
+            self.all.push_to(page, Fingerprint::new(&self.fields, &Key { bits, ignore, source }));
         *slot = PackedSlot { element: Element { bits, ignore, source, token }, age };
         self.enter(at);
         self.left = self.all.tail;
@@ -165,7 +166,7 @@ impl Packed {
         self.index.exact.push(hash, at, oldest);
     }
 
-    /// Removes an element from the index while it is still in the line.
+    /// Removes an element from the index while it is still in the array.
     #[inline]
     pub(super) fn leave(&mut self, at: u32) {
         if let Some(name) = Name::of_element(&self.fields, &self.slot(at).element) {
@@ -191,8 +192,13 @@ impl Packed {
     }
 
     /// The first match among all elements, if it is in this long queue and so is its first match.
-    pub(super) fn first_of_all_in(&self, queue: usize, line: &Line, key: &Key) -> Option<Best> {
-        if self.reach != INDEXED || line.len < LONG {
+    pub(super) fn first_of_all_in(
+        &self,
+        queue: usize,
+        array: &AgeArray,
+        key: &Key,
+    ) -> Option<Best> {
+        if self.reach != INDEXED || array.len < LONG {
             return None;
         }
         let best = Name::of(&self.fields, key).map(|_| self.first_indexed(key))?;
@@ -214,13 +220,13 @@ impl Search for Wild<'_> {
     #[inline(always)]
     fn run(self, compare: impl Compare) -> Option<u32> {
         let Self { packed: Packed { fields, index, slots, .. }, key, before } = self;
-        let print = Print::new(fields, key);
+        let fingerprint = Fingerprint::new(fields, key);
         for &page in &index.wild {
             let first = page * PAGE;
             if first >= before {
                 break;
             }
-            let mut hits = slots.page(page).agree_with_wildcards(compare, print);
+            let mut hits = slots.page(page).agree_with_wildcards(compare, fingerprint);
             while hits != 0 {
                 let at = first + hits.trailing_zeros();
                 if at >= before {

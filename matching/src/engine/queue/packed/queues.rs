@@ -6,9 +6,9 @@ use ternary_cam::Scanner;
 use super::searches::All;
 use super::{INDEXED, ONE_PAGE, PAGES, Packed, PackedSlot, Placed, Probe, STEP, reach};
 use crate::engine::hit::{HostHandle, HostHit};
+use crate::engine::queue::age_array::AgeArray;
 use crate::engine::queue::contract::{Best, Lookup, Queues};
-use crate::engine::queue::line::Line;
-use crate::engine::queue::print::Print;
+use crate::engine::queue::fingerprint::Fingerprint;
 use crate::{Element, Key};
 
 /// Number of places up to which a search of all is as fast as selecting the queue.
@@ -19,18 +19,18 @@ impl Lookup for Packed {
 
     #[inline]
     fn probe<'k>(&self, key: &'k Key) -> Probe<'k> {
-        Probe { key, print: Print::new(&self.fields, key) }
+        Probe { key, fingerprint: Fingerprint::new(&self.fields, key) }
     }
 
     fn count(&self) -> usize {
-        self.lines.len()
+        self.arrays.len()
     }
 
     #[inline(always)]
     fn older_match(&self, queue: usize, probe: &Probe<'_>, best: Best) -> Best {
-        match self.lines.get(queue) {
-            Some(line) if line.len > 1 => best.or(self.first_of_queue(queue, line, probe)),
-            Some(line) if line.len == 1 => best.or(self.only_of_queue(line, probe.key)),
+        match self.arrays.get(queue) {
+            Some(array) if array.len > 1 => best.or(self.first_of_queue(queue, array, probe)),
+            Some(array) if array.len == 1 => best.or(self.only_of_queue(array, probe.key)),
             _ => best,
         }
     }
@@ -59,18 +59,18 @@ impl Queues for Packed {
     const LIST: usize = usize::MAX;
 
     fn ensure(&mut self, count: usize) {
-        if count > self.lines.len() {
-            if self.lines.is_empty() {
+        if count > self.arrays.len() {
+            if self.arrays.is_empty() {
                 self.index.wait_for_long_queue();
             }
-            self.lines.resize(count, Line::default());
+            self.arrays.resize(count, AgeArray::default());
         }
     }
 
     #[inline(always)]
     fn push(&mut self, element: Element, age: u64) -> HostHandle {
         let Element { bits, ignore, source, token } = element;
-        let print = Print::new(&self.fields, &Key { bits, ignore, source });
+        let fingerprint = Fingerprint::new(&self.fields, &Key { bits, ignore, source });
         if self.left == self.all.tail {
             if self.reach == INDEXED {
                 return self.push_long(bits, ignore, source, token, age);
@@ -87,7 +87,7 @@ impl Queues for Packed {
             self.close_up_all();
             return self.push_again(bits, ignore, source, token, age);
         };
-        let at = self.all.push_to(page, print);
+        let at = self.all.push_to(page, fingerprint);
         // Stored field by field: see `Queues::Probe`.
         *slot = PackedSlot { element: Element { bits, ignore, source, token }, age };
         self.handle(at)
@@ -111,13 +111,13 @@ impl Queues for Packed {
     #[inline(always)]
     fn place(&mut self, handle: HostHandle, queue: usize) {
         debug_assert_eq!(self.unplaced(), Some(handle), "older elements are placed first");
-        if self.lines[queue].is_at_end() {
+        if self.arrays[queue].is_at_end() {
             self.close_up(queue);
         }
         let at = self.place_of(handle);
         self.unplaced = at + 1;
-        let in_line = self.lines[queue].push(self.slots.print(at), at, &mut self.names);
-        let placed = Placed { queue: queue as u32, at: in_line };
+        let in_array = self.arrays[queue].push(self.slots.fingerprint(at), at, &mut self.names);
+        let placed = Placed { queue: queue as u32, at: in_array };
         match self.own.get_mut(at as usize) {
             Some(own) => *own = placed,
             None => self.note_first_at(at, placed),
@@ -136,12 +136,12 @@ impl Queues for Packed {
     }
 
     fn compared(&self, queue: usize, best: Best) -> u64 {
-        let line = &self.lines[queue];
+        let array = &self.arrays[queue];
         match self.own.get(best.at as usize) {
             Some(own) if best.at < self.unplaced && own.queue == queue as u32 => {
-                line.rank(own.at, &self.names) as u64
+                array.rank(own.at, &self.names) as u64
             }
-            _ => u64::from(line.len),
+            _ => u64::from(array.len),
         }
     }
 
@@ -172,11 +172,11 @@ impl Queues for Packed {
     }
 
     fn len_of(&self, queue: usize) -> usize {
-        self.lines[queue].len as usize
+        self.arrays[queue].len as usize
     }
 
     fn elements(&self, queue: usize) -> impl Iterator<Item = &Element> + '_ {
-        let places = self.lines[queue].iter(&self.names);
+        let places = self.arrays[queue].iter(&self.names);
         places.map(|at| &self.slot(at).element)
     }
 

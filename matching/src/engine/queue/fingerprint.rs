@@ -10,7 +10,7 @@ use crate::{Key, Source, traffic::Fields};
 
 /// Fingerprint of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Print {
+pub(super) struct Fingerprint {
     pub(super) tag: u16,
     pub(super) source: u16,
     /// All bits set if the part is not compared, else 0.
@@ -18,7 +18,7 @@ pub(super) struct Print {
     pub(super) any_source: u64,
 }
 
-impl Print {
+impl Fingerprint {
     #[inline(always)]
     pub(super) fn new(fields: &Fields, key: &Key) -> Self {
         let told_by = fields.tag_and_communicator();
@@ -67,7 +67,7 @@ mod tests {
             for &layout in TagLayout::ALL {
                 let fields = layout.fields();
                 let own = Key { bits, ignore: ignores.0, source: sources.0 };
-                let (a, b) = (Print::new(&fields, &own), Print::new(&fields, &key));
+                let (a, b) = (Fingerprint::new(&fields, &own), Fingerprint::new(&fields, &key));
                 prop_assert!(a.tag == b.tag || a.any_tag | b.any_tag == u64::MAX);
                 prop_assert!(a.source == b.source || a.any_source | b.any_source == u64::MAX);
             }

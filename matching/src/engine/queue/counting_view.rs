@@ -12,12 +12,12 @@ use super::contract::{Best, Lookup, Queues};
 use crate::Key;
 
 /// A view of queues that counts traversals and changes nothing.
-pub(crate) struct Walked<'q, Q> {
+pub(crate) struct CountingView<'q, Q> {
     queues: &'q Q,
     elements: Cell<u64>,
 }
 
-impl<'q, Q> Walked<'q, Q> {
+impl<'q, Q> CountingView<'q, Q> {
     pub(crate) const fn new(queues: &'q Q) -> Self {
         Self { queues, elements: Cell::new(0) }
     }
@@ -32,7 +32,7 @@ impl<'q, Q> Walked<'q, Q> {
     }
 }
 
-impl<Q: Queues> Lookup for Walked<'_, Q> {
+impl<Q: Queues> Lookup for CountingView<'_, Q> {
     type Probe<'k> = Q::Probe<'k>;
 
     fn probe<'k>(&self, key: &'k Key) -> Q::Probe<'k> {

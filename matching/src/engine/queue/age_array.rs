@@ -2,23 +2,23 @@
 //! A packed queue: an array of fingerprints in age order. The only gaps are holes left by removals.
 //!
 //! ```text
-//!            start                            tail            end
-//! prints    [  -  |    a    |   -   |    b   |   unused ...   ]
-//! items     [  -  |    A    |   -   |    B   |                ]
-//! live         0       1        0        1       0                bitmap
+//!                start                            tail            end
+//! fingerprints  [  -  |    a    |   -   |    b   |   unused ...   ]
+//! items         [  -  |    A    |   -   |    B   |                ]
+//! live             0       1        0        1       0                bitmap
 //! ```
 //!
-//! All lines of [`Places`] share pages of 64 ([`FingerprintPage`]). Each line has a region of 8, 16, 32, ...
-//! places, allocated with its first element; a region starts at a multiple of its length, or of 64.
-//! A line whose tail reaches its end closes up. If it is more than half full, it moves to a region
-//! twice as long and frees its own. A long line also closes up when only an eighth of it is left.
-//! Both add a constant number of moves per insertion or removal.
+//! All arrays of [`Places`] share pages of 64 ([`FingerprintPage`]). Each array has a region of 8,
+//! 16, 32, ... places, allocated with its first element; a region starts at a multiple of its
+//! length, or of 64. An array whose tail reaches its end closes up. If it is more than half full,
+//! it moves to a region twice as long and frees its own. A long array also closes up when only an
+//! eighth of it is left. Both add a constant number of moves per insertion or removal.
 
 use ternary_cam::{Compare, Scanner};
 
 use super::{
+    fingerprint::Fingerprint,
     page::{FingerprintPage, NOBODY},
-    print::Print,
 };
 
 /// Places in the smallest region.
@@ -27,7 +27,7 @@ pub(super) const SMALLEST: u32 = 8;
 /// Places per page. Smaller regions share a page.
 pub(super) const PAGE: u32 = FingerprintPage::LEN as u32;
 
-/// A line closes up when its span exceeds this multiple of its elements.
+/// An array closes up when its span exceeds this multiple of its elements.
 const SPARSE: u32 = 8;
 
 /// A queue, in half a cache line. Places are counted from the start of the pages.
@@ -36,7 +36,7 @@ const SPARSE: u32 = 8;
 /// is slower than an insertion and waits for values that a removal just stored one by one.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(32))]
-pub(super) struct Line {
+pub(super) struct AgeArray {
     /// Place of the next element, after all others.
     pub(super) tail: u32,
     start: u32,
@@ -72,7 +72,7 @@ pub(super) enum Left {
     EmptyPage,
 }
 
-impl Line {
+impl AgeArray {
     #[inline]
     pub(super) const fn is_at_end(&self) -> bool {
         self.tail == self.end
@@ -98,20 +98,25 @@ impl Line {
 
     /// Adds the youngest element and returns its place. There must be room.
     #[inline(always)]
-    pub(super) fn push<T: Copy>(&mut self, print: Print, item: T, places: &mut Places<T>) -> u32 {
+    pub(super) fn push<T: Copy>(
+        &mut self,
+        fingerprint: Fingerprint,
+        item: T,
+        places: &mut Places<T>,
+    ) -> u32 {
         if self.tail > self.start && !places.is_live(self.tail - 1) {
             self.draw_back(places);
         }
         let (page, place) = places.at_mut(self.tail).expect("there is room");
         *place = item;
-        self.push_to(page, print)
+        self.push_to(page, fingerprint)
     }
 
     /// Like [`push`](Self::push), for a known page and an item that is already stored.
     #[inline(always)]
-    pub(super) fn push_to(&mut self, page: &mut FingerprintPage, print: Print) -> u32 {
+    pub(super) fn push_to(&mut self, page: &mut FingerprintPage, fingerprint: Fingerprint) -> u32 {
         let at = self.tail;
-        page.set((at % PAGE) as usize, print);
+        page.set((at % PAGE) as usize, fingerprint);
         self.tail += 1;
         self.len += 1;
         at
@@ -148,8 +153,8 @@ impl Line {
         if left == 0 { Left::EmptyPage } else { Left::FingerprintPage }
     }
 
-    /// Advances the head past empty pages, for a long line (it has other elements). Returns true if
-    /// the line has so many holes that it must close up.
+    /// Advances the head past empty pages, for a long array (it has other elements). Returns true
+    /// if the array has so many holes that it must close up.
     #[cold]
     pub(super) fn note_empty_page<T>(&mut self, places: &Places<T>) -> bool {
         while places.pages[page_of(self.head)].live == 0 {
@@ -180,8 +185,8 @@ impl Line {
         let mut next = old.next(old.start, places);
         while let Some(from) = next {
             places.pages[page_of(from)].live &= !(1 << (from % PAGE));
-            let (print, item) = (places.print(from), places.items[from as usize]);
-            let to = self.push(print, item, places);
+            let (fingerprint, item) = (places.fingerprint(from), places.items[from as usize]);
+            let to = self.push(fingerprint, item, places);
             moved(item, from, to);
             next = old.next(from + 1, places);
         }
@@ -203,13 +208,13 @@ impl Line {
         self.head + live.trailing_zeros()
     }
 
-    /// The place of the oldest element that agrees with `print`, or [`NOBODY`]. The line must be
-    /// the only one of its places and span at most a step.
+    /// The place of the oldest element that agrees with `fingerprint`, or [`NOBODY`]. The array
+    /// must be the only one of its places and span at most a step.
     #[inline(always)]
     pub(super) fn first_of_step<T>(
         &self,
         compare: impl Compare,
-        print: Print,
+        fingerprint: Fingerprint,
         places: &Places<T>,
     ) -> u32 {
         let Some(page) = places.pages.first() else { return NOBODY };
@@ -217,66 +222,66 @@ impl Line {
             // Its words may have been stored too recently to be loaded as part of a vector.
             return if self.len == 0 { NOBODY } else { page.live.trailing_zeros() };
         }
-        page.first(page.agree_in_step(0, compare, print))
+        page.first(page.agree_in_step(0, compare, fingerprint))
     }
 
-    /// [`first_of_step`](Self::first_of_step) for a line that spans at most a page.
+    /// [`first_of_step`](Self::first_of_step) for an array that spans at most a page.
     #[inline(always)]
     pub(super) fn first_of_page<T>(
         &self,
         compare: impl Compare,
-        print: Print,
+        fingerprint: Fingerprint,
         places: &Places<T>,
     ) -> u32 {
-        places.pages.first().map_or(NOBODY, |page| page.first(page.agree(compare, print)))
+        places.pages.first().map_or(NOBODY, |page| page.first(page.agree(compare, fingerprint)))
     }
 
-    /// [`first_of_page`](Self::first_of_page) for a line that may share its page.
+    /// [`first_of_page`](Self::first_of_page) for an array that may share its page.
     #[inline(always)]
     pub(super) fn first_of_region<const STEP: bool, T>(
         &self,
         compare: impl Compare,
-        print: Print,
+        fingerprint: Fingerprint,
         places: &Places<T>,
     ) -> u32 {
         let (page, at) = (&places.pages[page_of(self.start)], self.start % PAGE);
         let hits = if STEP {
-            page.agree_in_step(at as usize / Scanner::STEP, compare, print)
+            page.agree_in_step(at as usize / Scanner::STEP, compare, fingerprint)
         } else {
-            page.agree(compare, print)
+            page.agree(compare, fingerprint)
         };
         let length = self.end - self.start;
         let lane = page.first(hits & (u64::MAX >> (PAGE - length) << at));
         if lane == NOBODY { NOBODY } else { self.start - at + lane }
     }
 
-    /// [`first_of_page`](Self::first_of_page) for a line that does not share its pages. May also
+    /// [`first_of_page`](Self::first_of_page) for an array that does not share its pages. May also
     /// return [`SOMEBODY`](super::page::SOMEBODY).
     #[inline(always)]
     pub(super) fn first_of_pages<T>(
         &self,
         compare: impl Compare,
-        print: Print,
+        fingerprint: Fingerprint,
         places: &Places<T>,
     ) -> u32 {
         let pages = &places.pages[page_of(self.head)..page_of(self.tail + PAGE - 1)];
-        FingerprintPage::first_of(pages, compare, print)
+        FingerprintPage::first_of(pages, compare, fingerprint)
     }
 
     /// The first result of `accept`, called with the places of the elements that agree with
-    /// `print`, oldest first.
+    /// `fingerprint`, oldest first.
     #[inline(always)]
     pub(super) fn first_accepted<T, F>(
         &self,
         compare: impl Compare,
-        print: Print,
+        fingerprint: Fingerprint,
         places: &Places<T>,
         accept: impl Fn(u32) -> Option<F>,
     ) -> Option<F> {
         let mut next = self.next(self.head, places);
         while let Some(at) = next {
             let page = &places.pages[page_of(at)];
-            let mut hits = page.agree(compare, print) & page.live & u64::MAX << (at % PAGE);
+            let mut hits = page.agree(compare, fingerprint) & page.live & u64::MAX << (at % PAGE);
             while hits != 0 {
                 let place = at / PAGE * PAGE + hits.trailing_zeros();
                 if place >= self.tail {
@@ -300,7 +305,7 @@ impl Line {
         while at < self.tail {
             let live = places.pages[page_of(at)].live >> (at % PAGE);
             if live != 0 {
-                // The element may be of another line that shares the page.
+                // The element may be of another array that shares the page.
                 return Some(at + live.trailing_zeros()).filter(|&at| at < self.tail);
             }
             at = (at / PAGE + 1) * PAGE;
@@ -351,8 +356,8 @@ impl<T: Copy> Places<T> {
     }
 
     #[inline]
-    pub(super) fn print(&self, at: u32) -> Print {
-        self.pages[page_of(at)].print((at % PAGE) as usize)
+    pub(super) fn fingerprint(&self, at: u32) -> Fingerprint {
+        self.pages[page_of(at)].fingerprint((at % PAGE) as usize)
     }
 
     /// Changes the item of a place.
