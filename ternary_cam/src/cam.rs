@@ -7,12 +7,12 @@
 //! slower with many entries, but its code is short.
 //!
 //! ```text
-//! place        0     1     2     3     4     5    in age order, oldest first
-//! fingerprints    [  a  |  -  |  c  |  d  |  -  |     ]
-//! cares     [  a  |  -  |  c  |  d  |  -  |     ]  bits of the fingerprint that the entry compares
-//! live         1     0     1     1     0     0     removals leave holes
-//! ids       [  7  |  -  |  0  |  3  |  -  |     ]  the slot of the entry, which does not move
-//!            head                       tail
+//! place            0     1     2     3     4     5    in age order, oldest first
+//! fingerprints  [  a  |  -  |  c  |  d  |  -  |     ]
+//! cares         [  a  |  -  |  c  |  d  |  -  |     ]  bits of it that the entry compares
+//! live             1     0     1     1     0     0     removals leave holes
+//! ids           [  7  |  -  |  0  |  3  |  -  |     ]  the slot of the entry, which does not move
+//!                head                       tail
 //!
 //! insert(e):  close up if there is no place left
 //!             write fingerprint, care and id of e at the tail
