@@ -168,11 +168,10 @@ impl Tx {
         if sent != Ok(Sent::Yes) {
             if ack {
                 self.ops.take(header.op);
-                header.op = 0;
             }
             return match sent? {
                 Sent::NoBuffer if inject => {
-                    self.send_copied(peers, completions, peer, op, header, outgoing)
+                    self.send_copied(peers, completions, peer, op, outgoing)
                 }
                 Sent::NoBuffer => {
                     self.send_rendezvous(peers, completions, peer, op, header, report)
@@ -216,13 +215,13 @@ impl Tx {
         completions: &mut Completions,
         peer: u32,
         op: &Send,
-        mut header: Header,
         outgoing: Outgoing,
     ) -> Result<()> {
         if outgoing.ack || self.ops.len() >= MOST || !peers.home.is_stuck() {
             return Err(Errno::EAGAIN);
         }
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
+        let mut header = outgoing.header(op);
         header.flags |= Flags::COPIED;
         self.send_rendezvous(peers, completions, peer, &kept, header, false)?;
         let work = completions.work();
