@@ -103,7 +103,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
     let (dying, its_engine) = endpoint(128);
     let number = wait_for(&mut engine, 128);
     let to = engine.domain.peers.number(address(128));
-    engine.peers.home.take_all(to);
+    engine.peers.transports.take_all(to);
     // The file of the peer goes with it.
     drop((dying, its_engine));
     let (mut sender, started) = (Writer::new(&own), Instant::now());
@@ -112,7 +112,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
         assert!(sender.push(&living, &header(0)));
         engine.progress();
     }
-    assert!(!engine.peers.home.is_lent(), "the dead peer still has buffers");
+    assert!(!engine.peers.transports.is_lent(), "the dead peer still has buffers");
 }
 
 #[test]

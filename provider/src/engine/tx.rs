@@ -112,7 +112,7 @@ impl Tx {
         if self.settings.checks {
             peers.set_check(peer, sum(&op.buffer));
         }
-        if peers.home.fits(len) || len <= self.settings.eager.any || outgoing.inject {
+        if peers.transports.fits(len) || len <= self.settings.eager.any || outgoing.inject {
             self.send_eager::<false>(peers, completions, peer, op, header, outgoing)
         } else {
             self.send_longer(peers, completions, peer, op, header, outgoing)
@@ -217,7 +217,7 @@ impl Tx {
         op: &Send,
         outgoing: Outgoing,
     ) -> Result<()> {
-        if outgoing.ack || self.ops.len() >= MOST || !peers.home.is_stuck() {
+        if outgoing.ack || self.ops.len() >= MOST || !peers.transports.is_stuck() {
             return Err(Errno::EAGAIN);
         }
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
