@@ -123,8 +123,8 @@ impl Rx {
         }
     }
 
-    /// Posts a receive in a thread that already holds the engine: deferred work, or a receive
-    /// through an alias.
+    /// Posts a receive in a thread that already holds the engine: triggered or deferred work, or a
+    /// receive of a context of a scalable endpoint.
     #[cold]
     fn post_beside(
         &mut self,
