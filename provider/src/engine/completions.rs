@@ -182,7 +182,7 @@ impl Completions {
 
     /// Counts deferred work that has completed, on the counter that it names.
     #[inline]
-    fn work_done(&mut self, work: u32, failed: bool) {
+    pub(super) fn work_done(&mut self, work: u32, failed: bool) {
         if work != 0 {
             self.count_work(work, failed, true);
         }
