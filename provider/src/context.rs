@@ -9,7 +9,7 @@ use std::{
     fmt,
     net::SocketAddrV4,
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -32,9 +32,9 @@ use crate::{
     cq::CompletionQueue,
     domain::{Domain, OfDomain},
     engine::{Engine, rma::wait_for_copies},
-    ep::Endpoint,
+    ep::{Endpoint, start_later},
     wait::{
-        pollable::{Count, Pollable as _},
+        pollable::Pollable as _,
         triggers::{DeferredOp, Start},
     },
 };
@@ -295,11 +295,7 @@ impl ops::ep::Endpoint for EpContext {
     }
 
     fn trigger(self: &Arc<Self>, trigger: &Trigger, op: EndpointOp) -> Result<()> {
-        let counter = self.domain().own::<Counter>(&trigger.counter)?;
-        let starts = Arc::downgrade(self) as Weak<dyn Start>;
-        let counter = Arc::downgrade(&counter) as Weak<dyn Count>;
-        self.domain().triggers.add_op(starts, op, counter, trigger.threshold);
-        Ok(())
+        start_later(self, trigger, op)
     }
 
     fn cancel(&self, context: OpContext) -> Result<()> {

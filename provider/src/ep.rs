@@ -212,9 +212,9 @@ impl Endpoint {
             return false;
         }
         if is_all {
-            engine.peers.home.say_bye();
+            engine.peers.transports.say_bye();
         }
-        !engine.peers.home.is_lent()
+        !engine.peers.transports.is_lent()
     }
 
     /// Lets peers take what was sent: buffers that they still hold, copies that they have not read,
@@ -223,7 +223,7 @@ impl Endpoint {
     /// context of it.
     pub(crate) fn linger(&self, is_all: bool) {
         let patience =
-            self.port.engine.lock().as_ref().map_or(LINGER, |it| it.peers.home.patience());
+            self.port.engine.lock().as_ref().map_or(LINGER, |it| it.peers.transports.patience());
         let end = Instant::now() + patience.max(LINGER);
         while Instant::now() < end {
             if self.is_settled(is_all) {
@@ -368,6 +368,18 @@ impl Alias {
     }
 }
 
+/// Starts an operation of an endpoint, or of a context of one, when its trigger fires.
+pub(crate) fn start_later<E>(of: &Arc<E>, trigger: &Trigger, op: EndpointOp) -> Result<()>
+where
+    E: OfDomain + Start + 'static,
+{
+    let counter = of.domain().own::<Counter>(&trigger.counter)?;
+    let starts = Arc::downgrade(of) as Weak<dyn Start>;
+    let counter = Arc::downgrade(&counter) as Weak<dyn Count>;
+    of.domain().triggers.add_op(starts, op, counter, trigger.threshold);
+    Ok(())
+}
+
 impl Variables for Endpoint {
     fn list(&self) -> &'static [Variable] {
         &profile::VARIABLES
@@ -436,11 +448,7 @@ impl ops::ep::Endpoint for Endpoint {
     }
 
     fn trigger(self: &Arc<Self>, trigger: &Trigger, op: EndpointOp) -> Result<()> {
-        let counter = self.domain.own::<Counter>(&trigger.counter)?;
-        let starts = Arc::downgrade(self) as Weak<dyn Start>;
-        let counter = Arc::downgrade(&counter) as Weak<dyn Count>;
-        self.domain.triggers.add_op(starts, op, counter, trigger.threshold);
-        Ok(())
+        start_later(self, trigger, op)
     }
 
     fn cancel(&self, context: OpContext) -> Result<()> {

@@ -291,7 +291,7 @@ impl Pollable for EpShared {
         let caller = if engine.peers.wants_room { Caller::Waits } else { caller };
         // A thread that polls the network each time has no time to poll shared memory repeatedly.
         engine.idle.asks_elsewhere =
-            engine.peers.home.has_net() && engine.peers.home.turns.is_each();
+            engine.peers.transports.has_net() && engine.peers.transports.turns.is_each();
         let pause = engine.idle.pause(caller);
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.checks.is_look_due() {
@@ -310,11 +310,11 @@ impl Pollable for EpShared {
         self.take_over(engine);
         let came = (0..SPINS).any(|_| {
             std::hint::spin_loop();
-            engine.inbound.has_near()
+            engine.inbound.has_local()
         });
         // The caller handles what came.
         if !came {
-            engine.peers.home.turns.looked(SPINS);
+            engine.peers.transports.turns.looked(SPINS);
             self.hand_over(engine);
         }
         engine.idle.rested(caller);
@@ -418,7 +418,7 @@ impl AtExit for EpShared {
             Some(Some(engine)) if engine.rx.device.is_free_at_exit() => {
                 engine.write_report(self.address, WrittenAt::Exit);
                 engine.rx.device.lock().end_recording();
-                engine.peers.home.say_bye();
+                engine.peers.transports.say_bye();
                 if let Some(pool) = &engine.node_pool {
                     pool.leave();
                 }

@@ -90,7 +90,7 @@ struct Play {
 impl Play {
     fn start((ports, own, mut engine, peers): peers::Met, memory: &RegionMemory) -> Self {
         // A kernel copy would take addresses from the peer, which are valid in this process.
-        engine.peers.home.set(Settings { checks: false, copies: false });
+        engine.peers.transports.set(Settings { checks: false, copies: false });
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
         let window = memory.clone();
         let attr = mr::MrAttr { window, access, offset: 0, requested_key: KEY, flags: 0 };

@@ -37,13 +37,13 @@ use crate::{
 /// The state of an enabled endpoint that a send needs.
 #[derive(Debug)]
 pub(crate) struct TxFastPath {
-    near: Arc<ShmTx>,
+    shm: Arc<ShmTx>,
     av: Arc<AddressVector>,
     /// Whether successes are reported to a queue.
     reports: bool,
     /// Whether successes are counted.
     counts: bool,
-    told: Serial<TxReports>,
+    reports_to: Serial<TxReports>,
     selective: bool,
     settings: Arc<TxSettings>,
     under_way: Arc<Ops>,
@@ -66,16 +66,16 @@ impl TxFastPath {
         if engine.records_sends || engine.tx.settings.checks {
             return None;
         }
-        let told = TxReports {
+        let reports_to = TxReports {
             cq: engine.completions.tx.cq.clone(),
             counter: engine.completions.counters.send.clone(),
         };
         Some(Self {
-            near: Arc::clone(engine.peers.home.shm()),
+            shm: Arc::clone(engine.peers.transports.shm()),
             av: Arc::clone(engine.peers.av.as_ref()?),
             reports: engine.completions.tx.cq.is_some(),
             counts: engine.completions.counters.send.is_some(),
-            told: Serial::new(told, engine.domain.locked),
+            reports_to: Serial::new(reports_to, engine.domain.locked),
             selective: engine.completions.tx.selective,
             settings: Arc::clone(&engine.tx.settings),
             under_way: Arc::clone(&engine.tx.ops),
@@ -88,13 +88,13 @@ impl TxFastPath {
     /// Ends the fast path, because completions and counts go elsewhere.
     pub(crate) fn stop(&self) {
         self.over.store(true, Ordering::Relaxed);
-        *self.told.lock() = TxReports::default();
+        *self.reports_to.lock() = TxReports::default();
     }
 
     /// Closes the endpoint's sending end.
     pub(crate) fn close(&self) {
         self.stop();
-        self.near.stop();
+        self.shm.stop();
     }
 
     /// Sends a message if it does not need the engine. Returns whether it was sent.
@@ -111,7 +111,7 @@ impl TxFastPath {
         if route != Route::Eager {
             return self.send_long(peer, op, outgoing, route);
         }
-        if self.near.send_to_open(peer, &outgoing.header(op), &op.buffer) != Some(Sent::Yes) {
+        if self.shm.send_to_open(peer, &outgoing.header(op), &op.buffer) != Some(Sent::Yes) {
             return false;
         }
         self.has_gone(op, outgoing.report);
@@ -126,7 +126,7 @@ impl TxFastPath {
             return false;
         }
         if route == Route::IfQuick {
-            match self.near.send_if_quick(peer, &header, &op.buffer) {
+            match self.shm.send_if_quick(peer, &header, &op.buffer) {
                 Some(Sent::Yes) => {
                     self.has_gone(op, outgoing.report);
                     return true;
@@ -136,14 +136,14 @@ impl TxFastPath {
             }
         }
         let long = SendOp::of_message(peer, op, outgoing.report);
-        let is_told = self.under_way.enter_if(long, |number| {
+        let is_sent = self.under_way.enter_if(long, |number| {
             let header = Header { op: number, ..header };
-            self.near.send_where(peer, &header, &op.buffer) == Some(Sent::Yes)
+            self.shm.send_where(peer, &header, &op.buffer) == Some(Sent::Yes)
         });
-        if is_told {
+        if is_sent {
             self.beside.act();
         }
-        is_told
+        is_sent
     }
 
     /// Completes a message whose buffer may be reused.
@@ -152,11 +152,11 @@ impl TxFastPath {
         self.beside.act();
         let reports = report && self.reports;
         if reports || self.counts {
-            let told = self.told.lock();
-            if let (true, Some(cq)) = (reports, &told.cq) {
+            let reports_to = self.reports_to.lock();
+            if let (true, Some(cq)) = (reports, &reports_to.cq) {
                 cq.complete(OpKind::of_message(op).completion(op.context));
             }
-            count(told.counter.as_ref(), false);
+            count(reports_to.counter.as_ref(), false);
         }
     }
 }

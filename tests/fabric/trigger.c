@@ -115,6 +115,24 @@ static void several(void) {
     OK(fi_close(&never->fid));
 }
 
+// A deferred probe ends when it has searched, and is counted as found or failed.
+static void probed(void) {
+    struct fi_op_tagged peek = {.ep = b.ep, .flags = FI_PEEK};
+    peek.msg = (struct fi_msg_tagged){.addr = FI_ADDR_UNSPEC, .tag = 12, .context = &peek};
+    struct fi_deferred_work work = {
+        .triggering_cntr = go, .completion_cntr = done, .op_type = FI_OP_TRECV, .op.tagged = &peek};
+    uint64_t errors = fi_cntr_readerr(done), found = fi_cntr_read(done);
+    OK(fi_control(&domain->fid, FI_QUEUE_WORK, &work));
+    CHECK(next_error(&b, &a, FI_ENOMSG).op_context == &peek, "context");
+    CHECK(fi_cntr_readerr(done) == errors + 1, "%lu", fi_cntr_readerr(done));
+    OK(fi_tinject(a.ep, &out, 1, a.peer, 12));
+    OK(fi_control(&domain->fid, FI_QUEUE_WORK, &work));
+    next_ok(&b, &a, &peek);
+    CHECK(fi_cntr_read(done) == found + 1, "%lu", fi_cntr_read(done));
+    OK(fi_trecv(b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, 12, 0, NULL));
+    next_ok(&b, &a, NULL);
+}
+
 static void failures(void) {
     static char big[100000];
     struct { uint16_t family, port; uint32_t host; char rest[8]; } nobody = {2, 0x0100, 0x0100007f, {0}};
@@ -264,6 +282,7 @@ int main(void) {
     OK(fi_cntr_set(go, 0));
     told();
     several();
+    probed();
     failures();
     flushed();
     for (enum how how = POLL_QUEUE; how <= TRYWAIT_COUNTER; how++) looks(how);

@@ -14,11 +14,9 @@ use crate::{
     sys,
 };
 
-/// `struct fi_eq_attr`.
+/// `struct fi_eq_attr`, without the requested size: the queue grows.
 #[derive(Clone, Debug, Default)]
 pub struct EqAttr {
-    /// Requested number of entries, 0 for the default.
-    pub size: usize,
     /// `FI_WRITE` and others.
     pub flags: u64,
     /// How `fi_eq_sread` waits.
@@ -27,7 +25,7 @@ pub struct EqAttr {
 
 impl EqAttr {
     pub(crate) fn read(raw: &sys::fi_eq_attr) -> Self {
-        Self { size: raw.size, flags: raw.flags, wait_obj: WaitObj::read(raw.wait_obj) }
+        Self { flags: raw.flags, wait_obj: WaitObj::read(raw.wait_obj) }
     }
 }
 

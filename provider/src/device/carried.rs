@@ -59,7 +59,7 @@ pub(crate) enum Body {
     Remote(Remote),
 }
 
-/// The data that completes a long message.
+/// The data that completes a message, besides its envelope and its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
     pub(crate) flags: Flags,

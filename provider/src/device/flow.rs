@@ -10,6 +10,7 @@
 //!                              stands still: senders wait once it is full. It moves on
 //!                              when an entry is free, when a receive expects the next
 //!                              message in the ring, or after RECOVERY
+//! ```
 //!
 //! Each wait has an end, so that programs do not hang. A receive may wait for a message behind one
 //! that no receive is posted for, and a program may post all its receives before any message is

@@ -7,6 +7,7 @@
 //!                      any transport
 //! reads, writes,       the buffer that carries them; kernel copies have no checksum, since other
 //! atomic operations    threads may change that memory meanwhile
+//! ```
 //!
 //! Wrong bytes cause an error completion (`FI_ECRC`) and a log message. The error of a damaged slot
 //! goes to the receive that waits for the message. If there is no such receive, the slot could be

@@ -38,7 +38,7 @@ fn checked(port: u16) -> (Arc<Segment>, Engine, Arc<CompletionQueue>) {
     let cq = Arc::new(CompletionQueue::open(&engine.domain, &attr).unwrap());
     engine.completions.rx.cq = Some(Arc::clone(&cq));
     engine.tx.set_checks(true);
-    engine.peers.home.set(Settings { checks: true, copies: true });
+    engine.peers.transports.set(Settings { checks: true, copies: true });
     (own, engine, cq)
 }
 

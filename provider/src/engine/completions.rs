@@ -103,7 +103,7 @@ impl Completions {
         work: u32,
     ) {
         self.tx.complete(report, kind.completion(context));
-        if self.is_told(work) {
+        if self.is_reported(work) {
             count(self.counters.of(kind), false);
         }
         self.work_done(work, false);
@@ -124,9 +124,9 @@ impl Completions {
         let completion_flags = completion.flags;
         // The release of a multi-receive buffer is always reported.
         let report = op.report || completion_flags & flags::MULTI_RECV != 0;
-        let is_told = self.is_told(op.work);
-        self.rx.complete(report || is_told && !self.rx.selective, completion);
-        if is_told {
+        let is_reported = self.is_reported(op.work);
+        self.rx.complete(report || is_reported && !self.rx.selective, completion);
+        if is_reported {
             count(self.counters.recv.as_ref(), false);
         }
         self.recv_done(op, completion_flags, false);
@@ -182,7 +182,7 @@ impl Completions {
 
     /// Counts deferred work that has completed, on the counter that it names.
     #[inline]
-    fn work_done(&mut self, work: u32, failed: bool) {
+    pub(super) fn work_done(&mut self, work: u32, failed: bool) {
         if work != 0 {
             self.count_work(work, failed, true);
         }
@@ -212,7 +212,7 @@ impl Completions {
     /// Returns whether the success of an operation, which may be deferred work, is reported to the
     /// endpoint.
     #[inline]
-    fn is_told(&self, work: u32) -> bool {
+    fn is_reported(&self, work: u32) -> bool {
         work == 0 || self.work_reports(work)
     }
 

@@ -13,6 +13,7 @@ use channel::{
 use ffi::{Buffer, ops::ep::rma::RemoteParts};
 use nic::message::{Envelope, Grant};
 
+use super::peers::Peers;
 use crate::{
     device::carried::{About, RecvOp},
     regions::Target,
@@ -27,12 +28,20 @@ pub(super) const UNLOCKED: usize = 64 * 1024;
 pub(crate) struct LongRecv {
     /// The sender.
     pub(super) peer: u32,
+    /// Epoch of the sender ([`Peers::epoch`]).
+    pub(super) epoch: u32,
     pub(super) grant: Grant<RecvOp>,
     pub(super) envelope: Envelope,
     pub(super) about: About,
 }
 
 impl LongRecv {
+    /// Returns whether the sender is still there. A later endpoint at its address must not get its
+    /// answers.
+    pub(super) fn is_current(&self, peers: &Peers) -> bool {
+        self.epoch == peers.epoch(self.peer)
+    }
+
     /// Where `len` bytes of its message go, from an offset on.
     pub(super) fn buffer(&self, offset: usize, len: usize) -> Buffer {
         self.grant.data.buffer.part(self.grant.offset as usize + offset, len)
@@ -64,7 +73,6 @@ pub(crate) struct MessageCopy {
     pub(super) copier: Copier,
     pub(super) remote: Remote,
     pub(super) to: Buffer,
-    pub(super) epoch: u32,
     pub(super) recv: LongRecv,
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations between two endpoints over the loopback, with a fault in each phase.
+//! Operations between two endpoints over the loopback, with a fault in each phase; a wrong answer.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use channel::{
     contract::Settings,
     testing::{
-        self,
+        self, Writer,
         loopback::{Fault, Phase},
     },
+    wire::{Flags, Header, Kind},
 };
 use ffi::Errno;
 
@@ -144,4 +145,16 @@ fn a_peer_that_cannot_be_opened_now_is_opened_later() {
     other.step();
     assert_eq!(other.has_reported(AT_OTHER), Some(Ok(())));
     operation.check(&"met later");
+}
+
+#[test]
+fn a_read_fails_if_its_answer_has_not_all_its_bytes() {
+    let [mut one, mut other] = friends(None, 355, SETTINGS[0]);
+    let operation = Operation::prepare(TestOp::Read, 300, &mut other);
+    operation.start(&mut one).unwrap();
+    let (kind, flags, op) = (Kind::Answer, Flags::empty(), one.engine.tx.ops.number_at(0));
+    let answer = Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len: 300, op };
+    assert!(Writer::new(&one.own).push(&other.own, &answer));
+    one.step();
+    assert_eq!(one.has_reported(AT_ONE), Some(Err(Errno::EPROTO)));
 }

@@ -85,8 +85,8 @@ impl Engine {
             return Duration::ZERO;
         }
         self.peers.look_for_room();
-        self.peers.home.turns.hurry();
-        if self.waits_for_room() || !self.peers.home.arm_net() {
+        self.peers.transports.turns.hurry();
+        if self.waits_for_room() || !self.peers.transports.arm_net() {
             return RETRY;
         }
         LOOK_AROUND
@@ -119,7 +119,7 @@ impl Engine {
         self.inbound.skip_stuck();
         self.update_population();
         host::directory::look_around();
-        self.peers.home.look_around();
+        self.peers.transports.look_around();
         for (peer, gone) in self.peers.take_passing() {
             if !self.part(peer, gone) {
                 self.peers.pass_later(peer, gone);
@@ -159,7 +159,7 @@ impl Engine {
     pub(crate) fn update_population(&mut self) {
         let allowed = Cores::of_thread();
         self.peers.own().show_cores(&allowed);
-        let (population, cores) = self.census.population(&allowed, callers::pollers());
+        let (population, cores) = self.poller_count.population(&allowed, callers::pollers());
         let ask: fn() -> bool = cores::is_one_idle;
         self.idle.set_population(population, cores, (cores == cores::online()).then_some(ask));
         Doorbell::set_crowded(self.peers.own(), self.idle.is_crowded());
@@ -177,7 +177,7 @@ impl Engine {
 
     #[cold]
     fn await_peer(&mut self, peer: u32) {
-        if self.peers.home.has_net() || !self.peers.is_far(peer) {
+        if self.peers.transports.has_net() || !self.peers.is_far(peer) {
             self.checks.awaited.insert(peer);
         }
     }
@@ -220,7 +220,7 @@ impl Engine {
     pub(super) fn has_received_all(&mut self) -> bool {
         let ends = self.inbound.ends();
         while !self.inbound.has_reached(&ends) {
-            self.peers.home.turns.hurry();
+            self.peers.transports.turns.hurry();
             if self.receive() == Progress::None {
                 break;
             }

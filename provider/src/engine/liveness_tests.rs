@@ -22,7 +22,7 @@ use crate::{
     engine::{
         Engine,
         ops::{OpKind, SendOp},
-        pairs::{AT_ONE, AT_OTHER, TAG, TestNode},
+        pairs::{AT_ONE, AT_OTHER, Operation, SETTINGS, TAG, TestNode, TestOp, friends},
     },
     fuzzing::endpoint,
 };
@@ -103,7 +103,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
     let (dying, its_engine) = endpoint(128);
     let number = wait_for(&mut engine, 128);
     let to = engine.domain.peers.number(address(128));
-    engine.peers.home.take_all(to);
+    engine.peers.transports.take_all(to);
     // The file of the peer goes with it.
     drop((dying, its_engine));
     let (mut sender, started) = (Writer::new(&own), Instant::now());
@@ -112,7 +112,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
         assert!(sender.push(&living, &header(0)));
         engine.progress();
     }
-    assert!(!engine.peers.home.is_lent(), "the dead peer still has buffers");
+    assert!(!engine.peers.transports.is_lent(), "the dead peer still has buffers");
 }
 
 #[test]
@@ -169,5 +169,29 @@ fn a_message_in_a_buffer_that_is_lost_with_its_sender_keeps_its_place() {
         }
         assert_eq!(node.has_reported(AT_ONE), Some(Err(Errno::ECONNABORTED)));
         assert_eq!(node.has_reported(AT_OTHER), Some(Ok(())));
+    }
+}
+
+#[test]
+fn a_late_copy_is_not_answered_to_a_later_endpoint_at_the_address() {
+    for begun in [true, false] {
+        let [mut one, mut other] = friends(None, 351, SETTINGS[0]);
+        let operation = Operation::prepare(TestOp::Send, 300_000, &mut other);
+        operation.start(&mut one).unwrap();
+        other.engine.progress();
+        let copy = begun.then(|| other.engine.rx.copies.begin().expect("a copy is due"));
+        // The sender goes, and an endpoint at its address has an operation of the same number.
+        let peer = other.engine.domain.peers.number(address(351));
+        other.engine.forget(peer);
+        other.engine.link_to(peer).unwrap();
+        if let Some(copy) = copy {
+            other.engine.copied(copy, Ok(()));
+            other.step();
+            assert_eq!(other.has_reported(AT_OTHER), Some(Err(Errno::ECONNABORTED)));
+        } else {
+            assert!(other.engine.drop_receives(true));
+        }
+        one.step();
+        assert_eq!(one.has_reported(AT_ONE), None, "copy begun: {begun}");
     }
 }

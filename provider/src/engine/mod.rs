@@ -97,7 +97,7 @@ pub(crate) struct Engine {
     publisher: Publisher,
     pub(crate) checks: PeerChecks,
     pub(crate) idle: Idle,
-    census: PollerCount,
+    poller_count: PollerCount,
     /// The pool of table entries, if endpoints share one.
     pub(crate) node_pool: Option<Arc<NodePool>>,
     pub(crate) eq: Option<Arc<EventQueue>>,
@@ -136,10 +136,16 @@ impl Engine {
         let settings_of_rx = RecvSettings::new(info.caps, rx_flags);
         let settings = Settings { checks: tx.settings.checks, copies: params.kernel_copy.is_on() };
         let turns = Turns::new(params.poll, !params.report.is_empty());
-        let home = channel::tx::Tx::new(own, net, turns, settings, locked);
+        let transports = channel::tx::Tx::new(own, net, turns, settings, locked);
         Ok(Self {
-            inbound: Inbound::new(&home),
-            peers: Peers::new(&domain.peers, address, own, home, info.caps & flags::SOURCE != 0),
+            inbound: Inbound::new(&transports),
+            peers: Peers::new(
+                &domain.peers,
+                address,
+                own,
+                transports,
+                info.caps & flags::SOURCE != 0,
+            ),
             completions: Completions::default(),
             target: RmaTarget::new(domain, address, info.caps, tx.settings.eager.size),
             tx,
@@ -148,7 +154,7 @@ impl Engine {
             publisher: Publisher::new(params, opened),
             checks: PeerChecks::new(trace::is_wanted(params)),
             idle: Idle::new(params.idle),
-            census: PollerCount::default(),
+            poller_count: PollerCount::default(),
             node_pool,
             eq: None,
             enabled: false,

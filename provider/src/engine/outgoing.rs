@@ -46,7 +46,7 @@ pub(crate) struct EagerSizes {
     pub(crate) size: usize,
     /// Longest message that is copied at once over any transport.
     pub(crate) any: usize,
-    near: usize,
+    shm: usize,
     if_quick: usize,
     net: usize,
 }
@@ -54,15 +54,15 @@ pub(crate) struct EagerSizes {
 impl EagerSizes {
     pub(crate) fn new(params: &Params, has_net: bool) -> Self {
         let (size, net) = (params.eager_size, params.net_eager_size);
-        let near = size.min(LONGEST);
-        let any = if has_net { near.min(net) } else { near };
-        Self { size, any, near, if_quick: (EAGER_AT_TIMES * size).min(LONGEST), net }
+        let shm = size.min(LONGEST);
+        let any = if has_net { shm.min(net) } else { shm };
+        Self { size, any, shm, if_quick: (EAGER_AT_TIMES * size).min(LONGEST), net }
     }
 
     /// How a message of `len` bytes is sent, over the network or to a peer of this host.
     #[inline(always)]
     pub(crate) fn route(&self, len: usize, is_net: bool) -> Route {
-        let eager = if is_net { self.net } else { self.near };
+        let eager = if is_net { self.net } else { self.shm };
         if len <= eager {
             Route::Eager
         } else if !is_net && len <= self.if_quick {

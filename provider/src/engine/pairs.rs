@@ -57,10 +57,10 @@ impl TestNode {
         let (own, mut engine) = endpoint(port);
         let end = net.map(|net| net.end(own.identity()));
         engine.tx.set_checks(settings.checks);
-        engine.peers.home.set(settings);
+        engine.peers.transports.set(settings);
         if let Some(end) = &end {
-            engine.peers.home.join(end);
-            engine.inbound = Inbound::new(&engine.peers.home);
+            engine.peers.transports.join(end);
+            engine.inbound = Inbound::new(&engine.peers.transports);
         }
         let (format, wait_obj) = (Format::Tagged, WaitObj::None);
         let attr = CqAttr { size: 0, flags: 0, format, wait_obj, threshold: false };
@@ -123,7 +123,7 @@ impl TestNode {
             && engine.tx.has_streamed()
             && engine.peers.has_answered()
             && engine.rx.copies.is_empty()
-            && !engine.peers.home.is_lent()
+            && !engine.peers.transports.is_lent()
     }
 }
 

@@ -124,7 +124,8 @@ pub(crate) struct Peers {
     address: u64,
     /// The endpoint's segment in shared memory: identity, doorbell, counters.
     own: Arc<Segment>,
-    pub(crate) home: Tx,
+    /// Opens peers and sends to them, over any transport.
+    pub(crate) transports: Tx,
     /// By peer number: the link to the endpoint there.
     links: Vec<Option<Box<Peer>>>,
     /// The peers that have links.
@@ -157,7 +158,7 @@ impl Peers {
         addresses: &Arc<PeerNumbers>,
         address: u64,
         own: &Arc<Segment>,
-        home: Tx,
+        transports: Tx,
         names_sources: bool,
     ) -> Self {
         Self {
@@ -166,7 +167,7 @@ impl Peers {
             addresses: Arc::clone(addresses),
             address,
             own: Arc::clone(own),
-            home,
+            transports,
             links: Vec::new(),
             linked: Vec::new(),
             epochs: Vec::new(),
@@ -308,7 +309,7 @@ impl Peers {
     /// segment is not visible here.
     fn is_far_at(&self, address: SocketAddrV4) -> bool {
         let is_local = address::is_local(*address.ip());
-        !is_local || self.home.has_net() && !self.home.is_there(address.port())
+        !is_local || self.transports.has_net() && !self.transports.is_there(address.port())
     }
 
     /// Returns whether a peer is reached over the network.
@@ -318,7 +319,7 @@ impl Peers {
 
     /// Returns whether an endpoint is at a peer's address, or may be there on another host.
     pub(super) fn is_there(&self, peer: u32) -> bool {
-        self.is_far(peer) || self.home.is_there(self.address_of(peer).port())
+        self.is_far(peer) || self.transports.is_there(self.address_of(peer).port())
     }
 
     /// Checks that a peer may be opened.
@@ -326,7 +327,7 @@ impl Peers {
     /// # Errors
     /// `ENETUNREACH` if it is on another host, and there is no network.
     pub(super) fn check_route(&self, peer: u32) -> Result<()> {
-        if self.is_far(peer) && !self.home.has_net() {
+        if self.is_far(peer) && !self.transports.has_net() {
             let address = self.address_of(peer);
             tracing::warn!("{address} is on another host, and FI_TCAM_NET says of no network");
             return Err(Errno::ENETUNREACH);
@@ -339,9 +340,9 @@ impl Peers {
         let address = self.address_of(peer);
         let is_far = self.is_far_at(address);
         let opened = if is_far {
-            self.home.open_far(address, self.secret_of(peer))
+            self.transports.open_far(address, self.secret_of(peer))
         } else {
-            self.home.open(address.port())
+            self.transports.open(address.port())
         };
         match opened {
             Ok(link) => {
@@ -378,7 +379,7 @@ impl Peers {
         if self.links.len() <= index {
             self.links.resize_with(index + 1, || None);
         }
-        self.home.connect(peer, &link);
+        self.transports.connect(peer, &link);
         self.links[index] = Some(Box::new(link));
         self.linked.push(peer);
         self.addresses.saw(peer);
@@ -388,7 +389,7 @@ impl Peers {
     /// buffers.
     pub(super) fn disconnect(&mut self, peer: u32) {
         self.deferred.forget(peer);
-        self.home.disconnect(peer);
+        self.transports.disconnect(peer);
     }
 
     /// Returns whether the endpoint that a peer has a link to is alive; `None` without a link.
@@ -406,7 +407,7 @@ impl Peers {
         }
         if let Some(Some((number, who))) = self.numbers.get_mut(index).map(Option::take) {
             self.sources[number as usize] = UNKNOWN;
-            self.home.strike(number, who);
+            self.transports.strike(number, who);
         }
         if self.epochs.len() <= index {
             self.epochs.resize(index + 1, 0);
@@ -469,11 +470,11 @@ impl Peers {
         header: &Header,
         payload: Payload<'_>,
     ) -> Result<Sent> {
-        if let Some(sent) = self.home.send_shm(peer, header, payload) {
+        if let Some(sent) = self.transports.send_shm(peer, header, payload) {
             return Ok(sent);
         }
         match self.links.get_mut(peer as usize) {
-            Some(Some(link)) => Ok(self.home.send(link, header, payload)),
+            Some(Some(link)) => Ok(self.transports.send(link, header, payload)),
             _ => Err(Errno::ECONNABORTED),
         }
     }
@@ -482,7 +483,7 @@ impl Peers {
     #[cold]
     pub(super) fn set_check(&mut self, peer: u32, check: u32) {
         if let Some(Some(link)) = self.links.get_mut(peer as usize) {
-            self.home.set_check(peer, link, check);
+            self.transports.set_check(peer, link, check);
         }
     }
 
@@ -558,7 +559,7 @@ impl Peers {
     pub(super) fn look_for_room(&mut self) {
         if self.wants_room {
             let full = self.links.iter().flatten().any(|link| !link.has_room());
-            self.wants_room = full || !self.home.has_room();
+            self.wants_room = full || !self.transports.has_room();
         }
     }
 }
@@ -581,19 +582,19 @@ impl Peers {
     /// Writes the counters of the channels into a report.
     pub(super) fn report(&self, report: &mut Report) {
         let (mut shm, mut net) = (self.channels.shm, self.channels.net);
-        let (beside, beside_bytes) = self.home.shm().sent_to_open();
-        (shm.sent, shm.sent_bytes) = (shm.sent + beside, shm.sent_bytes + beside_bytes);
-        let (sent, bytes) = self.home.sent_far();
+        let (fast, fast_bytes) = self.transports.shm().sent_to_open();
+        (shm.sent, shm.sent_bytes) = (shm.sent + fast, shm.sent_bytes + fast_bytes);
+        let (sent, bytes) = self.transports.sent_far();
         (shm.sent, shm.sent_bytes) = (shm.sent - sent, shm.sent_bytes - bytes);
         (net.sent, net.sent_bytes) = (net.sent + sent, net.sent_bytes + bytes);
-        let polls = self.home.turns.counts();
+        let polls = self.transports.turns.counts();
         (net.polls, net.empty_polls) = (polls.all, polls.empty);
         net.discovery_ns = polls.discovery.as_nanos() as u64;
         let channels = [
             ("shm", Some(shm)),
             ("kernel-copy", Some(self.channels.kernel_copy)),
             ("copy-pipeline", Some(self.channels.copy_pipeline)),
-            ("net", self.home.has_net().then_some(net)),
+            ("net", self.transports.has_net().then_some(net)),
             ("rma", Some(self.channels.rma)),
         ];
         let used = channels.into_iter().filter_map(|(name, counters)| Some((name, counters?)));
@@ -626,7 +627,7 @@ impl Peers {
 
     /// Looks up a sender that is not known yet.
     pub(super) fn new_sender(&mut self, number: u32) -> std::result::Result<NewSender, Unknown> {
-        let (who, address) = self.home.listed(number).ok_or(Unknown::Unlisted)?;
+        let (who, address) = self.transports.listed(number).ok_or(Unknown::Unlisted)?;
         let at = |port: u16| {
             let mut address = address.unwrap_or_else(|| unpack(self.address));
             address.set_port(port);
@@ -635,7 +636,7 @@ impl Peers {
         let peer = at(address.map_or(who.port(), |address| address.port()));
         let sender = NewSender { number, who, peer, source: at(who.endpoint_port()) };
         if address.is_some() && !self.may_be_there(&sender) {
-            self.home.disown(number);
+            self.transports.disown(number);
             return Err(Unknown::Unlisted);
         }
         Ok(sender)
@@ -646,7 +647,7 @@ impl Peers {
         &mut self,
         sender: &NewSender,
     ) -> std::result::Result<Option<Peer>, Unknown> {
-        let opened = self.home.open_sender(sender.number, sender.who);
+        let opened = self.transports.open_sender(sender.number, sender.who);
         if let Err(errno) = opened
             && is_short(errno)
         {
@@ -715,7 +716,7 @@ impl Peers {
     /// if it claims to be a context, at that of its endpoint. Names that were not inserted are not
     /// checked.
     fn knows_secrets(&self, number: u32, peer: u32, source: u32) -> bool {
-        let knows = |of: u32| self.home.is_at_its_address(number, || self.secret_of(of));
+        let knows = |of: u32| self.transports.is_at_its_address(number, || self.secret_of(of));
         knows(peer) && (source == peer || knows(source))
     }
 
@@ -726,7 +727,7 @@ impl Peers {
         if !self.is_far(peer) || !self.knows_secrets(number, peer, source) {
             return false;
         }
-        let is_certain = self.home.is_vouched_for(number);
+        let is_certain = self.transports.is_vouched_for(number);
         self.has_unnamed |= !is_certain;
         // An endpoint that is connected keeps the address until its connection ends.
         is_certain || !self.is_open(peer) || self.who_is_at(peer) == Some(who)
@@ -745,12 +746,12 @@ impl Peers {
     /// Senders of the next page of the list that are gone without having sent a message, at most
     /// `most`.
     pub(super) fn silent_and_gone(&mut self, most: usize) -> Vec<(u32, Identity)> {
-        let page = self.next_page % self.home.list_parts();
+        let page = self.next_page % self.transports.list_parts();
         self.next_page = page + 1;
-        let silent = self.home.listed_in(page).into_iter();
+        let silent = self.transports.listed_in(page).into_iter();
         let silent = silent.filter(|&(number, _)| self.is_unknown(number));
         let gone = |&(_, who): &(u32, Identity)| {
-            let opened = self.home.open_only(who);
+            let opened = self.transports.open_only(who);
             opened.err().is_some_and(|errno| !is_short(errno))
         };
         silent.take(most).filter(gone).collect()
@@ -763,7 +764,7 @@ impl Peers {
     /// Frees the numbers of senders that are gone, unless they have sent after all.
     pub(super) fn strike_unknown(&self, gone: Vec<(u32, Identity)>) {
         for (number, who) in gone.into_iter().filter(|&(number, _)| self.is_unknown(number)) {
-            self.home.strike(number, who);
+            self.transports.strike(number, who);
         }
     }
 }

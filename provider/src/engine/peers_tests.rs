@@ -26,7 +26,7 @@ fn the_short_end_of_an_answer_does_not_overtake_a_long_part() {
         Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op: 1 }
     };
     // No buffer is free for the part; the end would fit a slot.
-    engine.peers.home.take_all(peer);
+    engine.peers.transports.take_all(peer);
     engine.peers.deferred.push(peer, answer(Flags::PART, INLINE + 1), vec![1; INLINE + 1].into());
     engine.peers.deferred.push(peer, answer(Flags::empty(), 8), vec![2; 8].into());
     engine.peers.flush();
@@ -58,7 +58,7 @@ fn a_peer_with_many_pending_answers_is_refused() {
             other.engine.peers.deferred.push(to_one, answer, vec![0; LONGEST].into());
         }
     };
-    other.engine.peers.home.take_all(to_one);
+    other.engine.peers.transports.take_all(to_one);
     fill(&mut other, MOST - LONGEST);
     read.start(&mut one).unwrap();
     other.step();

@@ -48,15 +48,15 @@ impl Engine {
     /// Handles a batch of slots of each transport.
     #[inline]
     pub(super) fn receive(&mut self) -> Progress {
-        let near = self.receive_over(0);
-        let other = self.inbound.has_others() && self.receive_beside(near);
-        if near > 0 || other { Progress::Some } else { Progress::None }
+        let local = self.receive_over(0);
+        let other = self.inbound.has_others() && self.receive_others(local);
+        if local > 0 || other { Progress::Some } else { Progress::None }
     }
 
-    /// Handles slots of the other transports, after `near` slots over shared memory. Returns
+    /// Handles slots of the other transports, after `local` slots over shared memory. Returns
     /// whether there were any.
     #[inline(never)]
-    fn receive_beside(&mut self, near: u32) -> bool {
+    fn receive_others(&mut self, local: u32) -> bool {
         let mut some = false;
         for transport in NET + 1..TRANSPORTS {
             some |= self.receive_over(transport) > 0;
@@ -64,16 +64,16 @@ impl Engine {
         if !self.inbound.has_net() {
             return some;
         }
-        if near > 0 {
-            self.peers.home.turns.came_near(near);
+        if local > 0 {
+            self.peers.transports.turns.came_near(local);
         }
-        if self.peers.home.turns.is_due() {
-            self.peers.home.turns.ask();
+        if self.peers.transports.turns.is_due() {
+            self.peers.transports.turns.ask();
             let before = self.peers.channels.shm;
             match self.receive_over(NET) {
-                0 => self.peers.home.turns.found_nothing(),
+                0 => self.peers.transports.turns.found_nothing(),
                 count => {
-                    self.peers.home.turns.came_far(count);
+                    self.peers.transports.turns.came_far(count);
                     self.peers.channels.turn_far(before);
                     some = true;
                 }
@@ -85,34 +85,34 @@ impl Engine {
     /// Handles a batch of slots of one transport. Returns their number.
     #[inline(always)]
     fn receive_over(&mut self, transport: usize) -> u32 {
-        let Some(mut inbox) = self.inbound.take(transport) else { return 0 };
-        let count = match &mut *inbox {
-            Rx::Shm(inbox) => self.empty(inbox),
-            inbox => self.empty(inbox),
+        let Some(mut receiver) = self.inbound.take(transport) else { return 0 };
+        let count = match &mut *receiver {
+            Rx::Shm(receiver) => self.empty(receiver),
+            receiver => self.empty(receiver),
         };
-        self.inbound.put_back(transport, inbox);
+        self.inbound.put_back(transport, receiver);
         count
     }
 
-    fn empty<I: Arrivals>(&mut self, inbox: &mut I) -> u32 {
+    fn empty<I: Arrivals>(&mut self, receiver: &mut I) -> u32 {
         let mut count = 0;
         while count < BATCH && !self.rx.copies.holds_arrivals() {
-            let Some(slot) = inbox.peek() else { break };
+            let Some(slot) = receiver.peek() else { break };
             if count > 0 {
-                inbox.expect_more();
+                receiver.expect_more();
             }
             match slot.header {
                 Some(header)
-                    if header.flags.contains(Flags::CHECKED) && !self.is_slot_whole(inbox) =>
+                    if header.flags.contains(Flags::CHECKED) && !self.is_slot_whole(receiver) =>
                 {
-                    self.fail_damaged(inbox);
+                    self.fail_damaged(receiver);
                 }
                 Some(header) => match self.source_of(&header) {
                     Ok(source) => {
                         if self.rx.holds_ring() && self.rx.is_held_back(source, &header) {
                             break;
                         }
-                        self.handle(source, &header, inbox.payload());
+                        self.handle(source, &header, receiver.payload());
                     }
                     Err(Unknown::Unlisted) => {
                         tracing::warn!("a message of a peer that is not listed");
@@ -124,11 +124,11 @@ impl Engine {
                 },
                 None => tracing::warn!("a peer wrote a slot that is no message"),
             }
-            inbox.release();
+            receiver.release();
             count += 1;
         }
         if count > 0 {
-            inbox.publish();
+            receiver.publish();
             self.inbound.set_short(false);
         }
         count
@@ -230,17 +230,17 @@ impl Engine {
 
     /// Returns whether the next slot, which has checksums, is what its sender wrote.
     #[cold]
-    fn is_slot_whole(&mut self, inbox: &impl Arrivals) -> bool {
-        let check = inbox.check();
+    fn is_slot_whole(&mut self, receiver: &impl Arrivals) -> bool {
+        let check = receiver.check();
         self.rx.set_slot_check(check.unwrap_or_default());
         check.is_some()
     }
 
     /// Reports that the next slot differs from what its sender wrote.
     #[cold]
-    fn fail_damaged(&mut self, inbox: &mut impl Arrivals) {
+    fn fail_damaged(&mut self, receiver: &mut impl Arrivals) {
         tracing::error!("FI_TCAM_CHECK: a slot does not hold what was put into it");
-        let header = inbox.peek().and_then(|slot| slot.header);
+        let header = receiver.peek().and_then(|slot| slot.header);
         if let Some(header) = header.filter(|header| is_message(header.kind))
             && let Ok(source) = self.source_of(&header)
             && self.rx.fail_expected(&mut self.completions, source, &header)

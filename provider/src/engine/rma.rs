@@ -301,18 +301,23 @@ impl Tx {
     ) {
         let Ok(link) = peers.link(from) else { return };
         let body = link.body(header, payload);
-        let is_damaged = body.as_ref().is_some_and(|body| is_frame_damaged(header, check, body));
         let Some(to) = self.answer_buffer(from, header) else {
             tracing::debug!("an answer to a read that is not under way any more");
             return;
         };
-        match body.filter(|body| header.len <= body.bytes().len() as u64) {
-            Some(body) => _ = body.bytes().first(to.len()).deliver(&to),
-            None => tracing::warn!("an answer to a read without its bytes"),
-        }
-        if is_damaged {
+        let error = match body {
+            Some(body) if header.len <= body.bytes().len() as u64 => {
+                body.bytes().first(to.len()).deliver(&to);
+                is_frame_damaged(header, check, &body).then_some(Errno::ECRC)
+            }
+            _ => {
+                tracing::error!("an answer to a read without all its bytes: the read fails");
+                Some(Errno::EPROTO)
+            }
+        };
+        if let Some(errno) = error {
             if let Some(op) = self.take(header.op) {
-                self.fail(completions, &op, Errno::ECRC);
+                self.fail(completions, &op, errno);
             }
         } else if header.flags.contains(Flags::PART) {
             let mut streams = self.streams.iter_mut();

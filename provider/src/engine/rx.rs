@@ -123,8 +123,8 @@ impl Rx {
         }
     }
 
-    /// Posts a receive in a thread that already holds the engine: deferred work, or a receive
-    /// through an alias.
+    /// Posts a receive in a thread that already holds the engine: triggered or deferred work, or a
+    /// receive of a context of a scalable endpoint.
     #[cold]
     fn post_beside(
         &mut self,
@@ -152,19 +152,18 @@ impl Rx {
         message: Kept,
     ) {
         let Kept { about, peer, epoch, body, .. } = message;
-        let is_there = epoch == peers.epoch(peer);
         match body {
             Body::Bytes(bytes) => {
                 let to = grant.data.buffer.part(grant.offset as usize, bytes.len());
                 let received = to.fill(&bytes);
                 self.complete(peers, completions, &grant, envelope, about, received);
-                if about.flags.contains(Flags::ACK) && is_there {
+                if about.flags.contains(Flags::ACK) && epoch == peers.epoch(peer) {
                     peers.answer(peer, Kind::Done, about.op, 0);
                 }
             }
             Body::Remote(remote) => {
-                let recv = LongRecv { peer, grant, envelope: *envelope, about };
-                if is_there {
+                let recv = LongRecv { peer, epoch, grant, envelope: *envelope, about };
+                if recv.is_current(peers) {
                     self.fetch(peers, completions, recv, &remote);
                 } else {
                     self.fail_long(completions, &recv, Errno::ECONNABORTED);
@@ -303,8 +302,10 @@ impl Rx {
         }
         if at_once {
             for recv in self.take_long() {
-                let errno = Errno::ECONNABORTED.get() as u64;
-                peers.answer(recv.peer, Kind::Failed, recv.about.op, errno);
+                if recv.is_current(peers) {
+                    let errno = Errno::ECONNABORTED.get() as u64;
+                    peers.answer(recv.peer, Kind::Failed, recv.about.op, errno);
+                }
             }
         }
         self.is_idle()
@@ -479,7 +480,8 @@ impl Rx {
         let keep = || Kept { about, holder, peer, epoch, body: Body::Remote(remote) };
         let (grant, holds_back) = self.device.arrive(header.is_tagged(), &envelope, keep);
         if let Some(grant) = grant {
-            self.fetch(peers, completions, LongRecv { peer, grant, envelope, about }, &remote);
+            let recv = LongRecv { peer, epoch, grant, envelope, about };
+            self.fetch(peers, completions, recv, &remote);
         } else if holds_back {
             self.flow.hold_ring();
         }
@@ -555,12 +557,11 @@ impl Rx {
         let wanted = to.len();
         // Not for a multi-receive buffer: the copy may be the part that returns the buffer.
         let later = self.locked && wanted >= UNLOCKED && !recv.grant.data.multi;
-        let epoch = peers.epoch(recv.peer);
         let copied = match peers.link(recv.peer) {
             Ok(link) => {
                 if later && let Some(copier) = link.copier() {
                     let remote = *remote;
-                    self.copies.push_message(MessageCopy { copier, remote, to, epoch, recv });
+                    self.copies.push_message(MessageCopy { copier, remote, to, recv });
                     return;
                 }
                 link.read(remote, &to, recv.about.op_of_memory())
@@ -579,12 +580,13 @@ impl Rx {
         copy: MessageCopy,
         copied: std::result::Result<(), CopyError>,
     ) {
-        let MessageCopy { recv, to, epoch, .. } = copy;
-        let is_there = epoch == peers.epoch(recv.peer);
-        let copied = match (copied, peers.link(recv.peer)) {
-            _ if !is_there => Err(CopyError::Failed(Errno::ECONNABORTED)),
-            (_, Err(errno)) => Err(CopyError::Failed(errno)),
-            (copied, Ok(link)) => link.confirm(copied, recv.about.op_of_memory()),
+        let MessageCopy { recv, to, .. } = copy;
+        if !recv.is_current(peers) {
+            return self.fail_long(completions, &recv, Errno::ECONNABORTED);
+        }
+        let copied = match peers.link(recv.peer) {
+            Ok(link) => link.confirm(copied, recv.about.op_of_memory()),
+            Err(errno) => Err(CopyError::Failed(errno)),
         };
         self.fetched(peers, completions, recv, to.len(), copied);
     }

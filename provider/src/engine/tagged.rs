@@ -111,10 +111,12 @@ impl Rx {
     pub(crate) fn probed(
         &self,
         peers: &mut Peers,
-        completions: &Completions,
+        completions: &mut Completions,
         op: &Recv,
         found: Option<ProbeResult>,
     ) {
+        // The probe may be deferred work, which ends with it.
+        completions.work_done(completions.work(), found.is_none());
         let mut completion = Completion {
             context: op.context,
             flags: flags::RECV | flags::TAGGED,

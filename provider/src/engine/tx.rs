@@ -112,7 +112,7 @@ impl Tx {
         if self.settings.checks {
             peers.set_check(peer, sum(&op.buffer));
         }
-        if peers.home.fits(len) || len <= self.settings.eager.any || outgoing.inject {
+        if peers.transports.fits(len) || len <= self.settings.eager.any || outgoing.inject {
             self.send_eager::<false>(peers, completions, peer, op, header, outgoing)
         } else {
             self.send_longer(peers, completions, peer, op, header, outgoing)
@@ -168,11 +168,10 @@ impl Tx {
         if sent != Ok(Sent::Yes) {
             if ack {
                 self.ops.take(header.op);
-                header.op = 0;
             }
             return match sent? {
                 Sent::NoBuffer if inject => {
-                    self.send_copied(peers, completions, peer, op, header, outgoing)
+                    self.send_copied(peers, completions, peer, op, outgoing)
                 }
                 Sent::NoBuffer => {
                     self.send_rendezvous(peers, completions, peer, op, header, report)
@@ -216,13 +215,13 @@ impl Tx {
         completions: &mut Completions,
         peer: u32,
         op: &Send,
-        mut header: Header,
         outgoing: Outgoing,
     ) -> Result<()> {
-        if outgoing.ack || self.ops.len() >= MOST || !peers.home.is_stuck() {
+        if outgoing.ack || self.ops.len() >= MOST || !peers.transports.is_stuck() {
             return Err(Errno::EAGAIN);
         }
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
+        let mut header = outgoing.header(op);
         header.flags |= Flags::COPIED;
         self.send_rendezvous(peers, completions, peer, &kept, header, false)?;
         let work = completions.work();

@@ -53,7 +53,7 @@ struct Trace {
     /// Boxed, so that the fields that each operation uses are close together.
     header: Box<Header>,
     max: u64,
-    state: TapeState,
+    state: TraceState,
     started: Instant,
     /// Operations until the clock is read; 0 if sends are recorded.
     until_clock: u32,
@@ -65,7 +65,7 @@ struct Trace {
     last: u32,
     peers: Arc<PeerNumbers>,
     /// Peers whose addresses were written.
-    told: HashSet<u32>,
+    named: HashSet<u32>,
 }
 
 /// The times at which both clocks are read, if sends are recorded (`FI_TCAM_TRACE_SENDS`).
@@ -101,7 +101,7 @@ impl Pauses {
 }
 
 #[derive(Debug)]
-enum TapeState {
+enum TraceState {
     New,
     Recording(TraceFile),
     Stopped,
@@ -135,7 +135,7 @@ impl Recorder for Trace {
             }
             _ => {}
         }
-        self.put(|encoder, tape| encoder.op(tape, op));
+        self.put(|encoder, file| encoder.op(file, op));
     }
 
     fn idle(&mut self) {
@@ -148,10 +148,10 @@ impl Recorder for Trace {
     fn close(&mut self) {
         // A forked child has the same file.
         if self.header.pid == std::process::id()
-            && let TapeState::Recording(tape) =
-                std::mem::replace(&mut self.state, TapeState::Stopped)
+            && let TraceState::Recording(file) =
+                std::mem::replace(&mut self.state, TraceState::Stopped)
         {
-            tape.close();
+            file.close();
         }
         self.last = NONE;
     }
@@ -176,7 +176,7 @@ impl Trace {
             path,
             header: Box::new(header),
             max,
-            state: TapeState::New,
+            state: TraceState::New,
             started,
             until_clock: 0,
             caller: Caller::default(),
@@ -184,7 +184,7 @@ impl Trace {
             encoder,
             last: NONE,
             peers,
-            told: HashSet::new(),
+            named: HashSet::new(),
         }
     }
 
@@ -195,7 +195,7 @@ impl Trace {
         if !self.has_put_known(head, &key) {
             self.last = NONE;
             self.tell(source);
-            self.put(|encoder, tape| encoder.short(tape, head, key));
+            self.put(|encoder, file| encoder.short(file, head, key));
         }
     }
 
@@ -203,9 +203,9 @@ impl Trace {
     /// Returns false if the key is unknown or the window is full.
     #[inline(always)]
     fn has_put_known(&mut self, head: OpWord, key: &Key) -> bool {
-        if let TapeState::Recording(tape) = &mut self.state
+        if let TraceState::Recording(file) = &mut self.state
             && let Some(word) = self.encoder.known(head, key)
-            && if word == self.last { tape.has_repeated() } else { tape.has_put(word) }
+            && if word == self.last { file.has_repeated() } else { file.has_put(word) }
         {
             self.last = word;
             return true;
@@ -215,18 +215,18 @@ impl Trace {
 
     /// Writes the address of a peer, before the first operation that names it.
     fn tell(&mut self, source: Source) {
-        let Some(number) = source.get().filter(|number| !self.told.contains(number)) else {
+        let Some(number) = source.get().filter(|number| !self.named.contains(number)) else {
             return;
         };
-        self.told.insert(number);
+        self.named.insert(number);
         let address = self.peers.address(number);
         let address = Address { ip: (*address.ip()).into(), port: address.port() };
-        self.put(|_, tape| put_peer(tape, number, address));
+        self.put(|_, file| put_peer(file, number, address));
     }
 
     fn put(&mut self, put: impl FnOnce(&mut Encoder, &mut TraceFile) -> Recorded) {
-        if let TapeState::Recording(tape) = &mut self.state
-            && let Err(stop) = put(&mut self.encoder, tape)
+        if let TraceState::Recording(file) = &mut self.state
+            && let Err(stop) = put(&mut self.encoder, file)
         {
             self.stop(stop);
         }
@@ -256,32 +256,32 @@ impl Trace {
         let cpu_ns = self.pauses.as_mut().filter(|_| is_due).map(Pauses::look);
         if is_other || cpu_ns.is_some() {
             let thread = Thread { cpu_ns, ..self.caller.thread() };
-            self.put(|_, tape| put_thread(tape, thread));
+            self.put(|_, file| put_thread(file, thread));
         }
     }
 
     fn look_at_clock(&mut self) {
-        if matches!(self.state, TapeState::New) {
+        if matches!(self.state, TraceState::New) {
             self.begin();
         }
         let ns = self.started.elapsed().as_nanos() as u64;
-        self.put(|_, tape| put_time(tape, ns));
+        self.put(|_, file| put_time(file, ns));
     }
 
     #[cold]
     fn begin(&mut self) {
         self.state = match TraceFile::create(&self.path, &self.header.to_bytes(), self.max) {
-            Ok(tape) => TapeState::Recording(tape),
+            Ok(file) => TraceState::Recording(file),
             Err(error) => {
                 eprintln!("tcam: no trace, {}: {error}", self.path.display());
-                TapeState::Stopped
+                TraceState::Stopped
             }
         };
     }
 
     #[cold]
     fn stop(&mut self, stop: Stop) {
-        self.state = TapeState::Stopped;
+        self.state = TraceState::Stopped;
         let why = match stop {
             Stop::Size => format!("FI_TCAM_TRACE_MAX={} MiB is reached", self.max / MIB),
             Stop::Disk => "the disk is full".to_owned(),
