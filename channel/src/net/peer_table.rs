@@ -84,8 +84,8 @@ pub(super) struct PeerEntry {
     pub(super) dials: u32,
     /// Time of the next dial: a busy peer may close a connection before it has handled it.
     pub(super) redial: Option<Instant>,
-    /// Whether the endpoint has a link to it.
-    pub(super) is_linked: bool,
+    /// Whether the endpoint has a [`NetPeer`](super::peer::NetPeer) of it.
+    pub(super) is_held: bool,
     /// Frames sent to the peer.
     pub(super) sent: u64,
     /// Frames from the peer that were handled.
@@ -116,7 +116,7 @@ impl PeerEntry {
             incoming: None,
             dials: 0,
             redial: None,
-            is_linked: false,
+            is_held: false,
             sent: 0,
             seen: 0,
             bye: None,
@@ -698,12 +698,12 @@ impl PeerTable {
         peer.map_or(Liveness::Dead, PeerEntry::liveness)
     }
 
-    /// Notes that the endpoint has no link to a peer any more.
-    pub(super) fn unlink(&mut self, number: u16, who: Identity) {
+    /// Notes that the endpoint has no [`NetPeer`](super::peer::NetPeer) of a peer any more.
+    pub(super) fn let_go(&mut self, number: u16, who: Identity) {
         if let Some(peer) = self.get_mut(number)
             && peer.who == Some(who)
         {
-            peer.is_linked = false;
+            peer.is_held = false;
             if peer.is_gone() {
                 self.remove(number);
             }
@@ -723,7 +723,7 @@ impl PeerTable {
             }
             let is_over = match peer.state {
                 PeerState::Failed(_, since) => since.elapsed() > FORGET,
-                _ => peer.is_gone() && !peer.is_linked,
+                _ => peer.is_gone() && !peer.is_held,
             };
             if is_over {
                 self.remove(self.look as u16);
