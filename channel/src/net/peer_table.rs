@@ -717,7 +717,8 @@ impl PeerTable {
         for _ in 0..self.all.len().min(A_LOOK) {
             self.look = (self.look + 1) % self.all.len();
             let Some(peer) = self.all[self.look].as_deref_mut() else { continue };
-            if peer.redial.is_some_and(|at| Instant::now() >= at) {
+            // If the peer has connected meanwhile, a later endpoint may be at its address by now.
+            if peer.greets() && peer.redial.is_some_and(|at| Instant::now() >= at) {
                 self.redial(self.look as u16);
                 continue;
             }
@@ -764,5 +765,9 @@ impl PeerTable {
 
 /// The error of an operation to a peer that is refused or that refuses this endpoint.
 fn error_of(refusal: Refusal) -> Errno {
-    if refusal == Refusal::Lost { Errno::ECONNREFUSED } else { Errno::EACCES }
+    match refusal {
+        // A peer that closes still has the connection that this endpoint considers closed.
+        Refusal::Lost | Refusal::Twice => Errno::ECONNREFUSED,
+        Refusal::Key | Refusal::Version | Refusal::Seal | Refusal::Full => Errno::EACCES,
+    }
 }
