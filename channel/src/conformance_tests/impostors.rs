@@ -196,3 +196,20 @@ fn an_endpoint_that_closes_is_no_peer_any_more() {
     progress(&[&closes, &other]);
     assert_eq!(other.has_met(at, None), Err(Errno::ECONNREFUSED));
 }
+
+#[test]
+fn a_bye_does_not_go_to_another_peer() {
+    let job = Some(Secret::of_job("key"));
+    let [(server, at), (first, address), (second, _)] =
+        [1, 2, 3].map(|own| network(0, job, own, None));
+    meet(&first, at, 1, &[&server]);
+    let words = header(Kind::Inline, 1, 0).words();
+    assert!(server.push_words(address, words, &[], |_| ()));
+    drop(first);
+    progress(&[&server]);
+    // The connection of the second peer has the number of that of the first one.
+    assert_eq!(second.has_met(at, None), Ok(false));
+    progress(&[&server]);
+    server.say_bye();
+    meet(&second, at, 1, &[&server]);
+}

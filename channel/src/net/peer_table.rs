@@ -76,9 +76,9 @@ pub(super) struct PeerEntry {
     pub(super) claim: Option<Claim>,
     /// The secret that the claim was verified with.
     pub(super) verified: Option<Secret>,
-    /// The connection for frames to the peer.
+    /// The connection for frames to the peer; one of `streams`.
     pub(super) outgoing: Option<usize>,
-    /// The connection for frames from the peer.
+    /// The connection for frames from the peer; one of `streams`.
     pub(super) incoming: Option<usize>,
     /// Number of dials.
     pub(super) dials: u32,
@@ -139,8 +139,9 @@ impl PeerEntry {
         matches!(self.state, PeerState::Dead | PeerState::Closed)
     }
 
-    /// Notes that the connection is gone.
+    /// Notes that the connections are gone. Others may get their numbers.
     pub(super) fn lose(&mut self) {
+        (self.outgoing, self.incoming) = (None, None);
         if self.state == PeerState::Open {
             self.state = PeerState::Dead;
         }
