@@ -8,6 +8,8 @@ PROFILE := release
 # Where cargo puts the provider and tcam, and where libfabric/libtcam-fi.so is installed.
 BUILT := $${CARGO_TARGET_DIR:-target}/$(PROFILE)
 LIBDIR := $(PREFIX)/lib
+# DESTDIR in a recipe: quoted, since it may contain spaces. PREFIX is not, since it may begin with ~.
+TO = $(if $(DESTDIR),"$(DESTDIR)")
 
 .PHONY: demo test nightly build wheel test-impi asan tsan miri soak spawn slurm bench reproduce guide book install
 .PHONY: install-built dist deb release
@@ -67,10 +69,10 @@ install: ## PREFIX=/usr/local
 
 # The list of installed files, also of the tarball and the .deb.
 install-built:
-	install -D -m 644 $(BUILT)/libtcam_fi.so $(DESTDIR)$(LIBDIR)/libfabric/libtcam-fi.so
-	install -D -m 755 $(BUILT)/tcam $(DESTDIR)$(PREFIX)/bin/tcam
-	install -D -m 644 docs/fi_tcam.7 $(DESTDIR)$(PREFIX)/share/man/man7/fi_tcam.7
-	install -D -m 644 docs/tcam.1 $(DESTDIR)$(PREFIX)/share/man/man1/tcam.1
+	install -D -m 644 "$(BUILT)/libtcam_fi.so" $(TO)$(LIBDIR)/libfabric/libtcam-fi.so
+	install -D -m 755 "$(BUILT)/tcam" $(TO)$(PREFIX)/bin/tcam
+	install -D -m 644 docs/fi_tcam.7 $(TO)$(PREFIX)/share/man/man7/fi_tcam.7
+	install -D -m 644 docs/tcam.1 $(TO)$(PREFIX)/share/man/man1/tcam.1
 
 dist: ## a tarball of an installation, into target/dist
 	@packaging/dist.sh

@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 BOOK = TARGET / "book"
 # A directory stands for its README.md and the pages that it links to, in that order, and then for the rest.
 PARTS = {
@@ -169,6 +169,9 @@ def main():
     mdbook = shutil.which("mdbook", path=path)
     if mdbook is None:
         print("mdbook is missing: cargo install mdbook --version 0.5.4 --locked --root target/tools")
+        return 1
+    if shutil.which("man") is None:
+        print("man is missing: apt-get install man-db")
         return 1
     shutil.rmtree(BOOK, ignore_errors=True)
     pages = tracked()

@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 # Sourced by dist.sh, deb.sh and release.sh: setup.sh, and the installation of the files of the wheel.
 . "$(dirname "$0")/../tests/lib/setup.sh"
+command -v dpkg >/dev/null || fail "dpkg is missing: packages are made on Debian or Ubuntu."
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 # release.sh sets another directory.
 place=${TCAM_DIST:-$target/dist}

@@ -3,7 +3,7 @@
 # make release VERSION=1.2.3: the commit and the tag of a release here, its files in target/release-1.2.3.
 # With DRY_RUN=1 or --dry-run commit and tag are made in a temporary clone of the last commit.
 . "$(dirname "$0")/lib.sh"
-trap 'exit 130' INT TERM
+trap 'exit 130' HUP INT TERM
 [ "${1:-}" != --dry-run ] || {
     DRY_RUN=1
     shift
@@ -40,7 +40,9 @@ sed -n '/^## \[Unreleased\]$/,/^## \[[0-9]/p' CHANGELOG.md | grep -q '^- ' ||
 before=$(git rev-parse HEAD)
 undo() {
     git tag -d "v$new" >/dev/null 2>&1 || :
-    git reset -q --hard "$before"
+    # Other files may have been edited during the build.
+    git reset -q --soft "$before"
+    git checkout -q "$before" Cargo.toml Cargo.lock CHANGELOG.md
     echo "The release failed; its commit and its tag are removed." >&2
 }
 trap undo EXIT
@@ -72,5 +74,5 @@ cat <<END
 $TCAM_DIST has the files of tcam $new. Next (RELEASING.md):
     git push origin HEAD v$new
     Publish the section $new of CHANGELOG.md, and attach all files.
-To give up the release before the push: git tag -d v$new && git reset --hard $before
+To give up the release before the push: git tag -d v$new && git reset --keep $before
 END

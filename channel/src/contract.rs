@@ -42,7 +42,7 @@ pub enum Sent {
     NoBuffer,
 }
 
-/// Settings of all links of an endpoint.
+/// Settings for all peers of an endpoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// Whether messages carry checksums (`FI_TCAM_CHECK`).

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! receiving    Peer::body       the payload of a slot; its buffer is returned when it is dropped
-//! copying      Peer::read, exchange, copier         Refused: as parts | Failed: the peer is gone
+//! copying      Peer::read, copier                   Refused: as parts | Failed: the peer is gone
 //! state        Peer::liveness, is_open, reaches
 //! ```
 
@@ -243,19 +243,6 @@ impl Peer {
             #[cfg(any(test, feature = "testing"))]
             Self::Loopback(peer) => peer.confirm(copied),
         }
-    }
-
-    /// As [`Copier::exchange`].
-    ///
-    /// # Errors
-    /// Those of [`Peer::read`].
-    pub fn exchange<'a>(
-        &self,
-        direction: Direction,
-        what: (&Remote, u64),
-        pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
-    ) -> Result<(), CopyError> {
-        self.copier().ok_or(CopyError::Refused)?.exchange(direction, what, pieces)
     }
 
     /// Returns whether the peer copies from or to memory of this endpoint.

@@ -8,16 +8,18 @@
 //! dynamic(H):  after H messages, m near and n far:  ratio = m / (n + 1)
 //! auto:        after a message near: ratio + 1;  after one that came or went far: ratio = 0
 //! ```
-//! *Near* is over shared memory, *far* is over the network. The ratio is at most [`MOST`], so that
-//! no transport starves (papers/channel-polling.txt, section 3.2, *static* and *dynamic*). *Auto*
-//! is the dynamic scheme with a history that begins at the last message over the network. After a
-//! long time near, it finds the first message over the network late, and those that follow at once.
+//! *Near* is over shared memory, *far* is over the network. The ratio of *dynamic* and *auto* is at
+//! most [`MOST`], so that no transport starves. R is the static scheme, and *dynamic* the dynamic one,
+//! of section 3.2 of *Analysis of Design Considerations for Optimizing Multi-Channel MPI over
+//! InfiniBand* (Chai, Sur, Jin, Panda; IPDPS 2005). *Auto* is the dynamic scheme with a history that
+//! begins at the last message over the network. After a long time near, it finds the first message
+//! over the network late, and those that follow at once.
 
 use std::time::{Duration, Instant};
 
 use nic::polling::Polling;
 
-/// Most polls of shared memory for one poll of the network.
+/// Most polls of shared memory for one poll of the network, except with a static ratio.
 const MOST: u32 = 256;
 
 /// See the module.

@@ -67,7 +67,7 @@ errnos! {
     ETIMEDOUT = libc::ETIMEDOUT, "timed out";
     EALREADY = libc::EALREADY, "already done";
     ECANCELED = libc::ECANCELED, "cancelled";
-    EPROTO = libc::EPROTO, "the peer's segment is damaged or of another version";
+    EPROTO = libc::EPROTO, "the peer is damaged, of another version of tcam, or no endpoint";
     EOTHER = 256, "internal error of tcam";
     ETOOSMALL = 257, "buffer is too small";
     EOPBADSTATE = 258, "operation not permitted in this state";

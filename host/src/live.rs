@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0     identity | process id, 4 bytes | address | incarnation
-//!  64    start of the process | its namespace | its image: where its word is, and the word
+//!  64    start of the process | its namespace | its exec id: where its word is, and the word
 //!  128   state, 4 bytes | the first of its operations that is not void
 //!  1024  the processors that its owner may run on
 //!  2048  version | turn | rank + 1, or 0 | nanoseconds | job | tagged | msg
@@ -32,7 +32,7 @@ pub const STARTED: usize = 64;
 /// Offset of the number of the process's namespace; 0 if it is not known.
 pub const PROCESSES: usize = STARTED + 8;
 /// Offset of the owner's exec id: the address of a word in its memory, then the value of the word.
-pub const IMAGE: usize = PROCESSES + 8;
+pub const EXEC_ID: usize = PROCESSES + 8;
 /// Offset of the state.
 pub const STATE: usize = 128;
 /// Offset of the age of the owner's first operation that is not void; see `channel/src/wire.rs`.

@@ -52,9 +52,6 @@ pub struct SharedAddresses {
     made: Option<(File, String, u32)>,
 }
 
-// SAFETY: the mapping is shared with other processes anyway; every access is atomic.
-unsafe impl Sync for SharedAddresses {}
-
 impl SharedAddresses {
     /// Opens the vector with this name. If it does not exist and `read_only` is false, it is made.
     ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How often the network is polled relative to shared memory (`FI_TCAM_POLL`), after *Efficient
-//! Polling of Multiple Channels in MPI* (papers/channel-polling.txt, section 3.2).
+//! How often the network is polled relative to shared memory (`FI_TCAM_POLL`), after section 3.2
+//! of *Analysis of Design Considerations for Optimizing Multi-Channel MPI over InfiniBand* (Chai, Sur,
+//! Jin, Panda; IPDPS 2005).
 
 use std::str::FromStr;
 

@@ -33,9 +33,12 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         words, made = ["cargo-zigbuild", "zigbuild", "--target", f"{TRIPLE}.{GLIBC}"], TARGET / TRIPLE
         arguments += f" --zig --compatibility manylinux_{GLIBC.replace('.', '_')}"
     words += ["--locked", "--profile", PROFILE, "-p", "tcam-provider"]
+    provider = made / PROFILE / "libtcam_fi.so"
+    # If cargo is configured to put it elsewhere, the file of an earlier build must not be taken.
+    provider.unlink(missing_ok=True)
     subprocess.run(words, cwd=ROOT, check=True)
     for source, place in (
-        (made / PROFILE / "libtcam_fi.so", "lib/libfabric/libtcam-fi.so"),
+        (provider, "lib/libfabric/libtcam-fi.so"),
         (ROOT / "docs" / "tcam.1", "share/man/man1/tcam.1"),
         (ROOT / "docs" / "fi_tcam.7", "share/man/man7/fi_tcam.7"),
     ):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Renders the page on *Efficient Polling of Multiple Channels in MPI* from its numbers alone."""
+"""Renders the page on polling of channels (papers/papers.md) from its numbers alone."""
 
 from .figure import Cases, Figure, cell, digits, held, page, ranged, verdict
 from .hash_table import with_more

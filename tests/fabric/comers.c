@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Processes that send each other messages of all lengths, and leave and return at their ports: some
 // close and reopen, some are killed. Checks every byte and its sender; no call may hang.
-//     comers SECONDS [SEED]
+//     comers SECONDS [SEED] [far]
+// far: each process has a /dev/shm of its own, so that all messages go over the network.
 // An operation with a process that left may end in ECONNABORTED, and in no other error.
 #define _GNU_SOURCE
 #include "fabric.h"
-#include <glob.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +36,7 @@ struct op {
     unsigned char *bytes;
 };
 
-static int me;
+static int me, far;
 static struct side mine;
 static fi_addr_t addresses[PEERS];
 static struct op receives[RECEIVES], sends[SENDS];
@@ -140,8 +142,15 @@ static void start(uint64_t *number) {
     op->busy = status == 0, op->since = seconds();
 }
 
+static void own_shm(void) {
+    CHECK(unshare(CLONE_NEWNS) == 0, "unshare");
+    CHECK(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0, "mount");
+    CHECK(mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL) == 0, "mount");
+}
+
 static void live(double end, uint64_t seed) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (far) own_shm();
     state = seed * 0x9e3779b97f4a7c15u + (uint64_t)me * 77 + 1;
     if (me % 2) setenv("AUTO_PROGRESS", "1", 1);
     if (me % 3 == 2) setenv("FI_TCAM_KERNEL_COPY", "off", 1);
@@ -165,7 +174,8 @@ static void live(double end, uint64_t seed) {
 
 int main(int argc, char **argv) {
     double length = argc > 1 ? atof(argv[1]) : 10;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)getpid();
+    far = argc > 1 && !strcmp(argv[argc - 1], "far");
+    uint64_t seed = argc - far > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)getpid();
     all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     // Ports that the kernel assigns to no process, different for each run of this program.
     for (int i = 0; i < PEERS; i++) all->ports[i] = (uint16_t)(10000 + getpid() % 2000 * 8 + i);

@@ -156,6 +156,12 @@ fi
 # Peers that exit and restart at their ports, some of them killed.
 LIMIT=120 run "peers that come back" env FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7 \
     "$build/comers" "$comers"
+if unshare -m true 2>/dev/null; then
+    LIMIT=120 run "peers that come back, over the network" env FI_TCAM_NET=tcp FI_TCAM_JOB_KEY=key \
+        "$build/comers" "$comers" far
+else
+    echo "peers that come back, over the network: skipped, mounting is not permitted"
+fi
 
 # Workers that come and go on a hundred ports, so that each port is reused many times.
 if unshare -n true 2>/dev/null; then

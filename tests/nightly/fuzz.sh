@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # tests/nightly/fuzz.sh CRATE TARGET [SECONDS]: builds a fuzz target with coverage counters, as
 # cargo-fuzz would, and runs it for SECONDS (default 60). The targets are `ternary_cam operations`,
-# `nic reader` and `provider segment`. SANITIZER=address checks every memory access. Needs no
+# `nic reader`, `provider segment` and `provider network`. SANITIZER=address checks every memory access. Needs no
 # nightly toolchain: the script enables the unstable switches of the stable compiler.
 set -e
 cd "$(dirname "$0")/../../$1/fuzz"

@@ -38,6 +38,14 @@ refuses unknown 99.0.0
 rm "$place/clone/unknown"
 # A failure after the commit and the tag.
 (export DRY_RUN=clone TCAM_WHEEL="$place/none.whl" && refuses "its commit and its tag are removed" 99.0.0)
+# Files that are edited during the build are kept.
+printf '#!/bin/sh\necho edited >README.md\n' >"$place/clone/.git/hooks/post-commit"
+chmod +x "$place/clone/.git/hooks/post-commit"
+! DRY_RUN=clone TCAM_WHEEL="$place/none.whl" "$place/clone/packaging/release.sh" 99.0.0 >"$place/refused.log" 2>&1 ||
+    fail "make release succeeds without a wheel."
+rm "$place/clone/.git/hooks/post-commit"
+[ "$(git -C "$place/clone" status --porcelain)" = " M README.md" ] || fail "make release fails and removes an edit."
+git -C "$place/clone" checkout -q README.md
 sed -i '/^- /d' "$place/clone/CHANGELOG.md"
 git -C "$place/clone" commit -qam "No entries"
 refuses "no entry" 99.0.0

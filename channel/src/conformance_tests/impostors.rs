@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Peers on the network that make false claims.
+//! Peers on the network that make false claims, or that another endpoint replaces.
 
 use std::{
-    net::{Ipv4Addr, SocketAddrV4, TcpListener},
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -74,13 +74,23 @@ fn a_frame_with_another_token_ends_the_connection() {
 /// The network of an endpoint with the secret `own`. It claims the address `says`, or its real
 /// address if that is `None`.
 fn named(own: u64, says: Option<SocketAddrV4>) -> (Arc<Net>, SocketAddrV4) {
+    network(0, None, own, says)
+}
+
+/// The network of an endpoint at a port, or at any port if that is 0.
+fn network(
+    port: u16,
+    job: Option<Secret>,
+    own: u64,
+    says: Option<SocketAddrV4>,
+) -> (Arc<Net>, SocketAddrV4) {
     testing::apart();
-    let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+    let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap();
     let port = socket.local_addr().unwrap().port();
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
     let segment = Segment::create(address).unwrap();
     let own = Secret::of_endpoint(own);
-    let settings = NetSettings { job: None, own, timeout: PATIENCE, seals: false };
+    let settings = NetSettings { job, own, timeout: PATIENCE, seals: false };
     let who = says.map_or(segment.identity(), |says| Identity::new(says.port(), 0).unwrap());
     (Net::new(&settings, socket.into(), who, says.unwrap_or(address)).unwrap(), address)
 }
@@ -142,4 +152,64 @@ fn an_impostor_is_refused_while_its_victim_is_dialed() {
     };
     assert_eq!(refused, Err(Errno::EACCES));
     meet(&server, home, 2, &[&honest]);
+}
+
+/// Makes progress until connections and messages that are on their way have been handled.
+fn progress(nets: &[&Arc<Net>]) {
+    for _ in 0..50 {
+        nets.iter().for_each(|net| net.progress());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn an_endpoint_that_has_connected_is_not_dialed_again() {
+    let job = Some(Secret::of_job("key"));
+    let (server, at) = network(0, job, 1, None);
+    // A process that ends before it handles the connection: the server is to dial it again.
+    let ends = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let SocketAddr::V4(address) = ends.local_addr().unwrap() else { panic!("no IPv4 address") };
+    assert_eq!(server.has_met(address, None), Ok(false));
+    drop(ends.accept().unwrap());
+    drop(ends);
+    progress(&[&server]);
+    // An endpoint at that address connects first, ends too, and another one takes its place.
+    let (first, _) = network(address.port(), job, 2, None);
+    meet(&first, at, 1, &[&server]);
+    drop(first);
+    let (later, _) = network(address.port(), job, 3, None);
+    progress(&[&server]);
+    server.look_around();
+    progress(&[&server, &later]);
+    // No connection between these two broke.
+    meet(&later, at, 1, &[&server]);
+}
+
+#[test]
+fn an_endpoint_that_closes_is_no_peer_any_more() {
+    let job = Some(Secret::of_job("key"));
+    let [(closes, at), (other, address)] = [1, 2].map(|own| network(0, job, own, None));
+    meet(&closes, address, 2, &[&other]);
+    closes.say_bye();
+    progress(&[&closes, &other]);
+    assert_eq!(other.has_met(at, None), Ok(false));
+    progress(&[&closes, &other]);
+    assert_eq!(other.has_met(at, None), Err(Errno::ECONNREFUSED));
+}
+
+#[test]
+fn a_bye_does_not_go_to_another_peer() {
+    let job = Some(Secret::of_job("key"));
+    let [(server, at), (first, address), (second, _)] =
+        [1, 2, 3].map(|own| network(0, job, own, None));
+    meet(&first, at, 1, &[&server]);
+    let words = header(Kind::Inline, 1, 0).words();
+    assert!(server.push_words(address, words, &[], |_| ()));
+    drop(first);
+    progress(&[&server]);
+    // The connection of the second peer has the number of that of the first one.
+    assert_eq!(second.has_met(at, None), Ok(false));
+    progress(&[&server]);
+    server.say_bye();
+    meet(&second, at, 1, &[&server]);
 }

@@ -8,7 +8,7 @@
 //!   <------------ Start (nonce)
 //!   Hello, proof ------------>   wrong: Refused, and closed
 //!   <------------ Hello, proof
-//!   <======== frames ========>   see super::peers
+//!   <======== frames ========>   see super::frame
 //! ```
 //! Connections share no buffers: a peer that does not read, or that sends half a message, delays
 //! only its connection. A connection whose other end has not proved anything for [`UNPROVED`] is

@@ -22,6 +22,7 @@ use crate::{
 /// Payload bytes that are sent in one piece with the head: the remote parts of a request, or a
 /// short message.
 const SHORTEST: usize = 192;
+
 /// A peer that can be sent to.
 #[derive(Debug)]
 pub struct NetPeer {
@@ -35,7 +36,7 @@ pub struct NetPeer {
 impl NetPeer {
     pub(crate) fn new(net: &Arc<Net>, number: u16, who: Identity, settings: Settings) -> Self {
         if let Some(peer) = net.peers.lock().get_mut(number) {
-            peer.is_linked = true;
+            peer.is_held = true;
         }
         Self { net: Arc::clone(net), number, who, check: 0, checks: settings.checks }
     }
@@ -133,7 +134,7 @@ impl Drop for Landing {
 
 impl Drop for NetPeer {
     fn drop(&mut self) {
-        self.net.peers.lock().unlink(self.number, self.who);
+        self.net.peers.lock().let_go(self.number, self.who);
     }
 }
 

@@ -76,16 +76,16 @@ pub(super) struct PeerEntry {
     pub(super) claim: Option<Claim>,
     /// The secret that the claim was verified with.
     pub(super) verified: Option<Secret>,
-    /// The connection for frames to the peer.
+    /// The connection for frames to the peer; one of `streams`.
     pub(super) outgoing: Option<usize>,
-    /// The connection for frames from the peer.
+    /// The connection for frames from the peer; one of `streams`.
     pub(super) incoming: Option<usize>,
     /// Number of dials.
     pub(super) dials: u32,
     /// Time of the next dial: a busy peer may close a connection before it has handled it.
     pub(super) redial: Option<Instant>,
-    /// Whether the endpoint has a link to it.
-    pub(super) is_linked: bool,
+    /// Whether the endpoint has a [`NetPeer`](super::peer::NetPeer) of it.
+    pub(super) is_held: bool,
     /// Frames sent to the peer.
     pub(super) sent: u64,
     /// Frames from the peer that were handled.
@@ -116,7 +116,7 @@ impl PeerEntry {
             incoming: None,
             dials: 0,
             redial: None,
-            is_linked: false,
+            is_held: false,
             sent: 0,
             seen: 0,
             bye: None,
@@ -139,8 +139,9 @@ impl PeerEntry {
         matches!(self.state, PeerState::Dead | PeerState::Closed)
     }
 
-    /// Notes that the connection is gone.
+    /// Notes that the connections are gone. Others may get their numbers.
     pub(super) fn lose(&mut self) {
+        (self.outgoing, self.incoming) = (None, None);
         if self.state == PeerState::Open {
             self.state = PeerState::Dead;
         }
@@ -698,12 +699,12 @@ impl PeerTable {
         peer.map_or(Liveness::Dead, PeerEntry::liveness)
     }
 
-    /// Notes that the endpoint has no link to a peer any more.
-    pub(super) fn unlink(&mut self, number: u16, who: Identity) {
+    /// Notes that the endpoint has no [`NetPeer`](super::peer::NetPeer) of a peer any more.
+    pub(super) fn let_go(&mut self, number: u16, who: Identity) {
         if let Some(peer) = self.get_mut(number)
             && peer.who == Some(who)
         {
-            peer.is_linked = false;
+            peer.is_held = false;
             if peer.is_gone() {
                 self.remove(number);
             }
@@ -717,13 +718,14 @@ impl PeerTable {
         for _ in 0..self.all.len().min(A_LOOK) {
             self.look = (self.look + 1) % self.all.len();
             let Some(peer) = self.all[self.look].as_deref_mut() else { continue };
-            if peer.redial.is_some_and(|at| Instant::now() >= at) {
+            // If the peer has connected meanwhile, a later endpoint may be at its address by now.
+            if peer.greets() && peer.redial.is_some_and(|at| Instant::now() >= at) {
                 self.redial(self.look as u16);
                 continue;
             }
             let is_over = match peer.state {
                 PeerState::Failed(_, since) => since.elapsed() > FORGET,
-                _ => peer.is_gone() && !peer.is_linked,
+                _ => peer.is_gone() && !peer.is_held,
             };
             if is_over {
                 self.remove(self.look as u16);
@@ -764,5 +766,9 @@ impl PeerTable {
 
 /// The error of an operation to a peer that is refused or that refuses this endpoint.
 fn error_of(refusal: Refusal) -> Errno {
-    if refusal == Refusal::Lost { Errno::ECONNREFUSED } else { Errno::EACCES }
+    match refusal {
+        // A peer that closes still has the connection that this endpoint considers closed.
+        Refusal::Lost | Refusal::Twice => Errno::ECONNREFUSED,
+        Refusal::Key | Refusal::Version | Refusal::Seal | Refusal::Full => Errno::EACCES,
+    }
 }

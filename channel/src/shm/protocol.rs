@@ -195,17 +195,17 @@ impl Flags for AtomicU32 {
 
 /// Announces that the owner is about to sleep. After this, the owner looks for messages once more.
 #[inline]
-pub(crate) fn arm<F: Flags>(bell: &F, how: u32) {
-    bell.add(how);
+pub(crate) fn arm<F: Flags>(doorbell: &F, how: u32) {
+    doorbell.add(how);
     F::fence();
 }
 
 /// Returns whether the owner must be woken. To be called after a message was handed to it.
 #[inline]
-pub(crate) fn must_ring<F: Flags>(sleeps: &F, bell: &F) -> bool {
+pub(crate) fn must_ring<F: Flags>(sleeps: &F, doorbell: &F) -> bool {
     sleeps.load() != 0 && {
         F::fence();
-        bell.load() != 0
+        doorbell.load() != 0
     }
 }
 

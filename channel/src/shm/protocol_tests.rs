@@ -187,17 +187,17 @@ fn only_claims_of_dead_senders_are_skipped() {
 fn a_sleeping_owner_is_rung_or_has_seen_the_message() {
     model(5, || {
         let ring = Small::new();
-        let bells = Arc::new((Flag::new(1), Flag::new(0)));
+        let words = Arc::new((Flag::new(1), Flag::new(0)));
         let sender = {
-            let (ring, bells) = (Arc::clone(&ring), Arc::clone(&bells));
+            let (ring, words) = (Arc::clone(&ring), Arc::clone(&words));
             thread::spawn(move || {
                 assert!(ring.send(&Number::new(0), &mut 0, 5));
-                let (sleeps, bell) = &*bells;
-                must_ring(sleeps, bell) && bell.take() != 0
+                let (sleeps, doorbell) = &*words;
+                must_ring(sleeps, doorbell) && doorbell.take() != 0
             })
         };
-        let (_, bell) = &*bells;
-        arm(bell, 1);
+        let (_, doorbell) = &*words;
+        arm(doorbell, 1);
         let seen = ring.take(&mut 0).is_some();
         let rung = sender.join().unwrap();
         assert!(seen || rung, "sleeps for ever");

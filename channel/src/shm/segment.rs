@@ -36,8 +36,8 @@ use host::{
     cores::{self, Cores},
     directory::{self, Directory, give_memory},
     live::{
-        self, ADDRESS, CLOSED, CORES, DEAD, FIRST, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, OPEN,
-        PEERS, PID, PROCESSES, STARTED, STATE,
+        self, ADDRESS, CLOSED, CORES, DEAD, EXEC_ID, FIRST, IDENTITY, INCARNATION, Live, MAGIC,
+        OPEN, PEERS, PID, PROCESSES, STARTED, STATE,
     },
     names::{NEW, name_of, namespace},
     owner::{self, Look, OwnEndpoint, Owner, PROCESS_NAMESPACE, remove_files, take_name},
@@ -95,10 +95,6 @@ pub struct Segment {
     counted: Option<OwnEndpoint>,
 }
 
-// SAFETY: the mapping is shared with other processes anyway; every access goes
-// through atomics or raw copies whose callers state why they do not overlap.
-unsafe impl Sync for Segment {}
-
 impl Segment {
     /// Makes the segment of an endpoint with this address.
     ///
@@ -144,8 +140,8 @@ impl Segment {
         segment.word(INCARNATION).store(identity.word(), Ordering::Relaxed);
         let exec_id = ExecId::own()?;
         segment.word32(PID).store(exec_id.pid, Ordering::Relaxed);
-        segment.word(IMAGE).store(exec_id.at, Ordering::Relaxed);
-        segment.word(IMAGE + 8).store(exec_id.word, Ordering::Relaxed);
+        segment.word(EXEC_ID).store(exec_id.at, Ordering::Relaxed);
+        segment.word(EXEC_ID + 8).store(exec_id.word, Ordering::Relaxed);
         segment.word(ADDRESS).store(pack(address), Ordering::Relaxed);
         segment.word(STARTED).store(owner::own_start(), Ordering::Relaxed);
         segment.word(PROCESSES).store(*PROCESS_NAMESPACE, Ordering::Relaxed);
@@ -314,7 +310,7 @@ impl Segment {
     /// The exec id of the owner.
     pub(crate) fn exec_id(&self) -> ExecId {
         let word = |at| self.word(at).load(Ordering::Relaxed);
-        ExecId { pid: self.pid(), at: word(IMAGE), word: word(IMAGE + 8) }
+        ExecId { pid: self.pid(), at: word(EXEC_ID), word: word(EXEC_ID + 8) }
     }
 
     /// Process id of the owner, in its process namespace.

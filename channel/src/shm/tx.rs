@@ -416,7 +416,7 @@ mod tests {
         wire::{Flags, Kind},
     };
 
-    /// More than there are places.
+    /// More than there are sets of tx rings.
     const THREADS: u64 = 5;
     const EACH: u64 = 3000;
 

@@ -40,7 +40,7 @@ pub const PLACES: usize = 16;
 /// A point at which a fault can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The end opens a link.
+    /// The end opens a peer.
     Open,
     /// The end sends a slot of this kind.
     Send(Kind),
@@ -55,9 +55,9 @@ pub enum Fault {
     Full,
     /// No buffer is free for the payload.
     NoBuffer,
-    /// LoopbackMemory is not copied, now or later.
+    /// Memory is not copied, now or later.
     Refuse,
-    /// The copy or the link fails.
+    /// The copy fails, or the peer cannot be opened.
     Fail(Errno),
     /// A byte of the payload changes, or a word of the header if there is no payload.
     Damage,
@@ -216,8 +216,8 @@ impl LoopbackEnd {
         who: Identity,
         settings: Settings,
     ) -> Result<LoopbackPeer, Errno> {
-        let link = self.open(who.port(), settings)?;
-        if link.identity() == who { Ok(link) } else { Err(Errno::ECONNREFUSED) }
+        let peer = self.open(who.port(), settings)?;
+        if peer.identity() == who { Ok(peer) } else { Err(Errno::ECONNREFUSED) }
     }
 
     fn enter(&self, who: Identity) -> u16 {
@@ -391,7 +391,7 @@ fn bytes_of(header: &mut Header, payload: Payload<'_>) -> Box<[u8]> {
     }
 }
 
-/// LoopbackMemory of a peer, which is memory of this process.
+/// Memory of a peer, which is memory of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopbackMemory {
     own: Arc<LoopbackEnd>,

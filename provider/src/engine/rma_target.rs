@@ -176,10 +176,8 @@ impl RmaTarget {
             Access::Copy(direction, target) => (direction, target),
         };
         let remote = rest.remote(u32::from(frame.segments), header.len).ok_or(Errno::EPROTO)?;
-        if self.domain.locked
-            && len >= UNLOCKED
-            && let Some(copier) = link.copier()
-        {
+        let Some(copier) = link.copier() else { return Ok((Served::Refused, parts)) };
+        if self.domain.locked && len >= UNLOCKED {
             copies.push_memory(MemoryCopy {
                 copier,
                 direction,
@@ -193,7 +191,7 @@ impl RmaTarget {
             return Ok((Served::Later, parts));
         }
         let what = (&remote, header.op);
-        let served = copied(link.exchange(direction, what, target.placed()))?;
+        let served = copied(copier.exchange(direction, what, target.placed()))?;
         Ok((served, parts))
     }
 
