@@ -32,6 +32,7 @@ use crate::{address, engine::Engine, wait::pollable::Progress};
 
 mod peers;
 
+#[cfg(test)]
 pub(crate) use peers::endpoint;
 use peers::{Ports, TestPeers, address_of};
 #[cfg(test)]

@@ -10,6 +10,11 @@ say "Format, lints, layers and documents of the code"
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets --profile "$profile" -- -D warnings
 cargo test --quiet --workspace --doc --profile "$profile"
+# The fuzz targets are no members of the workspace. tests/nightly/fuzz.sh runs them.
+for crate in ternary_cam nic provider; do
+    RUSTFLAGS="--cfg fuzzing" CARGO_TARGET_DIR=$target/fuzz-check \
+        cargo check --quiet --manifest-path $crate/fuzz/Cargo.toml
+done
 python3 tests/lib/floors.py
 python3 tests/lib/pairwise.py
 RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \

@@ -7,7 +7,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use matching::{HostEngine, Overflow, Queue, TableKind, TagLayout};
+use matching::{HostEngine, HostStorage, Overflow, TableKind, TagLayout};
 use nic::config::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
@@ -21,7 +21,7 @@ fn pick<T: Copy>(all: &[T], byte: u8) -> T {
 
 /// A small device, chosen by some bytes.
 fn device(bytes: [u8; 6]) -> DeviceConfig {
-    let [entries, engine, queue, overflow, layout, refuse] = bytes;
+    let [entries, engine, storage, overflow, layout, refuse] = bytes;
     let entries = entries % 16;
     let params = Params::from_lookup(|name| {
         Some(match name {
@@ -29,8 +29,8 @@ fn device(bytes: [u8; 6]) -> DeviceConfig {
             "host_engine" => pick(HostEngine::NAMES, engine).to_owned(),
             // There is no such file: every source is in the default cluster.
             "clusters" => "unread".to_owned(),
-            "host_storage" => pick(Queue::NAMES, queue).to_owned(),
-            "table" => pick(TableKind::NAMES, queue / 2).to_owned(),
+            "host_storage" => pick(HostStorage::NAMES, storage).to_owned(),
+            "table" => pick(TableKind::NAMES, storage / 2).to_owned(),
             "overflow" => pick(Overflow::NAMES, overflow).to_owned(),
             "refuse" => pick(&["none", "any-source", "non-contiguous"], refuse).to_owned(),
             "theta" => "4".to_owned(),
