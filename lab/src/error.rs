@@ -150,9 +150,6 @@ pub(crate) enum Error {
 
     #[error("{0}")]
     Device(#[from] nic::device::DeviceError),
-
-    #[error("{path}: {error}; --from takes the CSV that an earlier run of the same paper wrote")]
-    Csv { path: PathBuf, error: csv::Error },
 }
 
 impl Error {

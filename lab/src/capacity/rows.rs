@@ -12,7 +12,7 @@ use super::smallest::Smallest;
 use super::verdict::Swept;
 use crate::error::Error;
 use crate::file::{self, NewFile};
-use crate::results::columns::{Cell, CsvWriter, NamedValues};
+use crate::results::columns::{Cell, CsvWriter, NamedValues, failed};
 use crate::results::counters;
 use crate::results::ranks::Completeness;
 use crate::results::summary::Summary;
@@ -24,8 +24,8 @@ pub(crate) const RANKS_A_NODE: &str = "ranks_a_node";
 
 /// The JSON of a sweep.
 #[derive(Debug, Serialize)]
-pub(crate) struct Runs<'a> {
-    title: &'a str,
+pub(crate) struct Runs {
+    title: String,
     #[serde(flatten)]
     completeness: Completeness,
     /// The longest queues of all runs. Tables of these sizes hold them.
@@ -41,21 +41,21 @@ pub(crate) struct Runs<'a> {
     /// The smallest size without a spill.
     needed_entries: Option<u64>,
     /// The need of each recording, by rank and by NIC.
-    needs: &'a [Need],
+    needs: Vec<Need>,
     /// A size that holds the need and its spread.
     recommended_entries: Option<u64>,
-    runs: &'a [NamedValues],
+    runs: Vec<NamedValues>,
     /// Sizes that failed, with the reason.
     failed: Vec<String>,
     /// From traces, if the table holds the oldest elements.
     smallest_tables: Vec<Smallest>,
 }
 
-impl<'a> Runs<'a> {
+impl Runs {
     pub(crate) fn new(
-        title: &'a str,
-        runs: &'a [NamedValues],
-        swept: &'a Swept,
+        title: String,
+        runs: Vec<NamedValues>,
+        swept: Swept,
         completeness: Completeness,
         failed: Vec<String>,
         smallest_tables: Vec<Smallest>,
@@ -73,8 +73,8 @@ impl<'a> Runs<'a> {
             umq_needs,
             sizes_of: swept.knob,
             needed_entries: swept.needs(),
-            needs: &swept.needs,
             recommended_entries: swept.recommended(),
+            needs: swept.needs,
             runs,
             failed,
             smallest_tables,
@@ -97,14 +97,14 @@ impl Rows {
     }
 
     pub(crate) fn put(&mut self, row: NamedValues) -> Result<(), Error> {
-        self.writer.write(&row).map_err(|error| Error::Csv { path: self.path.clone(), error })?;
+        self.writer.write(&row).map_err(failed(&self.path))?;
         self.all.push(row);
         self.writer.flush().map_err(Error::io(&self.path))
     }
 
     /// Returns all rows that were put.
-    pub(crate) fn all(&self) -> &[NamedValues] {
-        &self.all
+    pub(crate) fn into_all(self) -> Vec<NamedValues> {
+        self.all
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn write(out: &Path, rows: &[NamedValues]) -> Result<(), Error> {
     let path = out.join(NAME);
     let mut csv = CsvWriter::new(NewFile::create(&path)?);
     for row in rows {
-        csv.write(row).map_err(|error| Error::Csv { path: path.clone(), error })?;
+        csv.write(row).map_err(failed(&path))?;
     }
     csv.into_inner().map_err(Error::io(&path))?.keep()
 }

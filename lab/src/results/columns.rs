@@ -165,8 +165,7 @@ pub(crate) struct ColumnFile {
 }
 
 enum To {
-    /// With the names of the columns until the first line is written.
-    Csv(csv::Writer<NewFile>, Vec<String>),
+    Csv(csv::Writer<NewFile>),
     Parquet(Group),
 }
 
@@ -180,13 +179,14 @@ impl ColumnFile {
     ) -> Result<Self, Error> {
         let path = out.join(name).with_extension(if parquet { "parquet" } else { "csv" });
         let file = NewFile::create(&path)?;
-        let columns = columns.into_iter().map(|(name, column)| (name.into(), column));
+        let columns: Vec<(String, _)> =
+            columns.into_iter().map(|(name, column)| (name.into(), column)).collect();
         let to = if parquet {
-            let columns: Vec<_> = columns.collect();
             To::Parquet(Group::new(file, &columns).map_err(failed(&path))?)
         } else {
-            let names = columns.map(|(name, _)| name).collect();
-            To::Csv(csv::Writer::from_writer(file), names)
+            let mut csv = csv::Writer::from_writer(file);
+            csv.write_record(columns.iter().map(|(name, _)| name)).map_err(failed(&path))?;
+            To::Csv(csv)
         };
         Ok(Self { path, to })
     }
@@ -197,12 +197,9 @@ impl ColumnFile {
         cells: impl IntoIterator<Item = Cell<'a>>,
     ) -> Result<(), Error> {
         match &mut self.to {
-            To::Csv(writer, names) => {
-                let names = std::mem::take(names);
-                let headed = if names.is_empty() { Ok(()) } else { writer.write_record(names) };
-                headed
-                    .and_then(|()| writer.serialize(cells.into_iter().collect::<Vec<_>>()))
-                    .map_err(|error| Error::Csv { path: self.path.clone(), error })
+            To::Csv(csv) => {
+                let cells: Vec<_> = cells.into_iter().collect();
+                csv.serialize(cells).map_err(failed(&self.path))
             }
             To::Parquet(group) => group.add(cells).map_err(failed(&self.path)),
         }
@@ -211,8 +208,8 @@ impl ColumnFile {
     /// Writes the remaining lines and prints the path.
     pub(crate) fn end(self) -> Result<(), Error> {
         let file = match self.to {
-            To::Csv(writer, _) => {
-                writer.into_inner().map_err(|error| Error::io(&self.path)(error.into_error()))?
+            To::Csv(csv) => {
+                csv.into_inner().map_err(|error| Error::io(&self.path)(error.into_error()))?
             }
             To::Parquet(mut group) => {
                 group.write().and_then(|()| group.file.into_inner()).map_err(failed(&self.path))?
@@ -224,7 +221,8 @@ impl ColumnFile {
     }
 }
 
-fn failed(path: &Path) -> impl Fn(ParquetError) -> Error {
+/// An adapter for `map_err` on the errors of CSV and Parquet.
+pub(crate) fn failed<E: ToString>(path: &Path) -> impl Fn(E) -> Error {
     move |error| Error::file(path, error.to_string())
 }
 
@@ -421,6 +419,9 @@ mod tests {
         let file = File::open(directory.path().join("empty.parquet")).unwrap();
         let reader = SerializedFileReader::new(file).unwrap();
         assert_eq!(reader.get_row_iter(None).unwrap().count(), 0);
+        ColumnFile::new(directory.path(), "empty", false, COLUMNS).unwrap().end().unwrap();
+        let text = std::fs::read_to_string(directory.path().join("empty.csv")).unwrap();
+        assert_eq!(text, "number,real,name,bits,found\n");
     }
 
     #[test]

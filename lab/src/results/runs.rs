@@ -47,6 +47,13 @@ pub(crate) fn runs_in(out: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(runs)
 }
 
+/// Checks before a sweep that the directories of earlier runs have no file of others that a report
+/// would replace.
+pub(crate) fn check(out: &Path) -> Result<(), Error> {
+    let earlier = if out.join("runs").is_dir() { runs_in(out)? } else { Vec::new() };
+    earlier.iter().try_for_each(|run| reports::old(run).map(drop))
+}
+
 /// Removes the curve of an earlier sweep and its runs that this one does not repeat.
 pub(crate) fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Result<(), Error> {
     for name in ["curve.svg", "curve.png"] {

@@ -66,6 +66,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let mut signals = Signals::catch()?;
     let out = fresh::make_for_reports(&arguments.out)?;
     let _lock = Lock::of(&out)?;
+    runs::check(&out)?;
     // The file of `--json` may be in that directory.
     arguments.json.check()?;
 
@@ -149,7 +150,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         let title = title(plan.words, plan.mpi, run);
         let sizes: Vec<_> = failed.iter().map(|failure| failure.size).collect();
         show(arguments, &arguments.out, &title, &swept, run.lack().as_deref(), &sizes)?;
-        let rows = rows.as_ref().map_or(&[][..], Rows::all);
+        let rows = rows.map_or_else(Vec::new, Rows::into_all);
         let ranks: BTreeSet<u32> = runs.iter().flatten().map(|run| run.ranks.of()).collect();
         if ranks.len() > 1 {
             let all: Vec<_> = ranks.iter().map(u32::to_string).collect();
@@ -157,7 +158,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             incomplete = INCOMPLETE;
         }
         let completeness = run.ranks.completeness();
-        let runs = Runs::new(&title, rows, &swept, completeness, told(&failed), Vec::new());
+        let runs = Runs::new(title, rows, swept, completeness, told(&failed), Vec::new());
         arguments.json.write(Kind::Sweep, runs)?;
         incomplete = run.ranks.code(arguments.common.partial).max(incomplete);
     }

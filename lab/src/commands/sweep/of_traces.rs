@@ -7,7 +7,6 @@ use std::path::Path;
 use indicatif::ProgressBar;
 use nic::params::Params;
 use nic::plain::plain;
-use serde_json::Value;
 
 use super::arguments::Sweep;
 use super::show::show;
@@ -82,7 +81,7 @@ fn one(
     settings: &Settings,
     runs: &[Found],
     out: &Path,
-) -> Result<(Value, u8), Error> {
+) -> Result<(Runs, u8), Error> {
     if runs.iter().flat_map(|found| found.iter()).all(|trace| trace.header.context != "tagged") {
         return Err(Error::NothingTagged);
     }
@@ -188,8 +187,7 @@ fn one(
     let ranks: Vec<_> = runs.iter().map(Found::ranks).collect();
     // The completeness in JSON is that of an incomplete recording, if there is one.
     let least = ranks.iter().max_by_key(|ranks| ranks.code(false)).expect("there are recordings");
-    let told = Runs::new(&title, &rows, &swept, least.completeness(), Vec::new(), smallest);
-    let told = serde_json::to_value(told).map_err(Error::Json)?;
+    let told = Runs::new(title, rows, swept, least.completeness(), Vec::new(), smallest);
     Ok((told, ranks.iter().map(|ranks| ranks.code(arguments.common.partial)).max().unwrap_or(0)))
 }
 
