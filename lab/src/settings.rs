@@ -43,6 +43,8 @@ const OF_RUNS: &[(&[&str], &str)] = &[
             "net_seal",
             "poll",
             "job_key",
+            "net_open",
+            "summary",
             "check",
             "idle",
         ],
@@ -50,14 +52,11 @@ const OF_RUNS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Checks every line of a file of clusters. Returns its absolute path, because ranks may have
-/// another working directory.
-fn clusters(name: &str) -> Result<String, Error> {
-    let path = fs::canonicalize(name).map_err(Error::io(Path::new(name)))?;
-    let mut file = host::regular::open(&path).map_err(Error::io(&path))?;
-    nic::clusters::check(&mut file)
-        .map_err(|error| Error::Clusters { path: path.clone(), error })?;
-    path.to_str().map(str::to_owned).ok_or(Error::NoText { path })
+/// Checks every line of a file of clusters.
+fn check_clusters(path: &Path) -> Result<(), Error> {
+    let mut file = host::regular::open(path).map_err(Error::io(path))?;
+    let checked = nic::clusters::check(&mut file).map(drop);
+    checked.map_err(|error| Error::Clusters { path: path.to_owned(), error })
 }
 
 /// Reads a file of settings and checks every line.
@@ -67,12 +66,10 @@ pub(crate) fn config(path: &Path) -> Result<Config, Error> {
     read.map_err(|error| Error::Config { path: path.to_owned(), error })
 }
 
-/// Checks a file of settings. Returns its absolute path, because ranks may have another working
-/// directory.
-fn whole(name: &str) -> Result<String, Error> {
-    config(Path::new(name))?;
-    let path = fs::canonicalize(name).map_err(Error::io(Path::new(name)))?;
-    path.to_str().map(str::to_owned).ok_or(Error::NoText { path })
+/// Returns the absolute path of a file, because ranks may have another working directory.
+fn absolute(name: &str) -> Result<String, Error> {
+    let path = fs::canonicalize(name).map_err(Error::io(name))?;
+    path.to_str().map(str::to_owned).ok_or_else(|| Error::file(&path, "the path must be UTF-8"))
 }
 
 /// Returns the value of a parameter in the environment.
@@ -115,11 +112,17 @@ impl Settings {
             let bare = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
             Params::check_names([format!("{PREFIX}{}", bare.to_uppercase())])?;
             let value = match bare.as_str() {
-                "clusters" => &clusters(value)?,
-                config::NAME => &whole(value)?,
-                _ => value,
+                "clusters" => {
+                    check_clusters(Path::new(value))?;
+                    absolute(value)?
+                }
+                config::NAME => {
+                    config(Path::new(value))?;
+                    absolute(value)?
+                }
+                _ => value.to_owned(),
             };
-            if let Some(first) = settings.0.insert(bare.clone(), value.to_owned()) {
+            if let Some(first) = settings.0.insert(bare.clone(), value.clone()) {
                 return Err(Error::Message(format!(
                     "{option} {bare}={first} and {bare}={value}: give one of them"
                 )));
