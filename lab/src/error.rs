@@ -75,6 +75,9 @@ pub(crate) enum Error {
     #[error("{path}: no trace (*.trace) there; `tcam record` makes them{}", hint::foreign(.0), path = .0.display())]
     NoTraces(PathBuf),
 
+    #[error("{path}: every trace there was cut off before its first record", path = .0.display())]
+    AllCut(PathBuf),
+
     #[error(
         "{path}: the {queue} of {of} has more than {limit} elements; if there is memory for more, \
          --max-queue says how many"

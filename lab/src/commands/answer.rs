@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use clap::Args;
 use nic::plain::plain;
@@ -17,7 +16,7 @@ use crate::launch::plan::{Plan, program};
 use crate::launch::signals::{self, Ended, Signals};
 use crate::options::Common;
 use crate::plot::picture;
-use crate::results::fresh::Fresh;
+use crate::results::fresh::{Fresh, Old};
 use crate::results::json::{Json, Kind};
 use crate::results::runs::RunRecord;
 use crate::results::{reports, runs};
@@ -82,7 +81,11 @@ pub(crate) struct MakeAnswer {
 
     /// Traces, or directories of traces. Directories that have ranks in common are repeats of one
     /// program.
-    #[arg(value_name = "TRACE", required_unless_present = "command", conflicts_with = "command")]
+    #[arg(
+        value_name = "TRACE",
+        required_unless_present = "command",
+        conflicts_with_all = ["command", "repeat", "out", "set", "provider", "mpi"]
+    )]
     traces: Vec<PathBuf>,
 
     /// The program, with its launcher: mpiexec -n 4 ./app
@@ -181,6 +184,9 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(format!("{stem}-{number}{ending}"))
 }
 
+/// Files of an earlier recording.
+const OLD: [Old; 2] = [reports::old, files::old];
+
 /// Outcome of the runs.
 enum Recorded {
     All(Vec<PathBuf>),
@@ -194,19 +200,27 @@ enum Recorded {
 /// fails is the last.
 fn recorded(arguments: &MakeAnswer) -> Result<Recorded, Error> {
     let settings = Settings::parse(&arguments.common.set)?;
-    for (name, option) in [("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")] {
-        if settings.get(name).is_some() {
-            return Err(Error::OwnOption { name: name.to_owned(), option });
-        }
+    settings.refuse(&[("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")])?;
+    let others = ["device", "prq_entries", "umq_entries", "pool_entries"];
+    if let Some(name) = others.into_iter().find(|name| settings.get(name).is_some()) {
+        return Err(Error::Message(format!(
+            "--set {name}: the page does not depend on it; `tcam compare --set {name}=VALUE` replays \
+             the recordings with it"
+        )));
     }
     settings::note_report("--out DIR");
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let mut names = Vec::new();
+    // Files of others in any of the directories are refused before the first run.
+    let places = (1..=arguments.repeat).map(|number| place_of(arguments, number));
+    for place in places.filter(|place| place.is_dir()) {
+        OLD.iter().try_for_each(|kind| kind(&place).map(drop))?;
+    }
     note_earlier(arguments);
     for repeat in 1..=arguments.repeat {
         eprintln!("tcam: run {repeat} of {}", arguments.repeat);
-        let place = arguments.out.join(repeat.to_string());
+        let place = place_of(arguments, repeat);
         let (ended, kept) = record(&mut plan, &mut signals, &place, &arguments.placed)?;
         if kept {
             names.push(place.clone());
@@ -245,17 +259,22 @@ fn runs_in(name: &Path) -> Vec<PathBuf> {
     if runs.is_empty() || !has_none(name) { vec![name.to_owned()] } else { runs }
 }
 
+/// Returns the directory of a recording.
+fn place_of(arguments: &MakeAnswer, number: u32) -> PathBuf {
+    arguments.out.join(number.to_string())
+}
+
 /// Prints which recordings of an earlier call are replaced, and which stay beside the new ones.
 fn note_earlier(arguments: &MakeAnswer) {
-    let place = |number: u32| arguments.out.join(number.to_string());
-    let is_recording = |number: u32| RunRecord::beside(&place(number)).is_some();
+    let is_recording = |number| RunRecord::beside(&place_of(arguments, number)).is_some();
     if (1..=arguments.repeat).any(is_recording) {
         let out = arguments.out.display();
         eprintln!("tcam: replaces the recordings in {out}; --out DIR would keep them");
     }
     let next = arguments.repeat + 1;
     if is_recording(next) {
-        eprintln!("tcam: {} and later ones stay from an earlier call", place(next).display());
+        let next = place_of(arguments, next);
+        eprintln!("tcam: {} and later ones stay from an earlier call", next.display());
     }
 }
 
@@ -266,14 +285,12 @@ fn record(
     place: &Path,
     placed: &Placed,
 ) -> Result<(Ended, bool), Error> {
-    let fresh = Fresh::inside(place, &[reports::old, files::old])?;
+    let fresh = Fresh::inside(place, &OLD)?;
     plan.settings.set("trace", &fresh.path().display());
     let _left = Leftovers::claim(fresh.path());
-    let output = file::begin(&place.join(runs::LOG))?;
-    let errors = output.try_clone().map_err(Error::io(place))?;
     let mut command = plan.command(&plan.settings, fresh.path())?;
-    command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    let ended = signals.wait(&mut command, &program(plan.words), None)?;
+    let (name, log) = (program(plan.words), place.join(runs::LOG));
+    let ended = signals.wait_logged(&mut command, &name, &log, None)?;
     reports::settle(fresh.path())?;
     let kept = fresh.keep(&["trace"])?;
     if kept {

@@ -70,6 +70,7 @@ fn wanted(text: &str) -> Result<Wanted, String> {
 
 /// Writes the clusters. Returns 0.
 pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
+    profile::check_out(&arguments.out, FORMAT)?;
     let read = SourceProfile::read(&arguments.profile)?;
     let k = match arguments.k {
         Wanted::Auto => 0,
@@ -89,7 +90,6 @@ pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
         print!("{text}");
         return Ok(0);
     }
-    file::spare_others(&arguments.out, &profile::start(FORMAT))?;
     file::write(&arguments.out, text)?;
     println!("{}", sheet(&made).terminal());
     if made.iter().any(|(row, of)| of_equals(&row.prq, &of[0]) || of_equals(&row.umq, &of[1])) {

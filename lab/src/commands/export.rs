@@ -55,6 +55,7 @@ fn name(text: &str) -> Result<String, &'static str> {
 pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let expected = "there are several files: give a directory; --parquet says of which kind";
     file::check_kind(&arguments.out, &[], expected)?;
+    fresh::check(&arguments.out)?;
     let experiment = Experiment::read(&arguments.from, Keep::Lengths)?;
     let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
     let earlier = Earlier::of(&arguments.out, &export::NAMES, &["csv", "parquet"]);

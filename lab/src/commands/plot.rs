@@ -49,6 +49,7 @@ pub(crate) enum Format {
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let expected = "there are several pictures: give a directory; --format says svg or png";
     file::check_kind(&arguments.out, &[], expected)?;
+    fresh::check(&arguments.out)?;
     let experiments = repeated::apart(&arguments.from)?;
     let lock = || Lock::of(&fresh::make(&arguments.out)?);
     let Some(experiments) = experiments else {

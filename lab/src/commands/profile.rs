@@ -35,6 +35,7 @@ pub(crate) struct MakeProfile {
 /// Writes the profile. Returns 0, or 3 if results are incomplete.
 pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
     file::check_kind(&arguments.out, &[], "a profile is written: give a name such as app.profile")?;
+    profile::check_out(&arguments.out, profile::FORMAT)?;
     let experiment = Experiment::read(&arguments.from, Keep::Added)?;
     let profile = SourceProfile::of(&experiment).ok_or_else(|| {
         let why = "no element has a source: every receive is from any source, or a tcam wrote this \
@@ -46,7 +47,6 @@ pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
         print!("{text}");
         return Ok(experiment.code(arguments.from.take));
     }
-    file::spare_others(&arguments.out, &profile::start(profile::FORMAT))?;
     file::write(&arguments.out, text)?;
     if let Some(lack) = experiment.sum.lack() {
         println!("{lack}");

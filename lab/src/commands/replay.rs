@@ -117,7 +117,8 @@ pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
 
 /// Refuses a directory that has the reports of a run, which may be all that is left of it.
 fn spare_runs(directory: &Path) -> Result<(), Error> {
-    if !directory.is_dir() {
+    fresh::check(directory)?;
+    if !directory.exists() {
         return Ok(());
     }
     for path in reports::old(directory)? {

@@ -40,6 +40,10 @@ pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
         &["html"],
         "a page of HTML is written: give a name such as x.html",
     )?;
+    let is_output = arguments.out.as_os_str() == "-";
+    if !is_output {
+        file::check(&arguments.out)?;
+    }
     let (experiments, page) = match repeated::apart(&arguments.from)? {
         Some(experiments) => {
             let page = page::of_several(&arguments.from, &experiments, &arguments.placed)?;
@@ -51,7 +55,7 @@ pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
             (vec![experiment], page)
         }
     };
-    if arguments.out.as_os_str() == "-" {
+    if is_output {
         print!("{page}");
     } else {
         file::write(&arguments.out, page)?;

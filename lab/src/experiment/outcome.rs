@@ -131,7 +131,7 @@ impl Experiment {
             [] => Found::default(),
             names => match files::find(names, sources.take) {
                 // The reports in the same directory are enough.
-                Err(Error::NoTraces(_)) if !replayed => Found::default(),
+                Err(Error::NoTraces(_) | Error::AllCut(_)) if !replayed => Found::default(),
                 Err(Error::Trace { path, error: TraceError::Foreign }) => {
                     return Err(Error::Neither(path));
                 }

@@ -55,9 +55,14 @@ pub(crate) struct SourceProfile {
     pub(crate) rows: Vec<RankProfile>,
 }
 
-/// Returns the beginning of a file of this format.
-pub(crate) fn start(format: &str) -> String {
-    format!("{{\"format\":\"{format}\"")
+/// Checks before the work that a file of this format can be written. Refuses to replace a file of
+/// another kind. `-` is standard output.
+pub(crate) fn check_out(out: &Path, format: &str) -> Result<(), Error> {
+    if out.as_os_str() == "-" {
+        return Ok(());
+    }
+    file::spare_others(out, &format!("{{\"format\":\"{format}\""))?;
+    file::check(out)
 }
 
 impl SourceProfile {

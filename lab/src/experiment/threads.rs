@@ -3,9 +3,8 @@
 //! searches.
 //!
 //! ```text
-//! replay every trace of tagged messages in the recorded order; count each operation, and the
-//! search
-//! that it makes, for the thread that did it
+//! replay every trace of tagged messages in the recorded order
+//! count each operation, and the search that it makes, for the thread that did it
 //! ```
 
 use std::collections::BTreeMap;

@@ -163,11 +163,17 @@ pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
     }
 }
 
+/// Checks before the work that a directory can be made: nothing else may have its name.
+pub(crate) fn check(directory: &Path) -> Result<(), Error> {
+    match directory.exists() && !directory.is_dir() {
+        true => Err(Error::file(directory, "is no directory")),
+        false => Ok(()),
+    }
+}
+
 /// Makes a directory. Returns its full path.
 pub(crate) fn make(directory: &Path) -> Result<PathBuf, Error> {
-    if directory.exists() && !directory.is_dir() {
-        return Err(Error::file(directory, "is no directory"));
-    }
+    check(directory)?;
     fs::create_dir_all(directory).map_err(Error::io(directory))?;
     directory.canonicalize().map_err(Error::io(directory))
 }

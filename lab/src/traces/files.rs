@@ -164,7 +164,11 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
         }
     }
     if traces.is_empty() {
-        return Err(Error::NoTraces(names.first().cloned().unwrap_or_default()));
+        let name = names.first().cloned().unwrap_or_default();
+        return Err(match left_out.is_empty() {
+            true => Error::NoTraces(name),
+            false => Error::AllCut(name),
+        });
     }
     let mut contexts = BTreeMap::new();
     for trace in &traces {

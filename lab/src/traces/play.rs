@@ -211,8 +211,8 @@ fn together(
 }
 
 /// Adds counts from the traces of endpoints without a complete report: their processes were killed,
-/// or ended without `MPI_Finalize`. A draft contains less than
-/// the traces, and is replaced. Returns a note on the number of endpoints, if there are any.
+/// or ended without `MPI_Finalize`. A draft contains less than the traces, and is replaced. Returns a
+/// note on the number of endpoints, if there are any.
 pub(crate) fn add_unreported(
     is_told: impl Fn(&Endpoint) -> bool,
     drafts: &mut Vec<Report>,
