@@ -15,7 +15,6 @@ use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::{Plan, program};
 use crate::launch::signals::{self, Ended, Signals};
 use crate::options::Common;
-use crate::plot::picture;
 use crate::results::fresh::{Fresh, Old};
 use crate::results::json::{Json, Kind};
 use crate::results::runs::RunRecord;
@@ -131,8 +130,8 @@ impl MakeAnswer {
                 _ => numbered(path, number),
             };
             match path.extension().is_some_and(|end| end.eq_ignore_ascii_case("png")) {
-                true => picture::png(&drawn, &path)?,
-                false => file::write(&path, picture::svg(&drawn)?)?,
+                true => drawn.png(&path)?,
+                false => file::write(&path, drawn.svg()?)?,
             }
         }
         Ok(())

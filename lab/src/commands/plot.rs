@@ -10,7 +10,6 @@ use crate::experiment::material::Material;
 use crate::experiment::outcome::{Experiment, Inputs, Keep};
 use crate::experiment::{figures, repeated};
 use crate::file;
-use crate::plot::picture;
 use crate::results::fresh::{self, Earlier, Lock};
 
 /// Draws the pictures of an experiment.
@@ -78,12 +77,12 @@ fn draw(arguments: &Plot, experiment: &Experiment, out: &Path) -> Result<u8, Err
         let path = |ending: &str| out.join(figure.name).with_extension(ending);
         if arguments.format != Format::Png {
             let path = path("svg");
-            file::write(&path, picture::svg(&figure)?)?;
+            file::write(&path, figure.picture.svg()?)?;
             println!("{}", path.display());
         }
         if arguments.format != Format::Svg {
             let path = path("png");
-            picture::png(&figure, &path)?;
+            figure.picture.png(&path)?;
             println!("{}", path.display());
         }
     }

@@ -17,7 +17,6 @@ use crate::answer::facts::Facts;
 use crate::answer::show::section;
 use crate::capacity::need::{self, Need};
 use crate::error::Error;
-use crate::plot::picture;
 use crate::results::summary::{Peak, Summary};
 use crate::results::summary_text;
 use crate::text::html::{self, escaped};
@@ -141,7 +140,7 @@ fn parts(experiment: &Experiment) -> Result<String, Error> {
     let summary = summary(experiment, makeups, experiment.need()?.as_ref());
     let mut page = html::section("Summary", &summary);
     for figure in figures {
-        let drawn = html::figure(&picture::svg(&figure)?, figure.heading, figure.reading);
+        let drawn = html::figure(&figure.picture.svg()?, figure.heading, figure.reading);
         page += &html::section(figure.heading, &drawn);
     }
     let mut tables = sheets::all(experiment, Some(RANKS));

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::file;
 use crate::hint::quoted;
 use crate::plot::channels::{ChannelPanel, Channels};
-use crate::plot::picture;
+use crate::plot::picture::Picture;
 use crate::results::origin;
 use crate::results::summary::Summary;
 use crate::text::numbers::whole;
@@ -128,8 +128,8 @@ impl<'a> TuneResult<'a> {
         let csv = csv.into_inner().map_err(|error| Error::NoCsv(error.into_error().into()))?;
         file::write(&directory.join("tune.csv"), csv)?;
         let picture = self.picture();
-        file::write(&directory.join("tune.svg"), picture::svg(&picture)?)?;
-        picture::png(&picture, &directory.join("tune.png"))?;
+        file::write(&directory.join("tune.svg"), picture.svg()?)?;
+        picture.png(&directory.join("tune.png"))?;
         file::write(&directory.join(CONF), self.conf())
     }
 
@@ -197,7 +197,7 @@ impl<'a> TuneResult<'a> {
         text
     }
 
-    fn picture(&self) -> Channels {
+    fn picture(&self) -> Picture<'static> {
         let of = |name: &str| {
             let found = self.origin.iter().find(|(key, _)| *key == name);
             found.map_or("", |(_, value)| value.as_str())
@@ -232,12 +232,12 @@ impl<'a> TuneResult<'a> {
                 mark,
             }
         };
-        Channels {
-            title: format!("Channels of {}, {}", of("hosts"), of("MPI")),
+        let channels = Channels {
             names: self.channels.iter().map(|channel| channel.name).collect(),
             panels: Measure::ALL.map(panel),
             reading: self.reading.clone(),
-        }
+        };
+        channels.picture(format!("Channels of {}, {}", of("hosts"), of("MPI")))
     }
 }
 
