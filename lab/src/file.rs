@@ -145,10 +145,7 @@ pub(crate) fn spare_others(path: &Path, start: &str) -> Result<(), Error> {
     let mut there = vec![0; start.len()];
     match regular::open(path).and_then(|mut file| file.read_exact(&mut there)) {
         Ok(()) if there == start.as_bytes() => Ok(()),
-        _ => Err(Error::OtherFile {
-            path: path.to_owned(),
-            expected: "another file is there: give another name, or remove it",
-        }),
+        _ => Err(Error::file(path, "another file is there: give another name, or remove it")),
     }
 }
 
@@ -181,12 +178,18 @@ const FILES: [&str; 14] = [
     "txt",
 ];
 
+/// Checks before the work that a page of HTML can be written.
+pub(crate) fn check_page(path: &Path) -> Result<(), Error> {
+    check_kind(path, &["html"], "a page of HTML is written: give a name such as x.html")?;
+    check(path)
+}
+
 /// Refuses a name with the ending of another kind of file.
 pub(crate) fn check_kind(out: &Path, fits: &[&str], expected: &'static str) -> Result<(), Error> {
     let ending = out.extension().map(|end| end.to_string_lossy().to_lowercase());
     match ending {
         Some(end) if FILES.contains(&&*end) && !fits.contains(&&*end) && !out.is_dir() => {
-            Err(Error::OtherFile { path: out.to_owned(), expected })
+            Err(Error::file(out, expected))
         }
         _ => Ok(()),
     }

@@ -5,12 +5,13 @@
 
 #[macro_use]
 mod text;
+#[macro_use]
+mod error;
 
 mod answer;
 mod capacity;
 mod cli;
 mod commands;
-mod error;
 mod experiment;
 mod file;
 mod hint;

@@ -2,8 +2,8 @@
 //! Parameters of the provider that a command sets.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
+use std::{fmt, fs};
 
 use nic::params::config::{self, Config, ConfigError};
 use nic::params::{PREFIX, Params};
@@ -96,7 +96,7 @@ impl Settings {
         let settings = Self::words(option, words)?;
         for (names, why) in OF_RUNS {
             if let Some(name) = names.iter().find(|name| settings.get(name).is_some()) {
-                return Err(Error::Message(format!("{option} {name}: {why}")));
+                fail!("{option} {name}: {why}");
             }
         }
         Ok(settings)
@@ -107,7 +107,7 @@ impl Settings {
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| {
                 let hint = hint::of_setting(word);
-                Error::Message(format!("{option} {word}: NAME=VALUE is expected, {hint}"))
+                message!("{option} {word}: NAME=VALUE is expected, {hint}")
             })?;
             let bare = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
             Params::check_names([format!("{PREFIX}{}", bare.to_uppercase())])?;
@@ -123,9 +123,7 @@ impl Settings {
                 _ => value.to_owned(),
             };
             if let Some(first) = settings.0.insert(bare.clone(), value.clone()) {
-                return Err(Error::Message(format!(
-                    "{option} {bare}={first} and {bare}={value}: give one of them"
-                )));
+                fail!("{option} {bare}={first} and {bare}={value}: give one of them");
             }
         }
         Ok(settings)
@@ -141,7 +139,7 @@ impl Settings {
     ) -> Result<(), Error> {
         let Some(value) = value else { return Ok(()) };
         if self.get(name).is_some() {
-            return Err(Error::Message(format!("{option} and --set {name}: give one of them")));
+            fail!("{option} and --set {name}: give one of them");
         }
         self.set(name, value);
         Ok(())
@@ -166,6 +164,13 @@ impl Settings {
     /// Adds the parameters of `others`, which have priority.
     pub(crate) fn merge(&mut self, others: Self) {
         self.0.extend(others.0);
+    }
+
+    /// Returns these settings with others, which have priority.
+    pub(crate) fn with<const N: usize>(&self, set: [(&str, &dyn fmt::Display); N]) -> Self {
+        let mut settings = self.clone();
+        set.iter().for_each(|(name, value)| settings.set(name, value));
+        settings
     }
 
     /// Sets one parameter.
@@ -194,7 +199,7 @@ impl Settings {
     /// Refuses parameters in `--set` of a command that has options for them.
     pub(crate) fn refuse(&self, own: &[(&str, &'static str)]) -> Result<(), Error> {
         match own.iter().find(|(name, _)| self.get(name).is_some()) {
-            Some(&(name, option)) => Err(Error::OwnOption { name: name.to_owned(), option }),
+            Some((name, option)) => fail!("--set {name}: use {option}"),
             None => Ok(()),
         }
     }

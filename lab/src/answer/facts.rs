@@ -223,17 +223,12 @@ impl Needed {
 }
 
 fn of_model(device: &str) -> Settings {
-    let mut settings = Settings::default();
-    settings.set("device", &device);
-    settings
+    Settings::default().with([("device", &device)])
 }
 
 /// Returns the settings of a NIC whose ranks share these entries.
 fn of_size(entries: usize) -> Settings {
-    let mut settings = of_model("ideal");
-    settings.set("pool", &"node");
-    settings.set("pool_entries", &entries);
-    settings
+    of_model("ideal").with([("pool", &"node"), ("pool_entries", &entries)])
 }
 
 /// Returns sizes of a NIC up to one that holds all elements.
@@ -245,15 +240,9 @@ fn sizes_below(need: u64) -> Vec<usize> {
 
 /// Adds the costs of a list on the host and, if `way` is true, of the way to it and back.
 fn with_costs(settings: &Settings, way: bool) -> Settings {
-    let mut settings = settings.clone();
-    settings.set("timing", &"cpu-list");
-    if way {
-        settings.set("up_ns", &WAY_NS);
-        settings.set("down_ns", &WAY_NS);
-    }
     // The engine for which the costs were measured.
-    settings.set("host_engine", &"list");
-    settings
+    let settings = settings.with([("timing", &"cpu-list"), ("host_engine", &"list")]);
+    if way { settings.with([("up_ns", &WAY_NS), ("down_ns", &WAY_NS)]) } else { settings }
 }
 
 /// The results of a run on a device.

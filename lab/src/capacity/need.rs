@@ -137,15 +137,10 @@ impl Knob {
 
     /// Returns settings with these sizes.
     pub(crate) fn set(self, settings: &Settings, (prq, umq): (usize, usize)) -> Settings {
-        let mut settings = settings.clone();
         match self {
-            Self::Tables => {
-                settings.set("prq_entries", &prq);
-                settings.set("umq_entries", &umq);
-            }
-            Self::Pool => settings.set("pool_entries", &prq),
+            Self::Tables => settings.with([("prq_entries", &prq), ("umq_entries", &umq)]),
+            Self::Pool => settings.with([("pool_entries", &prq)]),
         }
-        settings
     }
 }
 

@@ -2,6 +2,7 @@
 //! The runs of a sweep as numbers: `sweep.csv` and `--json`.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -11,8 +12,8 @@ use super::point::{Cost, Modelled};
 use super::smallest::Smallest;
 use super::verdict::Swept;
 use crate::error::Error;
-use crate::file::{self, NewFile};
-use crate::results::columns::{Cell, CsvWriter, NamedValues, failed};
+use crate::file;
+use crate::results::columns::{self, Cell, NamedValues};
 use crate::results::counters;
 use crate::results::ranks::Completeness;
 use crate::results::summary::Summary;
@@ -85,37 +86,26 @@ impl Runs {
 /// `sweep.csv` while a sweep runs. Each line is written when its run has ended.
 pub(crate) struct Rows {
     path: PathBuf,
-    writer: CsvWriter<File>,
-    all: Vec<NamedValues>,
+    file: File,
+    pub(crate) all: Vec<NamedValues>,
 }
 
 impl Rows {
     pub(crate) fn create(out: &Path) -> Result<Self, Error> {
         let path = out.join(NAME);
-        let writer = CsvWriter::new(file::begin(&path)?);
-        Ok(Self { path, writer, all: Vec::new() })
+        Ok(Self { file: file::begin(&path)?, path, all: Vec::new() })
     }
 
     pub(crate) fn put(&mut self, row: NamedValues) -> Result<(), Error> {
-        self.writer.write(&row).map_err(failed(&self.path))?;
+        let line = columns::csv([&row], self.all.is_empty());
         self.all.push(row);
-        self.writer.flush().map_err(Error::io(&self.path))
-    }
-
-    /// Returns all rows that were put.
-    pub(crate) fn into_all(self) -> Vec<NamedValues> {
-        self.all
+        self.file.write_all(&line).map_err(Error::io(&self.path))
     }
 }
 
 /// Writes `sweep.csv` of replays at once.
 pub(crate) fn write(out: &Path, rows: &[NamedValues]) -> Result<(), Error> {
-    let path = out.join(NAME);
-    let mut csv = CsvWriter::new(NewFile::create(&path)?);
-    for row in rows {
-        csv.write(row).map_err(failed(&path))?;
-    }
-    csv.into_inner().map_err(Error::io(&path))?.keep()
+    file::write(&out.join(NAME), columns::csv(rows, true))
 }
 
 /// Counters of a queue in a line of `sweep.csv`.

@@ -42,13 +42,8 @@ use crate::traces::{files, repeats};
 )]
 pub(crate) struct MakeAnswer {
     /// Number of runs of the program.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 3,
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(1..100)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..100))]
     repeat: u32,
 
     /// Directory for the recordings, each in a subdirectory with its number.
@@ -101,12 +96,7 @@ impl MakeAnswer {
     /// cannot be written.
     fn check_drawings(&self) -> Result<bool, Error> {
         if let Some(path) = &self.html {
-            file::check_kind(
-                path,
-                &["html"],
-                "a page of HTML is written: give a name such as x.html",
-            )?;
-            file::check(path)?;
+            file::check_page(path)?;
         }
         if let Some(path) = &self.plot {
             let expected = "a picture is written: give a name such as x.svg or x.png";
@@ -147,19 +137,18 @@ pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
             settings::note_unused();
             (arguments.traces.iter().flat_map(|name| runs_in(name)).collect(), 0)
         }
-        true => match recorded(arguments)? {
-            Recorded::All(names) => (names, 0),
-            Recorded::Failed(names, code) => (names, code),
-            Recorded::Nothing(code) => return Ok(code),
-        },
+        true => recorded(arguments)?,
     };
+    if names.is_empty() {
+        return Ok(code);
+    }
     let take =
         Take { cut_off: arguments.cut_off, partial: arguments.common.partial, ..Take::default() };
     let (mut all, mut of_ranks) = (Vec::new(), 0);
     for group in repeats::groups(&names, take)? {
         let runs = group.into_iter().map(|of| Ok(of.placed(&arguments.placed)?.found));
         let runs = runs.collect::<Result<Vec<_>, Error>>()?;
-        runs.iter().filter_map(|run| files::mixed(run)).for_each(|mixed| eprintln!("{mixed}"));
+        runs.iter().for_each(|run| files::note_mixed(run));
         let facts = Facts::of(&runs.iter().collect::<Vec<_>>(), is_drawn)?;
         if !arguments.json.takes_output() {
             if !all.is_empty() {
@@ -186,26 +175,17 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 /// Files of an earlier recording.
 const OLD: [Old; 2] = [reports::old, files::old];
 
-/// Outcome of the runs.
-enum Recorded {
-    All(Vec<PathBuf>),
-    /// The program failed, and left at least one recording.
-    Failed(Vec<PathBuf>, u8),
-    /// Nothing was recorded; the reason was printed.
-    Nothing(u8),
-}
-
 /// Records the program, with its output in a log in the directory of each recording. A run that
-/// fails is the last.
-fn recorded(arguments: &MakeAnswer) -> Result<Recorded, Error> {
+/// fails is the last. Returns the recordings, none after a signal, and the exit code of the program.
+fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
     let settings = Settings::parse(&arguments.common.set)?;
     settings.refuse(&[("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")])?;
     let others = ["device", "prq_entries", "umq_entries", "pool_entries"];
     if let Some(name) = others.into_iter().find(|name| settings.get(name).is_some()) {
-        return Err(Error::Message(format!(
+        fail!(
             "--set {name}: the page does not depend on it; `tcam compare --set {name}=VALUE` replays \
              the recordings with it"
-        )));
+        );
     }
     settings::note_report("--out DIR");
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
@@ -226,7 +206,7 @@ fn recorded(arguments: &MakeAnswer) -> Result<Recorded, Error> {
         }
         let code = ended.code();
         if signals.caught().is_some() {
-            return Ok(Recorded::Nothing(code));
+            return Ok((Vec::new(), code));
         }
         if code != 0 || !kept {
             let log = place.join(runs::LOG);
@@ -234,20 +214,14 @@ fn recorded(arguments: &MakeAnswer) -> Result<Recorded, Error> {
             signals::tail(&log)?.lines().for_each(|line| eprintln!("{}", plain(line)));
         }
         match (kept, code) {
-            (true, 0) => {}
-            (true, code) => return Ok(Recorded::Failed(names, code)),
+            (true, 0) => continue,
+            (true, _) => {}
             (false, 0) => return Err(plan.no_reports(ended)),
-            (false, code) => {
-                eprintln!("tcam: {}", plan.no_reports(ended));
-                return Ok(if names.is_empty() {
-                    Recorded::Nothing(code)
-                } else {
-                    Recorded::Failed(names, code)
-                });
-            }
+            (false, _) => eprintln!("tcam: {}", plan.no_reports(ended)),
         }
+        return Ok((names, code));
     }
-    Ok(Recorded::All(names))
+    Ok((names, 0))
 }
 
 /// Returns the recordings that an earlier call made in a directory, or else the name itself.

@@ -17,7 +17,7 @@ use crate::capacity::point::{Cost, Modelled};
 use crate::error::Error;
 use crate::file;
 use crate::options::TableSizes;
-use crate::results::columns::{CsvWriter, NamedValues};
+use crate::results::columns::{self, NamedValues};
 use crate::results::json::{Destination, Json, Kind};
 use crate::results::ranks::Completeness;
 use crate::results::summary::{Peak, Summary, spilled};
@@ -107,7 +107,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     settings::note_unused();
     let csv_output = arguments.csv == Some(Destination::Output);
     if csv_output && arguments.json.takes_output() {
-        return Err(Error::OneOutput);
+        fail!("--csv - and --json -: only one of them can go to standard output");
     }
     let mut common = Settings::for_replay("--set", &arguments.set)?;
     common.give_sizes(arguments.tables)?;
@@ -120,7 +120,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
         .collect::<Result<Vec<Vec<_>>, _>>()?;
     let recordings = || groups.iter().flatten().map(|recording| &recording.found);
     let lines = lines(first, &arguments.with, &common)?;
-    recordings().filter_map(|found| files::mixed(found)).for_each(|mixed| eprintln!("{mixed}"));
+    recordings().for_each(|found| files::note_mixed(found));
     // Settings that do not fit one of the recordings fail before the first replay.
     let of_line = |line: &Configuration| {
         let params = recordings().map(|found| files::params(found, &line.settings));
@@ -194,10 +194,10 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
             }
         }
     }
-    let rows: Vec<_> = compared.iter().flat_map(|of| &of.lines).collect();
+    let csv = || columns::csv(compared.iter().flat_map(|of| &of.lines), true);
     match &arguments.csv {
-        Some(Destination::File(path)) => file::write(path, csv(&rows)?)?,
-        Some(Destination::Output) => print!("{}", csv(&rows)?),
+        Some(Destination::File(path)) => file::write(path, csv())?,
+        Some(Destination::Output) => print!("{}", String::from_utf8_lossy(&csv())),
         None => {}
     }
     arguments.json.write_each(Kind::Compare, &compared)?;
@@ -219,8 +219,7 @@ fn lines(first: &str, with: &[String], common: &Settings) -> Result<Vec<Configur
     if with.is_empty() {
         // `generic` has the parameters of no device.
         for model in MODELS.iter().filter(|model| !model.sets.is_empty()) {
-            let mut settings = common.clone();
-            settings.set("device", &model.name);
+            let settings = common.with([("device", &model.name)]);
             lines.push(Configuration { name: model.name.to_owned(), settings });
         }
     }
@@ -350,16 +349,6 @@ fn record(
     Modelled::put_latencies(modelled.as_ref(), &mut record);
     record.put("recording", recording);
     record
-}
-
-/// The lines as CSV.
-fn csv(lines: &[&NamedValues]) -> Result<String, Error> {
-    let mut csv = CsvWriter::new(Vec::new());
-    for line in lines {
-        csv.write(line).map_err(Error::NoCsv)?;
-    }
-    let bytes = csv.into_inner().map_err(|error| Error::NoCsv(error.into()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

@@ -160,9 +160,7 @@ const COUNTERS: [Counter; 4] = [
 /// are incomplete.
 pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
     arguments.json.check()?;
-    let read = |path: &PathBuf| {
-        Experiment::read(&Inputs { names: vec![path.clone()], take: arguments.take }, Keep::Shown)
-    };
+    let read = |path: &PathBuf| Experiment::read(&Inputs::one(path, arguments.take), Keep::Shown);
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let lines = lines([&before, &after]);
     let grew = |line: &&Difference| arguments.fail_above.is_some_and(|most| line.grew_above(most));

@@ -74,7 +74,7 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     if !fresh.keep(&["trace"])? {
         let code = plan.summarise(fresh.path(), &[], &left, ended, &json)?;
         let out = arguments.out.display();
-        let nothing = Error::Message(format!("the program left no trace; {out} is as it was"));
+        let nothing = message!("the program left no trace; {out} is as it was");
         if code == 0 {
             return Err(nothing);
         }

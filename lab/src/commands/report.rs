@@ -35,14 +35,9 @@ pub(crate) struct ReportPage {
 
 /// Writes the page. Returns 0, or 3 if results are incomplete.
 pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
-    file::check_kind(
-        &arguments.out,
-        &["html"],
-        "a page of HTML is written: give a name such as x.html",
-    )?;
     let is_output = arguments.out.as_os_str() == "-";
     if !is_output {
-        file::check(&arguments.out)?;
+        file::check_page(&arguments.out)?;
     }
     let (experiments, page) = match repeated::apart(&arguments.from)? {
         Some(experiments) => {

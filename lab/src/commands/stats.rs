@@ -116,10 +116,10 @@ fn window(arguments: &Stats) -> Result<TimeWindow, Error> {
         from: arguments.from.unwrap_or(TimeWindow::ALL.from),
         to: arguments.to.unwrap_or(TimeWindow::ALL.to),
     };
-    match window.from < window.to {
-        true => Ok(window),
-        false => Err(Error::EmptyWindow { from: window.from, to: window.to }),
+    if window.from >= window.to {
+        fail!("--from {} and --to {}: nothing is between them", window.from, window.to);
     }
+    Ok(window)
 }
 
 /// The JSON of a recording.
@@ -231,17 +231,16 @@ fn print_by(
     window: TimeWindow,
 ) -> Result<NumbersBy, Error> {
     if experiment.traces.is_empty() {
-        return Err(Error::NoOperations { option: "--by" });
+        fail!("--by: takes traces, of `tcam record`: reports do not have each operation");
     }
     let groups = GroupsBy::of(experiment, by, window)?;
     let lack = experiment.lack_of_traces().or_else(|| experiment.sum.lack());
     let (sheets, readings) = groups.sheets();
+    arguments.json.tell(lack);
     if arguments.json.takes_output() {
-        lack.iter().for_each(|lack| eprintln!("{lack}"));
         let warnings = readings.iter().filter(|_| by == By::Phase);
         warnings.for_each(|warning| eprintln!("{warning}"));
     } else {
-        lack.iter().for_each(|lack| println!("{lack}"));
         println!("{}", experiment.title());
         by::window_note(window).iter().for_each(|note| println!("{note}"));
         sheets.iter().for_each(|sheet| println!("\n{}", sheet.terminal()));

@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::rank::{QueueKind, Rank};
 use crate::capacity::need::{Knob, Need};
 use crate::error::Error;
+use crate::hint;
 use crate::results::origin::{self, ReportHead};
 use crate::results::ranks::Ended;
 use crate::results::reports::{self, Endpoint};
@@ -40,6 +41,12 @@ pub(crate) struct Inputs {
 
     #[command(flatten)]
     pub(crate) take: Take,
+}
+
+impl Inputs {
+    pub(crate) fn one(name: &Path, take: Take) -> Self {
+        Self { names: vec![name.to_owned()], take }
+    }
 }
 
 /// Reports, traces, and the counts of each rank.
@@ -275,16 +282,23 @@ fn ended(names: &[PathBuf], heads: &[ReportHead]) -> Option<Ended> {
 
 /// Returns the error for a name without reports and traces.
 fn nothing_in(names: &[PathBuf]) -> Error {
-    let of_sweep = names.iter().find_map(|directory| {
+    for name in names {
         let has_reports = |run: &PathBuf| reports::old(run).is_ok_and(|found| !found.is_empty());
-        let run = runs::runs_in(directory).ok()?.into_iter().rfind(has_reports)?;
-        Some(Error::OfSweep { directory: directory.clone(), run })
-    });
+        if let Some(run) = runs::runs_in(name).unwrap_or_default().into_iter().rfind(has_reports) {
+            let (run, why) = (run.display(), "of `tcam sweep`; its runs have the reports");
+            return Error::file(name, format!("{why}: give one, such as {run}"));
+        }
+    }
     let directory = names.first().cloned().unwrap_or_default();
-    of_sweep.unwrap_or_else(|| match below(&directory).as_slice() {
-        [] => Error::NothingThere(directory),
-        found => Error::Below { directory, of: found.join(", ") },
-    })
+    let why = "neither reports (*.json) nor traces (*.trace) there";
+    let why = match below(&directory).as_slice() {
+        [] => {
+            let made = "`tcam run --report` and `tcam record` make them";
+            format!("{why}; {made}{}", hint::foreign(&directory))
+        }
+        found => format!("{why}, but in {}: give one", found.join(", ")),
+    };
+    Error::file(directory, why)
 }
 
 /// Largest number of directories that an error names.

@@ -116,10 +116,10 @@ pub(crate) fn of(traces: &[Trace]) -> Result<Phases, Error> {
 }
 
 fn receives_of(trace: &Trace) -> Result<OfRank, Error> {
-    let params = trace.params(&Settings::default())?;
-    let layout = trace.layout(&params)?;
+    let settings = Settings::default();
+    let layout = trace.layout(&trace.params(&settings)?)?;
     let since = trace.since_ns();
-    let mut player = Player::new(trace, trace.device(&params)?)?;
+    let mut player = Player::new(trace, &settings)?;
     let mut found = OfRank::new();
     // Receives without a message and messages without a receive, by operation and source.
     let mut open: HashMap<_, VecDeque<usize>> = HashMap::default();

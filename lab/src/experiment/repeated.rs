@@ -2,6 +2,7 @@
 //! `tcam stats` of several runs of one program: the need of each, and its spread.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use nic::plain::plain;
 use serde::Serialize;
@@ -56,12 +57,7 @@ pub(crate) fn apart(sources: &Inputs) -> Result<Option<Vec<Experiment>>, Error> 
     if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
         return Ok(None);
     }
-    let read = |name: &_| {
-        Experiment::read(
-            &Inputs { names: vec![Clone::clone(name)], take: sources.take },
-            Keep::Shown,
-        )
-    };
+    let read = |name: &PathBuf| Experiment::read(&Inputs::one(name, sources.take), Keep::Shown);
     let experiments = names.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let mut processes = BTreeSet::new();
     let mut each = experiments.iter().map(|experiment| {
@@ -79,7 +75,7 @@ pub(crate) fn apart(sources: &Inputs) -> Result<Option<Vec<Experiment>>, Error> 
 
 impl Repeated {
     pub(crate) fn of(sources: &Inputs, experiments: &[Experiment]) -> Self {
-        let run = |(name, of): (&std::path::PathBuf, &Experiment)| {
+        let run = |(name, of): (&PathBuf, &Experiment)| {
             let [prq, umq] = QueueKind::BOTH.map(|queue| {
                 let worst = of.worst(queue);
                 (queue.of(&worst.tagged).high_water, worst.number)

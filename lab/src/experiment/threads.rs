@@ -14,7 +14,7 @@ use nic::trace::Op;
 use serde::Serialize;
 
 use super::fill::{self, TimeWindow};
-use super::operation::{Mark, Search, is_counted, met, searched};
+use super::operation::{self, Search};
 use super::rank::QueueKind;
 use crate::error::Error;
 use crate::settings::Settings;
@@ -26,8 +26,6 @@ use crate::traces::trace::Trace;
 
 /// Largest number of lines for threads.
 const LINES: usize = 24;
-/// Operations from one step of a progress bar to the next.
-const STEP: u64 = 1 << 16;
 /// Nanoseconds in a second.
 const SECOND: f64 = 1e9;
 
@@ -283,9 +281,9 @@ fn play(trace: &Trace, window: TimeWindow, bar: &ProgressBar) -> Result<Told, Er
         let why = "it is generated, not recorded, and does not tell which thread did what";
         return Err(Error::file(&trace.path, why));
     }
-    let mut player = Player::new(trace, trace.device(&trace.params(&Settings::default())?)?)?;
+    let mut player = Player::new(trace, &Settings::default())?;
     let since = trace.since_ns();
-    let (mut told, mut operations, mut taken) = (Told::new(), 0_u64, 0);
+    let mut told = Told::new();
     while let Some(timed) = player.next()? {
         let op = &timed.1;
         let at = (since + player.recorded(&timed)) as f64 / SECOND;
@@ -293,28 +291,18 @@ fn play(trace: &Trace, window: TimeWindow, bar: &ProgressBar) -> Result<Told, Er
             break;
         }
         let thread = player.thread();
-        let queue = searched(op);
-        let before = queue.map(|queue| Mark::at(&player, queue));
-        let mut found = false;
-        player.step_and_tell(&timed, |change| found |= met(change).is_some())?;
+        let (_, search) = operation::step(&mut player, &timed)?;
         if at >= window.from && !matches!(op, Op::Processes(_) | Op::Stop(_)) {
             let (_, asked) =
                 told.entry(thread.number).or_insert((thread.is_device, Asked::default()));
             asked.count(op);
-            if let (Some(queue), Some(before)) = (queue, before)
-                && is_counted(op, found)
-            {
-                let search = before.search(Mark::at(&player, queue), queue);
-                match queue {
-                    QueueKind::Prq => asked.prq.add(search),
-                    QueueKind::Umq => asked.umq.add(search),
-                }
+            match search {
+                Some(search) if search.queue == QueueKind::Prq => asked.prq.add(search),
+                Some(search) => asked.umq.add(search),
+                None => {}
             }
         }
-        operations += 1;
-        if operations.is_multiple_of(STEP) {
-            bar.inc(player.taken() - std::mem::replace(&mut taken, player.taken()));
-        }
+        player.tick(bar);
     }
     Ok(told)
 }

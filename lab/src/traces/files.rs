@@ -198,11 +198,11 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     let mut ranks = HashMap::new();
     for trace in traces {
         let Some(rank) = trace.header.rank else {
-            return Err(Error::Message(format!(
+            fail!(
                 "{}: no rank is known, and a placement (--ppn, --placement) needs that of every \
                  trace; was the program started with mpiexec or srun?",
                 trace.path.display()
-            )));
+            );
         };
         let at = trace.header.address.parse::<SocketAddrV4>();
         if let Ok(at) = at {
@@ -212,23 +212,23 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     let known: BTreeSet<_> = traces.iter().filter_map(|trace| trace.header.rank).collect();
     let of = traces.iter().filter_map(|trace| trace.header.origin.ranks).max().unwrap_or(0);
     if traces.iter().any(|trace| !trace.is_generated()) && (known.len() as u32) < of {
-        return Err(Error::Message(format!(
+        fail!(
             "--ppn and --placement need the traces of all ranks, to know who is whose neighbour: \
              {} of {of} are there",
             known.len()
-        )));
+        );
     }
     Ok(ranks)
 }
 
-/// Returns the reason to assume that these are traces of several runs, whose counts cannot be added
-/// up.
-pub(crate) fn mixed(traces: &[Trace]) -> Option<String> {
+/// Prints the reason to assume that these are traces of several runs, whose counts cannot be added
+/// up, if there is one.
+pub(crate) fn note_mixed(traces: &[Trace]) {
     let sources = traces.iter().map(|trace| {
         let Header { program, host, pid, rank, origin, .. } = &trace.header;
         ProcessOrigin { program, host, pid: *pid, rank: *rank, origin }
     });
-    summary::mixed(&sources.collect::<Vec<_>>())
+    summary::mixed(&sources.collect::<Vec<_>>()).iter().for_each(|mixed| eprintln!("{mixed}"));
 }
 
 /// Returns the parameters of each trace, see [`Trace::params`].

@@ -171,7 +171,7 @@ pub(crate) fn curves(
     bar: &ProgressBar,
 ) -> Result<Vec<Curves>, Error> {
     each(traces, bar, |trace, bar| {
-        let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
+        let mut player = Player::new(trace, settings)?;
         player.played.replay.keep_curves();
         player.play(bar)?;
         let curves = player.replay().context().curves().map(|curves| curves.map(Clone::clone));

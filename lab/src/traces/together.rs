@@ -106,9 +106,8 @@ impl<'a> Together<'a> {
             time += player.recorded(&timed);
             play(player, &timed)?;
         }
-        let before = self.players[at].taken();
+        player.tick(bar);
         self.read(at)?;
-        bar.inc(self.players[at].taken() - before);
         Ok(Some((at, time)))
     }
 

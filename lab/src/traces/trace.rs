@@ -144,11 +144,11 @@ impl Trace {
             name => name.parse(),
         };
         layout.map_err(|_| {
-            Error::Message(format!(
+            message!(
                 "{}: recorded with the tag layout `{}`, which this tcam does not know",
                 self.path.display(),
                 self.header.layout
-            ))
+            )
         })
     }
 

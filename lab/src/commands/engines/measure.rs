@@ -68,10 +68,7 @@ impl Contender {
 
     /// Returns these settings with this engine and storage.
     pub(super) fn set(self, settings: &Settings) -> Settings {
-        let mut settings = settings.clone();
-        settings.set("host_engine", &self.engine.name());
-        settings.set("host_storage", &self.queue.name());
-        settings
+        settings.with([("host_engine", &self.engine.name()), ("host_storage", &self.queue.name())])
     }
 
     /// Returns the engines that are not measured, with the reason.

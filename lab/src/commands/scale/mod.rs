@@ -31,12 +31,8 @@ pub(crate) struct Scale {
     directories: Vec<PathBuf>,
 
     /// Predicts the need at this number of ranks.
-    #[arg(
-        long,
-        value_name = "RANKS",
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
+    #[arg(long, value_name = "RANKS", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..))]
     to: u32,
 
     #[command(flatten)]

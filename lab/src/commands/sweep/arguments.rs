@@ -58,13 +58,8 @@ pub(crate) struct Sweep {
     pub(crate) pool: Option<Sizes>,
 
     /// Runs of every size; the curve shows their median.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(1..1000)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..1000))]
     pub(crate) repeat: u32,
 
     /// Ends a run that takes longer; its size counts as failed.

@@ -43,9 +43,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         ("--placement", arguments.placed.placement.is_some()),
     ] {
         if given {
-            return Err(Error::Message(format!(
-                "{option}: places the ranks of a recording, give it with --trace"
-            )));
+            fail!("{option}: places the ranks of a recording, give it with --trace");
         }
     }
     let settings = Settings::parse(&common.set)?;
@@ -150,7 +148,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         let title = title(plan.words, plan.mpi, run);
         let sizes: Vec<_> = failed.iter().map(|failure| failure.size).collect();
         show(arguments, &arguments.out, &title, &swept, run.lack().as_deref(), &sizes)?;
-        let rows = rows.map_or_else(Vec::new, Rows::into_all);
+        let rows = rows.map_or_else(Vec::new, |rows| rows.all);
         let ranks: BTreeSet<u32> = runs.iter().flatten().map(|run| run.ranks.of()).collect();
         if ranks.len() > 1 {
             let all: Vec<_> = ranks.iter().map(u32::to_string).collect();
@@ -238,9 +236,7 @@ fn one(
 ) -> Result<Result<Summary, Failure>, Error> {
     let directory = reports::prepare(&out.join("runs").join(runs::name_of(prq, umq, repeat)))?;
     let log = directory.join(runs::LOG);
-    let mut settings = plan.settings.clone();
-    settings.set("prq_entries", &prq);
-    settings.set("umq_entries", &umq);
+    let settings = plan.settings.with([("prq_entries", &prq), ("umq_entries", &umq)]);
     let mut command = plan.command(&settings, &directory)?;
     let _left = Leftovers::claim(&directory);
     let limit = timeout.map(Duration::from_secs_f64);

@@ -38,9 +38,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         [("--provider", common.provider.is_some()), ("--mpi", Mpi::chosen(common.mpi).is_some())]
     {
         if given {
-            return Err(Error::Message(format!(
-                "{option}: --trace replays what was recorded and runs nothing; leave it out"
-            )));
+            fail!("{option}: --trace replays what was recorded and runs nothing; leave it out");
         }
     }
     let mut settings = Settings::for_replay("--set", &common.set)?;
@@ -88,9 +86,7 @@ fn one(
     let mut params = Vec::new();
     for found in runs {
         params.extend(files::params(found, settings)?);
-        if let Some(mixed) = files::mixed(found) {
-            eprintln!("{mixed}");
-        }
+        files::note_mixed(found);
     }
     if play::holds_back(&params) {
         play::note_flow_control("overflow=flow-control");
@@ -100,9 +96,7 @@ fn one(
     let given = arguments.prq.is_some() || arguments.umq.is_some();
     let knob = if given { Knob::Tables } else { Knob::of(&params[0]) };
     if arguments.pool.is_some() && knob == Knob::Tables {
-        return Err(Error::Message(
-            "--pool: the device has no pool; --set pool=node gives it one".to_owned(),
-        ));
+        fail!("--pool: the device has no pool; --set pool=node gives it one");
     }
     let pairs = |need: u64| {
         let (prq, umq) = match (knob, &arguments.pool, &arguments.prq) {
@@ -110,7 +104,7 @@ fn one(
             (Knob::Tables, ..) if listed => (Sizes::usual(), arguments.umq.as_ref()),
             (Knob::Tables, ..) => (Sizes::around(need), arguments.umq.as_ref()),
             (Knob::Pool, Some(Sizes(sizes)), _) if sizes.contains(&0) => {
-                return Err(Error::Message("--pool: a pool has 1 to 65536 entries".to_owned()));
+                fail!("--pool: a pool has 1 to 65536 entries");
             }
             (Knob::Pool, Some(sizes), _) => (sizes.clone(), Some(&UmqSizes::Same)),
             (Knob::Pool, None, _) => {
@@ -135,29 +129,18 @@ fn one(
         })
     };
     let lack = lacks();
-    match arguments.json.takes_output() {
-        true => lack.iter().for_each(|lack| eprintln!("{lack}")),
-        false => lack.iter().for_each(|lack| println!("{lack}")),
-    }
+    arguments.json.tell(&lack);
     let charged = params.iter().any(is_charged);
-    let needs = runs.iter().map(|found| {
-        let bar = play::bar(found, 1);
-        let need = Need::of(found, settings, knob, &bar);
-        bar.finish_and_clear();
-        need
-    });
-    let needs = needs.collect::<Result<Vec<_>, _>>()?;
+    let need = |found: &Found| play::with_bar(found, 1, |bar| Need::of(found, settings, knob, bar));
+    let needs = runs.iter().map(need).collect::<Result<Vec<_>, _>>()?;
     let need = needs.iter().map(|need| need.size(knob).unwrap_or(need.nic().at_once.all()));
     let sizes = pairs(need.max().unwrap_or(0))?;
     let (mut smallest, mut played) = (Vec::new(), Vec::new());
     let passes = !charged && knob == Knob::Tables && params.iter().all(is_plain);
     if passes {
-        let mut passed = Vec::new();
-        for found in runs {
-            let bar = play::bar(found, 1);
-            passed.push(play::curves(found, settings, &bar)?);
-            bar.finish_and_clear();
-        }
+        let pass =
+            |found: &Found| play::with_bar(found, 1, |bar| play::curves(found, settings, bar));
+        let passed = runs.iter().map(pass).collect::<Result<Vec<_>, _>>()?;
         smallest = smallest::smallest(passed.iter().flatten(), runs.len());
         if !arguments.json.takes_output() {
             println!("{}", smallest::table(&smallest));

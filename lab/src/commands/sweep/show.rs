@@ -24,11 +24,10 @@ pub(crate) fn show(
     failed: &[usize],
 ) -> Result<(), Error> {
     let [svg, png] = capacity::draw(out, title, swept)?;
+    arguments.json.tell(lack);
     if arguments.json.takes_output() {
-        lack.iter().for_each(|lack| eprintln!("{lack}"));
         return Ok(());
     }
-    lack.iter().for_each(|lack| println!("{lack}"));
     println!("{}", points_table(swept));
     println!("Table: {}", out.join("sweep.csv").display());
     println!("Curve: {}", svg.display());

@@ -57,13 +57,8 @@ pub(crate) struct Tune {
     out: PathBuf,
 
     /// Runs of each channel, in turns. A difference within their spread decides nothing.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 5,
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(3..1000)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(3..1000))]
     rounds: u32,
 
     /// Measure that decides the settings; all three are printed.
@@ -104,9 +99,7 @@ pub(crate) struct Tune {
 pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
     let settings = Settings::parse(&arguments.set)?;
     if let Some(name) = PARAMETERS.into_iter().find(|name| settings.get(name).is_some()) {
-        return Err(Error::Message(format!(
-            "--set {name}: `tcam tune` measures at values of its own; leave it out"
-        )));
+        fail!("--set {name}: `tcam tune` measures at values of its own; leave it out");
     }
     settings.check()?;
     let library = Library::find_whole(arguments.provider.as_deref())?;

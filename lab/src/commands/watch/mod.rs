@@ -47,22 +47,13 @@ or all ranks that write their reports to one FI_TCAM_REPORT. If several jobs run
 0000 stands for processes that write no reports.")]
 pub(crate) struct Watch {
     /// Seconds between two tables.
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        default_value_t = 1.0,
-        value_parser = seconds,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_negative_numbers = true,
+        value_parser = seconds)]
     pub(crate) interval: f64,
 
     /// Exits after N tables.
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..),
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) count: Option<u32>,
 
     /// Shows only endpoints of one job; if several run, `tcam watch` lists them.
