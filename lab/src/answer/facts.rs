@@ -7,18 +7,13 @@ use nic::models::MODELS;
 use nic::trace::Header;
 use serde::Serialize;
 
-use crate::capacity::curve;
-use crate::capacity::judged::Judged;
-use crate::capacity::late;
-use crate::capacity::need::{self, Held, Knob, Most, Need};
-use crate::capacity::sizes::Sizes;
+use crate::capacity::{Held, Judged, Knob, Most, Need, Sizes, curve, late, need};
 use crate::error::Error;
-use crate::results::summary::{NO_LIBFABRIC, Summary};
+use crate::results::Summary;
+use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 use crate::stats::Range;
-use crate::traces::counted::{self, Counted};
-use crate::traces::files::{self, Found};
-use crate::traces::play;
+use crate::traces::{Counted, Found, counted, files, play};
 
 /// Assumed nanoseconds for the way from a NIC to the host, and again for the way back.
 pub(crate) const WAY_NS: u64 = 500;

@@ -5,13 +5,10 @@ use nic::plain::plain;
 
 use super::facts::{AtSize, DeviceResult, Facts, WAY_NS};
 use crate::error::Error;
-use crate::plot::need::NeedOfNic;
-use crate::plot::picture::Picture;
+use crate::plot::{NeedOfNic, Picture};
 use crate::stats::Range;
-use crate::text::html::{self, escaped};
-use crate::text::numbers::{count, entries, share, whole};
-use crate::text::sheet::Sheet;
-use crate::text::sheet::{WIDTH, cut, folded};
+use crate::text::html::escaped;
+use crate::text::{Sheet, WIDTH, count, cut, entries, folded, html, share, whole};
 
 /// The device without limits, which is no product.
 const IDEAL: &str = "ideal";

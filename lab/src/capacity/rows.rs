@@ -13,10 +13,7 @@ use super::smallest::Smallest;
 use super::verdict::Swept;
 use crate::error::Error;
 use crate::file;
-use crate::results::columns::{self, Cell, NamedValues};
-use crate::results::counters;
-use crate::results::ranks::Completeness;
-use crate::results::summary::Summary;
+use crate::results::{Cell, Completeness, NamedValues, Summary, columns, counters};
 use crate::stats::Variation;
 
 const NAME: &str = "sweep.csv";

@@ -6,9 +6,9 @@ use super::need::{self, Knob, Need};
 use super::point::{Cost, Modelled, Point};
 use super::sizes::{Sizes, UmqSizes};
 use crate::options::LARGEST;
-use crate::results::summary::Peak;
+use crate::results::Peak;
 use crate::stats::Variation;
-use crate::text::numbers::{count, entries, share, whole};
+use crate::text::{count, entries, share, whole};
 use crate::traces::repeats;
 
 /// The points of a sweep.

@@ -11,19 +11,13 @@ use crate::answer::facts::Facts;
 use crate::answer::show;
 use crate::error::Error;
 use crate::file;
-use crate::launch::leftovers::Leftovers;
-use crate::launch::plan::{Plan, program};
-use crate::launch::signals::{self, Ended, Signals};
+use crate::launch::plan::program;
+use crate::launch::{Ended, Leftovers, Plan, Signals, signals};
 use crate::options::Common;
-use crate::results::fresh::{Fresh, Old};
-use crate::results::json::{Json, Kind};
-use crate::results::runs::RunRecord;
-use crate::results::{reports, runs};
+use crate::results::{Fresh, Json, Kind, Old, RunRecord, reports, runs};
 use crate::settings::{self, Settings};
 use crate::text;
-use crate::traces::node::Placed;
-use crate::traces::take::Take;
-use crate::traces::{files, repeats};
+use crate::traces::{Placed, Take, files, repeats};
 
 /// Prints one page: the entries that a program needs, the devices that hold them, and the cost of
 /// overflow.

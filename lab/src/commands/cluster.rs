@@ -18,10 +18,10 @@ use clap::Args;
 use nic::clusters::{self, ClustersHeader, FORMAT};
 
 use crate::error::Error;
-use crate::experiment::profile::{self, Clustered, RankProfile, SourceProfile, kmeans};
+use crate::experiment::profile::kmeans;
+use crate::experiment::{Clustered, RankProfile, SourceProfile, profile};
 use crate::file;
-use crate::text::numbers::{percent, share, whole};
-use crate::text::sheet::Sheet;
+use crate::text::{Sheet, percent, share, whole};
 
 /// Numbers of clusters that `auto` chooses from, as in the paper.
 const CHOICES: [u16; 6] = [1, 2, 4, 8, 16, 32];

@@ -10,27 +10,16 @@ use nic::models::MODELS;
 use nic::plain::plain;
 use serde::Serialize;
 
-use crate::capacity::curve::{self, Replayed};
-use crate::capacity::judged::{self, Judged};
-use crate::capacity::need::{self, Knob, Need};
-use crate::capacity::point::{Cost, Modelled};
+use crate::capacity::{Cost, Judged, Knob, Modelled, Need, Replayed, curve, judged, need};
 use crate::error::Error;
 use crate::file;
 use crate::options::TableSizes;
-use crate::results::columns::{self, NamedValues};
-use crate::results::json::{Destination, Json, Kind};
-use crate::results::ranks::Completeness;
-use crate::results::summary::{Peak, Summary, spilled};
+use crate::results::summary::spilled;
 use crate::results::summary_text::rank_of;
+use crate::results::{Completeness, Destination, Json, Kind, NamedValues, Peak, Summary, columns};
 use crate::settings::{self, Settings};
-use crate::text::numbers::{bytes, count, percent, share, total, whole};
-use crate::text::progress;
-use crate::text::sheet::{Sheet, folded};
-use crate::traces::files::{self, Found};
-use crate::traces::node::Placed;
-use crate::traces::take::Take;
-use crate::traces::trace::Trace;
-use crate::traces::{play, repeats};
+use crate::text::{Sheet, bytes, count, folded, percent, progress, share, total, whole};
+use crate::traces::{Found, Placed, Take, Trace, files, play, repeats};
 
 /// Compares how devices would handle a recorded program.
 ///

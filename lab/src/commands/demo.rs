@@ -8,9 +8,7 @@ use clap::{Args, FromArgMatches};
 
 use super::answer::{MakeAnswer, answer};
 use crate::error::Error;
-use crate::launch::bundled;
-use crate::launch::launcher;
-use crate::launch::signals::{self, Signals};
+use crate::launch::{Signals, bundled, launcher, signals};
 use crate::results::fresh;
 
 const SOURCES: [(&str, &str); 2] = [

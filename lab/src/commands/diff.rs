@@ -8,13 +8,11 @@ use matching::QueueCounters;
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Inputs, Keep};
-use crate::experiment::rank::QueueKind;
-use crate::results::json::{Json, Kind};
+use crate::experiment::{Experiment, Inputs, Keep, QueueKind};
 use crate::results::summary::spilled;
-use crate::text::numbers::{share, whole};
-use crate::text::sheet::Sheet;
-use crate::traces::take::Take;
+use crate::results::{Json, Kind};
+use crate::text::{Sheet, share, whole};
+use crate::traces::Take;
 
 /// Prints the differences between two experiments: needs, spills and search depths.
 ///

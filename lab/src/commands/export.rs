@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Inputs, Keep};
-use crate::experiment::{export, operations};
+use crate::experiment::{Experiment, Inputs, Keep, export, operations};
 use crate::file;
-use crate::results::fresh::{self, Earlier, Lock};
+use crate::results::{Earlier, Lock, fresh};
 
 /// Writes the numbers of an experiment as CSV or Parquet, for pandas and other programs.
 ///

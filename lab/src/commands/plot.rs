@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use crate::error::Error;
-use crate::experiment::material::Material;
-use crate::experiment::outcome::{Experiment, Inputs, Keep};
-use crate::experiment::{figures, repeated};
+use crate::experiment::{Experiment, Inputs, Keep, Material, figures, repeated};
 use crate::file;
-use crate::results::fresh::{self, Earlier, Lock};
+use crate::results::{Earlier, Lock, fresh};
 
 /// Draws the pictures of an experiment.
 ///

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Inputs, Keep};
-use crate::experiment::profile::{self, SourceProfile};
+use crate::experiment::{Experiment, Inputs, Keep, SourceProfile, profile};
 use crate::file;
 
 /// Writes how many elements each source added to the queues of each rank, for tcam cluster.

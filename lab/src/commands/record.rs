@@ -8,18 +8,13 @@ use clap::Args;
 
 use crate::error::Error;
 use crate::hint;
-use crate::launch::leftovers::Leftovers;
-use crate::launch::plan::{Plan, shortage};
-use crate::launch::signals::Signals;
+use crate::launch::plan::shortage;
+use crate::launch::{Leftovers, Plan, Signals};
 use crate::options::{Common, TableSizes};
-use crate::results::fresh::Fresh;
-use crate::results::json::Json;
-use crate::results::reports;
+use crate::results::{Fresh, Json, reports};
 use crate::settings::{self, Settings};
-use crate::text::numbers::{self, count};
-use crate::traces::files;
-use crate::traces::take::Take;
-use crate::traces::trace::Trace;
+use crate::text::{count, numbers};
+use crate::traces::{Take, Trace, files};
 
 /// Runs a program once and records all operations on the tables of its ranks.
 ///

@@ -12,19 +12,14 @@ use nic::report::{ContextCounters, Report};
 
 use crate::error::Error;
 use crate::options::TableSizes;
-use crate::results::fresh::Lock;
-use crate::results::json::{Json, Kind};
-use crate::results::reports::{self, Endpoint, endpoint};
-use crate::results::runs::RunRecord;
-use crate::results::summary::{Sum, Summary};
-use crate::results::{fresh, summary_text};
+use crate::results::reports::endpoint;
+use crate::results::{
+    Endpoint, Json, Kind, Lock, RunRecord, Sum, Summary, fresh, reports, summary_text,
+};
 use crate::settings::{self, Settings};
-use crate::text::numbers::count;
-use crate::traces::node::Placed;
-use crate::traces::play::{self, holds_back, note_flow_control};
-use crate::traces::take::Take;
-use crate::traces::trace::Trace;
-use crate::traces::{counted, files};
+use crate::text::count;
+use crate::traces::play::{holds_back, note_flow_control};
+use crate::traces::{Placed, Take, Trace, counted, files, play};
 
 /// Replays traces on another table, engine or overflow model.
 ///

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Inputs, Keep};
-use crate::experiment::{page, repeated};
+use crate::experiment::{Experiment, Inputs, Keep, page, repeated};
 use crate::file;
-use crate::traces::node::Placed;
+use crate::traces::Placed;
 
 /// Writes an experiment as one page of HTML.
 ///

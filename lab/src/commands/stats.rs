@@ -7,17 +7,14 @@ use clap::Args;
 use nic::plain::plain;
 use serde::Serialize;
 
-use crate::capacity::need::{self, Need};
+use crate::capacity::{Need, need};
 use crate::error::Error;
-use crate::experiment::by::{self, By, Groups};
-use crate::experiment::fill::{self, TimeWindow};
-use crate::experiment::outcome::{Counts, Experiment, Inputs, Keep};
-use crate::experiment::repeated::{self, Repeated};
-use crate::experiment::threads::Threads;
-use crate::experiment::{phases, sheets};
-use crate::results::json::{Json, Kind};
-use crate::results::ranks::Completeness;
-use crate::text::sheet::Sheet;
+use crate::experiment::{
+    By, Counts, Experiment, Groups, Inputs, Keep, Repeated, Threads, TimeWindow, by, fill, phases,
+    repeated, sheets,
+};
+use crate::results::{Completeness, Json, Kind};
+use crate::text::Sheet;
 use crate::traces::play;
 
 /// Prints the tables of an experiment.

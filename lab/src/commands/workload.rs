@@ -17,12 +17,10 @@ use nic::report::ContextCounters;
 use nic::trace::{Encoder, Header, Op, put_time};
 
 use crate::error::Error;
-use crate::launch::signals::{self, Signals};
-use crate::results::fresh::Fresh;
+use crate::launch::{Signals, signals};
+use crate::results::Fresh;
 use crate::results::summary::NO_LIBFABRIC;
-use crate::text::numbers::{count, whole};
-use crate::text::progress;
-use crate::text::sheet::Sheet;
+use crate::text::{Sheet, count, progress, whole};
 use crate::traces::files;
 use crate::workload::pattern::{Flight, Pattern, params};
 use crate::workload::stream::Receiver;

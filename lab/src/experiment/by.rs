@@ -16,9 +16,8 @@ use super::phases::Phases;
 use super::rank::QueueKind;
 use crate::error::Error;
 use crate::results::ranks::{named, ranges};
-use crate::text::numbers::{count, percent, share, whole};
-use crate::text::sheet::Sheet;
-use crate::traces::trace::Trace;
+use crate::text::{Sheet, count, percent, share, whole};
+use crate::traces::Trace;
 
 /// Bound in seconds below which it is not printed that a time may be too early: half of the last
 /// digit.

@@ -16,9 +16,7 @@ use rustc_hash::FxHashMap as HashMap;
 use super::rank::QueueKind;
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::traces::play;
-use crate::traces::player::Player;
-use crate::traces::trace::Trace;
+use crate::traces::{Player, Trace, play};
 
 /// Nanoseconds in a second.
 const SECOND: f64 = 1e9;

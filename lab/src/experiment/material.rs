@@ -6,8 +6,7 @@ use rayon::prelude::*;
 use super::fill::{self, Makeup, Series, TimeWindow};
 use super::outcome::Experiment;
 use super::rank::QueueKind;
-use crate::capacity::curve;
-use crate::capacity::verdict::Swept;
+use crate::capacity::{Swept, curve};
 use crate::error::Error;
 use crate::traces::play;
 

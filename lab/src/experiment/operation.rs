@@ -7,8 +7,9 @@ use nic::trace::{Op, Posted, Timed};
 
 use super::rank::QueueKind;
 use crate::error::Error;
-use crate::results::columns::{BOOL, Cell, ColumnType, TEXT, WHOLE};
-use crate::traces::player::Player;
+use crate::results::columns::{BOOL, TEXT, WHOLE};
+use crate::results::{Cell, ColumnType};
+use crate::traces::Player;
 
 /// An operation of a trace.
 #[derive(Debug, Default)]

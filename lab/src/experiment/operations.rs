@@ -16,11 +16,9 @@ use super::outcome::Experiment;
 use super::rank::QueueKind;
 use crate::error::Error;
 use crate::file::NewFile;
-use crate::results::columns::ColumnFile;
+use crate::results::ColumnFile;
 use crate::settings::Settings;
-use crate::traces::play;
-use crate::traces::player::Player;
-use crate::traces::trace::Trace;
+use crate::traces::{Player, Trace, play};
 
 /// Rows that are sent from the replaying to the writing thread at a time.
 const BATCH: usize = 4096;
@@ -225,7 +223,7 @@ mod tests {
     use nic::trace::{Encoder, Header, Op, Posted, Sent, put_time};
 
     use super::*;
-    use crate::experiment::outcome::{Inputs, Keep};
+    use crate::experiment::{Inputs, Keep};
 
     /// Writes a trace of a rank, with one operation every 10 ns.
     fn put(path: &Path, rank: Option<u32>, ops: &[Op]) {

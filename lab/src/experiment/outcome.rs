@@ -17,18 +17,15 @@ use nic::trace::TraceError;
 use serde::Serialize;
 
 use super::rank::{QueueKind, Rank};
-use crate::capacity::need::{Knob, Need};
+use crate::capacity::{Knob, Need};
 use crate::error::Error;
 use crate::hint;
-use crate::results::origin::{self, ReportHead};
-use crate::results::ranks::Ended;
-use crate::results::reports::{self, Endpoint};
-use crate::results::runs::{self, RunRecord};
-use crate::results::summary::{Adding, ContextSums, Sum, Summary};
+use crate::results::{
+    Adding, ContextSums, Ended, Endpoint, ReportHead, RunRecord, Sum, Summary, origin, reports,
+    runs,
+};
 use crate::settings::Settings;
-use crate::traces::files::{self, Found};
-use crate::traces::play;
-use crate::traces::take::Take;
+use crate::traces::{Found, Take, files, play};
 
 /// The reports and traces that are named on the command line.
 #[derive(Debug, Default, Args)]
@@ -502,7 +499,7 @@ fn who(head: &ReportHead) -> Who {
 pub(crate) mod tests {
     use super::*;
     use crate::results::reports::tests::sample;
-    use crate::traces::take::Take;
+    use crate::traces::Take;
 
     fn of(reports: impl IntoIterator<Item = Report>) -> Option<Experiment> {
         let mut gathering = Gathering::new(Keep::Lengths);

@@ -15,15 +15,12 @@ use super::repeated::{self, Repeated};
 use super::{figures, sheets};
 use crate::answer::facts::Facts;
 use crate::answer::show::section;
-use crate::capacity::need::{self, Need};
+use crate::capacity::{Need, need};
 use crate::error::Error;
-use crate::results::summary::{Peak, Summary};
-use crate::results::summary_text;
-use crate::text::html::{self, escaped};
-use crate::text::numbers::{count, entries, share, whole as number};
-use crate::text::sheet::Sheet;
-use crate::traces::node::Placed;
-use crate::traces::trace::Trace;
+use crate::results::{Peak, Summary, summary_text};
+use crate::text::html::escaped;
+use crate::text::{Sheet, count, entries, html, share, whole as number};
+use crate::traces::{Placed, Trace};
 
 /// Number of ranks in the tables of a page.
 const RANKS: usize = 32;

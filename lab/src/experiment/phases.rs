@@ -29,10 +29,8 @@ use rustc_hash::FxHashMap as HashMap;
 use super::fill::{TimeWindow, tagged};
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::text::numbers::{count, whole};
-use crate::traces::play;
-use crate::traces::player::Player;
-use crate::traces::trace::Trace;
+use crate::text::{count, whole};
+use crate::traces::{Player, Trace, play};
 
 /// Operations that no rank leaves before all have entered. Others, such as `alltoallv` with counts
 /// of 0, may send nothing to some ranks.

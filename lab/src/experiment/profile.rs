@@ -20,8 +20,7 @@ use smartcore::linalg::basic::matrix::DenseMatrix;
 use super::outcome::{Added, Experiment};
 use crate::error::Error;
 use crate::file;
-use crate::text::numbers::{count, whole};
-use crate::text::sheet::Sheet;
+use crate::text::{Sheet, count, whole};
 
 /// Value of [`ProfileHeader::format`].
 pub(crate) const FORMAT: &str = "tcam-profile";

@@ -10,12 +10,11 @@ use serde::Serialize;
 use super::outcome::{Experiment, Inputs, Keep};
 use super::rank::QueueKind;
 use crate::error::Error;
-use crate::results::origin::ReportHead;
-use crate::results::ranks::Completeness;
+use crate::results::{Completeness, ReportHead};
 use crate::stats::Variation;
-use crate::text::numbers::whole;
-use crate::text::sheet::Sheet;
-use crate::traces::repeats::{Measured, exceeded, overlap};
+use crate::text::{Sheet, whole};
+use crate::traces::Measured;
+use crate::traces::repeats::{exceeded, overlap};
 
 /// The JSON of several runs.
 #[derive(Debug, Serialize)]

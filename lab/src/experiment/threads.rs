@@ -18,11 +18,8 @@ use super::operation::{self, Search};
 use super::rank::QueueKind;
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::text::numbers::{count, percent, share, whole};
-use crate::text::sheet::Sheet;
-use crate::traces::play;
-use crate::traces::player::Player;
-use crate::traces::trace::Trace;
+use crate::text::{Sheet, count, percent, share, whole};
+use crate::traces::{Player, Trace, play};
 
 /// Largest number of lines for threads.
 const LINES: usize = 24;
@@ -316,7 +313,7 @@ mod tests {
     use nic::trace::{self, Encoder, Header, Posted, put_thread, put_time};
 
     use super::*;
-    use crate::experiment::outcome::{Experiment, Inputs, Keep};
+    use crate::experiment::{Experiment, Inputs, Keep};
 
     /// The turn of a thread: its number, true for a thread of the provider, and its operation.
     type Turn<'a> = (u32, bool, &'a [Op]);

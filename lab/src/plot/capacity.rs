@@ -12,12 +12,10 @@ use super::canvas::{Align, Canvas, DARK};
 use super::panel::{Axis, Panel, Series};
 use super::picture::{Picture, WIDTH};
 use super::signs::{BLUE, GREEN, LEGEND, LINE, Marker, Sign, Style, VERMILION, legend};
-use crate::capacity::need::Knob;
-use crate::capacity::point::{Cost, Point};
-use crate::capacity::verdict::Swept;
+use crate::capacity::{Cost, Knob, Point, Swept};
 use crate::error::Error;
 use crate::file;
-use crate::text::numbers::whole;
+use crate::text::whole;
 
 /// Height of the picture.
 pub(crate) const HEIGHT: u32 = 1160;
@@ -137,8 +135,8 @@ fn range(values: &[u64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Summary;
     use crate::results::reports::tests::sample;
-    use crate::results::summary::Summary;
 
     #[test]
     fn both_pictures_are_written() {

@@ -3,7 +3,7 @@
 
 use super::canvas::{Align, Canvas, DARK, GREY, LIGHT};
 use super::panel::nice_steps;
-use crate::text::numbers::whole;
+use crate::text::whole;
 
 /// Sizes of texts, large enough for a printed page.
 const TITLE: f64 = 22.0;

@@ -5,7 +5,7 @@ use super::canvas::Canvas;
 use super::panel::{Axis, Panel, Series};
 use super::picture::Picture;
 use super::signs::{BLUE, GREEN, LINE, MARGIN, Marker, Sign, Style, VERMILION, legend};
-use crate::text::numbers::whole;
+use crate::text::whole;
 
 const HEIGHT: u32 = 640;
 const FITS: Style = (GREEN, Marker::Square);

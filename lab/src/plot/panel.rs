@@ -3,7 +3,7 @@
 
 use super::canvas::{Align, Canvas, DARK, GREY, LIGHT};
 use super::signs::Style;
-use crate::text::numbers::whole;
+use crate::text::whole;
 
 const TITLE: f64 = 20.0;
 const LABEL: f64 = 16.0;

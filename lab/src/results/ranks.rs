@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use signal_hook::low_level::signal_name;
 
-use crate::text::numbers::{count, whole};
+use crate::text::{count, whole};
 
 /// Exit code for incomplete results without `--partial`.
 pub(crate) const INCOMPLETE: u8 = 3;

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::origin::{self, Interned, ReportHead};
 use super::ranks::{Completeness, Ranks};
-use crate::text::numbers::{count, percent, total, whole};
+use crate::text::{count, percent, total, whole};
 
 /// Largest number of programs that are named, because a report may contain anything.
 pub(crate) const MISSING: usize = 16;
@@ -497,8 +497,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::results::json::{Json, Kind, is_ours};
+    use crate::results::json::is_ours;
     use crate::results::reports::tests::sample;
+    use crate::results::{Json, Kind};
 
     fn of(reports: &[Report]) -> Vec<String> {
         let mut remarks = Remarks::default();

@@ -16,10 +16,8 @@ use super::node::{Nodes, Placed};
 use super::take::Take;
 use super::trace::{Trace, reader};
 use crate::error::Error;
-use crate::results::ranks::Ranks;
-use crate::results::reports;
-use crate::results::runs::RunRecord;
-use crate::results::summary::{self, NO_LIBFABRIC, ProcessOrigin};
+use crate::results::summary::NO_LIBFABRIC;
+use crate::results::{ProcessOrigin, Ranks, RunRecord, reports, summary};
 use crate::settings::Settings;
 
 /// Traces, and facts about their run.

@@ -27,7 +27,7 @@ use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Posted, Sent};
 
 use crate::error::Error;
-use crate::results::runs::{RecordedPlacement, RunRecord};
+use crate::results::{RecordedPlacement, RunRecord};
 
 /// The placement of the ranks of a recording on nodes, each with one NIC.
 #[derive(Clone, Debug, Default, Args)]

@@ -26,11 +26,10 @@ use super::player::{BATCH, Played, Player, TraceReader};
 use super::together::{InTurn, Together, share_of};
 use super::trace::Trace;
 use crate::error::Error;
-use crate::results::reports::{self, Endpoint};
 use crate::results::summary::MISSING;
+use crate::results::{Endpoint, reports};
 use crate::settings::Settings;
-use crate::text::numbers::count;
-use crate::text::progress;
+use crate::text::{count, progress};
 
 /// Bytes of records whose replay takes a second or more.
 pub(crate) const LONG: u64 = 16 << 20;

@@ -18,7 +18,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use super::player::Player;
 use super::trace::Trace;
 use crate::error::Error;
-use crate::results::reports::Endpoint;
+use crate::results::Endpoint;
 use crate::settings::Settings;
 
 /// Traces of several endpoints that are replayed together.

@@ -16,7 +16,7 @@ use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
 use super::node::{Nodes, Remote};
 use super::take::Take;
 use crate::error::Error;
-use crate::results::reports::Endpoint;
+use crate::results::Endpoint;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 

@@ -7,15 +7,12 @@ use nic::report::ContextCounters;
 use serde::Serialize;
 
 use super::measure::{Contender, LoadedTrace, Middle, Rounds, WildcardCounts};
-use crate::capacity::curve;
-use crate::capacity::need::Knob;
+use crate::capacity::{Knob, curve};
 use crate::error::Error;
-use crate::results::ranks::Completeness;
+use crate::results::Completeness;
 use crate::settings::Settings;
-use crate::text::numbers::{count, entries, share, whole};
-use crate::text::progress;
-use crate::traces::files::Found;
-use crate::traces::play;
+use crate::text::{count, entries, progress, share, whole};
+use crate::traces::{Found, play};
 
 /// Smallest share of the time for which another engine is worth its use (*Hint-driven matching*,
 /// section V).

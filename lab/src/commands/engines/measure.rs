@@ -25,7 +25,7 @@ use serde::{Serialize, Serializer};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::stats;
-use crate::traces::trace::Trace;
+use crate::traces::Trace;
 
 /// Rounds of a measurement; fewer if it takes longer than ten seconds.
 const ROUNDS: usize = 15;

@@ -12,14 +12,10 @@ use self::comparison::{Case, Comparison};
 use self::measure::Contender;
 use crate::error::Error;
 use crate::options::TableSizes;
-use crate::results::json::{Json, Kind};
+use crate::results::{Json, Kind};
 use crate::settings::{self, Settings};
-use crate::text::numbers::{count, whole};
-use crate::text::sheet::Sheet;
-use crate::text::sheet::folded;
-use crate::traces::files;
-use crate::traces::repeats;
-use crate::traces::take::Take;
+use crate::text::{Sheet, count, folded, whole};
+use crate::traces::{Take, files, repeats};
 
 /// Measures the time that each host engine takes to match a recorded program.
 ///

@@ -7,16 +7,12 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::law::{Growth, Point, SHARE};
-use crate::capacity::need::{Knob, Most, Need};
+use crate::capacity::{Knob, Most, Need};
 use crate::error::Error;
 use crate::results::origin;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
-use crate::traces::files::Found;
-use crate::traces::node::Placed;
-use crate::traces::play;
-use crate::traces::repeats::{self, Recording};
-use crate::traces::take::Take;
+use crate::traces::{Found, Placed, Recording, Take, play, repeats};
 
 /// Elements of a rank, or of a NIC.
 type Count = fn(&Most) -> u64;

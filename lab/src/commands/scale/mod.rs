@@ -11,10 +11,9 @@ use clap::Args;
 
 use self::forecast::{Forecast, RecordingsBySize};
 use crate::error::Error;
-use crate::results::json::{Json, Kind};
+use crate::results::{Json, Kind};
 use crate::settings;
-use crate::traces::node::Placed;
-use crate::traces::take::Take;
+use crate::traces::{Placed, Take};
 
 /// Predicts the entries that a program needs at another number of ranks.
 ///

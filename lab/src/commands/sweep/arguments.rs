@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::capacity::sizes::{Sizes, UmqSizes};
+use crate::capacity::{Sizes, UmqSizes};
 use crate::options::Common;
-use crate::results::json::Json;
-use crate::traces::node::Placed;
+use crate::results::Json;
+use crate::traces::Placed;
 use crate::traces::take::MAX_QUEUE;
 
 /// Runs a program, or replays its traces, once for each table size and draws the capacity curve.

@@ -10,24 +10,15 @@ use indicatif::ProgressBar;
 
 use super::arguments::Sweep;
 use super::show::show;
-use crate::capacity::need::Knob;
-use crate::capacity::point::Point;
-use crate::capacity::rows::{self, Rows, Runs};
-use crate::capacity::sizes::{self, Sizes, UmqSizes};
-use crate::capacity::verdict::Swept;
+use crate::capacity::{Knob, Point, Rows, Runs, Sizes, Swept, UmqSizes, rows, sizes};
 use crate::error::Error;
-use crate::launch::launcher::Mpi;
-use crate::launch::leftovers::Leftovers;
-use crate::launch::plan::{Plan, program};
-use crate::launch::signals::{self, OWN_FAILURE, Signals, exit_code};
-use crate::results::fresh::Lock;
-use crate::results::json::Kind;
+use crate::launch::plan::program;
+use crate::launch::signals::{OWN_FAILURE, exit_code};
+use crate::launch::{Leftovers, Mpi, Plan, Signals, signals};
 use crate::results::ranks::INCOMPLETE;
-use crate::results::summary::{Adding, Summary};
-use crate::results::{fresh, origin, reports, runs};
+use crate::results::{Adding, Kind, Lock, Summary, fresh, origin, reports, runs};
 use crate::settings::{self, Settings};
-use crate::text::numbers::{count, entries, share, whole};
-use crate::text::progress;
+use crate::text::{count, entries, progress, share, whole};
 
 /// Table entries of the first run, which finds the sizes to try.
 const FIRST: usize = 8192;

@@ -13,21 +13,13 @@ use super::show::show;
 use crate::capacity::curve::{
     is_charged, is_plain, names_engine, points_of, replays, sums_of, title, turns_of,
 };
-use crate::capacity::need::{Knob, Need};
-use crate::capacity::rows::{self, Runs};
-use crate::capacity::sizes::{self, Sizes, UmqSizes};
-use crate::capacity::verdict::Swept;
-use crate::capacity::{late, smallest};
+use crate::capacity::{Knob, Need, Runs, Sizes, Swept, UmqSizes, late, rows, sizes, smallest};
 use crate::error::Error;
-use crate::launch::launcher::Mpi;
-use crate::results::fresh;
-use crate::results::fresh::Lock;
-use crate::results::json::Kind;
+use crate::launch::Mpi;
+use crate::results::{Kind, Lock, fresh};
 use crate::settings::{self, Settings};
-use crate::text::numbers::whole;
-use crate::traces::files::{self, Found};
-use crate::traces::take::Take;
-use crate::traces::{play, repeats};
+use crate::text::whole;
+use crate::traces::{Found, Take, files, play, repeats};
 
 /// Draws the curve and prints how small the table may be. Recordings of several sizes or programs
 /// have a curve each. Returns 0, or 3 if results are incomplete.

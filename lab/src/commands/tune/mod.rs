@@ -26,17 +26,11 @@ use self::curves::{ChannelCurve, Measure};
 use self::program::{ALL, FIRST, FirstRun, Program, QUICK, SOURCES, compiler};
 use self::result::TuneResult;
 use crate::error::Error;
-use crate::launch::bundled;
-use crate::launch::environment::Library;
-use crate::launch::launcher::{self, Mpi};
-use crate::launch::signals::{self, Signals};
+use crate::launch::{Library, Mpi, Signals, bundled, launcher, signals};
 use crate::options::MpiChoice;
-use crate::results::fresh::Fresh;
-use crate::results::json::{Json, Kind};
-use crate::results::reports;
+use crate::results::{Fresh, Json, Kind, reports};
 use crate::settings::Settings;
-use crate::text::numbers::count;
-use crate::text::progress;
+use crate::text::{count, progress};
 
 /// Measures the channels between two ranks, and writes the thresholds between them.
 ///

@@ -12,12 +12,9 @@ use nic::report::Report;
 use super::channels::{Channel, NETWORK, ONE_HOST, Pair};
 use super::curves::Measurement;
 use crate::error::Error;
-use crate::launch::bundled;
-use crate::launch::environment::{Environment, Library};
-use crate::launch::launcher::{self, Mpi};
-use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::program;
-use crate::launch::signals::{self, Signals, exit_code};
+use crate::launch::signals::exit_code;
+use crate::launch::{Environment, Leftovers, Library, Mpi, Signals, bundled, launcher, signals};
 use crate::results::reports;
 use crate::settings::Settings;
 

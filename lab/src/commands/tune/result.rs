@@ -13,13 +13,9 @@ use super::program::FirstRun;
 use crate::error::Error;
 use crate::file;
 use crate::hint::quoted;
-use crate::plot::channels::{ChannelPanel, Channels};
-use crate::plot::picture::Picture;
-use crate::results::columns::{self, NamedValues};
-use crate::results::origin;
-use crate::results::summary::Summary;
-use crate::text::numbers::whole;
-use crate::text::sheet::Sheet;
+use crate::plot::{ChannelPanel, Channels, Picture};
+use crate::results::{NamedValues, Summary, columns, origin};
+use crate::text::{Sheet, whole};
 
 /// The results of a measurement.
 #[derive(Serialize)]

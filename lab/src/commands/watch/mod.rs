@@ -16,7 +16,7 @@ use clap::Args;
 use rustix::termios::tcgetwinsize;
 
 use crate::error::Error;
-use crate::launch::endpoints::{self, Id, Job, RunningEndpoint};
+use crate::launch::{Id, Job, RunningEndpoint, endpoints};
 use crate::text::output;
 
 /// Columns if the output is no terminal.

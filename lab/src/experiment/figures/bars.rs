@@ -3,12 +3,12 @@
 
 use matching::Histogram;
 
-use crate::experiment::outcome::Experiment;
-use crate::experiment::rank::QueueKind;
-use crate::plot::canvas::{Align, Canvas, DARK};
-use crate::plot::chart::{Chart, Scale, TICK};
-use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, Sign, legend};
-use crate::text::numbers::{entries, percent, share, whole};
+use crate::experiment::{Experiment, QueueKind};
+use crate::plot::canvas::DARK;
+use crate::plot::chart::TICK;
+use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, legend};
+use crate::plot::{Align, Canvas, Chart, Scale, Sign};
+use crate::text::{entries, percent, share, whole};
 
 pub(crate) const DEPTHS_HEIGHT: u32 = 900;
 /// Height of a row of block reasons.

@@ -5,14 +5,10 @@ use std::collections::BTreeMap;
 
 use plotters::prelude::RGBColor;
 
-use crate::experiment::by::{self, Communicators};
-use crate::experiment::fill::{ElementClass, Series};
-use crate::experiment::material::Material;
-use crate::experiment::rank::QueueKind;
-use crate::plot::canvas::Canvas;
-use crate::plot::chart::{Chart, Scale};
-use crate::plot::signs::{AREA, BLUE, GREEN, LEGEND, ORANGE, Sign, VERMILION, legend};
-use crate::text::numbers::whole;
+use crate::experiment::{Communicators, ElementClass, Material, QueueKind, Series, by};
+use crate::plot::signs::{AREA, BLUE, GREEN, LEGEND, ORANGE, VERMILION, legend};
+use crate::plot::{Canvas, Chart, Scale, Sign};
+use crate::text::whole;
 
 pub(crate) const HEIGHT: u32 = 900;
 /// Width by which a step reaches into the next one, so that no seam shows between them.

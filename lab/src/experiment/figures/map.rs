@@ -4,12 +4,12 @@
 
 use plotters::prelude::RGBColor;
 
-use crate::experiment::outcome::Experiment;
-use crate::experiment::rank::{QueueKind, Rank};
-use crate::plot::canvas::{Align, Canvas, DARK, GREY, LIGHT};
-use crate::plot::chart::{Scale, TICK};
+use crate::experiment::{Experiment, QueueKind, Rank};
+use crate::plot::canvas::{DARK, GREY, LIGHT};
+use crate::plot::chart::TICK;
 use crate::plot::signs::MARGIN;
-use crate::text::numbers::whole;
+use crate::plot::{Align, Canvas, Scale};
+use crate::text::whole;
 
 /// Viridis at even steps: lightness rises with the value, for any colour vision and in grey.
 const VIRIDIS: [[u8; 3]; 9] = [

@@ -10,9 +10,7 @@ use self::map::Map;
 use super::material::Material;
 use super::outcome::Experiment;
 use super::rank::QueueKind;
-use crate::plot::canvas::Canvas;
-use crate::plot::capacity;
-use crate::plot::picture::Picture;
+use crate::plot::{Canvas, Picture, capacity};
 
 /// Names of all files. An experiment may lack some of them.
 pub(crate) const NAMES: [&str; 8] =

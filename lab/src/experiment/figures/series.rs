@@ -4,12 +4,12 @@
 use nic::lengths::Lengths;
 use plotters::prelude::RGBColor;
 
-use crate::experiment::outcome::{Experiment, OTHERS};
-use crate::experiment::rank::{QueueKind, Rank};
-use crate::plot::canvas::{At, Canvas, GREY};
-use crate::plot::chart::{Chart, Scale};
-use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, Sign, legend};
-use crate::text::numbers::{entries, whole};
+use crate::experiment::outcome::OTHERS;
+use crate::experiment::{Experiment, QueueKind, Rank};
+use crate::plot::canvas::GREY;
+use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, legend};
+use crate::plot::{At, Canvas, Chart, Scale, Sign};
+use crate::text::{entries, whole};
 
 pub(crate) const HEIGHT: u32 = 900;
 /// Width by which a step reaches into the next one, so that no seam shows between them.
