@@ -40,6 +40,13 @@ impl NewFile {
         Ok(Self { to, path: path.into() })
     }
 
+    fn file(&mut self) -> &mut File {
+        match &mut self.to {
+            To::Beside(file) => file.as_file_mut(),
+            To::Straight(file) => file,
+        }
+    }
+
     /// Puts the file in its place.
     pub(crate) fn keep(self) -> Result<(), Error> {
         match self.to {
@@ -67,17 +74,11 @@ impl NewFile {
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.to {
-            To::Beside(file) => file.write(bytes),
-            To::Straight(file) => file.write(bytes),
-        }
+        self.file().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.to {
-            To::Beside(file) => file.flush(),
-            To::Straight(file) => file.flush(),
-        }
+        self.file().flush()
     }
 }
 
@@ -122,18 +123,20 @@ fn names_a_descriptor(path: &Path) -> bool {
     directory.is_some_and(|of| of == Path::new("/dev") || of.starts_with("/proc"))
 }
 
-/// Writes a file, and replaces what was there.
-pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+fn written(path: &Path, content: impl AsRef<[u8]>) -> Result<NewFile, Error> {
     let mut file = NewFile::create(path)?;
     file.write_all(content.as_ref()).map_err(Error::io(path))?;
-    file.keep()
+    Ok(file)
+}
+
+/// Writes a file, and replaces what was there.
+pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+    written(path, content)?.keep()
 }
 
 /// Writes a file if nothing is there yet.
 pub(crate) fn write_first(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
-    let mut file = NewFile::create(path)?;
-    file.write_all(content.as_ref()).map_err(Error::io(path))?;
-    file.keep_first()
+    written(path, content)?.keep_first()
 }
 
 /// Refuses to replace a file that does not begin with `start`.

@@ -462,7 +462,7 @@ impl Gathering {
         if replayed {
             (sum.replayed, sum.ranks) = (true, traces.ranks());
         } else if self.differ {
-            sum.ranks.note_mixed();
+            sum.ranks.mixed = true;
         }
         let known = heads.iter().filter_map(|head| head.rank).max();
         let mut next = known.map_or(0, |most| most + 1);

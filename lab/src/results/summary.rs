@@ -178,7 +178,7 @@ impl Adding {
             sum.ranks.note_cut(report.rank);
         }
         if report.libfabric == NO_LIBFABRIC {
-            sum.ranks.note_generated();
+            sum.ranks.generated = true;
         }
         sum.at_exit += usize::from(report.written_at == WrittenAt::Exit);
         sum.seconds = sum.seconds.max(report.elapsed_s);
@@ -239,7 +239,7 @@ impl Adding {
         let sizes: BTreeSet<_> = heads.iter().filter_map(|head| head.origin.ranks).collect();
         let runs: BTreeSet<_> = heads.iter().filter_map(|head| head.origin.job).collect();
         if runs.len() > 1 || sizes.len() > 1 && processes.len() as u32 == sum.ranks.told() {
-            sum.ranks.note_mixed();
+            sum.ranks.mixed = true;
         }
         Some((sum, heads))
     }

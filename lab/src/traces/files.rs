@@ -57,7 +57,7 @@ impl Found {
                 ranks.note_cut(*rank);
             }
             if libfabric == NO_LIBFABRIC {
-                ranks.note_generated();
+                ranks.generated = true;
             }
         }
         self.left_out.iter().for_each(|rank| ranks.note_cut(*rank));
@@ -65,7 +65,7 @@ impl Found {
         let runs: BTreeSet<_> =
             self.traces.iter().filter_map(|trace| trace.header.origin.job).collect();
         if runs.len() > 1 {
-            ranks.note_mixed();
+            ranks.mixed = true;
         }
         for Report { host, pid, rank, origin, .. } in &self.quiet {
             if processes.insert((host, pid)) {
