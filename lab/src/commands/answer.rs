@@ -17,6 +17,7 @@ use crate::options::Common;
 use crate::results::{Fresh, Json, Kind, Old, RunRecord, reports, runs};
 use crate::settings::{self, Settings};
 use crate::text;
+use crate::traces::take::MAX_QUEUE;
 use crate::traces::{Placed, Take, files, repeats};
 
 /// Prints one page: the entries that a program needs, the devices that hold them, and the cost of
@@ -66,6 +67,11 @@ pub(crate) struct MakeAnswer {
     /// without a beginning.
     #[arg(long)]
     cut_off: bool,
+
+    /// Ends a replay with an error if a queue has more than N elements. An element takes 150 to 250
+    /// bytes; as many traces are replayed at a time as there are cores.
+    #[arg(long, value_name = "N", default_value_t = MAX_QUEUE)]
+    max_queue: usize,
 
     /// Traces, or directories of traces. Directories that have ranks in common are repeats of one
     /// program.
@@ -136,12 +142,11 @@ pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
     if names.is_empty() {
         return Ok(code);
     }
-    let take =
-        Take { cut_off: arguments.cut_off, partial: arguments.common.partial, ..Take::default() };
+    let MakeAnswer { cut_off, max_queue, .. } = *arguments;
+    let take = Take { cut_off, max_queue, partial: arguments.common.partial };
     let (mut all, mut of_ranks) = (Vec::new(), 0);
-    for group in repeats::groups(&names, take)? {
-        let runs = group.into_iter().map(|of| Ok(of.placed(&arguments.placed)?.found));
-        let runs = runs.collect::<Result<Vec<_>, Error>>()?;
+    for group in repeats::groups(&names, take, &arguments.placed)? {
+        let runs: Vec<_> = group.into_iter().map(|of| of.found).collect();
         runs.iter().for_each(|run| files::note_mixed(run));
         let facts = Facts::of(&runs.iter().collect::<Vec<_>>(), is_drawn)?;
         if !arguments.json.takes_output() {

@@ -15,7 +15,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nic::clusters::{self, ClustersHeader, FORMAT};
+use nic::clusters::{ClustersHeader, FORMAT, RankClusters};
 
 use crate::error::Error;
 use crate::experiment::profile::kmeans;
@@ -76,14 +76,12 @@ pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
         Wanted::Auto => 0,
         Wanted::Number(k) => u32::from(k),
     };
-    let json = |value: serde_json::Result<String>| value.expect("numbers are JSON") + "\n";
-    let mut text = json(serde_json::to_string(&ClustersHeader::new(read.processes, k)));
+    let mut text = profile::line(&ClustersHeader::new(read.processes, k));
     let mut made = Vec::new();
     for row in &read.rows {
         let [prq, umq] = [&row.prq, &row.umq].map(|added| of_queue(added, arguments.k));
         let (of_prq, of_umq) = (prq.of.clone(), umq.of.clone());
-        let line = clusters::RankClusters { rank: row.rank, prq: of_prq, umq: of_umq };
-        text += &json(serde_json::to_string(&line));
+        text += &profile::line(&RankClusters { rank: row.rank, prq: of_prq, umq: of_umq });
         made.push((row, [prq, umq]));
     }
     if arguments.out.as_os_str() == "-" {

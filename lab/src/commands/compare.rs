@@ -102,11 +102,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     common.give_sizes(arguments.tables)?;
     let first = if common.is_empty() { "as recorded" } else { "as set" };
     common.give("timing", "--timing", arguments.timing.as_ref())?;
-    let groups = repeats::groups(&arguments.traces, arguments.take)?;
-    let groups = groups
-        .into_iter()
-        .map(|group| group.into_iter().map(|of| of.placed(&arguments.placed)).collect())
-        .collect::<Result<Vec<Vec<_>>, _>>()?;
+    let groups = repeats::groups(&arguments.traces, arguments.take, &arguments.placed)?;
     let recordings = || groups.iter().flatten().map(|recording| &recording.found);
     let lines = lines(first, &arguments.with, &common)?;
     recordings().for_each(|found| files::note_mixed(found));

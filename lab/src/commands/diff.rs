@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::experiment::{Experiment, Inputs, Keep, QueueKind};
+use crate::options::number;
 use crate::results::summary::spilled;
 use crate::results::{Json, Kind};
 use crate::text::{Sheet, share, whole};
@@ -29,7 +30,8 @@ for their spread.")]
 pub(crate) struct Diff {
     /// Exits with 1 if a high-water mark, the share that spills (in points) or the mean search
     /// depth grew by more than PERCENT.
-    #[arg(long, value_name = "PERCENT", value_parser = per_cent, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true,
+        value_parser = number(0.0..=f64::MAX, "a number of per cent, 0 or more, is expected"))]
     fail_above: Option<f64>,
 
     #[command(flatten)]
@@ -45,11 +47,6 @@ pub(crate) struct Diff {
     /// The later experiment.
     #[arg(value_name = "B")]
     after: PathBuf,
-}
-
-fn per_cent(text: &str) -> Result<f64, &'static str> {
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    number.ok_or("a number of per cent, 0 or more, is expected")
 }
 
 /// A number of both experiments.

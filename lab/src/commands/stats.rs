@@ -13,6 +13,7 @@ use crate::experiment::{
     By, Counts, Experiment, Groups, Inputs, Keep, Repeated, Threads, TimeWindow, by, fill, phases,
     repeated, sheets,
 };
+use crate::options::number;
 use crate::results::{Completeness, Json, Kind};
 use crate::text::Sheet;
 use crate::traces::play;
@@ -50,20 +51,17 @@ pub(crate) struct Stats {
     by: Option<By>,
 
     /// With --by: leaves out operations before this time since the run began.
-    #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", requires = "by",
+        value_parser = number(0.0..=f64::MAX, "a number of seconds is expected"))]
     from: Option<f64>,
 
     /// With --by: leaves out operations after this time since the run began.
-    #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", requires = "by",
+        value_parser = number(0.0..=f64::MAX, "a number of seconds is expected"))]
     to: Option<f64>,
 
     #[command(flatten)]
     json: Json,
-}
-
-fn seconds(text: &str) -> Result<f64, &'static str> {
-    let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
-    seconds.ok_or("a number of seconds is expected")
 }
 
 /// Prints the tables. Returns 0, or 3 if results are incomplete.

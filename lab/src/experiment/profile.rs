@@ -10,7 +10,6 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -64,6 +63,11 @@ pub(crate) fn check_out(out: &Path, format: &str) -> Result<(), Error> {
     file::check(out)
 }
 
+/// Returns a line of the file.
+pub(crate) fn line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("numbers are JSON") + "\n"
+}
+
 impl SourceProfile {
     /// Returns the profile of an experiment, or none if it has elements and none of them has a
     /// source.
@@ -103,12 +107,7 @@ impl SourceProfile {
             version: VERSION,
             processes: self.processes,
         };
-        let json = |value: serde_json::Result<String>| value.expect("numbers are JSON");
-        let mut text = json(serde_json::to_string(&head)) + "\n";
-        for row in &self.rows {
-            let _ = writeln!(text, "{}", json(serde_json::to_string(row)));
-        }
-        text
+        self.rows.iter().fold(line(&head), |text, row| text + &line(row))
     }
 
     /// Reads a profile.

@@ -15,15 +15,21 @@ use super::node::Placed;
 use super::take::Take;
 use crate::error::Error;
 
-/// Finds the recordings, each with its directory. Repeats of one run form a group, in order.
+/// Finds the recordings, each with its directory, and places their ranks on nodes. Repeats of one run form a group, in order.
 /// Recordings of other programs or other numbers of ranks form other groups.
-pub(crate) fn groups(names: &[PathBuf], take: Take) -> Result<Vec<Vec<Recording>>, Error> {
+pub(crate) fn groups(
+    names: &[PathBuf],
+    take: Take,
+    placed: &Placed,
+) -> Result<Vec<Vec<Recording>>, Error> {
     let each = apart(names, take)?.filter(|each| !have_same_process(each));
     let Some(each) = each else {
-        return Ok(vec![vec![Recording { name: None, found: files::find(names, take)? }]]);
+        let found = files::find(names, take)?.placed(placed)?;
+        return Ok(vec![vec![Recording { name: None, found }]]);
     };
     let mut groups: Vec<Vec<Recording>> = Vec::new();
-    for recording in each {
+    for Recording { name, found } in each {
+        let recording = Recording { name, found: found.placed(placed)? };
         let same = groups.iter_mut().find(|group| group[0].measured() == recording.measured());
         match same {
             Some(group) => group.push(recording),
@@ -71,11 +77,6 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Places the ranks on nodes.
-    pub(crate) fn placed(self, placed: &Placed) -> Result<Self, Error> {
-        Ok(Self { found: self.found.placed(placed)?, ..self })
-    }
-
     fn measured(&self) -> Measured<'_> {
         let Header { program, origin, .. } = &self.found[0].header;
         Measured::of(program, origin)

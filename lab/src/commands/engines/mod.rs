@@ -15,7 +15,7 @@ use crate::options::TableSizes;
 use crate::results::{Json, Kind};
 use crate::settings::{self, Settings};
 use crate::text::{Sheet, count, folded, whole};
-use crate::traces::{Take, files, repeats};
+use crate::traces::{Placed, Take, files, repeats};
 
 /// Measures the time that each host engine takes to match a recorded program.
 ///
@@ -64,7 +64,8 @@ pub(crate) fn engines(arguments: &Engines) -> Result<u8, Error> {
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
     settings.give("device", "--device", arguments.device.as_ref())?;
     settings.give_sizes(arguments.tables)?;
-    let mut groups = repeats::groups(&arguments.traces, arguments.take)?.into_iter();
+    let mut groups =
+        repeats::groups(&arguments.traces, arguments.take, &Placed::default())?.into_iter();
     let found = groups.next().unwrap_or_default();
     if let (Some(first), Some(other)) =
         (&found[0].name, groups.next().and_then(|other| other[0].name.clone()))

@@ -190,7 +190,7 @@ impl RecordingsBySize {
     ) -> Result<Self, Error> {
         let mut by_ranks: BTreeMap<_, Vec<Recording>> = BTreeMap::new();
         let names: Vec<_> = BTreeSet::from_iter(names).into_iter().cloned().collect();
-        let groups = repeats::groups(&names, take)?;
+        let groups = repeats::groups(&names, take, placed)?;
         let name = |of: &Recording| of.name.as_ref().unwrap_or(&names[0]).display().to_string();
         let first = &groups[0][0];
         if let Some(other) = groups.iter().find(|of| program(&of[0]) != program(first)) {
@@ -211,8 +211,7 @@ impl RecordingsBySize {
                     name(&group[0])
                 );
             }
-            let placed = group.into_iter().map(|of| of.placed(placed));
-            by_ranks.insert(ranks, placed.collect::<Result<_, _>>()?);
+            by_ranks.insert(ranks, group);
         }
         if let Some((&largest, _)) = by_ranks.last_key_value()
             && to < largest

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::capacity::{Sizes, UmqSizes};
-use crate::options::Common;
+use crate::options::{Common, number};
 use crate::results::Json;
 use crate::traces::Placed;
 use crate::traces::take::MAX_QUEUE;
@@ -63,7 +63,8 @@ pub(crate) struct Sweep {
     pub(crate) repeat: u32,
 
     /// Ends a run that takes longer; its size counts as failed.
-    #[arg(long, value_name = "SECONDS", value_parser = timeout, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true,
+        value_parser = number(0.1..=1e6, "a number from 0.1 to 1000000 is expected"))]
     pub(crate) timeout: Option<f64>,
 
     /// Directory for the curve, the table and the logs.
@@ -108,9 +109,4 @@ pub(crate) struct Sweep {
     /// The program, with its launcher: mpiexec -n 4 ./app
     #[arg(last = true, required_unless_present = "trace", value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
-}
-
-fn timeout(text: &str) -> Result<f64, &'static str> {
-    let seconds = text.parse().ok().filter(|seconds| (0.1..=1e6).contains(seconds));
-    seconds.ok_or("a number from 0.1 to 1000000 is expected")
 }

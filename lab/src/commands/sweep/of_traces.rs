@@ -41,7 +41,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         max_queue: arguments.max_queue,
         partial: common.partial,
     };
-    let groups = repeats::groups(&arguments.trace, take)?;
+    let groups = repeats::groups(&arguments.trace, take, &arguments.placed)?;
     let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
     arguments.json.check()?;
     let (mut told, mut code) = (Vec::new(), 0);
@@ -55,9 +55,8 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         if let Some(name) = name.filter(|_| !arguments.json.takes_output()) {
             println!("{}{}:", if at > 0 { "\n" } else { "" }, plain(&name));
         }
-        let runs = group.into_iter().map(|of| Ok(of.placed(&arguments.placed)?.found));
-        let (runs, of) =
-            one(arguments, &settings, &runs.collect::<Result<Vec<_>, Error>>()?, &out)?;
+        let runs: Vec<_> = group.into_iter().map(|of| of.found).collect();
+        let (runs, of) = one(arguments, &settings, &runs, &out)?;
         told.push(runs);
         code = code.max(of);
     }

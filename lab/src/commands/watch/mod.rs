@@ -17,6 +17,7 @@ use rustix::termios::tcgetwinsize;
 
 use crate::error::Error;
 use crate::launch::{Id, Job, RunningEndpoint, endpoints};
+use crate::options::number;
 use crate::text::output;
 
 /// Columns if the output is no terminal.
@@ -48,7 +49,7 @@ or all ranks that write their reports to one FI_TCAM_REPORT. If several jobs run
 pub(crate) struct Watch {
     /// Seconds between two tables.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_negative_numbers = true,
-        value_parser = seconds)]
+        value_parser = number(0.05..=3600.0, "a number from 0.05 to 3600 is expected"))]
     pub(crate) interval: f64,
 
     /// Exits after N tables.
@@ -63,13 +64,6 @@ pub(crate) struct Watch {
     /// Prints one table after one interval, and exits.
     #[arg(long, conflicts_with = "count")]
     pub(crate) once: bool,
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.05..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number from 0.05 to 3600 is expected".to_owned()),
-    }
 }
 
 /// Shows tables until Ctrl-C or `--count`. Returns 1 if `--once` found no program.
@@ -126,18 +120,5 @@ fn show(before: &[RunningEndpoint], now: &[RunningEndpoint]) {
         output::out_alone(format_args!("{text}"));
     } else {
         print!("{text}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interval_is_a_number_of_seconds() {
-        assert_eq!(seconds("0.2"), Ok(0.2));
-        for wrong in ["0", "-1", "NaN", "inf", "x", "3601"] {
-            assert!(seconds(wrong).is_err(), "{wrong}");
-        }
     }
 }
