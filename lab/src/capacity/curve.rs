@@ -12,11 +12,7 @@ use nic::lengths::Lengths;
 use nic::params::Params;
 use nic::report::ContextCounters;
 
-use super::need::{Knob, Need};
-use super::point::{Cost, Modelled, Point};
-use super::rows;
-use super::sizes::Sizes;
-use super::verdict::Swept;
+use super::{Cost, Knob, Modelled, Need, Point, Sizes, Swept, rows};
 use crate::error::Error;
 use crate::results::{NamedValues, Ranks, Summary, origin};
 use crate::settings::Settings;

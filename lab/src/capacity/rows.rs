@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::need::{Knob, Need};
-use super::point::{Cost, Modelled};
 use super::smallest::Smallest;
-use super::verdict::Swept;
+use super::{Cost, Knob, Modelled, Need, Swept};
 use crate::error::Error;
 use crate::file;
 use crate::results::{Cell, Completeness, NamedValues, Summary, columns, counters};

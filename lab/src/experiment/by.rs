@@ -11,9 +11,9 @@ use clap::ValueEnum;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-use super::fill::{self, ElementClass, Filled, Makeup, Peer, TimeWindow};
+use super::fill::{Filled, Makeup, Peer};
 use super::phases::Phases;
-use super::rank::QueueKind;
+use super::{ElementClass, QueueKind, TimeWindow, fill};
 use crate::error::Error;
 use crate::results::ranks::{named, ranges};
 use crate::text::{Sheet, count, percent, share, whole};

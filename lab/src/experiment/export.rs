@@ -6,8 +6,7 @@ use std::path::Path;
 
 use matching::BlockReasons;
 
-use super::outcome::Experiment;
-use super::rank::QueueKind;
+use super::{Experiment, QueueKind};
 use crate::error::Error;
 use crate::results::columns::{TEXT, WHOLE};
 use crate::results::counters::{KIND, QUEUE};

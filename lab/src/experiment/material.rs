@@ -3,9 +3,8 @@
 
 use rayon::prelude::*;
 
-use super::fill::{self, Makeup, Series, TimeWindow};
-use super::outcome::Experiment;
-use super::rank::QueueKind;
+use super::fill::Makeup;
+use super::{Experiment, QueueKind, Series, TimeWindow, fill};
 use crate::capacity::{Swept, curve};
 use crate::error::Error;
 use crate::traces::play;

@@ -11,9 +11,8 @@ use std::thread;
 use indicatif::ProgressBar;
 
 use super::fill::RankAddresses;
-use super::operation::{self, COLUMNS, Numbers, OperationRow, Search};
-use super::outcome::Experiment;
-use super::rank::QueueKind;
+use super::operation::{COLUMNS, Numbers, OperationRow, Search};
+use super::{Experiment, QueueKind, operation};
 use crate::error::Error;
 use crate::file::NewFile;
 use crate::results::ColumnFile;

@@ -6,13 +6,11 @@ use std::fmt::Write;
 
 use nic::plain::plain;
 
-use super::by::{self, By, Groups};
 use super::fill::Makeup;
-use super::material::Material;
-use super::outcome::{Experiment, Inputs};
-use super::rank::{QueueKind, Rank};
-use super::repeated::{self, Repeated};
-use super::{figures, sheets};
+use super::{
+    By, Experiment, Groups, Inputs, Material, QueueKind, Rank, Repeated, by, figures, repeated,
+    sheets,
+};
 use crate::answer::facts::Facts;
 use crate::answer::show::section;
 use crate::capacity::{Need, need};

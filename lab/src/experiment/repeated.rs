@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use nic::plain::plain;
 use serde::Serialize;
 
-use super::outcome::{Experiment, Inputs, Keep};
-use super::rank::QueueKind;
+use super::{Experiment, Inputs, Keep, QueueKind};
 use crate::error::Error;
 use crate::results::{Completeness, ReportHead};
 use crate::stats::Variation;

@@ -3,8 +3,7 @@
 
 use matching::{Profile, QueueCounters};
 
-use super::outcome::Experiment;
-use super::rank::{QueueKind, Rank};
+use super::{Experiment, QueueKind, Rank};
 use crate::results::summary::spilled;
 use crate::stats::depth_quantile;
 use crate::text::{Sheet, count, percent, share, whole};

@@ -13,9 +13,8 @@ use indicatif::ProgressBar;
 use nic::trace::Op;
 use serde::Serialize;
 
-use super::fill::{self, TimeWindow};
-use super::operation::{self, Search};
-use super::rank::QueueKind;
+use super::operation::Search;
+use super::{QueueKind, TimeWindow, fill, operation};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::text::{Sheet, count, percent, share, whole};

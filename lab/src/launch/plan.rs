@@ -14,10 +14,7 @@ use nic::params::PREFIX;
 use nic::report::{ReportError, WrittenAt};
 use rustix::fs::statvfs;
 
-use super::environment::{Environment, Library};
-use super::launcher::{self, Mpi};
-use super::leftovers::Leftovers;
-use super::signals::{self, Ended, Signals};
+use super::{Ended, Environment, Leftovers, Library, Mpi, Signals, launcher, signals};
 use crate::error::Error;
 use crate::options::Common;
 use crate::results::{Adding, Json, Kind, RunRecord, Sum, ranks, reports, summary_text};

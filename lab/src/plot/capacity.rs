@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use plotters::prelude::RGBColor;
 
-use super::canvas::{Align, Canvas, DARK};
+use super::canvas::DARK;
 use super::panel::{Axis, Panel, Series};
-use super::picture::{Picture, WIDTH};
-use super::signs::{BLUE, GREEN, LEGEND, LINE, Marker, Sign, Style, VERMILION, legend};
+use super::picture::WIDTH;
+use super::signs::{BLUE, GREEN, LEGEND, LINE, Marker, Style, VERMILION, legend};
+use super::{Align, Canvas, Picture, Sign};
 use crate::capacity::{Cost, Knob, Point, Swept};
 use crate::error::Error;
 use crate::file;

@@ -2,10 +2,11 @@
 //! Latency, bandwidth and overlap of channels by the size of messages: three panels ("channel
 //! polling", Figure 5).
 
-use super::canvas::{Align, Canvas, DARK};
+use super::canvas::DARK;
 use super::panel::{Axis, Panel, Series};
-use super::picture::{Picture, WIDTH};
-use super::signs::{BLUE, LEGEND, LINE, Marker, Sign, Style, VERMILION, legend};
+use super::picture::WIDTH;
+use super::signs::{BLUE, LEGEND, LINE, Marker, Style, VERMILION, legend};
+use super::{Align, Canvas, Picture, Sign};
 
 const HEIGHT: u32 = 1100;
 const STYLES: [Style; 2] = [(BLUE, Marker::Disc), (VERMILION, Marker::Triangle)];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The axes of a chart over time, over buckets, or of bars.
 
-use super::canvas::{Align, Canvas, DARK, GREY, LIGHT};
+use super::canvas::{DARK, GREY, LIGHT};
 use super::panel::nice_steps;
+use super::{Align, Canvas};
 use crate::text::whole;
 
 /// Sizes of texts, large enough for a printed page.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The need of a NIC: the elements that fit pools of several sizes, next to the cost of overflow.
 
-use super::canvas::Canvas;
 use super::panel::{Axis, Panel, Series};
-use super::picture::Picture;
-use super::signs::{BLUE, GREEN, LINE, MARGIN, Marker, Sign, Style, VERMILION, legend};
+use super::signs::{BLUE, GREEN, LINE, MARGIN, Marker, Style, VERMILION, legend};
+use super::{Canvas, Picture, Sign};
 use crate::text::whole;
 
 const HEIGHT: u32 = 640;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! One panel: axes, grid and lines over the table size.
 
-use super::canvas::{Align, Canvas, DARK, GREY, LIGHT};
+use super::canvas::{DARK, GREY, LIGHT};
 use super::signs::Style;
+use super::{Align, Canvas};
 use crate::text::whole;
 
 const TITLE: f64 = 20.0;

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use plotters::prelude::{BitMapBackend, IntoDrawingArea, SVGBackend};
 
-use super::canvas::{Align, Canvas, DARK};
+use super::canvas::DARK;
 use super::signs::MARGIN;
+use super::{Align, Canvas};
 use crate::error::Error;
 use crate::file::NewFile;
 

@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use host::regular;
 use serde::{Deserialize, Serialize};
 
-use super::json::Kind;
-use super::ranks::Ended;
-use super::reports;
+use super::{Ended, Kind, reports};
 use crate::error::Error;
 use crate::file;
 

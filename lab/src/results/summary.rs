@@ -10,8 +10,8 @@ use nic::origin::Origin;
 use nic::report::{ChannelCounters, ContextCounters, KindTraffic, Report, WrittenAt};
 use serde::Serialize;
 
-use super::origin::{self, Interned, ReportHead};
-use super::ranks::{Completeness, Ranks};
+use super::origin::Interned;
+use super::{Completeness, Ranks, ReportHead, origin};
 use crate::text::{count, percent, total, whole};
 
 /// Largest number of programs that are named, because a report may contain anything.

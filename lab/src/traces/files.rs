@@ -12,9 +12,9 @@ use nic::params::Params;
 use nic::report::Report;
 use nic::trace::{Address, Header, TraceError};
 
-use super::node::{Nodes, Placed};
-use super::take::Take;
-use super::trace::{Trace, reader};
+use super::node::Nodes;
+use super::trace::reader;
+use super::{Placed, Take, Trace};
 use crate::error::Error;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::results::{ProcessOrigin, Ranks, RunRecord, reports, summary};

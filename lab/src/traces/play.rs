@@ -20,11 +20,9 @@ use nic::params::Params;
 use nic::report::{Report, WrittenAt};
 use rayon::prelude::*;
 
-use super::counted::{self, Counted};
-use super::files;
-use super::player::{BATCH, Played, Player, TraceReader};
-use super::together::{InTurn, Together, share_of};
-use super::trace::Trace;
+use super::player::{BATCH, Played, TraceReader};
+use super::together::share_of;
+use super::{Counted, InTurn, Player, Together, Trace, counted, files};
 use crate::error::Error;
 use crate::results::summary::MISSING;
 use crate::results::{Endpoint, reports};

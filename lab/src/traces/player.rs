@@ -24,9 +24,8 @@ use nic::config::DeviceConfig;
 use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Reader, Stop, Thread, Timed, TraceError};
 
-use super::counted::Counted;
 use super::node::Remote;
-use super::trace::Trace;
+use super::{Counted, Trace};
 use crate::error::Error;
 use crate::settings::Settings;
 

@@ -10,9 +10,7 @@ use std::path::PathBuf;
 use nic::origin::Origin;
 use nic::trace::Header;
 
-use super::files::{self, Found};
-use super::node::Placed;
-use super::take::Take;
+use super::{Found, Placed, Take, files};
 use crate::error::Error;
 
 /// Finds the recordings, each with its directory, and places their ranks on nodes. Repeats of one run form a group, in order.

@@ -15,8 +15,7 @@ use nic::replay::Change;
 use nic::trace::{Op, Timed};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use super::player::Player;
-use super::trace::Trace;
+use super::{Player, Trace};
 use crate::error::Error;
 use crate::results::Endpoint;
 use crate::settings::Settings;

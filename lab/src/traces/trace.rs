@@ -13,8 +13,8 @@ use nic::params::Params;
 use nic::timings::COSTS;
 use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
 
+use super::Take;
 use super::node::{Nodes, Remote};
-use super::take::Take;
 use crate::error::Error;
 use crate::results::Endpoint;
 use crate::results::summary::NO_LIBFABRIC;
