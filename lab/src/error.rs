@@ -11,6 +11,16 @@ use nic::trace::TraceError;
 
 use crate::hint;
 
+/// Makes an error of one place, which no caller handles.
+macro_rules! message {
+    ($($part:tt)*) => { $crate::error::Error::Message(format!($($part)*)) };
+}
+
+/// Returns such an error.
+macro_rules! fail {
+    ($($part:tt)*) => { return Err(message!($($part)*)) };
+}
+
 /// A failure of tcam, or of the program that it ran.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -27,44 +37,14 @@ pub(crate) enum Error {
     #[error("FI_TCAM_CONFIG={path}: {}", hint::of_config(.error))]
     Config { path: PathBuf, error: ConfigError },
 
-    #[error("--set {name}: use {option}")]
-    OwnOption { name: String, option: &'static str },
-
-    #[error(
-        "{path}: the name of a report directory must be UTF-8; without --report that is TMPDIR's"
-    )]
-    NoText { path: PathBuf },
-
     #[error("{path}: is there and no report of tcam; it stays as it is: give another directory")]
     NoReportThere { path: PathBuf },
 
-    #[error("{path}: {by} writes to it: wait until it has ended, or give another directory")]
-    InUse { path: PathBuf, by: String },
-
-    #[error("{path}: {expected}")]
-    OtherFile { path: PathBuf, expected: &'static str },
-
-    /// Reports were given, which have sums only.
-    #[error("{option}: takes traces, of `tcam record`: reports do not have each operation")]
-    NoOperations { option: &'static str },
-
-    #[error("--from {from} and --to {to}: nothing is between them")]
-    EmptyWindow { from: f64, to: f64 },
-
-    #[error("no tagged message was recorded here: a sweep is about their tables")]
+    #[error("no tagged message was recorded here, and only these are in the tables")]
     NothingTagged,
 
     #[error("{path}: {error}")]
     Io { path: PathBuf, error: std::io::Error },
-
-    #[error("--json -: standard output is the program's; give a file")]
-    OutputOfProgram,
-
-    #[error("--csv - and --json -: only one of them can go to standard output")]
-    OneOutput,
-
-    #[error("no CSV can be made of this: {0}")]
-    NoCsv(csv::Error),
 
     #[error("no JSON can be made of this: {0}")]
     Json(serde_json::Error),
@@ -75,6 +55,9 @@ pub(crate) enum Error {
     #[error("{path}: no trace (*.trace) there; `tcam record` makes them{}", hint::foreign(.0), path = .0.display())]
     NoTraces(PathBuf),
 
+    #[error("{path}: every trace there was cut off before its first record", path = .0.display())]
+    AllCut(PathBuf),
+
     #[error(
         "{path}: the {queue} of {of} has more than {limit} elements; if there is memory for more, \
          --max-queue says how many"
@@ -82,25 +65,10 @@ pub(crate) enum Error {
     QueueTooLong { path: PathBuf, queue: &'static str, of: String, limit: usize },
 
     #[error(
-        "{path}: neither reports (*.json) nor traces (*.trace) there; `tcam run --report` and \
-         `tcam record` make them{}", hint::foreign(.0), path = .0.display()
-    )]
-    NothingThere(PathBuf),
-
-    #[error(
         "{path}: neither a report (*.json) nor a trace (*.trace) of tcam{}",
         hint::foreign(.0), path = .0.display()
     )]
     Neither(PathBuf),
-
-    #[error(
-        "{directory}: neither reports (*.json) nor traces (*.trace) there, but in {of}: give one"
-    )]
-    Below { directory: PathBuf, of: String },
-
-    /// The directory of a sweep was given instead of one of its runs.
-    #[error("{directory}: of `tcam sweep`; its runs have the reports: give one, such as {run}")]
-    OfSweep { directory: PathBuf, run: PathBuf },
 
     /// Traces of several runs, or copies, were given.
     #[error("{first} and {second} are of the same endpoint: give the traces of one run", first = first.display(), second = second.display())]
@@ -114,26 +82,14 @@ pub(crate) enum Error {
     )]
     Pool,
 
-    #[error("no report of process {pid} at {address} to compare with")]
-    NoReportOf { pid: u32, address: String },
-
-    #[error("--against {path}: {why}")]
-    Against { path: PathBuf, why: &'static str },
-
     #[error("{program}: cannot be started: {error}")]
     Start { program: String, error: std::io::Error },
-
-    #[error("signals cannot be waited for: {error}")]
-    Signals { error: std::io::Error },
 
     #[error("Ctrl-C a second time: not waiting for the program")]
     Interrupted,
 
     #[error("{path}: {}", hint::of_report(.error))]
     Report { path: PathBuf, error: ReportError },
-
-    #[error("--umq has {umq} sizes and --prq {prq}: give `same`, one size, or as many")]
-    Lengths { prq: usize, umq: usize },
 
     #[error("no rank wrote a report: {why}")]
     NoReports { why: String },
@@ -150,9 +106,6 @@ pub(crate) enum Error {
 
     #[error("{0}")]
     Device(#[from] nic::device::DeviceError),
-
-    #[error("{path}: {error}; --from takes the CSV that an earlier run of the same paper wrote")]
-    Csv { path: PathBuf, error: csv::Error },
 }
 
 impl Error {

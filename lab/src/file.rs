@@ -40,6 +40,13 @@ impl NewFile {
         Ok(Self { to, path: path.into() })
     }
 
+    fn file(&mut self) -> &mut File {
+        match &mut self.to {
+            To::Beside(file) => file.as_file_mut(),
+            To::Straight(file) => file,
+        }
+    }
+
     /// Puts the file in its place.
     pub(crate) fn keep(self) -> Result<(), Error> {
         match self.to {
@@ -67,17 +74,11 @@ impl NewFile {
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.to {
-            To::Beside(file) => file.write(bytes),
-            To::Straight(file) => file.write(bytes),
-        }
+        self.file().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.to {
-            To::Beside(file) => file.flush(),
-            To::Straight(file) => file.flush(),
-        }
+        self.file().flush()
     }
 }
 
@@ -122,18 +123,20 @@ fn names_a_descriptor(path: &Path) -> bool {
     directory.is_some_and(|of| of == Path::new("/dev") || of.starts_with("/proc"))
 }
 
-/// Writes a file, and replaces what was there.
-pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+fn written(path: &Path, content: impl AsRef<[u8]>) -> Result<NewFile, Error> {
     let mut file = NewFile::create(path)?;
     file.write_all(content.as_ref()).map_err(Error::io(path))?;
-    file.keep()
+    Ok(file)
+}
+
+/// Writes a file, and replaces what was there.
+pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+    written(path, content)?.keep()
 }
 
 /// Writes a file if nothing is there yet.
 pub(crate) fn write_first(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
-    let mut file = NewFile::create(path)?;
-    file.write_all(content.as_ref()).map_err(Error::io(path))?;
-    file.keep_first()
+    written(path, content)?.keep_first()
 }
 
 /// Refuses to replace a file that does not begin with `start`.
@@ -145,10 +148,7 @@ pub(crate) fn spare_others(path: &Path, start: &str) -> Result<(), Error> {
     let mut there = vec![0; start.len()];
     match regular::open(path).and_then(|mut file| file.read_exact(&mut there)) {
         Ok(()) if there == start.as_bytes() => Ok(()),
-        _ => Err(Error::OtherFile {
-            path: path.to_owned(),
-            expected: "another file is there: give another name, or remove it",
-        }),
+        _ => Err(Error::file(path, "another file is there: give another name, or remove it")),
     }
 }
 
@@ -181,12 +181,18 @@ const FILES: [&str; 14] = [
     "txt",
 ];
 
+/// Checks before the work that a page of HTML can be written.
+pub(crate) fn check_page(path: &Path) -> Result<(), Error> {
+    check_kind(path, &["html"], "a page of HTML is written: give a name such as x.html")?;
+    check(path)
+}
+
 /// Refuses a name with the ending of another kind of file.
 pub(crate) fn check_kind(out: &Path, fits: &[&str], expected: &'static str) -> Result<(), Error> {
     let ending = out.extension().map(|end| end.to_string_lossy().to_lowercase());
     match ending {
         Some(end) if FILES.contains(&&*end) && !fits.contains(&&*end) && !out.is_dir() => {
-            Err(Error::OtherFile { path: out.to_owned(), expected })
+            Err(Error::file(out, expected))
         }
         _ => Ok(()),
     }

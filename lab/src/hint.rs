@@ -12,6 +12,21 @@ use nic::report::ReportError;
 use nic::trace::TraceError;
 use strsim::damerau_levenshtein;
 
+/// Products and drivers, each with the device that it has, or the beginning of its devices.
+const PRODUCTS: [(&str, &str); 12] = [
+    ("slingshot", "cassini"),
+    ("cxi", "cassini"),
+    ("cray", "cassini"),
+    ("hpe", "cassini"),
+    ("infiniband", "connectx"),
+    ("mellanox", "connectx"),
+    ("nvidia", "connectx"),
+    ("bluefield", "connectx"),
+    ("mlx5", "connectx"),
+    ("ucx", "connectx"),
+    ("ultra", "uet"),
+    ("uec", "uet"),
+];
 /// Length from which a word is searched inside other words.
 const PART: usize = 3;
 /// First bytes of a GOAL trace in text form.
@@ -68,7 +83,7 @@ pub(crate) fn of_setting(word: &str) -> String {
 /// Suggests how to set a parameter that was given as an option of a command.
 pub(crate) fn of_option(command: &str, given: &str, words: &[OsString]) -> Option<String> {
     let options = match command {
-        "run" | "record" | "replay" | "sweep" | "tune" => &["--set"][..],
+        "run" | "record" | "replay" | "sweep" | "tune" | "engines" => &["--set"][..],
         "compare" => &["--set", "--with"],
         _ => return None,
     };
@@ -138,14 +153,26 @@ pub(crate) fn explained(error: &ParamError) -> String {
                 Some(Values::Words(words) | Values::Set(words)) => words,
                 _ => &[],
             };
-            let near = meant(value, words.iter().copied()).into_iter();
-            (error.to_string(), near.map(str::to_owned).collect())
+            let near = match param.and_then(|param| product(param.name, value)) {
+                Some(device) => {
+                    words.iter().copied().filter(|name| name.starts_with(device)).collect()
+                }
+                None => meant(value, words.iter().copied()),
+            };
+            (error.to_string(), near.into_iter().map(str::to_owned).collect())
         }
     };
     match near.as_slice() {
         [] => error.to_string(),
         near => format!("{what}; did you mean {}?", list(near)),
     }
+}
+
+/// Returns the beginning of the devices that a product has, if the parameter is that of devices.
+fn product(param: &str, value: &str) -> Option<&'static str> {
+    let value = value.to_lowercase();
+    let mut products = PRODUCTS.iter().filter(|_| param == "device");
+    products.find(|(product, _)| value.contains(product)).map(|(_, device)| *device)
 }
 
 /// Returns advice for a file of another tool, or for a directory that contains one; empty for
@@ -199,6 +226,9 @@ mod tests {
                 "did you mean cassini-hybrid, cassini-hardware or cassini-software?",
             ),
             (value("device", "conectx"), "did you mean connectx?"),
+            (value("device", "Slingshot-11"), "cassini-hardware or cassini-software?"),
+            (value("device", "mlx5_0"), "did you mean connectx?"),
+            (value("device", "ultra-ethernet"), "did you mean uet?"),
             (value("kernel", "AVX512"), "did you mean avx512?"),
             (value("refuse", "any_source"), "did you mean any-source?"),
             (name("PRQ_ENTRY"), "is no parameter of tcam; did you mean FI_TCAM_PRQ_ENTRIES?"),

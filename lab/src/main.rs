@@ -5,12 +5,13 @@
 
 #[macro_use]
 mod text;
+#[macro_use]
+mod error;
 
 mod answer;
 mod capacity;
 mod cli;
 mod commands;
-mod error;
 mod experiment;
 mod file;
 mod hint;
@@ -32,7 +33,8 @@ use signal_hook::consts::SIGINT;
 
 use crate::cli::{Cli, Task};
 use crate::error::Error;
-use crate::launch::signals::{self, OWN_FAILURE};
+use crate::launch::signals;
+use crate::launch::signals::OWN_FAILURE;
 use crate::text::output;
 
 /// Exit code for a command line that cannot be read, as in clap.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Options that several commands share.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -12,6 +13,14 @@ pub(crate) const LARGEST: usize = 65_536;
 pub(crate) fn table_size(text: &str) -> Result<usize, String> {
     let size = text.parse().ok().filter(|size| *size <= LARGEST);
     size.ok_or_else(|| format!("a table has 0 to {LARGEST} entries"))
+}
+
+/// Returns a parser of numbers in a range, with the text of its error.
+pub(crate) fn number(
+    range: RangeInclusive<f64>,
+    expected: &'static str,
+) -> impl Fn(&str) -> Result<f64, &'static str> + Clone {
+    move |text| text.parse().ok().filter(|number| range.contains(number)).ok_or(expected)
 }
 
 /// Sizes of both tables.
@@ -58,4 +67,21 @@ pub(crate) enum MpiChoice {
     Openmpi4,
     Openmpi5,
     Intel,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_in_their_range() {
+        let seconds = number(0.05..=3600.0, "a number from 0.05 to 3600 is expected");
+        assert_eq!(seconds("0.2"), Ok(0.2));
+        for wrong in ["0", "-1", "4000", "NaN", "inf", "one"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+        let any = number(0.0..=f64::MAX, "a number is expected");
+        assert_eq!((any("0"), any("1e300")), (Ok(0.0), Ok(1e300)));
+        assert!(any("inf").is_err() && any("NaN").is_err() && any("-1").is_err());
+    }
 }

@@ -2,8 +2,8 @@
 //! Parameters of the provider that a command sets.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
+use std::{fmt, fs};
 
 use nic::params::config::{self, Config, ConfigError};
 use nic::params::{PREFIX, Params};
@@ -43,6 +43,8 @@ const OF_RUNS: &[(&[&str], &str)] = &[
             "net_seal",
             "poll",
             "job_key",
+            "net_open",
+            "summary",
             "check",
             "idle",
         ],
@@ -50,14 +52,11 @@ const OF_RUNS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Checks every line of a file of clusters. Returns its absolute path, because ranks may have
-/// another working directory.
-fn clusters(name: &str) -> Result<String, Error> {
-    let path = fs::canonicalize(name).map_err(Error::io(Path::new(name)))?;
-    let mut file = host::regular::open(&path).map_err(Error::io(&path))?;
-    nic::clusters::check(&mut file)
-        .map_err(|error| Error::Clusters { path: path.clone(), error })?;
-    path.to_str().map(str::to_owned).ok_or(Error::NoText { path })
+/// Checks every line of a file of clusters.
+fn check_clusters(path: &Path) -> Result<(), Error> {
+    let mut file = host::regular::open(path).map_err(Error::io(path))?;
+    let checked = nic::clusters::check(&mut file).map(drop);
+    checked.map_err(|error| Error::Clusters { path: path.to_owned(), error })
 }
 
 /// Reads a file of settings and checks every line.
@@ -67,12 +66,10 @@ pub(crate) fn config(path: &Path) -> Result<Config, Error> {
     read.map_err(|error| Error::Config { path: path.to_owned(), error })
 }
 
-/// Checks a file of settings. Returns its absolute path, because ranks may have another working
-/// directory.
-fn whole(name: &str) -> Result<String, Error> {
-    config(Path::new(name))?;
-    let path = fs::canonicalize(name).map_err(Error::io(Path::new(name)))?;
-    path.to_str().map(str::to_owned).ok_or(Error::NoText { path })
+/// Returns the absolute path of a file, because ranks may have another working directory.
+fn absolute(name: &str) -> Result<String, Error> {
+    let path = fs::canonicalize(name).map_err(Error::io(name))?;
+    path.to_str().map(str::to_owned).ok_or_else(|| Error::file(&path, "the path must be UTF-8"))
 }
 
 /// Returns the value of a parameter in the environment.
@@ -99,7 +96,7 @@ impl Settings {
         let settings = Self::words(option, words)?;
         for (names, why) in OF_RUNS {
             if let Some(name) = names.iter().find(|name| settings.get(name).is_some()) {
-                return Err(Error::Message(format!("{option} {name}: {why}")));
+                fail!("{option} {name}: {why}");
             }
         }
         Ok(settings)
@@ -110,19 +107,23 @@ impl Settings {
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| {
                 let hint = hint::of_setting(word);
-                Error::Message(format!("{option} {word}: NAME=VALUE is expected, {hint}"))
+                message!("{option} {word}: NAME=VALUE is expected, {hint}")
             })?;
             let bare = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
             Params::check_names([format!("{PREFIX}{}", bare.to_uppercase())])?;
             let value = match bare.as_str() {
-                "clusters" => &clusters(value)?,
-                config::NAME => &whole(value)?,
-                _ => value,
+                "clusters" => {
+                    check_clusters(Path::new(value))?;
+                    absolute(value)?
+                }
+                config::NAME => {
+                    config(Path::new(value))?;
+                    absolute(value)?
+                }
+                _ => value.to_owned(),
             };
-            if let Some(first) = settings.0.insert(bare.clone(), value.to_owned()) {
-                return Err(Error::Message(format!(
-                    "{option} {bare}={first} and {bare}={value}: give one of them"
-                )));
+            if let Some(first) = settings.0.insert(bare.clone(), value.clone()) {
+                fail!("{option} {bare}={first} and {bare}={value}: give one of them");
             }
         }
         Ok(settings)
@@ -138,7 +139,7 @@ impl Settings {
     ) -> Result<(), Error> {
         let Some(value) = value else { return Ok(()) };
         if self.get(name).is_some() {
-            return Err(Error::Message(format!("{option} and --set {name}: give one of them")));
+            fail!("{option} and --set {name}: give one of them");
         }
         self.set(name, value);
         Ok(())
@@ -163,6 +164,13 @@ impl Settings {
     /// Adds the parameters of `others`, which have priority.
     pub(crate) fn merge(&mut self, others: Self) {
         self.0.extend(others.0);
+    }
+
+    /// Returns these settings with others, which have priority.
+    pub(crate) fn with<const N: usize>(&self, set: [(&str, &dyn fmt::Display); N]) -> Self {
+        let mut settings = self.clone();
+        set.iter().for_each(|(name, value)| settings.set(name, value));
+        settings
     }
 
     /// Sets one parameter.
@@ -191,7 +199,7 @@ impl Settings {
     /// Refuses parameters in `--set` of a command that has options for them.
     pub(crate) fn refuse(&self, own: &[(&str, &'static str)]) -> Result<(), Error> {
         match own.iter().find(|(name, _)| self.get(name).is_some()) {
-            Some(&(name, option)) => Err(Error::OwnOption { name: name.to_owned(), option }),
+            Some((name, option)) => fail!("--set {name}: use {option}"),
             None => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use matching::Histogram;
 use serde::Serialize;
 
-use crate::text::numbers::whole;
+use crate::text::whole;
 
 /// Returns the values in order. There is at least one.
 pub(crate) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {

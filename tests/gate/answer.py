@@ -122,6 +122,17 @@ def programs_that_run(arguments, programs):
     is_page("run", done.stdout)
     check("3 runs, exit status 0" in " ".join(done.stdout.split()), done.stdout)
     check(time.monotonic() - start < within(30), f"{time.monotonic() - start:.0f} s")
+    foreign = PLACE / "foreign" / "3" / "0.json"
+    foreign.parent.mkdir(parents=True, exist_ok=True)
+    foreign.write_text("a file of another program")
+    for words, code, part in (
+        (["--set=device=alpu", "--", "true"], 125, "the page does not depend on it"),
+        ([f"--out={foreign.parents[1]}", "--", "touch", PLACE / "ran"], 125, "no report of tcam"),
+        (["--set=device=alpu", out / "1"], 2, "cannot be used with"),
+    ):
+        done = tcam(arguments, "answer", *words)
+        check(done.returncode == code and part in done.stderr, f"{words}: {done.stderr}")
+    check(not (PLACE / "ran").exists(), "the program ran before the directory was checked")
     log = (out / "1" / "output.log").read_text()
     check(log != "" and (out / "3" / "run.tcam").exists(), f"the output: {log}")
     one = shutil.which("taskset")

@@ -149,6 +149,7 @@ def mistakes(arguments, programs):
         (["report", "--out=x.pdf", str(PLACE / "record")], 125, "a page of HTML is written"),
         (["run", f"--report={odd}", "--", *ring], 125, "a `%` in the name"),
         (["run", "--set=device=cassini", "--", *ring], 125, "did you mean cassini-hybrid, "),
+        (["run", "--set=device=slingshot", "--", *ring], 125, "did you mean cassini-hybrid, "),
         (["run", "--set=prq_entrys=3", "--", *ring], 125, "did you mean FI_TCAM_PRQ_ENTRIES?"),
         (["run", "--set=connectx", "--", *ring], 125, "did you mean device=connectx?"),
         (["run", "--device", "alpu", "--", *ring], 2, "set with --set device=alpu"),

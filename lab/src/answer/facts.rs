@@ -7,18 +7,13 @@ use nic::models::MODELS;
 use nic::trace::Header;
 use serde::Serialize;
 
-use crate::capacity::curve;
-use crate::capacity::judged::Judged;
-use crate::capacity::late;
-use crate::capacity::need::{self, Held, Knob, Most, Need};
-use crate::capacity::sizes::Sizes;
+use crate::capacity::{Held, Judged, Knob, Most, Need, Sizes, curve, late, need};
 use crate::error::Error;
-use crate::results::summary::{NO_LIBFABRIC, Summary};
+use crate::results::Summary;
+use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 use crate::stats::Range;
-use crate::traces::counted::{self, Counted};
-use crate::traces::files::{self, Found};
-use crate::traces::play;
+use crate::traces::{Counted, Found, counted, files, play};
 
 /// Assumed nanoseconds for the way from a NIC to the host, and again for the way back.
 pub(crate) const WAY_NS: u64 = 500;
@@ -224,17 +219,12 @@ impl Needed {
 }
 
 fn of_model(device: &str) -> Settings {
-    let mut settings = Settings::default();
-    settings.set("device", &device);
-    settings
+    Settings::default().with([("device", &device)])
 }
 
 /// Returns the settings of a NIC whose ranks share these entries.
 fn of_size(entries: usize) -> Settings {
-    let mut settings = of_model("ideal");
-    settings.set("pool", &"node");
-    settings.set("pool_entries", &entries);
-    settings
+    of_model("ideal").with([("pool", &"node"), ("pool_entries", &entries)])
 }
 
 /// Returns sizes of a NIC up to one that holds all elements.
@@ -246,15 +236,9 @@ fn sizes_below(need: u64) -> Vec<usize> {
 
 /// Adds the costs of a list on the host and, if `way` is true, of the way to it and back.
 fn with_costs(settings: &Settings, way: bool) -> Settings {
-    let mut settings = settings.clone();
-    settings.set("timing", &"cpu-list");
-    if way {
-        settings.set("up_ns", &WAY_NS);
-        settings.set("down_ns", &WAY_NS);
-    }
     // The engine for which the costs were measured.
-    settings.set("host_engine", &"list");
-    settings
+    let settings = settings.with([("timing", &"cpu-list"), ("host_engine", &"list")]);
+    if way { settings.with([("up_ns", &WAY_NS), ("down_ns", &WAY_NS)]) } else { settings }
 }
 
 /// The results of a run on a device.

@@ -3,15 +3,12 @@
 
 use nic::plain::plain;
 
-use super::facts::{DeviceResult, Facts, WAY_NS};
+use super::facts::{AtSize, DeviceResult, Facts, WAY_NS};
 use crate::error::Error;
-use crate::plot::need::{self, Costs};
-use crate::plot::picture;
+use crate::plot::{NeedOfNic, Picture};
 use crate::stats::Range;
-use crate::text::html::{self, escaped};
-use crate::text::numbers::{count, entries, share, whole};
-use crate::text::sheet::Sheet;
-use crate::text::sheet::{WIDTH, cut, folded};
+use crate::text::html::escaped;
+use crate::text::{Sheet, WIDTH, count, cut, entries, folded, html, share, whole};
 
 /// The device without limits, which is no product.
 const IDEAL: &str = "ideal";
@@ -229,7 +226,7 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
                        receives and unexpected messages is in the table at once, and the share of \
                        the run's time that the overflow costs. Points are the worst run, bars the \
                        range of the runs.";
-        text += &html::figure(&picture::svg(&picture)?, "Need and cost of overflow", reading);
+        text += &html::figure(&picture.svg()?, "Need and cost of overflow", reading);
     }
     let header = ["device", "entries", "holds all", "search", "+1 us each", "why not all"];
     let mut devices = Sheet::new("Devices, and what overflow costs of the run's time", header);
@@ -244,19 +241,20 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
 }
 
 /// Returns the picture, if NICs of other sizes were replayed for it.
-pub(crate) fn drawn(facts: &Facts) -> Option<need::Picture> {
+pub(crate) fn drawn(facts: &Facts) -> Option<Picture<'static>> {
     let sizes = &facts.sizes;
-    let pair = |range: &Range<f64>| (range.least, range.most);
-    (!sizes.is_empty()).then(|| need::Picture {
-        title: format!("{}: need of a NIC of {}", facts.title, facts.nic.name),
+    let ranges = |of: fn(&AtSize) -> &Range<f64>| {
+        sizes.iter().map(of).map(|range| (range.least, range.most)).collect()
+    };
+    let need = NeedOfNic {
         need: facts.nic.at_once.most,
         sizes: sizes.iter().map(|of| of.entries as usize).collect(),
-        at_once: sizes.iter().map(|of| pair(&of.at_once_percent)).collect(),
-        costs: Costs {
-            list: sizes.iter().map(|of| pair(&of.cpu_list_percent)).collect(),
-            with_way: sizes.iter().map(|of| pair(&of.with_way_percent)).collect(),
-        },
-    })
+        at_once: ranges(|of| &of.at_once_percent),
+        list: ranges(|of| &of.cpu_list_percent),
+        with_way: ranges(|of| &of.with_way_percent),
+    };
+    let title = format!("{}: need of a NIC of {}", facts.title, facts.nic.name);
+    (!sizes.is_empty()).then(|| need.picture(title))
 }
 
 fn paragraph(text: &str) -> String {

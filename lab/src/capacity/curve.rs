@@ -12,20 +12,11 @@ use nic::lengths::Lengths;
 use nic::params::{Params, types::PoolOwner};
 use nic::report::ContextCounters;
 
-use super::need::{Knob, Need};
-use super::point::{Cost, Modelled, Point};
-use super::rows;
-use super::sizes::Sizes;
-use super::verdict::Swept;
+use super::{Cost, Knob, Modelled, Need, Point, Sizes, Swept, rows};
 use crate::error::Error;
-use crate::results::columns::NamedValues;
-use crate::results::origin;
-use crate::results::ranks::Ranks;
-use crate::results::summary::Summary;
+use crate::results::{NamedValues, Ranks, Summary, origin};
 use crate::settings::Settings;
-use crate::traces::counted::{self, Counted};
-use crate::traces::files::Found;
-use crate::traces::play::{self, Curves};
+use crate::traces::{Counted, Curves, Found, counted, play};
 
 /// Returns the points of traces at sizes from 0 to beyond their need. Returns none without traces,
 /// or if the table does not always hold the oldest elements.
@@ -226,8 +217,7 @@ mod tests {
 
     use super::*;
     use crate::commands::workload;
-    use crate::traces::files;
-    use crate::traces::take::Take;
+    use crate::traces::{Take, files};
     use crate::workload::pattern::Pattern;
 
     /// Returns the costs of a rank's traces under each of some settings, with the timing `cpu-list`

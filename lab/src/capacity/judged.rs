@@ -4,8 +4,8 @@
 use matching::{BlockReasons, QueueCounters};
 use serde::Serialize;
 
-use crate::results::summary::Summary;
-use crate::text::numbers::{count, total, whole};
+use crate::results::Summary;
+use crate::text::{count, total, whole};
 
 /// A device with the result of a replay on it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -21,8 +21,7 @@ use rayon::prelude::*;
 
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::traces::together::Together;
-use crate::traces::trace::Trace;
+use crate::traces::{Together, Trace};
 
 /// The longest unexpected queues in this case: of a rank, and of a NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -21,10 +21,9 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::options::LARGEST;
 use crate::settings::Settings;
-use crate::text::numbers::{count, entries, whole};
-use crate::traces::files;
-use crate::traces::together::{InTurn, Together, share_of};
-use crate::traces::trace::Trace;
+use crate::text::{count, entries, whole};
+use crate::traces::together::share_of;
+use crate::traces::{InTurn, Together, Trace, files};
 
 /// Numbers of elements in queues, in tables and on hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -137,15 +136,10 @@ impl Knob {
 
     /// Returns settings with these sizes.
     pub(crate) fn set(self, settings: &Settings, (prq, umq): (usize, usize)) -> Settings {
-        let mut settings = settings.clone();
         match self {
-            Self::Tables => {
-                settings.set("prq_entries", &prq);
-                settings.set("umq_entries", &umq);
-            }
-            Self::Pool => settings.set("pool_entries", &prq),
+            Self::Tables => settings.with([("prq_entries", &prq), ("umq_entries", &umq)]),
+            Self::Pool => settings.with([("pool_entries", &prq)]),
         }
-        settings
     }
 }
 

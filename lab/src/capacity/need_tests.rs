@@ -12,10 +12,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::results::summary::NO_LIBFABRIC;
-use crate::traces::files::{self, Found};
-use crate::traces::node::Placed;
-use crate::traces::play;
-use crate::traces::take::Take;
+use crate::traces::{Found, Placed, Take, files, play};
 
 /// Number of sources, and of ranks that may record.
 const RANKS: u32 = 4;

@@ -5,11 +5,11 @@ use matching::timing::ModelledTime;
 use nic::latency::{Latencies, Latency};
 use nic::report::ContextCounters;
 
-use crate::results::columns::NamedValues;
-use crate::results::summary::{Peak, Summary, spilled};
+use crate::results::summary::spilled;
+use crate::results::{NamedValues, Peak, Summary};
 use crate::stats::median;
-use crate::text::numbers::{entries, share, whole};
-use crate::traces::counted::Counted;
+use crate::text::{entries, share, whole};
+use crate::traces::Counted;
 
 /// Results at one table size: the medians of its runs.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,20 +2,16 @@
 //! The runs of a sweep as numbers: `sweep.csv` and `--json`.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::need::{Knob, Need};
-use super::point::{Cost, Modelled};
 use super::smallest::Smallest;
-use super::verdict::Swept;
+use super::{Cost, Knob, Modelled, Need, Swept};
 use crate::error::Error;
-use crate::file::{self, NewFile};
-use crate::results::columns::{Cell, CsvWriter, NamedValues};
-use crate::results::counters;
-use crate::results::ranks::Completeness;
-use crate::results::summary::Summary;
+use crate::file;
+use crate::results::{Cell, Completeness, NamedValues, Summary, columns, counters};
 use crate::stats::Variation;
 
 const NAME: &str = "sweep.csv";
@@ -24,8 +20,8 @@ pub(crate) const RANKS_A_NODE: &str = "ranks_a_node";
 
 /// The JSON of a sweep.
 #[derive(Debug, Serialize)]
-pub(crate) struct Runs<'a> {
-    title: &'a str,
+pub(crate) struct Runs {
+    title: String,
     #[serde(flatten)]
     completeness: Completeness,
     /// The longest queues of all runs. Tables of these sizes hold them.
@@ -41,21 +37,21 @@ pub(crate) struct Runs<'a> {
     /// The smallest size without a spill.
     needed_entries: Option<u64>,
     /// The need of each recording, by rank and by NIC.
-    needs: &'a [Need],
+    needs: Vec<Need>,
     /// A size that holds the need and its spread.
     recommended_entries: Option<u64>,
-    runs: &'a [NamedValues],
+    runs: Vec<NamedValues>,
     /// Sizes that failed, with the reason.
     failed: Vec<String>,
     /// From traces, if the table holds the oldest elements.
     smallest_tables: Vec<Smallest>,
 }
 
-impl<'a> Runs<'a> {
+impl Runs {
     pub(crate) fn new(
-        title: &'a str,
-        runs: &'a [NamedValues],
-        swept: &'a Swept,
+        title: String,
+        runs: Vec<NamedValues>,
+        swept: Swept,
         completeness: Completeness,
         failed: Vec<String>,
         smallest_tables: Vec<Smallest>,
@@ -73,8 +69,8 @@ impl<'a> Runs<'a> {
             umq_needs,
             sizes_of: swept.knob,
             needed_entries: swept.needs(),
-            needs: &swept.needs,
             recommended_entries: swept.recommended(),
+            needs: swept.needs,
             runs,
             failed,
             smallest_tables,
@@ -85,37 +81,26 @@ impl<'a> Runs<'a> {
 /// `sweep.csv` while a sweep runs. Each line is written when its run has ended.
 pub(crate) struct Rows {
     path: PathBuf,
-    writer: CsvWriter<File>,
-    all: Vec<NamedValues>,
+    file: File,
+    pub(crate) all: Vec<NamedValues>,
 }
 
 impl Rows {
     pub(crate) fn create(out: &Path) -> Result<Self, Error> {
         let path = out.join(NAME);
-        let writer = CsvWriter::new(file::begin(&path)?);
-        Ok(Self { path, writer, all: Vec::new() })
+        Ok(Self { file: file::begin(&path)?, path, all: Vec::new() })
     }
 
     pub(crate) fn put(&mut self, row: NamedValues) -> Result<(), Error> {
-        self.writer.write(&row).map_err(|error| Error::Csv { path: self.path.clone(), error })?;
+        let line = columns::csv([&row], self.all.is_empty());
         self.all.push(row);
-        self.writer.flush().map_err(Error::io(&self.path))
-    }
-
-    /// Returns all rows that were put.
-    pub(crate) fn all(&self) -> &[NamedValues] {
-        &self.all
+        self.file.write_all(&line).map_err(Error::io(&self.path))
     }
 }
 
 /// Writes `sweep.csv` of replays at once.
 pub(crate) fn write(out: &Path, rows: &[NamedValues]) -> Result<(), Error> {
-    let path = out.join(NAME);
-    let mut csv = CsvWriter::new(NewFile::create(&path)?);
-    for row in rows {
-        csv.write(row).map_err(|error| Error::Csv { path: path.clone(), error })?;
-    }
-    csv.into_inner().map_err(Error::io(&path))?.keep()
+    file::write(&out.join(NAME), columns::csv(rows, true))
 }
 
 /// Counters of a queue in a line of `sweep.csv`.

@@ -119,7 +119,11 @@ pub(crate) fn pairs(
             (_, [one]) => prq.iter().map(|&size| (size, *one)).collect(),
             ([one], _) => umq.iter().map(|&size| (*one, size)).collect(),
             _ if prq.len() == umq.len() => prq.iter().copied().zip(umq.iter().copied()).collect(),
-            _ => return Err(Error::Lengths { prq: prq.len(), umq: umq.len() }),
+            _ => fail!(
+                "--umq has {} sizes and --prq {}: give `same`, one size, or as many",
+                umq.len(),
+                prq.len()
+            ),
         },
     };
     pairs.sort_unstable();

@@ -6,9 +6,8 @@ use comfy_table::Table;
 use matching::Curve;
 use serde::Serialize;
 
-use crate::text::numbers::whole;
-use crate::text::sheet::Sheet;
-use crate::traces::play::Curves;
+use crate::text::{Sheet, whole};
+use crate::traces::Curves;
 
 /// Number of ranks with a line in the table.
 const RANKS: usize = 8;

@@ -2,13 +2,11 @@
 //! Conclusions from the points of a capacity curve: the size that a table or a pool needs, and how
 //! reliable that is.
 
-use super::need::{self, Knob, Need};
-use super::point::{Cost, Modelled, Point};
-use super::sizes::{Sizes, UmqSizes};
+use super::{Cost, Knob, Modelled, Need, Point, Sizes, UmqSizes, need};
 use crate::options::LARGEST;
-use crate::results::summary::Peak;
+use crate::results::Peak;
 use crate::stats::Variation;
-use crate::text::numbers::{count, entries, share, whole};
+use crate::text::{count, entries, share, whole};
 use crate::traces::repeats;
 
 /// The points of a sweep.

@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use clap::Args;
 use nic::plain::plain;
@@ -12,20 +11,14 @@ use crate::answer::facts::Facts;
 use crate::answer::show;
 use crate::error::Error;
 use crate::file;
-use crate::launch::leftovers::Leftovers;
-use crate::launch::plan::{Plan, program};
-use crate::launch::signals::{self, Ended, Signals};
+use crate::launch::plan::program;
+use crate::launch::{Ended, Leftovers, Plan, Signals, signals};
 use crate::options::Common;
-use crate::plot::picture;
-use crate::results::fresh::Fresh;
-use crate::results::json::{Json, Kind};
-use crate::results::runs::RunRecord;
-use crate::results::{reports, runs};
+use crate::results::{Fresh, Json, Kind, Old, RunRecord, reports, runs};
 use crate::settings::{self, Settings};
 use crate::text;
-use crate::traces::node::Placed;
-use crate::traces::take::Take;
-use crate::traces::{files, repeats};
+use crate::traces::take::MAX_QUEUE;
+use crate::traces::{Placed, Take, files, repeats};
 
 /// Prints one page: the entries that a program needs, the devices that hold them, and the cost of
 /// overflow.
@@ -54,13 +47,8 @@ pub(crate) struct MakeAnswer {
     /// Number of runs of the program. Its output goes to output.log in the directory of each
     /// recording. After a run that fails there is no further run, and the page begins with its exit
     /// status.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 3,
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(1..100)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..100))]
     repeat: u32,
 
     /// Directory for the recordings, each in a subdirectory with its number.
@@ -91,9 +79,18 @@ pub(crate) struct MakeAnswer {
     #[arg(long)]
     cut_off: bool,
 
+    /// Ends a replay with an error if a queue has more than N elements. An element takes 150 to 250
+    /// bytes; as many traces are replayed at a time as there are cores.
+    #[arg(long, value_name = "N", default_value_t = MAX_QUEUE)]
+    max_queue: usize,
+
     /// Traces, or directories of traces. Directories that have ranks in common are repeats of one
     /// program.
-    #[arg(value_name = "TRACE", required_unless_present = "command", conflicts_with = "command")]
+    #[arg(
+        value_name = "TRACE",
+        required_unless_present = "command",
+        conflicts_with_all = ["command", "repeat", "out", "set", "provider", "mpi"]
+    )]
     traces: Vec<PathBuf>,
 
     /// The program, with its launcher: mpiexec -n 4 ./app
@@ -110,12 +107,7 @@ impl MakeAnswer {
     /// cannot be written.
     fn check_drawings(&self) -> Result<bool, Error> {
         if let Some(path) = &self.html {
-            file::check_kind(
-                path,
-                &["html"],
-                "a page of HTML is written: give a name such as x.html",
-            )?;
-            file::check(path)?;
+            file::check_page(path)?;
         }
         if let Some(path) = &self.plot {
             let expected = "a picture is written: give a name such as x.svg or x.png";
@@ -139,8 +131,8 @@ impl MakeAnswer {
                 _ => numbered(path, number),
             };
             match path.extension().is_some_and(|end| end.eq_ignore_ascii_case("png")) {
-                true => picture::png(&drawn, &path)?,
-                false => file::write(&path, picture::svg(&drawn)?)?,
+                true => drawn.png(&path)?,
+                false => file::write(&path, drawn.svg()?)?,
             }
         }
         Ok(())
@@ -156,19 +148,17 @@ pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
             settings::note_unused();
             (arguments.traces.iter().flat_map(|name| runs_in(name)).collect(), 0)
         }
-        true => match recorded(arguments)? {
-            Recorded::All(names) => (names, 0),
-            Recorded::Failed(names, code) => (names, code),
-            Recorded::Nothing(code) => return Ok(code),
-        },
+        true => recorded(arguments)?,
     };
-    let take =
-        Take { cut_off: arguments.cut_off, partial: arguments.common.partial, ..Take::default() };
+    if names.is_empty() {
+        return Ok(code);
+    }
+    let MakeAnswer { cut_off, max_queue, .. } = *arguments;
+    let take = Take { cut_off, max_queue, partial: arguments.common.partial };
     let (mut all, mut of_ranks) = (Vec::new(), 0);
-    for group in repeats::groups(&names, take)? {
-        let runs = group.into_iter().map(|of| Ok(of.placed(&arguments.placed)?.found));
-        let runs = runs.collect::<Result<Vec<_>, Error>>()?;
-        runs.iter().filter_map(|run| files::mixed(run)).for_each(|mixed| eprintln!("{mixed}"));
+    for group in repeats::groups(&names, take, &arguments.placed)? {
+        let runs: Vec<_> = group.into_iter().map(|of| of.found).collect();
+        runs.iter().for_each(|run| files::note_mixed(run));
         let facts = Facts::of(&runs.iter().collect::<Vec<_>>(), is_drawn)?;
         if !arguments.json.takes_output() {
             if !all.is_empty() {
@@ -192,39 +182,41 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(format!("{stem}-{number}{ending}"))
 }
 
-/// Outcome of the runs.
-enum Recorded {
-    All(Vec<PathBuf>),
-    /// The program failed, and left at least one recording.
-    Failed(Vec<PathBuf>, u8),
-    /// Nothing was recorded; the reason was printed.
-    Nothing(u8),
-}
+/// Files of an earlier recording.
+const OLD: [Old; 2] = [reports::old, files::old];
 
 /// Records the program, with its output in a log in the directory of each recording. A run that
-/// fails is the last.
-fn recorded(arguments: &MakeAnswer) -> Result<Recorded, Error> {
+/// fails is the last. Returns the recordings, none after a signal, and the exit code of the program.
+fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
     let settings = Settings::parse(&arguments.common.set)?;
-    for (name, option) in [("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")] {
-        if settings.get(name).is_some() {
-            return Err(Error::OwnOption { name: name.to_owned(), option });
-        }
+    settings.refuse(&[("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")])?;
+    let others = ["device", "prq_entries", "umq_entries", "pool_entries"];
+    if let Some(name) = others.into_iter().find(|name| settings.get(name).is_some()) {
+        fail!(
+            "--set {name}: the page does not depend on it; `tcam compare --set {name}=VALUE` replays \
+             the recordings with it"
+        );
     }
     settings::note_report("--out DIR");
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let mut names = Vec::new();
+    // Files of others in any of the directories are refused before the first run.
+    let places = (1..=arguments.repeat).map(|number| place_of(arguments, number));
+    for place in places.filter(|place| place.is_dir()) {
+        OLD.iter().try_for_each(|kind| kind(&place).map(drop))?;
+    }
     note_earlier(arguments);
     for repeat in 1..=arguments.repeat {
         eprintln!("tcam: run {repeat} of {}", arguments.repeat);
-        let place = arguments.out.join(repeat.to_string());
+        let place = place_of(arguments, repeat);
         let (ended, kept) = record(&mut plan, &mut signals, &place, &arguments.placed)?;
         if kept {
             names.push(place.clone());
         }
         let code = ended.code();
         if signals.caught().is_some() {
-            return Ok(Recorded::Nothing(code));
+            return Ok((Vec::new(), code));
         }
         if code != 0 || !kept {
             let log = place.join(runs::LOG);
@@ -232,20 +224,14 @@ fn recorded(arguments: &MakeAnswer) -> Result<Recorded, Error> {
             signals::tail(&log)?.lines().for_each(|line| eprintln!("{}", plain(line)));
         }
         match (kept, code) {
-            (true, 0) => {}
-            (true, code) => return Ok(Recorded::Failed(names, code)),
+            (true, 0) => continue,
+            (true, _) => {}
             (false, 0) => return Err(plan.no_reports(ended)),
-            (false, code) => {
-                eprintln!("tcam: {}", plan.no_reports(ended));
-                return Ok(if names.is_empty() {
-                    Recorded::Nothing(code)
-                } else {
-                    Recorded::Failed(names, code)
-                });
-            }
+            (false, _) => eprintln!("tcam: {}", plan.no_reports(ended)),
         }
+        return Ok((names, code));
     }
-    Ok(Recorded::All(names))
+    Ok((names, 0))
 }
 
 /// Returns the recordings that an earlier call made in a directory, or else the name itself.
@@ -256,17 +242,22 @@ fn runs_in(name: &Path) -> Vec<PathBuf> {
     if runs.is_empty() || !has_none(name) { vec![name.to_owned()] } else { runs }
 }
 
+/// Returns the directory of a recording.
+fn place_of(arguments: &MakeAnswer, number: u32) -> PathBuf {
+    arguments.out.join(number.to_string())
+}
+
 /// Prints which recordings of an earlier call are replaced, and which stay beside the new ones.
 fn note_earlier(arguments: &MakeAnswer) {
-    let place = |number: u32| arguments.out.join(number.to_string());
-    let is_recording = |number: u32| RunRecord::beside(&place(number)).is_some();
+    let is_recording = |number| RunRecord::beside(&place_of(arguments, number)).is_some();
     if (1..=arguments.repeat).any(is_recording) {
         let out = arguments.out.display();
         eprintln!("tcam: replaces the recordings in {out}; --out DIR would keep them");
     }
     let next = arguments.repeat + 1;
     if is_recording(next) {
-        eprintln!("tcam: {} and later ones stay from an earlier call", place(next).display());
+        let next = place_of(arguments, next);
+        eprintln!("tcam: {} and later ones stay from an earlier call", next.display());
     }
 }
 
@@ -277,14 +268,12 @@ fn record(
     place: &Path,
     placed: &Placed,
 ) -> Result<(Ended, bool), Error> {
-    let fresh = Fresh::inside(place, &[reports::old, files::old])?;
+    let fresh = Fresh::inside(place, &OLD)?;
     plan.settings.set("trace", &fresh.path().display());
     let _left = Leftovers::claim(fresh.path());
-    let output = file::begin(&place.join(runs::LOG))?;
-    let errors = output.try_clone().map_err(Error::io(place))?;
     let mut command = plan.command(&plan.settings, fresh.path())?;
-    command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    let ended = signals.wait(&mut command, &program(plan.words), None)?;
+    let (name, log) = (program(plan.words), place.join(runs::LOG));
+    let ended = signals.wait_logged(&mut command, &name, &log, None)?;
     reports::settle(fresh.path())?;
     let kept = fresh.keep(&["trace"])?;
     if kept {

@@ -15,13 +15,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nic::clusters::{self, ClustersHeader, FORMAT};
+use nic::clusters::{ClustersHeader, FORMAT, RankClusters};
 
 use crate::error::Error;
-use crate::experiment::profile::{self, Clustered, RankProfile, SourceProfile, kmeans};
+use crate::experiment::profile::kmeans;
+use crate::experiment::{Clustered, RankProfile, SourceProfile, profile};
 use crate::file;
-use crate::text::numbers::{percent, share, whole};
-use crate::text::sheet::Sheet;
+use crate::text::{Sheet, percent, share, whole};
 
 /// Numbers of clusters that `auto` chooses from, as in the paper.
 const CHOICES: [u16; 6] = [1, 2, 4, 8, 16, 32];
@@ -71,26 +71,24 @@ fn wanted(text: &str) -> Result<Wanted, String> {
 
 /// Writes the clusters. Returns 0.
 pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
+    profile::check_out(&arguments.out, FORMAT)?;
     let read = SourceProfile::read(&arguments.profile)?;
     let k = match arguments.k {
         Wanted::Auto => 0,
         Wanted::Number(k) => u32::from(k),
     };
-    let json = |value: serde_json::Result<String>| value.expect("numbers are JSON") + "\n";
-    let mut text = json(serde_json::to_string(&ClustersHeader::new(read.processes, k)));
+    let mut text = profile::line(&ClustersHeader::new(read.processes, k));
     let mut made = Vec::new();
     for row in &read.rows {
         let [prq, umq] = [&row.prq, &row.umq].map(|added| of_queue(added, arguments.k));
         let (of_prq, of_umq) = (prq.of.clone(), umq.of.clone());
-        let line = clusters::RankClusters { rank: row.rank, prq: of_prq, umq: of_umq };
-        text += &json(serde_json::to_string(&line));
+        text += &profile::line(&RankClusters { rank: row.rank, prq: of_prq, umq: of_umq });
         made.push((row, [prq, umq]));
     }
     if arguments.out.as_os_str() == "-" {
         print!("{text}");
         return Ok(0);
     }
-    file::spare_others(&arguments.out, &profile::start(FORMAT))?;
     file::write(&arguments.out, text)?;
     println!("{}", sheet(&made).terminal());
     if made.iter().any(|(row, of)| of_equals(&row.prq, &of[0]) || of_equals(&row.umq, &of[1])) {

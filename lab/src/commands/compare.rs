@@ -10,27 +10,16 @@ use nic::models::MODELS;
 use nic::plain::plain;
 use serde::Serialize;
 
-use crate::capacity::curve::{self, Replayed};
-use crate::capacity::judged::{self, Judged};
-use crate::capacity::need::{self, Knob, Need};
-use crate::capacity::point::{Cost, Modelled};
+use crate::capacity::{Cost, Judged, Knob, Modelled, Need, Replayed, curve, judged, need};
 use crate::error::Error;
 use crate::file;
 use crate::options::TableSizes;
-use crate::results::columns::{CsvWriter, NamedValues};
-use crate::results::json::{Destination, Json, Kind};
-use crate::results::ranks::Completeness;
-use crate::results::summary::{Peak, Summary, spilled};
+use crate::results::summary::spilled;
 use crate::results::summary_text::rank_of;
+use crate::results::{Completeness, Destination, Json, Kind, NamedValues, Peak, Summary, columns};
 use crate::settings::{self, Settings};
-use crate::text::numbers::{bytes, count, percent, share, total, whole};
-use crate::text::progress;
-use crate::text::sheet::{Sheet, folded};
-use crate::traces::files::{self, Found};
-use crate::traces::node::Placed;
-use crate::traces::take::Take;
-use crate::traces::trace::Trace;
-use crate::traces::{play, repeats};
+use crate::text::{Sheet, bytes, count, folded, percent, progress, share, total, whole};
+use crate::traces::{Found, Placed, Take, Trace, files, play, repeats};
 
 /// Compares how devices would handle a recorded program.
 ///
@@ -107,20 +96,16 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     settings::note_unused();
     let csv_output = arguments.csv == Some(Destination::Output);
     if csv_output && arguments.json.takes_output() {
-        return Err(Error::OneOutput);
+        fail!("--csv - and --json -: only one of them can go to standard output");
     }
     let mut common = Settings::for_replay("--set", &arguments.set)?;
     common.give_sizes(arguments.tables)?;
     let first = if common.is_empty() { "as recorded" } else { "as set" };
     common.give("timing", "--timing", arguments.timing.as_ref())?;
-    let groups = repeats::groups(&arguments.traces, arguments.take)?;
-    let groups = groups
-        .into_iter()
-        .map(|group| group.into_iter().map(|of| of.placed(&arguments.placed)).collect())
-        .collect::<Result<Vec<Vec<_>>, _>>()?;
+    let groups = repeats::groups(&arguments.traces, arguments.take, &arguments.placed)?;
     let recordings = || groups.iter().flatten().map(|recording| &recording.found);
     let lines = lines(first, &arguments.with, &common)?;
-    recordings().filter_map(|found| files::mixed(found)).for_each(|mixed| eprintln!("{mixed}"));
+    recordings().for_each(|found| files::note_mixed(found));
     // Settings that do not fit one of the recordings fail before the first replay.
     let of_line = |line: &Configuration| {
         let params = recordings().map(|found| files::params(found, &line.settings));
@@ -194,10 +179,10 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
             }
         }
     }
-    let rows: Vec<_> = compared.iter().flat_map(|of| &of.lines).collect();
+    let csv = || columns::csv(compared.iter().flat_map(|of| &of.lines), true);
     match &arguments.csv {
-        Some(Destination::File(path)) => file::write(path, csv(&rows)?)?,
-        Some(Destination::Output) => print!("{}", csv(&rows)?),
+        Some(Destination::File(path)) => file::write(path, csv())?,
+        Some(Destination::Output) => print!("{}", String::from_utf8_lossy(&csv())),
         None => {}
     }
     arguments.json.write_each(Kind::Compare, &compared)?;
@@ -219,8 +204,7 @@ fn lines(first: &str, with: &[String], common: &Settings) -> Result<Vec<Configur
     if with.is_empty() {
         // `generic` has the parameters of no device.
         for model in MODELS.iter().filter(|model| !model.sets.is_empty()) {
-            let mut settings = common.clone();
-            settings.set("device", &model.name);
+            let settings = common.with([("device", &model.name)]);
             lines.push(Configuration { name: model.name.to_owned(), settings });
         }
     }
@@ -350,16 +334,6 @@ fn record(
     Modelled::put_latencies(modelled.as_ref(), &mut record);
     record.put("recording", recording);
     record
-}
-
-/// The lines as CSV.
-fn csv(lines: &[&NamedValues]) -> Result<String, Error> {
-    let mut csv = CsvWriter::new(Vec::new());
-    for line in lines {
-        csv.write(line).map_err(Error::NoCsv)?;
-    }
-    let bytes = csv.into_inner().map_err(|error| Error::NoCsv(error.into()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

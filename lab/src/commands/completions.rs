@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam completions`: scripts with which shells complete the command line.
 
-use clap::{Args, Command, ValueEnum};
-use clap_complete::generate;
-use clap_complete::shells::{Bash, Fish, Zsh};
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::{Args, Command};
+use clap_complete::{Shell, generate};
 
 /// Prints completions of commands, options and their values for a shell.
 ///
@@ -15,15 +15,9 @@ use clap_complete::shells::{Bash, Fish, Zsh};
   tcam completions fish > ~/.config/fish/completions/tcam.fish")]
 pub(crate) struct Completions {
     /// The shell.
-    #[arg(value_enum)]
+    #[arg(value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"])
+        .try_map(|name| name.parse::<Shell>()))]
     shell: Shell,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Shell {
-    Bash,
-    Zsh,
-    Fish,
 }
 
 /// Prints the script for a command line. Returns 0.
@@ -34,11 +28,7 @@ pub(crate) fn completions(arguments: &Completions, cli: &mut Command) -> u8 {
 
 fn script(shell: Shell, cli: &mut Command) -> String {
     let mut script = Vec::new();
-    match shell {
-        Shell::Bash => generate(Bash, cli, "tcam", &mut script),
-        Shell::Zsh => generate(Zsh, cli, "tcam", &mut script),
-        Shell::Fish => generate(Fish, cli, "tcam", &mut script),
-    }
+    generate(shell, cli, "tcam", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
@@ -51,8 +41,8 @@ mod tests {
 
     #[test]
     fn every_task_is_completed() {
-        for shell in Shell::value_variants() {
-            let script = script(*shell, &mut Cli::command());
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let script = script(shell, &mut Cli::command());
             for task in Cli::command().get_subcommands() {
                 assert!(script.contains(task.get_name()), "{shell:?}: {}", task.get_name());
             }

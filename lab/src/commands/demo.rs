@@ -8,9 +8,7 @@ use clap::{Args, FromArgMatches};
 
 use super::answer::{MakeAnswer, answer};
 use crate::error::Error;
-use crate::launch::bundled;
-use crate::launch::launcher;
-use crate::launch::signals::{self, Signals};
+use crate::launch::{Signals, bundled, launcher, signals};
 use crate::results::fresh;
 
 const SOURCES: [(&str, &str); 2] = [
@@ -30,13 +28,8 @@ const C_COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
   tcam demo --ranks 8 --mpicc /opt/mpich/bin/mpicc")]
 pub(crate) struct Demo {
     /// Ranks of the program, on two nodes.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 32,
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(2..1000)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 32, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(2..1000))]
     ranks: u32,
 
     /// Compiler of the MPI. The default is the mpicc in PATH, or in the directory of tcam. The
@@ -62,10 +55,10 @@ pub(crate) fn demo(arguments: &Demo) -> Result<u8, Error> {
     let made = bundled::compile(&SOURCES, &mpicc, out, &log, &mut signals);
     let made = made.map_err(|error| match has_c_compiler() {
         true => error,
-        false => Error::Message(format!(
+        false => message!(
             "{error}\nthere is no C compiler in PATH: install one (package gcc), or, without root:\n  \
              pip install ziglang\n  export MPICH_CC=\"python3 -m ziglang cc\" OMPI_CC=\"python3 -m ziglang cc\""
-        )),
+        ),
     })?;
     let Some(program) = made else {
         return Ok(signals.caught().map_or(0, signals::code_of));
@@ -121,10 +114,9 @@ fn compiler(given: Option<&Path>) -> Result<PathBuf, Error> {
     }
     let beside = || bundled::compiler_beside(&std::env::current_exe().ok()?);
     bundled::compiler_in_path().or_else(beside).ok_or_else(|| {
-        Error::Message(
+        message!(
             "no mpicc in PATH nor in the directory of tcam: `tcam demo` compiles an MPI program; \
              install an MPI, such as `pip install mpich`, or give its compiler with --mpicc PATH"
-                .to_owned(),
         )
     })
 }

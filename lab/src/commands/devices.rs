@@ -6,8 +6,7 @@ use nic::models::MODELS;
 use nic::params::{PARAMS, PREFIX, Params, types::PoolOwner};
 
 use crate::error::Error;
-use crate::text::numbers::whole;
-use crate::text::sheet::Sheet;
+use crate::text::{Sheet, whole};
 
 /// Lists the devices, or prints all parameters of one device.
 ///

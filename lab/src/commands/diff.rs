@@ -8,13 +8,12 @@ use matching::QueueCounters;
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Inputs, Keep};
-use crate::experiment::rank::QueueKind;
-use crate::results::json::{Json, Kind};
+use crate::experiment::{Experiment, Inputs, Keep, QueueKind};
+use crate::options::number;
 use crate::results::summary::spilled;
-use crate::text::numbers::{share, whole};
-use crate::text::sheet::Sheet;
-use crate::traces::take::Take;
+use crate::results::{Json, Kind};
+use crate::text::{Sheet, share, whole};
+use crate::traces::Take;
 
 /// Prints the differences between two experiments: needs, spills and search depths.
 ///
@@ -29,7 +28,8 @@ use crate::traces::take::Take;
 pub(crate) struct Diff {
     /// Exits with 1 if a high-water mark, the share that spills (in points) or the mean search
     /// depth grew by more than PERCENT.
-    #[arg(long, value_name = "PERCENT", value_parser = per_cent, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true,
+        value_parser = number(0.0..=f64::MAX, "a number of per cent, 0 or more, is expected"))]
     fail_above: Option<f64>,
 
     #[command(flatten)]
@@ -45,11 +45,6 @@ pub(crate) struct Diff {
     /// The later experiment.
     #[arg(value_name = "B")]
     after: PathBuf,
-}
-
-fn per_cent(text: &str) -> Result<f64, &'static str> {
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    number.ok_or("a number of per cent, 0 or more, is expected")
 }
 
 /// A number of both experiments.
@@ -158,9 +153,7 @@ const COUNTERS: [Counter; 4] = [
 /// are incomplete.
 pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
     arguments.json.check()?;
-    let read = |path: &PathBuf| {
-        Experiment::read(&Inputs { names: vec![path.clone()], take: arguments.take }, Keep::Shown)
-    };
+    let read = |path: &PathBuf| Experiment::read(&Inputs::one(path, arguments.take), Keep::Shown);
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let lines = lines([&before, &after]);
     let grew = |line: &&Difference| arguments.fail_above.is_some_and(|most| line.grew_above(most));

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Inputs, Keep};
-use crate::experiment::{export, operations};
+use crate::experiment::{Experiment, Inputs, Keep, export, operations};
 use crate::file;
-use crate::results::fresh::{self, Earlier, Lock};
+use crate::results::{Earlier, Lock, fresh};
 
 /// Writes the numbers of an experiment as CSV or Parquet, for pandas and other programs.
 ///
@@ -67,6 +66,7 @@ fn name(text: &str) -> Result<String, &'static str> {
 pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let expected = "there are several files: give a directory; --parquet says of which kind";
     file::check_kind(&arguments.out, &[], expected)?;
+    fresh::check(&arguments.out)?;
     let experiment = Experiment::read(&arguments.from, Keep::Lengths)?;
     let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
     let earlier = Earlier::of(&arguments.out, &export::NAMES, &["csv", "parquet"]);

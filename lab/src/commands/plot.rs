@@ -6,12 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use crate::error::Error;
-use crate::experiment::material::Material;
-use crate::experiment::outcome::{Experiment, Inputs, Keep};
-use crate::experiment::{figures, repeated};
+use crate::experiment::{Experiment, Inputs, Keep, Material, figures, repeated};
 use crate::file;
-use crate::plot::picture;
-use crate::results::fresh::{self, Earlier, Lock};
+use crate::results::{Earlier, Lock, fresh};
 
 /// Draws the pictures of an experiment.
 ///
@@ -49,6 +46,7 @@ pub(crate) enum Format {
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let expected = "there are several pictures: give a directory; --format says svg or png";
     file::check_kind(&arguments.out, &[], expected)?;
+    fresh::check(&arguments.out)?;
     let experiments = repeated::apart(&arguments.from)?;
     let lock = || Lock::of(&fresh::make(&arguments.out)?);
     let Some(experiments) = experiments else {
@@ -77,12 +75,12 @@ fn draw(arguments: &Plot, experiment: &Experiment, out: &Path) -> Result<u8, Err
         let path = |ending: &str| out.join(figure.name).with_extension(ending);
         if arguments.format != Format::Png {
             let path = path("svg");
-            file::write(&path, picture::svg(&figure)?)?;
+            file::write(&path, figure.picture.svg()?)?;
             println!("{}", path.display());
         }
         if arguments.format != Format::Svg {
             let path = path("png");
-            picture::png(&figure, &path)?;
+            figure.picture.png(&path)?;
             println!("{}", path.display());
         }
     }

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Inputs, Keep};
-use crate::experiment::profile::{self, SourceProfile};
+use crate::experiment::{Experiment, Inputs, Keep, SourceProfile, profile};
 use crate::file;
 
 /// Writes how many elements each source added to the queues of each rank, for tcam cluster.
@@ -35,6 +34,7 @@ pub(crate) struct MakeProfile {
 /// Writes the profile. Returns 0, or 3 if results are incomplete.
 pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
     file::check_kind(&arguments.out, &[], "a profile is written: give a name such as app.profile")?;
+    profile::check_out(&arguments.out, profile::FORMAT)?;
     let experiment = Experiment::read(&arguments.from, Keep::Added)?;
     let profile = SourceProfile::of(&experiment).ok_or_else(|| {
         let why = "no element has a source: every receive is from any source, or a tcam wrote this \
@@ -46,7 +46,6 @@ pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
         print!("{text}");
         return Ok(experiment.code(arguments.from.take));
     }
-    file::spare_others(&arguments.out, &profile::start(profile::FORMAT))?;
     file::write(&arguments.out, text)?;
     if let Some(lack) = experiment.sum.lack() {
         println!("{lack}");

@@ -8,18 +8,13 @@ use clap::Args;
 
 use crate::error::Error;
 use crate::hint;
-use crate::launch::leftovers::Leftovers;
-use crate::launch::plan::{Plan, shortage};
-use crate::launch::signals::Signals;
+use crate::launch::plan::shortage;
+use crate::launch::{Leftovers, Plan, Signals};
 use crate::options::{Common, TableSizes};
-use crate::results::fresh::Fresh;
-use crate::results::json::Json;
-use crate::results::reports;
+use crate::results::{Fresh, Json, reports};
 use crate::settings::{self, Settings};
-use crate::text::numbers::{self, count};
-use crate::traces::files;
-use crate::traces::take::Take;
-use crate::traces::trace::Trace;
+use crate::text::{count, numbers};
+use crate::traces::{Take, Trace, files};
 
 /// Runs a program once and records all operations on the tables of its ranks.
 ///
@@ -75,7 +70,7 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     if !fresh.keep(&["trace"])? {
         let code = plan.summarise(fresh.path(), &[], &left, ended, &json)?;
         let out = arguments.out.display();
-        let nothing = Error::Message(format!("the program left no trace; {out} is as it was"));
+        let nothing = message!("the program left no trace; {out} is as it was");
         if code == 0 {
             return Err(nothing);
         }

@@ -12,19 +12,14 @@ use nic::report::{ContextCounters, Report};
 
 use crate::error::Error;
 use crate::options::TableSizes;
-use crate::results::fresh::Lock;
-use crate::results::json::{Json, Kind};
-use crate::results::reports::{self, endpoint};
-use crate::results::runs::RunRecord;
-use crate::results::summary::{Sum, Summary};
-use crate::results::{fresh, summary_text};
+use crate::results::reports::endpoint;
+use crate::results::{
+    Endpoint, Json, Kind, Lock, RunRecord, Sum, Summary, fresh, reports, summary_text,
+};
 use crate::settings::{self, Settings};
-use crate::text::numbers::count;
-use crate::traces::node::Placed;
-use crate::traces::play::{self, holds_back, note_flow_control};
-use crate::traces::take::Take;
-use crate::traces::trace::Trace;
-use crate::traces::{counted, files};
+use crate::text::count;
+use crate::traces::play::{holds_back, note_flow_control};
+use crate::traces::{Placed, Take, Trace, counted, files, play};
 
 /// Replays traces on another table, engine or overflow model.
 ///
@@ -121,7 +116,8 @@ pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
 
 /// Refuses a directory that has the reports of a run, which may be all that is left of it.
 fn spare_runs(directory: &Path) -> Result<(), Error> {
-    if !directory.is_dir() {
+    fresh::check(directory)?;
+    if !directory.exists() {
         return Ok(());
     }
     for path in reports::old(directory)? {
@@ -140,23 +136,23 @@ fn spare_runs(directory: &Path) -> Result<(), Error> {
 /// Returns the reports to compare with, which must be of the recorded run.
 fn reports_of(directory: &Path, traces: &[Trace]) -> Result<Vec<Report>, Error> {
     let live = reports::read(directory)?;
-    let path = || directory.to_owned();
+    let shown = directory.display();
     if live.is_empty() {
-        return Err(Error::Against { path: path(), why: "no report (*.json) there" });
+        fail!("--against {shown}: no report (*.json) there");
     }
     let missing = |trace: &&Trace| !live.iter().any(|report| endpoint(report) == trace.endpoint());
     let strange: Vec<_> = traces.iter().filter(missing).collect();
     match strange.first() {
         None => Ok(live),
-        Some(_) if strange.len() == traces.len() => Err(Error::Against {
-            path: path(),
-            why: "the reports are of another run than the traces",
-        }),
-        Some(trace) => {
-            let (_, pid, address) = trace.endpoint();
-            Err(Error::NoReportOf { pid, address })
+        Some(_) if strange.len() == traces.len() => {
+            fail!("--against {shown}: the reports are of another run than the traces")
         }
+        Some(trace) => Err(no_report_of(&trace.endpoint())),
     }
+}
+
+fn no_report_of((_, pid, address): &Endpoint) -> Error {
+    message!("no report of process {pid} at {address} to compare with")
 }
 
 /// Writes reports as the provider would, as `RANK`, and as `RANK.1` and so on for further endpoints
@@ -185,7 +181,7 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
     let (mut different, mut contexts) = (0, 0);
     for report in replayed {
         let Some(other) = live.iter().find(|other| endpoint(other) == endpoint(report)) else {
-            return Err(Error::NoReportOf { pid: report.pid, address: report.address.clone() });
+            return Err(no_report_of(&endpoint(report)));
         };
         for (name, of_replay, of_run) in
             [("tagged", &report.tagged, &other.tagged), ("msg", &report.msg, &other.msg)]

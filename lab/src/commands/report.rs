@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Inputs, Keep};
-use crate::experiment::{page, repeated};
+use crate::experiment::{Experiment, Inputs, Keep, page, repeated};
 use crate::file;
-use crate::traces::node::Placed;
+use crate::traces::Placed;
 
 /// Writes an experiment as one page of HTML.
 ///
@@ -36,11 +35,10 @@ pub(crate) struct ReportPage {
 
 /// Writes the page. Returns 0, or 3 if results are incomplete.
 pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
-    file::check_kind(
-        &arguments.out,
-        &["html"],
-        "a page of HTML is written: give a name such as x.html",
-    )?;
+    let is_output = arguments.out.as_os_str() == "-";
+    if !is_output {
+        file::check_page(&arguments.out)?;
+    }
     let (experiments, page) = match repeated::apart(&arguments.from)? {
         Some(experiments) => {
             let page = page::of_several(&arguments.from, &experiments, &arguments.placed)?;
@@ -52,7 +50,7 @@ pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
             (vec![experiment], page)
         }
     };
-    if arguments.out.as_os_str() == "-" {
+    if is_output {
         print!("{page}");
     } else {
         file::write(&arguments.out, page)?;

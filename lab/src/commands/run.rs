@@ -8,13 +8,9 @@ use clap::Args;
 use nic::draft;
 
 use crate::error::Error;
-use crate::launch::leftovers::Leftovers;
-use crate::launch::plan::Plan;
-use crate::launch::signals::{self, Signals};
+use crate::launch::{Leftovers, Plan, Signals, signals};
 use crate::options::{Common, TableSizes};
-use crate::results::fresh::Fresh;
-use crate::results::json::Json;
-use crate::results::reports;
+use crate::results::{Fresh, Json, reports};
 use crate::settings::{self, Settings};
 
 /// Runs a program once and adds up the reports of its ranks.

@@ -7,17 +7,15 @@ use clap::Args;
 use nic::plain::plain;
 use serde::Serialize;
 
-use crate::capacity::need::{self, Need};
+use crate::capacity::{Need, need};
 use crate::error::Error;
-use crate::experiment::by::{self, By, Groups};
-use crate::experiment::fill::{self, TimeWindow};
-use crate::experiment::outcome::{Counts, Experiment, Inputs, Keep};
-use crate::experiment::repeated::{self, Repeated};
-use crate::experiment::threads::Threads;
-use crate::experiment::{phases, sheets};
-use crate::results::json::{Json, Kind};
-use crate::results::ranks::Completeness;
-use crate::text::sheet::Sheet;
+use crate::experiment::{
+    By, Counts, Experiment, Groups, Inputs, Keep, Repeated, Threads, TimeWindow, by, fill, phases,
+    repeated, sheets,
+};
+use crate::options::number;
+use crate::results::{Completeness, Json, Kind};
+use crate::text::Sheet;
 use crate::traces::play;
 
 /// Prints the tables of an experiment.
@@ -63,20 +61,17 @@ pub(crate) struct Stats {
 
     /// With --by: leaves out operations before this time since the run began. Elements that are
     /// present then count.
-    #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", requires = "by",
+        value_parser = number(0.0..=f64::MAX, "a number of seconds is expected"))]
     from: Option<f64>,
 
     /// With --by: leaves out operations after this time since the run began.
-    #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", requires = "by",
+        value_parser = number(0.0..=f64::MAX, "a number of seconds is expected"))]
     to: Option<f64>,
 
     #[command(flatten)]
     json: Json,
-}
-
-fn seconds(text: &str) -> Result<f64, &'static str> {
-    let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
-    seconds.ok_or("a number of seconds is expected")
 }
 
 /// Prints the tables. Returns 0, or 3 if results are incomplete.
@@ -126,10 +121,10 @@ fn window(arguments: &Stats) -> Result<TimeWindow, Error> {
         from: arguments.from.unwrap_or(TimeWindow::ALL.from),
         to: arguments.to.unwrap_or(TimeWindow::ALL.to),
     };
-    match window.from < window.to {
-        true => Ok(window),
-        false => Err(Error::EmptyWindow { from: window.from, to: window.to }),
+    if window.from >= window.to {
+        fail!("--from {} and --to {}: nothing is between them", window.from, window.to);
     }
+    Ok(window)
 }
 
 /// The JSON of a recording.
@@ -241,17 +236,16 @@ fn print_by(
     window: TimeWindow,
 ) -> Result<NumbersBy, Error> {
     if experiment.traces.is_empty() {
-        return Err(Error::NoOperations { option: "--by" });
+        fail!("--by: takes traces, of `tcam record`: reports do not have each operation");
     }
     let groups = GroupsBy::of(experiment, by, window)?;
     let lack = experiment.lack_of_traces().or_else(|| experiment.sum.lack());
     let (sheets, readings) = groups.sheets();
+    arguments.json.tell(lack);
     if arguments.json.takes_output() {
-        lack.iter().for_each(|lack| eprintln!("{lack}"));
         let warnings = readings.iter().filter(|_| by == By::Phase);
         warnings.for_each(|warning| eprintln!("{warning}"));
     } else {
-        lack.iter().for_each(|lack| println!("{lack}"));
         println!("{}", experiment.title());
         by::window_note(window).iter().for_each(|note| println!("{note}"));
         sheets.iter().for_each(|sheet| println!("\n{}", sheet.terminal()));

@@ -17,12 +17,10 @@ use nic::report::ContextCounters;
 use nic::trace::{Encoder, Header, Op, put_time};
 
 use crate::error::Error;
-use crate::launch::signals::{self, Signals};
-use crate::results::fresh::Fresh;
+use crate::launch::{Signals, signals};
+use crate::results::Fresh;
 use crate::results::summary::NO_LIBFABRIC;
-use crate::text::numbers::{count, whole};
-use crate::text::progress;
-use crate::text::sheet::Sheet;
+use crate::text::{Sheet, count, progress, whole};
 use crate::traces::files;
 use crate::workload::pattern::{Flight, Pattern, params};
 use crate::workload::stream::Receiver;
@@ -46,12 +44,8 @@ pub(crate) struct Workload {
     pub(crate) pattern: Pattern,
 
     /// Ranks of the machine, 2 to 65536. The default is the number in the paper.
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = clap::value_parser!(u32).range(2..=65_536),
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(2..=65_536))]
     pub(crate) ranks: Option<u32>,
 
     /// Seed of the orders of arrival.
@@ -69,32 +63,19 @@ pub(crate) struct Workload {
     pub(crate) rank: RankList,
 
     /// Steps of the application.
-    #[arg(
-        long,
-        value_name = "K",
-        default_value_t = 10,
-        value_parser = clap::value_parser!(u32).range(1..),
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "K", default_value_t = 10, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: u32,
 
     /// Messages in flight of shuffle, burst and reverse (default 1024), or receives that wait in a
     /// pingpong, 0 to 1000000 (default 100). No other pattern takes it.
-    #[arg(
-        long,
-        value_name = "M",
-        value_parser = clap::value_parser!(u32).range(0..=1_000_000),
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "M", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) messages: Option<u32>,
 
     /// Bytes of each message of the same patterns (default 256).
-    #[arg(
-        long,
-        value_name = "B",
-        value_parser = clap::value_parser!(u64).range(0..=1 << 30),
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "B", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
     pub(crate) bytes: Option<u64>,
 
     /// Directory for the traces, `RANK.PID.PORT.tagged.trace`; it must not contain traces yet.
@@ -165,35 +146,29 @@ fn check(arguments: &Workload, ranks: u32) -> Result<(), Error> {
     let name = pattern.name();
     for (option, given) in [("--messages", messages.is_some()), ("--bytes", bytes.is_some())] {
         if given && !pattern.takes_messages() {
-            return Err(Error::Message(format!(
+            fail!(
                 "{option}: {name} takes --ranks, --rank, --seed and --steps; shuffle, burst, \
                  reverse and pingpong have {option}"
-            )));
+            );
         }
     }
     if *messages == Some(0) && *pattern != Pattern::Pingpong {
-        return Err(Error::Message(format!(
+        fail!(
             "--messages 0: {name} has messages in flight; pingpong may have no receive that waits"
-        )));
+        );
     }
     for &rank in &rank.0 {
         if rank >= ranks {
             let last = ranks - 1;
-            return Err(Error::Message(format!(
-                "--rank {rank}: there are {ranks} ranks, 0 to {last}"
-            )));
+            fail!("--rank {rank}: there are {ranks} ranks, 0 to {last}");
         }
         if !pattern.reaches(rank) {
-            return Err(Error::Message(format!(
-                "--rank {rank}: {name} sends it nothing, only rank 0 receives"
-            )));
+            fail!("--rank {rank}: {name} sends it nothing, only rank 0 receives");
         }
     }
     if out.is_dir() && !files::trace_files(out)?.is_empty() {
         let out = out.display();
-        return Err(Error::Message(format!(
-            "{out}: there are traces in it; give another directory with --out"
-        )));
+        fail!("{out}: there are traces in it; give another directory with --out");
     }
     Ok(())
 }

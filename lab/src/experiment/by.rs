@@ -11,14 +11,13 @@ use clap::ValueEnum;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-use super::fill::{self, ElementClass, Filled, Makeup, Peer, TimeWindow};
+use super::fill::{Filled, Makeup, Peer};
 use super::phases::Phases;
-use super::rank::QueueKind;
+use super::{ElementClass, QueueKind, TimeWindow, fill};
 use crate::error::Error;
 use crate::results::ranks::{named, ranges};
-use crate::text::numbers::{count, percent, share, whole};
-use crate::text::sheet::Sheet;
-use crate::traces::trace::Trace;
+use crate::text::{Sheet, count, percent, share, whole};
+use crate::traces::Trace;
 
 /// Bound in seconds below which it is not printed that a time may be too early: half of the last
 /// digit.

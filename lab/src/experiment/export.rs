@@ -6,11 +6,11 @@ use std::path::Path;
 
 use matching::BlockReasons;
 
-use super::outcome::Experiment;
-use super::rank::QueueKind;
+use super::{Experiment, QueueKind};
 use crate::error::Error;
-use crate::results::columns::{Cell, ColumnFile, TEXT, WHOLE};
+use crate::results::columns::{TEXT, WHOLE};
 use crate::results::counters::{KIND, QUEUE};
+use crate::results::{Cell, ColumnFile};
 
 /// Names of all files. Only traces have `operations`.
 pub(crate) const NAMES: [&str; 6] =

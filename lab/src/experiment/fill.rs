@@ -16,12 +16,8 @@ use rustc_hash::FxHashMap as HashMap;
 use super::rank::QueueKind;
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::traces::play;
-use crate::traces::player::Player;
-use crate::traces::trace::Trace;
+use crate::traces::{Player, Trace, play};
 
-/// Operations from one step of a progress bar to the next.
-const STEP: u64 = 1 << 16;
 /// Nanoseconds in a second.
 const SECOND: f64 = 1e9;
 
@@ -243,7 +239,7 @@ fn play(
 ) -> Result<Makeup, Error> {
     let settings = Settings::default();
     let layout = trace.layout(&trace.params(&settings)?)?;
-    let mut player = Player::new(trace, trace.device(&trace.params(&settings)?)?)?;
+    let mut player = Player::new(trace, &settings)?;
     let mut makeup = Makeup { rank: trace.header.rank, ..Makeup::default() };
     let (host, numbers, known) =
         (trace.header.host.as_str(), HashMap::default(), HashMap::default());
@@ -251,7 +247,7 @@ fn play(
     let since = trace.since_ns();
     let mut begun = window == TimeWindow::ALL;
     let mut changes = Vec::new();
-    let (mut last, mut told) = (None, 0);
+    let mut last = None;
     while let Some(timed) = player.next()? {
         let at = (since + player.recorded(&timed)) as f64 / SECOND;
         let looked = last.replace(at) != Some(at);
@@ -291,9 +287,7 @@ fn play(
         makeup.first.resize(makeup.classes.len(), at);
         makeup.operations += 1;
         each(at, &mut makeup);
-        if makeup.operations.is_multiple_of(STEP) {
-            bar.inc(player.taken() - std::mem::replace(&mut told, player.taken()));
-        }
+        player.tick(bar);
     }
     if !begun {
         makeup.queues.iter_mut().for_each(|queue| queue.begin(window.from));

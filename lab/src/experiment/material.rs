@@ -3,11 +3,9 @@
 
 use rayon::prelude::*;
 
-use super::fill::{self, Makeup, Series, TimeWindow};
-use super::outcome::Experiment;
-use super::rank::QueueKind;
-use crate::capacity::curve;
-use crate::capacity::verdict::Swept;
+use super::fill::Makeup;
+use super::{Experiment, QueueKind, Series, TimeWindow, fill};
+use crate::capacity::{Swept, curve};
 use crate::error::Error;
 use crate::traces::play;
 

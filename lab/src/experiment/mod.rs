@@ -16,3 +16,12 @@ pub(crate) mod rank;
 pub(crate) mod repeated;
 pub(crate) mod sheets;
 pub(crate) mod threads;
+
+pub(crate) use self::by::{By, Communicators, Groups};
+pub(crate) use self::fill::{ElementClass, Series, TimeWindow};
+pub(crate) use self::material::Material;
+pub(crate) use self::outcome::{Counts, Experiment, Inputs, Keep};
+pub(crate) use self::profile::{Clustered, RankProfile, SourceProfile};
+pub(crate) use self::rank::{QueueKind, Rank};
+pub(crate) use self::repeated::Repeated;
+pub(crate) use self::threads::Threads;

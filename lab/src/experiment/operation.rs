@@ -3,11 +3,13 @@
 
 use matching::{Key, SearchDepth, TagLayout};
 use nic::replay::Change;
-use nic::trace::{Op, Posted};
+use nic::trace::{Op, Posted, Timed};
 
 use super::rank::QueueKind;
-use crate::results::columns::{BOOL, Cell, ColumnType, TEXT, WHOLE};
-use crate::traces::player::Player;
+use crate::error::Error;
+use crate::results::columns::{BOOL, TEXT, WHOLE};
+use crate::results::{Cell, ColumnType};
+use crate::traces::Player;
 
 /// An operation of a trace.
 #[derive(Debug, Default)]
@@ -95,15 +97,14 @@ pub(super) struct Search {
 }
 
 /// Entries compared and traversed up to a moment.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mark {
+struct Mark {
     hit_entries: u64,
     miss_entries: u64,
     traversed: u64,
 }
 
 impl Mark {
-    pub(super) fn at(player: &Player<'_>, queue: QueueKind) -> Self {
+    fn at(player: &Player<'_>, queue: QueueKind) -> Self {
         let (at, context) = (queue as usize, player.replay().context());
         let SearchDepth { hit_entries, miss_entries, .. } = *context.search_depths()[at];
         Self { hit_entries, miss_entries, traversed: context.traversals()[at].entries }
@@ -111,7 +112,7 @@ impl Mark {
 
     /// Returns the search between two marks. A search that finds an element compares at least that
     /// one.
-    pub(super) fn search(self, later: Self, queue: QueueKind) -> Search {
+    fn search(&self, later: &Self, queue: QueueKind) -> Search {
         let traversed = later.traversed - self.traversed;
         let (found, depth) = match later.hit_entries - self.hit_entries {
             0 => (false, later.miss_entries - self.miss_entries),
@@ -121,25 +122,24 @@ impl Mark {
     }
 }
 
-/// Returns the queue that an operation searches.
-pub(super) fn searched(op: &Op) -> Option<QueueKind> {
-    match op {
+/// Replays an operation. Returns the element that it found, and its search, if that is counted: an
+/// operation that takes a message and finds none is a probe, which is not counted.
+pub(super) fn step(
+    player: &mut Player<'_>,
+    timed: &Timed,
+) -> Result<(Option<u64>, Option<Search>), Error> {
+    let takes = matches!(timed.1, Op::Claim(_) | Op::Discard(_));
+    let queue = match timed.1 {
         Op::Post(_) | Op::PostAnyway(_) => Some(QueueKind::Umq),
         Op::Arrive(_) => Some(QueueKind::Prq),
-        _ if takes(op) => Some(QueueKind::Umq),
-        _ => None,
-    }
-}
-
-/// Returns true if an operation takes an unexpected message that no receive matched.
-fn takes(op: &Op) -> bool {
-    matches!(op, Op::Claim(_) | Op::Discard(_))
-}
-
-/// Returns true if the search of an operation is counted. An operation that takes a message and
-/// finds none is a probe, which is not counted.
-pub(super) fn is_counted(op: &Op, found: bool) -> bool {
-    found || !takes(op)
+        _ => takes.then_some(QueueKind::Umq),
+    };
+    let before = queue.map(|queue| (queue, Mark::at(player, queue)));
+    let mut element = None;
+    player.step_and_tell(timed, |change| element = element.or(met(change)))?;
+    let counted = before.filter(|_| element.is_some() || !takes);
+    let search = counted.map(|(queue, mark)| mark.search(&Mark::at(player, queue), queue));
+    Ok((element, search))
 }
 
 /// Numbers of receives that were posted, and of messages that arrived, up to an operation.
@@ -165,7 +165,7 @@ impl Numbers {
 }
 
 /// Returns the element that an operation found, if the change has one.
-pub(super) fn met(change: Change) -> Option<u64> {
+fn met(change: Change) -> Option<u64> {
     match change {
         Change::Matched(number) | Change::Taken(number) | Change::Met(number) => Some(number),
         Change::Posted(..) | Change::Kept(..) => None,

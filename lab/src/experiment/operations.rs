@@ -11,16 +11,13 @@ use std::thread;
 use indicatif::ProgressBar;
 
 use super::fill::RankAddresses;
-use super::operation::{COLUMNS, Mark, Numbers, OperationRow, Search, is_counted, met, searched};
-use super::outcome::Experiment;
-use super::rank::QueueKind;
+use super::operation::{COLUMNS, Numbers, OperationRow, Search};
+use super::{Experiment, QueueKind, operation};
 use crate::error::Error;
 use crate::file::NewFile;
-use crate::results::columns::ColumnFile;
+use crate::results::ColumnFile;
 use crate::settings::Settings;
-use crate::traces::play;
-use crate::traces::player::Player;
-use crate::traces::trace::Trace;
+use crate::traces::{Player, Trace, play};
 
 /// Rows that are sent from the replaying to the writing thread at a time.
 const BATCH: usize = 4096;
@@ -123,11 +120,11 @@ fn play<'a>(
     qstat: &mut Qstat,
     bar: &ProgressBar,
 ) -> Result<[u64; 2], Error> {
-    let device = trace.device(&trace.params(&Settings::default())?)?;
-    let layout = device.prq.engine_config.layout;
+    let settings = Settings::default();
+    let layout = trace.layout(&trace.params(&settings)?)?;
     let tagged = trace.header.context == "tagged";
-    let mut player = Player::new(trace, device)?;
-    let (mut told, mut operations, mut numbers) = (0, 0_u64, Numbers::default());
+    let mut player = Player::new(trace, &settings)?;
+    let mut numbers = Numbers::default();
     let mut known: HashMap<u32, Option<u32>> = HashMap::new();
     while let Some(timed) = player.next()? {
         let (ns, op) = (trace.since_ns() + player.recorded(&timed), &timed.1);
@@ -147,25 +144,16 @@ fn play<'a>(
         };
         row.source_rank = rank_of(row.source);
         row.destination_rank = rank_of(row.destination);
-        let queue = searched(op);
-        let before = queue.map(|queue| Mark::at(&player, queue));
-        let mut element = None;
-        player.step_and_tell(&timed, |change| element = element.or(met(change)))?;
+        let (element, search) = operation::step(&mut player, &timed)?;
         numbers.tell(op, element, &mut row);
-        if let (Some(queue), Some(before)) = (queue, before)
-            && is_counted(op, element.is_some())
-        {
-            let search = before.search(Mark::at(&player, queue), queue);
+        if let Some(search) = search {
             row.depth = Some(search.depth);
             row.traversed = Some(search.traversed);
             if tagged {
                 qstat.add(ns, search)?;
             }
         }
-        operations += 1;
-        if operations.is_multiple_of(BATCH as u64) {
-            bar.inc(player.taken() - std::mem::replace(&mut told, player.taken()));
-        }
+        player.tick(bar);
         if !to.add(row) {
             break;
         }
@@ -234,7 +222,7 @@ mod tests {
     use nic::trace::{Encoder, Header, Op, Posted, Sent, put_time};
 
     use super::*;
-    use crate::experiment::outcome::{Inputs, Keep};
+    use crate::experiment::{Inputs, Keep};
 
     /// Writes a trace of a rank, with one operation every 10 ns.
     fn put(path: &Path, rank: Option<u32>, ops: &[Op]) {

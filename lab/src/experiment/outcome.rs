@@ -17,17 +17,15 @@ use nic::trace::TraceError;
 use serde::Serialize;
 
 use super::rank::{QueueKind, Rank};
-use crate::capacity::need::{Knob, Need};
+use crate::capacity::{Knob, Need};
 use crate::error::Error;
-use crate::results::origin::{self, ReportHead};
-use crate::results::ranks::Ended;
-use crate::results::reports::{self, Endpoint};
-use crate::results::runs::{self, RunRecord};
-use crate::results::summary::{Adding, ContextSums, Sum, Summary};
+use crate::hint;
+use crate::results::{
+    Adding, ContextSums, Ended, Endpoint, ReportHead, RunRecord, Sum, Summary, origin, reports,
+    runs,
+};
 use crate::settings::Settings;
-use crate::traces::files::{self, Found};
-use crate::traces::play;
-use crate::traces::take::Take;
+use crate::traces::{Found, Take, files, play};
 
 /// The reports and traces that are named on the command line.
 #[derive(Debug, Default, Args)]
@@ -40,6 +38,12 @@ pub(crate) struct Inputs {
 
     #[command(flatten)]
     pub(crate) take: Take,
+}
+
+impl Inputs {
+    pub(crate) fn one(name: &Path, take: Take) -> Self {
+        Self { names: vec![name.to_owned()], take }
+    }
 }
 
 /// Reports, traces, and the counts of each rank.
@@ -131,7 +135,7 @@ impl Experiment {
             [] => Found::default(),
             names => match files::find(names, sources.take) {
                 // The reports in the same directory are enough.
-                Err(Error::NoTraces(_)) if !replayed => Found::default(),
+                Err(Error::NoTraces(_) | Error::AllCut(_)) if !replayed => Found::default(),
                 Err(Error::Trace { path, error: TraceError::Foreign }) => {
                     return Err(Error::Neither(path));
                 }
@@ -275,16 +279,23 @@ fn ended(names: &[PathBuf], heads: &[ReportHead]) -> Option<Ended> {
 
 /// Returns the error for a name without reports and traces.
 fn nothing_in(names: &[PathBuf]) -> Error {
-    let of_sweep = names.iter().find_map(|directory| {
+    for name in names {
         let has_reports = |run: &PathBuf| reports::old(run).is_ok_and(|found| !found.is_empty());
-        let run = runs::runs_in(directory).ok()?.into_iter().rfind(has_reports)?;
-        Some(Error::OfSweep { directory: directory.clone(), run })
-    });
+        if let Some(run) = runs::runs_in(name).unwrap_or_default().into_iter().rfind(has_reports) {
+            let (run, why) = (run.display(), "of `tcam sweep`; its runs have the reports");
+            return Error::file(name, format!("{why}: give one, such as {run}"));
+        }
+    }
     let directory = names.first().cloned().unwrap_or_default();
-    of_sweep.unwrap_or_else(|| match below(&directory).as_slice() {
-        [] => Error::NothingThere(directory),
-        found => Error::Below { directory, of: found.join(", ") },
-    })
+    let why = "neither reports (*.json) nor traces (*.trace) there";
+    let why = match below(&directory).as_slice() {
+        [] => {
+            let made = "`tcam run --report` and `tcam record` make them";
+            format!("{why}; {made}{}", hint::foreign(&directory))
+        }
+        found => format!("{why}, but in {}: give one", found.join(", ")),
+    };
+    Error::file(directory, why)
 }
 
 /// Largest number of directories that an error names.
@@ -451,7 +462,7 @@ impl Gathering {
         if replayed {
             (sum.replayed, sum.ranks) = (true, traces.ranks());
         } else if self.differ {
-            sum.ranks.note_mixed();
+            sum.ranks.mixed = true;
         }
         let known = heads.iter().filter_map(|head| head.rank).max();
         let mut next = known.map_or(0, |most| most + 1);
@@ -488,7 +499,7 @@ fn who(head: &ReportHead) -> Who {
 pub(crate) mod tests {
     use super::*;
     use crate::results::reports::tests::sample;
-    use crate::traces::take::Take;
+    use crate::traces::Take;
 
     fn of(reports: impl IntoIterator<Item = Report>) -> Option<Experiment> {
         let mut gathering = Gathering::new(Keep::Lengths);

@@ -6,25 +6,19 @@ use std::fmt::Write;
 
 use nic::plain::plain;
 
-use super::by::{self, By, Groups};
 use super::fill::Makeup;
-use super::material::Material;
-use super::outcome::{Experiment, Inputs};
-use super::rank::{QueueKind, Rank};
-use super::repeated::{self, Repeated};
-use super::{figures, sheets};
+use super::{
+    By, Experiment, Groups, Inputs, Material, QueueKind, Rank, Repeated, by, figures, repeated,
+    sheets,
+};
 use crate::answer::facts::Facts;
 use crate::answer::show::section;
-use crate::capacity::need::{self, Need};
+use crate::capacity::{Need, need};
 use crate::error::Error;
-use crate::plot::picture;
-use crate::results::summary::{Peak, Summary};
-use crate::results::summary_text;
-use crate::text::html::{self, escaped};
-use crate::text::numbers::{count, entries, share, whole as number};
-use crate::text::sheet::Sheet;
-use crate::traces::node::Placed;
-use crate::traces::trace::Trace;
+use crate::results::{Peak, Summary, summary_text};
+use crate::text::html::escaped;
+use crate::text::{Sheet, count, entries, html, share, whole as number};
+use crate::traces::{Placed, Trace};
 
 /// Number of ranks in the tables of a page.
 const RANKS: usize = 32;
@@ -141,7 +135,7 @@ fn parts(experiment: &Experiment) -> Result<String, Error> {
     let summary = summary(experiment, makeups, experiment.need()?.as_ref());
     let mut page = html::section("Summary", &summary);
     for figure in figures {
-        let drawn = html::figure(&picture::svg(&figure)?, figure.heading, figure.reading);
+        let drawn = html::figure(&figure.picture.svg()?, figure.heading, figure.reading);
         page += &html::section(figure.heading, &drawn);
     }
     let mut tables = sheets::all(experiment, Some(RANKS));

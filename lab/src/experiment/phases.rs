@@ -29,10 +29,8 @@ use rustc_hash::FxHashMap as HashMap;
 use super::fill::{TimeWindow, tagged};
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::text::numbers::{count, whole};
-use crate::traces::play;
-use crate::traces::player::Player;
-use crate::traces::trace::Trace;
+use crate::text::{count, whole};
+use crate::traces::{Player, Trace, play};
 
 /// Operations that no rank leaves before all have entered. Others, such as `alltoallv` with counts
 /// of 0, may send nothing to some ranks.
@@ -116,10 +114,10 @@ pub(crate) fn of(traces: &[Trace]) -> Result<Phases, Error> {
 }
 
 fn receives_of(trace: &Trace) -> Result<OfRank, Error> {
-    let params = trace.params(&Settings::default())?;
-    let layout = trace.layout(&params)?;
+    let settings = Settings::default();
+    let layout = trace.layout(&trace.params(&settings)?)?;
     let since = trace.since_ns();
-    let mut player = Player::new(trace, trace.device(&params)?)?;
+    let mut player = Player::new(trace, &settings)?;
     let mut found = OfRank::new();
     // Receives without a message and messages without a receive, by operation and source.
     let mut open: HashMap<_, VecDeque<usize>> = HashMap::default();

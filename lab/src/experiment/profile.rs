@@ -10,7 +10,6 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -20,8 +19,7 @@ use smartcore::linalg::basic::matrix::DenseMatrix;
 use super::outcome::{Added, Experiment};
 use crate::error::Error;
 use crate::file;
-use crate::text::numbers::{count, whole};
-use crate::text::sheet::Sheet;
+use crate::text::{Sheet, count, whole};
 
 /// Value of [`ProfileHeader::format`].
 pub(crate) const FORMAT: &str = "tcam-profile";
@@ -55,9 +53,19 @@ pub(crate) struct SourceProfile {
     pub(crate) rows: Vec<RankProfile>,
 }
 
-/// Returns the beginning of a file of this format.
-pub(crate) fn start(format: &str) -> String {
-    format!("{{\"format\":\"{format}\"")
+/// Checks before the work that a file of this format can be written. Refuses to replace a file of
+/// another kind. `-` is standard output.
+pub(crate) fn check_out(out: &Path, format: &str) -> Result<(), Error> {
+    if out.as_os_str() == "-" {
+        return Ok(());
+    }
+    file::spare_others(out, &format!("{{\"format\":\"{format}\""))?;
+    file::check(out)
+}
+
+/// Returns a line of the file.
+pub(crate) fn line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("numbers are JSON") + "\n"
 }
 
 impl SourceProfile {
@@ -99,12 +107,7 @@ impl SourceProfile {
             version: VERSION,
             processes: self.processes,
         };
-        let json = |value: serde_json::Result<String>| value.expect("numbers are JSON");
-        let mut text = json(serde_json::to_string(&head)) + "\n";
-        for row in &self.rows {
-            let _ = writeln!(text, "{}", json(serde_json::to_string(row)));
-        }
-        text
+        self.rows.iter().fold(line(&head), |text, row| text + &line(row))
     }
 
     /// Reads a profile.

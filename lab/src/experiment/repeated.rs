@@ -2,19 +2,18 @@
 //! `tcam stats` of several runs of one program: the need of each, and its spread.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use nic::plain::plain;
 use serde::Serialize;
 
-use super::outcome::{Experiment, Inputs, Keep};
-use super::rank::QueueKind;
+use super::{Experiment, Inputs, Keep, QueueKind};
 use crate::error::Error;
-use crate::results::origin::ReportHead;
-use crate::results::ranks::Completeness;
+use crate::results::{Completeness, ReportHead};
 use crate::stats::Variation;
-use crate::text::numbers::whole;
-use crate::text::sheet::Sheet;
-use crate::traces::repeats::{Measured, exceeded, overlap};
+use crate::text::{Sheet, whole};
+use crate::traces::Measured;
+use crate::traces::repeats::{exceeded, overlap};
 
 /// The JSON of several runs.
 #[derive(Debug, Serialize)]
@@ -56,12 +55,7 @@ pub(crate) fn apart(sources: &Inputs) -> Result<Option<Vec<Experiment>>, Error> 
     if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
         return Ok(None);
     }
-    let read = |name: &_| {
-        Experiment::read(
-            &Inputs { names: vec![Clone::clone(name)], take: sources.take },
-            Keep::Shown,
-        )
-    };
+    let read = |name: &PathBuf| Experiment::read(&Inputs::one(name, sources.take), Keep::Shown);
     let experiments = names.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let mut processes = BTreeSet::new();
     let mut each = experiments.iter().map(|experiment| {
@@ -79,7 +73,7 @@ pub(crate) fn apart(sources: &Inputs) -> Result<Option<Vec<Experiment>>, Error> 
 
 impl Repeated {
     pub(crate) fn of(sources: &Inputs, experiments: &[Experiment]) -> Self {
-        let run = |(name, of): (&std::path::PathBuf, &Experiment)| {
+        let run = |(name, of): (&PathBuf, &Experiment)| {
             let [prq, umq] = QueueKind::BOTH.map(|queue| {
                 let worst = of.worst(queue);
                 (queue.of(&worst.tagged).high_water, worst.number)

@@ -3,12 +3,10 @@
 
 use matching::{Profile, QueueCounters};
 
-use super::outcome::Experiment;
-use super::rank::{QueueKind, Rank};
+use super::{Experiment, QueueKind, Rank};
 use crate::results::summary::spilled;
 use crate::stats::depth_quantile;
-use crate::text::numbers::{count, percent, share, whole};
-use crate::text::sheet::Sheet;
+use crate::text::{Sheet, count, percent, share, whole};
 
 /// Number of ranks that are shown by default.
 pub(crate) const WORST: usize = 10;

@@ -3,9 +3,8 @@
 //! searches.
 //!
 //! ```text
-//! replay every trace of tagged messages in the recorded order; count each operation, and the
-//! search
-//! that it makes, for the thread that did it
+//! replay every trace of tagged messages in the recorded order
+//! count each operation, and the search that it makes, for the thread that did it
 //! ```
 
 use std::collections::BTreeMap;
@@ -14,21 +13,15 @@ use indicatif::ProgressBar;
 use nic::trace::Op;
 use serde::Serialize;
 
-use super::fill::{self, TimeWindow};
-use super::operation::{Mark, Search, is_counted, met, searched};
-use super::rank::QueueKind;
+use super::operation::Search;
+use super::{QueueKind, TimeWindow, fill, operation};
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::text::numbers::{count, percent, share, whole};
-use crate::text::sheet::Sheet;
-use crate::traces::play;
-use crate::traces::player::Player;
-use crate::traces::trace::Trace;
+use crate::text::{Sheet, count, percent, share, whole};
+use crate::traces::{Player, Trace, play};
 
 /// Largest number of lines for threads.
 const LINES: usize = 24;
-/// Operations from one step of a progress bar to the next.
-const STEP: u64 = 1 << 16;
 /// Nanoseconds in a second.
 const SECOND: f64 = 1e9;
 
@@ -284,9 +277,9 @@ fn play(trace: &Trace, window: TimeWindow, bar: &ProgressBar) -> Result<Told, Er
         let why = "it is generated, not recorded, and does not tell which thread did what";
         return Err(Error::file(&trace.path, why));
     }
-    let mut player = Player::new(trace, trace.device(&trace.params(&Settings::default())?)?)?;
+    let mut player = Player::new(trace, &Settings::default())?;
     let since = trace.since_ns();
-    let (mut told, mut operations, mut taken) = (Told::new(), 0_u64, 0);
+    let mut told = Told::new();
     while let Some(timed) = player.next()? {
         let op = &timed.1;
         let at = (since + player.recorded(&timed)) as f64 / SECOND;
@@ -294,28 +287,18 @@ fn play(trace: &Trace, window: TimeWindow, bar: &ProgressBar) -> Result<Told, Er
             break;
         }
         let thread = player.thread();
-        let queue = searched(op);
-        let before = queue.map(|queue| Mark::at(&player, queue));
-        let mut found = false;
-        player.step_and_tell(&timed, |change| found |= met(change).is_some())?;
+        let (_, search) = operation::step(&mut player, &timed)?;
         if at >= window.from && !matches!(op, Op::Processes(_) | Op::Stop(_)) {
             let (_, asked) =
                 told.entry(thread.number).or_insert((thread.is_device, Asked::default()));
             asked.count(op);
-            if let (Some(queue), Some(before)) = (queue, before)
-                && is_counted(op, found)
-            {
-                let search = before.search(Mark::at(&player, queue), queue);
-                match queue {
-                    QueueKind::Prq => asked.prq.add(search),
-                    QueueKind::Umq => asked.umq.add(search),
-                }
+            match search {
+                Some(search) if search.queue == QueueKind::Prq => asked.prq.add(search),
+                Some(search) => asked.umq.add(search),
+                None => {}
             }
         }
-        operations += 1;
-        if operations.is_multiple_of(STEP) {
-            bar.inc(player.taken() - std::mem::replace(&mut taken, player.taken()));
-        }
+        player.tick(bar);
     }
     Ok(told)
 }
@@ -329,7 +312,7 @@ mod tests {
     use nic::trace::{self, Encoder, Header, Posted, put_thread, put_time};
 
     use super::*;
-    use crate::experiment::outcome::{Experiment, Inputs, Keep};
+    use crate::experiment::{Experiment, Inputs, Keep};
 
     /// The turn of a thread: its number, true for a thread of the provider, and its operation.
     type Turn<'a> = (u32, bool, &'a [Op]);

@@ -5,8 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::launcher;
-use super::signals::{self, Signals};
+use super::{Signals, launcher, signals};
 use crate::error::Error;
 use crate::file;
 

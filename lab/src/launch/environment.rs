@@ -99,10 +99,10 @@ impl Environment {
     ) -> Result<Self, Error> {
         fresh::check_name(place)?;
         if library.directory.as_os_str().as_encoded_bytes().contains(&b':') {
-            return Err(Error::Message(format!(
+            fail!(
                 "{}: libfabric takes a `:` for the end of a directory: put the provider elsewhere",
                 library.directory.display()
-            )));
+            );
         }
         let root = rustix::process::geteuid().is_root();
         let mut variables = vec![
@@ -182,11 +182,11 @@ impl Library {
         let holds = |text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
         match bytes.starts_with(b"\x7fELF") && holds(b"fi_prov_ini") {
             true => Ok(library),
-            false => Err(Error::Message(format!(
+            false => Err(message!(
                 "{0}: no provider of libfabric (no shared object with fi_prov_ini in it); `tcam \
                  doctor --provider {0}` checks the rest",
                 library.file.display()
-            ))),
+            )),
         }
     }
 
@@ -201,18 +201,16 @@ impl Library {
                         if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
                     Self::in_directory(directory)
                 })
-                .ok_or_else(|| {
-                    Error::Message(format!("{}: no libtcam-fi.so there", path.display()))
-                });
+                .ok_or_else(|| message!("{}: no libtcam-fi.so there", path.display()));
         }
         let places = places();
         places.iter().find_map(|place| Self::in_directory(place)).ok_or_else(|| {
             let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-            Error::Message(format!(
+            message!(
                 "the provider libtcam-fi.so was not found ({}); build it with `cargo build \
                  --release -p tcam-provider`, or give its place with --provider",
                 places.join(", ")
-            ))
+            )
         })
     }
 }

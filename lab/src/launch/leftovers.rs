@@ -15,8 +15,7 @@ use nic::report::LiveContext;
 
 use super::endpoints::{counts, left_by, sum};
 use crate::results::reports::PATTERN;
-use crate::text::numbers::{count, whole};
-use crate::text::sheet::Sheet;
+use crate::text::{Sheet, count, whole};
 
 /// Longest time that ranks may take to end.
 const ENDING: Duration = Duration::from_secs(2);

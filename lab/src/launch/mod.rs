@@ -8,3 +8,10 @@ pub(crate) mod launcher;
 pub(crate) mod leftovers;
 pub(crate) mod plan;
 pub(crate) mod signals;
+
+pub(crate) use self::endpoints::{Id, Job, RunningEndpoint};
+pub(crate) use self::environment::{Environment, Library};
+pub(crate) use self::launcher::{Mpi, Unfit};
+pub(crate) use self::leftovers::Leftovers;
+pub(crate) use self::plan::Plan;
+pub(crate) use self::signals::{Ended, Signals};

@@ -14,20 +14,13 @@ use nic::params::PREFIX;
 use nic::report::{ReportError, WrittenAt};
 use rustix::fs::statvfs;
 
-use super::environment::{Environment, Library};
-use super::launcher::{self, Mpi};
-use super::leftovers::Leftovers;
-use super::signals::{self, Ended, Signals};
+use super::{Ended, Environment, Leftovers, Library, Mpi, Signals, launcher, signals};
 use crate::error::Error;
 use crate::options::Common;
-use crate::results::json::{Json, Kind};
-use crate::results::runs::RunRecord;
-use crate::results::summary::{Adding, Sum};
-use crate::results::{ranks, reports, summary_text};
+use crate::results::{Adding, Json, Kind, RunRecord, Sum, ranks, reports, summary_text};
 use crate::settings::Settings;
-use crate::text::numbers::{bytes, count};
-use crate::traces::play;
-use crate::traces::trace::Trace;
+use crate::text::{bytes, count};
+use crate::traces::{Trace, play};
 
 /// Bytes that a rank takes: its draft and then its report, and the windows of two traces.
 const OF_A_RANK: u64 = 2 * draft::LENGTH as u64;

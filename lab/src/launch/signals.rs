@@ -92,7 +92,7 @@ impl Signals {
         // A daemon may have left SIGCHLD blocked for all processes that it starts.
         let polls = has(&status, "SigBlk:", SIGCHLD);
         let coming = iterator::Signals::new(wanted.chain([SIGCHLD]))
-            .map_err(|error| Error::Signals { error })?;
+            .map_err(|error| message!("signals cannot be waited for: {error}"))?;
         Ok(Self { coming, caught: None, polls })
     }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A drawing surface in units of the picture, for any resolution.
+//! The shapes of a picture, in units of the picture, for any resolution and any backend.
 
 use std::sync::Once;
 
 use plotters::coord::Shift;
 use plotters::prelude::{
-    Circle, Color, DrawingArea, DrawingBackend, FontTransform, IntoFont, IntoTextStyle,
-    PathElement, Polygon, RGBColor, Rectangle, ShapeStyle, WHITE,
+    Circle, Color, DrawingArea, DrawingBackend, FontDesc, FontTransform, IntoFont, PathElement,
+    Polygon, RGBColor, Rectangle, WHITE,
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{FontStyle, register_font};
+use plotters::style::{FontStyle, TextStyle, register_font};
 
 use crate::error::Error;
 
@@ -19,10 +19,6 @@ pub(crate) const DARK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 pub(crate) const GREY: RGBColor = RGBColor(0x77, 0x77, 0x77);
 /// Colour of the grid.
 pub(crate) const LIGHT: RGBColor = RGBColor(0xe2, 0xe2, 0xe2);
-
-/// Any backend of plotters.
-pub(crate) trait Surface: DrawingBackend {}
-impl<T: DrawingBackend> Surface for T {}
 
 /// A point in units of the picture.
 pub(crate) type At = (f64, f64);
@@ -38,7 +34,7 @@ pub(crate) enum Align {
 }
 
 /// Registers the embedded font, because a machine may have no fonts.
-pub(crate) fn register_fonts() {
+fn register_fonts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular()).is_err() {
@@ -47,45 +43,45 @@ pub(crate) fn register_fonts() {
     });
 }
 
-/// A surface that is drawn at a multiple of the picture's size.
-pub(crate) struct Canvas<'a, S: Surface> {
-    area: &'a DrawingArea<S, Shift>,
-    scale: i32,
+/// A shape in pixels.
+enum Shape {
+    Line(Vec<Pixel>, u32, RGBColor),
+    Frame([Pixel; 2], u32, RGBColor),
+    Disc(Pixel, i32, RGBColor),
+    Polygon(Vec<Pixel>, RGBColor),
+    Text(String, Pixel, f64, RGBColor, Align),
 }
 
-impl<'a, S: Surface> Canvas<'a, S> {
-    pub(crate) fn new(area: &'a DrawingArea<S, Shift>, scale: i32) -> Self {
-        Self { area, scale }
+type Pixel = (i32, i32);
+
+/// Collects shapes at a multiple of the picture's size.
+pub(crate) struct Canvas {
+    scale: i32,
+    shapes: Vec<Shape>,
+}
+
+impl Canvas {
+    pub(super) fn new(scale: i32) -> Self {
+        register_fonts();
+        Self { scale, shapes: Vec::new() }
     }
 
-    fn at(&self, (x, y): At) -> (i32, i32) {
-        let scale = f64::from(self.scale);
-        ((x * scale).round() as i32, (y * scale).round() as i32)
+    fn at(&self, (x, y): At) -> Pixel {
+        (self.length(x).round() as i32, self.length(y).round() as i32)
     }
 
     fn length(&self, length: f64) -> f64 {
         length * f64::from(self.scale)
     }
 
-    pub(crate) fn clear(&self) -> Result<(), Error> {
-        self.area.fill(&WHITE).map_err(failed)
-    }
-
     /// Draws a line through points.
-    pub(crate) fn line(&self, points: &[At], width: f64, colour: RGBColor) -> Result<(), Error> {
-        let points: Vec<_> = points.iter().map(|&point| self.at(point)).collect();
-        let style = colour.stroke_width(self.length(width).round() as u32);
-        self.area.draw(&PathElement::new(points, style)).map_err(failed)
+    pub(crate) fn line(&mut self, points: &[At], width: f64, colour: RGBColor) {
+        let points = points.iter().map(|&point| self.at(point)).collect();
+        self.shapes.push(Shape::Line(points, self.length(width).round() as u32, colour));
     }
 
     /// Draws a dashed straight line.
-    pub(crate) fn dashed(
-        &self,
-        from: At,
-        to: At,
-        width: f64,
-        colour: RGBColor,
-    ) -> Result<(), Error> {
+    pub(crate) fn dashed(&mut self, from: At, to: At, width: f64, colour: RGBColor) {
         const DASH: f64 = 7.0;
         const GAP: f64 = 5.0;
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
@@ -96,63 +92,82 @@ impl<'a, S: Surface> Canvas<'a, S> {
         };
         let mut distance = 0.0;
         while distance < length {
-            self.line(&[along(distance), along(distance + DASH)], width, colour)?;
+            self.line(&[along(distance), along(distance + DASH)], width, colour);
             distance += DASH + GAP;
         }
-        Ok(())
     }
 
-    pub(crate) fn rectangle(&self, from: At, to: At, colour: RGBColor) -> Result<(), Error> {
-        let style = colour.stroke_width(self.length(1.0).round() as u32);
-        self.area.draw(&Rectangle::new([self.at(from), self.at(to)], style)).map_err(failed)
+    pub(crate) fn rectangle(&mut self, from: At, to: At, colour: RGBColor) {
+        let corners = [self.at(from), self.at(to)];
+        self.shapes.push(Shape::Frame(corners, self.length(1.0).round() as u32, colour));
     }
 
     /// Draws a filled rectangle.
-    pub(crate) fn filled(&self, from: At, to: At, colour: RGBColor) -> Result<(), Error> {
-        self.polygon(&[from, (to.0, from.1), to, (from.0, to.1)], colour)
+    pub(crate) fn filled(&mut self, from: At, to: At, colour: RGBColor) {
+        self.polygon(&[from, (to.0, from.1), to, (from.0, to.1)], colour);
     }
 
-    pub(crate) fn disc(&self, centre: At, radius: f64, colour: RGBColor) -> Result<(), Error> {
-        let style = ShapeStyle::from(&colour).filled();
+    pub(crate) fn disc(&mut self, centre: At, radius: f64, colour: RGBColor) {
         let radius = self.length(radius).round() as i32;
-        self.area.draw(&Circle::new(self.at(centre), radius, style)).map_err(failed)
+        self.shapes.push(Shape::Disc(self.at(centre), radius, colour));
     }
 
-    pub(crate) fn polygon(&self, corners: &[At], colour: RGBColor) -> Result<(), Error> {
-        let corners: Vec<_> = corners.iter().map(|&corner| self.at(corner)).collect();
-        self.area.draw(&Polygon::new(corners, colour.filled())).map_err(failed)
+    pub(crate) fn polygon(&mut self, corners: &[At], colour: RGBColor) {
+        let corners = corners.iter().map(|&corner| self.at(corner)).collect();
+        self.shapes.push(Shape::Polygon(corners, colour));
     }
 
-    pub(crate) fn text(
-        &self,
-        text: &str,
-        at: At,
-        size: f64,
-        colour: RGBColor,
-        align: Align,
-    ) -> Result<(), Error> {
-        let mut font = ("sans-serif", self.length(size)).into_font();
-        let position = match align {
-            Align::Left => Pos::new(HPos::Left, VPos::Top),
-            Align::Centre => Pos::new(HPos::Center, VPos::Top),
-            Align::Right => Pos::new(HPos::Right, VPos::Top),
-            Align::Upwards => {
-                font = font.transform(FontTransform::Rotate270);
-                Pos::new(HPos::Center, VPos::Top)
-            }
-        };
-        let style = font.into_text_style(self.area).color(&colour).pos(position);
-        self.area.draw_text(text, &style, self.at(at)).map_err(failed)
+    pub(crate) fn text(&mut self, text: &str, at: At, size: f64, colour: RGBColor, align: Align) {
+        let (at, size) = (self.at(at), self.length(size));
+        self.shapes.push(Shape::Text(text.to_owned(), at, size, colour, align));
     }
 
     /// Returns the width of a text.
-    pub(crate) fn width(&self, text: &str, size: f64) -> Result<f64, Error> {
-        let style = ("sans-serif", self.length(size)).into_text_style(self.area);
-        let (width, _) = self.area.estimate_text_size(text, &style).map_err(failed)?;
-        Ok(f64::from(width) / f64::from(self.scale))
+    pub(crate) fn width(&self, text: &str, size: f64) -> f64 {
+        let size = font(self.length(size)).box_size(text);
+        let (width, _) = size.expect("the embedded font has all sizes");
+        f64::from(width) / f64::from(self.scale)
+    }
+
+    /// Draws all shapes on an empty area.
+    pub(super) fn draw<S: DrawingBackend>(self, area: &DrawingArea<S, Shift>) -> Result<(), Error> {
+        let draw = || {
+            area.fill(&WHITE)?;
+            for shape in self.shapes {
+                match shape {
+                    Shape::Line(points, width, colour) => {
+                        area.draw(&PathElement::new(points, colour.stroke_width(width)))?;
+                    }
+                    Shape::Frame(corners, width, colour) => {
+                        area.draw(&Rectangle::new(corners, colour.stroke_width(width)))?;
+                    }
+                    Shape::Disc(centre, radius, colour) => {
+                        area.draw(&Circle::new(centre, radius, colour.filled()))?;
+                    }
+                    Shape::Polygon(corners, colour) => {
+                        area.draw(&Polygon::new(corners, colour.filled()))?;
+                    }
+                    Shape::Text(text, at, size, colour, align) => {
+                        area.draw_text(&text, &style(size, colour, align), at)?;
+                    }
+                }
+            }
+            area.present()
+        };
+        draw().map_err(|error| Error::Draw(error.to_string()))
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::Draw(error.to_string())
+fn font(size: f64) -> FontDesc<'static> {
+    ("sans-serif", size).into_font()
+}
+
+fn style(size: f64, colour: RGBColor, align: Align) -> TextStyle<'static> {
+    let (font, x) = match align {
+        Align::Left => (font(size), HPos::Left),
+        Align::Centre => (font(size), HPos::Center),
+        Align::Right => (font(size), HPos::Right),
+        Align::Upwards => (font(size).transform(FontTransform::Rotate270), HPos::Center),
+    };
+    TextStyle { font, color: colour.to_backend_color(), pos: Pos::new(x, VPos::Top) }
 }

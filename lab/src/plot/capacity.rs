@@ -8,19 +8,18 @@ use std::path::{Path, PathBuf};
 
 use plotters::prelude::RGBColor;
 
-use super::canvas::{Align, Canvas, DARK, Surface};
+use super::canvas::DARK;
 use super::panel::{Axis, Panel, Series};
-use super::picture::{self, Picture};
-use super::signs::{BLUE, GREEN, LEGEND, LINE, Marker, Sign, Style, VERMILION, legend};
-use crate::capacity::need::Knob;
-use crate::capacity::point::{Cost, Point};
-use crate::capacity::verdict::Swept;
+use super::picture::WIDTH;
+use super::signs::{BLUE, GREEN, LEGEND, LINE, Marker, Style, VERMILION, legend};
+use super::{Align, Canvas, Picture, Sign};
+use crate::capacity::{Cost, Knob, Point, Swept};
 use crate::error::Error;
 use crate::file;
-use crate::text::numbers::whole;
+use crate::text::whole;
 
-/// Size of the picture.
-const SIZE: (u32, u32) = (1400, 1160);
+/// Height of the picture.
+pub(crate) const HEIGHT: u32 = 1160;
 
 const PRQ: Style = (BLUE, Marker::Disc);
 const UMQ: Style = (VERMILION, Marker::Triangle);
@@ -36,41 +35,24 @@ const SIGNS: [(Sign, &str); 5] = [
     (Sign::Dashes, "table size and need"),
 ];
 
-/// The capacity curve.
-pub(crate) struct CapacityCurve<'a> {
-    pub(crate) title: &'a str,
-    pub(crate) swept: &'a Swept,
-}
-
-impl Picture for CapacityCurve<'_> {
-    fn size(&self) -> (u32, u32) {
-        SIZE
-    }
-
-    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
-        figure(canvas, self.title, self.swept)
-    }
-}
-
 /// Draws the curve. Returns the paths of the SVG and of the PNG.
 pub(crate) fn draw(directory: &Path, title: &str, swept: &Swept) -> Result<[PathBuf; 2], Error> {
     let paths = ["curve.svg", "curve.png"].map(|name| directory.join(name));
-    let curve = CapacityCurve { title, swept };
-    file::write(&paths[0], picture::svg(&curve)?)?;
-    picture::png(&curve, &paths[1])?;
+    let curve = Picture::new(title.to_owned(), HEIGHT, |canvas| figure(canvas, swept));
+    file::write(&paths[0], curve.svg()?)?;
+    curve.png(&paths[1])?;
     Ok(paths)
 }
 
 /// Draws the whole figure.
-fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Result<(), Error> {
+pub(crate) fn figure(canvas: &mut Canvas, swept: &Swept) {
     let points = &swept.points;
-    let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1));
-    canvas.text(title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
-    legend(canvas, LEGEND, LINE, SIGNS)?;
+    let (width, height) = (f64::from(WIDTH), f64::from(HEIGHT));
+    legend(canvas, LEGEND, LINE, SIGNS);
     let reading = swept.reading();
     for (line, text) in reading.iter().enumerate() {
         let y = height - 68.0 + 27.0 * (line as f64 + 2.0 - reading.len() as f64);
-        canvas.text(text, (40.0, y), 18.0, DARK, Align::Left)?;
+        canvas.text(text, (40.0, y), 18.0, DARK, Align::Left);
     }
 
     // The axis has the size of the PRQ's table, or that of the UMQ's if only it varies.
@@ -99,10 +81,10 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Resu
     let rows = [165.0, 625.0];
     let frame =
         |column: usize, row: usize| (columns[column], rows[row], width / 2.0 - 180.0, 320.0);
-    let panel = |at, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
+    let mut panel = |at, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
         let mark = need.map(|need| (need, format!("needs {}", whole(need))));
         Panel { frame: at, title, unit, x_label: &label, sizes: &sizes, mark, axis, series }
-            .draw(canvas)
+            .draw(canvas);
     };
 
     panel(
@@ -114,14 +96,14 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Resu
             line(LATER, &|point| point.at_once() + point.promoted),
             line(BOTH, &|point| point.at_once()),
         ],
-    )?;
+    );
     panel(
         frame(1, 0),
         "Elements that spill to the host",
         "share of the queue's elements (%)",
         Axis::Percent,
         vec![line(PRQ, &|point| point.spilled[1]), line(UMQ, &|point| point.spilled[2])],
-    )?;
+    );
     panel(
         frame(0, 1),
         "High-water mark of the longest queue",
@@ -133,7 +115,7 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Resu
                 ..line(of, &|point| point.peaks[queue].elements as f64)
             })
             .into(),
-    )?;
+    );
     if let Some((title, unit)) = points[0].cost.map(Cost::title) {
         let cost = line(BOTH, &|point| point.cost.map_or(0.0, Cost::value));
         return panel(frame(1, 1), title, unit, Axis::Linear, vec![cost]);
@@ -142,7 +124,7 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Resu
     time.spread = points.iter().map(|point| (point.seconds[0], point.seconds[2])).collect();
     let repeated = time.spread.iter().any(|(low, high)| low < high);
     let what = if repeated { "Time of a run, median and range" } else { "Time of a run" };
-    panel(frame(1, 1), what, "seconds", Axis::Linear, vec![time])
+    panel(frame(1, 1), what, "seconds", Axis::Linear, vec![time]);
 }
 
 /// Returns the smallest and the largest value.
@@ -154,8 +136,8 @@ fn range(values: &[u64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Summary;
     use crate::results::reports::tests::sample;
-    use crate::results::summary::Summary;
 
     #[test]
     fn both_pictures_are_written() {
@@ -173,6 +155,6 @@ mod tests {
         }
         let header = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(png).unwrap()));
         let header = header.read_info().unwrap();
-        assert_eq!(header.info().size(), SIZE);
+        assert_eq!(header.info().size(), (WIDTH, HEIGHT));
     }
 }

@@ -2,13 +2,13 @@
 //! Latency, bandwidth and overlap of channels by the size of messages: three panels ("channel
 //! polling", Figure 5).
 
-use super::canvas::{Align, Canvas, DARK, Surface};
+use super::canvas::DARK;
 use super::panel::{Axis, Panel, Series};
-use super::picture::Picture;
-use super::signs::{BLUE, LEGEND, LINE, Marker, Sign, Style, VERMILION, legend};
-use crate::error::Error;
+use super::picture::WIDTH;
+use super::signs::{BLUE, LEGEND, LINE, Marker, Style, VERMILION, legend};
+use super::{Align, Canvas, Picture, Sign};
 
-const SIZE: (u32, u32) = (1400, 1100);
+const HEIGHT: u32 = 1100;
 const STYLES: [Style; 2] = [(BLUE, Marker::Disc), (VERMILION, Marker::Triangle)];
 
 /// A line: sizes, each with the median and the quartiles.
@@ -26,9 +26,8 @@ pub(crate) struct ChannelPanel {
     pub(crate) mark: Option<(u64, String)>,
 }
 
-/// The picture.
+/// The data of the picture.
 pub(crate) struct Channels {
-    pub(crate) title: String,
     /// Names of one or two channels.
     pub(crate) names: Vec<&'static str>,
     pub(crate) panels: [ChannelPanel; 3],
@@ -36,18 +35,18 @@ pub(crate) struct Channels {
     pub(crate) reading: Vec<String>,
 }
 
-impl Picture for Channels {
-    fn size(&self) -> (u32, u32) {
-        SIZE
+impl Channels {
+    /// Returns the picture.
+    pub(crate) fn picture(self, title: String) -> Picture<'static> {
+        Picture::new(title, HEIGHT, move |canvas| self.draw(canvas))
     }
 
-    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
-        let width = f64::from(SIZE.0);
-        canvas.text(&self.title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
+    fn draw(&self, canvas: &mut Canvas) {
+        let width = f64::from(WIDTH);
         let has_mark = self.panels.iter().any(|panel| panel.mark.is_some());
         let mark = has_mark.then_some((Sign::Dashes, "the second stays better"));
         let lines = STYLES.map(Sign::Marked).into_iter().zip(self.names.iter().copied());
-        legend(canvas, LEGEND, LINE, lines.chain(mark))?;
+        legend(canvas, LEGEND, LINE, lines.chain(mark));
         let columns = [130.0, 130.0 + width / 2.0 - 20.0];
         let places = [(columns[0], 165.0), (columns[1], 165.0), (columns[0], 625.0)];
         for ((left, top), measured) in places.into_iter().zip(&self.panels) {
@@ -68,19 +67,17 @@ impl Picture for Channels {
                 axis: if measured.is_share { Axis::Percent } else { Axis::Decades },
                 series: series.collect(),
             }
-            .draw(canvas)?;
+            .draw(canvas);
         }
         for (line, text) in self.reading.iter().enumerate() {
             let at = (columns[1] - 60.0, 660.0 + 30.0 * line as f64);
-            canvas.text(text, at, 17.0, DARK, Align::Left)?;
+            canvas.text(text, at, 17.0, DARK, Align::Left);
         }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::picture;
     use super::*;
 
     #[test]
@@ -93,8 +90,7 @@ mod tests {
             mark,
         };
         let mark = Some((2048, "from 2,048".to_owned()));
-        let picture = Channels {
-            title: "channels of a".to_owned(),
+        let channels = Channels {
             names: vec!["shared buffers", "kernel copy"],
             panels: [
                 panel("Latency", false, mark),
@@ -103,7 +99,7 @@ mod tests {
             ],
             reading: vec!["by latency".to_owned()],
         };
-        let text = picture::svg(&picture).unwrap();
+        let text = channels.picture("channels of a".to_owned()).svg().unwrap();
         for part in ["channels of a", "from 2,048", "kernel copy", "bytes of a message", "4,096"] {
             assert!(text.contains(part), "{part}");
         }

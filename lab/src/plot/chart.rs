@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The axes of a chart over time, over buckets, or of bars.
 
-use super::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
+use super::canvas::{DARK, GREY, LIGHT};
 use super::panel::nice_steps;
-use crate::error::Error;
-use crate::text::numbers::whole;
+use super::{Align, Canvas};
+use crate::text::whole;
 
 /// Sizes of texts, large enough for a printed page.
 const TITLE: f64 = 22.0;
@@ -98,44 +98,39 @@ impl Scale {
 impl Chart {
     /// Draws texts, grid and ticks, on which the values are drawn. The grid belongs to the vertical
     /// axis, or to the horizontal one if the vertical axis has slots.
-    pub(crate) fn draw(
-        &self,
-        canvas: &Canvas<'_, impl Surface>,
-        x: &Scale,
-        y: &Scale,
-    ) -> Result<(), Error> {
+    pub(crate) fn draw(&self, canvas: &mut Canvas, x: &Scale, y: &Scale) {
         let (left, top, width, height) = self.frame;
         let (right, bottom) = (left + width, top + height);
-        canvas.text(&self.title, (left, top - 58.0), TITLE, DARK, Align::Left)?;
-        canvas.text(&self.note, (left, top - 28.0), TICK, GREY, Align::Left)?;
+        canvas.text(&self.title, (left, top - 58.0), TITLE, DARK, Align::Left);
+        canvas.text(&self.note, (left, top - 28.0), TICK, GREY, Align::Left);
         for (part, label) in y.ticks() {
             let at = bottom - part * height;
             if !matches!(y, Scale::Slots(_)) {
-                canvas.line(&[(left, at), (right, at)], 1.0, LIGHT)?;
+                canvas.line(&[(left, at), (right, at)], 1.0, LIGHT);
             }
-            canvas.text(&label, (left - 10.0, at - 7.5), TICK, DARK, Align::Right)?;
+            canvas.text(&label, (left - 10.0, at - 7.5), TICK, DARK, Align::Right);
         }
         if !self.y_label.is_empty() {
             let at = (left - 100.0, top + height / 2.0);
-            canvas.text(self.y_label, at, LABEL, DARK, Align::Upwards)?;
+            canvas.text(self.y_label, at, LABEL, DARK, Align::Upwards);
         }
         let mut free_from = f64::NEG_INFINITY;
         for (part, label) in x.ticks() {
             let at = left + part * width;
             if matches!(y, Scale::Slots(_)) {
-                canvas.line(&[(at, top), (at, bottom)], 1.0, LIGHT)?;
+                canvas.line(&[(at, top), (at, bottom)], 1.0, LIGHT);
             }
-            canvas.line(&[(at, bottom), (at, bottom + 6.0)], 1.0, GREY)?;
-            let half = canvas.width(&label, TICK)? / 2.0;
+            canvas.line(&[(at, bottom), (at, bottom + 6.0)], 1.0, GREY);
+            let half = canvas.width(&label, TICK) / 2.0;
             // A label that would touch the previous one is left out.
             if at - half > free_from {
-                canvas.text(&label, (at, bottom + 11.0), TICK, DARK, Align::Centre)?;
+                canvas.text(&label, (at, bottom + 11.0), TICK, DARK, Align::Centre);
                 free_from = at + half + 6.0;
             }
         }
         let below = (left + width / 2.0, bottom + 37.0);
-        canvas.text(&self.x_label, below, LABEL, DARK, Align::Centre)?;
-        canvas.rectangle((left, top), (right, bottom), GREY)
+        canvas.text(&self.x_label, below, LABEL, DARK, Align::Centre);
+        canvas.rectangle((left, top), (right, bottom), GREY);
     }
 
     /// Returns the place of a point in the picture.

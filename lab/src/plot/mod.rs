@@ -9,3 +9,10 @@ pub(crate) mod need;
 pub(crate) mod panel;
 pub(crate) mod picture;
 pub(crate) mod signs;
+
+pub(crate) use self::canvas::{Align, At, Canvas};
+pub(crate) use self::channels::{ChannelPanel, Channels};
+pub(crate) use self::chart::{Chart, Scale};
+pub(crate) use self::need::NeedOfNic;
+pub(crate) use self::picture::Picture;
+pub(crate) use self::signs::Sign;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The need of a NIC: the elements that fit pools of several sizes, next to the cost of overflow.
 
-use super::canvas::{Align, Canvas, DARK, Surface};
 use super::panel::{Axis, Panel, Series};
-use super::picture;
-use super::signs::{BLUE, GREEN, LINE, MARGIN, Marker, Sign, Style, VERMILION, legend};
-use crate::error::Error;
-use crate::text::numbers::whole;
+use super::signs::{BLUE, GREEN, LINE, MARGIN, Marker, Style, VERMILION, legend};
+use super::{Canvas, Picture, Sign};
+use crate::text::whole;
 
-const SIZE: (u32, u32) = (1400, 640);
+const HEIGHT: u32 = 640;
 const FITS: Style = (GREEN, Marker::Square);
 const LIST: Style = (BLUE, Marker::Disc);
 const WAY: Style = (VERMILION, Marker::Triangle);
@@ -24,47 +22,40 @@ const SIGNS: [(Sign, &str); 4] = [
 /// The least and the most of all runs, at each size.
 pub(crate) type Ranges = Vec<(f64, f64)>;
 
-/// Shares of the run's time that overflow costs, in per cent.
+/// The data of the picture.
 #[derive(Debug)]
-pub(crate) struct Costs {
-    /// Cost of searches of a list on the host.
-    pub(crate) list: Ranges,
-    /// That cost with the way from the NIC to the host and back.
-    pub(crate) with_way: Ranges,
-}
-
-/// The picture of a need.
-#[derive(Debug)]
-pub(crate) struct Picture {
-    pub(crate) title: String,
+pub(crate) struct NeedOfNic {
     /// Entries that hold all elements.
     pub(crate) need: u64,
     pub(crate) sizes: Vec<usize>,
     /// Share of the elements that fit at once, in per cent.
     pub(crate) at_once: Ranges,
-    pub(crate) costs: Costs,
+    /// Share of the run's time that searches of a list on the host cost, in per cent.
+    pub(crate) list: Ranges,
+    /// That cost with the way from the NIC to the host and back.
+    pub(crate) with_way: Ranges,
 }
 
-impl picture::Picture for Picture {
-    fn size(&self) -> (u32, u32) {
-        SIZE
+impl NeedOfNic {
+    /// Returns the picture.
+    pub(crate) fn picture(self, title: String) -> Picture<'static> {
+        Picture::new(title, HEIGHT, move |canvas| self.draw(canvas))
     }
 
-    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
-        canvas.text(&self.title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
-        legend(canvas, (MARGIN, 84.0), LINE, SIGNS)?;
+    fn draw(&self, canvas: &mut Canvas) {
+        legend(canvas, (MARGIN, 84.0), LINE, SIGNS);
         // Points are those of the worst run.
         let series = |style: Style, ranges: &Ranges, is_cost: bool| {
             let worst = ranges.iter().map(|of| if is_cost { of.1 } else { of.0 });
             let values = self.sizes.iter().copied().zip(worst).collect();
             Series { style, values, spread: ranges.clone() }
         };
-        let panel = |left: f64, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
+        let mut panel = |left: f64, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
             let frame = (left, 185.0, 520.0, 360.0);
             let mark = Some((self.need, format!("needs {}", whole(self.need))));
             let x_label = "entries of the NIC, shared by its ranks";
             Panel { frame, title, unit, x_label, sizes: &self.sizes, mark, axis, series }
-                .draw(canvas)
+                .draw(canvas);
         };
         let unit = "share of all elements (%)";
         panel(
@@ -73,11 +64,10 @@ impl picture::Picture for Picture {
             unit,
             Axis::Percent,
             vec![series(FITS, &self.at_once, false)],
-        )?;
+        );
         let unit = "share of the run's time (%)";
-        let costs =
-            vec![series(WAY, &self.costs.with_way, true), series(LIST, &self.costs.list, true)];
-        panel(810.0, "Modelled cost of overflow", unit, Axis::Linear, costs)
+        let costs = vec![series(WAY, &self.with_way, true), series(LIST, &self.list, true)];
+        panel(810.0, "Modelled cost of overflow", unit, Axis::Linear, costs);
     }
 }
 
@@ -88,14 +78,14 @@ mod tests {
     #[test]
     fn both_panels_have_the_need() {
         let ranges = |of: [f64; 3]| of.map(|of| (0.9 * of, of)).to_vec();
-        let picture = Picture {
-            title: "app on 4 ranks".to_owned(),
+        let need = NeedOfNic {
             need: 1723,
             sizes: vec![256, 1024, 2048],
             at_once: ranges([12.0, 80.0, 100.0]),
-            costs: Costs { list: ranges([4.0, 1.0, 0.0]), with_way: ranges([6.0, 2.0, 0.0]) },
+            list: ranges([4.0, 1.0, 0.0]),
+            with_way: ranges([6.0, 2.0, 0.0]),
         };
-        let svg = picture::svg(&picture).unwrap();
+        let svg = need.picture("app on 4 ranks".to_owned()).svg().unwrap();
         assert_eq!(svg.matches("needs 1,723").count(), 2);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! One panel: axes, grid and lines over the table size.
 
-use super::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
+use super::canvas::{DARK, GREY, LIGHT};
 use super::signs::Style;
-use crate::error::Error;
-use crate::text::numbers::whole;
+use super::{Align, Canvas};
+use crate::text::whole;
 
 const TITLE: f64 = 20.0;
 const LABEL: f64 = 16.0;
@@ -79,7 +79,7 @@ impl Powers {
 type Tick = (f64, String);
 
 impl Panel<'_> {
-    pub(super) fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
+    pub(super) fn draw(&self, canvas: &mut Canvas) {
         let (left, top, width, height) = self.frame;
         let sizes = self.sizes.iter().map(|&size| size as f64);
         let largest = self.sizes.last().copied().unwrap_or(0) as f64;
@@ -91,40 +91,40 @@ impl Panel<'_> {
         let x = |size: f64| left + 18.0 + (width - 36.0) * x_scale.part(size);
         let y_at = |part: f64| top + height - part * height;
 
-        canvas.text(self.title, (left, top - 52.0), TITLE, DARK, Align::Left)?;
+        canvas.text(self.title, (left, top - 52.0), TITLE, DARK, Align::Left);
         let (ticks, y_part) = self.y_axis();
         for (part, label) in &ticks {
             let y = y_at(*part);
-            canvas.line(&[(left, y), (left + width, y)], 1.0, LIGHT)?;
-            canvas.text(label, (left - 10.0, y - 6.0), TICK, DARK, Align::Right)?;
+            canvas.line(&[(left, y), (left + width, y)], 1.0, LIGHT);
+            canvas.text(label, (left - 10.0, y - 6.0), TICK, DARK, Align::Right);
         }
-        canvas.text(self.unit, (left - 92.0, top + height / 2.0), LABEL, DARK, Align::Upwards)?;
+        canvas.text(self.unit, (left - 92.0, top + height / 2.0), LABEL, DARK, Align::Upwards);
 
         let mut free_from = f64::NEG_INFINITY;
         for &size in self.sizes {
             let (at, label) = (x(size as f64), whole(size as u64));
-            let half = canvas.width(&label, TICK)? / 2.0;
-            canvas.line(&[(at, top + height), (at, top + height + 6.0)], 1.0, GREY)?;
+            let half = canvas.width(&label, TICK) / 2.0;
+            canvas.line(&[(at, top + height), (at, top + height + 6.0)], 1.0, GREY);
             // A label that would touch the previous one is left out.
             if at - half > free_from {
-                canvas.text(&label, (at, top + height + 11.0), TICK, DARK, Align::Centre)?;
+                canvas.text(&label, (at, top + height + 11.0), TICK, DARK, Align::Centre);
                 free_from = at + half + 6.0;
             }
         }
         let below = (left + width / 2.0, top + height + 36.0);
-        canvas.text(self.x_label, below, LABEL, DARK, Align::Centre)?;
+        canvas.text(self.x_label, below, LABEL, DARK, Align::Centre);
 
         if self.axis == Axis::Powers {
-            self.table_size(canvas, &x, &|value| y_at(y_part(value)))?;
+            self.table_size(canvas, &x, &|value| y_at(y_part(value)));
         }
         if let Some((at, label)) = mark {
             let at = x(at);
-            canvas.dashed((at, top), (at, top + height), 2.0, GREY)?;
-            let half = canvas.width(label, TICK)? / 2.0;
+            canvas.dashed((at, top), (at, top + height), 2.0, GREY);
+            let half = canvas.width(label, TICK) / 2.0;
             let centre = at.clamp(left + half, left + width - half);
-            canvas.text(label, (centre, top - 22.0), TICK, DARK, Align::Centre)?;
+            canvas.text(label, (centre, top - 22.0), TICK, DARK, Align::Centre);
         }
-        canvas.rectangle((left, top), (left + width, top + height), GREY)?;
+        canvas.rectangle((left, top), (left + width, top + height), GREY);
         for (at, series) in self.series.iter().enumerate() {
             let (colour, marker) = series.style;
             // A line that covers the previous one is thinner, so that the edges of that one show.
@@ -136,23 +136,17 @@ impl Panel<'_> {
                 .collect();
             for (&(at, _), &(low, high)) in points.iter().zip(&series.spread) {
                 let (low, high) = (y_at(y_part(low)), y_at(y_part(high)));
-                canvas.line(&[(at, low), (at, high)], 2.0, colour)?;
+                canvas.line(&[(at, low), (at, high)], 2.0, colour);
             }
-            canvas.line(&points, width, colour)?;
+            canvas.line(&points, width, colour);
             for point in points {
-                marker.draw(canvas, point, colour)?;
+                marker.draw(canvas, point, colour);
             }
         }
-        Ok(())
     }
 
     /// Draws the table size itself, within the panel. If a line is below it, everything fits.
-    fn table_size(
-        &self,
-        canvas: &Canvas<'_, impl Surface>,
-        x: &dyn Fn(f64) -> f64,
-        y: &dyn Fn(f64) -> f64,
-    ) -> Result<(), Error> {
+    fn table_size(&self, canvas: &mut Canvas, x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) {
         let top = self.frame.1;
         for pair in self.sizes.windows(2).filter(|pair| pair[0] > 0) {
             let from = (x(pair[0] as f64), y(pair[0] as f64));
@@ -164,9 +158,8 @@ impl Panel<'_> {
                 let part = (from.1 - top) / (from.1 - to.1);
                 to = (from.0 + (to.0 - from.0) * part, top);
             }
-            canvas.dashed(from, to, 2.0, GREY)?;
+            canvas.dashed(from, to, 2.0, GREY);
         }
-        Ok(())
     }
 
     /// Returns the ticks of the y axis, and the function from values to positions.

@@ -6,52 +6,61 @@ use std::path::Path;
 
 use plotters::prelude::{BitMapBackend, IntoDrawingArea, SVGBackend};
 
-use super::canvas::{self, Canvas, Surface};
+use super::canvas::DARK;
+use super::signs::MARGIN;
+use super::{Align, Canvas};
 use crate::error::Error;
 use crate::file::NewFile;
 
+/// Width of every picture.
+pub(crate) const WIDTH: u32 = 1400;
 /// Factor by which the bitmap is drawn larger and then averaged, for smooth lines.
 const OVERSAMPLE: u32 = 3;
 
-/// A picture for any surface.
-pub(crate) trait Picture {
-    /// Returns width and height.
-    fn size(&self) -> (u32, u32);
-
-    /// Draws the picture on an empty surface.
-    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error>;
+/// A picture with its title, for any resolution.
+pub(crate) struct Picture<'a> {
+    title: String,
+    height: u32,
+    draw: Box<dyn Fn(&mut Canvas) + 'a>,
 }
 
-/// Returns the picture as SVG.
-pub(crate) fn svg(picture: &impl Picture) -> Result<String, Error> {
-    canvas::register_fonts();
-    let mut text = String::new();
-    {
-        let area = SVGBackend::with_string(&mut text, picture.size()).into_drawing_area();
-        let canvas = Canvas::new(&area, 1);
-        canvas.clear()?;
-        picture.draw(&canvas)?;
-        area.present().map_err(|error| Error::Draw(error.to_string()))?;
+impl<'a> Picture<'a> {
+    /// Makes a picture. `draw` draws everything below the title.
+    pub(crate) fn new(title: String, height: u32, draw: impl Fn(&mut Canvas) + 'a) -> Self {
+        Self { title, height, draw: Box::new(draw) }
     }
-    Ok(text)
-}
 
-/// Writes the picture as PNG.
-pub(crate) fn png(picture: &impl Picture, path: &Path) -> Result<(), Error> {
-    canvas::register_fonts();
-    let size = picture.size();
-    let large = (size.0 * OVERSAMPLE, size.1 * OVERSAMPLE);
-    let mut pixels = vec![0; (large.0 * large.1 * 3) as usize];
-    {
-        let area = BitMapBackend::with_buffer(&mut pixels, large).into_drawing_area();
-        let canvas = Canvas::new(&area, OVERSAMPLE as i32);
-        canvas.clear()?;
-        picture.draw(&canvas)?;
-        area.present().map_err(|error| Error::Draw(error.to_string()))?;
+    pub(crate) fn size(&self) -> (u32, u32) {
+        (WIDTH, self.height)
     }
-    write(path, size, &average(&pixels, large.0 as usize))
-}
 
+    fn drawn(&self, scale: u32) -> Canvas {
+        let mut canvas = Canvas::new(scale as i32);
+        canvas.text(&self.title, (MARGIN, 22.0), 27.0, DARK, Align::Left);
+        (self.draw)(&mut canvas);
+        canvas
+    }
+
+    /// Returns the picture as SVG.
+    pub(crate) fn svg(&self) -> Result<String, Error> {
+        let canvas = self.drawn(1);
+        let mut text = String::new();
+        let area = SVGBackend::with_string(&mut text, self.size()).into_drawing_area();
+        canvas.draw(&area)?;
+        drop(area);
+        Ok(text)
+    }
+
+    /// Writes the picture as PNG.
+    pub(crate) fn png(&self, path: &Path) -> Result<(), Error> {
+        let canvas = self.drawn(OVERSAMPLE);
+        let size = self.size();
+        let large = (size.0 * OVERSAMPLE, size.1 * OVERSAMPLE);
+        let mut pixels = vec![0; (large.0 * large.1 * 3) as usize];
+        canvas.draw(&BitMapBackend::with_buffer(&mut pixels, large).into_drawing_area())?;
+        write(path, size, &average(&pixels, large.0 as usize))
+    }
+}
 /// Makes one pixel of every square of `OVERSAMPLE` by `OVERSAMPLE`.
 fn average(pixels: &[u8], width: usize) -> Vec<u8> {
     let step = OVERSAMPLE as usize;

@@ -3,8 +3,7 @@
 
 use plotters::prelude::RGBColor;
 
-use super::canvas::{Align, At, Canvas, DARK, GREY, Surface};
-use crate::error::Error;
+use super::canvas::{Align, At, Canvas, DARK, GREY};
 
 // Colours that people with any colour vision can distinguish (Okabe and Ito).
 pub(crate) const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
@@ -34,17 +33,12 @@ pub(crate) enum Marker {
 }
 
 impl Marker {
-    pub(crate) fn draw(
-        self,
-        canvas: &Canvas<'_, impl Surface>,
-        (x, y): At,
-        colour: RGBColor,
-    ) -> Result<(), Error> {
+    pub(crate) fn draw(self, canvas: &mut Canvas, (x, y): At, colour: RGBColor) {
         match self {
             Self::Disc => canvas.disc((x, y), MARK, colour),
             Self::Triangle => {
                 let corners = [(x, y - 7.5), (x + 7.0, y + 5.0), (x - 7.0, y + 5.0)];
-                canvas.polygon(&corners, colour)
+                canvas.polygon(&corners, colour);
             }
             Self::Square => canvas.polygon(
                 &[
@@ -70,25 +64,24 @@ pub(crate) enum Sign {
 
 /// Draws the legend: each sign, of this width, with its name.
 pub(crate) fn legend<'a>(
-    canvas: &Canvas<'_, impl Surface>,
+    canvas: &mut Canvas,
     (mut x, y): At,
     width: f64,
     signs: impl IntoIterator<Item = (Sign, &'a str)>,
-) -> Result<(), Error> {
+) {
     for (sign, name) in signs {
         let line = [(x, y), (x + width, y)];
         match sign {
-            Sign::Area(colour) => canvas.filled((x, y - 8.0), (x + width, y + 8.0), colour)?,
-            Sign::Line(colour) => canvas.line(&line, 3.0, colour)?,
+            Sign::Area(colour) => canvas.filled((x, y - 8.0), (x + width, y + 8.0), colour),
+            Sign::Line(colour) => canvas.line(&line, 3.0, colour),
             Sign::Marked((colour, marker)) => {
-                canvas.line(&line, 3.0, colour)?;
-                marker.draw(canvas, (x + width / 2.0, y), colour)?;
+                canvas.line(&line, 3.0, colour);
+                marker.draw(canvas, (x + width / 2.0, y), colour);
             }
-            Sign::Dashes => canvas.dashed(line[0], line[1], 2.0, GREY)?,
+            Sign::Dashes => canvas.dashed(line[0], line[1], 2.0, GREY),
         }
         x += width + 10.0;
-        canvas.text(name, (x, y - 6.5), 18.0, DARK, Align::Left)?;
-        x += canvas.width(name, 18.0)? + 40.0;
+        canvas.text(name, (x, y - 6.5), 18.0, DARK, Align::Left);
+        x += canvas.width(name, 18.0) + 40.0;
     }
-    Ok(())
 }

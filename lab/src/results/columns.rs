@@ -4,15 +4,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 use rustc_hash::FxBuildHasher;
 use serde::{Serialize, Serializer};
@@ -111,32 +110,21 @@ impl Serialize for NamedValues {
     }
 }
 
-/// Records as CSV, with a line of names before the first.
-pub(crate) struct CsvWriter<W: Write> {
-    csv: csv::Writer<W>,
-    has_names: bool,
-}
-
-impl<W: Write> CsvWriter<W> {
-    pub(crate) fn new(to: W) -> Self {
-        Self { csv: csv::Writer::from_writer(to), has_names: false }
+/// Returns lines as CSV, after a line of names if `named` is true.
+pub(crate) fn csv<'a>(lines: impl IntoIterator<Item = &'a NamedValues>, named: bool) -> Vec<u8> {
+    let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+    for (NamedValues(cells), is_first) in
+        lines.into_iter().zip(std::iter::once(named).chain(std::iter::repeat(false)))
+    {
+        let names =
+            is_first.then(|| csv.write_record(cells.iter().map(|(name, _)| name.as_bytes())));
+        let cells: Vec<_> = cells.iter().map(|(_, cell)| cell).collect();
+        names
+            .unwrap_or(Ok(()))
+            .and_then(|()| csv.serialize(cells))
+            .expect("memory takes all cells");
     }
-
-    pub(crate) fn write(&mut self, NamedValues(cells): &NamedValues) -> Result<(), csv::Error> {
-        if !std::mem::replace(&mut self.has_names, true) {
-            self.csv.write_record(cells.iter().map(|(name, _)| name.as_bytes()))?;
-        }
-        self.csv.serialize(cells.iter().map(|(_, cell)| cell).collect::<Vec<_>>())
-    }
-
-    pub(crate) fn flush(&mut self) -> std::io::Result<()> {
-        self.csv.flush()
-    }
-
-    /// Ends the file and returns it.
-    pub(crate) fn into_inner(self) -> std::io::Result<W> {
-        self.csv.into_inner().map_err(csv::IntoInnerError::into_error)
-    }
+    csv.into_inner().expect("memory takes all cells")
 }
 
 /// Type of a column.
@@ -165,8 +153,7 @@ pub(crate) struct ColumnFile {
 }
 
 enum To {
-    /// With the names of the columns until the first line is written.
-    Csv(csv::Writer<NewFile>, Vec<String>),
+    Csv(csv::Writer<NewFile>),
     Parquet(Group),
 }
 
@@ -180,13 +167,14 @@ impl ColumnFile {
     ) -> Result<Self, Error> {
         let path = out.join(name).with_extension(if parquet { "parquet" } else { "csv" });
         let file = NewFile::create(&path)?;
-        let columns = columns.into_iter().map(|(name, column)| (name.into(), column));
+        let columns: Vec<(String, _)> =
+            columns.into_iter().map(|(name, column)| (name.into(), column)).collect();
         let to = if parquet {
-            let columns: Vec<_> = columns.collect();
             To::Parquet(Group::new(file, &columns).map_err(failed(&path))?)
         } else {
-            let names = columns.map(|(name, _)| name).collect();
-            To::Csv(csv::Writer::from_writer(file), names)
+            let mut csv = csv::Writer::from_writer(file);
+            csv.write_record(columns.iter().map(|(name, _)| name)).map_err(failed(&path))?;
+            To::Csv(csv)
         };
         Ok(Self { path, to })
     }
@@ -197,12 +185,9 @@ impl ColumnFile {
         cells: impl IntoIterator<Item = Cell<'a>>,
     ) -> Result<(), Error> {
         match &mut self.to {
-            To::Csv(writer, names) => {
-                let names = std::mem::take(names);
-                let headed = if names.is_empty() { Ok(()) } else { writer.write_record(names) };
-                headed
-                    .and_then(|()| writer.serialize(cells.into_iter().collect::<Vec<_>>()))
-                    .map_err(|error| Error::Csv { path: self.path.clone(), error })
+            To::Csv(csv) => {
+                let cells: Vec<_> = cells.into_iter().collect();
+                csv.serialize(cells).map_err(failed(&self.path))
             }
             To::Parquet(group) => group.add(cells).map_err(failed(&self.path)),
         }
@@ -211,8 +196,8 @@ impl ColumnFile {
     /// Writes the remaining lines and prints the path.
     pub(crate) fn end(self) -> Result<(), Error> {
         let file = match self.to {
-            To::Csv(writer, _) => {
-                writer.into_inner().map_err(|error| Error::io(&self.path)(error.into_error()))?
+            To::Csv(csv) => {
+                csv.into_inner().map_err(|error| Error::io(&self.path)(error.into_error()))?
             }
             To::Parquet(mut group) => {
                 group.write().and_then(|()| group.file.into_inner()).map_err(failed(&self.path))?
@@ -224,7 +209,8 @@ impl ColumnFile {
     }
 }
 
-fn failed(path: &Path) -> impl Fn(ParquetError) -> Error {
+/// An adapter for `map_err` on the errors of CSV and Parquet.
+pub(crate) fn failed<E: ToString>(path: &Path) -> impl Fn(E) -> Error {
     move |error| Error::file(path, error.to_string())
 }
 
@@ -292,6 +278,17 @@ fn shared(met: &mut HashMap<u64, ByteArray, FxBuildHasher>, bytes: &[u8]) -> Byt
     if same.data() == bytes { same.clone() } else { bytes.to_vec().into() }
 }
 
+/// Writes the values of a column, and removes them.
+fn batch<T: DataType>(
+    to: &mut SerializedColumnWriter<'_>,
+    values: &mut Vec<T::T>,
+    levels: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    to.typed::<T>().write_batch(values, levels, None)?;
+    values.clear();
+    Ok(())
+}
+
 impl Group {
     fn new(file: NewFile, columns: &[(String, ColumnType)]) -> Result<Self, ParquetError> {
         let field = |(name, column): &(String, ColumnType)| {
@@ -329,22 +326,10 @@ impl Group {
             let Some(mut to) = group.next_column()? else { break };
             let levels = present.as_deref().filter(|levels| !levels.is_empty());
             match values {
-                Values::Whole(values) => {
-                    to.typed::<Int64Type>().write_batch(values, levels, None)?;
-                    values.clear();
-                }
-                Values::Real(values) => {
-                    to.typed::<DoubleType>().write_batch(values, levels, None)?;
-                    values.clear();
-                }
-                Values::Bool(values) => {
-                    to.typed::<BoolType>().write_batch(values, levels, None)?;
-                    values.clear();
-                }
-                Values::Text(values) => {
-                    to.typed::<ByteArrayType>().write_batch(values, levels, None)?;
-                    values.clear();
-                }
+                Values::Whole(values) => batch::<Int64Type>(&mut to, values, levels)?,
+                Values::Real(values) => batch::<DoubleType>(&mut to, values, levels)?,
+                Values::Bool(values) => batch::<BoolType>(&mut to, values, levels)?,
+                Values::Text(values) => batch::<ByteArrayType>(&mut to, values, levels)?,
             }
             present.iter_mut().for_each(Vec::clear);
             met.clear();
@@ -421,6 +406,9 @@ mod tests {
         let file = File::open(directory.path().join("empty.parquet")).unwrap();
         let reader = SerializedFileReader::new(file).unwrap();
         assert_eq!(reader.get_row_iter(None).unwrap().count(), 0);
+        ColumnFile::new(directory.path(), "empty", false, COLUMNS).unwrap().end().unwrap();
+        let text = std::fs::read_to_string(directory.path().join("empty.csv")).unwrap();
+        assert_eq!(text, "number,real,name,bits,found\n");
     }
 
     #[test]
@@ -430,10 +418,7 @@ mod tests {
         record.put("ns", None::<f64>);
         record.put("share", 50.0);
         record.set("ns", 2_u32);
-        let mut csv = CsvWriter::new(Vec::new());
-        csv.write(&record).unwrap();
-        csv.write(&record).unwrap();
-        let csv = String::from_utf8(csv.into_inner().unwrap()).unwrap();
+        let csv = String::from_utf8(csv([&record, &record], true)).unwrap();
         assert_eq!(csv, "what,ns,share\n\"a,b\",2,50.0\n\"a,b\",2,50.0\n");
         let json = serde_json::to_string(&record).unwrap();
         assert_eq!(json, r#"{"what":"a,b","ns":2,"share":50.0}"#);

@@ -153,7 +153,10 @@ pub(crate) fn make_for_reports(directory: &Path) -> Result<PathBuf, Error> {
 pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
     let full = std::path::absolute(directory).map_err(Error::io(directory))?;
     match full.to_str() {
-        None => Err(Error::NoText { path: directory.to_owned() }),
+        None => Err(Error::file(
+            directory,
+            "the name of a report directory must be UTF-8; without --report that is TMPDIR's",
+        )),
         Some(text) if text.contains('%') => Err(Error::file(
             directory,
             "a `%` in the name of a report directory would be read as a pattern; without --report \
@@ -163,11 +166,17 @@ pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
     }
 }
 
+/// Checks before the work that a directory can be made: nothing else may have its name.
+pub(crate) fn check(directory: &Path) -> Result<(), Error> {
+    match directory.exists() && !directory.is_dir() {
+        true => Err(Error::file(directory, "is no directory")),
+        false => Ok(()),
+    }
+}
+
 /// Makes a directory. Returns its full path.
 pub(crate) fn make(directory: &Path) -> Result<PathBuf, Error> {
-    if directory.exists() && !directory.is_dir() {
-        return Err(Error::file(directory, "is no directory"));
-    }
+    check(directory)?;
     fs::create_dir_all(directory).map_err(Error::io(directory))?;
     directory.canonicalize().map_err(Error::io(directory))
 }
@@ -192,7 +201,11 @@ impl Lock {
         loop {
             let mut file = open(&path).map_err(Error::io(directory))?;
             if let Err(TryLockError::WouldBlock) = file.try_lock() {
-                return Err(Error::InUse { path: directory.to_owned(), by: holder(&file) });
+                let by = holder(&file);
+                let why = format!(
+                    "{by} writes to it: wait until it has ended, or give another directory"
+                );
+                return Err(Error::file(directory, why));
             }
             // The previous command may have removed the file after it was opened here.
             let inode = |meta: fs::Metadata| meta.ino();

@@ -92,7 +92,9 @@ impl Json {
     pub(crate) fn file(path: Option<&PathBuf>) -> Result<Self, Error> {
         let place = path.map(|path| Destination::from(path.clone().into_os_string()));
         match place {
-            Some(Destination::Output) => Err(Error::OutputOfProgram),
+            Some(Destination::Output) => {
+                fail!("--json -: standard output is the program's; give a file")
+            }
             place => Ok(Self { place }),
         }
     }
@@ -100,6 +102,16 @@ impl Json {
     /// Returns true if only JSON goes to standard output.
     pub(crate) fn takes_output(&self) -> bool {
         self.place == Some(Destination::Output)
+    }
+
+    /// Prints lines: to standard error, if only JSON goes to standard output.
+    pub(crate) fn tell<T: std::fmt::Display>(&self, lines: impl IntoIterator<Item = T>) {
+        for line in lines {
+            match self.takes_output() {
+                true => eprintln!("{line}"),
+                false => println!("{line}"),
+            }
+        }
     }
 
     /// Checks before the work that the file can be written.

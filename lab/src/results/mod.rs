@@ -11,3 +11,12 @@ pub(crate) mod reports;
 pub(crate) mod runs;
 pub(crate) mod summary;
 pub(crate) mod summary_text;
+
+pub(crate) use self::columns::{Cell, ColumnFile, ColumnType, NamedValues};
+pub(crate) use self::fresh::{Earlier, Fresh, Lock, Old};
+pub(crate) use self::json::{Destination, Json, Kind};
+pub(crate) use self::origin::ReportHead;
+pub(crate) use self::ranks::{Completeness, Ended, Ranks};
+pub(crate) use self::reports::Endpoint;
+pub(crate) use self::runs::{RecordedPlacement, RunRecord};
+pub(crate) use self::summary::{Adding, ContextSums, Peak, ProcessOrigin, Sum, Summary};

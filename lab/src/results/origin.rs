@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use nic::origin::Origin;
 use nic::report::Report;
 
-use crate::text::numbers::whole;
+use crate::text::whole;
 
 /// A report without its counts. Values that several reports of a job have in common are kept once.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use signal_hook::low_level::signal_name;
 
-use crate::text::numbers::{count, whole};
+use crate::text::{count, whole};
 
 /// Exit code for incomplete results without `--partial`.
 pub(crate) const INCOMPLETE: u8 = 3;
@@ -47,10 +47,10 @@ pub(crate) struct Ranks {
     cut: BTreeSet<u32>,
     /// Processes without a rank whose counts end before their program.
     nameless_cut: u32,
-    /// True if the ranks are of several runs.
-    mixed: bool,
+    /// True if the ranks are of several runs, so that it is unknown which are missing.
+    pub(crate) mixed: bool,
     /// True if the ranks were generated, so that none is missing.
-    generated: bool,
+    pub(crate) generated: bool,
     /// How the program ended, if that was recorded.
     ended: Option<Ended>,
 }
@@ -101,16 +101,6 @@ impl Ranks {
             }
             None => self.nameless_cut += 1,
         }
-    }
-
-    /// Notes that the ranks are of several runs, so that it is unknown which are missing.
-    pub(crate) fn note_mixed(&mut self) {
-        self.mixed = true;
-    }
-
-    /// Notes that the ranks were generated, so that none is missing.
-    pub(crate) fn note_generated(&mut self) {
-        self.generated = true;
     }
 
     /// Notes how the program ended. If parts of a run differ, the highest status counts.
@@ -355,7 +345,7 @@ mod tests {
         let last = ranks([u32::MAX], None);
         assert_eq!((last.of(), last.missing()), (u32::MAX, vec![[0, u32::MAX - 1]]));
         let mut made = ranks([5], Some(9));
-        made.note_generated();
+        made.generated = true;
         assert_eq!((made.lack("trace"), made.of()), (None, 1));
     }
 }

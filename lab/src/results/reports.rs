@@ -236,7 +236,7 @@ pub(crate) fn endpoint(report: &Report) -> Endpoint {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::results::summary::{Peak, Summary};
+    use crate::results::{Peak, Summary};
     use matching::QueueCounters;
     use matching::{BlockReasons, ByKind, KindCounters};
     use nic::report::{ContextCounters, FORMAT, VERSION, WrittenAt};

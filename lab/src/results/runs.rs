@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use host::regular;
 use serde::{Deserialize, Serialize};
 
-use super::json::Kind;
-use super::ranks::Ended;
-use super::reports;
+use super::{Ended, Kind, reports};
 use crate::error::Error;
 use crate::file;
 
@@ -45,6 +43,13 @@ pub(crate) fn runs_in(out: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     runs.sort();
     Ok(runs)
+}
+
+/// Checks before a sweep that the directories of earlier runs have no file of others that a report
+/// would replace.
+pub(crate) fn check(out: &Path) -> Result<(), Error> {
+    let earlier = if out.join("runs").is_dir() { runs_in(out)? } else { Vec::new() };
+    earlier.iter().try_for_each(|run| reports::old(run).map(drop))
 }
 
 /// Removes the curve of an earlier sweep and its runs that this one does not repeat.

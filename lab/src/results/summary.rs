@@ -10,9 +10,9 @@ use nic::origin::Origin;
 use nic::report::{ChannelCounters, ContextCounters, KindTraffic, Report, WrittenAt};
 use serde::Serialize;
 
-use super::origin::{self, Interned, ReportHead};
-use super::ranks::{Completeness, Ranks};
-use crate::text::numbers::{count, percent, total, whole};
+use super::origin::Interned;
+use super::{Completeness, Ranks, ReportHead, origin};
+use crate::text::{count, percent, total, whole};
 
 /// Largest number of programs that are named, because a report may contain anything.
 pub(crate) const MISSING: usize = 16;
@@ -178,7 +178,7 @@ impl Adding {
             sum.ranks.note_cut(report.rank);
         }
         if report.libfabric == NO_LIBFABRIC {
-            sum.ranks.note_generated();
+            sum.ranks.generated = true;
         }
         sum.at_exit += usize::from(report.written_at == WrittenAt::Exit);
         sum.seconds = sum.seconds.max(report.elapsed_s);
@@ -239,7 +239,7 @@ impl Adding {
         let sizes: BTreeSet<_> = heads.iter().filter_map(|head| head.origin.ranks).collect();
         let runs: BTreeSet<_> = heads.iter().filter_map(|head| head.origin.job).collect();
         if runs.len() > 1 || sizes.len() > 1 && processes.len() as u32 == sum.ranks.told() {
-            sum.ranks.note_mixed();
+            sum.ranks.mixed = true;
         }
         Some((sum, heads))
     }
@@ -497,8 +497,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::results::json::{Json, Kind, is_ours};
+    use crate::results::json::is_ours;
     use crate::results::reports::tests::sample;
+    use crate::results::{Json, Kind};
 
     fn of(reports: &[Report]) -> Vec<String> {
         let mut remarks = Remarks::default();

@@ -7,8 +7,7 @@ use nic::report::ChannelCounters;
 
 use super::summary::{Peak, Summary};
 use crate::stats::depth_quantile;
-use crate::text::numbers::{bytes, count, entries, percent, share, total, whole};
-use crate::text::sheet::Sheet;
+use crate::text::{Sheet, bytes, count, entries, percent, share, total, whole};
 
 /// Returns a number with its share of a whole: `12,345 (98.7 %)`.
 fn part_of(part: u64, of: u64) -> String {
@@ -214,7 +213,7 @@ fn depth(histogram: &Histogram, longest: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capacity::point::Point;
+    use crate::capacity::Point;
     use crate::results::reports::tests::sample;
     use matching::BlockReasons;
     use nic::report::Report;

@@ -8,3 +8,6 @@ pub(crate) mod html;
 pub(crate) mod numbers;
 pub(crate) mod progress;
 pub(crate) mod sheet;
+
+pub(crate) use self::numbers::{bytes, count, entries, percent, share, total, whole};
+pub(crate) use self::sheet::{Sheet, WIDTH, cut, folded};

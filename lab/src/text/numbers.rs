@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Numbers as text.
 
+use indicatif::HumanCount;
+
 /// Writes a number with separators of thousands: `12,345`.
 pub(crate) fn whole(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(number).to_string()
 }
 
 /// Writes a number of bytes in a unit that keeps it short: `1.5 MB`.

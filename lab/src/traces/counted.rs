@@ -8,7 +8,7 @@ use nic::report::{ContextCounters, FORMAT, Report, VERSION, WrittenAt};
 
 use super::trace::Trace;
 use crate::error::Error;
-use crate::results::reports::Endpoint;
+use crate::results::Endpoint;
 use crate::settings::Settings;
 
 /// The counts of one trace.

@@ -12,14 +12,12 @@ use nic::params::Params;
 use nic::report::Report;
 use nic::trace::{Address, Header, TraceError};
 
-use super::node::{Nodes, Placed};
-use super::take::Take;
-use super::trace::{Trace, reader};
+use super::node::Nodes;
+use super::trace::reader;
+use super::{Placed, Take, Trace};
 use crate::error::Error;
-use crate::results::ranks::Ranks;
-use crate::results::reports;
-use crate::results::runs::RunRecord;
-use crate::results::summary::{self, NO_LIBFABRIC, ProcessOrigin};
+use crate::results::summary::NO_LIBFABRIC;
+use crate::results::{ProcessOrigin, Ranks, RunRecord, reports, summary};
 use crate::settings::Settings;
 
 /// Traces, and facts about their run.
@@ -59,7 +57,7 @@ impl Found {
                 ranks.note_cut(*rank);
             }
             if libfabric == NO_LIBFABRIC {
-                ranks.note_generated();
+                ranks.generated = true;
             }
         }
         self.left_out.iter().for_each(|rank| ranks.note_cut(*rank));
@@ -67,7 +65,7 @@ impl Found {
         let runs: BTreeSet<_> =
             self.traces.iter().filter_map(|trace| trace.header.origin.job).collect();
         if runs.len() > 1 {
-            ranks.note_mixed();
+            ranks.mixed = true;
         }
         for Report { host, pid, rank, origin, .. } in &self.quiet {
             if processes.insert((host, pid)) {
@@ -164,7 +162,11 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
         }
     }
     if traces.is_empty() {
-        return Err(Error::NoTraces(names.first().cloned().unwrap_or_default()));
+        let name = names.first().cloned().unwrap_or_default();
+        return Err(match left_out.is_empty() {
+            true => Error::NoTraces(name),
+            false => Error::AllCut(name),
+        });
     }
     let mut contexts = BTreeMap::new();
     for trace in &traces {
@@ -194,11 +196,11 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     let mut ranks = HashMap::new();
     for trace in traces {
         let Some(rank) = trace.header.rank else {
-            return Err(Error::Message(format!(
+            fail!(
                 "{}: no rank is known, and a placement (--ppn, --placement) needs that of every \
                  trace; was the program started with mpiexec or srun?",
                 trace.path.display()
-            )));
+            );
         };
         let at = trace.header.address.parse::<SocketAddrV4>();
         if let Ok(at) = at {
@@ -208,23 +210,23 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     let known: BTreeSet<_> = traces.iter().filter_map(|trace| trace.header.rank).collect();
     let of = traces.iter().filter_map(|trace| trace.header.origin.ranks).max().unwrap_or(0);
     if traces.iter().any(|trace| !trace.is_generated()) && (known.len() as u32) < of {
-        return Err(Error::Message(format!(
+        fail!(
             "--ppn and --placement need the traces of all ranks, to know who is whose neighbour: \
              {} of {of} are there",
             known.len()
-        )));
+        );
     }
     Ok(ranks)
 }
 
-/// Returns the reason to assume that these are traces of several runs, whose counts cannot be added
-/// up.
-pub(crate) fn mixed(traces: &[Trace]) -> Option<String> {
+/// Prints the reason to assume that these are traces of several runs, whose counts cannot be added
+/// up, if there is one.
+pub(crate) fn note_mixed(traces: &[Trace]) {
     let sources = traces.iter().map(|trace| {
         let Header { program, host, pid, rank, origin, .. } = &trace.header;
         ProcessOrigin { program, host, pid: *pid, rank: *rank, origin }
     });
-    summary::mixed(&sources.collect::<Vec<_>>())
+    summary::mixed(&sources.collect::<Vec<_>>()).iter().for_each(|mixed| eprintln!("{mixed}"));
 }
 
 /// Returns the parameters of each trace, see [`Trace::params`].

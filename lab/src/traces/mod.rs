@@ -10,3 +10,13 @@ pub(crate) mod repeats;
 pub(crate) mod take;
 pub(crate) mod together;
 pub(crate) mod trace;
+
+pub(crate) use self::counted::Counted;
+pub(crate) use self::files::Found;
+pub(crate) use self::node::Placed;
+pub(crate) use self::play::Curves;
+pub(crate) use self::player::Player;
+pub(crate) use self::repeats::{Measured, Recording};
+pub(crate) use self::take::Take;
+pub(crate) use self::together::{InTurn, Together};
+pub(crate) use self::trace::Trace;

@@ -27,7 +27,7 @@ use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Posted, Sent};
 
 use crate::error::Error;
-use crate::results::runs::{RecordedPlacement, RunRecord};
+use crate::results::{RecordedPlacement, RunRecord};
 
 /// The placement of the ranks of a recording on nodes, each with one NIC.
 #[derive(Clone, Debug, Default, Args)]
@@ -100,26 +100,16 @@ impl Placed {
             (Some(Placement::File(path)), None) => {
                 let mut nodes = listed(path)?;
                 if (nodes.len() as u32) < ranks {
-                    return Err(Error::Message(format!(
-                        "{}: it places {} of {ranks} ranks",
-                        path.display(),
-                        nodes.len()
-                    )));
+                    fail!("{}: it places {} of {ranks} ranks", path.display(), nodes.len());
                 }
                 nodes.truncate(ranks as usize);
                 Rule::Listed(nodes)
             }
             (Some(Placement::File(path)), Some(_)) => {
-                return Err(Error::Message(format!(
-                    "--placement {} has the node of every rank: leave --ppn out",
-                    path.display()
-                )));
+                fail!("--placement {} has the node of every rank: leave --ppn out", path.display());
             }
             (Some(_), None) => {
-                return Err(Error::Message(
-                    "--placement block and cyclic need --ppn P, the number of ranks on a node"
-                        .to_owned(),
-                ));
+                fail!("--placement block and cyclic need --ppn P, the number of ranks on a node");
             }
         }))
     }
@@ -159,7 +149,7 @@ fn listed(path: &Path) -> Result<Vec<u32>, Error> {
         };
         let bad = || {
             let path = path.display();
-            Error::Message(format!("{path}: NODE or NODE:P is expected in a line, not `{line}`"))
+            message!("{path}: NODE or NODE:P is expected in a line, not `{line}`")
         };
         let ranks = ranks.ok_or_else(bad)?;
         let node = names.iter().position(|known| *known == name).unwrap_or(names.len());

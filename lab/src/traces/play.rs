@@ -20,17 +20,14 @@ use nic::params::{Params, types::PoolOwner};
 use nic::report::{Report, WrittenAt};
 use rayon::prelude::*;
 
-use super::counted::{self, Counted};
-use super::files;
-use super::player::{BATCH, Played, Player, TraceReader};
-use super::together::{InTurn, Together, share_of};
-use super::trace::Trace;
+use super::player::{BATCH, Played, TraceReader};
+use super::together::share_of;
+use super::{Counted, InTurn, Player, Together, Trace, counted, files};
 use crate::error::Error;
-use crate::results::reports::{self, Endpoint};
 use crate::results::summary::MISSING;
+use crate::results::{Endpoint, reports};
 use crate::settings::Settings;
-use crate::text::numbers::count;
-use crate::text::progress;
+use crate::text::{count, progress};
 
 /// Bytes of records whose replay takes a second or more.
 pub(crate) const LONG: u64 = 16 << 20;
@@ -171,7 +168,7 @@ pub(crate) fn curves(
     bar: &ProgressBar,
 ) -> Result<Vec<Curves>, Error> {
     each(traces, bar, |trace, bar| {
-        let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
+        let mut player = Player::new(trace, settings)?;
         player.played.replay.keep_curves();
         player.play(bar)?;
         let curves = player.replay().context().curves().map(|curves| curves.map(Clone::clone));
@@ -211,8 +208,8 @@ fn together(
 }
 
 /// Adds counts from the traces of endpoints without a complete report: their processes were killed,
-/// or ended without `MPI_Finalize`. A draft contains less than
-/// the traces, and is replaced. Returns a note on the number of endpoints, if there are any.
+/// or ended without `MPI_Finalize`. A draft contains less than the traces, and is replaced. Returns a
+/// note on the number of endpoints, if there are any.
 pub(crate) fn add_unreported(
     is_told: impl Fn(&Endpoint) -> bool,
     drafts: &mut Vec<Report>,

@@ -24,11 +24,13 @@ use nic::config::DeviceConfig;
 use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Reader, Stop, Thread, Timed, TraceError};
 
-use super::counted::Counted;
 use super::node::Remote;
-use super::trace::Trace;
+use super::{Counted, Trace};
 use crate::error::Error;
+use crate::settings::Settings;
 
+/// Bytes of records from one step of a progress bar to the next.
+const STEP: u64 = 1 << 18;
 /// Number of operations that are read at a time.
 pub(super) const BATCH: usize = 4096;
 /// Smallest size of a full group: half of the operations between two readings, because records of
@@ -290,12 +292,16 @@ impl<'a> Played<'a> {
 pub(crate) struct Player<'a> {
     pub(super) source: TraceReader<'a>,
     pub(super) played: Played<'a>,
+    /// Bytes of records that a progress bar has.
+    told: u64,
 }
 
 impl<'a> Player<'a> {
-    pub(crate) fn new(trace: &'a Trace, device: DeviceConfig) -> Result<Self, Error> {
+    /// Makes a player on the device of the recorded parameters, with those of `settings` instead.
+    pub(crate) fn new(trace: &'a Trace, settings: &Settings) -> Result<Self, Error> {
+        let device = trace.device(&trace.params(settings)?)?;
         let source = TraceReader::new(trace, std::iter::once(&device))?;
-        Ok(Self { source, played: Played::new(trace, device, 1)? })
+        Ok(Self { source, played: Played::new(trace, device, 1)?, told: 0 })
     }
 
     /// Makes a player whose operations are merged with those of others.
@@ -306,7 +312,7 @@ impl<'a> Player<'a> {
     ) -> Result<Self, Error> {
         let mut source = TraceReader::new(trace, std::iter::once(&device))?;
         source.even.get_or_insert_default();
-        Ok(Self { source, played: Played::new(trace, device, shares)? })
+        Ok(Self { source, played: Played::new(trace, device, shares)?, told: 0 })
     }
 
     /// Returns the next operation, with its time since the start.
@@ -345,9 +351,11 @@ impl<'a> Player<'a> {
         self.source.reader.peers()
     }
 
-    /// Returns the bytes of records that were read.
-    pub(crate) fn taken(&self) -> u64 {
-        self.source.taken()
+    /// Moves a progress bar on, if it is more than a step behind.
+    pub(crate) fn tick(&mut self, bar: &ProgressBar) {
+        if self.source.taken() - self.told > STEP {
+            bar.inc(self.source.taken() - std::mem::replace(&mut self.told, self.source.taken()));
+        }
     }
 
     /// Returns the replay.
@@ -357,18 +365,11 @@ impl<'a> Player<'a> {
 
     /// Replays all operations.
     pub(super) fn play(&mut self, bar: &ProgressBar) -> Result<(), Error> {
-        let mut batch = Vec::with_capacity(BATCH);
-        loop {
-            let before = self.taken();
-            let more = self.source.batch(&mut batch)?;
-            for timed in &batch {
-                self.step(timed)?;
-            }
-            bar.inc(self.taken() - before);
-            if !more {
-                return Ok(());
-            }
+        while let Some(timed) = self.next()? {
+            self.step(&timed)?;
+            self.tick(bar);
         }
+        Ok(())
     }
 
     pub(super) fn counted(&self) -> Counted {

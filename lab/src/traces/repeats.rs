@@ -4,41 +4,30 @@
 //! Directories are repeats if two of them contain the same rank. Otherwise they are parts of one
 //! run, such as those of two hosts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use nic::origin::Origin;
 use nic::trace::Header;
 
-use super::files::{self, Found};
-use super::node::Placed;
-use super::take::Take;
+use super::{Found, Placed, Take, files};
 use crate::error::Error;
 
-/// Finds the recordings, each as a unit, with their ranks on nodes.
-///
-/// # Errors
-/// If they are of different programs, or of the same processes.
-pub(crate) fn find(names: &[PathBuf], take: Take, placed: &Placed) -> Result<Vec<Found>, Error> {
-    let Some(each) = apart(names, take)? else {
-        return Ok(vec![files::find(names, take)?.placed(placed)?]);
-    };
-    check(names, &each.iter().map(Recording::measured).collect::<Vec<_>>())?;
-    if let Some([first, second]) = same_process(&each) {
-        return Err(Error::SameEndpoint { first, second });
-    }
-    each.into_iter().map(|of| of.found.placed(placed)).collect()
-}
-
-/// Finds the recordings, each with its directory. Repeats of one run form a group, in order.
+/// Finds the recordings, each with its directory, and places their ranks on nodes. Repeats of one run form a group, in order.
 /// Recordings of other programs or other numbers of ranks form other groups.
-pub(crate) fn groups(names: &[PathBuf], take: Take) -> Result<Vec<Vec<Recording>>, Error> {
-    let each = apart(names, take)?.filter(|each| same_process(each).is_none());
+pub(crate) fn groups(
+    names: &[PathBuf],
+    take: Take,
+    placed: &Placed,
+) -> Result<Vec<Vec<Recording>>, Error> {
+    let each = apart(names, take)?.filter(|each| !have_same_process(each));
     let Some(each) = each else {
-        return Ok(vec![vec![Recording { name: None, found: files::find(names, take)? }]]);
+        let found = files::find(names, take)?.placed(placed)?;
+        return Ok(vec![vec![Recording { name: None, found }]]);
     };
     let mut groups: Vec<Vec<Recording>> = Vec::new();
-    for recording in each {
+    for Recording { name, found } in each {
+        let recording = Recording { name, found: found.placed(placed)? };
         let same = groups.iter_mut().find(|group| group[0].measured() == recording.measured());
         match same {
             Some(group) => group.push(recording),
@@ -63,13 +52,12 @@ fn apart(names: &[PathBuf], take: Take) -> Result<Option<Vec<Recording>>, Error>
     Ok(overlap(each.iter().map(ranks)).then_some(each))
 }
 
-/// Returns two traces of the same context of a process, if there are any.
-fn same_process(recordings: &[Recording]) -> Option<[PathBuf; 2]> {
-    let mut processes = BTreeMap::new();
-    recordings.iter().flat_map(|of| of.found.iter()).find_map(|trace| {
-        let of = (trace.endpoint(), &trace.header.context, &trace.header.program);
-        let first = processes.insert(of, &trace.path)?;
-        Some([first.clone(), trace.path.clone()])
+/// Returns true if two traces are of the same context of a process.
+fn have_same_process(recordings: &[Recording]) -> bool {
+    let mut processes = BTreeSet::new();
+    let mut traces = recordings.iter().flat_map(|of| of.found.iter());
+    traces.any(|trace| {
+        !processes.insert((trace.endpoint(), &trace.header.context, &trace.header.program))
     })
 }
 
@@ -87,11 +75,6 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Places the ranks on nodes.
-    pub(crate) fn placed(self, placed: &Placed) -> Result<Self, Error> {
-        Ok(Self { found: self.found.placed(placed)?, ..self })
-    }
-
     fn measured(&self) -> Measured<'_> {
         let Header { program, origin, .. } = &self.found[0].header;
         Measured::of(program, origin)
@@ -112,19 +95,6 @@ impl<'a> Measured<'a> {
         // Generated recordings contain the seed there, which varies between repeats.
         let program = program.split(" --seed ").next().unwrap_or(program);
         Self { program, command: &origin.command, mpi: &origin.mpi, ranks: origin.ranks }
-    }
-}
-
-/// Refuses runs of different programs.
-pub(crate) fn check(names: &[PathBuf], measured: &[Measured<'_>]) -> Result<(), Error> {
-    match measured.iter().position(|of| *of != measured[0]) {
-        None => Ok(()),
-        Some(other) => Err(Error::Message(format!(
-            "{} and {} are of different programs, arguments or numbers of ranks: no repeats of one \
-             measurement",
-            names[0].display(),
-            names[other].display()
-        ))),
     }
 }
 

@@ -15,10 +15,9 @@ use nic::replay::Change;
 use nic::trace::{Op, Timed};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use super::player::Player;
-use super::trace::Trace;
+use super::{Player, Trace};
 use crate::error::Error;
-use crate::results::reports::Endpoint;
+use crate::results::Endpoint;
 use crate::settings::Settings;
 
 /// Traces of several endpoints that are replayed together.
@@ -106,9 +105,8 @@ impl<'a> Together<'a> {
             time += player.recorded(&timed);
             play(player, &timed)?;
         }
-        let before = self.players[at].taken();
+        player.tick(bar);
         self.read(at)?;
-        bar.inc(self.players[at].taken() - before);
         Ok(Some((at, time)))
     }
 

@@ -13,10 +13,10 @@ use nic::params::{Params, types::Auto};
 use nic::timings::COSTS;
 use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
 
+use super::Take;
 use super::node::{Nodes, Remote};
-use super::take::Take;
 use crate::error::Error;
-use crate::results::reports::Endpoint;
+use crate::results::Endpoint;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 
@@ -143,11 +143,11 @@ impl Trace {
             return Ok(layout);
         }
         self.header.layout.parse().map_err(|_| {
-            Error::Message(format!(
+            message!(
                 "{}: recorded with the tag layout `{}`, which this tcam does not know",
                 self.path.display(),
                 self.header.layout
-            ))
+            )
         })
     }
 

@@ -4,8 +4,7 @@
 use std::ffi::OsString;
 
 use crate::error::Error;
-use crate::launch::environment::Library;
-use crate::launch::launcher;
+use crate::launch::{Library, launcher};
 
 /// What is checked.
 pub(super) struct Subject<'a> {

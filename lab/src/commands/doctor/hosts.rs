@@ -13,10 +13,9 @@ use nic::params::types::Net;
 use super::findings::{Findings, Subject};
 use super::mpi;
 use crate::file;
-use crate::launch::launcher;
-use crate::launch::signals::Signals;
+use crate::launch::{Signals, launcher};
 use crate::settings::Settings;
-use crate::text::numbers::count;
+use crate::text::count;
 
 /// Options of launchers that list hosts: `a,b` or `a:16,b:16`.
 const LISTS: &[&str] = &["-hosts", "-host", "--host", "-H", "-w", "--nodelist"];

@@ -12,7 +12,7 @@ use rustix::fs::FlockOperation;
 use super::findings::{Findings, Subject};
 use crate::launch::{endpoints, launcher};
 use crate::settings::{self, Settings};
-use crate::text::numbers::{bytes, count, whole};
+use crate::text::{bytes, count, whole};
 
 /// With less free shared memory than this, only a few ranks may start.
 const LITTLE: u64 = 256 << 20;

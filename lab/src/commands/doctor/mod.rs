@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use self::findings::{Finding, Findings, Subject, Verdict};
-use crate::launch::environment::Library;
+use crate::launch::Library;
 
 /// Prints why the provider is not found or not chosen, and what to do.
 ///

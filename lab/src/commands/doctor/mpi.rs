@@ -9,7 +9,7 @@ use host::regular;
 
 use super::findings::{Findings, Subject};
 use crate::file::LONGEST;
-use crate::launch::launcher::{self, Mpi, Unfit};
+use crate::launch::{Mpi, Unfit, launcher};
 
 /// First bytes of a binary; scripts begin otherwise.
 const ELF: &[u8] = b"\x7fELF";

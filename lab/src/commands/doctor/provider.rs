@@ -8,7 +8,7 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use super::findings::{Findings, Subject};
 use crate::file;
-use crate::launch::environment::Library;
+use crate::launch::Library;
 use crate::launch::launcher::output_text;
 
 /// Checks that FI_PROVIDER does not exclude tcam.

@@ -7,15 +7,12 @@ use nic::report::ContextCounters;
 use serde::Serialize;
 
 use super::measure::{Contender, LoadedTrace, Middle, Rounds, WildcardCounts};
-use crate::capacity::curve;
-use crate::capacity::need::Knob;
+use crate::capacity::{Knob, curve};
 use crate::error::Error;
-use crate::results::ranks::Completeness;
+use crate::results::Completeness;
 use crate::settings::Settings;
-use crate::text::numbers::{count, entries, share, whole};
-use crate::text::progress;
-use crate::traces::files::Found;
-use crate::traces::play;
+use crate::text::{count, entries, progress, share, whole};
+use crate::traces::{Found, play};
 
 /// Smallest share of the time for which another engine is worth its use (*Hint-driven matching*,
 /// section V).
@@ -87,10 +84,10 @@ impl Comparison {
         let loaded = || runs.iter().flatten();
         let measured_operations = loaded().map(|trace| trace.ops.len() as u64).sum();
         if measured_operations == 0 {
-            return Err(Error::Message(format!(
+            fail!(
                 "{}: no operation is recorded there, so that no engine has anything to do",
                 found[0][0].path.display()
-            )));
+            );
         }
         let wildcards = loaded()
             .map(LoadedTrace::wildcards)
@@ -104,9 +101,7 @@ impl Comparison {
             _ => vec![entries, [0, 0]],
         };
         for sizes in sizes {
-            let mut settings = settings.clone();
-            settings.set("prq_entries", &sizes[0]);
-            settings.set("umq_entries", &sizes[1]);
+            let settings = settings.with([("prq_entries", &sizes[0]), ("umq_entries", &sizes[1])]);
             let mut case = Case::count(found, &settings, sizes, now)?;
             if case.uses_host() {
                 case.measure(&runs)?;
@@ -150,10 +145,9 @@ impl Case {
         let each: Vec<_> = contenders.iter().map(|of| of.set(settings)).collect();
         let mut sums = vec![ContextCounters::default(); contenders.len()];
         for found in found {
-            let bar = play::bar(found, each.len());
-            let counted = play::all_to_each(found, &each, &bar);
-            bar.finish_and_clear();
-            for (sum, counted) in sums.iter_mut().zip(counted?) {
+            let play = |bar: &_| play::all_to_each(found, &each, bar);
+            let counted = play::with_bar(found, each.len(), play)?;
+            for (sum, counted) in sums.iter_mut().zip(counted) {
                 counted.iter().for_each(|counted| sum.merge(&counted.counters));
             }
         }

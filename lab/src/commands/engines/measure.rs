@@ -25,7 +25,7 @@ use serde::{Serialize, Serializer};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::stats;
-use crate::traces::trace::Trace;
+use crate::traces::Trace;
 
 /// Rounds of a measurement; fewer if it takes longer than ten seconds.
 const ROUNDS: usize = 15;
@@ -68,10 +68,7 @@ impl Contender {
 
     /// Returns these settings with this engine and storage.
     pub(super) fn set(self, settings: &Settings) -> Settings {
-        let mut settings = settings.clone();
-        settings.set("host_engine", &self.engine.name());
-        settings.set("host_storage", &self.queue.name());
-        settings
+        settings.with([("host_engine", &self.engine.name()), ("host_storage", &self.queue.name())])
     }
 
     /// Returns the engines that are not measured, with the reason.

@@ -12,15 +12,10 @@ use self::comparison::{Case, Comparison};
 use self::measure::Contender;
 use crate::error::Error;
 use crate::options::TableSizes;
-use crate::results::json::{Json, Kind};
+use crate::results::{Json, Kind};
 use crate::settings::{self, Settings};
-use crate::text::numbers::{count, whole};
-use crate::text::sheet::Sheet;
-use crate::text::sheet::folded;
-use crate::traces::files;
-use crate::traces::node::Placed;
-use crate::traces::repeats;
-use crate::traces::take::Take;
+use crate::text::{Sheet, count, folded, whole};
+use crate::traces::{Placed, Take, files, repeats};
 
 /// Measures the time that each host engine takes to match a recorded program.
 ///
@@ -72,21 +67,30 @@ pub(crate) fn engines(arguments: &Engines) -> Result<u8, Error> {
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
     settings.give("device", "--device", arguments.device.as_ref())?;
     settings.give_sizes(arguments.tables)?;
-    let found = repeats::find(&arguments.traces, arguments.take, &Placed::default())?;
+    let mut groups =
+        repeats::groups(&arguments.traces, arguments.take, &Placed::default())?.into_iter();
+    let found = groups.next().unwrap_or_default();
+    if let (Some(first), Some(other)) =
+        (&found[0].name, groups.next().and_then(|other| other[0].name.clone()))
+    {
+        fail!(
+            "{} and {} are of different programs, arguments or numbers of ranks: no repeats of one \
+             measurement",
+            first.display(),
+            other.display()
+        );
+    }
+    let found: Vec<_> = found.into_iter().map(|of| of.found).collect();
     for found in &found {
         files::params(found, &settings)?;
-        if let Some(mixed) = files::mixed(found) {
-            eprintln!("{mixed}");
-        }
+        files::note_mixed(found);
     }
     arguments.json.check()?;
     let comparison = Comparison::of(&found, &settings, arguments.operations)?;
     // Only the replay finds that a trace was cut off.
-    let lacks: Vec<_> = found.iter().filter_map(|found| found.ranks().lack("trace")).collect();
-    if arguments.json.takes_output() {
-        lacks.iter().for_each(|lack| eprintln!("{lack}"));
-    } else {
-        lacks.iter().for_each(|lack| println!("{lack}"));
+    let lacks = found.iter().filter_map(|found| found.ranks().lack("trace"));
+    arguments.json.tell(lacks);
+    if !arguments.json.takes_output() {
         print(&comparison);
     }
     arguments.json.write(Kind::Engines, comparison)?;

@@ -7,16 +7,12 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::law::{Growth, Point, SHARE};
-use crate::capacity::need::{Knob, Most, Need};
+use crate::capacity::{Knob, Most, Need};
 use crate::error::Error;
 use crate::results::origin;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
-use crate::traces::files::Found;
-use crate::traces::node::Placed;
-use crate::traces::play;
-use crate::traces::repeats::{self, Recording};
-use crate::traces::take::Take;
+use crate::traces::{Found, Placed, Recording, Take, play, repeats};
 
 /// Elements of a rank, or of a NIC.
 type Count = fn(&Most) -> u64;
@@ -86,9 +82,8 @@ impl Forecast {
                 if found.iter().all(|trace| trace.header.context != "tagged") {
                     return Err(Error::NothingTagged);
                 }
-                let bar = play::bar(found, 1);
-                let need = Need::of(found, &Settings::default(), Knob::Pool, &bar)?;
-                bar.finish_and_clear();
+                let need = |bar: &_| Need::of(found, &Settings::default(), Knob::Pool, bar);
+                let need = play::with_bar(found, 1, need)?;
                 needs.entry(ranks).or_default().push(need);
             }
         }
@@ -195,36 +190,33 @@ impl RecordingsBySize {
     ) -> Result<Self, Error> {
         let mut by_ranks: BTreeMap<_, Vec<Recording>> = BTreeMap::new();
         let names: Vec<_> = BTreeSet::from_iter(names).into_iter().cloned().collect();
-        let groups = repeats::groups(&names, take)?;
+        let groups = repeats::groups(&names, take, placed)?;
         let name = |of: &Recording| of.name.as_ref().unwrap_or(&names[0]).display().to_string();
         let first = &groups[0][0];
         if let Some(other) = groups.iter().find(|of| program(&of[0]) != program(first)) {
-            return Err(Error::Message(format!(
+            fail!(
                 "{} and {} are of different programs or MPI libraries; give recordings of one \
                  program",
                 name(first),
                 name(&other[0])
-            )));
+            );
         }
         for group in groups {
             let ranks = ranks(&group[0]);
             if let Some(other) = by_ranks.get(&ranks) {
-                return Err(Error::Message(format!(
+                fail!(
                     "{} and {} both have {ranks} ranks and are no repeats: their command lines \
                      differ. Leave one of them out",
                     name(&other[0]),
                     name(&group[0])
-                )));
+                );
             }
-            let placed = group.into_iter().map(|of| of.placed(placed));
-            by_ranks.insert(ranks, placed.collect::<Result<_, _>>()?);
+            by_ranks.insert(ranks, group);
         }
         if let Some((&largest, _)) = by_ranks.last_key_value()
             && to < largest
         {
-            return Err(Error::Message(format!(
-                "--to {to}: a recording has {largest} ranks; give that number or a larger one"
-            )));
+            fail!("--to {to}: a recording has {largest} ranks; give that number or a larger one");
         }
         let (one, by_ranks): (BTreeMap<_, _>, BTreeMap<_, _>) =
             by_ranks.into_iter().partition(|(_, runs)| runs[0].found.placed_on() == Some(1));
@@ -236,10 +228,10 @@ impl RecordingsBySize {
                 one if have.is_empty() => format!("{} on one node", listed(one)),
                 one => format!("{have}, and {} on one node", listed(one)),
             };
-            return Err(Error::Message(format!(
+            fail!(
                 "growth takes recordings of at least three numbers of ranks, each in a directory; \
                  these have {sizes}. Record the program with further numbers of ranks"
-            )));
+            );
         }
         Ok(Self { by_ranks, on_one_node })
     }

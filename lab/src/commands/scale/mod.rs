@@ -11,10 +11,9 @@ use clap::Args;
 
 use self::forecast::{Forecast, RecordingsBySize};
 use crate::error::Error;
-use crate::results::json::{Json, Kind};
+use crate::results::{Json, Kind};
 use crate::settings;
-use crate::traces::node::Placed;
-use crate::traces::take::Take;
+use crate::traces::{Placed, Take};
 
 /// Predicts the entries that a program needs at another number of ranks.
 ///
@@ -45,12 +44,8 @@ pub(crate) struct Scale {
     directories: Vec<PathBuf>,
 
     /// Predicts the needs at this number of ranks, which must not be smaller than a recorded one.
-    #[arg(
-        long,
-        value_name = "RANKS",
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
+    #[arg(long, value_name = "RANKS", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..))]
     to: u32,
 
     #[command(flatten)]

@@ -3,8 +3,7 @@
 
 use super::forecast::{Forecast, Scaled, grows};
 use super::law::{Law, Point};
-use crate::text::numbers::{count, whole};
-use crate::text::sheet::folded;
+use crate::text::{count, folded, whole};
 
 /// Widest range of a cell of the table.
 const CELL: usize = 11;

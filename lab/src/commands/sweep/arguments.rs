@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::capacity::sizes::{Sizes, UmqSizes};
-use crate::options::Common;
-use crate::results::json::Json;
-use crate::traces::node::Placed;
+use crate::capacity::{Sizes, UmqSizes};
+use crate::options::{Common, number};
+use crate::results::Json;
+use crate::traces::Placed;
 use crate::traces::take::MAX_QUEUE;
 
 /// Runs a program, or replays its traces, once for each table size and draws the capacity curve.
@@ -62,18 +62,14 @@ pub(crate) struct Sweep {
     pub(crate) pool: Option<Sizes>,
 
     /// Runs of every size; the curve shows their median.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(1..1000)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..1000))]
     pub(crate) repeat: u32,
 
     /// Ends a run that takes longer, by SIGTERM to the launcher, and five seconds later by SIGKILL
     /// to it and to its processes. The size counts as failed.
-    #[arg(long, value_name = "SECONDS", value_parser = timeout, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true,
+        value_parser = number(0.1..=1e6, "a number from 0.1 to 1000000 is expected"))]
     pub(crate) timeout: Option<f64>,
 
     /// Directory for the curve, the table and the runs.
@@ -122,9 +118,4 @@ pub(crate) struct Sweep {
     /// The program, with its launcher: mpiexec -n 4 ./app
     #[arg(last = true, required_unless_present = "trace", value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
-}
-
-fn timeout(text: &str) -> Result<f64, &'static str> {
-    let seconds = text.parse().ok().filter(|seconds| (0.1..=1e6).contains(seconds));
-    seconds.ok_or("a number from 0.1 to 1000000 is expected")
 }

@@ -10,24 +10,15 @@ use indicatif::ProgressBar;
 
 use super::arguments::Sweep;
 use super::show::show;
-use crate::capacity::need::Knob;
-use crate::capacity::point::Point;
-use crate::capacity::rows::{self, Rows, Runs};
-use crate::capacity::sizes::{self, Sizes, UmqSizes};
-use crate::capacity::verdict::Swept;
+use crate::capacity::{Knob, Point, Rows, Runs, Sizes, Swept, UmqSizes, rows, sizes};
 use crate::error::Error;
-use crate::launch::launcher::Mpi;
-use crate::launch::leftovers::Leftovers;
-use crate::launch::plan::{Plan, program};
-use crate::launch::signals::{self, OWN_FAILURE, Signals, exit_code};
-use crate::results::fresh::Lock;
-use crate::results::json::Kind;
+use crate::launch::plan::program;
+use crate::launch::signals::{OWN_FAILURE, exit_code};
+use crate::launch::{Leftovers, Mpi, Plan, Signals, signals};
 use crate::results::ranks::INCOMPLETE;
-use crate::results::summary::{Adding, Summary};
-use crate::results::{fresh, origin, reports, runs};
+use crate::results::{Adding, Kind, Lock, Summary, fresh, origin, reports, runs};
 use crate::settings::{self, Settings};
-use crate::text::numbers::{count, entries, share, whole};
-use crate::text::progress;
+use crate::text::{count, entries, progress, share, whole};
 
 /// Table entries of the first run, which finds the sizes to try.
 const FIRST: usize = 8192;
@@ -43,9 +34,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         ("--placement", arguments.placed.placement.is_some()),
     ] {
         if given {
-            return Err(Error::Message(format!(
-                "{option}: places the ranks of a recording, give it with --trace"
-            )));
+            fail!("{option}: places the ranks of a recording, give it with --trace");
         }
     }
     let settings = Settings::parse(&common.set)?;
@@ -66,6 +55,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let mut signals = Signals::catch()?;
     let out = fresh::make_for_reports(&arguments.out)?;
     let _lock = Lock::of(&out)?;
+    runs::check(&out)?;
     // The file of `--json` may be in that directory.
     arguments.json.check()?;
 
@@ -149,7 +139,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         let title = title(plan.words, plan.mpi, run);
         let sizes: Vec<_> = failed.iter().map(|failure| failure.size).collect();
         show(arguments, &arguments.out, &title, &swept, run.lack().as_deref(), &sizes)?;
-        let rows = rows.as_ref().map_or(&[][..], Rows::all);
+        let rows = rows.map_or_else(Vec::new, |rows| rows.all);
         let ranks: BTreeSet<u32> = runs.iter().flatten().map(|run| run.ranks.of()).collect();
         if ranks.len() > 1 {
             let all: Vec<_> = ranks.iter().map(u32::to_string).collect();
@@ -157,7 +147,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             incomplete = INCOMPLETE;
         }
         let completeness = run.ranks.completeness();
-        let runs = Runs::new(&title, rows, &swept, completeness, told(&failed), Vec::new());
+        let runs = Runs::new(title, rows, swept, completeness, told(&failed), Vec::new());
         arguments.json.write(Kind::Sweep, runs)?;
         incomplete = run.ranks.code(arguments.common.partial).max(incomplete);
     }
@@ -237,9 +227,7 @@ fn one(
 ) -> Result<Result<Summary, Failure>, Error> {
     let directory = reports::prepare(&out.join("runs").join(runs::name_of(prq, umq, repeat)))?;
     let log = directory.join(runs::LOG);
-    let mut settings = plan.settings.clone();
-    settings.set("prq_entries", &prq);
-    settings.set("umq_entries", &umq);
+    let settings = plan.settings.with([("prq_entries", &prq), ("umq_entries", &umq)]);
     let mut command = plan.command(&settings, &directory)?;
     let _left = Leftovers::claim(&directory);
     let limit = timeout.map(Duration::from_secs_f64);

@@ -7,28 +7,19 @@ use std::path::Path;
 use indicatif::ProgressBar;
 use nic::params::Params;
 use nic::plain::plain;
-use serde_json::Value;
 
 use super::arguments::Sweep;
 use super::show::show;
 use crate::capacity::curve::{
     is_charged, is_plain, names_engine, points_of, replays, sums_of, title, turns_of,
 };
-use crate::capacity::need::{Knob, Need};
-use crate::capacity::rows::{self, Runs};
-use crate::capacity::sizes::{self, Sizes, UmqSizes};
-use crate::capacity::verdict::Swept;
-use crate::capacity::{late, smallest};
+use crate::capacity::{Knob, Need, Runs, Sizes, Swept, UmqSizes, late, rows, sizes, smallest};
 use crate::error::Error;
-use crate::launch::launcher::Mpi;
-use crate::results::fresh;
-use crate::results::fresh::Lock;
-use crate::results::json::Kind;
+use crate::launch::Mpi;
+use crate::results::{Kind, Lock, fresh};
 use crate::settings::{self, Settings};
-use crate::text::numbers::whole;
-use crate::traces::files::{self, Found};
-use crate::traces::take::Take;
-use crate::traces::{play, repeats};
+use crate::text::whole;
+use crate::traces::{Found, Take, files, play, repeats};
 
 /// Draws the curve and prints how small the table may be. Recordings of several sizes or programs
 /// have a curve each. Returns 0, or 3 if results are incomplete.
@@ -39,9 +30,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         [("--provider", common.provider.is_some()), ("--mpi", Mpi::chosen(common.mpi).is_some())]
     {
         if given {
-            return Err(Error::Message(format!(
-                "{option}: --trace replays what was recorded and runs nothing; leave it out"
-            )));
+            fail!("{option}: --trace replays what was recorded and runs nothing; leave it out");
         }
     }
     let mut settings = Settings::for_replay("--set", &common.set)?;
@@ -52,7 +41,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         max_queue: arguments.max_queue,
         partial: common.partial,
     };
-    let groups = repeats::groups(&arguments.trace, take)?;
+    let groups = repeats::groups(&arguments.trace, take, &arguments.placed)?;
     let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
     arguments.json.check()?;
     let (mut told, mut code) = (Vec::new(), 0);
@@ -66,9 +55,8 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         if let Some(name) = name.filter(|_| !arguments.json.takes_output()) {
             println!("{}{}:", if at > 0 { "\n" } else { "" }, plain(&name));
         }
-        let runs = group.into_iter().map(|of| Ok(of.placed(&arguments.placed)?.found));
-        let (runs, of) =
-            one(arguments, &settings, &runs.collect::<Result<Vec<_>, Error>>()?, &out)?;
+        let runs: Vec<_> = group.into_iter().map(|of| of.found).collect();
+        let (runs, of) = one(arguments, &settings, &runs, &out)?;
         told.push(runs);
         code = code.max(of);
     }
@@ -82,16 +70,14 @@ fn one(
     settings: &Settings,
     runs: &[Found],
     out: &Path,
-) -> Result<(Value, u8), Error> {
+) -> Result<(Runs, u8), Error> {
     if runs.iter().flat_map(|found| found.iter()).all(|trace| trace.header.context != "tagged") {
         return Err(Error::NothingTagged);
     }
     let mut params = Vec::new();
     for found in runs {
         params.extend(files::params(found, settings)?);
-        if let Some(mixed) = files::mixed(found) {
-            eprintln!("{mixed}");
-        }
+        files::note_mixed(found);
     }
     if play::holds_back(&params) {
         play::note_flow_control("overflow=flow-control");
@@ -101,9 +87,7 @@ fn one(
     let given = arguments.prq.is_some() || arguments.umq.is_some();
     let knob = if given { Knob::Tables } else { Knob::of(&params[0]) };
     if arguments.pool.is_some() && knob == Knob::Tables {
-        return Err(Error::Message(
-            "--pool: the device has no pool; --set pool=node gives it one".to_owned(),
-        ));
+        fail!("--pool: the device has no pool; --set pool=node gives it one");
     }
     let pairs = |need: u64| {
         let (prq, umq) = match (knob, &arguments.pool, &arguments.prq) {
@@ -111,7 +95,7 @@ fn one(
             (Knob::Tables, ..) if listed => (Sizes::usual(), arguments.umq.as_ref()),
             (Knob::Tables, ..) => (Sizes::around(need), arguments.umq.as_ref()),
             (Knob::Pool, Some(Sizes(sizes)), _) if sizes.contains(&0) => {
-                return Err(Error::Message("--pool: a pool has 1 to 65536 entries".to_owned()));
+                fail!("--pool: a pool has 1 to 65536 entries");
             }
             (Knob::Pool, Some(sizes), _) => (sizes.clone(), Some(&UmqSizes::Same)),
             (Knob::Pool, None, _) => {
@@ -136,29 +120,18 @@ fn one(
         })
     };
     let lack = lacks();
-    match arguments.json.takes_output() {
-        true => lack.iter().for_each(|lack| eprintln!("{lack}")),
-        false => lack.iter().for_each(|lack| println!("{lack}")),
-    }
+    arguments.json.tell(&lack);
     let charged = params.iter().any(is_charged);
-    let needs = runs.iter().map(|found| {
-        let bar = play::bar(found, 1);
-        let need = Need::of(found, settings, knob, &bar);
-        bar.finish_and_clear();
-        need
-    });
-    let needs = needs.collect::<Result<Vec<_>, _>>()?;
+    let need = |found: &Found| play::with_bar(found, 1, |bar| Need::of(found, settings, knob, bar));
+    let needs = runs.iter().map(need).collect::<Result<Vec<_>, _>>()?;
     let need = needs.iter().map(|need| need.size(knob).unwrap_or(need.nic().at_once.all()));
     let sizes = pairs(need.max().unwrap_or(0))?;
     let (mut smallest, mut played) = (Vec::new(), Vec::new());
     let passes = !charged && knob == Knob::Tables && params.iter().all(is_plain);
     if passes {
-        let mut passed = Vec::new();
-        for found in runs {
-            let bar = play::bar(found, 1);
-            passed.push(play::curves(found, settings, &bar)?);
-            bar.finish_and_clear();
-        }
+        let pass =
+            |found: &Found| play::with_bar(found, 1, |bar| play::curves(found, settings, bar));
+        let passed = runs.iter().map(pass).collect::<Result<Vec<_>, _>>()?;
         smallest = smallest::smallest(passed.iter().flatten(), runs.len());
         if !arguments.json.takes_output() {
             println!("{}", smallest::table(&smallest));
@@ -188,8 +161,7 @@ fn one(
     let ranks: Vec<_> = runs.iter().map(Found::ranks).collect();
     // The completeness in JSON is that of an incomplete recording, if there is one.
     let least = ranks.iter().max_by_key(|ranks| ranks.code(false)).expect("there are recordings");
-    let told = Runs::new(&title, &rows, &swept, least.completeness(), Vec::new(), smallest);
-    let told = serde_json::to_value(told).map_err(Error::Json)?;
+    let told = Runs::new(title, rows, swept, least.completeness(), Vec::new(), smallest);
     Ok((told, ranks.iter().map(|ranks| ranks.code(arguments.common.partial)).max().unwrap_or(0)))
 }
 

@@ -6,13 +6,10 @@ use std::path::Path;
 use comfy_table::Table;
 
 use super::arguments::Sweep;
-use crate::capacity::need::Knob;
-use crate::capacity::point::{Cost, Point};
-use crate::capacity::verdict::{self, Swept};
+use crate::capacity::{Cost, Knob, Point, Swept, verdict};
 use crate::error::Error;
 use crate::plot::capacity;
-use crate::text::numbers::{share, whole};
-use crate::text::sheet::Sheet;
+use crate::text::{Sheet, share, whole};
 
 /// Draws and prints the points of a sweep.
 pub(crate) fn show(
@@ -24,11 +21,10 @@ pub(crate) fn show(
     failed: &[usize],
 ) -> Result<(), Error> {
     let [svg, png] = capacity::draw(out, title, swept)?;
+    arguments.json.tell(lack);
     if arguments.json.takes_output() {
-        lack.iter().for_each(|lack| eprintln!("{lack}"));
         return Ok(());
     }
-    lack.iter().for_each(|lack| println!("{lack}"));
     println!("{}", points_table(swept));
     println!("Table: {}", out.join("sweep.csv").display());
     println!("Curve: {}", svg.display());

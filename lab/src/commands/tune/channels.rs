@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use serde::Serialize;
 
 use super::curves::{Crossing, Measure};
-use crate::text::numbers::whole;
+use crate::text::whole;
 
 /// Longest message that fits a slot of the ring, whatever the settings.
 const IN_A_SLOT: usize = 208;

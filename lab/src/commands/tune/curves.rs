@@ -18,12 +18,14 @@ use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 use crate::stats;
 
 /// A measured quantity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Measure {
     /// Half a round trip.
     Latency,
@@ -37,11 +39,7 @@ impl Measure {
     pub(super) const ALL: [Self; 3] = [Self::Latency, Self::Bandwidth, Self::Overlap];
 
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Latency => "latency",
-            Self::Bandwidth => "bandwidth",
-            Self::Overlap => "overlap",
-        }
+        self.into()
     }
 
     pub(super) fn unit(self) -> &'static str {

@@ -26,17 +26,11 @@ use self::curves::{ChannelCurve, Measure};
 use self::program::{ALL, FIRST, FirstRun, Program, QUICK, SOURCES, compiler};
 use self::result::TuneResult;
 use crate::error::Error;
-use crate::launch::bundled;
-use crate::launch::environment::Library;
-use crate::launch::launcher::{self, Mpi};
-use crate::launch::signals::{self, Signals};
+use crate::launch::{Library, Mpi, Signals, bundled, launcher, signals};
 use crate::options::MpiChoice;
-use crate::results::fresh::Fresh;
-use crate::results::json::{Json, Kind};
-use crate::results::reports;
+use crate::results::{Fresh, Json, Kind, reports};
 use crate::settings::Settings;
-use crate::text::numbers::count;
-use crate::text::progress;
+use crate::text::{count, progress};
 
 /// Measures the channels between two ranks, and writes the thresholds between them.
 ///
@@ -62,13 +56,8 @@ pub(crate) struct Tune {
     out: PathBuf,
 
     /// Runs of each channel, in turns.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 5,
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(3..1000)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(3..1000))]
     rounds: u32,
 
     /// Measure that decides the settings; all three are printed.
@@ -109,9 +98,7 @@ pub(crate) struct Tune {
 pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
     let settings = Settings::parse(&arguments.set)?;
     if let Some(name) = PARAMETERS.into_iter().find(|name| settings.get(name).is_some()) {
-        return Err(Error::Message(format!(
-            "--set {name}: `tcam tune` measures at values of its own; leave it out"
-        )));
+        fail!("--set {name}: `tcam tune` measures at values of its own; leave it out");
     }
     settings.check()?;
     let library = Library::find_whole(arguments.provider.as_deref())?;

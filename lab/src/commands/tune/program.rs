@@ -12,12 +12,9 @@ use nic::report::Report;
 use super::channels::{Channel, NETWORK, ONE_HOST, Pair};
 use super::curves::Measurement;
 use crate::error::Error;
-use crate::launch::bundled;
-use crate::launch::environment::{Environment, Library};
-use crate::launch::launcher::{self, Mpi};
-use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::program;
-use crate::launch::signals::{self, Signals, exit_code};
+use crate::launch::signals::exit_code;
+use crate::launch::{Environment, Leftovers, Library, Mpi, Signals, bundled, launcher, signals};
 use crate::results::reports;
 use crate::settings::Settings;
 
@@ -108,12 +105,12 @@ impl Program<'_> {
         let measured: Vec<_> = text.lines().filter_map(line).collect();
         match is_whole && !measured.is_empty() {
             true => Ok(Some(measured)),
-            false => Err(Error::Message(format!(
+            false => Err(message!(
                 "{name} did not run the program of `tcam tune` to its end: give the launcher with \
                  its options for 2 ranks, and no program: `tcam tune -- mpiexec -n 2`; {} has what \
                  it printed",
                 self.log.display()
-            ))),
+            )),
         }
     }
 }
@@ -155,11 +152,11 @@ pub(super) fn compiler(launcher: &[OsString]) -> Result<PathBuf, Error> {
     let beside = launched.and_then(|launcher| bundled::compiler_beside(&launcher));
     let found = beside.or_else(bundled::compiler_in_path);
     found.ok_or_else(|| {
-        Error::Message(format!(
+        message!(
             "{}: no mpicc beside it nor in PATH: `tcam tune` compiles an MPI program of its own; \
              install the compiler of this MPI, or give its place with --mpicc PATH",
             program(launcher)
-        ))
+        )
     })
 }
 

@@ -13,12 +13,9 @@ use super::program::FirstRun;
 use crate::error::Error;
 use crate::file;
 use crate::hint::quoted;
-use crate::plot::channels::{ChannelPanel, Channels};
-use crate::plot::picture;
-use crate::results::origin;
-use crate::results::summary::Summary;
-use crate::text::numbers::whole;
-use crate::text::sheet::Sheet;
+use crate::plot::{ChannelPanel, Channels, Picture};
+use crate::results::{NamedValues, Summary, columns, origin};
+use crate::text::{Sheet, whole};
 
 /// The results of a measurement.
 #[derive(Serialize)]
@@ -34,49 +31,32 @@ pub(super) struct TuneResult<'a> {
     /// Settings that are written to tcam.conf.
     #[serde(serialize_with = "map")]
     settings: Vec<(&'static str, String)>,
-    measured: Vec<CsvRow>,
+    measured: Vec<NamedValues>,
     #[serde(skip)]
     channels: &'static [Channel],
     #[serde(skip)]
     curves: &'a [ChannelCurve],
 }
 
-/// A line of tune.csv.
-#[derive(Debug, Serialize)]
-struct CsvRow {
-    channel: &'static str,
-    settings: String,
-    bytes: usize,
-    measure: Measure,
-    unit: &'static str,
-    rounds: usize,
-    lowest: f64,
-    lower_quartile: f64,
-    median: f64,
-    upper_quartile: f64,
-    highest: f64,
-}
-
-impl CsvRow {
-    fn of(channel: &Channel, bytes: usize, measure: Measure, quartiles: Quartiles) -> Self {
-        let settings: Vec<_> =
-            channel.forced.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        // As many digits as the program prints.
-        let rounded = |value: f64| (value * 1e4).round() / 1e4;
-        Self {
-            channel: channel.name,
-            settings: settings.join(" "),
-            bytes,
-            measure,
-            unit: measure.unit(),
-            rounds: quartiles.rounds,
-            lowest: rounded(quartiles.lowest),
-            lower_quartile: rounded(quartiles.lower_quartile),
-            median: rounded(quartiles.median),
-            upper_quartile: rounded(quartiles.upper_quartile),
-            highest: rounded(quartiles.highest),
-        }
-    }
+/// Returns a line of tune.csv.
+fn row(channel: &Channel, bytes: usize, measure: Measure, quartiles: &Quartiles) -> NamedValues {
+    let settings: Vec<_> =
+        channel.forced.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    // As many digits as the program prints.
+    let rounded = |value: f64| (value * 1e4).round() / 1e4;
+    let mut row = NamedValues::default();
+    row.put("channel", channel.name);
+    row.put("settings", settings.join(" "));
+    row.put("bytes", bytes as u64);
+    row.put("measure", measure.name());
+    row.put("unit", measure.unit());
+    row.put("rounds", quartiles.rounds as u64);
+    row.put("lowest", rounded(quartiles.lowest));
+    row.put("lower_quartile", rounded(quartiles.lower_quartile));
+    row.put("median", rounded(quartiles.median));
+    row.put("upper_quartile", rounded(quartiles.upper_quartile));
+    row.put("highest", rounded(quartiles.highest));
+    row
 }
 
 /// Names of the facts that are written about the place.
@@ -114,7 +94,7 @@ impl<'a> TuneResult<'a> {
         for (channel, curve) in channels.iter().zip(curves) {
             for by in Measure::ALL {
                 let rows = curve.all_quartiles(by);
-                measured.extend(rows.map(|(size, of)| CsvRow::of(channel, size, by, of)));
+                measured.extend(rows.map(|(size, of)| row(channel, size, by, &of)));
             }
         }
         Self { origin, how, by, reading, crossings, settings, measured, channels, curves }
@@ -123,13 +103,10 @@ impl<'a> TuneResult<'a> {
     /// Writes all files. The settings come last, so that whoever finds them finds the other files
     /// too.
     pub(super) fn write(&self, directory: &Path) -> Result<(), Error> {
-        let mut csv = csv::Writer::from_writer(Vec::new());
-        self.measured.iter().try_for_each(|row| csv.serialize(row)).map_err(Error::NoCsv)?;
-        let csv = csv.into_inner().map_err(|error| Error::NoCsv(error.into_error().into()))?;
-        file::write(&directory.join("tune.csv"), csv)?;
+        file::write(&directory.join("tune.csv"), columns::csv(&self.measured, true))?;
         let picture = self.picture();
-        file::write(&directory.join("tune.svg"), picture::svg(&picture)?)?;
-        picture::png(&picture, &directory.join("tune.png"))?;
+        file::write(&directory.join("tune.svg"), picture.svg()?)?;
+        picture.png(&directory.join("tune.png"))?;
         file::write(&directory.join(CONF), self.conf())
     }
 
@@ -197,7 +174,7 @@ impl<'a> TuneResult<'a> {
         text
     }
 
-    fn picture(&self) -> Channels {
+    fn picture(&self) -> Picture<'static> {
         let of = |name: &str| {
             let found = self.origin.iter().find(|(key, _)| *key == name);
             found.map_or("", |(_, value)| value.as_str())
@@ -232,12 +209,12 @@ impl<'a> TuneResult<'a> {
                 mark,
             }
         };
-        Channels {
-            title: format!("Channels of {}, {}", of("hosts"), of("MPI")),
+        let channels = Channels {
             names: self.channels.iter().map(|channel| channel.name).collect(),
             panels: Measure::ALL.map(panel),
             reading: self.reading.clone(),
-        }
+        };
+        channels.picture(format!("Channels of {}, {}", of("hosts"), of("MPI")))
     }
 }
 

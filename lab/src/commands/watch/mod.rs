@@ -16,7 +16,8 @@ use clap::Args;
 use rustix::termios::tcgetwinsize;
 
 use crate::error::Error;
-use crate::launch::endpoints::{self, Id, Job, RunningEndpoint};
+use crate::launch::{Id, Job, RunningEndpoint, endpoints};
+use crate::options::number;
 use crate::text::output;
 
 /// Columns if the output is no terminal.
@@ -43,22 +44,13 @@ const OTHER_LINES: usize = 5;
   tcam watch --job 3fa9")]
 pub(crate) struct Watch {
     /// Seconds between two tables.
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        default_value_t = 1.0,
-        value_parser = seconds,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_negative_numbers = true,
+        value_parser = number(0.05..=3600.0, "a number from 0.05 to 3600 is expected"))]
     pub(crate) interval: f64,
 
     /// Exits after N tables.
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..),
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) count: Option<u32>,
 
     /// Shows only endpoints of one job: one `tcam run` or `record`, one run of a sweep, or all
@@ -70,13 +62,6 @@ pub(crate) struct Watch {
     /// Prints one table after one interval, and exits; with 1 if no program runs.
     #[arg(long, conflicts_with = "count")]
     pub(crate) once: bool,
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.05..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number from 0.05 to 3600 is expected".to_owned()),
-    }
 }
 
 /// Shows tables until Ctrl-C or `--count`. Returns 1 if `--once` found no program.
@@ -133,18 +118,5 @@ fn show(before: &[RunningEndpoint], now: &[RunningEndpoint]) {
         output::out_alone(format_args!("{text}"));
     } else {
         print!("{text}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interval_is_a_number_of_seconds() {
-        assert_eq!(seconds("0.2"), Ok(0.2));
-        for wrong in ["0", "-1", "NaN", "inf", "x", "3601"] {
-            assert!(seconds(wrong).is_err(), "{wrong}");
-        }
     }
 }

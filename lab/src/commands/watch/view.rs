@@ -8,8 +8,9 @@ use host::live::Live;
 use matching::Tallies;
 use nic::report::LiveContext;
 
-use crate::launch::endpoints::{Id, Job, RunningEndpoint, counts, sum};
-use crate::text::numbers::count;
+use crate::launch::endpoints::{counts, sum};
+use crate::launch::{Id, Job, RunningEndpoint};
+use crate::text::count;
 
 /// Longest name of a job's program, in characters.
 const NAME: usize = 40;

@@ -3,13 +3,12 @@
 
 use matching::Histogram;
 
-use crate::error::Error;
-use crate::experiment::outcome::Experiment;
-use crate::experiment::rank::QueueKind;
-use crate::plot::canvas::{Align, Canvas, DARK, Surface};
-use crate::plot::chart::{Chart, Scale, TICK};
-use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, Sign, legend};
-use crate::text::numbers::{entries, percent, share, whole};
+use crate::experiment::{Experiment, QueueKind};
+use crate::plot::canvas::DARK;
+use crate::plot::chart::TICK;
+use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, legend};
+use crate::plot::{Align, Canvas, Chart, Scale, Sign};
+use crate::text::{entries, percent, share, whole};
 
 pub(crate) const DEPTHS_HEIGHT: u32 = 900;
 /// Height of a row of block reasons.
@@ -34,12 +33,9 @@ fn lowest(at: usize) -> u64 {
 }
 
 /// Draws histograms of search depths.
-pub(crate) fn depths(
-    canvas: &Canvas<'_, impl Surface>,
-    experiment: &Experiment,
-) -> Result<(), Error> {
+pub(crate) fn depths(canvas: &mut Canvas, experiment: &Experiment) {
     let signs = [(Sign::Area(BLUE), "found an element"), (Sign::Area(ORANGE), "found nothing")];
-    legend(canvas, LEGEND, AREA, signs)?;
+    legend(canvas, LEGEND, AREA, signs);
     for (queue, top) in QueueKind::BOTH.into_iter().zip([180.0, 560.0]) {
         let depth = &queue.of(&experiment.sum.tagged).search_depth;
         let (hit, miss) = (counts(&depth.hit), counts(&depth.miss));
@@ -67,16 +63,15 @@ pub(crate) fn depths(
             x_label: "entries compared: from this number to below the next".to_owned(),
             y_label: "searches",
         };
-        chart.draw(canvas, &x, &y)?;
+        chart.draw(canvas, &x, &y);
         for (counts, from, colour) in [(&hit, 0.14, BLUE), (&miss, 0.51, ORANGE)] {
             for (at, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
                 let left = chart.at(x.part(at as f64 + from), 0.0);
                 let right = chart.at(x.part(at as f64 + from + 0.35), y.part(count as f64));
-                canvas.filled(left, right, colour)?;
+                canvas.filled(left, right, colour);
             }
         }
     }
-    Ok(())
 }
 
 /// Returns true if any search was counted.
@@ -91,13 +86,10 @@ pub(crate) fn blocks_height(experiment: &Experiment) -> u32 {
 }
 
 /// Draws bars of block reasons, by kind of traffic.
-pub(crate) fn blocks(
-    canvas: &Canvas<'_, impl Surface>,
-    experiment: &Experiment,
-) -> Result<(), Error> {
+pub(crate) fn blocks(canvas: &mut Canvas, experiment: &Experiment) {
     let rows = experiment.reasons();
     let signs = [(Sign::Area(BLUE), "collective"), (Sign::Area(ORANGE), "point-to-point")];
-    legend(canvas, LEGEND, AREA, signs)?;
+    legend(canvas, LEGEND, AREA, signs);
     let most = rows.iter().map(|(.., [collective, rest])| collective + rest).max();
     // Slots are numbered from below upwards.
     let names = rows.iter().rev().map(|(queue, reason, _)| format!("{}: {reason}", queue.name()));
@@ -109,12 +101,12 @@ pub(crate) fn blocks(
         x_label: "elements that went to the host".to_owned(),
         y_label: "",
     };
-    chart.draw(canvas, &x, &y)?;
+    chart.draw(canvas, &x, &y);
     for (at, (queue, _, [collective, rest])) in rows.iter().rev().enumerate() {
         let (low, high) = (y.part(at as f64 + 0.2), y.part(at as f64 + 0.8));
         let (middle, end) = (x.part(*collective as f64), x.part((collective + rest) as f64));
-        canvas.filled(chart.at(0.0, low), chart.at(middle, high), BLUE)?;
-        canvas.filled(chart.at(middle, low), chart.at(end, high), ORANGE)?;
+        canvas.filled(chart.at(0.0, low), chart.at(middle, high), BLUE);
+        canvas.filled(chart.at(middle, low), chart.at(end, high), ORANGE);
         let inserts = queue.of(&experiment.sum.tagged).inserts;
         let total = collective + rest;
         let label = format!(
@@ -124,9 +116,8 @@ pub(crate) fn blocks(
             queue.name()
         );
         let (_, y) = chart.at(0.0, (low + high) / 2.0);
-        canvas.text(&label, (1055.0, y - 7.5), TICK, DARK, Align::Left)?;
+        canvas.text(&label, (1055.0, y - 7.5), TICK, DARK, Align::Left);
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,15 +5,10 @@ use std::collections::BTreeMap;
 
 use plotters::prelude::RGBColor;
 
-use crate::error::Error;
-use crate::experiment::by::{self, Communicators};
-use crate::experiment::fill::{ElementClass, Series};
-use crate::experiment::material::Material;
-use crate::experiment::rank::QueueKind;
-use crate::plot::canvas::{Canvas, Surface};
-use crate::plot::chart::{Chart, Scale};
-use crate::plot::signs::{AREA, BLUE, GREEN, LEGEND, ORANGE, Sign, VERMILION, legend};
-use crate::text::numbers::whole;
+use crate::experiment::{Communicators, ElementClass, Material, QueueKind, Series, by};
+use crate::plot::signs::{AREA, BLUE, GREEN, LEGEND, ORANGE, VERMILION, legend};
+use crate::plot::{Canvas, Chart, Scale, Sign};
+use crate::text::whole;
 
 pub(crate) const HEIGHT: u32 = 900;
 /// Width by which a step reaches into the next one, so that no seam shows between them.
@@ -105,14 +100,13 @@ impl Fill {
         Some(Self { names, panels, end })
     }
 
-    pub(crate) fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
+    pub(crate) fn draw(&self, canvas: &mut Canvas) {
         let signs = self.names.iter().zip(COLOURS);
         let signs = signs.map(|(name, colour)| (Sign::Area(colour), name.as_str()));
-        legend(canvas, LEGEND, AREA, signs)?;
+        legend(canvas, LEGEND, AREA, signs);
         for (panel, top) in self.panels.iter().zip([180.0, 560.0]) {
-            panel.draw(canvas, top, self.end)?;
+            panel.draw(canvas, top, self.end);
         }
-        Ok(())
     }
 }
 
@@ -136,7 +130,7 @@ fn by_name(series: &Series, queue: QueueKind, name: Name<'_>, names: &[String]) 
 }
 
 impl FillPanel {
-    fn draw(&self, canvas: &Canvas<'_, impl Surface>, top: f64, end: f64) -> Result<(), Error> {
+    fn draw(&self, canvas: &mut Canvas, top: f64, end: f64) {
         let rank = self.rank.map_or_else(String::new, |rank| format!(", rank {rank}"));
         let (x, y) = (Scale::Span(end), Scale::Linear(self.mark.max(1) as f64));
         let chart = Chart {
@@ -146,7 +140,7 @@ impl FillPanel {
             x_label: "time since the run began (s)".to_owned(),
             y_label: "elements",
         };
-        chart.draw(canvas, &x, &y)?;
+        chart.draw(canvas, &x, &y);
         let mut from = 0.0;
         for (&at, counts) in self.at.iter().zip(&self.counts) {
             let mut below = 0;
@@ -154,12 +148,11 @@ impl FillPanel {
                 if *count > 0 {
                     let low = chart.at(x.part(from), y.part(below as f64));
                     let high = chart.at(x.part(at), y.part((below + count) as f64));
-                    canvas.filled(low, (high.0 + OVERLAP, high.1), colour)?;
+                    canvas.filled(low, (high.0 + OVERLAP, high.1), colour);
                 }
                 below += count;
             }
             from = at;
         }
-        Ok(())
     }
 }

@@ -4,13 +4,12 @@
 
 use plotters::prelude::RGBColor;
 
-use crate::error::Error;
-use crate::experiment::outcome::Experiment;
-use crate::experiment::rank::{QueueKind, Rank};
-use crate::plot::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
-use crate::plot::chart::{Scale, TICK};
+use crate::experiment::{Experiment, QueueKind, Rank};
+use crate::plot::canvas::{DARK, GREY, LIGHT};
+use crate::plot::chart::TICK;
 use crate::plot::signs::MARGIN;
-use crate::text::numbers::whole;
+use crate::plot::{Align, Canvas, Scale};
+use crate::text::whole;
 
 /// Viridis at even steps: lightness rises with the value, for any colour vision and in grey.
 const VIRIDIS: [[u8; 3]; 9] = [
@@ -132,7 +131,7 @@ impl Map {
         Some(Range { low: *low as f64, high: *high as f64 })
     }
 
-    pub(crate) fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
+    pub(crate) fn draw(&self, canvas: &mut Canvas) {
         let range = self.range();
         let mut note = self.what.to_owned();
         if self.each > 1 {
@@ -141,25 +140,19 @@ impl Map {
         if range.as_ref().is_some_and(Range::is_wide) {
             note += "; the scale is logarithmic";
         }
-        canvas.text(&note, (MARGIN, 66.0), 18.0, DARK, Align::Left)?;
+        canvas.text(&note, (MARGIN, 66.0), 18.0, DARK, Align::Left);
         for ((queue, values), left) in QueueKind::BOTH.iter().zip(&self.values).zip(LEFTS) {
-            canvas.text(queue.long_name(), (left, TOP - 70.0), 20.0, DARK, Align::Left)?;
-            self.grid(canvas, left, values, range.as_ref())?;
+            canvas.text(queue.long_name(), (left, TOP - 70.0), 20.0, DARK, Align::Left);
+            self.grid(canvas, left, values, range.as_ref());
         }
         let Some(range) = range else {
             let text = "no depths were recorded";
             return canvas.text(text, (LEFTS[0], TOP - 100.0), 18.0, GREY, Align::Left);
         };
-        self.scale(canvas, &range)
+        self.scale(canvas, &range);
     }
 
-    fn grid(
-        &self,
-        canvas: &Canvas<'_, impl Surface>,
-        left: f64,
-        values: &[u64],
-        range: Option<&Range>,
-    ) -> Result<(), Error> {
+    fn grid(&self, canvas: &mut Canvas, left: f64, values: &[u64], range: Option<&Range>) {
         let side = self.side();
         let gap = if side > 8.0 { 1.0 } else { 0.0 };
         for (at, &value) in values.iter().enumerate() {
@@ -167,9 +160,9 @@ impl Map {
             let (x, y) = (left + column as f64 * side, TOP + row as f64 * side);
             let part = range.filter(|_| value > 0).map(|range| range.part(value as f64));
             let shade = part.map_or(LIGHT, colour);
-            canvas.filled((x, y), (x + side - gap, y + side - gap), shade)?;
+            canvas.filled((x, y), (x + side - gap, y + side - gap), shade);
             let mut text = whole(value);
-            if canvas.width(&text, TICK)? > side - 4.0 {
+            if canvas.width(&text, TICK) > side - 4.0 {
                 text = short(value as f64);
             }
             if side >= 60.0 {
@@ -184,43 +177,43 @@ impl Map {
                     TICK,
                     ink,
                     Align::Centre,
-                )?;
+                );
             }
         }
         // Labels of rows and columns add up to the rank.
         let widest = whole(u64::from(self.first) + (values.len() * self.each) as u64);
         let apart = |room: f64| (room / side).ceil().max(1.0) as usize;
-        let columns = apart(canvas.width(&widest, TICK)? + 10.0).next_power_of_two();
+        let columns = apart(canvas.width(&widest, TICK) + 10.0).next_power_of_two();
         for column in (0..self.columns).step_by(columns) {
             let x = left + (column as f64 + 0.5) * side;
             let label = format!("+{}", whole((column * self.each) as u64));
-            canvas.text(&label, (x, TOP - 22.0), TICK, DARK, Align::Centre)?;
+            canvas.text(&label, (x, TOP - 22.0), TICK, DARK, Align::Centre);
         }
         for row in (0..self.rows).step_by(apart(22.0).next_power_of_two()) {
             let y = TOP + (row as f64 + 0.5) * side - 7.5;
             let rank = u64::from(self.first) + (row * self.columns * self.each) as u64;
-            canvas.text(&whole(rank), (left - 10.0, y), TICK, DARK, Align::Right)?;
+            canvas.text(&whole(rank), (left - 10.0, y), TICK, DARK, Align::Right);
         }
         let below = (left, TOP + self.rows as f64 * side + 16.0);
         let none = if values.contains(&0) { "; grey: none" } else { "" };
-        canvas.text(&format!("rank = row + column{none}"), below, TICK, GREY, Align::Left)
+        canvas.text(&format!("rank = row + column{none}"), below, TICK, GREY, Align::Left);
     }
 
     /// Draws the scale of colours with its labels.
-    fn scale(&self, canvas: &Canvas<'_, impl Surface>, range: &Range) -> Result<(), Error> {
+    fn scale(&self, canvas: &mut Canvas, range: &Range) {
         const STEPS: usize = 80;
         let (x, height) = (1292.0, (self.side() * self.rows as f64).max(240.0));
         let y = |part: f64| TOP + height * (1.0 - part);
         for step in 0..STEPS {
             let (low, high) = (step as f64 / STEPS as f64, (step + 1) as f64 / STEPS as f64);
-            canvas.filled((x, y(high)), (x + 24.0, y(low)), colour((low + high) / 2.0))?;
+            canvas.filled((x, y(high)), (x + 24.0, y(low)), colour((low + high) / 2.0));
         }
-        canvas.rectangle((x, TOP), (x + 24.0, TOP + height), GREY)?;
+        canvas.rectangle((x, TOP), (x + 24.0, TOP + height), GREY);
         for (part, label) in range.ticks() {
-            canvas.line(&[(x + 24.0, y(part)), (x + 29.0, y(part))], 1.0, GREY)?;
-            canvas.text(&label, (x + 34.0, y(part) - 7.5), TICK, DARK, Align::Left)?;
+            canvas.line(&[(x + 24.0, y(part)), (x + 29.0, y(part))], 1.0, GREY);
+            canvas.text(&label, (x + 34.0, y(part) - 7.5), TICK, DARK, Align::Left);
         }
-        canvas.text("entries", (x, TOP - 38.0), TICK, DARK, Align::Left)
+        canvas.text("entries", (x, TOP - 38.0), TICK, DARK, Align::Left);
     }
 }
 

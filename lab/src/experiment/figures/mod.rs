@@ -6,17 +6,11 @@ mod fill;
 mod map;
 mod series;
 
+use self::map::Map;
 use super::material::Material;
 use super::outcome::Experiment;
 use super::rank::QueueKind;
-use crate::capacity::verdict::Swept;
-use crate::error::Error;
-use crate::plot::canvas::{Align, Canvas, DARK, Surface};
-use crate::plot::capacity;
-use crate::plot::picture::Picture;
-use crate::plot::signs::MARGIN;
-
-const WIDTH: u32 = 1400;
+use crate::plot::{Canvas, Picture, capacity};
 
 /// Names of all files. An experiment may lack some of them.
 pub(crate) const NAMES: [&str; 8] =
@@ -27,18 +21,7 @@ pub(crate) struct Figure<'a> {
     pub(crate) name: &'static str,
     pub(crate) heading: &'static str,
     pub(crate) reading: &'static str,
-    title: String,
-    what: Drawing<'a>,
-}
-
-enum Drawing<'a> {
-    Lengths(&'a Experiment),
-    Occupancy(&'a Experiment),
-    Depths(&'a Experiment),
-    Blocks(&'a Experiment),
-    Map(map::Map),
-    Fill(fill::Fill),
-    Curve(&'a Swept),
+    pub(crate) picture: Picture<'a>,
 }
 
 /// Returns all pictures of an experiment that are not empty.
@@ -48,22 +31,28 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         Some(_) => format!(", traces of {}", experiment.traces.ranks().count()),
         None => String::new(),
     };
-    let figure = |name, heading, reading, what| {
+    let title = |name, heading| {
         let of_traces = if ["curve", "fill"].contains(&name) { traced.as_str() } else { "" };
-        let title = format!("{heading}: {}{of_traces}", experiment.title());
-        Figure { name, heading, reading, title, what }
+        format!("{heading}: {}{of_traces}", experiment.title())
     };
     let mut figures = Vec::new();
+    let mut add = |name, heading, reading, height, draw: Box<dyn Fn(&mut Canvas) + 'a>| {
+        let picture = Picture::new(title(name, heading), height, draw);
+        figures.push(Figure { name, heading, reading, picture });
+    };
     if let Some(swept) = &material.curve {
-        figures.push(figure(
+        add(
             "curve",
             "Capacity curve",
             "What tables of other sizes would have done with the same operations, computed from \
              the traces. The dashed vertical line is the smallest table that holds everything; \
              left of it elements spill to the host.",
-            Drawing::Curve(swept),
-        ));
+            capacity::HEIGHT,
+            Box::new(|canvas| capacity::figure(canvas, swept)),
+        );
     }
+    let compared = Map::of(experiment, "sum of the search depths", QueueKind::compared);
+    let traversed = Map::of(experiment, "sum over its searches", QueueKind::traversed);
     let has_lengths = experiment.ranks.iter().any(|rank| !rank.lengths.us.is_empty());
     let has = |name| match name {
         "lengths" | "occupancy" => has_lengths,
@@ -75,7 +64,7 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         }
         _ => true,
     };
-    figures.push(figure(
+    add(
         "lengths",
         "Queue length over time",
         "Elements of each queue, in table and host together, on the rank whose queue became \
@@ -83,101 +72,78 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
          that the highest point is the high-water mark. Where the line is above the dashed one \
          elements spill; below it they do too, where the device refuses them or its overflow model \
          lets none enter.",
-        Drawing::Lengths(experiment),
-    ));
+        series::HEIGHT,
+        Box::new(|canvas| series::lengths(canvas, experiment)),
+    );
     if let Some(fill) = fill::Fill::of(material) {
-        figures.push(figure(
+        add(
             "fill",
             "Who fills the queues",
             "The same, by the communicator of each element, from the traces. `tcam stats --by` has \
              tags, peers and kinds, too.",
-            Drawing::Fill(fill),
-        ));
+            fill::HEIGHT,
+            Box::new(move |canvas| fill.draw(canvas)),
+        );
     }
-    figures.push(figure(
+    add(
         "occupancy",
         "Table occupancy over time",
         "The same ranks: what of the queue was in the table, and on top of it what was on the \
          host.",
-        Drawing::Occupancy(experiment),
-    ));
-    figures.push(figure(
+        series::HEIGHT,
+        Box::new(|canvas| series::occupancy(canvas, experiment)),
+    );
+    add(
         "depths",
         "Search depth",
         "Entries that a linear search in age order compares, table and host together, for \
          searches of all ranks that found an element and for those that found nothing. Each \
          bucket is twice as wide as the one before it, and the vertical axis is logarithmic: \
          rare deep searches are seen, and cost most.",
-        Drawing::Depths(experiment),
-    ));
-    figures.push(figure(
+        bars::DEPTHS_HEIGHT,
+        Box::new(|canvas| bars::depths(canvas, experiment)),
+    );
+    add(
         "blocks",
         "Why elements were not in the table",
         "Elements of all ranks that went to the host, by the reason at that moment and by kind \
          of traffic. “table full” asks for a larger table, “refused” and “order” for another \
          device or overflow model.",
-        Drawing::Blocks(experiment),
-    ));
-    figures.push(figure(
+        bars::blocks_height(experiment),
+        Box::new(|canvas| bars::blocks(canvas, experiment)),
+    );
+    add(
         "map",
         "Entries compared on each rank",
         "A square for each rank: entries that all its searches would have compared in a linear \
          search. One bright square is a hot spot, such as the root of a gather; stripes and \
          blocks come from the neighbourhood of the program's domains.",
-        Drawing::Map(map::Map::of(experiment, "sum of the search depths", QueueKind::compared)),
-    ));
-    figures.push(figure(
+        compared.height(),
+        Box::new(move |canvas| compared.draw(canvas)),
+    );
+    add(
         "traversals",
         "Entries traversed on the host, by rank",
         "The same for what the host engine traversed in its own queues, behind the table: what an \
          engine saves is the difference to a linear search.",
-        Drawing::Map(map::Map::of(experiment, "sum over its searches", QueueKind::traversed)),
-    ));
+        traversed.height(),
+        Box::new(move |canvas| traversed.draw(canvas)),
+    );
     figures.retain(|figure| has(figure.name));
     figures
-}
-
-impl Picture for Figure<'_> {
-    fn size(&self) -> (u32, u32) {
-        match &self.what {
-            Drawing::Lengths(_) | Drawing::Occupancy(_) => (WIDTH, series::HEIGHT),
-            Drawing::Fill(_) => (WIDTH, fill::HEIGHT),
-            Drawing::Depths(_) => (WIDTH, bars::DEPTHS_HEIGHT),
-            Drawing::Blocks(experiment) => (WIDTH, bars::blocks_height(experiment)),
-            Drawing::Map(map) => (WIDTH, map.height()),
-            Drawing::Curve(swept) => capacity::CapacityCurve { title: &self.title, swept }.size(),
-        }
-    }
-
-    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
-        if let Drawing::Curve(swept) = &self.what {
-            return capacity::CapacityCurve { title: &self.title, swept }.draw(canvas);
-        }
-        canvas.text(&self.title, (MARGIN, 22.0), 27.0, DARK, Align::Left)?;
-        match &self.what {
-            Drawing::Lengths(experiment) => series::lengths(canvas, experiment),
-            Drawing::Occupancy(experiment) => series::occupancy(canvas, experiment),
-            Drawing::Depths(experiment) => bars::depths(canvas, experiment),
-            Drawing::Blocks(experiment) => bars::blocks(canvas, experiment),
-            Drawing::Map(map) => map.draw(canvas),
-            Drawing::Fill(fill) => fill.draw(canvas),
-            Drawing::Curve(_) => Ok(()),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::experiment::outcome::tests::experiment;
-    use crate::plot::picture;
 
     #[test]
     fn every_picture_is_drawn_at_any_number_of_ranks() {
         for (ranks, entries) in [(1, 0), (2, 64), (256, 512), (256, 65_536), (5000, 100)] {
             let experiment = experiment(ranks, entries);
             for figure in all(&experiment, &Material::default()) {
-                let text = picture::svg(&figure).unwrap();
+                let text = figure.picture.svg().unwrap();
                 assert!(text.contains(figure.heading), "{}", figure.name);
                 assert!(!text.contains("NaN") && !text.contains("inf"), "{}", figure.name);
                 assert!(text.len() < 2_000_000, "{}: {} bytes", figure.name, text.len());
@@ -193,8 +159,8 @@ mod tests {
         let figures = all(&experiment, &material);
         let path = directory.path().join("map.png");
         let map = figures.last().unwrap();
-        picture::png(map, &path).unwrap();
+        map.picture.png(&path).unwrap();
         let header = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(path).unwrap()));
-        assert_eq!(header.read_info().unwrap().info().size(), map.size());
+        assert_eq!(header.read_info().unwrap().info().size(), map.picture.size());
     }
 }

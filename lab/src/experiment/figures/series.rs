@@ -4,13 +4,12 @@
 use nic::lengths::Lengths;
 use plotters::prelude::RGBColor;
 
-use crate::error::Error;
-use crate::experiment::outcome::{Experiment, OTHERS};
-use crate::experiment::rank::{QueueKind, Rank};
-use crate::plot::canvas::{At, Canvas, GREY, Surface};
-use crate::plot::chart::{Chart, Scale};
-use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, Sign, legend};
-use crate::text::numbers::{entries, whole};
+use crate::experiment::outcome::OTHERS;
+use crate::experiment::{Experiment, QueueKind, Rank};
+use crate::plot::canvas::GREY;
+use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, legend};
+use crate::plot::{At, Canvas, Chart, Scale, Sign};
+use crate::text::{entries, whole};
 
 pub(crate) const HEIGHT: u32 = 900;
 /// Width by which a step reaches into the next one, so that no seam shows between them.
@@ -100,7 +99,7 @@ impl<'a> LengthPanel<'a> {
     }
 
     /// Draws the axes. The series come next, and the size of the table last.
-    fn begin(&self, canvas: &Canvas<'_, impl Surface>) -> Result<Chart, Error> {
+    fn begin(&self, canvas: &mut Canvas) -> Chart {
         let worst = self.ranks[0];
         let counters = self.queue.of(&worst.tagged);
         let mut note = format!(
@@ -118,17 +117,16 @@ impl<'a> LengthPanel<'a> {
         let title = format!("{}, rank {}", self.queue.long_name(), worst.number);
         let x_label = self.times.unit.clone();
         let chart = Chart { frame: self.frame, title, note, x_label, y_label: "elements" };
-        chart.draw(canvas, &Scale::Span(self.times.most), &self.y)?;
-        Ok(chart)
+        chart.draw(canvas, &Scale::Span(self.times.most), &self.y);
+        chart
     }
 
-    fn end(&self, canvas: &Canvas<'_, impl Surface>, chart: &Chart) -> Result<(), Error> {
+    fn end(&self, canvas: &mut Canvas, chart: &Chart) {
         let entries = self.queue.of(&self.ranks[0].tagged).entries;
         let part = self.y.part(entries as f64);
-        if part > 1.0 || entries == 0 {
-            return Ok(());
+        if part <= 1.0 && entries > 0 {
+            canvas.dashed(chart.at(0.0, part), chart.at(1.0, part), 2.0, GREY);
         }
-        canvas.dashed(chart.at(0.0, part), chart.at(1.0, part), 2.0, GREY)
     }
 
     /// Returns the line of some values of a series.
@@ -173,48 +171,41 @@ fn pieces(line: &[At]) -> Vec<&[At]> {
 }
 
 /// Draws the lengths of the longest queues.
-pub(crate) fn lengths(
-    canvas: &Canvas<'_, impl Surface>,
-    experiment: &Experiment,
-) -> Result<(), Error> {
+pub(crate) fn lengths(canvas: &mut Canvas, experiment: &Experiment) {
     let mut signs = vec![(Sign::Line(BLUE), "rank with the longest queue")];
     if experiment.ranks.len() > 1 {
         signs.push((Sign::Line(PALE), "ranks that follow"));
     }
     signs.push((Sign::Dashes, "size of the table"));
-    legend(canvas, LEGEND, AREA, signs)?;
+    legend(canvas, LEGEND, AREA, signs);
     let times = Times::of_longest(experiment);
     for queue in QueueKind::BOTH {
         let panel = LengthPanel::of(experiment, queue, times.clone(), OTHERS);
-        let chart = panel.begin(canvas)?;
+        let chart = panel.begin(canvas);
         for (at, rank) in panel.ranks.iter().enumerate().rev() {
             let [table, host] = queue.lengths(&rank.lengths);
             let line = steps(&panel.line(&rank.lengths, |at| table[at] + host[at], &chart));
             let (width, colour) = if at == 0 { (3.0, BLUE) } else { (1.5, PALE) };
             for piece in pieces(&line) {
-                canvas.line(piece, width, colour)?;
+                canvas.line(piece, width, colour);
             }
         }
-        panel.end(canvas, &chart)?;
+        panel.end(canvas, &chart);
     }
-    Ok(())
 }
 
 /// Draws the elements in the table, and on top of them those on the host.
-pub(crate) fn occupancy(
-    canvas: &Canvas<'_, impl Surface>,
-    experiment: &Experiment,
-) -> Result<(), Error> {
+pub(crate) fn occupancy(canvas: &mut Canvas, experiment: &Experiment) {
     let signs = [
         (Sign::Area(BLUE), "in the table"),
         (Sign::Area(ORANGE), "on the host"),
         (Sign::Dashes, "size of the table"),
     ];
-    legend(canvas, LEGEND, AREA, signs)?;
+    legend(canvas, LEGEND, AREA, signs);
     let times = Times::of_longest(experiment);
     for queue in QueueKind::BOTH {
         let panel = LengthPanel::of(experiment, queue, times.clone(), 0);
-        let chart = panel.begin(canvas)?;
+        let chart = panel.begin(canvas);
         let lengths = &panel.ranks[0].lengths;
         let [table, host] = queue.lengths(lengths);
         let foot = panel.line(lengths, |_| 0, &chart);
@@ -225,13 +216,12 @@ pub(crate) fn occupancy(
             for at in 1..low.len() {
                 let (from, to) = ((low[at - 1].0, low[at].1), (low[at].0 + OVERLAP, high[at].1));
                 if from.1 > to.1 {
-                    canvas.filled(from, to, colour)?;
+                    canvas.filled(from, to, colour);
                 }
             }
         }
-        panel.end(canvas, &chart)?;
+        panel.end(canvas, &chart);
     }
-    Ok(())
 }
 
 #[cfg(test)]
