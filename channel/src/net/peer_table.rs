@@ -768,7 +768,7 @@ impl PeerTable {
 fn error_of(refusal: Refusal) -> Errno {
     match refusal {
         // A peer that closes still has the connection that this endpoint considers closed.
-        Refusal::Lost | Refusal::Twice => Errno::ECONNREFUSED,
-        Refusal::Key | Refusal::Version | Refusal::Seal | Refusal::Full => Errno::EACCES,
+        Refusal::Lost | Refusal::Twice | Refusal::Full => Errno::ECONNREFUSED,
+        Refusal::Key | Refusal::Version | Refusal::Seal => Errno::EACCES,
     }
 }
