@@ -27,12 +27,6 @@ from lib.slowness import within
 PLACE = runs.TARGET / "trace-tests"
 # Exit code of commands whose result covers only some of the ranks or part of their time.
 INCOMPLETE = 3
-SETTINGS = [
-    "overflow=spill", "overflow=prefix", "overflow=sticky", "overflow=flow-control",
-    "host_engine=list", "host_engine=rank-array", "host_engine=col-list",
-    "host_engine=list-pnp", "host_storage=linked", "refuse=any-source",
-    "host_engine=hash", "host_engine=newmadeleine", "host_engine=auto", "host_engine=kmeans",
-]  # fmt: skip
 PROGRAMS = ["any_source", "nbcoll", "cancel"]
 
 
@@ -69,9 +63,16 @@ def clusters(arguments):
     return out
 
 
+def all_settings(arguments):
+    """Returns every overflow model and host engine, and other settings that change counts."""
+    names = ("overflow", "host_engine")
+    all_of = [f"{name}={value}" for name in names for value in runs.allowed(arguments.tcam, name)]
+    return [*all_of, "host_storage=linked", "refuse=any-source"]
+
+
 def same(arguments, mpi, programs):
     """A replay has the counts of the run."""
-    for setting in SETTINGS:
+    for setting in all_settings(arguments):
         settings = ["prq_entries=7", "umq_entries=5", "theta=8", setting]
         if setting == "host_engine=kmeans":
             settings.append(f"clusters={clusters(arguments)}")
@@ -172,7 +173,9 @@ def compared(arguments):
     check(max(map(len, done.stdout.splitlines())) <= 80, "wider than a terminal")
     with table.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    check(len(rows) == 9, f"{len(rows)} lines")
+    # A row for each device, and one as recorded in place of `generic`.
+    devices = runs.allowed(arguments.tcam, "device")
+    check(len(rows) == len(devices), f"{len(rows)} lines, {devices}")
     for row in rows:
         device = [] if row["what"] == "as recorded" else [f"--set=device={row['what']}"]
         done = tcam(arguments, "replay", *device, f"--report={reports}", str(place))
@@ -506,7 +509,7 @@ def main():
     arguments = parser.parse_args()
     start = time.monotonic()
     for mpi in ("mpich", "openmpi5"):
-        print(f"{mpi}: replays of {len(SETTINGS) * len(PROGRAMS)} runs", flush=True)
+        print(f"{mpi}: replays of {len(all_settings(arguments)) * len(PROGRAMS)} runs", flush=True)
         same(arguments, mpi, runs.build(mpi))
         sent(arguments, mpi, runs.build(mpi))
         threaded(arguments, mpi, runs.build(mpi))
