@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The pool of table entries that the endpoints of a user on this host share: one file per pool
-//! size, with the words of a [`Ledger`] for each engine. Endpoints are assigned to the engines in
-//! turn.
+//! The pool of table entries that the endpoints of a user on this host share. There is one file for
+//! each number of entries and engines. It contains the words of a [`Ledger`] for each engine.
+//! Endpoints are assigned to the engines in turn.
 //!
 //! ```text
 //!  0      header: identity | entries | engines | endpoints that joined
 //!  64     state
-//!  4 K    members: 1024 lines: word | pid, port | inode | started | reserved, max
+//!  4 K    members: 1024 cache lines: word | pid, port | inode | started | reserved, max
 //!  68 K   the next engine, without a header, or the end
 //! ```
 //!
 //! Every member holds a shared lock (`flock`) on the file. A process that gets the exclusive lock
 //! knows that the pool has no members, and reinitialises the words or removes the file. Joining,
 //! leaving and reclaiming from dead members are serialised by the file's record lock (`fcntl`).
-//! Taking and returning entries needs no lock. A member lives as long as its endpoint's segment.
+//! Taking and returning entries needs no lock. A member is alive while the owner of its endpoint's
+//! segment is (`owner.rs`).
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
@@ -187,7 +188,7 @@ fn remove_if_alone(directory: &Directory, file: &File, name: &str) {
 #[derive(Debug)]
 pub struct NodePool {
     ledger: Ledger<Map>,
-    /// Entries of its engine.
+    /// Entries of the engine that the endpoint joined.
     entries: u32,
     number: u16,
     share: Share,
@@ -198,11 +199,12 @@ pub struct NodePool {
     pid: u32,
     /// Member that the next check begins with.
     next: AtomicU16,
+    /// True after the message that the pool is damaged.
     said: AtomicBool,
 }
 
 impl NodePool {
-    /// Makes an endpoint a member of one engine of the pool of `entries`. The pool is made if it
+    /// Makes an endpoint a member of one engine of the pool of `entries`. Creates the pool if it
     /// does not exist.
     ///
     /// # Errors
@@ -262,7 +264,7 @@ impl NodePool {
             ftruncate(file, 0).map_err(io::Error::from)?;
             give_memory(file, length, "pool")?;
         }
-        // A file shorter than the mapping would be a SIGBUS later.
+        // An access beyond the end of a shorter file would raise SIGBUS.
         if file.metadata()?.len() != length as u64 {
             return Err(damaged(Refusal::Damaged));
         }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A pool of table entries that several endpoints share, as on a NIC whose list entries belong to
-//! all processes of the host. A member that takes many leaves its neighbours only the entries that
-//! they have reserved.
+//! all processes of the host. If one member takes many entries, the other members may be left with
+//! the entries that they have reserved.
 //!
 //! The pool consists of a few words that the members share, within one process ([`LocalPool`]) or
 //! in memory of several processes. A member may die at any instruction and must leave consistent
-//! words. So every change is one compare-and-swap of one word, which also contains the number of
-//! entries that the changing member then holds. The next member to change the pool writes that
-//! number down first (helping, as in Herlihy, "Wait-free synchronization", 1991).
+//! words. So every change is one compare-and-swap of the pool's word. That word also contains the
+//! number of entries that the changing member then holds. The member that makes the next change
+//! first copies this number to the other member's word (helping, as in Herlihy, "Wait-free
+//! synchronization", 1991).
 //!
 //! ```text
-//! state   = taken | promised | member, after | version     promised = reserved and not taken
-//! word[m] = sequence | after                               after    = 0: no member, else held + 1
+//! state   = taken | promised | member, after | version     the word of the pool
+//! word[m] = sequence | after                               the word of member m
+//! promised: entries that are reserved and not taken
+//! after:    0 for no member, otherwise the number of entries that the member holds, plus one
 //!
 //! change(m):
 //!   again: s <- state
@@ -24,10 +27,11 @@
 //!   if w.after != s.after and state = s: cas(word[s.member], w, (w.sequence + 1, s.after))
 //! ```
 //!
-//! The sequence makes a late `finish` fail. The version only makes it unlikely that a state recurs
-//! while a member is between its read and its change; such a member would replace the state without
-//! having finished it. So a member writes down its own changes whatever the state is by then. Only
-//! the last change of a member that is killed at that instant can be lost.
+//! The sequence makes the compare-and-swap of a late `finish` fail. The version makes it unlikely,
+//! but not impossible, that the same state recurs between a member's read and its change. Such a
+//! member would replace the state without having finished it. So a member always writes its own
+//! changes to its word, even if the state has changed by then. Only the last change of a member
+//! that is killed at that instant can be lost.
 //!
 //! Rejected: a count of free entries next to the numbers that the members hold (a member killed
 //! between the two updates leaves them inconsistent for good), and a lock (its owner may be
@@ -41,7 +45,7 @@ use parking_lot::Mutex;
 
 use crate::counters::Block;
 
-/// Why a pool gives no entry.
+/// The reason why a pool gives no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The member holds its maximum share.
@@ -85,7 +89,7 @@ pub struct Share {
     pub max: u32,
 }
 
-/// A word that members share: an atomic integer, or loom's.
+/// A word that members share: an atomic integer, or one of loom in tests.
 pub trait Word {
     /// Loads the value, with acquire ordering.
     fn get(&self) -> u64;
@@ -172,7 +176,7 @@ pub struct Ledger<W> {
 }
 
 impl<W: PoolWords> Ledger<W> {
-    /// The ledger of a pool of `entries`, at most [`MAX_ENTRIES`].
+    /// Creates the ledger of a pool of `entries`, at most [`MAX_ENTRIES`].
     pub fn new(words: W, entries: u32) -> Self {
         Self { words, entries: entries.min(MAX_ENTRIES) }
     }
@@ -208,7 +212,7 @@ impl<W: PoolWords> Ledger<W> {
     }
 
     /// Returns all that a member holds and reserves; does nothing if the number is not a member.
-    /// For a member that died, any process may do it, one at a time.
+    /// Any process may call this for a member that died, but only one at a time.
     ///
     /// # Errors
     /// [`Refusal::Damaged`].
@@ -292,8 +296,8 @@ impl<W: PoolWords> Ledger<W> {
         if sound { Ok((word, state)) } else { Err(Refusal::Damaged) }
     }
 
-    /// Writes down the number of entries that the last change left its member with, unless that is
-    /// done already.
+    /// Copies the number of entries in `state` to the word of the member that made the last change,
+    /// unless that is done.
     fn finish(&self, seen: u64, state: PoolState) -> Result<(), Refusal> {
         let member = self.words.member(state.member);
         let word = member.get();
@@ -304,8 +308,8 @@ impl<W: PoolWords> Ledger<W> {
         Ok(())
     }
 
-    /// Writes down the result of a change. Only the thread that made the change calls this, because
-    /// no other one knows that it is the member's last.
+    /// Writes the result of a change to the member's word. Only the thread that made the change
+    /// calls this, because no other thread knows that the change is the member's last one.
     fn write_down(&self, number: u16, after: u32) -> Result<(), Refusal> {
         let member = self.words.member(number);
         loop {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The `FI_TCAM_*` parameters: one table of names, values, defaults and help, read by the provider
-//! (`fi_param_define`, `fi_getinfo`) and by the lab.
+//! (`fi_param_define`, `fi_getinfo`) and by the command `tcam`.
 
 pub mod config;
 mod list;
@@ -19,11 +19,11 @@ use crate::{models, timings};
 /// Prefix of every parameter in the environment.
 pub const PREFIX: &str = "FI_TCAM_";
 
-/// Parameters that reports and traces do not record: paths of files, whose contents are recorded,
-/// and the secret.
+/// Parameters that reports and traces do not record: paths of files, and the secret. The settings
+/// in the file `config` are recorded.
 const UNTOLD: [&str; 4] = ["report", "trace", "config", "job_key"];
 
-/// Former names and those of today, without the prefix.
+/// Pairs of a former and the current name, without the prefix.
 pub const RENAMED: [(&str, &str); 1] = [("QUEUE", "HOST_STORAGE")];
 
 /// A parameter that cannot be used.
@@ -44,7 +44,7 @@ pub enum ParamError {
     Name {
         /// Name in upper case, without the prefix.
         name: String,
-        /// The name that it has now, or every name there is.
+        /// Question with the current name, or a list of all names.
         hint: String,
     },
 }

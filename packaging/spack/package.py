@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Recipe for Spack 1.x. packaging/README.md says how to build a clone with it."""
+"""Recipe for Spack 1.x. packaging/README.md describes how to build a clone with it."""
 
 from spack_repo.builtin.build_systems.cargo import CargoPackage
 
@@ -11,13 +11,13 @@ class Tcam(CargoPackage):
 
     license("BSD-2-Clause")
 
-    # There is no address to fetch it from yet: use `spack develop`.
+    # The package has no download address yet: use `spack develop`.
     version("main", branch="main")
 
     depends_on("c", type="build")
     depends_on("rust@1.89:", type="build")
     depends_on("pkgconfig", type="build")
-    # bindgen reads the headers of libfabric with libclang. Nothing is linked to either.
+    # bindgen reads the headers of libfabric with libclang. tcam is linked to neither library.
     depends_on("llvm +clang", type="build")
     depends_on("libfabric@1.17:", type=("build", "run"))
 
@@ -28,7 +28,7 @@ class Tcam(CargoPackage):
         cargo("build", "--release", "--locked", "-p", "tcam-provider", "-p", "tcam-lab")
 
     def install(self, spec, prefix):
-        """`cargo install` knows only the program."""
+        """Installs the program, the provider and the man pages. `cargo install` installs only the first."""
         providers = join_path(prefix.lib, "libfabric")
         for directory in (prefix.bin, providers, prefix.share.man.man1, prefix.share.man.man7):
             mkdirp(directory)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests of verdicts and of numbers computed from known measurements. `papers/reproduce.sh check` runs them."""
+"""Tests of the verdicts and numbers that are computed from measurements. `papers/reproduce.sh check` runs them."""
 
 import unittest
 
@@ -15,7 +15,7 @@ def claim(pattern, traffic, metric, engine="col-pnp"):
 
 
 def numbers_of(of, *values):
-    """Returns numbers of a claim, each with the number of ranks and of queues made."""
+    """Returns measured numbers for a claim. `values` are (ranks, value, number of queues made)."""
     numbers = Numbers()
     for ranks, value, made in values:
         place = Place(of.pattern, ranks, of.queues[0], of.traffic, of.engine, "linked", of.k)
@@ -151,7 +151,7 @@ class Polling(unittest.TestCase):
 
 class TailQueues(unittest.TestCase):
     def found(self, line, *ratios):
-        """Returns the verdict in a row of the page that is rendered from ratios by lists and length."""
+        """Returns the verdict of the row whose name contains `line`. `ratios` are (lists, length, ratio)."""
         cases = Cases()
         for lists, length, ratio in ratios:
             rates = {tail_queues.ONE: [1.0], tail_queues.TAILS: [ratio], tail_queues.BINNED: [1.0]}

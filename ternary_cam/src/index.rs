@@ -7,17 +7,18 @@
 //! | exact | of the kind that the primary index serves | a probe of the primary index |
 //! | exact | of another kind | a probe of a secondary index, once such keys repeat |
 //! | of several classes | exact | a probe of the primary index for each class; the oldest wins |
-//! | some without a class | exact | the primary index and the scan; if most have no class, soon the scan of all |
-//! | with wildcards | with wildcards | the scan of all entries, after the first such keys |
-//! | any | the first ones of their kind | a pass over the slots |
+//! | some without a class | exact | the primary index and the scan; if most have no class, a scan of all entries |
+//! | with wildcards | with wildcards | a scan of all entries, after the first such keys |
+//! | any | the first keys of their kind | a comparison with every slot in use |
 //! | few | any, if entries or keys are of several kinds | a comparison with all entries (the small set) |
 //!
-//! The primary index holds base entries under the pattern of most keys, and other entries under the
-//! pattern of their class. At first, keys have no wildcards. A queue of unexpected messages that is
-//! only searched with any source soon keeps only its primary index, under that pattern. A structure
-//! that no search has used for long is dropped, and built again when searches request it.
+//! The primary index hashes base entries under the pattern of the keys that it serves, and other
+//! entries under the pattern of their class. At first it serves exact keys. If all searches of a
+//! queue are any-source searches, its primary index soon serves these, and no other index is kept.
+//! A structure that no search has used for long is dropped, and built again when searches request
+//! it.
 //!
-//! Recent entries take one of these paths, four at a time:
+//! Recent entries move to the index four at a time, by one of these paths:
 //!
 //! ```text
 //! insert
@@ -29,15 +30,15 @@
 //!  +- insert_general       anything else
 //! ```
 //!
-//! Each path is a separate function, so that none saves registers for another. The comment of a
-//! function states the conditions under which it is called. Entries of an unexpected kind in the
-//! first two paths go through `insert_each`. `insert_each`, `insert_classes` and `insert_general`
-//! may take the small set into use.
+//! Each path is a separate function, so that a short path does not save the registers that a long
+//! path needs. The comment of a function states the conditions under which it is called. If the
+//! first two paths find an entry of another kind, they call `insert_each`. `insert_each`,
+//! `insert_classes` and `insert_general` may take the small set into use.
 //!
 //! Searches take one of these:
 //!
 //! ```text
-//! first_match                base entries, exact key; else
+//! first_match                only base entries and an exact key; else
 //!  +- first_match_exact      exact key, only the primary index
 //!  |   +- .._uniform           one pattern serves all entries
 //!  |   +- .._classes           several
@@ -48,16 +49,14 @@
 //!      +- small_set.first      few entries (small_set.rs)
 //!      +- .._general
 //!          +- first_in_scan    no entry has a class
-//!          +- .._wild          wildcards: the scan of all, or classes or primary, and the scan
+//!          +- .._wild          wildcards: the scan of all, or the primary index and the scan
 //!          +- .._primary       exact entries, the primary index serves the key
-//!          +- .._in_secondary  the secondary index of its cell, or else
-//!              +- .._unserved  any secondary index, the scan, a pass over the slots
+//!          +- .._in_secondary  the secondary index that `serving` names, or else
+//!              +- .._unserved  another secondary index, the scan, or every slot in use
 //! ```
 //!
-//! The comment of a function states the conditions under which it is called.
-//!
-//! Likely cases come first and do the least work. Each path is a separate function, so that none
-//! saves registers for another. Rare cases are called last, which makes the call a jump.
+//! Likely cases come first and do the least work. Functions for rare cases are called last, so that
+//! the call is a jump.
 
 mod age_log;
 mod bucket_lists;
@@ -97,7 +96,8 @@ use uniform::Uniform;
 /// Inserts between two calls of [`Index::housekeeping`].
 const TICK: usize = 64;
 
-/// Number of slots up to which a pass over the slots leaves no request for a faster structure.
+/// Maximum number of slots that a search compares one by one without a request for a faster
+/// structure.
 const CHEAP_PASS: usize = 8;
 
 /// The structures behind the recent entries; see the module. The fields that operations on base
@@ -112,9 +112,9 @@ pub(crate) struct Index {
     kernel: Available,
     /// Contains every entry that has a class.
     primary: PrimaryIndex,
-    /// Indexed by cell of the keys: the secondary index that serves them, unless keys of the same
-    /// cell came after them. Since keys come in any order, searching one index after the other
-    /// would be mispredicted.
+    /// Indexed by [`Wildcards::cell`] of the keys: the secondary index that was last built for keys
+    /// of this cell. Trying one index after the other would be mispredicted, since keys come in any
+    /// order.
     serving: [u8; Wildcards::CELLS],
     /// Each contains every base entry, for keys that the primary index does not serve.
     secondary: [SecondaryIndex; SECONDARY_INDEXES],
@@ -171,7 +171,7 @@ impl Index {
         self.classes.len() + self.unclassed + self.small_set.len()
     }
 
-    /// Number of entries of this age or older.
+    /// Returns the number of entries that are as old as this one or older, including itself.
     pub(crate) fn rank(&self, slots: &[Slot], id: u16) -> usize {
         if self.small_set.is_in_use() {
             return self.small_set.rank(&slots[usize::from(id)]);
@@ -185,8 +185,9 @@ impl Index {
         entries(self.slots_used(slots)).filter(|&(_, slot)| slot.stamp <= stamp).count()
     }
 
-    /// The slots that may ever have had an entry, a prefix of all. Slots are taken in ascending
-    /// order, and freed ones first. Until the next insert at most four entries are added.
+    /// Returns all slots that ever had an entry, a prefix of `slots`. The table reuses freed slots
+    /// first, and takes new ones in ascending order. Between two calls of [`Index::insert`] it adds
+    /// at most four entries.
     fn slots_used<'a>(&self, slots: &'a [Slot]) -> &'a [Slot] {
         &slots[..slots.len().min(self.high_water.max(self.peak) + CAPACITY as usize)]
     }
@@ -204,7 +205,7 @@ impl Index {
         self.classes.raise_extra_work();
     }
 
-    /// Returns true if no entry has wildcards: only then one index can serve keys that do.
+    /// Returns true if no entry has wildcards. Only then can one index serve keys with wildcards.
     #[inline]
     fn entries_are_exact(&self) -> bool {
         !self.classes.has_wild()
@@ -230,8 +231,7 @@ impl Index {
     fn insert_at_tick(&mut self, slots: &mut [Slot], recent: RecentEntries, taken: usize) {
         self.housekeeping(slots);
         // The peak restarts at the current number of entries. Housekeeping may have left the small
-        // set, which this insert may take into use again: no more entries may be moved there than
-        // fit.
+        // set, and this insert may enter it again. It must not move more entries there than fit.
         self.peak = taken;
         self.insert_now(slots, recent, taken);
     }
@@ -280,8 +280,8 @@ impl Index {
         }
     }
 
-    /// Adds entries that should all have these wildcards. If they do not, they are added each by
-    /// its own kind. Returns true if they do.
+    /// If all recent entries have the wildcards `entries`, adds them to `class` and returns true.
+    /// Otherwise adds each entry according to its kind.
     #[inline(always)]
     fn insert_under(
         &mut self,
@@ -305,7 +305,7 @@ impl Index {
         true
     }
 
-    /// The entries are not all uniform.
+    /// Adds recent entries that are not all of the same kind as the entries in the index.
     #[inline(never)]
     fn insert_each(&mut self, slots: &mut [Slot], ids: [u16; CAPACITY as usize]) {
         for id in ids {
@@ -314,7 +314,7 @@ impl Index {
         self.consider_small_set(slots);
     }
 
-    /// Only known: the small set is not in use.
+    /// The small set is not in use; no other condition holds.
     #[inline(never)]
     fn insert_general(&mut self, slots: &mut [Slot], recent: RecentEntries) {
         if self.small_set_suits() {
@@ -376,8 +376,8 @@ impl Index {
         }
     }
 
-    /// There is only the primary index, for exact keys. Not a loop, because branches are predicted
-    /// better if each entry has separate ones.
+    /// There is only the primary index, for exact keys. The function has no loop, because branches
+    /// are predicted better if each of the four entries has separate ones.
     #[inline(never)]
     fn insert_classes(&mut self, slots: &mut [Slot], recent: RecentEntries) {
         let [a, b, c, d] = recent.all();
@@ -392,8 +392,8 @@ impl Index {
         }
     }
 
-    /// Adds one entry. Each class has a separate path: the counter of its entries is then at a
-    /// fixed address, for which the next entry need not wait.
+    /// Adds one entry. Each class has a separate path, in which the address of its entry counter is
+    /// constant. So the next entry need not wait for that address.
     #[inline(always)]
     fn insert_one_of_several(&mut self, slots: &mut [Slot], id: u16) {
         let wildcards = slots[usize::from(id)].wildcards();
@@ -435,7 +435,7 @@ impl Index {
 
 /// Removes.
 impl Index {
-    /// Fulfils requests if entries are removed while they are still in the recent entries.
+    /// Fulfils pending requests. The table calls this when it removes a recent entry.
     #[inline(always)]
     pub(crate) fn fulfil_if_pending(&mut self, slots: &mut [Slot]) {
         if self.classes.state().has_extra_work() && self.requests.are_pending() {
@@ -499,8 +499,8 @@ impl Index {
         self.first_match_with_source(slots, key, (Class::BASE, &self.classes.base()))
     }
 
-    /// All entries are of one class; one pattern, which compares the source, serves them and this
-    /// key.
+    /// All entries are of one class. One pattern serves them and this key, and it compares the
+    /// source.
     #[inline(always)]
     fn first_match_with_source<'a>(
         &self,
@@ -555,8 +555,7 @@ impl Index {
         self.first_match_general(slots, key)
     }
 
-    /// Only known: the small set is not in use. If no entry has a class, all entries are in the
-    /// scan.
+    /// The small set is not in use. If no entry has a class, all entries are in the scan.
     #[inline(never)]
     fn first_match_general<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.classes.is_empty() {
@@ -617,7 +616,7 @@ impl Index {
         older(oldest, self.first_in_scan(slots, key))
     }
 
-    /// Neither the primary index nor the secondary index of its cell serves the key, or most
+    /// Neither the primary index nor the secondary index in `serving` serves the key, or most
     /// entries are in no index.
     #[inline(never)]
     fn first_match_unserved<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
@@ -655,7 +654,7 @@ impl Index {
     /// The oldest match of any class, for an exact key.
     ///
     /// ```text
-    /// for each pair with entries, and each of its two classes:
+    /// for each pair of classes (classes.rs) with entries, and each of its two classes:
     ///     hash the key under the pattern
     ///     offer = its bucket, if that may hold an entry of this hash
     /// no offer: no match
@@ -753,7 +752,8 @@ fn older<'a>(a: Option<(u16, &'a Slot)>, b: Option<(u16, &'a Slot)>) -> Option<(
 
 #[cfg(test)]
 impl Index {
-    /// Checks that every entry is where its class says, and that a uniform queue is uniform.
+    /// Checks that every entry is in the structure that its class names, and that a uniform queue
+    /// is uniform.
     pub(crate) fn check(&self, slots: &[Slot]) {
         let classes = || entries(self.slots_used(slots)).map(|(_, slot)| slot.stamp.class());
         let classed =

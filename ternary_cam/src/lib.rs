@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A bounded ternary match table, the central unit of a tag-matching NIC.
 //!
-//! A [`Table`] holds up to a fixed number of entries. Every entry has 64 match
+//! A [`Table`] holds a bounded number of entries. Every entry has 64 match
 //! bits, 64 ignore bits and a source; a search returns the **oldest** entry that
 //! matches its key. There is one definition of a match, and it is symmetric:
 //!
@@ -31,8 +31,8 @@
 //! # Ok::<(), ternary_cam::TableError>(())
 //! ```
 //!
-//! A [`Cam`] gives the same results as a NIC computes them: it compares every entry, in some 250
-//! lines (`cam.rs`). Read it first if the crate is new to you. A [`Table`] is faster, since it
+//! A [`Cam`] gives the same results, but compares a key with every entry, as a NIC does. It is in
+//! `cam.rs`, and short: read it first if the crate is new to you. A [`Table`] is faster because it
 //! compares few entries.
 //!
 //! # How a table is laid out
@@ -41,8 +41,8 @@
 //! insert --> slot             one cache line, never moves, named by a handle   slot.rs
 //!              |
 //!              v
-//!            recent entries   the youngest 4, compared one by one             recent.rs
-//!              | all of them when there are 4
+//!            recent entries   the youngest, up to 4, compared one by one      recent.rs
+//!              | all 4, at the next insert
 //!              v
 //!            index            all others                                      index.rs
 //!              either
@@ -51,33 +51,34 @@
 //!              or
 //!                primary      every entry with a class, hashed; a search      index/primary.rs
 //!                             probes once for each class
-//!                secondary    base entries, hashed once more for keys that    index/secondary.rs
+//!                secondary    base entries, hashed again for keys that        index/secondary.rs
 //!                             the primary index does not serve
-//!                scan         what no index serves: in age order,             index/scan.rs
+//!                scan         entries that no index serves: in age order,     index/scan.rs
 //!                             16 at a time
 //! ```
 //!
 //! All structures below the slots hold slot numbers. The primary index links entries in their slots
 //! (`index/buckets.rs`). Up to four secondary indexes link them outside of the slots
 //! (`index/bucket_lists.rs`). The small set and the scan compare with a kernel (kernel.rs): avx512,
-//! avx2 or scalar. `index.rs` inserts, removes and searches, and `index/maintenance.rs` builds and
-//! drops structures on request (`index/rebuild_requests.rs`).
+//! avx2 or scalar. `index.rs` inserts, removes and searches. `index/maintenance.rs` builds the
+//! structures that searches request (`index/rebuild_requests.rs`), and drops unused ones.
 //!
 //! A [`Scanner`] lets queues outside of this crate compare words with the same instructions
-//! (`kernel/words.rs`). A [`Cam`] compares with `kernel/fingerprints.rs`.
+//! (`kernel/words.rs`). A [`Cam`] uses the kernels of `kernel/fingerprints.rs`.
 //!
-//! **The age rule.** Every entry has a serial number (slot.rs); the lower is the older. Entries in
-//! the index are older than the recent entries. The small set and the scan keep their entries in
-//! age order, and so does an index those of a bucket, so each finds its oldest match first. The
-//! lowest number among these wins.
+//! **The age rule.** Every entry has a serial number (slot.rs). Older entries have lower numbers.
+//! Entries in the index are older than the recent entries. The small set, the scan and each bucket
+//! of an index keep their entries in age order. So each of them finds its oldest match first, and
+//! the match with the lowest number wins.
 //!
 //! Terms used everywhere:
 //!
-//! - The *wildcards* of an entry or a key are its ignore bits and whether it names no source. An
-//!   entry or key without wildcards is *exact*; those with the same wildcards are *of one kind*.
-//! - A *pattern* is the set of fields that wildcards leave to compare.
-//! - A *class* is the entries with one pattern, a tuple of the tuple space search (Srinivasan, Suri
-//!   and Varghese, SIGCOMM 1999).
+//! - The *wildcards* of an entry or a key are its ignore bits and, if it names no source, the
+//!   source. An entry or key without wildcards is *exact*. Entries, or keys, with the same
+//!   wildcards are *of one kind*.
+//! - A *pattern* is the set of fields that are compared, which are all fields except the wildcards.
+//! - A *class* contains the entries with one pattern. In the tuple space search of Srinivasan, Suri
+//!   and Varghese (SIGCOMM 1999) it is a tuple.
 //! - *Base* entries name their source and ignore the bits that the first entry of an empty table
 //!   ignored (`index/classes.rs`).
 //! - A queue is *uniform* if one pattern serves all its entries and keys (`index/uniform.rs`).

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compares the need of a NIC by brute force, from operations.csv alone, with `tcam sweep`, `tcam
-answer`, and the smallest pool with which `tcam compare` has no spill. Traces are generated, or the
-recordings in tests/data."""
+"""Checks the number of entries that a NIC needs. A brute-force computation, from operations.csv alone,
+must agree with `tcam sweep`, with `tcam answer`, and with the smallest pool for which `tcam compare`
+has no spill. The traces are generated ones and the recordings in tests/data."""
 
 import argparse
 import collections
@@ -23,7 +23,7 @@ from lib.slowness import within
 
 PLACE = runs.TARGET / "need-tests"
 RANKS = 4
-# Ranks per node, and the placement; 0 keeps the original placement.
+# Ranks per node (--ppn), and the placement. With 0 the options are omitted: all ranks share one NIC.
 PLACEMENTS = [(0, "block"), (1, "block"), (2, "block"), (2, "cyclic"), (4, "block")]
 # Recordings, and the ranks per node of their placement.
 DATA = runs.ROOT / "tests" / "data"
@@ -50,7 +50,7 @@ def generate(place, seed):
     posted, arrived = [0] * len(writers), [0] * len(writers)
     wild, tags, now = rng.choice([0, 0.2, 0.5]), rng.choice([2, 6]), 0
     for writer in writers:
-        # Not recorded from a network: the numbers of peers are ranks.
+        # This header makes tcam take the numbers of peers as ranks.
         writer.header["libfabric"] = "none"
     receives = [0.5] * len(writers)
     for _ in range(rng.randrange(300, 1200)):
@@ -79,7 +79,7 @@ def generate(place, seed):
 
 
 class Watched(list):
-    """Elements of a queue; calls `report` when an element joins or leaves."""
+    """List of the elements of a queue that calls `report` when an element joins or leaves."""
 
     def __init__(self, report):
         super().__init__()
@@ -138,8 +138,8 @@ def history(operations):
 
 
 def needs(changes, ranks, ppn, placement):
-    """Returns the largest content of a node, of each kind and at one time; and the longest PRQ and
-    UMQ of a rank."""
+    """Returns the peak number of elements on a NIC, for each kind and for all kinds together; and the
+    peak on a rank, for each kind."""
     nodes = -(-ranks // ppn) if ppn else 1
 
     def node(rank):
@@ -165,7 +165,7 @@ def needs(changes, ranks, ppn, placement):
 
 
 def overflows(arguments, place, words, entries):
-    """Returns whether anything spills from a pool of `entries` entries."""
+    """Returns whether any element spills from a pool of `entries` entries."""
     pool = f"--with=pool=node,pool_entries={entries}"
     line = tcam(arguments, "compare", "--json=-", pool, *words, place)["lines"][1]
     return sum(line[f"{what}_spills"] for what in ("prq", "umq", "internal")) > 0
@@ -218,8 +218,8 @@ def judge(arguments, what, place, placements):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
-    parser.add_argument("--seed", type=int, default=1, help="of the first generated traces")
-    parser.add_argument("--generated", type=int, default=4, help="number of those")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first generated traces")
+    parser.add_argument("--generated", type=int, default=4, help="number of sets of generated traces")
     arguments = parser.parse_args()
     shutil.rmtree(PLACE, ignore_errors=True)
     start = time.monotonic()

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Unit tests of the safe cores on other processors, emulated:
-#   emulated.sh aarch64    64-bit Arm; first all crates are linted for it
+# Runs the unit tests of the table, the engines and the NIC model on an emulated processor:
+#   emulated.sh aarch64    64-bit Arm, after a lint of all crates for it
 #   emulated.sh nehalem    x86-64 without AVX
-# Both have the scalar kernel only. No MPI programs run there.
+# Both processors run only the scalar kernel. The script runs no MPI programs.
 . "$(dirname "$0")/../lib/setup.sh"
 need_cargo
 case ${1:-} in
@@ -31,5 +31,5 @@ case ${1:-} in
     *) fail "usage: emulated.sh aarch64|nehalem" ;;
 esac
 say "Unit tests on $1"
-# Emulation is about twenty times slower: random tests run fewer cases.
+# Emulation is about twenty times slower, so random tests run fewer cases.
 PROPTEST_CASES=${PROPTEST_CASES:-8} cargo test --quiet --target "$triple" -p tcam-ternary-cam -p tcam-matching -p tcam-nic

@@ -18,7 +18,7 @@ const SOURCES: [(&str, &str); 2] = [
 /// C compilers that the compilers of MPIs call.
 const C_COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 
-/// Answers for a small MPI program that tcam compiles: the first command to try.
+/// Runs `tcam answer` on a small MPI program that tcam compiles: the first command to try.
 ///
 /// Compiles a program that communicates as a fire simulation does: every rank sends to rank 0. Then
 /// runs `tcam answer` on it, which records the program three times and prints the page.

@@ -22,15 +22,16 @@ use crate::traces::play;
 ///
 /// They show the ranks, the worst first, the kinds of traffic, search depths, high-water marks, the
 /// reasons why elements were not in the table, and a profile: mean, deviation, variance and
-/// quartiles of the elements that searches on the host traversed, and of message sizes. Of several
-/// runs of one program there is a line for each.
+/// quartiles of the elements that searches on the host traversed, and of message sizes. For several
+/// runs of one program, there is a line for each run.
 ///
-/// With --by there are the elements of each queue at the moment when it was longest, on the rank
-/// where it was longest of all, and all elements that entered the queues. Communicators have
-/// numbers in the order of their first elements, with their ranks, if known, and the id of the MPI;
-/// communicators without a rank in common may have one id, and are one here. Peers are ranks if
-/// their traces are present. A phase ends with each collective operation of MPI_COMM_WORLD that all
-/// ranks took part in; a warning is printed if the calls of an operation cannot be distinguished.
+/// With --by prints the number of elements in the longest PRQ and in the longest UMQ of all ranks,
+/// at the moment when each was longest, and the number of all elements that entered the queues.
+/// Communicators have numbers in the order of their first elements, with their ranks, if known, and
+/// the id of the MPI; communicators without a rank in common may have the same id, and then count
+/// as one. Peers are ranks if their traces are present. A phase ends with each collective operation
+/// of MPI_COMM_WORLD that all ranks took part in; a warning is printed if the calls of an operation
+/// cannot be distinguished.
 ///
 /// --by thread prints the receives, messages, probes and cancels of each thread, the searches that
 /// found an element, the entries that they compared (mean and largest number) and traversed on the
@@ -54,13 +55,13 @@ pub(crate) struct Stats {
     all: bool,
 
     /// Groups the elements of the queues by communicator, tag, peer, kind or phase, at the moment
-    /// when each queue was longest and over the run; or prints the operations of each thread. Takes
+    /// when each queue was longest and over the run; or prints the operations of each thread. Needs
     /// traces.
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<By>,
 
-    /// With --by: leaves out operations before this time since the run began. Elements that are
-    /// present then count.
+    /// With --by: leaves out operations before this time since the run began. Elements that are in
+    /// the queues at that time count.
     #[arg(long, value_name = "SECONDS", requires = "by",
         value_parser = number(0.0..=f64::MAX, "a number of seconds is expected"))]
     from: Option<f64>,

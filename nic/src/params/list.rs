@@ -54,52 +54,55 @@ parameters! {
     device: String {
         values: Values::Words(&models::NAMES),
         default: "generic",
-        help: "Device that sets table sizes, pool, overflow and refusals, except parameters that \
-               are set; generic sets nothing. `tcam devices` prints the values, docs/devices.md \
-               has their sources.",
+        help: "Device whose table sizes, pool, overflow model and refusals are emulated. \
+               Parameters that are set have priority; generic sets nothing. `tcam devices` prints \
+               the values, and docs/devices.md has their sources.",
     }
     config: String {
         values: Values::Text,
         default: "",
-        help: "File of settings, such as the one that `tcam tune` writes: a line `name = value` \
-               for each. The environment has priority over it, and it has priority over device \
-               and timing.",
+        help: "File of settings, such as the one that `tcam tune` writes, with a line `name = \
+               value` for each. The environment has priority over the file, and the file has \
+               priority over device and timing.",
     }
     prq_entries: usize {
         values: Values::Number(0, 65_536),
         default: "4096",
-        help: "Entries of the table of posted receives; 0 matches every receive on the host.",
+        help: "Entries of the table of posted receives. With 0 the host matches every receive.",
     }
     umq_entries: usize {
         values: Values::Number(0, 65_536),
         default: "4096",
-        help: "Entries of the table of unexpected messages; 0 keeps every message on the host.",
+        help: "Entries of the table of unexpected messages. With 0 the host stores every \
+               unexpected message.",
     }
     overflow: Overflow {
         values: Values::Words(Overflow::NAMES),
         default: "spill",
-        help: "Overflow model of a full table. spill: the element goes to the host engine; when \
-               an entry becomes free, the oldest element on the host is promoted into it. prefix: \
-               no element enters while the host holds any, and none is promoted, as on ConnectX. \
-               sticky: from the first overflow on, every new element of both queues goes to the \
-               host; unexpected messages in the table move there, and receives stay until they \
-               match, as in the hybrid mode of CXI. flow-control: receives and senders are held \
-               back (FI_EAGAIN) until an entry is free, as in the hardware mode of CXI.",
+        help: "Overflow model of a full table. spill: the element goes to the host engine; when an \
+               entry becomes free, the oldest element on the host is promoted into it. prefix: no \
+               element enters the table while the host holds any, and none is promoted, as on \
+               ConnectX. sticky: from the first overflow on, every new element of both queues goes \
+               to the host; unexpected messages in the table move there, and receives in the table \
+               stay until they match, as in the hybrid mode of CXI. flow-control: receives and \
+               senders are held back (FI_EAGAIN) until an entry is free, as in the hardware mode \
+               of CXI.",
     }
     preemptive: Words {
         values: Values::Set(&["pool", "posted-recv", "unexpected-msg"]),
         default: NONE,
         help: "With overflow=sticky: conditions under which an endpoint leaves its tables before \
-               one is full. pool: more than half of the pool's entries are taken; posted-recv, \
-               unexpected-msg: more than rx_size receives are posted, or messages unexpected. \
-               These are the switches FI_CXI_HYBRID_PREEMPTIVE, \
-               FI_CXI_HYBRID_POSTED_RECV_PREEMPTIVE and FI_CXI_HYBRID_UNEXPECTED_MSG_PREEMPTIVE \
-               of CXI.",
+               one is full. pool: more than half of the pool's entries are taken. posted-recv: \
+               more than rx_size receives are posted. unexpected-msg: more than rx_size messages \
+               are unexpected. These are the switches FI_CXI_HYBRID_PREEMPTIVE, \
+               FI_CXI_HYBRID_POSTED_RECV_PREEMPTIVE and FI_CXI_HYBRID_UNEXPECTED_MSG_PREEMPTIVE of \
+               CXI.",
     }
     rx_size: usize {
         values: Values::Number(1, 65_536),
         default: "1024",
-        help: "Number of receives or unexpected messages above which preemptive leaves the tables.",
+        help: "Number of receives or unexpected messages above which an endpoint leaves its \
+               tables, with preemptive=posted-recv or unexpected-msg.",
     }
     flow_timeout: u64 {
         values: Values::Number(0, 3_600_000),
@@ -110,18 +113,18 @@ parameters! {
     exhausted: Exhausted {
         values: Values::Words(Exhausted::VARIANTS),
         default: "spill",
-        help: "Fate of a posted receive after flow_timeout. spill: it and later receives go to \
-               the host engine until an entry is free. fail: fi_trecv fails with FI_ENOSPC, as on \
-               a NIC that cannot match on the host. MPICH and Open MPI then return MPI_ERR_OTHER \
-               from the call that posts the receive.",
+        help: "Handling of a posted receive that finds no free entry within flow_timeout. spill: \
+               it and later receives go to the host engine until an entry is free. fail: fi_trecv \
+               fails with FI_ENOSPC, as on a NIC that cannot match on the host. MPICH and Open MPI \
+               then return MPI_ERR_OTHER from the call that posts the receive.",
     }
     mr: MrMode {
         values: Values::Words(MrMode::VARIANTS),
         default: "scalable",
         help: "Requirements for memory registration. scalable: none. basic: virtual addresses, \
                allocated memory and keys of the provider, as on verbs NICs. endpoint: allocated \
-               memory that is bound to an endpoint and enabled, as on Slingshot. Hints that do \
-               not offer the required mode get FI_ENODATA.",
+               memory that is bound to an endpoint and enabled, as on Slingshot. If the hints do \
+               not offer the required mode, fi_getinfo fails with FI_ENODATA.",
     }
     refuse: Words {
         values: Values::Set(&["any-source", "any-tag", "non-contiguous"]),
@@ -141,20 +144,20 @@ parameters! {
         default: "0",
         help: "A receive with a buffer of more bytes causes all receives before it to be offered \
                to the device, including short ones, until the device refuses one (TM_FORCE_THRESH \
-               of UCX); 0 is never.",
+               of UCX). 0 means never.",
     }
     pool: PoolOwner {
         values: Values::Words(PoolOwner::VARIANTS),
         default: "endpoint",
-        help: "Scope of the table entries. endpoint: each endpoint has its own. node: every entry \
-               of every table is drawn from a pool that all endpoints of this user on this host \
-               share, as on a NIC; the size of a table still bounds it.",
+        help: "Scope of the table entries. endpoint: each endpoint has separate entries. node: \
+               every table draws entries from a pool that all endpoints of this user on this host \
+               share, as on a NIC. The size of a table still limits its entries.",
     }
     pool_entries: u32 {
         values: Values::Number(1, 65_536),
         default: "4096",
-        help: "Entries of the pool. Endpoints with the same number share one pool, at most 1024 \
-               endpoints a pool.",
+        help: "Entries of the pool. Endpoints with the same pool_entries and pool_engines share \
+               one pool. At most 1024 endpoints share an engine.",
     }
     pool_engines: u32 {
         values: Values::Number(1, 16),
@@ -165,8 +168,9 @@ parameters! {
     pool_reserved: u32 {
         values: Values::Number(0, 65_536),
         default: "0",
-        help: "Entries of the pool that are reserved for each endpoint. If all endpoints together \
-               would reserve more than the pool has, fi_endpoint fails with FI_EINVAL.",
+        help: "Entries of the pool that are reserved for each endpoint. If the endpoints of an \
+               engine would together reserve more entries than it has, fi_endpoint fails with \
+               FI_EINVAL.",
     }
     pool_max: u32 {
         values: Values::Number(1, 65_536),
@@ -177,28 +181,29 @@ parameters! {
         values: Values::Words(HostEngine::NAMES),
         default: "col-pnp",
         help: "Software engine that matches elements that do not fit the table. col-pnp: queues \
-               for collective operations and for busy sources, made as needed; col-list, \
-               list-pnp: queues for only one of the two; list: one ordered list, as in MPICH; \
-               rank-array: a list for every source, as in Open MPI; kmeans: a queue for each \
-               cluster of sources; hash: a hash table for receives without wildcards; \
-               newmadeleine: a hash table for each combination of wildcards; tail-queues: a list, \
-               of which two threads can search PRQ and UMQ at once; auto: begins with list, \
-               counts lengths and wildcards, and changes to the engine that suits them.",
+               for collective operations and for busy sources, made as needed. col-list: only \
+               those for collective operations. list-pnp: only those for busy sources. list: one \
+               ordered list, as in MPICH. rank-array: a list for every source, as in Open MPI. \
+               kmeans: a queue for each cluster of sources. hash: a hash table for receives \
+               without wildcards. newmadeleine: a hash table for each combination of wildcards. \
+               tail-queues: a list for each queue, so that one thread can search the PRQ while \
+               another searches the UMQ. auto: begins with list, counts lengths and wildcards, and \
+               changes to the engine that suits them.",
     }
     clusters: String {
         values: Values::Text,
         default: "",
         help: "File of clusters for host_engine=kmeans, which `tcam cluster` writes. Each process \
                reads the clusters of its rank. Sources that the file does not name share one \
-               queue, and the report counts their elements; with a file of another number of \
-               processes all sources share it, and the report notes this.",
+               queue, and the report counts their elements. If the file is for another number of \
+               processes, all sources share this queue, and the report notes it.",
     }
     assert: Words {
         values: Values::Set(&["no-any-source", "no-any-tag"]),
         default: NONE,
-        help: "Promises of the program. No MPI passes the hints of a program to libfabric, \
-               therefore this parameter exists. Receives that break a promise are still matched \
-               in order, and the report counts them. The engine hash counts both kinds.",
+        help: "Promises of the program. The parameter exists because no MPI passes the hints of a \
+               program to libfabric. Receives that break a promise are still matched in order, and \
+               the report counts them. host_engine=hash implies both promises.",
     }
     host_storage: HostStorage {
         values: Values::Words(HostStorage::NAMES),
@@ -223,37 +228,40 @@ parameters! {
                statically, of its launcher. mpich-source-in-tag: MPICH without completion-queue \
                data. openmpi-tag-1, openmpi-tag-2: Open MPI with mtl_ofi_tag_mode ofi_tag_1 or \
                ofi_tag_2. opaque: all messages are point-to-point. A wrong layout makes col-pnp, \
-               col-list and list-pnp slower, and never wrong.",
+               col-list and list-pnp slower, but their results stay correct.",
     }
     theta: u32 {
         values: Values::Number(1, 65_536),
         default: "512",
-        help: "Number of elements in a shared queue at which PNP gives dedicated queues to the \
-               sources with more than the average. Up to this number of elements are searched as \
-               one list. 100 is best for linked queues.",
+        help: "For the PNP part of col-pnp and list-pnp: number of elements in a shared queue at \
+               which sources with more elements than the average get dedicated queues. Up to this \
+               number, all elements are searched as one list. For host_storage=linked, 100 is \
+               best.",
     }
     k_col: u32 {
         values: Values::Number(0, 1024),
         default: "8",
-        help: "COL makes at most k_col * sqrt(n) queues for n processes.",
+        help: "col-pnp and col-list make at most k_col * sqrt(n) queues for collective operations, \
+               with n processes.",
     }
     k_pnp: u32 {
         values: Values::Number(0, 1024),
         default: "8",
-        help: "PNP makes at most k_pnp * sqrt(n) queues for n processes.",
+        help: "col-pnp and list-pnp make at most k_pnp * sqrt(n) queues for busy sources, with n \
+               processes.",
     }
     nprocs: u32 {
         values: Values::Number(0, 16_777_216),
         default: "0",
-        help: "Processes n of k_col and k_pnp; 0 is the number of addresses in the address vector \
-               after the last insertion.",
+        help: "Number of processes n in k_col and k_pnp. 0 stands for the number of addresses in \
+               the address vector after the last insertion.",
     }
     table: TableKind {
         values: Values::Words(TableKind::NAMES),
         default: "index",
         help: "Search in tables: index, by a hash of the compared fields; or cam, by comparing \
-               every entry as a NIC does, which takes longer with many entries. Both find and \
-               count the same.",
+               every entry as a NIC does, which takes longer with many entries. Both give the same \
+               matches and counts.",
     }
     kernel: Auto<Kernel> {
         values: Values::Words(&["auto", "avx512", "avx2", "scalar"]),
@@ -264,11 +272,11 @@ parameters! {
     timing: String {
         values: Values::Words(&timings::NAMES),
         default: "none",
-        help: "Timing model: source of the costs table_ns to promote_ns, except costs that are \
-               set. cpu-list: an entry that a search on the host traverses, as lists of MPIs \
-               take. cpu-hash: a search of a hash table on the host, a published figure. \
-               docs/devices.md has the sources and values. No figure of a NIC's table is \
-               published.",
+        help: "Timing model: preset of the costs table_ns to promote_ns. Costs that are set have \
+               priority. cpu-list: the measured time for which the lists of MPI libraries traverse \
+               an entry on the host. cpu-hash: a published time for a search of a hash table on \
+               the host. docs/devices.md has the values and sources. No search time of a NIC's \
+               table is published.",
     }
     table_ns: Thousandths {
         values: Values::Decimal(0, 1_000_000_000),
@@ -319,29 +327,31 @@ parameters! {
     times: Switch {
         values: Values::Words(&["off", "on"]),
         default: "off",
-        help: "on: the time of searches, insertions and removals, in the table and on the host, \
-               is measured. Reading the clock takes longer than most of them; that time is \
-               subtracted, and a time below the clock's resolution counts as 0.",
+        help: "on: measures the time of searches, insertions and removals, in the table and on the \
+               host. Reading the clock takes longer than most of them; that time is subtracted, \
+               and a time below the clock's resolution counts as 0.",
     }
     report: String {
         values: Values::Pattern,
         default: "",
         help: "Path pattern of the report that is written when an endpoint closes or the process \
                exits, with .json and .txt appended. If the launcher passes no rank, %r is the \
-               process id. If it starts several ranks, the pattern must contain %r or %p.",
+               process id. If the launcher starts several ranks, the pattern must contain %r or \
+               %p.",
     }
     summary: Switch {
         values: Values::Words(&["off", "on"]),
         default: "off",
-        help: "on: an endpoint that closes, or is open when the process exits, prints a line on \
-               standard error for its tagged messages and one for the others: their number, the \
-               share of unexpected ones, the longest queues, and the spills.",
+        help: "on: an endpoint that closes, or is open when the process exits, prints two lines on \
+               standard error, one for its tagged messages and one for the others. A line contains \
+               the number of messages, the share of unexpected ones, the longest queues, and the \
+               spills.",
     }
     trace: String {
         values: Values::Text,
         default: "",
-        help: "Directory of recordings, which `tcam replay` and other commands read. Each \
-               matching context writes a file with its first operation.",
+        help: "Directory of recordings, which `tcam replay` and other commands read. Each matching \
+               context creates its file with its first operation.",
     }
     trace_max: u64 {
         values: Values::Number(1, 1_048_576),
@@ -367,9 +377,9 @@ parameters! {
     kernel_copy: Switch {
         values: Values::Words(&["auto", "off"]),
         default: "auto",
-        help: "Copy of long messages. auto: by the kernel (process_vm_readv), or through shared \
-               buffers if it refuses and between process namespaces. off: always through shared \
-               buffers.",
+        help: "Copy of long messages. auto: the kernel copies them (process_vm_readv). If it \
+               refuses, or between process namespaces, they go through shared buffers. off: they \
+               always go through shared buffers.",
     }
     net_eager_size: usize {
         values: Values::Number(0, 65_536),
@@ -405,19 +415,19 @@ parameters! {
     poll: Polling {
         values: Values::Polling,
         default: "auto",
-        help: "How often a poll checks the network in addition to shared memory. auto: once for \
-               as many polls as messages came over shared memory since the last message over the \
-               network, and at least once in 256 polls. every: each time. static:R: once in R + 1 \
-               polls. dynamic:H: after each H messages, m of them over shared memory and n over \
-               the network, once in m / (n + 1) polls.",
+        help: "How often a poll checks the network in addition to shared memory. auto: once in n \
+               polls, where n is the number of messages over shared memory since the last message \
+               over the network, at most 256. every: each time. static:R: once in R + 1 polls. \
+               dynamic:H: once in m / (n + 1) polls; after every H messages, m becomes the number \
+               of them over shared memory, and n the number over the network.",
     }
     job_key: String {
         values: Values::Text,
         default: "",
         help: "Secret by which the processes of a job identify each other over the network: any \
-               random text, the same for all. `tcam run` and other commands make one for each \
-               run. Without one each endpoint has a random secret, which is a part of its name, \
-               so that a process that was given the name can connect.",
+               random text, the same for all. `tcam run` and other commands make one for each run. \
+               Without job_key each endpoint has a random secret. It is a part of the endpoint's \
+               name, so that a process that was given the name can connect.",
     }
     net_open: Switch {
         values: Values::Words(&["no", "yes"]),
@@ -437,10 +447,10 @@ parameters! {
     idle: IdlePolicy {
         values: Values::Words(IdlePolicy::VARIANTS),
         default: "auto",
-        help: "Behaviour of a poll that finds nothing. auto: it yields the core soon if the \
-               threads that poll endpoints outnumber the cores that they may run on or that their \
-               container may keep busy, and otherwise after some 30 ms if other threads use the \
-               core. A program that also computes keeps its core while another core is idle. \
-               spin: it never yields. yield: it always yields.",
+        help: "Behaviour of a poll that finds nothing. auto: if the threads that poll endpoints \
+               outnumber the cores that they or their container may use, it yields the core soon. \
+               Otherwise it yields after some 30 ms if other threads use the core. A program that \
+               also computes keeps its core while another core is idle. spin: it never yields. \
+               yield: it always yields.",
     }
 }

@@ -7,36 +7,36 @@ use std::str::FromStr;
 
 use strum::{EnumString, VariantNames};
 
-/// Whether something is done. Allowed are `off` or `no`, and `on`, `yes` or `auto`.
+/// A switch: `off` or `no`, or `on`, `yes` or `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString)]
 pub enum Switch {
-    /// It is not done.
+    /// `off` or `no`.
     #[strum(serialize = "off", serialize = "no")]
     Off,
-    /// It is done, where it is possible.
+    /// `on`, `yes` or `auto`, which has an effect only where it is possible.
     #[strum(serialize = "on", serialize = "yes", serialize = "auto")]
     On,
 }
 
 impl Switch {
-    /// Returns true if it is done.
+    /// Returns true if the switch is on.
     #[must_use]
     pub fn is_on(self) -> bool {
         self == Self::On
     }
 }
 
-/// What becomes of a posted receive after `FI_TCAM_FLOW_TIMEOUT` (`FI_TCAM_EXHAUSTED`).
+/// Handling of a posted receive after `FI_TCAM_FLOW_TIMEOUT` (`FI_TCAM_EXHAUSTED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Exhausted {
-    /// It goes to the host engine.
+    /// The receive goes to the host engine.
     Spill,
-    /// It fails with `FI_ENOSPC`.
+    /// The receive fails with `FI_ENOSPC`.
     Fail,
 }
 
-/// How memory is registered (`FI_TCAM_MR`).
+/// Requirements for memory registration (`FI_TCAM_MR`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum MrMode {
@@ -52,40 +52,40 @@ pub enum MrMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum PoolOwner {
-    /// Each endpoint has its own.
+    /// Each endpoint has separate entries.
     Endpoint,
     /// All endpoints of this user on this host share a pool.
     Node,
 }
 
-/// How peers of other hosts are reached (`FI_TCAM_NET`).
+/// Transport to peers of other hosts (`FI_TCAM_NET`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Net {
-    /// Over TCP if the launcher says that the job has more than one host.
+    /// TCP if the launcher says that the job has more than one host, else none.
     Auto,
-    /// Not at all.
+    /// No transport.
     Off,
-    /// Over a TCP connection to each peer.
+    /// A TCP connection to each peer.
     Tcp,
 }
 
-/// What a poll that finds nothing does (`FI_TCAM_IDLE`).
+/// Behaviour of a poll that finds nothing (`FI_TCAM_IDLE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum IdlePolicy {
-    /// Gives the core away if there are more polling threads than cores.
+    /// Yields the core if there are more polling threads than cores, or other threads use it.
     Auto,
-    /// Never gives the core away.
+    /// Never yields the core.
     Spin,
-    /// Always gives the core away.
+    /// Always yields the core.
     Yield,
 }
 
 /// A value, or `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auto<T> {
-    /// The program chooses.
+    /// The provider chooses the value.
     Auto,
     /// This value.
     Set(T),

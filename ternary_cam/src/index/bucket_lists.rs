@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash table of entries by the fields that one pattern compares, for keys with several entries
-//! each. A bucket is a circular list.
+//! A hash table of entries by the fields that one pattern compares. It is made for keys that
+//! several entries match. A bucket is a circular list.
 //!
 //! ```text
 //! nodes
@@ -10,10 +10,10 @@
 //!   empty      oldest <-> ... <-> youngest
 //! ```
 //!
-//! A bucket is a node of its list, so that entries are added and removed without a branch. Whether
-//! an entry is the only one in its bucket, or the oldest, is unpredictable if keys of several kinds
-//! take entries in any order. The primary index (`buckets.rs`) usually has one entry per bucket,
-//! which a search finds in one step; there the branch is predictable.
+//! A bucket is a node of its list, so that entries are added and removed without a branch. A branch
+//! on whether an entry is the oldest or the only one in its bucket would be mispredicted, if keys
+//! of several kinds take entries in any order. The primary index (`buckets.rs`) usually has one
+//! entry per bucket, which a search finds in one step; there the branch is predictable.
 
 use crate::entry::Key;
 use crate::index::pattern::Pattern;

@@ -18,17 +18,17 @@
 //! [ ... ]     +-------------------+
 //! ```
 //!
-//! A bucket is one word. Its mark, bits of the hash of its entry, lets a search that probes several
-//! buckets exclude most of the buckets without a match, without reading an entry:
+//! A bucket is one word. Its *mark* consists of bits of its entry's hash. By the marks, a search of
+//! several buckets excludes most buckets without a match, and reads none of their entries:
 //!
 //! ```text
 //! 31           30     17     16            0
 //! [ unmarked | mark        | occupied | slot ]
 //! ```
 //!
-//! Entries that agree in all compared fields are in the same bucket, so the first entry in its ring
-//! that matches a key is the oldest match in the buckets. A search passes only entries that share
-//! the bucket by chance. If these are many, the index is rebuilt with another hash.
+//! All entries of a class that match a key are in the same bucket, so the first match in its ring
+//! is the oldest match of the class. A search passes only entries that share the bucket by chance.
+//! If these are many, the index is rebuilt with another hash.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -123,7 +123,7 @@ impl Buckets {
         self.walked.load(Relaxed)
     }
 
-    /// Subtracts entries from the number of passed ones.
+    /// Subtracts this many entries from [`Buckets::walked`].
     pub(crate) fn credit(&mut self, entries: usize) {
         let walked = self.walked.get_mut();
         *walked = walked.saturating_sub(entries as u32);

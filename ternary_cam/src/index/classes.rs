@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The classes of the entries, one per pattern. An MPI has at most four (exact, any tag, any
-//! source, both); an arbitrary program may have as many as entries.
+//! The classes of the entries, one per pattern. An MPI needs at most four (exact, any tag, any
+//! source, both); another program may need one for each entry.
 //!
 //! Hashing entries under their pattern, and searching once per pattern, is the tuple space search
 //! of Srinivasan, Suri and Varghese, SIGCOMM 1999. A tuple is a class here.
 //!
 //! MPIs also ignore a few protocol bits in every receive: in MPICH and Open MPI, those that mark a
-//! synchronous send. They are the *base*: the bits that the first entry of an empty table ignores.
-//! Entries that ignore exactly these bits and name their source are of [`Class::BASE`]; they are
-//! exact except for bits that no key could use.
+//! synchronous send. These bits are the *base*, which is set by the first entry of an empty table.
+//! Entries that ignore exactly these bits and name their source are of [`Class::BASE`]; they
+//! compare every bit except the base.
 
 use crate::bits::Bits;
 use crate::index::pattern::Pattern;
@@ -17,9 +17,9 @@ use crate::index::uniform::Uniform;
 use crate::slot::Class;
 use crate::wildcards::Wildcards;
 
-/// Number of classes in pairs, which are all that an MPI has. Entries of the even class of a pair
-/// name their source, those of the odd class do not, and both ignore the same bits. So a search
-/// hashes these bits once for both.
+/// Number of classes in pairs, enough for an MPI. Entries of the even class of a pair name their
+/// source, those of the odd class do not, and both ignore the same bits. So a search hashes these
+/// bits once for both.
 const PAIRED: usize = 4;
 
 /// Number of patterns that fit, a power of two, so that a mask bounds an index.
@@ -30,9 +30,9 @@ pub(super) const PATTERNS: usize = 8;
 pub(crate) struct Classes {
     state: StateCell,
     uniform: Uniform,
-    /// A search with uniform keys has left the request
-    /// [`RebuildRequest::PrimaryUsed`](super::rebuild_requests::RebuildRequest) since it was last
-    /// asked for.
+    /// True if a search with uniform keys left the request
+    /// [`RebuildRequest::PrimaryUsed`](super::rebuild_requests::RebuildRequest) since the last call
+    /// of [`Classes::ask_whether_primary_is_used`].
     primary_used: bool,
     /// Number of entries of each class.
     len: [u32; PATTERNS],
@@ -40,8 +40,8 @@ pub(crate) struct Classes {
     variety: Variety,
 }
 
-/// How much the patterns without a class differ. If all differ, a class would cost searches a probe
-/// without shortening the scan.
+/// Measures how much patterns without a class differ. If all differ, a class would cost searches a
+/// probe without shortening the scan.
 #[derive(Default)]
 struct Variety {
     /// The last pattern hash of each hash slot.
@@ -108,7 +108,7 @@ impl Classes {
     }
 
     /// Returns true if a paired class has entries and ignores the same bits as these wildcards. The
-    /// caller knows that both name a source, or both do not.
+    /// caller has chosen a class that names a source if and only if the wildcards do.
     #[inline(always)]
     pub(crate) const fn has<const CLASS: usize>(&self, wildcards: Wildcards) -> bool {
         self.patterns[CLASS].ignore() == wildcards.ignore && self.len[CLASS] != 0
@@ -202,8 +202,8 @@ impl Classes {
         self.pattern(Class::BASE).with_source(true)
     }
 
-    /// Makes a class for one entry, if classes are worth it. The bits that the first entry of all
-    /// ignores become the base.
+    /// Makes a class for one entry, if classes are worth it. The bits that the first entry of an
+    /// empty table ignores become the base.
     #[inline(always)]
     fn make(&mut self, wildcards: Wildcards) -> Class {
         if self.variety.is_too_much(wildcards) {
@@ -297,7 +297,8 @@ impl Classes {
 
 #[cfg(test)]
 impl Classes {
-    /// Checks that pairs are paired, and that the state contains the classes with entries.
+    /// Checks that both classes of a pair ignore the same bits, and that the state contains the
+    /// classes with entries.
     pub(crate) fn check(&self) {
         for (class, pattern) in self.patterns[..PAIRED].iter().enumerate() {
             let ignore = self.patterns[class & !1].ignore();

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Whether a structure is maintained, and how long no search has used it.
+/// State of a structure: it is maintained or not, and the time since a search used it.
 #[derive(Default)]
 pub(crate) struct IdleTimeout {
     active: bool,
@@ -14,8 +14,8 @@ pub(crate) struct IdleTimeout {
 
 impl IdleTimeout {
     /// A structure is dropped after this many inserts without a search, plus
-    /// [`IdleTimeout::PER_ENTRY`] for each entry. Building it again then costs less than keeping it
-    /// up has cost.
+    /// [`IdleTimeout::PER_ENTRY`] for each entry. By then, maintaining it has cost more than
+    /// building it again would.
     const LEAST: usize = 512;
     pub(crate) const PER_ENTRY: usize = 4;
 
@@ -53,8 +53,8 @@ impl IdleTimeout {
         self.idle = 0;
     }
 
-    /// Counts inserts into a table of `len` entries. Drops the structure if no search has used it
-    /// for long. Returns true if it was just dropped.
+    /// Counts inserts into a table of `len` entries. If no search has used the structure for long,
+    /// deactivates it and returns true; the caller then drops it.
     #[inline]
     pub(crate) fn tick(&mut self, inserts: usize, len: usize) -> bool {
         if !self.active {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Builds, rebuilds and drops structures as searches need them.
 //!
-//! The primary index learns from requests of searches whether keys of its kind are still used. A
-//! request for each search would cost 0.3 ns, so only the first search in a while leaves one:
+//! Searches leave a request to report that they use the primary index. A request by every search
+//! would cost 0.3 ns, so only one search every `ASK` ticks leaves one:
 //!
 //! ```text
-//! every ASK ticks:                     no state is quiet any longer (uniform.rs)
+//! every ASK ticks:                     blocks the fast path (Uniform::quiet_state)
 //! a search with uniform keys:          takes the general path, notes its use, and leaves
 //!                                      the request RebuildRequest::PrimaryUsed
-//! a later remove or insert:            the state is quiet again, searches take the fast path
-//! no use for long (IdleTimeout):       the index serves other keys
+//! a later remove or insert:            opens the fast path again
+//! no use for long (IdleTimeout):       the index is rebuilt for other keys
 //! ```
 //!
-//! If an index serves keys with and without a source, searches with a source count the entries that
-//! they pass ([`Buckets::walked`](crate::index::buckets::Buckets)). If these are too many, a search
-//! leaves the request
+//! If the primary index serves keys with and without a source, searches with a source count the
+//! entries that they pass ([`Buckets::walked`](crate::index::buckets::Buckets)). If the count is
+//! too high, the search leaves the request
 //! [`RebuildRequest::SplitPrimary`](crate::index::rebuild_requests::RebuildRequest).
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,10 +34,11 @@ use crate::recent::RecentEntries;
 use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
-/// Number of ticks for which the primary index is split the first time. It doubles each time.
+/// Ticks for which the first split of the primary index lasts (see `split_primary`). Each further
+/// split lasts twice as long.
 const SPLIT_TICKS: u32 = 4096;
 
-/// Maximum number of doublings.
+/// Maximum number of doublings of `SPLIT_TICKS`.
 const MOST_DOUBLINGS: u32 = 15;
 
 /// Ticks between two requests for
@@ -109,7 +110,8 @@ impl Index {
         self.scan_timeout.is_active() || self.unclassed != 0 || self.requests.are_pending()
     }
 
-    /// Work that is not needed at every insert: drops structures that were unused for long.
+    /// Drops structures that were unused for long, and does other work that is not needed at every
+    /// insert.
     #[cold]
     pub(super) fn housekeeping(&mut self, slots: &mut [Slot]) {
         if self.requests.are_pending() {
@@ -135,8 +137,8 @@ impl Index {
         self.refresh_state();
     }
 
-    /// Rebuilds each index in which a search passed many entries with another hash, unless that was
-    /// done recently. Rebuilds each secondary index with too few buckets with more.
+    /// Rebuilds, with another hash, each index in which a search passed many entries, unless that
+    /// was done recently. Rebuilds each secondary index that has too few buckets.
     fn reseed(&mut self, slots: &mut [Slot], inserts: usize) {
         if self.primary.buckets.reseed(inserts, self.high_water, self.classes.live()) {
             self.fill_primary(slots);
@@ -218,8 +220,9 @@ impl Index {
         }
     }
 
-    /// Searches with a source pass too many entries in the primary index. Makes it serve only keys
-    /// with a source, for longer each time, and a secondary index those without.
+    /// Splits a primary index in which searches with a source pass too many entries. It then serves
+    /// only keys with a source, and a secondary index serves those without. Each split lasts longer
+    /// than the one before.
     #[cold]
     pub(super) fn split_primary(&mut self, slots: &mut [Slot]) {
         let primary = &mut self.primary;
@@ -232,8 +235,8 @@ impl Index {
         }
     }
 
-    /// The primary index was not used for long. Makes it serve the keys of a secondary index, which
-    /// is dropped.
+    /// Called if no search has used the primary index for long. Rebuilds it for the keys of the
+    /// secondary index that was used last, and drops that index.
     fn serve_other_keys(&mut self, slots: &mut [Slot]) {
         if !self.entries_are_exact() {
             return;
@@ -249,7 +252,7 @@ impl Index {
 
 /// Secondary indexes.
 impl Index {
-    /// Adds base entries.
+    /// Adds base entries to the secondary indexes.
     #[inline(never)]
     pub(super) fn insert_in_secondary<const N: usize>(&mut self, slots: &[Slot], ids: [u16; N]) {
         for which in Bits(self.active.into()) {
@@ -260,7 +263,7 @@ impl Index {
         }
     }
 
-    /// Removes a base entry.
+    /// Removes a base entry from the secondary indexes.
     #[inline(always)]
     pub(super) fn remove_from_secondary(&mut self, id: u16) {
         for which in Bits(self.active.into()) {
@@ -284,8 +287,9 @@ impl Index {
         secondary.first(slots, key)
     }
 
-    /// Builds an index for keys of this kind. It replaces an index that is not maintained, or the
-    /// one that was unused for longest, if that is long enough.
+    /// Builds a secondary index for keys of this kind. It takes the place of one that is not
+    /// maintained or, if all are, of the one that was unused for longest. Does nothing if that one
+    /// was used in the last `len` inserts.
     pub(super) fn activate_secondary(&mut self, slots: &[Slot], keys: Wildcards) {
         let len = self.len();
         let idle = |&which: &usize| self.secondary[which].timeout.idle();
@@ -324,7 +328,7 @@ impl Index {
 
 /// The small set.
 impl Index {
-    /// Adds four recent entries to the small set. If there are too many, the small set is left.
+    /// Adds four recent entries to the small set. If they do not fit, moves all entries out of it.
     #[inline(never)]
     pub(super) fn insert_in_small_set(
         &mut self,
@@ -339,13 +343,14 @@ impl Index {
             self.small_set.close_up(slots);
         }
         if self.small_set.tail == POSITIONS {
-            // After closing up, it would be full again soon.
+            // Closing up would gain only few positions.
             return self.outgrow_small_set(slots, recent, REVIEW);
         }
         self.small_set.push(slots, recent.all());
     }
 
-    /// Leaves the small set for this many ticks, because the entries do not fit.
+    /// Moves all entries out of the small set, because they do not fit. It stays unused for at
+    /// least this many ticks.
     #[cold]
     fn outgrow_small_set(&mut self, slots: &mut [Slot], recent: RecentEntries, ticks: u32) {
         self.small_set.policy.wait(ticks);
@@ -406,8 +411,8 @@ impl Index {
             || self.scan_timeout.is_active() && self.classes.has_wild()
     }
 
-    /// If the small set is in use, leaves it if it is no longer needed; otherwise checks whether it
-    /// would suit. Returns true if it is in use.
+    /// Leaves a small set that is no longer needed. If the small set is not in use, counts the
+    /// ticks until it may be. Returns true if it is in use.
     pub(super) fn tick_small_set(&mut self, slots: &mut [Slot], peak: usize) -> bool {
         let noting = std::mem::replace(self.small_set.policy.noting.get_mut(), Noting::NONE.0);
         if !self.small_set.in_use {
@@ -458,7 +463,7 @@ impl Index {
         self.leave_small_set(slots);
     }
 
-    /// Stops maintaining the secondary indexes, which are empty. Keys may request them again.
+    /// Stops maintaining the secondary indexes, which are empty. Searches may request them again.
     fn sleep_all_but_primary(&mut self) {
         for which in 0..SECONDARY_INDEXES {
             self.deactivate(which);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which structures are maintained.
+//! Tests of the structures that the index maintains.
 
 use crate::entry::{Entry, Key, Source};
 use crate::kernel::Kernel;
@@ -122,8 +122,8 @@ fn searches_are_uniform_while_ranks_are_requested() {
     assert!(uniform.holds_quietly(state) && !uniform.will_hold(state));
 }
 
-/// Receives that ignore some bits, then plain ones. In the end these must count as exact: only
-/// then does an index serve keys with wildcards.
+/// Receives that ignore some bits come first, and then receives that ignore none. The latter must
+/// count as exact: only then does an index serve keys with wildcards.
 #[test]
 fn plain_entries_do_not_stay_in_another_class() {
     let mut table = Table::new(256, Kernel::Scalar).unwrap();

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Modulo 2^64; the high bits choose the bucket. At first `seed` is the golden ratio. Then
-//! consecutive tags lie a golden ratio apart, the gaps between any number of them are alike
-//! (three-gap theorem), and consecutive sources fill these gaps from one end. No two of 6,000
-//! entries with consecutive tags and sources share a bucket, whatever number of each; an ordinary
-//! hash puts 22 % of 4,096 entries into a shared bucket. Of 6,200 grids with strides from 1 to
-//! 1,024, one eighth has more collisions than with an ordinary hash.
+//! consecutive tags lie a golden ratio apart, and the gaps between them are alike (three-gap
+//! theorem). Consecutive sources fill these gaps from one end. No two of 6,000 entries with
+//! consecutive tags and sources share a bucket, for any number of tags; an ordinary hash puts 22 %
+//! of 4,096 entries into a shared bucket. With strides of tags and sources from 1 to 1,024, one
+//! eighth of 6,200 combinations has more collisions than with an ordinary hash.
 //!
 //! An index with long buckets takes another `seed`. The step of the sources does not change,
 //! because loading it would cost 0.2 ns. So a new hash does not separate entries with the same tag
@@ -22,7 +22,7 @@ use crate::slot::Slot;
 use crate::wildcards::Wildcards;
 
 /// Slightly more than a bucket of `seeded_hash.rs`: the best of about a hundred such fractions for
-/// the grids above.
+/// the strides above.
 const SOURCE_STEP: u64 = 0x0004_5799_8e48_6355;
 
 /// The fields that are compared: which bits, and whether the source.
@@ -67,7 +67,8 @@ impl Pattern {
         self.compared(bits).wrapping_mul(seed).wrapping_add(self.steps(source))
     }
 
-    /// The same pattern, with the compiler knowing whether it compares the source.
+    /// Returns this pattern. If `source` is a constant, the compiler knows whether the source is
+    /// compared.
     #[inline(always)]
     pub(crate) const fn with_source(&self, source: bool) -> Self {
         Self { care_source: if source { u64::MAX } else { 0 }, ..*self }

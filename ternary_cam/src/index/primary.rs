@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! keys of one kind                         an index under their pattern
-//! those that name a source and those       an index that does not compare sources, unless keys
-//!     that do not, with the same bits      with a source pass too many entries of others there
+//! those that name a source and those       an index that does not compare sources, unless
+//!     that do not, with the same bits      searches with a source pass too many entries there
 //! of other kinds                           the most used ones; the others have secondary indexes
 //! ```
 
@@ -63,7 +63,7 @@ impl PrimaryIndex {
         self.split == 0 && keys.any_source && self.keys == keys.with_source()
     }
 
-    /// Notes a search with keys of exactly its kind.
+    /// Notes a search with a key of exactly the kind `keys`.
     #[inline(always)]
     pub(super) fn note_use(&self) {
         self.timeout.note_use();
@@ -75,7 +75,8 @@ impl PrimaryIndex {
         self.walk_budget = (WALK_PER_ENTRY * entries) as u32;
     }
 
-    /// Returns true if searches passed so many entries that the index should be split.
+    /// Returns true if searches passed more entries than the budget allows: the index should be
+    /// split.
     #[inline(always)]
     pub(super) fn is_walked_too_far(&self) -> bool {
         self.buckets.walked() > self.walk_budget

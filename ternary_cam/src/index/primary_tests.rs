@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Which keys the primary index serves.
+//! Tests of the keys that the primary index serves.
 
 use crate::bits::Bits;
 use crate::entry::{Entry, Key, Source};
@@ -45,8 +45,8 @@ fn served(table: &Table) -> (Wildcards, Vec<Wildcards>) {
     (index.primary.keys, active.filter_map(|which| index.secondary[which].keys).collect())
 }
 
-/// Keys with and without a source share an index if that is fast, and find the same entries if
-/// it is not. An index whose keys are no longer used is dropped.
+/// Keys with and without a source share an index if that is fast. Otherwise they have separate
+/// indexes and find the same entries. An index whose keys are no longer used is dropped.
 #[test]
 fn each_kind_of_keys_is_served_where_it_should_be() {
     let mut table = Table::new(256, Kernel::Scalar).unwrap();
@@ -77,8 +77,8 @@ fn take_from(table: &mut Table, bits: u64, source: u32) -> u32 {
     hit.token
 }
 
-/// Messages are taken by their source, but first searched for from any source, with and without
-/// success.
+/// Each message is first searched for from any source, with and without success, and then taken by
+/// its source.
 #[test]
 fn keys_that_only_probe_stay_served() {
     for finds in [false, true] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Rebuild requests of searches, recorded without changing the table.
+//! Requests that searches leave, without changing the table, to have structures built or rebuilt.
 //!
 //! A search takes the table by shared reference, so it cannot build a missing structure. It leaves
 //! a request, which a later insert or remove fulfils. Requests are relaxed atomics: they affect
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::wildcards::Wildcards;
 
-/// Number of searches with the same wildcards before an index is built for them: keys that all
-/// ignore different bits must not build one each.
+/// Number of searches with the same wildcards before an index is built for them: if all keys ignore
+/// different bits, no index must be built for each.
 const ENOUGH: u64 = 4;
 
 /// Number of wildcards that are counted at a time.
@@ -26,9 +26,9 @@ pub(crate) enum RebuildRequest {
     Keys(Wildcards),
     /// Put all entries into the scan, for keys that no index serves.
     ScanAll,
-    /// Stop serving keys with a source in a primary index that also serves keys without.
+    /// Stop serving keys without a source in the primary index, which slows down keys with one.
     SplitPrimary,
-    /// Stop requesting this: the primary index is in use.
+    /// Keep the primary index, which is in use; searches need not request this again for a while.
     PrimaryUsed,
 }
 
@@ -61,7 +61,7 @@ impl RebuildRequests {
             RebuildRequest::SplitPrimary => Self::SPLIT_PRIMARY,
             RebuildRequest::PrimaryUsed => Self::PRIMARY_USED,
         };
-        // Usually a repeated search leaves the same request.
+        // Usually an earlier search has left the same request.
         if self.pending.load(Relaxed) & bit == 0 {
             self.pending.fetch_or(bit, Relaxed);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Ternary entries in age order, compared 16 at a time by the kernels. A CAM does this in hardware,
-//! and no choice of ignore bits can make it slower.
+//! Ternary entries in age order, compared 16 at a time by the kernels. A CAM does this in hardware.
+//! The cost does not depend on the ignore bits.
 
 use crate::entry::Key;
 use crate::index::age_log::AgeLog;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Secondary indexes: copies of the base entries for keys that the primary index does
+//! Secondary indexes: further hash tables of the base entries, for keys that the primary index does
 //! not serve.
 
 use crate::entry::Key;

@@ -13,7 +13,7 @@ use crate::wildcards::GOLDEN_RATIO;
 /// buckets per entry at 5,120 entries, and one per four entries at 65,536.
 pub(super) const BUCKETS: usize = 1 << 14;
 
-/// Number of entries passed in a bucket from which on another hash is worth rebuilding the index.
+/// If a search passes more entries than this in a bucket, the index is rebuilt with another hash.
 pub(super) const LONG: u32 = 64;
 
 /// Maximum number of doublings of the wait between two hashes; after these, rebuilding the index
@@ -24,7 +24,7 @@ const MOST_DOUBLINGS: u32 = 6;
 pub(super) struct SeededHash {
     /// Multiplier of the bits; odd.
     factor: u64,
-    /// Whether a search passed more than [`LONG`] entries.
+    /// True if a search passed more than [`LONG`] entries.
     long: AtomicBool,
     /// Inserts since this hash was chosen.
     since: u32,

@@ -75,8 +75,8 @@ impl SmallSet {
         self.find(kernel, slots, key)
     }
 
-    /// Contains the search: a function that only called [`Policy::note`] would need registers saved
-    /// around it.
+    /// Notes the key and searches. If it only noted the key, the caller would have to save
+    /// registers for the search.
     #[cold]
     #[inline(never)]
     fn note_and_find<'a>(
@@ -136,7 +136,7 @@ impl SmallSet {
         entries <= self.policy.most || self.find_room_for(entries, slots)
     }
 
-    /// Recomputes the limit, then like [`has_room_for`](Self::has_room_for). The limit is above
+    /// Recomputes the limit on entries, and returns true if it allows this many. The limit is above
     /// `few` if there are many kinds of keys, or more kinds of entries than classes.
     #[cold]
     fn find_room_for(&mut self, entries: usize, slots: &[Slot]) -> bool {

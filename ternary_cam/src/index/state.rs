@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The state that every operation must know first, in one byte.
+//! The state of a table, one byte that every operation reads first.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -57,7 +57,7 @@ impl TableState {
         self.0 & Self::EXTRA_WORK.0 != 0
     }
 
-    /// The same classes, with exactly these flags.
+    /// Returns a state with these classes and exactly these flags.
     pub(crate) const fn with_flags(self, wild_keys: bool, extra_work: bool) -> Self {
         let wild_keys = if wild_keys { Self::WILD_KEYS.0 } else { 0 };
         let extra_work = if extra_work { Self::EXTRA_WORK.0 } else { 0 };
@@ -85,7 +85,7 @@ impl StateCell {
         *state = change(TableState(*state)).0;
     }
 
-    /// Searches may run concurrently, but changes may not, so no update is lost.
+    /// Raises the flag. Searches may run concurrently, but changes may not, so no update is lost.
     pub(crate) fn raise_extra_work(&self) {
         if !self.get().has_extra_work() {
             self.0.fetch_or(TableState::EXTRA_WORK.0, Relaxed);

@@ -28,7 +28,7 @@ pub(crate) struct Uniform {
 }
 
 impl Uniform {
-    /// Holds in no state with entries.
+    /// A value that holds in no state with entries.
     pub(crate) const NOTHING: Self = Self {
         state: TableState::EMPTY,
         insert_state: TableState::EMPTY,

@@ -38,8 +38,8 @@ use crate::traces::take::MAX_QUEUE;
   tcam sweep --trace tcam-trace --set table_ns=20 --set host_ns=500 --set host_entry_ns=5.1")]
 pub(crate) struct Sweep {
     /// Entries of the table of posted receives, one run for each size: numbers separated by commas;
-    /// `A,...,B` doubles from A up to B. Without it the sizes are around the need of a first run,
-    /// which is not part of the curve, or of the traces.
+    /// `A,...,B` doubles from A up to B. Without --prq the sizes are around the need of the traces,
+    /// or of a first run, which is not part of the curve.
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) prq: Option<Sizes>,
 
@@ -77,7 +77,7 @@ pub(crate) struct Sweep {
     pub(crate) out: PathBuf,
 
     /// Replays traces, or those of directories, instead of running a program. With the overflow
-    /// model `spill`, one pass answers for all sizes.
+    /// model `spill`, one pass computes the results for all sizes.
     #[arg(
         long,
         value_name = "TRACE",
@@ -101,11 +101,12 @@ pub(crate) struct Sweep {
     pub(crate) placed: Placed,
 
     /// Costs of searches: cpu-list, cpu-hash or none. --set NAME=NS sets one cost: table_ns, up_ns,
-    /// host_ns, host_entry_ns, down_ns, spill_ns or promote_ns. Adds for each size the time of
-    /// matching, and the time in ns that elements on the host add to a message, of all ranks and of
-    /// the worst rank, without waiting. sweep.csv also has latencies, which include waiting,
-    /// because a unit does one operation after the other; they may grow with the tables, because a
-    /// promotion takes time. docs/devices.md has the sources and limits of the model.
+    /// host_ns, host_entry_ns, down_ns, spill_ns or promote_ns. The curve then also has, for each
+    /// size, the time of matching, and the time in ns that elements on the host add to a message,
+    /// of all ranks and of the worst rank. These times do not include waiting. sweep.csv also has
+    /// latencies. They include waiting, because a matching unit does one operation after the other.
+    /// Latencies may grow with the tables, because a promotion takes time. docs/devices.md has the
+    /// sources and limits of the model.
     #[arg(long, value_name = "NAME", requires = "trace")]
     pub(crate) timing: Option<String>,
 

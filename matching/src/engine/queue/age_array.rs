@@ -62,7 +62,7 @@ const fn page_of(at: u32) -> usize {
     (at / PAGE) as usize
 }
 
-/// The state after a removal.
+/// The elements that a removal left.
 pub(super) enum Left {
     /// No element.
     Empty,
@@ -137,9 +137,9 @@ impl AgeArray {
         self.tail -= 1;
     }
 
-    /// Leaves a hole. If the caller says that the place is in the first page (`in_first`), the
-    /// address of the page is known before `at` is: otherwise the next search could not read the
-    /// page before.
+    /// Removes an element and leaves a hole. If `in_first`, the caller knows that the place is in
+    /// the first page. The processor then knows the address of the page before `at`, and the next
+    /// search can read the page earlier.
     #[inline(always)]
     pub(super) fn remove<T>(&mut self, at: u32, in_first: bool, places: &mut Places<T>) -> Left {
         let page = if in_first { &mut places.pages[0] } else { &mut places.pages[page_of(at)] };
@@ -153,8 +153,8 @@ impl AgeArray {
         if left == 0 { Left::EmptyPage } else { Left::FingerprintPage }
     }
 
-    /// Advances the head past empty pages, for a long array (it has other elements). Returns true
-    /// if the array has so many holes that it must close up.
+    /// Advances the head past empty pages. The array is long and has elements. Returns true if the
+    /// array has so many holes that it must close up.
     #[cold]
     pub(super) fn note_empty_page<T>(&mut self, places: &Places<T>) -> bool {
         while places.pages[page_of(self.head)].live == 0 {

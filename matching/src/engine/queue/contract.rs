@@ -61,8 +61,8 @@ pub trait Lookup {
 
 /// Queues by number, and the list of all elements; see `engine/queue/mod.rs`.
 pub trait Queues: Lookup {
-    /// Up to this many elements, collective ones included, searching the list of all is faster than
-    /// selecting a queue.
+    /// Number of elements, including collective ones, up to which a search of the list of all is
+    /// faster than the selection of a queue.
     const LIST: usize;
 
     /// Makes sure that queues 0 to `count - 1` exist.
@@ -111,7 +111,7 @@ pub trait Queues: Lookup {
         self.oldest_match(&self.probe(key))
     }
 
-    /// Number of elements that [`Lookup::oldest_match_in`] traversed to find this.
+    /// Number of elements that [`Lookup::oldest_match_in`] traversed to find `found`.
     fn traversed_in(
         &self,
         count: usize,
@@ -120,7 +120,7 @@ pub trait Queues: Lookup {
         found: Best,
     ) -> u64;
 
-    /// Number of elements that [`Lookup::oldest_match`] traversed to find this.
+    /// Number of elements that [`Lookup::oldest_match`] traversed to find `found`.
     fn traversed_of_all(&self, found: Best) -> u64 {
         self.hit(found).map_or(self.len(), |hit| self.depth(hit.handle)) as u64
     }

@@ -9,8 +9,10 @@
 //!             4 - 7                            ring of the elements with the key of 3, each
 //!                                              to the next younger, the youngest to the oldest
 //! ```
+//!
 //! The oldest element of a key is found through its bucket alone, however many elements have the
-//! same key. Any element can be removed without a look at the others.
+//! same key. The removal of an element visits at most the oldest elements of the other keys in its
+//! bucket.
 
 use super::page::NOBODY;
 
@@ -114,7 +116,7 @@ impl Exact {
         if head == at {
             self.heads[bucket] = successor;
         } else {
-            // Up to the head before it. There is none if the element is not the oldest of its key.
+            // Finds the head before it. There is none if the element is not the oldest of its key.
             while head != NOBODY && self.nodes[head as usize].sibling != at {
                 head = self.nodes[head as usize].sibling;
             }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `packed`: arrays of fingerprints (`fingerprint`), one array (`age_array`) for each queue and one
-//! for all elements, searched by the compare kernels of the table.
+//! `packed`: queues as arrays of fingerprints (`fingerprint`). There is one array (`age_array`) for
+//! each queue, and one for all elements. The compare kernels of the table search them.
 //!
 //! ```text
-//! array of all elements   a, b, d, e   elements and their ages; e is unplaced
+//! array of all elements   a, b, d, e   elements and their ages; e has no queue yet
 //! array of queue 0        b            their places in the array of all elements
 //! array of queue 1        a, d
 //!
-//! own                     queue, and place in its array, by place in the array of all elements
+//! own                     for each place in the array of all elements: the queue of the element,
+//!                         and its place in the array of that queue
 //! ```
 //!
 //! A search compares fingerprints, up to 32 at a time, and then the element of the first
@@ -15,17 +16,18 @@
 //!
 //! ```text
 //! first(array, key), in code compiled for the kernel:
-//!     16 places, one page: hits = places that agree
-//!     more: hits = those of the first of 4 pages with any, ...
+//!     up to 16 places, or one page: hits = places that agree
+//!     more pages: hits = places that agree in the first page with any, 4 pages at a time
 //!     if the element of the first hit matches: it is the oldest match
 //!     else: check each hit that has an element, one by one
 //! ```
-//! If there are thousands of elements, the array of all has an index of those without wildcards
+//!
+//! If there are thousands of elements, those without wildcards are also in an index
 //! (`packed/long.rs`).
 //!
-//! An element is stored in the array of all elements, so its place gives access to all its data
-//! without another link to write and read. A handle is the number of places used before it,
-//! including those before the array last closed up:
+//! An element is stored in the array of all elements. Its place there gives access to all its data,
+//! without another link to write and read. A handle is the place at which the element was pushed,
+//! plus the sum of the tails at which the array had closed up before (`shift`):
 //!
 //! ```text
 //! handle(at) = shift + at
@@ -64,13 +66,15 @@ struct PackedSlot {
 #[derive(Clone, Copy)]
 struct Placed {
     queue: u32,
-    /// Its place in the array of the queue.
+    /// Place of the element in the array of the queue.
     at: u32,
 }
 
-/// An element that was moved. Its place may hold another element by now, with another age.
+/// An element that moved when the array closed up. If it was removed since, its place may hold a
+/// younger element.
 #[derive(Clone, Copy)]
 struct Moved {
+    /// The handle, which does not change.
     name: u64,
     age: u64,
     at: u32,
@@ -100,27 +104,27 @@ impl PackedSlot {
 
 /// The storage; see the module.
 pub struct Packed {
-    /// The array of all elements, which does not share its places.
+    /// The array of all elements. No other array has places in `slots`.
     all: AgeArray,
-    /// How much of it is searched. This is not derived from its tail, which depends on the last
-    /// removal and so on the result of the previous search: the next search would wait for it.
+    /// Range of a search in `all` (`STEP` to `INDEXED`). It is not derived from the tail, which the
+    /// last removal changes: the next search would wait for that removal.
     reach: u8,
     slots: Places<PackedSlot>,
-    /// The place of the last removal plus one. If that equals the tail, the youngest element was
-    /// removed, and the next element takes its place; so the removal itself need not check. While
-    /// there is an index, it always equals the tail, so that a push without one need not check for
-    /// it.
+    /// The place of the last removal plus one. If it equals the tail, the youngest element was
+    /// removed, and the next push reuses its place. While there is an index, it always equals the
+    /// tail: so one comparison in a push detects both cases.
     left: u32,
-    /// Difference between a handle and its place in `all`.
+    /// Difference between a handle and its place in `all`, unless the element is in `moved`.
     shift: u64,
     /// Elements that were in the array when it last closed up.
     moved: Vec<Moved>,
-    /// Place in `all` from which on elements have no queue.
+    /// Elements at this place in `all` and after it have no queue.
     unplaced: u32,
     /// Queues of the elements before `unplaced`.
     own: Vec<Placed>,
     /// The arrays of the queues; their items are places in `all`.
     arrays: Vec<AgeArray>,
+    /// Pages and items of `arrays`.
     names: Places<u32>,
     /// Index of all elements, while `reach` is `INDEXED`.
     index: LongIndex,
@@ -135,8 +139,8 @@ pub struct Probe<'k> {
 }
 
 impl Packed {
-    /// Creates a storage without queues. Its fingerprints distinguish match bits best in the layout
-    /// of `config`.
+    /// Creates a storage without queues. Its fingerprints consist of the tag, communicator and
+    /// source in the layout of `config`.
     #[must_use]
     pub fn new(config: &EngineConfig, scanner: Scanner) -> Self {
         Self {
@@ -170,7 +174,7 @@ impl Packed {
     #[cold]
     #[inline(never)]
     fn moved_place_of(&self, handle: HostHandle) -> u32 {
-        // If there were no holes, as in an array that only grew, the names are consecutive.
+        // If there were no holes, as in an array that only grew, the handles are consecutive.
         let first = self.moved.first().map_or(0, |moved| moved.name);
         if let Some(moved) = self.moved.get((handle.0 - first) as usize)
             && moved.name == handle.0
@@ -186,7 +190,7 @@ impl Packed {
         HostHandle(self.shift + u64::from(at))
     }
 
-    /// Reuses the place of the youngest element, which was removed, for the next one.
+    /// Frees the place of the youngest element, which was removed, for the next push.
     #[inline(always)]
     fn draw_back(&mut self) {
         self.all.draw_back_by_one();
@@ -265,7 +269,8 @@ impl Packed {
         }
     }
 
-    /// Removes any element. This is rare in short queues, whose removals save no registers for it.
+    /// Removes any element. Not inlined, so that the more frequent removals save no registers for
+    /// it.
     #[inline(never)]
     fn remove_any(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) {
         let at = self.place_of(handle);
@@ -304,8 +309,8 @@ const PAGES: u8 = 2;
 /// Several pages, indexed (`long`).
 const INDEXED: u8 = 3;
 
-/// Range of a search if the youngest element of the array of all elements is at this place, or
-/// elsewhere in its step.
+/// Range of a search if the youngest element is at this place, or at another place of the same
+/// step.
 const fn reach(youngest: u32) -> u8 {
     (youngest >= Scanner::STEP as u32) as u8 + (youngest >= PAGE) as u8
 }

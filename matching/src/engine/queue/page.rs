@@ -5,7 +5,8 @@ use ternary_cam::{Compare, Scanner};
 
 use super::fingerprint::Fingerprint;
 
-/// Contiguous, so that adding or finding a fingerprint uses a single base address.
+/// The fingerprints of a page are contiguous, so that adding or finding one uses a single base
+/// address.
 ///
 /// ```text
 ///             place 0    1    2  ...  63
@@ -129,8 +130,8 @@ impl FingerprintPage {
 
     /// The first of `hits` that is in use, or [`NOBODY`].
     ///
-    /// The first hit usually is. That is tested by a branch, so that the processor proceeds before
-    /// it knows what the last removal wrote into `live`.
+    /// Usually the first hit is in use. A branch tests this, so that the processor can proceed
+    /// before it knows the value of `live` that the last removal stored.
     #[inline(always)]
     pub(super) fn first(&self, hits: u64) -> u32 {
         if hits == 0 {

@@ -4,7 +4,7 @@
 //! ```text
 //! taken into use    entries of several kinds, or keys with wildcards, if there were few
 //!                   entries for ENTER_AFTER ticks, or the table is new
-//! left              if there are too many entries, or positions are used up at once,
+//! left              if there are too many entries, or nearly every insert would close up,
 //!                   after LEAVE_AFTER ticks with entries of one kind and exact keys,
 //!                   after ALIKE samples of keys, all of one kind, of exact entries
 //! ```
@@ -39,8 +39,8 @@ pub(in crate::index) const ALIKE: u32 = 64;
 /// each tick. Otherwise a program that repeats itself would always show the same keys.
 const STRIDE: u32 = 8;
 
-/// Ticks after which the observed kinds are forgotten. Also the wait after the positions were used
-/// up at once.
+/// Ticks after which the observed kinds are forgotten. Also the wait after nearly every insert
+/// would have closed up.
 pub(in crate::index) const REVIEW: u32 = 512;
 
 /// Number of kinds of keys with wildcards that counts as many: an index for each would be
@@ -67,8 +67,8 @@ pub(in crate::index) struct Policy {
     pub(in crate::index) wait: u32,
 }
 
-/// The keys that a search must note, which also encodes the keys seen since the last tick. A search
-/// compares it with [`Noting::WILD`]: higher values require noting.
+/// Selects the keys that a search must note. The value also encodes the keys seen since the last
+/// tick. A search compares it with [`Noting::WILD`]: higher values require noting.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::index) struct Noting(pub(in crate::index) i8);
 
@@ -133,7 +133,7 @@ impl Sample {
         self.any_source.store(keys.any_source, Relaxed);
     }
 
-    /// Starts over, because there are other keys.
+    /// Restarts the count, because keys or entries of other kinds came.
     pub(in crate::index) fn reject(&self) {
         self.alike.store(0, Relaxed);
     }
@@ -175,8 +175,7 @@ impl Policy {
         noting > Noting::WILD && (noting != Noting::EXACT || !key.is_exact())
     }
 
-    /// Notes a key, one of few between two ticks. These are seldom all of the same kind by chance;
-    /// if they are, or if entries of several kinds come first, only time is lost.
+    /// Notes a key, one of few between two ticks. A sample that is not typical costs only time.
     pub(in crate::index) fn note(&self, key: &Key) {
         let (keys, noting) = (key.wildcards(), self.noting());
         let next = match noting {

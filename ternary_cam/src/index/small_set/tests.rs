@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! When the small set is in use and when it is not, with every result checked.
+//! Tests of when the small set is in use. Every search result is checked.
 
 use super::policy::{ALIKE, ENTER_AFTER, GROUP, LEAVE_AFTER, REVIEW};
 use crate::entry::{Entry, Key, Source};
@@ -14,7 +14,7 @@ struct Queue {
     table: Table,
     naive: Vec<(Handle, Entry)>,
     token: u32,
-    /// Whether ranks are requested, which keeps the scan up.
+    /// True if ranks are requested, so that the scan is maintained.
     ranks: bool,
 }
 
@@ -163,8 +163,8 @@ fn the_tray_is_left_if_its_positions_are_used_up_at_once() {
     }
 }
 
-/// Few entries of another kind stay. There are keys with wildcards, then none for so long that the
-/// small set is left. The same insert may then add many entries.
+/// Few entries of another kind stay. Keys with wildcards come, and then none until an insert leaves
+/// the small set. That insert may then add many entries.
 #[test]
 fn no_more_entries_are_moved_to_the_tray_than_fit() {
     for kernel in Kernel::available() {

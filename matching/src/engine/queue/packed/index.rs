@@ -11,7 +11,8 @@ pub(super) const LONG: u32 = 2048;
 
 /// The index of a long array.
 pub(super) struct LongIndex {
-    /// Number of elements from which on the array is indexed; no number while all queues are short.
+    /// Number of elements from which on the array is indexed; `u32::MAX` while there are queues and
+    /// all are short.
     pub(super) from: u32,
     pub(super) exact: Exact,
     /// With an index, the place of the last removal plus one (without an index, `Packed::left`).
@@ -27,12 +28,13 @@ impl Default for LongIndex {
 }
 
 impl LongIndex {
-    /// Called when elements get queues, which are searched instead of all elements.
+    /// Called when the first queues are made. From then on, most searches use them and not the
+    /// array of all.
     pub(super) fn wait_for_long_queue(&mut self) {
         self.from = u32::MAX;
     }
 
-    /// Called with a queue that filled its region.
+    /// Called with the array of a queue after it closed up.
     pub(super) fn note_queue(&mut self, array: &AgeArray) {
         if array.len >= LONG / 2 {
             self.from = LONG;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A long array of all elements. Elements with a tag and a source are found by an index of both
-//! (`exact`), the others by a search of the pages that contain any.
+//! A long array of all elements. A search finds elements with a tag and a source by an index of
+//! both (`exact`). It finds elements with wildcards by comparing the pages that contain them.
 //!
 //! ```text
 //! first(key), if the key has tag and source:
@@ -8,6 +8,7 @@
 //!     wild  = the first match in pages with wildcards, before exact
 //!     the one of both at the lower place
 //! ```
+//!
 //! Other keys are compared with all elements. Counters of list comparisons do not change.
 
 use ternary_cam::{Compare, Search};
@@ -30,7 +31,7 @@ const SHORT: u32 = LONG / 4;
 const OF_TAG: u64 = 0x9e37_79b9_7f4a_7c15;
 const OF_SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
 
-/// The fields of an element or a key without wildcards.
+/// The tag (with communicator) and source of an element or a key without wildcards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Name {
     tag: u64,
@@ -38,7 +39,7 @@ struct Name {
 }
 
 impl Name {
-    /// The name of a key; `None` if it leaves a part of it open.
+    /// The tag and source of a key; `None` if it has wildcards in them.
     #[inline(always)]
     fn of(fields: &Fields, key: &Key) -> Option<Self> {
         let told_by = fields.tag_and_communicator();
@@ -47,7 +48,7 @@ impl Name {
         named.then_some(Self { tag: key.bits & told_by, source })
     }
 
-    /// The name of an element; `None` if it leaves a part of it open.
+    /// The tag and source of an element; `None` if it has wildcards in them.
     #[inline(always)]
     fn of_element(fields: &Fields, element: &Element) -> Option<Self> {
         let &Element { bits, ignore, source, .. } = element;
@@ -78,7 +79,7 @@ impl Packed {
         age: u64,
     ) -> HostHandle {
         if self.all.len == 0 {
-            // The index is empty by now, and is kept.
+            // The index is empty. It is not used, but keeps its memory.
             (self.reach, self.left) = (STEP, NOBODY);
             return self.push_again(bits, ignore, source, token, age);
         }
@@ -100,7 +101,7 @@ impl Packed {
         self.handle(at)
     }
 
-    /// Pushes after an obstacle was removed.
+    /// Repeats a push, after the array closed up or an empty index was dropped.
     #[cold]
     pub(super) fn push_again(
         &mut self,
@@ -191,7 +192,7 @@ impl Packed {
         wild.or(found).map_or(Best::NONE, |at| Best { at, age: self.slot(at).age })
     }
 
-    /// The first match among all elements, if it is in this long queue and so is its first match.
+    /// The first match of a long queue, if it is also the first match among all elements.
     pub(super) fn first_of_all_in(
         &self,
         queue: usize,

@@ -55,8 +55,8 @@ impl<const WHERE: u8> Search for LineSearch<'_, WHERE> {
     }
 }
 
-/// A search of an array that checks every element that agrees; `in_all` maps a place of the array
-/// to a place in the array of all elements.
+/// A search of an array that checks every element whose fingerprint agrees; `in_all` maps a place
+/// of the array to a place in the array of all elements.
 pub(super) struct AgreeingSearch<'s, T, F> {
     pub(super) packed: &'s Packed,
     pub(super) array: &'s AgeArray,
@@ -138,7 +138,8 @@ impl Packed {
         self.verified_own(array.only(&self.names), array, key)
     }
 
-    /// The first match of an array if elements that agree need not match.
+    /// The first match of an array in which elements may agree by their fingerprints, but not
+    /// match.
     #[inline(never)]
     pub(super) fn first_of_several<T: Copy>(
         &self,
