@@ -21,7 +21,7 @@ pub const PREFIX: &str = "FI_TCAM_";
 
 /// Parameters that reports and traces do not record: paths of files, and the secret. The settings
 /// in the file `config` are recorded.
-const UNTOLD: [&str; 4] = ["report", "trace", "config", "job_key"];
+const UNRECORDED: [&str; 4] = ["report", "trace", "config", "job_key"];
 
 /// Pairs of a former and the current name, without the prefix.
 pub const RENAMED: [(&str, &str); 1] = [("QUEUE", "HOST_STORAGE")];
@@ -154,7 +154,7 @@ impl Params {
     /// affect an experiment.
     #[must_use]
     pub fn recorded(&self) -> BTreeMap<String, String> {
-        let values = self.texts.iter().filter(|(name, _)| !UNTOLD.contains(name));
+        let values = self.texts.iter().filter(|(name, _)| !UNRECORDED.contains(name));
         values.map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
     }
 }

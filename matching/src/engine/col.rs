@@ -53,7 +53,7 @@ const MOST_PROFILES: usize = 4096;
 const OTHERS: usize = 0;
 
 /// The id of these p: no communicator has this number.
-const NOBODY: CollectiveId =
+const NO_OPERATION: CollectiveId =
     CollectiveId { communicator: u32::MAX, operation: CollectiveId::NONBLOCKING };
 
 /// The queues of an operation at one level, selected by source.
@@ -119,7 +119,7 @@ impl Col {
             known: Map::default(),
             profiles: vec![CollectiveProfile {
                 done: true,
-                ..CollectiveProfile::new(NOBODY, OTHERS)
+                ..CollectiveProfile::new(NO_OPERATION, OTHERS)
             }],
             last: Cell::new(OTHERS),
             operations: Map::default(),

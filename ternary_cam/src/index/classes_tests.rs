@@ -7,7 +7,7 @@ use crate::table::Table;
 
 /// More kinds than pairs, a few at a time, so that pairs change while other entries stay.
 #[test]
-fn any_kinds_are_served_side_by_secondary() {
+fn any_kinds_are_served_side_by_side() {
     let mut table = Table::new(256, Kernel::Scalar).unwrap();
     let mut naive = Vec::new();
     let mut state = 1_u64;

@@ -432,9 +432,9 @@ impl Index {
             policy.sample.reject();
         }
         if self.small_set.policy.plain == LEAVE_AFTER {
-            self.leave_tray_for(slots, Wildcards::NONE);
+            self.leave_small_set_for(slots, Wildcards::NONE);
         } else if self.keys_are_alike(peak) {
-            self.leave_tray_for(slots, self.small_set.policy.sample.keys());
+            self.leave_small_set_for(slots, self.small_set.policy.sample.keys());
         } else if self.small_set.policy.ticks == REVIEW {
             self.small_set.policy.forget_kinds();
             self.sleep_all_but_primary();
@@ -455,7 +455,7 @@ impl Index {
     /// Moves all entries to the primary index, which then serves keys of this kind. No other
     /// structure is maintained.
     #[cold]
-    fn leave_tray_for(&mut self, slots: &mut [Slot], keys: Wildcards) {
+    fn leave_small_set_for(&mut self, slots: &mut [Slot], keys: Wildcards) {
         self.small_set.policy.sample.reject();
         self.sleep_all_but_primary();
         self.scan_timeout.deactivate();

@@ -72,7 +72,7 @@ fn a_queue_that_one_pattern_serves_becomes_uniform() {
 }
 
 #[test]
-fn a_side_index_has_more_buckets_where_there_are_more_entries() {
+fn a_secondary_index_has_more_buckets_where_there_are_more_entries() {
     let mut table = Table::new(2048, Kernel::Scalar).unwrap();
     let insert = |table: &mut Table, token: u32| {
         let entry = Entry { bits: token.into(), ignore: 0, source: Source::new(1), token };

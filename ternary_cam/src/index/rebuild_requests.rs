@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wish_is_taken_once() {
+    fn every_request_is_taken_once() {
         let mut requests = RebuildRequests::default();
         let keys = RebuildRequest::Keys(Wildcards { ignore: 7, any_source: true });
         for request in [

@@ -18,7 +18,7 @@ use ternary_cam::{Compare, Scanner};
 
 use super::{
     fingerprint::Fingerprint,
-    page::{FingerprintPage, NOBODY},
+    page::{FingerprintPage, NO_PLACE},
 };
 
 /// Places in the smallest region.
@@ -67,7 +67,7 @@ pub(super) enum Left {
     /// No element.
     Empty,
     /// There are other elements, some in the same page.
-    FingerprintPage,
+    SamePage,
     /// There are other elements, but in other pages: there may be too many holes.
     EmptyPage,
 }
@@ -150,7 +150,7 @@ impl AgeArray {
             (self.head, self.tail) = (self.start, self.start);
             return Left::Empty;
         }
-        if left == 0 { Left::EmptyPage } else { Left::FingerprintPage }
+        if left == 0 { Left::EmptyPage } else { Left::SamePage }
     }
 
     /// Advances the head past empty pages. The array is long and has elements. Returns true if the
@@ -208,7 +208,7 @@ impl AgeArray {
         self.head + live.trailing_zeros()
     }
 
-    /// The place of the oldest element that agrees with `fingerprint`, or [`NOBODY`]. The array
+    /// The place of the oldest element that agrees with `fingerprint`, or [`NO_PLACE`]. The array
     /// must be the only one of its places and span at most a step.
     #[inline(always)]
     pub(super) fn first_of_step<T>(
@@ -217,10 +217,10 @@ impl AgeArray {
         fingerprint: Fingerprint,
         places: &Places<T>,
     ) -> u32 {
-        let Some(page) = places.pages.first() else { return NOBODY };
+        let Some(page) = places.pages.first() else { return NO_PLACE };
         if self.len <= 1 {
             // Its words may have been stored too recently to be loaded as part of a vector.
-            return if self.len == 0 { NOBODY } else { page.live.trailing_zeros() };
+            return if self.len == 0 { NO_PLACE } else { page.live.trailing_zeros() };
         }
         page.first(page.agree_in_step(0, compare, fingerprint))
     }
@@ -233,7 +233,7 @@ impl AgeArray {
         fingerprint: Fingerprint,
         places: &Places<T>,
     ) -> u32 {
-        places.pages.first().map_or(NOBODY, |page| page.first(page.agree(compare, fingerprint)))
+        places.pages.first().map_or(NO_PLACE, |page| page.first(page.agree(compare, fingerprint)))
     }
 
     /// [`first_of_page`](Self::first_of_page) for an array that may share its page.
@@ -252,7 +252,7 @@ impl AgeArray {
         };
         let length = self.end - self.start;
         let lane = page.first(hits & (u64::MAX >> (PAGE - length) << at));
-        if lane == NOBODY { NOBODY } else { self.start - at + lane }
+        if lane == NO_PLACE { NO_PLACE } else { self.start - at + lane }
     }
 
     /// [`first_of_page`](Self::first_of_page) for an array that does not share its pages. May also
@@ -337,7 +337,7 @@ impl<T: Copy> Places<T> {
         Self { pages: Vec::new(), items: Vec::new(), vacant, unused: Vec::new() }
     }
 
-    /// The item of a place; `None` for [`NOBODY`] and [`SOMEBODY`](super::page::SOMEBODY).
+    /// The item of a place; `None` for [`NO_PLACE`] and [`SOMEBODY`](super::page::SOMEBODY).
     #[inline(always)]
     pub(super) fn item(&self, at: u32) -> Option<&T> {
         self.items.get(at as usize)

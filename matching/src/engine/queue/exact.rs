@@ -2,7 +2,7 @@
 //! A hash index of the elements of a long array that have no wildcard.
 //!
 //! ```text
-//! heads      [  3  |  -  |  8  |  -  ]          a place per bucket, `NOBODY` if empty
+//! heads      [  3  |  -  |  8  |  -  ]          a place per bucket, `NO_PLACE` if empty
 //!               |           |
 //!               3 -> 5      8 -> 2             sibling: the oldest element of another key
 //!              / \
@@ -14,7 +14,7 @@
 //! same key. The removal of an element visits at most the oldest elements of the other keys in its
 //! bucket.
 
-use super::page::NOBODY;
+use super::page::NO_PLACE;
 
 /// Buckets per cache line.
 pub(super) const LINE: u64 = 16;
@@ -52,7 +52,7 @@ impl Exact {
     /// Makes room for this many places. If the index grows, it is empty afterwards.
     pub(super) fn make_room(&mut self, places: usize) {
         if self.nodes.len() < places {
-            self.heads = vec![NOBODY; places.next_power_of_two().max(2 * LINE as usize)];
+            self.heads = vec![NO_PLACE; places.next_power_of_two().max(2 * LINE as usize)];
             self.nodes = vec![ExactNode { next: 0, prev: 0, sibling: 0 }; places];
         }
     }
@@ -66,17 +66,17 @@ impl Exact {
     /// Clears the bucket of a hash.
     pub(super) fn clear(&mut self, hash: Hash) {
         let bucket = self.bucket(hash);
-        self.heads[bucket] = NOBODY;
+        self.heads[bucket] = NO_PLACE;
     }
 
     /// The oldest element with a key; `same` returns true if an element has the key.
     #[inline]
     pub(super) fn oldest(&self, hash: Hash, same: impl Fn(u32) -> bool) -> Option<u32> {
         let mut head = self.heads[self.bucket(hash)];
-        while head != NOBODY && !same(head) {
+        while head != NO_PLACE && !same(head) {
             head = self.nodes[head as usize].sibling;
         }
-        (head != NOBODY).then_some(head)
+        (head != NO_PLACE).then_some(head)
     }
 
     /// All elements with the key of `oldest`, in age order.
@@ -98,7 +98,7 @@ impl Exact {
         };
         let youngest = std::mem::replace(&mut self.nodes[oldest as usize].prev, at);
         self.nodes[youngest as usize].next = at;
-        self.nodes[at as usize] = ExactNode { next: oldest, prev: youngest, sibling: NOBODY };
+        self.nodes[at as usize] = ExactNode { next: oldest, prev: youngest, sibling: NO_PLACE };
     }
 
     /// Removes an element.
@@ -117,10 +117,10 @@ impl Exact {
             self.heads[bucket] = successor;
         } else {
             // Finds the head before it. There is none if the element is not the oldest of its key.
-            while head != NOBODY && self.nodes[head as usize].sibling != at {
+            while head != NO_PLACE && self.nodes[head as usize].sibling != at {
                 head = self.nodes[head as usize].sibling;
             }
-            if head == NOBODY {
+            if head == NO_PLACE {
                 return;
             }
             self.nodes[head as usize].sibling = successor;

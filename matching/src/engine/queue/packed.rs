@@ -49,7 +49,7 @@ use index::LongIndex;
 use super::{
     age_array::{AgeArray, Left, PAGE, Places, SMALLEST},
     fingerprint::Fingerprint,
-    page::NOBODY,
+    page::NO_PLACE,
 };
 use crate::engine::{config::EngineConfig, hit::HostHandle};
 use crate::{Element, Key, Source, traffic::Fields};
@@ -147,7 +147,7 @@ impl Packed {
             all: AgeArray::default(),
             reach: STEP,
             slots: Places::new(PackedSlot::VACANT),
-            left: NOBODY,
+            left: NO_PLACE,
             shift: 0,
             moved: Vec::new(),
             unplaced: 0,
@@ -196,13 +196,13 @@ impl Packed {
         self.all.draw_back_by_one();
         debug_assert!(!self.slots.is_live(self.all.tail), "the place is empty");
         self.unplaced = self.unplaced.min(self.all.tail);
-        self.left = NOBODY;
+        self.left = NO_PLACE;
     }
 
     #[cold]
     #[inline(never)]
     fn close_up_all(&mut self) {
-        self.left = NOBODY;
+        self.left = NO_PLACE;
         let indexed = self.reach == INDEXED;
         if indexed {
             self.leave_index();
@@ -260,11 +260,11 @@ impl Packed {
         self.left = at + 1;
         match self.all.remove(at, in_first, &mut self.slots) {
             Left::Empty => {
-                self.left = NOBODY;
+                self.left = NO_PLACE;
                 self.unplaced = self.all.tail;
                 self.moved.clear();
             }
-            Left::FingerprintPage => {}
+            Left::SamePage => {}
             Left::EmptyPage => self.note_empty_page(),
         }
     }

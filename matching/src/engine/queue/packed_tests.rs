@@ -61,7 +61,7 @@ impl Harness {
 }
 
 #[test]
-fn lines_grow_close_up_and_empty_in_every_order() {
+fn arrays_grow_close_up_and_empty_in_every_order() {
     type Pick = fn(usize, usize) -> usize;
     let picks: [Pick; 4] =
         [|_, _| 0, |len, _| len - 1, |len, step| step * 37 % len, |len, _| len / 2];

@@ -39,7 +39,7 @@ pub(super) struct FingerprintPage {
 const GROUP: usize = 4;
 
 /// No place.
-pub(super) const NOBODY: u32 = u32::MAX;
+pub(super) const NO_PLACE: u32 = u32::MAX;
 
 /// No place is known; a closer look must decide whether there is a match.
 pub(super) const SOMEBODY: u32 = u32::MAX - 1;
@@ -128,20 +128,20 @@ impl FingerprintPage {
             & (sources | self.any_source | fingerprint.any_source)
     }
 
-    /// The first of `hits` that is in use, or [`NOBODY`].
+    /// The first of `hits` that is in use, or [`NO_PLACE`].
     ///
     /// Usually the first hit is in use. A branch tests this, so that the processor can proceed
     /// before it knows the value of `live` that the last removal stored.
     #[inline(always)]
     pub(super) fn first(&self, hits: u64) -> u32 {
         if hits == 0 {
-            return NOBODY;
+            return NO_PLACE;
         }
         let mut lane = hits.trailing_zeros();
         if self.live >> lane & 1 == 0 {
             let hits = hits & self.live;
             if hits == 0 {
-                return NOBODY;
+                return NO_PLACE;
             }
             lane = hits.trailing_zeros();
         }
@@ -159,7 +159,7 @@ impl FingerprintPage {
             while rest.len() > GROUP && rest[0].lacks_tag(compare, fingerprint) {
                 rest = &rest[1..];
             }
-            let Some(mut found) = rest.first() else { return NOBODY };
+            let Some(mut found) = rest.first() else { return NO_PLACE };
             let mut hits = found.agree(compare, fingerprint);
             for page in rest.iter().take(GROUP).skip(1) {
                 let of_page = page.agree(compare, fingerprint);
@@ -167,10 +167,10 @@ impl FingerprintPage {
             }
             if hits != 0 {
                 let lane = found.first(hits);
-                return if lane == NOBODY { SOMEBODY } else { found.start + lane };
+                return if lane == NO_PLACE { SOMEBODY } else { found.start + lane };
             }
             if rest.len() <= GROUP {
-                return NOBODY;
+                return NO_PLACE;
             }
             rest = &rest[GROUP..];
         }

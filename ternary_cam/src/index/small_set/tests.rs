@@ -151,7 +151,7 @@ fn more_entries_of_many_kinds_are_in_the_small_set() {
 
 /// The entries would close up at nearly every insert.
 #[test]
-fn the_tray_is_left_if_its_positions_are_used_up_at_once() {
+fn the_small_set_is_left_if_its_positions_are_used_up_at_once() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run_differing(56, 60);
@@ -166,7 +166,7 @@ fn the_tray_is_left_if_its_positions_are_used_up_at_once() {
 /// Few entries of another kind stay. Keys with wildcards come, and then none until an insert leaves
 /// the small set. That insert may then add many entries.
 #[test]
-fn no_more_entries_are_moved_to_the_tray_than_fit() {
+fn no_more_entries_are_moved_to_the_small_set_than_fit() {
     for kernel in Kernel::available() {
         for batch in if cfg!(miri) { 62..64 } else { 48..72 } {
             let mut queue = Queue::new(kernel);
@@ -198,7 +198,7 @@ fn no_more_entries_are_moved_to_the_tray_than_fit() {
 
 /// Exact entries are added and removed; those of the other kind stay.
 #[test]
-fn the_tray_is_in_use_while_there_are_several_kinds() {
+fn the_small_set_is_in_use_while_there_are_several_kinds() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.push(1 << 40, 0, Source::ANY);
@@ -290,7 +290,7 @@ fn the_primary_index_serves_exact_keys_again_where_it_must() {
 /// Uniform entries do not enter the small set while there are secondary indexes. They do after an
 /// entry without a class takes it into use, whenever that happens.
 #[test]
-fn uniform_entries_enter_the_tray_once_it_is_in_use() {
+fn uniform_entries_enter_the_small_set_once_it_is_in_use() {
     const KINDS: &[(u64, bool)] = &[(0, false), (0xff, false)];
     let steps = if cfg!(miri) { 1 } else { ticks(ENTER_AFTER + 4) / 8 };
     for at in 0..steps {

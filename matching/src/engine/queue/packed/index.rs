@@ -3,7 +3,7 @@
 
 use crate::engine::queue::age_array::AgeArray;
 use crate::engine::queue::exact::Exact;
-use crate::engine::queue::page::NOBODY;
+use crate::engine::queue::page::NO_PLACE;
 
 /// Number of elements from which on an array is indexed: with more, searching all fingerprints
 /// takes longer than an index.
@@ -23,7 +23,7 @@ pub(super) struct LongIndex {
 
 impl Default for LongIndex {
     fn default() -> Self {
-        Self { from: LONG, exact: Exact::default(), left: NOBODY, wild: Vec::new() }
+        Self { from: LONG, exact: Exact::default(), left: NO_PLACE, wild: Vec::new() }
     }
 }
 

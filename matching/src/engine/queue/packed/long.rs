@@ -20,7 +20,7 @@ use crate::engine::queue::age_array::{AgeArray, PAGE};
 use crate::engine::queue::contract::{Best, Queues as _};
 use crate::engine::queue::exact::{Hash, LINE};
 use crate::engine::queue::fingerprint::Fingerprint;
-use crate::engine::queue::page::NOBODY;
+use crate::engine::queue::page::NO_PLACE;
 use crate::traffic::Fields;
 use crate::{Element, Key, Source};
 
@@ -80,14 +80,14 @@ impl Packed {
     ) -> HostHandle {
         if self.all.len == 0 {
             // The index is empty. It is not used, but keeps its memory.
-            (self.reach, self.left) = (STEP, NOBODY);
+            (self.reach, self.left) = (STEP, NO_PLACE);
             return self.push_again(bits, ignore, source, token, age);
         }
         if self.reach != INDEXED {
             self.build_index();
         } else if self.index.left == self.all.tail {
             self.draw_back();
-            self.index.left = NOBODY;
+            self.index.left = NO_PLACE;
         }
         let Some((page, slot)) = self.slots.at_mut(self.all.tail) else {
             self.close_up_all();
@@ -125,7 +125,7 @@ impl Packed {
             self.enter(at);
             next = self.all.next(at + 1, &self.slots);
         }
-        (self.left, self.index.left) = (self.all.tail, NOBODY);
+        (self.left, self.index.left) = (self.all.tail, NO_PLACE);
     }
 
     /// Clears the index before elements move.
@@ -183,7 +183,7 @@ impl Packed {
         let oldest = exact.oldest(name.hash(), |at| self.is_named(at, name));
         let matches = |&at: &u32| self.slot(at).matches(key);
         let found = oldest.and_then(|oldest| exact.ring(oldest).find(matches));
-        let before = found.unwrap_or(NOBODY);
+        let before = found.unwrap_or(NO_PLACE);
         let wild = if self.index.wild.is_empty() {
             None
         } else {

@@ -8,7 +8,7 @@ use crate::Key;
 use crate::engine::queue::age_array::{AgeArray, Places};
 use crate::engine::queue::contract::Best;
 use crate::engine::queue::fingerprint::Fingerprint;
-use crate::engine::queue::page::NOBODY;
+use crate::engine::queue::page::NO_PLACE;
 
 /// A search of the array of all elements.
 pub(super) struct All<'s, const WHERE: u8> {
@@ -33,13 +33,13 @@ impl<const WHERE: u8> Search for All<'_, WHERE> {
 }
 
 /// A search of the array of a queue.
-pub(super) struct LineSearch<'s, const WHERE: u8> {
+pub(super) struct ArraySearch<'s, const WHERE: u8> {
     pub(super) packed: &'s Packed,
     pub(super) array: &'s AgeArray,
     pub(super) probe: &'s Probe<'s>,
 }
 
-impl<const WHERE: u8> Search for LineSearch<'_, WHERE> {
+impl<const WHERE: u8> Search for ArraySearch<'_, WHERE> {
     type Found = Best;
 
     #[inline(always)]
@@ -91,7 +91,7 @@ impl Packed {
         {
             return Best { at: found, age: slot.age };
         }
-        if found == NOBODY || self.all.len == 1 {
+        if found == NO_PLACE || self.all.len == 1 {
             return Best::NONE;
         }
         self.first_of_several(&self.all, &self.slots, key, |at| at)
@@ -106,7 +106,7 @@ impl Packed {
         {
             return Best { at, age: slot.age };
         }
-        if found == NOBODY || array.len == 1 {
+        if found == NO_PLACE || array.len == 1 {
             return Best::NONE;
         }
         self.first_of_several(array, &self.names, key, |at| *self.names.item(at).expect("a place"))
@@ -121,14 +121,14 @@ impl Packed {
     #[inline(never)]
     pub(super) fn first_of_queue(&self, queue: usize, array: &AgeArray, probe: &Probe<'_>) -> Best {
         if array.is_short() {
-            self.scanner.run(LineSearch::<STEP> { packed: self, array, probe })
+            self.scanner.run(ArraySearch::<STEP> { packed: self, array, probe })
         } else if array.is_long() {
             if let Some(best) = self.first_of_all_in(queue, array, probe.key) {
                 return best;
             }
-            self.scanner.run(LineSearch::<PAGES> { packed: self, array, probe })
+            self.scanner.run(ArraySearch::<PAGES> { packed: self, array, probe })
         } else {
-            self.scanner.run(LineSearch::<ONE_PAGE> { packed: self, array, probe })
+            self.scanner.run(ArraySearch::<ONE_PAGE> { packed: self, array, probe })
         }
     }
 
