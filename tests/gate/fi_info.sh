@@ -9,7 +9,7 @@ need_openmpi
 unset FI_PROVIDER
 export FI_PROVIDER_PATH="$target/provider"
 
-parameters=$(sed -n 's/^ *name: "\([a-z_]*\)",$/\1/p' nic/src/params/list.rs)
+parameters=$(sed -n "s/^    \([a-z_]*\): [A-Za-z0-9<>]* {\$/\1/p" nic/src/params/list.rs)
 [ -n "$parameters" ] || fail "no parameters found in nic/src/params/list.rs"
 
 for library in "" "$venvs/mpich/lib/mpich" "$venvs/openmpi/lib/openmpi"; do
