@@ -28,8 +28,8 @@ pub(crate) fn explain(port: u16) {
                 if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
             tracing::error!(
                 "{place} has no endpoint at port {port}, although a process holds this port: the \
-                 endpoint is just being opened or closed, or its {} is another one (containers \
-                 must share it: docker run --ipc), or its files there were removed, or it is in \
+                 endpoint is just being opened or closed, or it is not in this {} (containers must \
+                 share one: docker run --ipc), or its files there were removed, or it is in \
                  another network namespace or of another user{whose}",
                 directory::SHM
             );
