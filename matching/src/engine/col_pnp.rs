@@ -149,8 +149,8 @@ impl<Q: Queues> ColPnp<Q> {
         }
     }
 
-    /// Gives a queue to the youngest element if there are too many elements for one list, after the
-    /// elements that still have none.
+    /// If there are too many elements for one list, gives a queue to each older element without one
+    /// and then to the youngest.
     #[inline(never)]
     fn place(&mut self, youngest: HostHandle, bits: u64, ignore: u64, source: Source) {
         // The fields were in registers until here: see `Queues::Probe`.

@@ -52,7 +52,7 @@ pub struct Linked {
     own_prev: Vec<u32>,
     queues: Vec<Ends>,
     all: Ends,
-    /// Youngest element with a queue; the elements after it have none.
+    /// Youngest element with a queue; the elements after it have no queue.
     placed: u32,
     unused: u32,
 }
