@@ -154,17 +154,17 @@ impl Index {
         }
     }
 
-    /// Makes room for the entries of this many slots.
-    pub(crate) fn grow(&mut self, slots: usize) {
-        self.order.resize(slots, 0);
-        self.scan.grow(slots);
+    /// Makes room for the entries of all these slots.
+    #[cold]
+    pub(crate) fn grow(&mut self, slots: &mut [Slot]) {
+        self.order.resize(slots.len(), 0);
+        self.scan.grow(slots.len());
         for which in Bits(self.active.into()) {
-            self.secondary[which % SECONDARY_INDEXES].lists.grow(slots);
+            self.secondary[which % SECONDARY_INDEXES].lists.grow(slots.len());
         }
-    }
-
-    pub(crate) const fn kernel(&self) -> Available {
-        self.kernel
+        if self.primary.buckets.grow(slots.len(), self.classes.live()) {
+            self.fill_primary(slots);
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -15,20 +15,21 @@ const FEWEST_SLOTS: usize = 8;
 ///
 /// Insert, search and remove are always inlined: for a short queue and for exact keys they are a
 /// few dozen instructions, of which a call would be a third.
-// The fields that all of them need are one cache line, in front: see the assertion below.
-#[repr(C)]
+// The fields that searches and removals need are one cache line, in front: see the assertion below.
+#[repr(C, align(64))]
 pub struct Table {
     /// Doubles up to the capacity.
     slots: Box<[Slot]>,
     /// Free slots, a stack.
     free: Vec<u16>,
-    /// Serial number of the next entry.
-    serial: u64,
     /// The youngest entries.
     recent: RecentEntries,
-    /// All others.
-    index: Index,
+    /// All others. Allocated with the first slots.
+    index: Option<Box<Index>>,
+    /// Serial number of the next entry.
+    serial: u64,
     capacity: usize,
+    kernel: Available,
 }
 
 impl Table {
@@ -40,14 +41,15 @@ impl Table {
         if capacity > MAX_CAPACITY {
             return Err(TableError::Capacity(capacity));
         }
-        let available = Available::new(kernel).ok_or(TableError::Kernel(kernel))?;
+        let kernel = Available::new(kernel).ok_or(TableError::Kernel(kernel))?;
         Ok(Self {
             slots: Box::default(),
             free: Vec::new(),
             serial: 0,
             recent: RecentEntries::default(),
-            index: Index::new(available),
+            index: None,
             capacity,
+            kernel,
         })
     }
 
@@ -81,7 +83,7 @@ impl Table {
     /// The kernel that the table compares with.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
-        self.index.kernel().get()
+        self.kernel.get()
     }
 
     /// Adds the youngest entry.
@@ -94,11 +96,13 @@ impl Table {
             self.grow();
         }
         let Some(id) = self.free.pop() else { return Err(Full) };
-        if self.recent.is_full() {
+        if self.recent.is_full()
+            && let Some(index) = &mut self.index
+        {
             let recent = std::mem::take(&mut self.recent);
             // The new one is not among them.
             let taken = self.slots.len() - self.free.len() - 1;
-            self.index.insert(&mut self.slots, recent, taken);
+            index.insert(&mut self.slots, recent, taken);
         }
         let slot = &mut self.slots[usize::from(id)];
         slot.bits = entry.bits;
@@ -125,7 +129,8 @@ impl Table {
         slots.resize(more, Slot::EMPTY);
         self.slots = slots.into();
         self.free.reserve_exact(more);
-        self.index.grow(more);
+        let index = self.index.get_or_insert_with(|| Box::new(Index::new(self.kernel)));
+        index.grow(&mut self.slots);
         self.free.extend((len..more).rev().map(|slot| slot as u16));
     }
 
@@ -133,7 +138,8 @@ impl Table {
     #[inline(always)]
     #[must_use]
     pub fn first_match(&self, key: &Key) -> Option<Hit> {
-        if let Some((id, slot)) = self.index.first_match(&self.slots, key) {
+        let index = self.index.as_ref()?;
+        if let Some((id, slot)) = index.first_match(&self.slots, key) {
             return Some(Self::hit(id, slot));
         }
         self.recent
@@ -157,13 +163,14 @@ impl Table {
         if stamp.serial() != handle.serial {
             return None;
         }
+        let index = self.index.as_mut()?;
         slot.stamp = Stamp::NONE;
         let entry = slot.entry();
         if stamp.class() == Class::RECENT {
             self.recent.remove(id);
-            self.index.fulfil_if_pending(&mut self.slots);
+            index.fulfil_if_pending(&mut self.slots);
         } else {
-            self.index.remove(&mut self.slots, id, stamp.class());
+            index.remove(&mut self.slots, id, stamp.class());
         }
         self.free.push(id);
         Some(entry)
@@ -177,14 +184,16 @@ impl Table {
     }
 
     #[cfg(test)]
-    pub(crate) const fn index(&self) -> &Index {
-        &self.index
+    pub(crate) fn index(&self) -> &Index {
+        self.index.as_ref().unwrap()
     }
 
     /// Checks the invariants of all structures.
     #[cfg(test)]
     pub(crate) fn check(&self) {
-        self.index.check(&self.slots);
+        if let Some(index) = &self.index {
+            index.check(&self.slots);
+        }
     }
 
     #[inline]
@@ -198,26 +207,26 @@ impl Table {
     /// that makes it fast, and take up to three times as long.
     #[must_use]
     pub fn depth(&self, handle: Handle) -> usize {
-        match self.live(handle) {
-            None => 0,
-            Some(slot) if slot.stamp.class() == Class::RECENT => {
-                self.index.len() + self.recent.rank(handle.slot) as usize + 1
+        match (self.live(handle), &self.index) {
+            (Some(slot), Some(index)) if slot.stamp.class() == Class::RECENT => {
+                index.len() + self.recent.rank(handle.slot) as usize + 1
             }
-            Some(_) => self.index.rank(&self.slots, handle.slot),
+            (Some(_), Some(index)) => index.rank(&self.slots, handle.slot),
+            _ => 0,
         }
     }
 
     /// All entries, oldest first. Sorts them first.
     pub fn iter(&mut self) -> impl Iterator<Item = (Handle, Entry)> + '_ {
-        let index = self.index.in_order(&self.slots).iter().copied();
-        index.chain(self.recent.iter()).map(|id| {
+        let index = self.index.iter_mut().flat_map(|index| index.in_order(&self.slots));
+        index.copied().chain(self.recent.iter()).map(|id| {
             let slot = &self.slots[usize::from(id)];
             (Handle { slot: id, serial: slot.stamp.serial() }, slot.entry())
         })
     }
 }
 
-const _: () = assert!(std::mem::offset_of!(Table, index) == 64);
+const _: () = assert!(std::mem::offset_of!(Table, serial) == 64);
 
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

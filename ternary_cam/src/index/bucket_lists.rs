@@ -35,9 +35,8 @@ const PREV: usize = 1;
 pub(crate) struct BucketLists {
     /// Empty until the table is cleared for the first time.
     nodes: Vec<Node>,
-    /// Number of buckets in use, a power of two, minus one. It is small with few entries, because
-    /// the first clearing of all buckets would wait for 32 page faults.
-    last: usize,
+    /// Has few buckets with few entries, because the first clearing of all buckets would wait for 32
+    /// page faults.
     seeded: SeededHash,
 }
 
@@ -50,11 +49,15 @@ const ROOM: usize = 4;
 impl BucketLists {
     /// Creates a table that must be cleared before use.
     pub(crate) fn new() -> Self {
-        Self { nodes: Vec::new(), last: BUCKETS - 1, seeded: SeededHash::new() }
+        Self { nodes: Vec::new(), seeded: SeededHash::with_buckets(BUCKETS) }
     }
 
     /// Makes room for the entries of this many slots.
     pub(crate) fn grow(&mut self, slots: usize) {
+        if self.nodes.is_empty() {
+            // Pages of zeros, which `resize` would write.
+            self.nodes = vec![Node::default(); BUCKETS + slots];
+        }
         self.nodes.resize(BUCKETS + slots, Node::default());
     }
 
@@ -62,18 +65,20 @@ impl BucketLists {
     /// many slots.
     pub(crate) fn clear(&mut self, entries: usize, slots: usize) {
         self.grow(slots);
-        self.last = (2 * ROOM * entries).next_power_of_two().clamp(FEWEST, BUCKETS) - 1;
+        let buckets = (2 * ROOM * entries).next_power_of_two().clamp(FEWEST, BUCKETS);
+        self.seeded.set_buckets(buckets);
         self.seeded.forget();
         self.empty();
     }
 
     /// Returns true if there are too few buckets in use for this many entries.
     pub(crate) const fn is_narrow(&self, entries: usize) -> bool {
-        self.last < BUCKETS - 1 && self.last < ROOM * entries
+        let buckets = self.seeded.buckets();
+        buckets < BUCKETS && buckets <= ROOM * entries
     }
 
     fn empty(&mut self) {
-        for (bucket, node) in (0..).zip(&mut self.nodes[..=self.last]) {
+        for (bucket, node) in (0..).zip(&mut self.nodes[..self.seeded.buckets()]) {
             *node = [bucket, bucket];
         }
     }
@@ -91,7 +96,7 @@ impl BucketLists {
     /// The node of a bucket.
     #[inline(always)]
     const fn bucket(&self, pattern: &Pattern, bits: u64, source: u32) -> usize {
-        SeededHash::bucket(self.seeded.hash(pattern, bits, source)) & self.last
+        self.seeded.bucket(self.seeded.hash(pattern, bits, source))
     }
 
     /// The node of a slot.
@@ -168,7 +173,7 @@ impl BucketLists {
     /// Number of entries. Checks that each is in the list of its bucket, in age order.
     pub(crate) fn check(&self, slots: &[Slot], pattern: &Pattern) -> usize {
         let mut entries = 0;
-        for bucket in 0..=self.last {
+        for bucket in 0..self.seeded.buckets() {
             let (mut at, mut before) = (bucket, None);
             loop {
                 let next = self.nodes[at][NEXT] as usize;
@@ -243,7 +248,7 @@ mod tests {
         let mut lists = BucketLists::new();
         for (entries, buckets) in [(16, 512), (64, 512), (128, 1024), (5000, BUCKETS)] {
             lists.clear(entries, 16);
-            assert_eq!(lists.last + 1, buckets);
+            assert_eq!(lists.seeded.buckets(), buckets);
             assert!(!lists.is_narrow(entries));
             assert_eq!(lists.is_narrow(2 * entries), (64..2048).contains(&entries));
         }
@@ -251,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_long_ring_is_noticed_and_rehashed() {
-        let bits = (0..2 * u64::from(LONG)).map(colliding);
+        let bits = (0..2 * u64::from(LONG)).map(|i| colliding(i, 1024));
         let slots: Vec<_> = bits.map(|bits| Slot { bits, source: 1, ..Slot::EMPTY }).collect();
         let mut lists = BucketLists::new();
         lists.clear(slots.len(), slots.len());

@@ -9,6 +9,8 @@
 //! [ base class: BUCKETS | class 1 | class 2 | ... ]    pages of zeros until a class has entries
 //! ```
 //!
+//! In a table with few slots, only the first buckets of each class are in use.
+//!
 //! The entries of a bucket form a ring in age order. The bucket names the oldest:
 //!
 //! ```text
@@ -68,13 +70,16 @@ const fn mark(hash: u64) -> u32 {
 /// Number of buckets of all classes.
 const ALL_BUCKETS: usize = PATTERNS * BUCKETS;
 
-/// The number of a bucket among those of all classes. Each part is narrowed separately, and
-/// functions that access a bucket take class and number separately: otherwise the compiler makes
-/// one shift over both (`shld`), which is slow on AMD processors.
+/// The place of a bucket among those of all classes. Class and bucket are narrowed separately, and
+/// functions that access a bucket take them separately: otherwise the compiler makes one shift over
+/// both (`shld`), which is slow on AMD processors.
 #[inline(always)]
-const fn place(class: Class, hash: u64) -> u32 {
-    (class.pattern() % PATTERNS * BUCKETS) as u32 + SeededHash::bucket(hash) as u32
+const fn place(class: Class, bucket: usize) -> u32 {
+    (class.pattern() % PATTERNS * BUCKETS) as u32 + bucket as u32
 }
+
+/// Number of buckets of a class per slot, at most [`BUCKETS`].
+const ROOM: usize = 4;
 
 /// The oldest entry of a bucket that is not empty.
 #[inline(always)]
@@ -100,7 +105,8 @@ impl Offer {
     }
 }
 
-/// The buckets; see the module.
+/// The buckets; see the module. The fields that every operation loads come first.
+#[repr(C)]
 pub(crate) struct Buckets {
     buckets: Box<[u32; ALL_BUCKETS]>,
     seeded: SeededHash,
@@ -109,12 +115,25 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
+    /// Creates an index for a table without slots.
     pub(crate) fn new() -> Self {
         let buckets = vec![EMPTY; ALL_BUCKETS].into_boxed_slice();
         let Ok(buckets): Result<Box<[u32; ALL_BUCKETS]>, _> = buckets.try_into() else {
             unreachable!("the length is ALL_BUCKETS")
         };
-        Self { buckets, seeded: SeededHash::new(), walked: AtomicU32::new(0) }
+        Self { buckets, seeded: SeededHash::with_buckets(1), walked: AtomicU32::new(0) }
+    }
+
+    /// Uses more buckets if few are in use for this many slots. Returns true if so; the index is
+    /// empty then. Bit `i` of `live`: class `i` may have had entries.
+    pub(crate) fn grow(&mut self, slots: usize, live: u8) -> bool {
+        let buckets = (ROOM * slots).next_power_of_two().min(BUCKETS);
+        let more = buckets > self.seeded.buckets();
+        if more {
+            self.empty(live);
+            self.seeded.set_buckets(buckets);
+        }
+        more
     }
 
     /// Entries that searches passed, minus those credited.
@@ -139,7 +158,7 @@ impl Buckets {
     fn empty(&mut self, live: u8) {
         *self.walked.get_mut() = 0;
         for class in Bits(live.into()) {
-            self.buckets[class * BUCKETS..][..BUCKETS].fill(EMPTY);
+            self.buckets[class * BUCKETS..][..self.seeded.buckets()].fill(EMPTY);
         }
     }
 
@@ -157,14 +176,14 @@ impl Buckets {
     #[inline(always)]
     fn bucket(&self, class: Class, hash: u64) -> &u32 {
         let (classes, _) = self.buckets.as_chunks::<BUCKETS>();
-        &classes[class.pattern() % PATTERNS][SeededHash::bucket(hash)]
+        &classes[class.pattern() % PATTERNS][self.seeded.bucket(hash)]
     }
 
     /// The bucket of a hash in a class.
     #[inline(always)]
     fn bucket_mut(&mut self, class: Class, hash: u64) -> &mut u32 {
         let (classes, _) = self.buckets.as_chunks_mut::<BUCKETS>();
-        &mut classes[class.pattern() % PATTERNS][SeededHash::bucket(hash)]
+        &mut classes[class.pattern() % PATTERNS][self.seeded.bucket(hash)]
     }
 
     /// Returns the bucket of these bits and this source in a class, and whether it may hold a
@@ -297,7 +316,7 @@ impl Buckets {
         let slot = &mut slots[usize::from(id)];
         let hash = self.seeded.hash(pattern, slot.bits, slot.source);
         let own = &mut slot.link;
-        own.bucket = place(class, hash);
+        own.bucket = place(class, self.seeded.bucket(hash));
         let bucket = self.bucket_mut(class, hash);
         let first = *bucket;
         if first == EMPTY {
@@ -353,7 +372,7 @@ impl Buckets {
                 let link = slot.link;
                 let (class, pattern) = under(slot);
                 let hash = self.seeded.hash(pattern, slot.bits, slot.source);
-                assert_eq!(place(class, hash) as usize, bucket);
+                assert_eq!(place(class, self.seeded.bucket(hash)) as usize, bucket);
                 let offer = self.offer((class, pattern), slot.bits, slot.source);
                 assert_eq!((offer.0.0, offer.1), (first, true));
                 assert_eq!(link.bucket as usize, bucket);
@@ -376,7 +395,7 @@ mod tests {
     use super::Buckets;
     use crate::entry::{Entry, Key, Source};
     use crate::index::pattern::Pattern;
-    use crate::index::seeded_hash::{LONG, SeededHash, colliding};
+    use crate::index::seeded_hash::{LONG, colliding};
     use crate::kernel::Kernel;
     use crate::slot::{Class, Slot};
     use crate::table::Table;
@@ -388,17 +407,22 @@ mod tests {
 
     #[test]
     fn consecutive_tags_and_sources_share_no_bucket() {
-        const ENTRIES: usize = if cfg!(miri) { 50 } else { 6000 };
-        let buckets = Buckets::new();
-        let mut last = vec![0; super::BUCKETS];
-        for tags in 1..=ENTRIES {
-            for (tag, source) in
-                (0..tags).flat_map(|tag| (0..ENTRIES / tags).map(move |of| (tag, of)))
-            {
-                let hash = buckets.seeded.hash(&Pattern::EXACT, tag as u64, source as u32);
-                let last = &mut last[SeededHash::bucket(hash)];
-                assert_ne!(*last, tags, "tag {tag} and source {source}, of {tags} tags");
-                *last = tags;
+        let mut buckets = Buckets::new();
+        for entries in [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 6000] {
+            if cfg!(miri) && entries > 64 {
+                break;
+            }
+            assert!(buckets.grow(entries, 0));
+            let mut last = vec![0; super::BUCKETS];
+            for tags in 1..=entries {
+                for (tag, source) in
+                    (0..tags).flat_map(|tag| (0..entries / tags).map(move |of| (tag, of)))
+                {
+                    let hash = buckets.seeded.hash(&Pattern::EXACT, tag as u64, source as u32);
+                    let last = &mut last[buckets.seeded.bucket(hash)];
+                    assert_ne!(*last, tags, "tag {tag}, source {source}, {entries} entries");
+                    *last = tags;
+                }
             }
         }
     }
@@ -407,9 +431,10 @@ mod tests {
     fn a_long_bucket_is_noticed_and_rehashed() {
         let mut slots = vec![Slot::EMPTY; 2 * LONG as usize];
         for (slot, i) in slots.iter_mut().zip(0..) {
-            (slot.bits, slot.source) = (colliding(i), 1);
+            (slot.bits, slot.source) = (colliding(i, 4 * 2 * LONG as usize), 1);
         }
         let mut buckets = Buckets::new();
+        buckets.grow(slots.len(), LIVE);
         for expected in [true, false] {
             for id in 0..slots.len() as u16 {
                 buckets.insert(&mut slots, BASE, id);
@@ -433,12 +458,12 @@ mod tests {
             let mut table = Table::new(1000, Kernel::Scalar).unwrap();
             for round in 0..if cfg!(miri) { 1 } else { 20 } {
                 for i in 0..2 * half {
-                    let bits = colliding(u64::from(i % half));
+                    let bits = colliding(u64::from(i % half), 4096);
                     let entry = Entry { bits, ignore: 0, source: source(any.0), token: i };
                     table.insert(entry).unwrap();
                 }
                 for i in (0..half).rev().chain(half..2 * half) {
-                    let bits = colliding(u64::from(i % half));
+                    let bits = colliding(u64::from(i % half), 4096);
                     let key = Key { bits, ignore: 0, source: source(any.1) };
                     let hit = table.first_match(&key).unwrap();
                     assert_eq!(hit.token, i, "round {round}");

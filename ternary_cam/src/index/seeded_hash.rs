@@ -8,9 +8,11 @@ use crate::index::idle_timeout::IdleTimeout;
 use crate::index::pattern::Pattern;
 use crate::wildcards::GOLDEN_RATIO;
 
-/// Number of buckets of every class, and of every secondary index. A constant saves each operation
-/// a load and a bounds check, and pages that are never used are never touched. There are three
-/// buckets per entry at 5,120 entries, and one per four entries at 65,536.
+/// Maximum number of buckets of every class, and of every secondary index. There are three buckets
+/// per entry at 5,120 entries, and one per four entries at 65,536.
+///
+/// Memory for this number is allocated, because a constant length saves each operation a load and a
+/// bounds check. A mask limits the buckets in use, so most pages are never written.
 pub(super) const BUCKETS: usize = 1 << 14;
 
 /// If a search passes more entries than this in a bucket, the index is rebuilt with another hash.
@@ -20,12 +22,26 @@ pub(super) const LONG: u32 = 64;
 /// costs next to nothing.
 const MOST_DOUBLINGS: u32 = 6;
 
-/// The hash of an index.
+/// The lowest bit of a hash that chooses the bucket. Those above are masked.
+const BUCKET_SHIFT: u32 = u64::BITS - BUCKETS.trailing_zeros();
+
+/// The multiplier for this number of buckets, minus one. In `BUCKETS` buckets, the multiples of
+/// the seed choose the bucket by their highest bits. A mask keeps lower ones for fewer buckets, so
+/// the seed is shifted down by as much.
+const fn factor(seed: u64, last: u32) -> u64 {
+    seed >> (BUCKETS.trailing_zeros() - last.count_ones()) | 1
+}
+
+/// The hash of an index. The fields that every operation loads come first.
+#[repr(C)]
 pub(super) struct SeededHash {
-    /// Multiplier of the bits; odd.
+    /// Multiplier of the bits; odd. The high bits of `seed`, see [`SeededHash::set_buckets`].
     factor: u64,
+    /// Number of buckets of each class, a power of two, minus one.
+    last: u32,
     /// True if a search passed more than [`LONG`] entries.
     long: AtomicBool,
+    seed: u64,
     /// Inserts since this hash was chosen.
     since: u32,
     /// How often in a row another hash was chosen as soon as it was allowed.
@@ -33,8 +49,35 @@ pub(super) struct SeededHash {
 }
 
 impl SeededHash {
-    pub(super) const fn new() -> Self {
-        Self { factor: GOLDEN_RATIO, long: AtomicBool::new(false), since: u32::MAX, doublings: 0 }
+    /// The first hash of an index with this many buckets per class, a power of two.
+    pub(super) const fn with_buckets(buckets: usize) -> Self {
+        let mut hash = Self {
+            factor: 0,
+            last: 0,
+            long: AtomicBool::new(false),
+            seed: GOLDEN_RATIO,
+            since: u32::MAX,
+            doublings: 0,
+        };
+        hash.set_buckets(buckets);
+        hash
+    }
+
+    /// Sets the number of buckets of each class, a power of two.
+    pub(super) const fn set_buckets(&mut self, buckets: usize) {
+        self.last = (buckets - 1) as u32;
+        self.set_seed(self.seed);
+    }
+
+    /// Number of buckets of each class.
+    #[inline(always)]
+    pub(super) const fn buckets(&self) -> usize {
+        self.last as usize + 1
+    }
+
+    const fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
+        self.factor = factor(seed, self.last);
     }
 
     /// Resets the search statistics.
@@ -51,8 +94,8 @@ impl SeededHash {
 
     /// The bucket of a hash.
     #[inline(always)]
-    pub(super) const fn bucket(hash: u64) -> usize {
-        (hash >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
+    pub(super) const fn bucket(&self, hash: u64) -> usize {
+        (hash >> BUCKET_SHIFT) as usize & self.last as usize
     }
 
     /// Notes that a search passed this many entries.
@@ -81,30 +124,32 @@ impl SeededHash {
         }
         self.since = 0;
         self.doublings = MOST_DOUBLINGS.min(self.doublings + 1);
-        self.factor = self.factor.wrapping_mul(GOLDEN_RATIO);
+        self.set_seed(self.seed.wrapping_mul(GOLDEN_RATIO));
         true
     }
 }
 
-/// Match bits that all have the same bucket under the first hash, if the pattern compares them.
+/// Match bits that all have the same bucket under the first hash of an index with this many
+/// buckets per class, if the pattern compares them.
 #[cfg(test)]
-pub(super) fn colliding(i: u64) -> u64 {
+pub(super) fn colliding(i: u64, buckets: usize) -> u64 {
+    let factor = factor(GOLDEN_RATIO, (buckets - 1) as u32);
     // Newton's iteration for the inverse: each step doubles the number of correct bits.
-    let inverse = (0..6).fold(GOLDEN_RATIO, |inverse, _| {
-        inverse.wrapping_mul(2_u64.wrapping_sub(GOLDEN_RATIO.wrapping_mul(inverse)))
+    let inverse = (0..6).fold(factor, |inverse, _| {
+        inverse.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(inverse)))
     });
     i.wrapping_mul(inverse)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LONG, SeededHash};
+    use super::{BUCKETS, LONG, SeededHash};
 
     /// All entries stay in one bucket at first, and later do not.
     #[test]
     fn entries_that_no_hash_separates_are_rehashed_less_and_less_often() {
         const ENTRIES: usize = 100;
-        let mut seeded = SeededHash::new();
+        let mut seeded = SeededHash::with_buckets(BUCKETS);
         let mut tried = Vec::new();
         for inserts in 0..100 * ENTRIES {
             seeded.note_passed(LONG + 1);
