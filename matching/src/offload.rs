@@ -34,7 +34,7 @@ pub use tables::{TableKind, UnknownTable};
 use std::sync::Arc;
 
 use tables::Tables;
-use ternary_cam::{Handle, Hit, TableError};
+use ternary_cam::{Handle, Hit, Scanner, TableError};
 
 use crate::counters::{Block, QueueCounters, SearchDepth, Traversals};
 use crate::curve::Curve;
@@ -138,8 +138,9 @@ impl Offload {
         let table = Tables::new(config.table, config.entries, config.kernel)?;
         let detour = table.is_cam();
         let plan = HostPlan {
+            engine: config.engine,
             config: config.engine_config,
-            kernel: config.kernel,
+            scanner: Scanner::new(config.kernel)?,
             clusters: Arc::default(),
         };
         Ok(Self {
@@ -149,7 +150,7 @@ impl Offload {
                 ..QueueCounters::default()
             },
             table,
-            host: plan.make(config.engine)?,
+            host: Host::Unused,
             chooser: (config.engine == HostEngine::Auto)
                 .then(|| Box::new(Chooser::new(&config.engine_config))),
             plan,
@@ -184,13 +185,10 @@ impl Offload {
     }
 
     /// Replaces the engine of this empty queue by `kmeans` with these clusters.
-    ///
-    /// # Errors
-    /// This processor does not support the kernel.
-    pub fn with_clusters(mut self, clusters: Arc<Clusters>) -> Result<Self, TableError> {
-        self.plan.clusters = clusters;
-        self.host = self.plan.make(HostEngine::Kmeans)?;
-        Ok(self)
+    #[must_use]
+    pub fn with_clusters(self, clusters: Arc<Clusters>) -> Self {
+        let plan = HostPlan { engine: HostEngine::Kmeans, clusters, ..self.plan };
+        Self { plan, ..self }
     }
 
     /// Charges the operations of this queue to a timing model.
@@ -772,7 +770,8 @@ impl Offload {
 
     #[cold]
     fn move_to(&mut self, engine: HostEngine) {
-        let mut host = self.plan.make(engine).expect("the kernel was accepted before");
+        self.plan.engine = engine;
+        let mut host = self.plan.make();
         let all: Vec<_> = self.host.iter().collect();
         for (token, age) in all {
             let Location::Host { handle, .. } = &mut self.locations[token as usize] else {

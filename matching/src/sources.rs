@@ -10,14 +10,14 @@ use crate::{Element, Key, TagLayout};
 
 /// Largest source that is counted: a peer may put any number into its match bits.
 const LARGEST: u32 = 1 << 20;
-/// Number of sources for which memory is allocated with the first one.
+/// Every source below this number may have its own place, whatever sources there are.
 const USUAL: usize = 1024;
 
 /// Element counts by source.
 pub(crate) struct AddedBySource {
     fields: Fields,
-    /// Indexed by source. It grows by doubling, so that one large number does not allocate memory
-    /// for all below it.
+    /// Indexed by source. From [`USUAL`] on it only doubles, so that one large number does not
+    /// allocate memory for all below it.
     added: Vec<u64>,
     /// Counts of sources beyond `added`.
     others: BTreeMap<u32, u64>,
@@ -46,8 +46,9 @@ impl AddedBySource {
             return;
         }
         *self.others.entry(source).or_default() += 1;
-        let wider = USUAL.max(2 * self.added.len());
-        if (source as usize) < wider {
+        let place = source as usize;
+        if place < USUAL.max(2 * self.added.len()) {
+            let wider = (place + 1).next_power_of_two();
             self.added.resize(wider, 0);
             let beyond = self.others.split_off(&(wider as u32));
             for (source, added) in std::mem::replace(&mut self.others, beyond) {

@@ -204,7 +204,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     if config.engine == HostEngine::Kmeans {
         // Ranks 0 to 3 occur.
         let clusters = Clusters::new(vec![Some(1), Some(0), None]).unwrap();
-        queue = queue.with_clusters(Arc::new(clusters)).unwrap();
+        queue = queue.with_clusters(Arc::new(clusters));
     }
     if let Some(pool) = &pool {
         queue = queue.with_pool(Arc::new(pool.join(Share { reserved: 1, max: 6 }).unwrap()));

@@ -73,7 +73,7 @@ impl DeviceConfig {
                 Role::Posted => &own.prq,
                 Role::Unexpected => &own.umq,
             };
-            queue = queue.with_clusters(Arc::clone(of_role))?;
+            queue = queue.with_clusters(Arc::clone(of_role));
         }
         if let Some(pool) = &self.pool {
             queue = queue.with_pool(Arc::clone(pool));

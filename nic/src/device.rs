@@ -54,7 +54,8 @@ pub struct Context<R, M> {
     claimed: HashMap<u64, Unexpected<M>>,
     /// Number of messages claimed or discarded; they count as posts but have no number.
     taken: u64,
-    counters: ContextCounters,
+    /// Without those of the queues.
+    counters: ContextCounters<()>,
     recorder: Option<Box<dyn Recorder>>,
     /// The last record is of a receive that was held back.
     held: bool,
@@ -565,9 +566,7 @@ impl<R: Clone, M> Context<R, M> {
     /// All counters of this context.
     #[must_use]
     pub fn counters(&self) -> ContextCounters {
-        let (prq, umq) = (self.prq.counters(), self.umq.counters());
-        let kinds = ContextCounters::kinds_of(&prq, &umq);
-        let mut counters = ContextCounters { prq, umq, kinds, ..self.counters.clone() };
+        let mut counters = self.counters.with_queues(self.prq.counters(), self.umq.counters());
         // Includes the lengths since the last sample.
         counters.lengths.raise_last(self.prq.recent(), self.umq.recent());
         counters

@@ -99,9 +99,9 @@ pub struct LiveContext {
     pub umq: Tallies,
 }
 
-/// Counters of one matching context.
+/// Counters of one matching context. While it runs, its queues count for themselves (`Q` is `()`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContextCounters {
+pub struct ContextCounters<Q = QueueCounters> {
     /// Receives posted, and unexpected messages claimed or discarded.
     pub posts: u64,
     /// Messages that arrived.
@@ -131,9 +131,9 @@ pub struct ContextCounters {
     #[serde(default)]
     pub lengths: Lengths,
     /// Posted receives, searched by arrivals.
-    pub prq: QueueCounters,
+    pub prq: Q,
     /// Unexpected messages, searched by posts.
-    pub umq: QueueCounters,
+    pub umq: Q,
 }
 
 /// Receives with a wildcard that the program promised not to use (`FI_TCAM_ASSERT`).
@@ -199,6 +199,27 @@ pub struct ChannelCounters {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+impl ContextCounters<()> {
+    /// Adds what the queues counted.
+    pub(crate) fn with_queues(&self, prq: QueueCounters, umq: QueueCounters) -> ContextCounters {
+        let Self { posts, arrivals, bytes, unexpected, peeks, broken_promises, .. } = *self;
+        ContextCounters {
+            posts,
+            arrivals,
+            bytes,
+            unexpected,
+            peeks,
+            broken_promises,
+            kinds: ContextCounters::kinds_of(&prq, &umq),
+            latency: self.latency.clone(),
+            sizes: self.sizes.clone(),
+            lengths: self.lengths.clone(),
+            prq,
+            umq,
+        }
+    }
 }
 
 impl ContextCounters {

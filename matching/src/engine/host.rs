@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ternary_cam::{Kernel, Scanner, TableError};
+use ternary_cam::Scanner;
 
 use super::{
     col_pnp::ColPnp,
@@ -21,16 +21,19 @@ use crate::{Element, Key};
 
 /// The plan from which the engines of a queue are made.
 pub(crate) struct HostPlan {
+    /// The engine in use.
+    pub(crate) engine: HostEngine,
     /// Parameters of the engines.
     pub(crate) config: EngineConfig,
-    /// Kernel that searches packed queues.
-    pub(crate) kernel: Kernel,
+    /// Searches packed queues.
+    pub(crate) scanner: Scanner,
     /// Clusters of the `kmeans` engine.
     pub(crate) clusters: Arc<Clusters>,
 }
 
-/// The engine of a queue.
+/// The engine of a queue. It is made for the first element.
 pub(crate) enum Host {
+    Unused,
     Packed(HostOn<Packed>),
     Linked(HostOn<Linked>),
     Hash(Box<Hash>),
@@ -47,25 +50,24 @@ pub(crate) enum HostOn<Q> {
 
 impl HostPlan {
     /// Creates an empty engine.
-    pub(crate) fn make(&self, engine: HostEngine) -> Result<Host, TableError> {
-        let Self { config, kernel, .. } = self;
-        Ok(match (engine, config.storage) {
+    pub(crate) fn make(&self) -> Host {
+        let Self { engine, config, scanner, .. } = self;
+        match (engine, config.storage) {
             (HostEngine::Hash, _) => Host::Hash(Box::new(Hash::new(config.layout))),
             (HostEngine::NewMadeleine, _) => {
                 Host::NewMadeleine(Box::new(NewMadeleine::new(config.layout, config.role)))
             }
             (_, HostStorage::Packed) => {
-                let queues = Packed::new(config, Scanner::new(*kernel)?);
-                Host::Packed(HostOn::new(engine, self, queues))
+                Host::Packed(HostOn::new(self, Packed::new(config, *scanner)))
             }
-            (_, HostStorage::Linked) => Host::Linked(HostOn::new(engine, self, Linked::default())),
-        })
+            (_, HostStorage::Linked) => Host::Linked(HostOn::new(self, Linked::default())),
+        }
     }
 }
 
 impl<Q: Queues> HostOn<Q> {
-    fn new(engine: HostEngine, plan: &HostPlan, queues: Q) -> Self {
-        let HostPlan { config, clusters, .. } = plan;
+    fn new(plan: &HostPlan, queues: Q) -> Self {
+        let HostPlan { engine, config, clusters, .. } = plan;
         let (k_collective, k_point_to_point) = match engine {
             // `auto` starts with the list.
             HostEngine::List | HostEngine::TailQueues | HostEngine::Auto => {
@@ -95,10 +97,11 @@ impl<Q: Queues> HostOn<Q> {
     }
 }
 
-/// Calls the engine in use.
+/// Calls the engine, or returns what an empty one returns.
 macro_rules! each {
-    ($host:expr, $engine:ident => $call:expr) => {
+    ($host:expr, $engine:ident => $call:expr, $empty:expr) => {
         match $host {
+            Host::Unused => $empty,
             Host::Packed(HostOn::List($engine)) => $call,
             Host::Packed(HostOn::RankArray($engine)) => $call,
             Host::Packed(HostOn::ColPnp($engine)) => $call,
@@ -143,62 +146,67 @@ mod apart {
 impl Host {
     #[inline]
     pub(crate) fn insert(&mut self, element: Element, age: u64) -> HostHandle {
-        each!(self, engine => apart::insert(&mut **engine, element, age))
+        each!(
+            self,
+            engine => apart::insert(&mut **engine, element, age),
+            unreachable!("the engine is made before the first element")
+        )
     }
 
     #[inline]
     pub(crate) fn first_match(&self, key: &Key) -> Option<HostHit> {
-        each!(self, engine => apart::first_match(&**engine, key))
+        each!(self, engine => apart::first_match(&**engine, key), None)
     }
 
     #[inline]
     pub(crate) fn first_token(&self, key: &Key) -> Option<u32> {
-        each!(self, engine => apart::first_token(&**engine, key))
+        each!(self, engine => apart::first_token(&**engine, key), None)
     }
 
     pub(crate) fn element(&self, handle: HostHandle) -> Element {
-        each!(self, engine => engine.element(handle))
+        each!(self, engine => engine.element(handle), unreachable!("no element has a handle"))
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, handle: HostHandle) {
-        each!(self, engine => apart::remove(&mut **engine, handle));
+        each!(self, engine => apart::remove(&mut **engine, handle), ());
     }
 
     pub(crate) fn oldest(&self) -> Option<HostHit> {
-        each!(self, engine => engine.oldest())
+        each!(self, engine => engine.oldest(), None)
     }
 
     pub(crate) fn depth(&self, handle: HostHandle) -> usize {
-        each!(self, engine => engine.depth(handle))
+        each!(self, engine => engine.depth(handle), 0)
     }
 
     pub(crate) fn traversed(&self, key: &Key) -> u64 {
-        each!(self, engine => engine.traversed(key))
+        each!(self, engine => engine.traversed(key), 0)
     }
 
     pub(crate) fn len(&self) -> usize {
-        each!(self, engine => engine.len())
+        each!(self, engine => engine.len(), 0)
     }
 
     pub(crate) fn dedicated(&self) -> (usize, usize) {
-        each!(self, engine => engine.dedicated())
+        each!(self, engine => engine.dedicated(), (0, 0))
     }
 
     pub(crate) fn levels(&self) -> [Vec<u64>; 2] {
-        each!(self, engine => engine.levels())
+        each!(self, engine => engine.levels(), Default::default())
     }
 
     pub(crate) fn unclustered(&self) -> u64 {
-        each!(self, engine => engine.unclustered())
+        each!(self, engine => engine.unclustered(), 0)
     }
 
     pub(crate) fn set_processes(&mut self, n: u32) {
-        each!(self, engine => engine.set_processes(n));
+        each!(self, engine => engine.set_processes(n), ());
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let (packed, linked) = match self {
+            Self::Unused => (None, None),
             Self::Packed(engine) => (Some(engine.storage()), None),
             Self::Linked(engine) => (None, Some(engine.storage())),
             Self::Hash(engine) => (None, Some(engine.storage())),

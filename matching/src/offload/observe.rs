@@ -5,7 +5,7 @@ use ternary_cam::{Full, Handle};
 
 use super::{Found, Location, Offload, Place};
 use crate::counters::{ByKind, QueueCounters, Tallies};
-use crate::engine::HostHandle;
+use crate::engine::{Host, HostHandle};
 use crate::measured::Watch;
 use crate::sums::add;
 use crate::{Element, Key};
@@ -236,6 +236,9 @@ impl Offload {
 
     #[inline]
     pub(super) fn insert_on_host(&mut self, element: Element, age: u64) -> HostHandle {
+        if matches!(self.host, Host::Unused) {
+            self.host = self.plan.make();
+        }
         if self.watch.is_none() {
             self.host.insert(element, age)
         } else {
