@@ -148,11 +148,11 @@ static void order_by_length(void) {
     free(read);
     size_t longer[] = {90, 120, 190, most, most + 70, most + 90, most + 96, most + 120, 16200, 16384, 50000, LONGEST};
     for (size_t at = 0; at < sizeof longer / sizeof *longer; at++) {
-        uint64_t got;
+        uint64_t sent = 0, got;
         memset(local, (int)at + 1, longer[at]);
         TRY(fi_recv(b.ep, &got, sizeof got, NULL, FI_ADDR_UNSPEC, NULL));
         OK(fi_write(a.ep, local, longer[at], NULL, a.peer, base, key, NULL));
-        while (fi_inject(a.ep, &got, 8, a.peer) == -FI_EAGAIN) advance();
+        while (fi_inject(a.ep, &sent, 8, a.peer) == -FI_EAGAIN) advance();
         // No other endpoint makes progress now: the bytes have arrived.
         struct fi_cq_tagged_entry entry;
         while (fi_cq_read(b.cq, &entry, 1) != 1) continue;
