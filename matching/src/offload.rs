@@ -528,15 +528,22 @@ impl Offload {
     }
 
     /// Moves the elements on the host into the table, oldest first, including short receives. It
-    /// stops if the table is full or at an element that must stay. A long receive is worth it
-    /// (`TM_FORCE_THRESH` of UCX). Does nothing if the queue has left its table.
+    /// stops if the table is full, at an element that must stay, or at one that is older than an
+    /// element in the table, which is in age order. A long receive is worth it (`TM_FORCE_THRESH` of
+    /// UCX). Does nothing if the queue has left its table.
     pub fn force(&mut self) {
-        if self.has_left() {
+        if self.has_left() || self.host.oldest().is_none() {
             return;
         }
+        let ages = self.locations.iter().filter_map(|location| match *location {
+            Location::Table { age, .. } => Some(age),
+            _ => None,
+        });
+        // With a prefix in the table, all on the host are younger.
+        let youngest = if self.overflow == Overflow::Prefix { None } else { ages.max() };
         while let Some(oldest) = self.host.oldest() {
             let stay = self.stay(oldest.token);
-            if stay == Stay::Always || self.draw().is_err() {
+            if stay == Stay::Always || youngest > Some(oldest.age) || self.draw().is_err() {
                 return;
             }
             self.waiting -= usize::from(stay == Stay::No);

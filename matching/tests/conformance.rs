@@ -225,6 +225,9 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
         match *op {
             Op::Insert { bits, ignore, source, refuse } => {
                 let refused = refuse && with.refusals;
+                if with.refusals && !refused && bits % 3 == 0 {
+                    queue.force();
+                }
                 let room = refused || queue.has_room();
                 assert!(room || config.overflow == Overflow::FlowControl);
                 held_back += u64::from(!room);
@@ -242,9 +245,6 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
                     }
                     Place::Host
                 } else {
-                    if with.refusals && bits % 3 == 0 && config.overflow == Overflow::Prefix {
-                        queue.force();
-                    }
                     queue.insert(element)
                 };
                 if config.overflow == Overflow::FlowControl && entries > 0 && !refused {

@@ -175,3 +175,21 @@ fn a_long_receive_forces_nothing_into_a_table_that_was_left() {
     assert_eq!(context.occupancy()[0], (0, 2));
     context.counters().check().unwrap();
 }
+
+#[test]
+fn a_long_receive_forces_no_short_one_past_a_younger_one() {
+    for &overflow in Overflow::ALL {
+        let mut config = config(8);
+        config.prq.overflow = overflow;
+        config.refuse = Refuse { below: 8, force_above: 64, ..Refuse::default() };
+        let mut context: Context<u32, ()> = Context::new(&config).unwrap();
+        for (len, data) in [(4, 0), (8, 1), (65, 2)] {
+            context.post(&mut Receive { len, ..any_source(1, data) });
+        }
+        for expected in 0..3 {
+            let found = context.arrive(&Envelope { source: 0, bits: 1, len: 0 });
+            assert_eq!(found.map(|found| found.data), Some(expected), "{overflow}");
+        }
+        context.counters().check().unwrap();
+    }
+}
