@@ -50,6 +50,8 @@ struct Phase {
     in_turn: bool,
     steps: usize,
     tags: usize,
+    /// The lowest bit of the tag. The highest bits choose no bucket in a table with few slots.
+    shift: u32,
     sources: usize,
     /// Ignore bits of entries without wildcards.
     base: u64,
@@ -78,6 +80,7 @@ impl Phase {
             in_turn: random.percent(60),
             steps: random.of(if cfg!(miri) { &[30, 60] } else { &[50, 300, 1500] }),
             tags: random.of(&[1, 2, 7, 300, 5000]),
+            shift: random.of(&[0, 0, 0, 32, 58]),
             sources: random.of(&[1, 2, 9, 500]),
             base: random.of(&[0, 0, 0, 0xf << 60]),
             wild_entries: random.of(&[0, 0, 0, 1, 10, 50, 100]),
@@ -98,7 +101,7 @@ impl Phase {
         let any = wild && random.percent(50);
         let source = Source::new(random.below(self.sources) as u32);
         Entry {
-            bits: random.below(self.tags) as u64 | (random.below(2) as u64) << 60,
+            bits: (random.below(self.tags) as u64) << self.shift | (random.below(2) as u64) << 60,
             ignore: if wild { random.of(&self.ignored) } else { self.base },
             source: if any { Source::ANY } else { source },
             token,
@@ -111,7 +114,7 @@ impl Phase {
         let any = random.percent(self.any_source);
         let (bits, source) = if entries.is_empty() || random.percent(self.misses) {
             let source = random.below(2 * self.sources) as u32;
-            (random.below(2 * self.tags) as u64, Source::new(source))
+            ((random.below(2 * self.tags) as u64) << self.shift, Source::new(source))
         } else {
             let len = entries.len();
             let rank = match self.wanted {
