@@ -144,7 +144,8 @@ parameters! {
         default: "0",
         help: "A receive with a buffer of more bytes causes all receives before it to be offered \
                to the device, including short ones, until the device refuses one (TM_FORCE_THRESH \
-               of UCX). 0 means never.",
+               of UCX). A short one stays on the host if the table has a younger receive: the table \
+               is in the order of posting. 0 means never.",
     }
     pool: PoolOwner {
         values: Values::Words(PoolOwner::VARIANTS),

@@ -7,12 +7,13 @@
 //! ```
 //!
 //! Modulo 2^64; 14 high bits choose the bucket, or the lowest of them if fewer buckets are in use
-//! (`SeededHash`). At first `seed` is the golden ratio. Then consecutive tags lie a golden ratio
-//! apart, and the gaps between them are alike (three-gap theorem). Consecutive sources fill these
-//! gaps from one end. No two of 6,000 entries with consecutive tags and sources share a bucket, for
-//! any number of tags; nor do fewer entries in fewer buckets. An ordinary hash puts 22 % of 4,096
-//! entries into a shared bucket. With strides of tags and sources from 1 to 1,024, one eighth of
-//! 6,200 combinations has more collisions than with an ordinary hash.
+//! (`SeededHash`): then the highest match bits do not choose it. At first `seed` is the golden
+//! ratio. Then consecutive tags lie a golden ratio apart, and the gaps between them are alike
+//! (three-gap theorem). Consecutive sources fill these gaps from one end. No two of 6,000 entries
+//! with consecutive tags and sources share a bucket, for any number of tags; nor do fewer entries
+//! in fewer buckets. An ordinary hash puts 22 % of 4,096 entries into a shared bucket. With strides
+//! of tags and sources from 1 to 1,024, one eighth of 6,200 combinations has more collisions than
+//! with an ordinary hash.
 //!
 //! An index with long buckets takes another `seed`. The step of the sources does not change,
 //! because loading it would cost 0.2 ns. So a new hash does not separate entries with the same tag
