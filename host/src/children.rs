@@ -3,20 +3,24 @@
 //! so it would hold the parent's port after the parent has ended.
 //!
 //! A `fork` handler closes them in the child before any other code runs there. The child keeps a
-//! descriptor that another thread was entering at that moment. Children made without the handlers
+//! descriptor that another thread has opened and not entered yet. Children made without the handlers
 //! of the C library (`clone(2)` by hand) keep all of them.
+//!
+//! The thread that forks holds the list over the fork, so the child finds it complete. The lock is
+//! that of the standard library: unlocking it is one atomic operation, also in a child whose other
+//! threads have vanished.
 #![allow(unsafe_code, reason = "handlers of fork are C")]
 
 use std::{
+    cell::Cell,
     mem::ManuallyDrop,
     os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd},
     sync::{
-        Once,
+        Mutex, MutexGuard, Once, PoisonError, TryLockError,
         atomic::{AtomicU32, Ordering},
     },
+    time::{Duration, Instant},
 };
-
-use parking_lot::Mutex;
 
 /// A descriptor that belongs to this process alone.
 #[derive(Debug)]
@@ -40,6 +44,19 @@ pub fn generation() -> u32 {
 
 static ENTRIES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
+/// How long a fork waits for another thread that changes the list, which takes microseconds. It does
+/// not wait for ever: a signal handler may fork in the middle of such a change.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// The list, while this thread forks.
+    static HELD: Cell<Option<MutexGuard<'static, Vec<Entry>>>> = const { Cell::new(None) };
+}
+
+fn entries() -> MutexGuard<'static, Vec<Entry>> {
+    ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn entry(fd: BorrowedFd<'_>) -> Option<Entry> {
     let stat = rustix::fs::fstat(fd).ok()?;
     Some((fd.as_raw_fd(), stat.st_dev, stat.st_ino))
@@ -51,11 +68,12 @@ impl Unshared {
     pub fn new(fd: OwnedFd) -> Self {
         static REGISTERED: Once = Once::new();
         REGISTERED.call_once(|| {
-            // SAFETY: the handler is a function of this library, which forgets it when it is
-            // unloaded. It makes system calls and locks nothing that it would have to wait for.
-            let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+            // SAFETY: the handlers are functions of this library, which forgets them when it is
+            // unloaded. In the child they only make system calls and unlock the list.
+            let _ =
+                unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
         });
-        ENTRIES.lock().extend(entry(fd.as_fd()));
+        entries().extend(entry(fd.as_fd()));
         Self { fd: ManuallyDrop::new(fd), pid: std::process::id() }
     }
 
@@ -80,15 +98,37 @@ impl Drop for Unshared {
             return;
         }
         let own = entry(self.fd.as_fd());
-        ENTRIES.lock().retain(|entry| Some(*entry) != own);
+        entries().retain(|entry| Some(*entry) != own);
         // SAFETY: it is dropped once, here.
         unsafe { ManuallyDrop::drop(&mut self.fd) };
     }
 }
 
+extern "C" fn before_fork() {
+    let end = Instant::now() + PATIENCE;
+    let entries = loop {
+        match ENTRIES.try_lock() {
+            Ok(entries) => break entries,
+            Err(TryLockError::Poisoned(entries)) => break entries.into_inner(),
+            Err(TryLockError::WouldBlock) if Instant::now() < end => std::thread::yield_now(),
+            Err(TryLockError::WouldBlock) => return,
+        }
+    };
+    // A thread that is ending has no such variable any more.
+    let _ = HELD.try_with(|held| held.set(Some(entries)));
+}
+
+fn held() -> Option<MutexGuard<'static, Vec<Entry>>> {
+    HELD.try_with(Cell::take).ok().flatten()
+}
+
+extern "C" fn in_parent() {
+    drop(held());
+}
+
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    let Some(mut entries) = ENTRIES.try_lock() else { return };
+    let Some(mut entries) = held() else { return };
     for &(number, device, inode) in entries.iter() {
         // SAFETY: the kernel checks whether the number is an open descriptor.
         let fd = unsafe { BorrowedFd::borrow_raw(number) };
@@ -108,23 +148,34 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_child_does_not_keep_it() {
+    /// Forks, and checks that the child keeps no registered descriptor.
+    fn fork_and_check() {
         let (mut read, write) = std::io::pipe().unwrap();
         let own = Unshared::new(write.into());
+        let mut file = std::fs::File::from(own.fd.as_fd().try_clone_to_owned().unwrap());
+        file.write_all(b"x").unwrap();
+        drop(file);
+        // The list is being changed when the fork begins.
+        let (locked, is_locked) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            let entries = entries();
+            locked.send(()).unwrap();
+            std::thread::sleep(PATIENCE / 10);
+            drop(entries);
+        });
+        is_locked.recv().unwrap();
         // SAFETY: the child only waits and ends.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            std::thread::sleep(std::time::Duration::from_secs(5));
+            std::thread::sleep(Duration::from_secs(5));
             // SAFETY: nothing of the parent's runs in the child.
             unsafe { libc::_exit(0) };
         }
-        let mut file = std::fs::File::from(own.fd.as_fd().try_clone_to_owned().unwrap());
-        file.write_all(b"x").unwrap();
-        drop((own, file));
+        other.join().unwrap();
+        drop(own);
         let mut all = String::new();
         // The read ends as soon as no process holds the write end.
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         read.read_to_string(&mut all).unwrap();
         assert_eq!(all, "x");
         assert!(started.elapsed().as_secs() < 4, "the child keeps it");
@@ -132,5 +183,12 @@ mod tests {
         unsafe { libc::kill(child, libc::SIGKILL) };
         // SAFETY: no other code waits for it.
         unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    }
+
+    #[test]
+    fn a_child_does_not_keep_it() {
+        // The second fork shows that the first one released the list.
+        fork_and_check();
+        fork_and_check();
     }
 }
