@@ -396,7 +396,7 @@ impl Buckets {
 
 #[cfg(test)]
 mod tests {
-    use super::Buckets;
+    use super::{Buckets, FEWEST};
     use crate::entry::{Entry, Key, Source};
     use crate::index::pattern::Pattern;
     use crate::index::seeded_hash::{BUCKETS, LONG, colliding};
@@ -434,11 +434,11 @@ mod tests {
     #[test]
     fn a_long_bucket_is_noticed_and_rehashed() {
         let mut slots = vec![Slot::EMPTY; 2 * LONG as usize];
-        for (slot, i) in slots.iter_mut().zip(0..) {
-            (slot.bits, slot.source) = (colliding(i, 2048), 1);
-        }
         let mut buckets = Buckets::new();
         buckets.grow(slots.len(), LIVE);
+        for (slot, i) in slots.iter_mut().zip(0..) {
+            (slot.bits, slot.source) = (colliding(i, buckets.seeded.buckets()), 1);
+        }
         for expected in [true, false] {
             for id in 0..slots.len() as u16 {
                 buckets.insert(&mut slots, BASE, id);
@@ -461,13 +461,16 @@ mod tests {
             let source = |any| if any { Source::ANY } else { Source::new(1) };
             let mut table = Table::new(1000, Kernel::Scalar).unwrap();
             for round in 0..if cfg!(miri) { 1 } else { 20 } {
+                // They collide in the primary index in some rounds, and in a secondary one in
+                // others, which has another number of buckets.
+                let buckets = FEWEST << (round % 5);
                 for i in 0..2 * half {
-                    let bits = colliding(u64::from(i % half), BUCKETS);
+                    let bits = colliding(u64::from(i % half), buckets);
                     let entry = Entry { bits, ignore: 0, source: source(any.0), token: i };
                     table.insert(entry).unwrap();
                 }
                 for i in (0..half).rev().chain(half..2 * half) {
-                    let bits = colliding(u64::from(i % half), BUCKETS);
+                    let bits = colliding(u64::from(i % half), buckets);
                     let key = Key { bits, ignore: 0, source: source(any.1) };
                     let hit = table.first_match(&key).unwrap();
                     assert_eq!(hit.token, i, "round {round}");
