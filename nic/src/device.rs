@@ -316,8 +316,8 @@ impl<R: Clone, M> Context<R, M> {
             || self.refuse.any_tag && self.layout.is_any_tag(&receive.key)
     }
 
-    /// Handles the arrival of a message: the earliest posted receive that matches gets it. If there
-    /// is none, the caller must [`keep`](Self::keep) the message.
+    /// Handles the arrival of a message: the earliest posted receive that matches gets it. If no
+    /// receive matches, the caller must [`keep`](Self::keep) the message.
     #[inline(always)]
     pub fn arrive(&mut self, envelope: &Envelope) -> Option<Grant<R>> {
         self.note(|| Op::Arrive(*envelope));
