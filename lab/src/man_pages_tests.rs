@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use clap::builder::PossibleValue;
 use clap::{Arg, Command, CommandFactory};
 use nic::params::{PARAMS, PREFIX};
 
@@ -48,13 +49,46 @@ fn sentences(text: &str) -> String {
     text.split("\n\n").map(lines).collect::<Vec<_>>().join(".PP\n")
 }
 
+/// Splits a sentence such as `auto: the kernel copies.` into the value or values and their
+/// description.
+fn value(sentence: &str) -> Option<(&str, &str)> {
+    let (values, text) = sentence.split_once(": ")?;
+    let is_value = |word: &str| word.starts_with(char::is_lowercase) && !word.contains(' ');
+    values.split(", ").all(is_value).then_some((values, text))
+}
+
+/// Renders descriptions of values as an indented list below a parameter or option. What follows
+/// belongs to the parameter again.
+fn list(values: &[(impl AsRef<str>, impl AsRef<str>)]) -> String {
+    let mut list = String::new();
+    for (value, text) in values {
+        let _ = writeln!(list, ".TP\n.B {}\n{}", value.as_ref(), text.as_ref());
+    }
+    if list.is_empty() { list } else { format!(".RS\n{list}.RE\n.IP\n") }
+}
+
+/// Renders the help of a parameter. The sentences about each value come last.
+fn help(text: &str) -> String {
+    let mut page = String::new();
+    let mut values: Vec<(&str, String)> = Vec::new();
+    let text = sentences(text);
+    for sentence in text.lines() {
+        match (value(sentence), values.last_mut()) {
+            (Some((value, text)), _) => values.push((value, text.to_owned())),
+            (None, Some((_, text))) => *text += &format!("\n{sentence}"),
+            (None, None) => page += &format!("{sentence}\n"),
+        }
+    }
+    page + &list(&values)
+}
+
 fn parameters() -> String {
     let mut page = String::new();
     for param in PARAMS {
         let default = if param.default.is_empty() { "none" } else { param.default };
         let values = roff(&format!("Values: {}; default: {default}.", param.values.describe()));
         let name = param.name.to_uppercase();
-        let _ = write!(page, ".TP\n.B {PREFIX}{name}\n{}{values}\n", sentences(param.help));
+        let _ = write!(page, ".TP\n.B {PREFIX}{name}\n{}{values}\n", help(param.help));
     }
     page
 }
@@ -73,20 +107,14 @@ fn option(arg: &Arg) -> (String, String) {
     let help = arg.get_long_help().or_else(|| arg.get_help()).unwrap().to_string();
     let mut text = sentences(help.trim_end_matches('.'));
     text.insert(text.len() - 1, '.');
-    let values = arg.get_possible_values();
-    let values: Vec<_> = values
-        .iter()
-        .filter(|_| takes_value)
-        .map(|value| {
-            let name = roff(value.get_name());
-            value.get_help().map_or_else(
-                || name.clone(),
-                |help| format!("{name} ({})", roff(&help.to_string())),
-            )
-        })
-        .collect();
-    if !values.is_empty() {
-        let _ = writeln!(text, "Values: {}.", values.join("; "));
+    let values = if takes_value { arg.get_possible_values() } else { Vec::new() };
+    let names = || values.iter().map(|value| roff(value.get_name()));
+    let texts: Vec<_> = values.iter().filter_map(PossibleValue::get_help).collect();
+    if texts.len() == values.len() {
+        let texts = texts.iter().map(|text| format!("{}.", roff(&text.to_string())));
+        text += &list(&names().zip(texts).collect::<Vec<_>>());
+    } else {
+        let _ = writeln!(text, "Values: {}.", names().collect::<Vec<_>>().join(", "));
     }
     if let [default] = arg.get_default_values()
         && takes_value
@@ -119,7 +147,7 @@ fn commands() -> String {
         let _ = write!(page, ".SS {usage}\n{about}");
         for (head, text) in options(command) {
             if users[&(head.clone(), text.clone())].len() == 1 {
-                let _ = write!(page, ".TP\n{head}{text}");
+                let _ = write!(page, ".TP\n{head}{}", text.trim_end_matches(".IP\n"));
             }
         }
     }

@@ -33,9 +33,11 @@ const SHARE: f64 = 1.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum By {
+    /// Communicator, with a number in the order of first elements.
     Communicator,
     /// Tag and communicator, or collective operation.
     Tag,
+    /// Source of a message, or the source that a receive names.
     Peer,
     /// Point-to-point, or the collective operation.
     Kind,

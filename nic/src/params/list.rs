@@ -79,24 +79,24 @@ parameters! {
     overflow: Overflow {
         values: Values::Words(Overflow::NAMES),
         default: "spill",
-        help: "Overflow model of a full table. spill: the element goes to the host engine; when an \
-               entry becomes free, the oldest element on the host is promoted into it. prefix: no \
-               element enters the table while the host holds any, and none is promoted, as on \
-               ConnectX. sticky: from the first overflow on, every new element of both queues goes \
-               to the host; unexpected messages in the table move there, and receives in the table \
-               stay until they match, as in the hybrid mode of CXI. flow-control: receives and \
-               senders are held back (FI_EAGAIN) until an entry is free, as in the hardware mode \
-               of CXI.",
+        help: "Overflow model of a full table. spill: the element goes to the host engine. When an \
+               entry becomes free, the oldest element on the host is promoted into it. prefix: as \
+               on ConnectX, no element enters the table while the host holds any, and none is \
+               promoted. sticky: as in the hybrid mode of CXI, from the first overflow on, every \
+               new element of both queues goes to the host. Unexpected messages in the table move \
+               there too, but receives in the table stay until they match. flow-control: as in the \
+               hardware mode of CXI, receives and senders are held back (FI_EAGAIN) until an entry \
+               is free.",
     }
     preemptive: Words {
         values: Values::Set(&["pool", "posted-recv", "unexpected-msg"]),
         default: NONE,
         help: "With overflow=sticky: conditions under which an endpoint leaves its tables before \
-               one is full. pool: more than half of the pool's entries are taken. posted-recv: \
-               more than rx_size receives are posted. unexpected-msg: more than rx_size messages \
-               are unexpected. These are the switches FI_CXI_HYBRID_PREEMPTIVE, \
-               FI_CXI_HYBRID_POSTED_RECV_PREEMPTIVE and FI_CXI_HYBRID_UNEXPECTED_MSG_PREEMPTIVE of \
-               CXI.",
+               one is full. In CXI these are the switches FI_CXI_HYBRID_PREEMPTIVE, \
+               FI_CXI_HYBRID_POSTED_RECV_PREEMPTIVE and FI_CXI_HYBRID_UNEXPECTED_MSG_PREEMPTIVE. \
+               pool: more than half of the pool's entries are taken. posted-recv: more than \
+               rx_size receives are posted. unexpected-msg: more than rx_size messages are \
+               unexpected.",
     }
     rx_size: usize {
         values: Values::Number(1, 65_536),
@@ -121,17 +121,18 @@ parameters! {
     mr: MrMode {
         values: Values::Words(MrMode::VARIANTS),
         default: "scalable",
-        help: "Requirements for memory registration. scalable: none. basic: virtual addresses, \
-               allocated memory and keys of the provider, as on verbs NICs. endpoint: allocated \
-               memory that is bound to an endpoint and enabled, as on Slingshot. If the hints do \
-               not offer the required mode, fi_getinfo fails with FI_ENODATA.",
+        help: "Requirements for memory registration. If the hints do not offer the required mode, \
+               fi_getinfo fails with FI_ENODATA. scalable: no requirement. basic: virtual \
+               addresses, allocated memory and keys of the provider, as on verbs NICs. endpoint: \
+               allocated memory that is bound to an endpoint and enabled, as on Slingshot.",
     }
     refuse: Words {
         values: Values::Set(&["any-source", "any-tag", "non-contiguous"]),
         default: NONE,
-        help: "Receives that the device refuses, so that they stay on the host. any-tag: receives \
-               that ignore the tag or communicator, or a part of them. With overflow=spill no \
-               element on the host is promoted past a refused one.",
+        help: "Receives that the device refuses, so that they stay on the host. With \
+               overflow=spill no element on the host is promoted past a refused one. any-source: \
+               receives from any source. any-tag: receives that ignore the tag or communicator, or \
+               a part of them. non-contiguous: receives into several buffers.",
     }
     refuse_below: u64 {
         values: Values::Number(0, 1_073_741_824),
@@ -144,8 +145,8 @@ parameters! {
         default: "0",
         help: "A receive with a buffer of more bytes causes all receives before it to be offered \
                to the device, including short ones, until the device refuses one (TM_FORCE_THRESH \
-               of UCX). A short one stays on the host if the table has a younger receive: the table \
-               is in the order of posting. 0 means never.",
+               of UCX). A short one stays on the host if the table has a younger receive: the \
+               table is in the order of posting. 0 means never.",
     }
     pool: PoolOwner {
         values: Values::Words(PoolOwner::VARIANTS),
@@ -209,8 +210,8 @@ parameters! {
     host_storage: HostStorage {
         values: Values::Words(HostStorage::NAMES),
         default: "packed",
-        help: "Storage of the queues of the host engine: packed, arrays of fingerprints that the \
-               compare kernel searches; or linked, linked lists as in the papers.",
+        help: "Storage of the queues of the host engine. packed: arrays of fingerprints that the \
+               compare kernel searches. linked: linked lists as in the papers.",
     }
     tag_layout: Auto<TagLayout> {
         values: Values::Words(&[
@@ -225,11 +226,11 @@ parameters! {
         ]),
         default: "auto",
         help: "Layout of match bits, by which collective and point-to-point messages are \
-               distinguished. auto: that of the MPI library that is loaded or, if it is linked \
-               statically, of its launcher. mpich-source-in-tag: MPICH without completion-queue \
-               data. openmpi-tag-1, openmpi-tag-2: Open MPI with mtl_ofi_tag_mode ofi_tag_1 or \
-               ofi_tag_2. opaque: all messages are point-to-point. A wrong layout makes col-pnp, \
-               col-list and list-pnp slower, but their results stay correct.",
+               distinguished. A wrong layout makes col-pnp, col-list and list-pnp slower, but \
+               their results stay correct. auto: that of the MPI library that is loaded or, if it \
+               is linked statically, of its launcher. mpich-source-in-tag: MPICH without \
+               completion-queue data. openmpi-tag-1, openmpi-tag-2: Open MPI with mtl_ofi_tag_mode \
+               ofi_tag_1 or ofi_tag_2. opaque: all messages are point-to-point.",
     }
     theta: u32 {
         values: Values::Number(1, 65_536),
@@ -260,9 +261,9 @@ parameters! {
     table: TableKind {
         values: Values::Words(TableKind::NAMES),
         default: "index",
-        help: "Search in tables: index, by a hash of the compared fields; or cam, by comparing \
-               every entry as a NIC does, which takes longer with many entries. Both give the same \
-               matches and counts.",
+        help: "Search in tables. Both give the same matches and counts. index: by a hash of the \
+               compared fields. cam: by comparing every entry as a NIC does, which takes longer \
+               with many entries.",
     }
     kernel: Auto<Kernel> {
         values: Values::Words(&["auto", "avx512", "avx2", "scalar"]),
@@ -274,16 +275,16 @@ parameters! {
         values: Values::Words(&timings::NAMES),
         default: "none",
         help: "Timing model: preset of the costs table_ns to promote_ns. Costs that are set have \
-               priority. cpu-list: the measured time for which the lists of MPI libraries traverse \
-               an entry on the host. cpu-hash: a published time for a search of a hash table on \
-               the host. docs/devices.md has the values and sources. No search time of a NIC's \
-               table is published.",
+               priority. docs/devices.md has the values and sources. No search time of a NIC's \
+               table is published. cpu-list: the measured time that the lists of MPI libraries \
+               take for each entry on the host. cpu-hash: a published time for a search of a hash \
+               table on the host.",
     }
     table_ns: Thousandths {
         values: Values::Decimal(0, 1_000_000_000),
         default: "0",
-        help: "Timing model: nanoseconds charged for each search of a table. A posted receive or \
-               a probe searches the table of unexpected messages; a message that arrives searches \
+        help: "Timing model: nanoseconds charged for each search of a table. A posted receive or a \
+               probe searches the table of unexpected messages; a message that arrives searches \
                that of posted receives.",
     }
     up_ns: Thousandths {
@@ -295,9 +296,9 @@ parameters! {
     host_ns: Thousandths {
         values: Values::Decimal(0, 1_000_000_000),
         default: "0",
-        help: "Timing model: nanoseconds charged for each search on the host. The host is \
-               searched if no entry of the table matches and the host holds an element, or if the \
-               host holds an element older than the match.",
+        help: "Timing model: nanoseconds charged for each search on the host. The host is searched \
+               if no entry of the table matches and the host holds an element, or if the host \
+               holds an element older than the match.",
     }
     host_entry_ns: EntryCost {
         values: Values::EntryCost,
@@ -370,10 +371,10 @@ parameters! {
     eager_size: usize {
         values: Values::Number(0, 16_384),
         default: "4096",
-        help: "Largest message in bytes that always goes through shared buffers. Messages of up \
-               to four times this size, and at most 16384 bytes, go through buffers while the \
-               measured time to fill a buffer is short. Longer messages wait for their receive \
-               and are then copied from process to process.",
+        help: "Largest message in bytes that always goes through shared buffers. Messages of up to \
+               four times this size, and at most 16384 bytes, go through buffers while the \
+               measured time to fill a buffer is short. Longer messages wait for their receive and \
+               are then copied from process to process.",
     }
     kernel_copy: Switch {
         values: Values::Words(&["auto", "off"]),
@@ -385,33 +386,33 @@ parameters! {
     net_eager_size: usize {
         values: Values::Number(0, 65_536),
         default: "65536",
-        help: "Largest message in bytes that is copied and sent at once to a peer of another \
-               host. A longer message waits until its receiver asks for it, in parts. Injected \
-               messages, and messages of up to 208 bytes, are always sent at once.",
+        help: "Largest message in bytes that is copied and sent at once to a peer of another host. \
+               A longer message waits until its receiver asks for it, in parts. Injected messages, \
+               and messages of up to 208 bytes, are always sent at once.",
     }
     net: Net {
         values: Values::Words(Net::VARIANTS),
         default: "auto",
-        help: "Transport to peers of other hosts. tcp: a TCP connection to each peer. auto: tcp \
-               if the launcher (Hydra, PRRTE, Slurm) says that the job has ranks on more than one \
-               host, and otherwise off. FI_TCP_IFACE names the interface whose address peers get; \
-               the default is the first one that is not loopback.",
+        help: "Transport to peers of other hosts. FI_TCP_IFACE names the interface whose address \
+               peers get. The default is the first one that is not loopback. tcp: a TCP connection \
+               to each peer. auto: tcp if the launcher (Hydra, PRRTE, Slurm) says that the job has \
+               ranks on more than one host, and otherwise off.",
     }
     net_seal: Switch {
         values: Values::Words(&["off", "on"]),
         default: "off",
-        help: "on: each message between hosts carries a code (HMAC-SHA256, 16 bytes). By this \
-               code the receiver notices that a message was changed, added, repeated or removed \
-               on the network; it then closes the connection and delivers nothing of that \
-               message. All processes of a job must have the same value. Messages are not \
-               encrypted in either case.",
+        help: "Authentication of messages between hosts. They are not encrypted in either case. \
+               All processes of a job must have the same value. on: each message carries a code \
+               (HMAC-SHA256, 16 bytes). By this code the receiver notices that a message was \
+               changed, added, repeated or removed on the network. It then closes the connection \
+               and delivers nothing of that message.",
     }
     net_timeout: u64 {
         values: Values::Number(0, 86_400),
         default: "10",
-        help: "Seconds after which a host that acknowledges nothing counts as gone, and \
-               operations that wait for its processes end in error; 0 waits for ever. If a link \
-               comes back sooner, no message is lost.",
+        help: "Seconds after which a host that acknowledges nothing counts as gone, and operations \
+               that wait for its processes end in error; 0 waits for ever. If a link comes back \
+               sooner, no message is lost.",
     }
     poll: Polling {
         values: Values::Polling,
@@ -441,9 +442,9 @@ parameters! {
     check: Switch {
         values: Values::Words(&["off", "on"]),
         default: "off",
-        help: "on: checksums (CRC32C) on all data between processes. A wrong checksum causes an \
-               error completion with FI_ECRC; wrong bytes are never delivered. Every message is \
-               read once more at both ends. Processes of a job may have different values.",
+        help: "Checksums on all data between processes. Processes of a job may have different \
+               values. on: CRC32C. A wrong checksum causes an error completion with FI_ECRC; wrong \
+               bytes are never delivered. Every message is read once more at both ends.",
     }
     idle: IdlePolicy {
         values: Values::Words(IdlePolicy::VARIANTS),
