@@ -215,6 +215,54 @@ def judge(arguments, what, place, placements):
     print(f"  {what}: {len(operations)} operations, NICs need {told}", flush=True)
 
 
+def write_by_hand(name, contexts):
+    """Writes traces: for each context its rank, its port, and its operations, which are a time in
+    microseconds, POST or ARRIVE, the tag, the source and the length."""
+    place = PLACE / name
+    place.mkdir(parents=True)
+    for rank, port, operations in contexts:
+        writer = Writer(rank, "tagged")
+        writer.header |= {"libfabric": "none", "address": f"127.0.0.1:{port}"}
+        for time_of, kind, tag, source, length in operations:
+            writer.put(writer.TIME, numbers=[1000 * time_of])
+            writer.put(kind, (tag, 0, source), length=length)
+        writer.write(place / f"{rank}.{port}.trace")
+    return place
+
+
+def written_by_hand(arguments):
+    """Short receives that are refused, the end of a run, ranks with two endpoints, and pools that
+    are reserved."""
+    post, arrive = Writer.POST, Writer.ARRIVE
+    both = [(at, post, at, 2, 8) for at in range(600)]
+    both += [(2000 - at, arrive, at, 2, 8) for at in reversed(range(600))]
+    sweep = ["sweep", "--json=-", f"--out={PLACE / 'sweep'}"]
+
+    short = write_by_hand("short", [(0, 4000, both)])
+    told = tcam(arguments, *sweep, "--prq=64,4096", "--set=refuse_below=9", "--trace", short)
+    spills = [run["prq_spills"] for run in told["runs"]]
+    check(spills == [600, 600], f"refuse_below: {spills} spill of 600 receives")
+
+    # The last message is from the same node.
+    late = write_by_hand("late", [(0, 4000, [(1, arrive, 1, 2, 8), (9_000_000, arrive, 2, 1, 8)]), (2, 4002, both)])
+    for ppn in (0, 2, 4):
+        words = [f"--ppn={ppn}"] if ppn else []
+        told = tcam(arguments, "answer", "--partial", "--json=-", *words, late)
+        check(told["seconds"]["most"] == 9, f"--ppn {ppn}: {told['seconds']} s of 9")
+
+    costs = []
+    for ports in ([4000], [4000, 4001]):
+        place = write_by_hand(f"endpoints-{len(ports)}", [(0, port, both) for port in ports])
+        told = tcam(arguments, "answer", "--json=-", place)
+        check((told["shares"] is not None) == (len(ports) > 1), f"{ports}: {told['shares']}")
+        costs.append(next(of for of in told["devices"] if of["device"] == "alpu")["cpu_list_percent"]["most"])
+    check(0 < costs[0] and abs(costs[1] - 2 * costs[0]) < 1e-9, f"{costs} % of one and two endpoints of a rank")
+
+    ranks = write_by_hand("reserved", [(rank, 4000 + rank, both[:40]) for rank in range(8)])
+    told = tcam(arguments, *sweep, "--set=pool=node", "--set=pool_reserved=20", "--trace", ranks)
+    check(min(run["pool_entries"] for run in told["runs"]) >= 160, f"reserved: {told['runs'][0]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
@@ -227,6 +275,7 @@ def main():
         place = PLACE / f"seed-{seed}"
         generate(place, seed)
         judge(arguments, f"seed {seed}", place, PLACEMENTS)
+    written_by_hand(arguments)
     for name, ppn in RECORDED.items():
         shutil.unpack_archive(DATA / f"{name}.tar.xz", PLACE)
         judge(arguments, name, PLACE / name, [(0, "block"), (ppn, "block"), (ppn, "cyclic")])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The need, the devices and the costs, as `--json` prints them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nic::models::MODELS;
 use nic::trace::Header;
@@ -92,6 +92,8 @@ pub(crate) struct Facts {
     pub(crate) coarse: Option<String>,
     /// A sentence on missing ranks.
     pub(crate) lack: Option<String>,
+    /// A note on ranks that have several endpoints.
+    pub(crate) shares: Option<String>,
     /// True if one of the devices has flow control, which a replay does not have.
     pub(crate) holds_back: bool,
 }
@@ -159,11 +161,13 @@ impl Facts {
         let plain = || played.iter().map(|run| &run[0]);
         let Header { program, origin, libfabric, .. } = &first[0].header;
         let hosts: BTreeSet<_> = first.iter().map(|trace| &trace.header.host).collect();
-        let ranks =
-            runs.iter().map(|run| run.ranks()).max_by_key(|of| of.code(false)).unwrap_or_default();
+        let ranks = runs.iter().map(|run| run.ranks());
+        let ranks = ranks.max_by_key(|of| (of.code(false), of.has_failed())).unwrap_or_default();
         let launch = runs.iter().filter_map(|run| run.run.as_ref()).max_by_key(|of| of.exit_status);
         let recorded = origin.cores.map(|cores| cores as usize);
-        let processors = launch.map(|launch| launch.processors).or(recorded);
+        // The launcher may have run on a host without ranks.
+        let of_launcher = launch.filter(|launch| hosts.contains(&launch.host));
+        let processors = of_launcher.map(|launch| launch.processors).or(recorded);
         let generated = libfabric == NO_LIBFABRIC;
         let a_host = ranks.told() as usize / hosts.len().max(1);
         Ok(Self {
@@ -175,7 +179,9 @@ impl Facts {
             ranks_of: ranks.of(),
             hosts: hosts.len(),
             processors: processors.filter(|_| !generated),
-            crowded: !generated && processors.is_some_and(|processors| processors < a_host),
+            crowded: !generated
+                && (plain().any(|run| run.sum.crowd.is_some())
+                    || processors.is_some_and(|processors| processors < a_host)),
             generated,
             exit_status: launch.map(|launch| launch.exit_status),
             runs: runs.len(),
@@ -188,6 +194,7 @@ impl Facts {
             sizes,
             coarse: need::told_coarse(&needs),
             lack: ranks.lack("trace"),
+            shares: plain().find_map(|run| run.sum.shares()),
             holds_back,
         })
     }
@@ -268,13 +275,15 @@ impl Played {
         let sum = Summary::of_traces(&reports, &run.ranks()).ok_or(Error::NothingTagged)?;
         let end = |of: &Counted| of.trace.since_ns() as f64 * 1e-9 + of.seconds;
         let seconds = counted.iter().map(end).fold(0.0, f64::max);
-        let of_rank = |of: &Counted| {
-            let [prq, umq] =
-                [&of.counters.prq, &of.counters.umq].map(|of| of.modelled.overflow_ps());
-            prq.saturating_add(umq) as f64 * 1e-12
-        };
-        let tagged = counted.iter().filter(|of| of.trace.header.context == "tagged");
-        let most = tagged.map(of_rank).fold(0.0, f64::max);
+        let mut ranks: BTreeMap<_, f64> = BTreeMap::new();
+        for of in counted.iter().filter(|of| of.trace.header.context == "tagged") {
+            let Header { host, pid, .. } = &of.trace.header;
+            let queues = [&of.counters.prq, &of.counters.umq].map(|of| of.modelled.overflow_ps());
+            // A rank may have several endpoints.
+            *ranks.entry((host, pid)).or_default() +=
+                queues.into_iter().map(|ps| ps as f64 * 1e-12).sum::<f64>();
+        }
+        let most = ranks.into_values().fold(0.0, f64::max);
         let cost = if seconds > 0.0 { 100.0 * most / seconds } else { 0.0 };
         Ok(Self { sum, cost, seconds })
     }

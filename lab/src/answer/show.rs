@@ -126,6 +126,7 @@ pub(super) fn limits(facts: &Facts) -> Vec<String> {
                 .to_owned(),
         );
     }
+    limits.extend(facts.shares.iter().map(|note| format!("{note}.")));
     if facts.runs == 1 {
         limits.push("One run shows no spread: record three.".to_owned());
     }

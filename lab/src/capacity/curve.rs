@@ -46,6 +46,7 @@ pub(crate) fn is_plain(params: &Params) -> bool {
     params.overflow == Overflow::Spill
         && params.pool == PoolOwner::Endpoint
         && params.refuse.is_empty()
+        && params.refuse_below == 0
 }
 
 /// The counts of a recording at each of some sizes, and the cost of a message there.

@@ -145,7 +145,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
             let before = name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
             ranks.lack("trace").iter().for_each(|lack| eprintln!("{before}{lack}"));
             code = code.max(ranks.code(arguments.take.partial));
-            let need = |bar: &_| Need::of(&recording.found, &common, Knob::Pool, bar);
+            let need = |bar: &_| Need::of(&recording.found, &common, Knob::Tables, bar);
             let need = play::with_bar(&recording.found, 1, need)?;
             compared.push(Compared {
                 title: curve::title(&recording.found),

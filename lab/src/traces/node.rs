@@ -10,10 +10,14 @@
 //! ```text
 //! all operations are also matched without the filter
 //! local message matches a receive that stayed   -> cancel of that receive
+//! local message fills a part of a buffer        -> cancel of that buffer when it is full
 //! receive matches a local message at once       -> the receive is left out, too
 //! ```
+//!
+//! Some MPIs put the source into the match bits, as the rank in the communicator. The ranks of
+//! `MPI_COMM_WORLD` are known. A receive of another communicator stays like one from any source.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::{fs, path::Path, path::PathBuf};
@@ -198,8 +202,13 @@ pub(crate) struct Remote<'a> {
     node: Option<u32>,
     /// True if peer numbers are ranks.
     generated: bool,
+    layout: TagLayout,
     /// For each peer number, true if the peer is on this node.
     known: HashMap<u32, bool>,
+    /// Buffers that stayed, and that got a message of this node and have room left.
+    shared: HashSet<u64>,
+    /// A further operation after the last one that was kept.
+    pub(super) then: Option<Op>,
     posts: Left,
     arrivals: Left,
     /// A replay of all operations, without the filter.
@@ -232,17 +241,18 @@ impl Left {
 }
 
 impl<'a> Remote<'a> {
-    pub(crate) fn new(nodes: &'a Nodes, rank: u32, generated: bool) -> Self {
-        let (known, posts, arrivals) = Default::default();
+    pub(crate) fn new(nodes: &'a Nodes, rank: u32, generated: bool, layout: TagLayout) -> Self {
+        let (known, shared, then, posts, arrivals) = Default::default();
         let entries = |name: &str| name.ends_with("q_entries").then(|| "0".to_owned());
         let params = Params::from_lookup(entries).expect("the defaults are valid");
         let device = DeviceConfig::from_params(&params, TagLayout::Opaque);
         let whole = Box::new(Replay::new(&device).expect("a device without tables can be made"));
-        Self { nodes, node: nodes.of(rank), generated, known, posts, arrivals, whole }
+        let node = nodes.of(rank);
+        Self { nodes, node, generated, layout, known, shared, then, posts, arrivals, whole }
     }
 
     /// Returns the operation as it is without those that were left out, or none if it is left out
-    /// itself.
+    /// itself. [`Remote::then`] follows it.
     pub(crate) fn keep(&mut self, op: Op, peers: &BTreeMap<u32, Address>) -> Option<Op> {
         let mut met = None;
         self.whole.play_and_tell(&op, |change| met = met.or(Some(change)));
@@ -266,7 +276,17 @@ impl<'a> Remote<'a> {
                 self.arrivals.note(out);
                 match met {
                     Some(Change::Matched(number)) if out => {
+                        self.shared.remove(&number);
                         self.posts.renumber(number).map(Op::Cancel)
+                    }
+                    Some(Change::Matched(number)) if self.shared.remove(&number) => {
+                        // Without the message of this node, the buffer has room left.
+                        self.then = self.posts.renumber(number).map(Op::Cancel);
+                        Some(op)
+                    }
+                    Some(Change::Met(number)) if out => {
+                        self.shared.insert(number);
+                        None
                     }
                     _ => (!out).then_some(op),
                 }
@@ -278,7 +298,12 @@ impl<'a> Remote<'a> {
     }
 
     fn is_local_key(&mut self, key: &Key, peers: &BTreeMap<u32, Address>) -> bool {
-        key.source.get().is_some_and(|source| self.is_local(source, peers))
+        if let Some(source) = key.source.get() {
+            return self.is_local(source, peers);
+        }
+        let told = self.layout.tell(key);
+        let rank = told.source.filter(|_| told.communicator == Some(0));
+        rank.is_some_and(|rank| self.nodes.of(rank) == self.node)
     }
 
     fn is_local(&mut self, peer: u32, peers: &BTreeMap<u32, Address>) -> bool {
@@ -294,6 +319,7 @@ impl<'a> Remote<'a> {
 #[cfg(test)]
 mod tests {
     use matching::Source;
+    use nic::message::MultiRecv;
 
     use super::*;
 
@@ -304,7 +330,7 @@ mod tests {
     #[test]
     fn messages_within_a_node_are_left_out() {
         let nodes = nodes(4);
-        let mut remote = Remote::new(&nodes, 1, true);
+        let mut remote = Remote::new(&nodes, 1, true, TagLayout::Opaque);
         let post = |source| {
             let key = Key { bits: 7, ignore: 0, source };
             Op::Post(Posted { key, len: 8, multi: None, non_contiguous: false })
@@ -331,6 +357,38 @@ mod tests {
         assert_eq!(keep(Op::Cancel(4)), Some(Op::Cancel(2)));
         assert_eq!(keep(Op::Drop(2)), None);
         assert_eq!(keep(Op::Drop(3)), Some(Op::Drop(0)));
+    }
+
+    #[test]
+    fn a_source_in_the_match_bits_is_known_in_the_world() {
+        let nodes = nodes(2);
+        let mut remote = Remote::new(&nodes, 0, true, TagLayout::IntelMpi);
+        // The ignore bits of a directed receive of Intel MPI, and of one from any source.
+        let [directed, any] = [0x6000_0000_0000_0000, 0x6fff_ff00_0000_0000];
+        let mut stays = |bits, ignore| {
+            let key = Key { bits, ignore, source: Source::ANY };
+            let posted = Posted { key, len: 8, multi: None, non_contiguous: false };
+            remote.keep(Op::Post(posted), &BTreeMap::new()).is_some()
+        };
+        assert!(!stays(1 << 40 | 7, directed), "from rank 1, of the same node");
+        assert!(stays(2 << 40 | 7, directed), "from rank 2");
+        assert!(stays(1 << 40 | 7, any));
+        assert!(stays(1 << 40 | 8 << 20 | 7, directed), "of another communicator");
+    }
+
+    #[test]
+    fn a_buffer_ends_where_it_ends_with_the_messages_of_the_node() {
+        let nodes = nodes(2);
+        let mut remote = Remote::new(&nodes, 0, true, TagLayout::Opaque);
+        let key = Key { bits: 0, ignore: u64::MAX, source: Source::ANY };
+        let multi = Some(MultiRecv { len: 40, used: 0, min: 8 });
+        let buffer = Op::Post(Posted { key, len: 40, multi, non_contiguous: false });
+        let mut keep = |op: Op| [remote.keep(op, &BTreeMap::new()), remote.then.take()];
+        let arrive = |source, len| Op::Arrive(Envelope { source, bits: 0, len });
+        assert_eq!(keep(buffer), [Some(buffer), None]);
+        assert_eq!(keep(arrive(1, 30)), [None, None]);
+        let last = arrive(2, 8);
+        assert_eq!(keep(last), [Some(last), Some(Op::Cancel(0))]);
     }
 
     #[test]
@@ -364,7 +422,7 @@ mod tests {
         let ranks = [(at(10), 0), (at(11), 1), (at(12), 2)].into();
         let nodes = Nodes::new(Rule::Listed(vec![0, 0, 1]), ranks);
         let peers = [(5, at(10)), (6, at(12)), (7, at(99))].into();
-        let mut remote = Remote::new(&nodes, 1, false);
+        let mut remote = Remote::new(&nodes, 1, false, TagLayout::Opaque);
         let mut stays = |source| {
             remote.keep(Op::Arrive(Envelope { source, bits: 0, len: 0 }), &peers).is_some()
         };

@@ -152,7 +152,7 @@ fn play_to_each(
         mem::swap(&mut batch, &mut next);
         next.clear();
     }
-    Ok(played.iter().map(Played::counted).collect())
+    Ok(played.iter().map(|played| played.counted(&source)).collect())
 }
 
 /// One trace, the counts of the table that it was replayed on, and the curves of PRQ and UMQ.

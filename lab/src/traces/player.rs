@@ -61,6 +61,8 @@ pub(super) struct TraceReader<'a> {
     known: Known,
     /// Set if messages between ranks of the same node are left out.
     remote: Option<Remote<'a>>,
+    /// Time of the last operation, including those that are left out, if some are.
+    last: u64,
 }
 
 impl<'a> TraceReader<'a> {
@@ -72,7 +74,7 @@ impl<'a> TraceReader<'a> {
         let is_timed = devices.any(|device| device.timing.is_some());
         let even = is_timed.then(EvenTimes::default);
         let (known, remote) = ((Thread::default(), 0), trace.remote());
-        Ok(Self { trace, reader: trace.reader()?, even, known, remote })
+        Ok(Self { trace, reader: trace.reader()?, even, known, remote, last: 0 })
     }
 
     /// Returns the next operation, with its time since the start.
@@ -84,7 +86,11 @@ impl<'a> TraceReader<'a> {
     /// Times are spread over all operations, including those that are left out.
     #[cold]
     fn next_remote(&mut self) -> Result<Option<Timed>, Error> {
+        if let Some(then) = self.remote.as_mut().and_then(|remote| remote.then.take()) {
+            return Ok(Some((self.last, then)));
+        }
         while let Some((time, op)) = self.read_even()? {
+            self.last = time;
             let Some(remote) = &mut self.remote else { return Ok(Some((time, op))) };
             if let Some(op) = remote.keep(op, self.reader.peers()) {
                 return Ok(Some((time, op)));
@@ -278,12 +284,13 @@ impl<'a> Played<'a> {
         Error::QueueTooLong { path: path.clone(), queue, of, limit: take.max_queue }
     }
 
-    pub(super) fn counted(&self) -> Counted {
+    /// Returns the counts, after all operations of `source`.
+    pub(super) fn counted(&self, source: &TraceReader<'_>) -> Counted {
         Counted {
             trace: self.trace.clone(),
             counters: self.replay.counters(),
             operations: self.operations,
-            seconds: self.last as f64 * 1e-9,
+            seconds: self.last.max(source.last) as f64 * 1e-9,
         }
     }
 }
@@ -373,7 +380,7 @@ impl<'a> Player<'a> {
     }
 
     pub(super) fn counted(&self) -> Counted {
-        self.played.counted()
+        self.played.counted(&self.source)
     }
 }
 

@@ -63,7 +63,9 @@ impl Trace {
     /// Returns the filter of messages between ranks of the same node, if it is wanted.
     pub(crate) fn remote(&self) -> Option<Remote<'_>> {
         let (nodes, rank) = (self.nodes.as_deref()?, self.header.rank?);
-        Some(Remote::new(nodes, rank, self.is_generated()))
+        // With an unknown layout, a receive that names no address is from any source.
+        let layout = self.header.layout.parse().unwrap_or_default();
+        Some(Remote::new(nodes, rank, self.is_generated(), layout))
     }
 
     pub(crate) fn is_generated(&self) -> bool {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam sweep --trace`: the capacity curve of traces.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::Path;
 
@@ -16,6 +17,7 @@ use crate::capacity::curve::{
 use crate::capacity::{Knob, Need, Runs, Sizes, Swept, UmqSizes, late, rows, sizes, smallest};
 use crate::error::Error;
 use crate::launch::Mpi;
+use crate::options::LARGEST;
 use crate::results::{Kind, Lock, fresh};
 use crate::settings::{self, Settings};
 use crate::text::whole;
@@ -100,7 +102,7 @@ fn one(
             (Knob::Pool, Some(sizes), _) => (sizes.clone(), Some(&UmqSizes::Same)),
             (Knob::Pool, None, _) => {
                 let mut sizes = Sizes::around(need);
-                sizes.0.retain(|size| *size >= least_pool(&params[0]));
+                sizes.0.retain(|size| *size >= least_pool(&params[0], runs));
                 (sizes, Some(&UmqSizes::Same))
             }
         };
@@ -178,7 +180,16 @@ fn forced(runs: &[Found], turns: &str) -> Result<String, Error> {
     Ok(format!("{turns}. The order of messages alone forces a UMQ of {range}"))
 }
 
-/// Returns the number of entries of the smallest pool that a device may have.
-fn least_pool(params: &Params) -> usize {
-    (params.pool_engines * params.pool_reserved.max(1)) as usize
+/// Returns the number of entries of the smallest pool with room for what all endpoints of a NIC
+/// reserve.
+fn least_pool(params: &Params, runs: &[Found]) -> usize {
+    let mut nics: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for (run, found) in runs.iter().enumerate() {
+        for trace in found.iter() {
+            nics.entry((run, trace.host())).or_default().insert(trace.endpoint());
+        }
+    }
+    let endpoints = nics.values().map(BTreeSet::len).max().unwrap_or(0);
+    let (engines, reserved) = (params.pool_engines as usize, params.pool_reserved as usize);
+    (engines * (endpoints.div_ceil(engines) * reserved).max(1)).min(LARGEST)
 }
