@@ -16,7 +16,7 @@ use host::owner;
 #[cfg(any(test, feature = "testing"))]
 use crate::testing::loopback::{LoopbackEnd, LoopbackRx};
 use crate::{
-    contract::{Payload, Sent, Settings},
+    contract::{Payload, Sent, Settings, is_short},
     identity::Identity,
     net::{Net, peer::NetPeer, rx::NetRx, secret::Secret},
     peer::Peer,
@@ -139,6 +139,18 @@ impl Tx {
             return end.open_only(peer, self.settings).map(Peer::Loopback);
         }
         ShmPeer::open_only(&self.shm.own, peer, self.settings).map(Peer::Shm)
+    }
+
+    /// Returns whether an endpoint of this host is gone. Does not enter this endpoint into its list
+    /// of senders, as [`Tx::open_only`] does.
+    #[must_use]
+    pub fn is_gone(&self, who: Identity) -> bool {
+        let is_gone = |errno| !is_short(errno);
+        #[cfg(any(test, feature = "testing"))]
+        if let Some(end) = &self.loopback {
+            return end.open_only(who, self.settings).is_err_and(is_gone);
+        }
+        Segment::open_only(who).is_err_and(is_gone)
     }
 
     /// Opens the endpoint that sends here under a number.

@@ -98,7 +98,9 @@ impl Drop for Unshared {
             return;
         }
         let own = entry(self.fd.as_fd());
-        entries().retain(|entry| Some(*entry) != own);
+        // It is closed before the list is released: a fork in between would keep it in the child.
+        let mut entries = entries();
+        entries.retain(|entry| Some(*entry) != own);
         // SAFETY: it is dropped once, here.
         unsafe { ManuallyDrop::drop(&mut self.fd) };
     }

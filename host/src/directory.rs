@@ -364,16 +364,21 @@ pub fn behind_streams(file: File) -> io::Result<File> {
     Ok(rustix::io::fcntl_dupfd_cloexec(&file, libc::STDERR_FILENO + 1)?.into())
 }
 
-/// Allocates the memory of a new file at once, because a full `/dev/shm` would be a `SIGBUS` later.
-/// Signals of the program may interrupt the call, which is then repeated.
-pub fn give_memory(file: &File, length: usize, what: &str) -> io::Result<()> {
-    // Beyond this limit, the kernel ends the process (SIGXFSZ).
+/// Checks that files may have this length. Beyond the limit, the kernel ends the process (SIGXFSZ).
+pub fn check_limit(length: usize, what: &str) -> io::Result<()> {
     if getrlimit(Resource::Fsize).current.is_some_and(|most| most < length as u64) {
         tracing::error!(
             "a {what} of {length} bytes is larger than files may be here: raise ulimit -f"
         );
         return Err(Errno::FBIG.into());
     }
+    Ok(())
+}
+
+/// Allocates the memory of a new file at once, because a full `/dev/shm` would be a `SIGBUS` later.
+/// Signals of the program may interrupt the call, which is then repeated.
+pub fn give_memory(file: &File, length: usize, what: &str) -> io::Result<()> {
+    check_limit(length, what)?;
     let reserve = || fallocate(file, FallocateFlags::empty(), 0, length as u64);
     let given = match retry_on_intr(reserve).map_err(io::Error::from) {
         // Some file systems other than tmpfs do not support it.

@@ -30,7 +30,7 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        owner::remove_files(self.1);
+        owner::remove_files(self.1, self.owner().inode);
     }
 }
 

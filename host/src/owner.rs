@@ -108,15 +108,16 @@ fn has_ended(file: &File) -> bool {
         return false;
     }
     let word = |at: usize| header[at..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
-    let namespace = word(PROCESSES);
     let started = word(STARTED);
     word(IDENTITY) == MAGIC
-        && namespace != 0
-        && namespace == *PROCESS_NAMESPACE
-        && *PROC_IS_OURS
-        // The owner could read its own start time, so `/proc` works.
-        && started != 0
+        && is_visible(word(PROCESSES), started)
         && !process_lives(word(PID) as u32, started)
+}
+
+/// Returns true if `/proc` shows the processes of a namespace, one of which could read its own
+/// start time.
+fn is_visible(namespace: u64, started: u64) -> bool {
+    namespace != 0 && namespace == *PROCESS_NAMESPACE && *PROC_IS_OURS && started != 0
 }
 
 /// Removes the file of a dead owner. Returns false if it was removed already.
@@ -234,7 +235,7 @@ pub fn start_of(stat: &str) -> Option<u64> {
 pub struct Owner {
     /// Port of the endpoint; 0 for a process without an endpoint.
     pub port: u16,
-    /// Inode of the endpoint's segment.
+    /// Inode of the endpoint's segment; without an endpoint, [`PROCESS_NAMESPACE`].
     pub inode: u64,
     /// Process id.
     pub pid: u32,
@@ -247,12 +248,15 @@ impl Owner {
     #[must_use]
     pub fn of_process() -> Self {
         let pid = std::process::id();
-        Self { port: 0, inode: 0, pid, started: own_start() }
+        Self { port: 0, inode: *PROCESS_NAMESPACE, pid, started: own_start() }
     }
 
-    /// Returns true if the owner is still alive.
+    /// Returns true if the owner is still alive, or if that cannot be determined.
     #[must_use]
     pub fn lives(&self) -> bool {
+        if self.port == 0 {
+            return !is_visible(self.inode, self.started) || process_lives(self.pid, self.started);
+        }
         lives(&name_of(self.port), self.inode, Some((self.pid, self.started)), Look::Closely)
     }
 }
@@ -328,11 +332,14 @@ pub fn publish(new: &str, port: u16) -> io::Result<()> {
     Err(Errno::ADDRINUSE.into())
 }
 
-/// Removes the files of an endpoint of this process.
-pub fn remove_files(port: u16) {
-    let _ = std::fs::remove_file(doorbell_of(port));
-    if let Ok(directory) = Directory::open() {
-        let _ = directory.remove(&name_of(port));
+/// Removes the files of an endpoint of this process, unless a later endpoint has its port.
+pub fn remove_files(port: u16, inode: u64) {
+    let name = name_of(port);
+    if let Ok(directory) = Directory::open()
+        && directory.inode(&name) == Some(inode)
+    {
+        let _ = std::fs::remove_file(doorbell_of(port));
+        let _ = directory.remove(&name);
     }
 }
 
@@ -354,13 +361,27 @@ pub fn clean_up() -> usize {
     let own = prefix();
     let living = names(SEGMENT_NAME).filter(|name| !remove_if_dead(&directory, name));
     let living = living.filter(|name| name.starts_with(&own)).count();
-    for name in names(DOORBELL) {
-        let segment = name.replacen(DOORBELL, SEGMENT_NAME, 1);
-        if directory.inode(&segment).is_none() {
-            let _ = directory.remove(&name);
-        }
-    }
+    names(DOORBELL).for_each(|name| remove_if_deserted(&directory, &name));
     living
+}
+
+/// Removes a doorbell without an endpoint. An endpoint that opens at its port needs the name of a
+/// new segment first. This process has that name meanwhile, so it does not remove the doorbell of
+/// a later endpoint.
+fn remove_if_deserted(directory: &Directory, doorbell: &str) {
+    let is_deserted = || {
+        let segment = doorbell.replacen(DOORBELL, SEGMENT_NAME, 1);
+        directory.inode(&segment).is_none()
+    };
+    let new = doorbell.replacen(DOORBELL, NEW, 1);
+    if is_deserted()
+        && let Ok(_held) = directory::create_locked(&new)
+    {
+        if is_deserted() {
+            let _ = directory.remove(doorbell);
+        }
+        let _ = directory.remove(&new);
+    }
 }
 
 #[cfg(test)]

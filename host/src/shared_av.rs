@@ -2,7 +2,7 @@
 //! A named address vector: addresses that processes of a user share (`fi_av(3)`).
 //!
 //! ```text
-//! 0    header: identity | used
+//! 0    header: identity | used | changes
 //! 64   the fi_addr_t of each address: its index, or FI_ADDR_NOTAVAIL
 //!      the addresses, packed; 0 for a removed one
 //! ```
@@ -30,8 +30,9 @@ use rustix::io::Errno;
 const NAMES: &str = "av.";
 
 /// "tcam-av" and the version of this layout.
-const MAGIC: u64 = u64::from_be_bytes(*b"tcam-av\x01");
+const MAGIC: u64 = u64::from_be_bytes(*b"tcam-av\x02");
 const USED: usize = 8;
+const CHANGES: usize = 16;
 const HEADER: usize = 64;
 /// Bytes of an entry: the `fi_addr_t` and the address.
 const ENTRY: usize = 16;
@@ -56,7 +57,6 @@ impl SharedAddresses {
     /// Opens the vector with this name. If it does not exist and `read_only` is false, it is made.
     ///
     /// `EINVAL` for an invalid name, `ENOENT` if it does not exist and is opened read-only,
-    /// `EPROTO` if it is damaged, `ENOSPC` if `/dev/shm` is full.
     /// `EPROTO` if it is damaged, `ENOSPC` if `/dev/shm` is full.
     pub fn open(name: &str, count: usize, read_only: bool) -> io::Result<Self> {
         if name.is_empty() || name.len() > NAME || name.contains('/') {
@@ -129,6 +129,11 @@ impl SharedAddresses {
         (self.word(USED).load(Ordering::Acquire) as usize).min(self.capacity)
     }
 
+    /// Number of changes of addresses so far.
+    pub fn changes(&self) -> u64 {
+        self.word(CHANGES).load(Ordering::Acquire)
+    }
+
     /// Returns an index that was never given out; `None` if the vector is full.
     pub fn claim(&self) -> Option<usize> {
         let next = |used: u64| (used < self.capacity as u64).then_some(used + 1);
@@ -147,6 +152,7 @@ impl SharedAddresses {
             self.address(index).store(address, Ordering::Release);
             let number = if address == 0 { u64::MAX } else { index as u64 };
             self.word(HEADER + index * 8).store(number, Ordering::Release);
+            self.word(CHANGES).fetch_add(1, Ordering::Release);
         }
     }
 

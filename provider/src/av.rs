@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -78,8 +78,8 @@ struct SharedTable {
     addresses: SharedAddresses,
     /// Addresses as they were when `entries` was set, by `fi_addr_t`.
     seen: GrowingArray,
-    /// Number of shared addresses when a peer was last searched without success.
-    searched: AtomicUsize,
+    /// Changes of the shared addresses when a peer was last searched.
+    searched: AtomicU64,
 }
 
 impl AddressVector {
@@ -103,7 +103,7 @@ impl AddressVector {
             shared: shared.map(|addresses| SharedTable {
                 addresses,
                 seen: GrowingArray::new(),
-                searched: AtomicUsize::new(0),
+                searched: AtomicU64::new(0),
             }),
             entries: GrowingArray::new(),
             rx_contexts: RxContexts::new(attr.rx_ctx_bits)?,
@@ -182,10 +182,12 @@ impl AddressVector {
     #[cold]
     fn look_for(&self, peer: u32) -> u64 {
         if let Some(shared) = &self.shared {
-            let used = shared.addresses.used();
-            let from = shared.searched.swap(used, Ordering::Relaxed);
-            for address in from.min(used)..used {
-                self.shared_peer(shared, address as u64);
+            let changes = shared.addresses.changes();
+            if shared.searched.load(Ordering::Acquire) != changes {
+                for address in 0..shared.addresses.used() {
+                    self.shared_peer(shared, address as u64);
+                }
+                shared.searched.store(changes, Ordering::Release);
             }
         }
         self.by_peer.get(peer as usize).checked_sub(1).unwrap_or(flags::ADDR_UNSPEC)

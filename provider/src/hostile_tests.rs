@@ -84,6 +84,13 @@ proptest! {
     }
 }
 
+#[test]
+fn a_read_of_several_parts_over_the_network_is_answered() {
+    let part = [0, 8, 5];
+    let data = [&[0, 0x49, 3, 0, 0, 0, 0, 0, 24, 0, 9][..], &part, &part, &part, &[8, 15]];
+    survive_far(&data.concat());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -82,14 +82,15 @@ static void vectors(void) {
     TRY(fi_writev(a.ep, iov, NULL, 3, a.peer, base + 10, key, NULL));
     completion(&a);
     CHECK(!memcmp(target + 10, local, 20000), "writev");
-    struct fi_rma_iov there[2] = {{base + 3, 12000, key}, {base + 20000, 8000, key}};
-    struct fi_msg_rma msg = {iov, NULL, 3, a.peer, there, 2, NULL, 0};
+    struct fi_rma_iov there[4] = {
+        {base + 3, 5000, key}, {base + 5003, 3000, key}, {base + 8003, 4000, key}, {base + 20000, 8000, key}};
+    struct fi_msg_rma msg = {iov, NULL, 3, a.peer, there, 4, NULL, 0};
     TRY(fi_writemsg(a.ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE));
     completion(&a);
     CHECK(!memcmp(target + 3, local, 12000) && !memcmp(target + 20000, local + 12000, 8000), "writemsg");
     memset(back, 0, 20000);
     struct iovec into[2] = {{back, 13000}, {back + 13000, 7000}};
-    struct fi_msg_rma get = {into, NULL, 2, a.peer, there, 2, NULL, 0};
+    struct fi_msg_rma get = {into, NULL, 2, a.peer, there, 4, NULL, 0};
     TRY(fi_readmsg(a.ep, &get, FI_COMPLETION));
     completion(&a);
     CHECK(!memcmp(back, local, 20000), "readmsg");

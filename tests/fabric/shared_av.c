@@ -92,6 +92,44 @@ static void processes(void) {
     close_domain();
 }
 
+static fi_addr_t source_of_message(struct fid_ep *from, struct fid_ep *to, struct fid_cq *cq) {
+    struct fi_cq_tagged_entry entry;
+    fi_addr_t source;
+    ssize_t count;
+    OK(fi_trecv(to, NULL, 0, NULL, FI_ADDR_UNSPEC, 1, 0, cq));
+    OK(fi_tinject(from, NULL, 0, 0, 1));
+    double end = seconds() + within(10);
+    while ((count = fi_cq_readfrom(cq, &entry, 1, &source)) == -FI_EAGAIN && seconds() < end);
+    CHECK(count == 1, "%zd", count);
+    return source;
+}
+
+// An endpoint that another opener inserts at an index that was removed is found there.
+static void reused(void) {
+    fi_addr_t *map, at;
+    char bytes[16];
+    struct fid_cq *cqs[3];
+    struct fid_ep *eps[3];
+    open_domain(FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV | FI_SHARED_AV, FI_THREAD_DOMAIN, 0);
+    struct fid_av *theirs = open_av(0, &map), *own = open_av(0, &map);
+    for (int i = 0; i < 3; i++) eps[i] = endpoint(i ? theirs : own, &cqs[i]);
+    for (int i = 0; i < 3; i++) {
+        size_t len = sizeof bytes;
+        at = 1;
+        if (i == 2) OK(fi_av_remove(theirs, &at, 1, 0));
+        OK(fi_getname(&eps[i]->fid, bytes, &len));
+        CHECK(fi_av_insert(theirs, bytes, 1, &at, 0, NULL) == 1 && at == (i > 0), "%lu", at);
+        if (i) CHECK((at = source_of_message(eps[i], eps[0], cqs[0])) == 1, "%d from %lu", i, at);
+    }
+    for (int i = 0; i < 3; i++) {
+        OK(fi_close(&eps[i]->fid));
+        OK(fi_close(&cqs[i]->fid));
+    }
+    OK(fi_close(&own->fid));
+    OK(fi_close(&theirs->fid));
+    close_domain();
+}
+
 static fi_addr_t source_of_next(void) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry failure;
@@ -129,6 +167,7 @@ static void user_ids(void) {
 int main(void) {
     alarm((unsigned)within(50));
     processes();
+    reused();
     user_ids();
     puts("shared_av: ok");
 }

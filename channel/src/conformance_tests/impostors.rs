@@ -71,6 +71,30 @@ fn a_frame_with_another_token_ends_the_connection() {
     }
 }
 
+#[test]
+fn what_a_peer_sent_arrives_after_its_end_and_a_failed_send() {
+    for (mut one, mut other) in pairs_over([Transport::Net, Transport::Sealed], 0, COPIES) {
+        send(&mut one, 1);
+        assert_eq!(other.take().unwrap().0.bits, 1);
+        (2..6).for_each(|number| send(&mut other, number));
+        // It ends without Bye.
+        one.others.clear();
+        drop(other);
+        let start = Instant::now();
+        let (_, buffer) = message(9, 8);
+        // The first send provokes a reset, and a later one fails.
+        while one.try_send(header(Kind::Inline, 9, 8), Payload::Message(&buffer)) == Sent::Yes {
+            assert!(start.elapsed() < PATIENCE, "sends go on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let taken: Vec<u64> = (2..6).map_while(|_| Some(one.take()?.0.bits)).collect();
+        assert_eq!(taken, [2, 3, 4, 5]);
+        let dead =
+            one.until(|it| (it.peers[0].liveness(Look::Closely) == Liveness::Dead).then_some(()));
+        assert_eq!(dead, Some(()));
+    }
+}
+
 /// The network of an endpoint with the secret `own`. It claims the address `says`, or its real
 /// address if that is `None`.
 fn named(own: u64, says: Option<SocketAddrV4>) -> (Arc<Net>, SocketAddrV4) {

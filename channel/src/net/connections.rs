@@ -54,8 +54,8 @@ const BACKLOG: i32 = 1024;
 const ACCEPTS: usize = 64;
 /// Most connections whose other end has proved nothing.
 const MOST_UNPROVED: usize = 256;
-/// Time after which such a connection is closed.
-const UNPROVED: Duration = Duration::from_secs(2);
+/// Time after which such a connection is closed. A peer that computes polls seldom.
+const UNPROVED: Duration = Duration::from_secs(30);
 /// A younger connection is not closed to make room: after a pause of this process, all are young,
 /// and peers are among them.
 const YOUNG: Duration = Duration::from_millis(200);
@@ -342,6 +342,14 @@ impl Connections {
         connection.wants_room = true;
         self.expect_room(number);
         Ok(gone > 0)
+    }
+
+    /// Ends what this end sends over a connection. What comes is still handled.
+    pub(super) fn shut(&self, number: usize) {
+        if let Some(connection) = self.all.get(number) {
+            // A connection that broke is shut already.
+            let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write);
+        }
     }
 
     /// Returns whether a frame can be sent.

@@ -86,6 +86,8 @@ pub(super) struct PeerEntry {
     pub(super) redial: Option<Instant>,
     /// Whether the endpoint has a [`NetPeer`](super::peer::NetPeer) of it.
     pub(super) is_held: bool,
+    /// Nothing more is sent to it, after a failed send.
+    is_cut: bool,
     /// Frames sent to the peer.
     pub(super) sent: u64,
     /// Frames from the peer that were handled.
@@ -117,6 +119,7 @@ impl PeerEntry {
             dials: 0,
             redial: None,
             is_held: false,
+            is_cut: false,
             sent: 0,
             seen: 0,
             bye: None,
@@ -143,7 +146,9 @@ impl PeerEntry {
     pub(super) fn lose(&mut self) {
         (self.outgoing, self.incoming) = (None, None);
         if self.state == PeerState::Open {
-            self.state = PeerState::Dead;
+            // After Bye it is this end that leaves.
+            let leaves = self.said_bye.is_some();
+            self.state = if leaves { PeerState::Closed } else { PeerState::Dead };
         }
     }
 
@@ -520,11 +525,12 @@ impl PeerTable {
         let Some(number) = self.of.remove(&stream) else { return };
         let Some(peer) = self.get_mut(number) else { return };
         peer.streams.retain(|&other| other != stream);
-        let had_frames = [peer.outgoing, peer.incoming].contains(&Some(stream));
-        if !peer.streams.is_empty() && had_frames {
-            return self.tear(number);
-        }
         if !peer.streams.is_empty() {
+            if peer.incoming == Some(stream) {
+                self.tear(number);
+            } else if peer.outgoing == Some(stream) {
+                self.cut(number, errno);
+            }
             return;
         }
         self.lose(number);
@@ -569,15 +575,19 @@ impl PeerTable {
             }
             Ok(false) => false,
             Err(errno) => {
-                self.lost(number, errno);
-                true
+                self.cut(number, errno);
+                false
             }
         }
     }
 
     /// Returns whether a frame can be sent to a peer.
     pub(super) fn has_room(&self, number: u16) -> bool {
-        let outgoing = self.get(number.into()).and_then(|peer| peer.outgoing);
+        let peer = self.get(number.into());
+        if peer.is_some_and(|peer| peer.is_cut) {
+            return false;
+        }
+        let outgoing = peer.and_then(|peer| peer.outgoing);
         outgoing.is_none_or(|stream| self.connections.has_room(stream))
     }
 
@@ -639,7 +649,9 @@ impl PeerTable {
             if let Some(&number) = self.of.get(&stream)
                 && let Some(peer) = self.get_mut(number)
             {
-                let is_from = peer.is_open() && peer.token_here == frame.head.token;
+                // An endpoint that closes still answers what crosses its Bye.
+                let sends = matches!(peer.state, PeerState::Open | PeerState::Closed);
+                let is_from = sends && peer.token_here == frame.head.token;
                 if is_from && *peer.incoming.get_or_insert(stream) == stream {
                     return Some((stream, number, frame));
                 }
@@ -671,9 +683,11 @@ impl PeerTable {
         }
     }
 
+    /// Confirms the frames before Bye, and those after it.
     fn close_if_seen(&mut self, number: u16) {
         let Some(peer) = self.get_mut(number) else { return };
-        if !peer.is_open() || peer.bye.is_none_or(|bye| peer.seen < bye) {
+        let sends = matches!(peer.state, PeerState::Open | PeerState::Closed);
+        if !sends || peer.bye.is_none_or(|bye| peer.seen < bye) {
             return;
         }
         peer.state = PeerState::Closed;
@@ -683,14 +697,16 @@ impl PeerTable {
         }
     }
 
-    /// Ends the connections to a peer after a failed send: later messages must not arrive without
-    /// this one.
-    fn lost(&mut self, number: u16, errno: Errno) {
-        let Some(peer) = self.get(number.into()).filter(|peer| peer.is_open()) else {
-            return;
-        };
+    /// Sends nothing more to a peer after a failed send: later messages must not arrive without
+    /// this one. What the peer sent is handled first. It closes its connections when it sees that
+    /// they end here.
+    fn cut(&mut self, number: u16, errno: Errno) {
+        let Some(peer) = self.get_mut(number).filter(|peer| peer.is_open()) else { return };
         tracing::warn!("{} cannot be sent to: {errno}", peer.address);
-        self.tear(number);
+        (peer.outgoing, peer.is_cut) = (None, true);
+        for stream in peer.streams.clone() {
+            self.connections.shut(stream);
+        }
     }
 
     /// See [`super::peer::NetPeer::liveness`].
@@ -750,7 +766,7 @@ impl PeerTable {
 
     /// The connection for frames to a peer. Its other end has proved that it knows the secret.
     fn proved(&self, number: u16) -> Option<usize> {
-        let peer = self.get(number.into())?;
+        let peer = self.get(number.into()).filter(|peer| !peer.is_cut)?;
         let first = || peer.streams.iter().copied().find(|&it| self.connections.is_proved(it));
         peer.outgoing.or_else(first)
     }
@@ -760,7 +776,8 @@ impl PeerTable {
         self.all
             .iter()
             .flatten()
-            .any(|peer| peer.said_bye.is_some() && !peer.is_seen && !peer.streams.is_empty())
+            .filter(|peer| peer.said_bye.is_some() && !peer.is_cut)
+            .any(|peer| !peer.is_seen && !peer.streams.is_empty())
     }
 }
 

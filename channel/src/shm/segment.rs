@@ -34,7 +34,7 @@ use std::{
 use ffi::Errno;
 use host::{
     cores::{self, Cores},
-    directory::{self, Directory, give_memory},
+    directory::{self, Directory, check_limit, give_memory},
     live::{
         self, ADDRESS, CLOSED, CORES, DEAD, EXEC_ID, FIRST, IDENTITY, INCARNATION, Live, MAGIC,
         OPEN, PEERS, PID, PROCESSES, STARTED, STATE,
@@ -92,6 +92,8 @@ pub struct Segment {
     identity: Identity,
     /// The owner's file with its lock.
     lock: Option<File>,
+    /// The process that made it, 0 for a peer's. The word in the header may be damaged.
+    maker: u32,
     counted: Option<OwnEndpoint>,
 }
 
@@ -123,11 +125,13 @@ impl Segment {
         }
         let mut segment = made?;
         segment.lock = Some(file);
+        segment.maker = std::process::id();
         segment.counted = Some(OwnEndpoint::new());
         Ok(segment)
     }
 
     fn reserve(file: &File, address: SocketAddrV4, context: u8) -> Result<Self, Errno> {
+        check_limit(LENGTH, "segment")?;
         give_memory(file, RESERVED, "segment")?;
         let again = fallocate(file, FallocateFlags::KEEP_SIZE, 0, live::PAGE as u64);
         if again == Err(rustix::io::Errno::OPNOTSUPP) {
@@ -164,7 +168,7 @@ impl Segment {
             Errno::ENOMEM
         })?;
         let inode = file.metadata()?.ino();
-        Ok(Self { map, inode, identity, lock: None, counted: None })
+        Ok(Self { map, inode, identity, lock: None, maker: 0, counted: None })
     }
 
     /// Opens the segment of the endpoint that holds a port of this host.
@@ -266,7 +270,7 @@ impl Segment {
     /// Returns whether this process made the segment. A forked child inherits it, and must leave it
     /// alone.
     pub fn is_ours(&self) -> bool {
-        self.lock.is_some() && self.pid() == std::process::id()
+        self.maker == std::process::id()
     }
 
     /// Marks the endpoint as closed, for peers.
@@ -282,7 +286,7 @@ impl Segment {
             // If the lock is taken, another process considers the owner dead, and removes the file.
             // Afterwards the name may belong to the next endpoint.
             if self.file().is_some_and(owner::try_lock) {
-                remove_files(self.port());
+                remove_files(self.port(), self.inode);
             }
         }
     }

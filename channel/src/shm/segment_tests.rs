@@ -134,6 +134,14 @@ fn damaged_files_are_refused() {
 }
 
 #[test]
+fn a_damaged_process_id_takes_no_segment_from_its_maker() {
+    let own = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 67)).unwrap();
+    let (peers, _file) = Segment::open(67).unwrap();
+    own.word32(PID).store(1, Ordering::Relaxed);
+    assert!(own.is_ours() && !peers.is_ours());
+}
+
+#[test]
 fn files_open_to_others_are_refused() {
     let _file = put(66, &[0; LENGTH], 0o666);
     assert_eq!(Segment::open(66).unwrap_err(), Errno::EACCES);

@@ -10,8 +10,8 @@ use std::{
 
 use super::buffer::{Buffer, IOV_LIMIT};
 
-/// Most buffers in one call.
-pub const SEND_LIMIT: usize = 2;
+/// Most buffers in one call: an answer has one for each part of the memory that a read names.
+pub const SEND_LIMIT: usize = IOV_LIMIT;
 
 fn checked(count: isize) -> io::Result<usize> {
     usize::try_from(count).map_err(|_| io::Error::last_os_error())

@@ -743,18 +743,19 @@ impl Peers {
         self.passing.push((peer, gone));
     }
 
-    /// Senders of the next page of the list that are gone without having sent a message, at most
-    /// `most`.
+    /// Senders of the next page of the list that are gone without having sent a message. At most
+    /// `most` are checked, others with each round over all pages.
     pub(super) fn silent_and_gone(&mut self, most: usize) -> Vec<(u32, Identity)> {
-        let page = self.next_page % self.transports.list_parts();
-        self.next_page = page + 1;
-        let silent = self.transports.listed_in(page).into_iter();
-        let silent = silent.filter(|&(number, _)| self.is_unknown(number));
-        let gone = |&(_, who): &(u32, Identity)| {
-            let opened = self.transports.open_only(who);
-            opened.err().is_some_and(|errno| !is_short(errno))
-        };
-        silent.take(most).filter(gone).collect()
+        let parts = self.transports.list_parts();
+        let (page, round) = (self.next_page % parts, self.next_page / parts);
+        self.next_page = self.next_page.wrapping_add(1);
+        let mut silent = self.transports.listed_in(page);
+        silent.retain(|&(number, _)| self.is_unknown(number));
+        let first = round.wrapping_mul(most) % silent.len().max(1);
+        silent.rotate_left(first);
+        silent.truncate(most);
+        silent.retain(|&(_, who)| self.transports.is_gone(who));
+        silent
     }
 
     fn is_unknown(&self, number: u32) -> bool {

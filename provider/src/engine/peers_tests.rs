@@ -46,6 +46,23 @@ fn the_short_end_of_an_answer_does_not_overtake_a_long_part() {
 }
 
 #[test]
+fn a_check_of_silent_senders_enters_no_list() {
+    let (own, mut engine) = endpoint(147);
+    let (_there, mut other) = endpoint(148);
+    // A sender at the other endpoint that sends nothing.
+    let address = channel::address::unpack(other.peers.own_address());
+    let peer = engine.domain.peers.number(address);
+    engine.link_to(peer).unwrap();
+    for _ in 0..3 {
+        assert!(other.peers.silent_and_gone(64).is_empty());
+    }
+    assert!(engine.peers.transports.listed_in(0).is_empty());
+    assert_eq!(other.peers.transports.listed_in(0).len(), 1);
+    drop((engine, own));
+    assert_eq!(other.peers.silent_and_gone(64).len(), 1);
+}
+
+#[test]
 fn a_peer_with_many_pending_answers_is_refused() {
     let [mut one, mut other] = friends(None, 145, SETTINGS[0]);
     let to_one =

@@ -161,10 +161,7 @@ impl Engine {
             Kind::Done | Kind::Failed => tx.finished(peers, completions, from, header),
             Kind::Pull => tx.pulled(peers, from, header),
             Kind::Chunk | Kind::Landed => rx.chunk(peers, completions, from, header, payload),
-            Kind::Dropped => {
-                let key = usize::try_from(header.op).unwrap_or(usize::MAX);
-                rx.end_transfer(completions, from, key);
-            }
+            Kind::Dropped => rx.end_transfer(completions, from, header.op),
             Kind::Write | Kind::Read | Kind::Atomic => {
                 let request = Request { from, header, payload, check: rx.slot_check() };
                 target.serve(peers, completions, &mut rx.copies, request);

@@ -116,6 +116,8 @@ impl RmaTarget {
             if untaken < 2 * MOST {
                 self.answer(peers, from, header, Err(Errno::ENOBUFS));
             }
+            // The buffer of the request goes back.
+            drop(peers.get(from).and_then(|link| link.body(header, payload)));
             return;
         }
         let served = match link.body(header, payload) {

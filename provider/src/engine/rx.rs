@@ -21,7 +21,7 @@ use channel::{
     bytes::{Remote, SharedBytes},
     contract::CopyError,
     net::peer::Landing,
-    wire::{Flags, Header, Kind, LONGEST},
+    wire::{Flags, Header, Kind, LONGEST, age_after, number, parts_of},
 };
 use ffi::{
     Errno, OpContext, Result, flags,
@@ -52,6 +52,8 @@ use crate::device::{
 #[derive(Debug)]
 struct Transfer {
     recv: LongRecv,
+    /// Distinguishes it from earlier transfers with its key, of which parts may still come.
+    age: u64,
     wanted: usize,
     received: usize,
     /// Parts are written directly to the buffer until this is dropped.
@@ -66,6 +68,8 @@ pub(crate) struct Rx {
     /// State of `FI_TCAM_OVERFLOW=flow-control`.
     flow: Flow,
     transfers: Slab<Transfer>,
+    /// Age of the next transfer.
+    next_age: u64,
     pub(crate) copies: Copies,
     /// Checksum of the payload of the slot, or of the kept message, that is being handled.
     slot_check: u32,
@@ -80,6 +84,7 @@ impl Rx {
             settings: Arc::new(settings),
             flow,
             transfers: Slab::new(),
+            next_age: 0,
             copies: Copies::default(),
             slot_check: 0,
             locked,
@@ -621,9 +626,12 @@ impl Rx {
     /// Requests a message in parts.
     fn pull(&mut self, peers: &mut Peers, recv: LongRecv, wanted: usize) {
         let (peer, op, to) = (recv.peer, recv.about.op, recv.buffer(0, wanted));
-        let key = self.transfers.insert(Transfer { recv, wanted, received: 0, landing: None });
+        let age = self.next_age;
+        self.next_age = age_after(age);
+        let key = self.transfers.insert(Transfer { recv, age, wanted, received: 0, landing: None });
+        let transfer = number(age, key);
         if let Ok(link) = peers.link(peer) {
-            self.transfers[key].landing = link.expect(key as u64, &to);
+            self.transfers[key].landing = link.expect(transfer, &to);
         }
         let header = Header {
             kind: Kind::Pull,
@@ -631,7 +639,7 @@ impl Rx {
             peer: 0,
             count: 1,
             bits: 0,
-            data: key as u64,
+            data: transfer,
             len: wanted as u64,
             op,
         };
@@ -647,12 +655,15 @@ impl Rx {
         header: &Header,
         payload: SharedBytes<'_>,
     ) {
-        let key = usize::try_from(header.op).unwrap_or(usize::MAX);
-        let of_peer = |transfer: &&mut Transfer| transfer.recv.peer == from;
-        let Some(transfer) = self.transfers.get_mut(key).filter(of_peer) else {
+        let Some(key) = self.transfer(from, header.op) else {
             tracing::debug!("a part of a message that is not under way any more");
+            if header.kind == Kind::Chunk {
+                // Its buffer goes back to the sender.
+                drop(peers.get(from).and_then(|link| link.body(header, payload)));
+            }
             return;
         };
+        let transfer = &mut self.transfers[key];
         let offset = usize::try_from(header.data).unwrap_or(usize::MAX).min(transfer.wanted);
         let room = (header.len as usize).min(transfer.wanted - offset);
         if header.kind == Kind::Landed {
@@ -662,7 +673,7 @@ impl Rx {
             let Some(body) = link.and_then(|link| link.body(header, payload)) else {
                 tracing::error!("a part of a message without all its bytes: the message fails");
                 let op = transfer.recv.about.op;
-                self.end_transfer(completions, from, key);
+                self.end_transfer(completions, from, header.op);
                 peers.answer(from, Kind::Failed, op, Errno::EPROTO.get() as u64);
                 return;
             };
@@ -682,9 +693,16 @@ impl Rx {
         }
     }
 
+    /// Returns the key of the transfer with this number, if it is from this peer.
+    fn transfer(&self, from: u32, transfer: u64) -> Option<usize> {
+        let (age, key) = parts_of(transfer);
+        let is_it = |it: &Transfer| it.recv.peer == from && it.age == age;
+        self.transfers.get(key).is_some_and(is_it).then_some(key)
+    }
+
     /// Fails a message that comes through buffers, if it has not come.
-    pub(super) fn end_transfer(&mut self, completions: &mut Completions, from: u32, key: usize) {
-        if self.transfers.get(key).is_some_and(|transfer| transfer.recv.peer == from) {
+    pub(super) fn end_transfer(&mut self, completions: &mut Completions, from: u32, transfer: u64) {
+        if let Some(key) = self.transfer(from, transfer) {
             let Transfer { recv, .. } = self.transfers.remove(key);
             self.fail_long(completions, &recv, Errno::ECONNABORTED);
         }
