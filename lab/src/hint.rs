@@ -83,7 +83,7 @@ pub(crate) fn of_setting(word: &str) -> String {
 /// Suggests how to set a parameter that was given as an option of a command.
 pub(crate) fn of_option(command: &str, given: &str, words: &[OsString]) -> Option<String> {
     let options = match command {
-        "run" | "record" | "replay" | "sweep" | "tune" | "engines" => &["--set"][..],
+        "run" | "record" | "answer" | "replay" | "sweep" | "tune" | "engines" => &["--set"][..],
         "compare" => &["--set", "--with"],
         _ => return None,
     };

@@ -120,6 +120,11 @@ impl Settings {
                     config(Path::new(value))?;
                     absolute(value)?
                 }
+                "trace" if !value.is_empty() => {
+                    let path = std::path::absolute(value).map_err(Error::io(Path::new(value)))?;
+                    let text = path.to_str().map(str::to_owned);
+                    text.ok_or_else(|| Error::file(&path, "the path must be UTF-8"))?
+                }
                 _ => value.to_owned(),
             };
             if let Some(first) = settings.0.insert(bare.clone(), value.clone()) {

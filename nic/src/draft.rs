@@ -29,7 +29,8 @@ pub const LENGTH: usize = HEAD + 2 * SLOT;
 /// Bytes of a slot before the text.
 const TEXT: usize = 16;
 
-/// Encodes a report into a slot. If it is too long, its lengths over time are dropped.
+/// Encodes a report into a slot. If it is too long, its lengths over time are dropped, and then its
+/// elements by source.
 ///
 /// # Errors
 /// Never in practice: every field can be written as JSON.
@@ -38,6 +39,13 @@ pub fn put(report: &mut Report, turn: u64, slot: &mut Vec<u8>) -> Result<(), Rep
     if slot.len() > SLOT {
         report.tagged.lengths = Default::default();
         report.msg.lengths = Default::default();
+        write(report, slot)?;
+    }
+    if slot.len() > SLOT {
+        for counters in [&mut report.tagged, &mut report.msg] {
+            counters.prq.added = Default::default();
+            counters.umq.added = Default::default();
+        }
         write(report, slot)?;
     }
     let length = u32::try_from(slot.len() - TEXT).unwrap_or(u32::MAX);

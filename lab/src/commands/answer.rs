@@ -45,8 +45,9 @@ use crate::traces::{Placed, Take, files, repeats};
 )]
 pub(crate) struct MakeAnswer {
     /// Number of runs of the program. Its output goes to output.log in the directory of each
-    /// recording. After a run that fails there is no further run, and the page begins with its exit
-    /// status.
+    /// recording. If standard input is a file, each run reads it from its beginning; otherwise the
+    /// program has no input. After a run that fails there is no further run, and the page begins
+    /// with its exit status.
     #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..100))]
     repeat: u32,
@@ -215,8 +216,8 @@ fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
             names.push(place.clone());
         }
         let code = ended.code();
-        if signals.caught().is_some() {
-            return Ok((Vec::new(), code));
+        if let Some(signal) = signals.caught() {
+            return Ok((Vec::new(), signals::code_of(signal)));
         }
         if code != 0 || !kept {
             let log = place.join(runs::LOG);

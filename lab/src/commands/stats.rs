@@ -60,13 +60,13 @@ pub(crate) struct Stats {
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<By>,
 
-    /// With --by: leaves out operations before this time since the run began. Elements that are in
+    /// With --by, except phase: leaves out operations before this time since the run began. Elements that are in
     /// the queues at that time count.
     #[arg(long, value_name = "SECONDS", requires = "by",
         value_parser = number(0.0..=f64::MAX, "a number of seconds is expected"))]
     from: Option<f64>,
 
-    /// With --by: leaves out operations after this time since the run began.
+    /// With --by, except phase: leaves out operations after this time since the run began.
     #[arg(long, value_name = "SECONDS", requires = "by",
         value_parser = number(0.0..=f64::MAX, "a number of seconds is expected"))]
     to: Option<f64>,
@@ -124,6 +124,9 @@ fn window(arguments: &Stats) -> Result<TimeWindow, Error> {
     };
     if window.from >= window.to {
         fail!("--from {} and --to {}: nothing is between them", window.from, window.to);
+    }
+    if arguments.by == Some(By::Phase) && window != TimeWindow::ALL {
+        fail!("--by phase: phases are those of the whole run; leave out --from and --to");
     }
     Ok(window)
 }

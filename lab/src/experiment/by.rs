@@ -72,6 +72,7 @@ pub(crate) fn what(class: &ElementClass) -> String {
 fn peer(peer: Peer) -> String {
     match peer {
         Peer::Rank(rank) => format!("rank {rank}"),
+        Peer::Member(rank) => format!("rank {rank} of its communicator"),
         Peer::Number(number) => format!("peer {number}"),
         Peer::Any => "any source".to_owned(),
     }
@@ -227,6 +228,8 @@ impl Groups {
 struct Mostly {
     count: u64,
     ranks: BTreeSet<u32>,
+    /// Ranks in communicators other than that of the world.
+    members: BTreeSet<u32>,
     /// Numbers of peers whose ranks are not known.
     numbers: BTreeSet<u32>,
     /// True if some elements are receives from any source.
@@ -239,6 +242,7 @@ impl Mostly {
         self.count += count;
         match class.peer {
             Peer::Rank(rank) => drop(self.ranks.insert(rank)),
+            Peer::Member(rank) => drop(self.members.insert(rank)),
             Peer::Number(number) => drop(self.numbers.insert(number)),
             Peer::Any => self.any = true,
         }
@@ -280,10 +284,13 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
                     _ => format!("of {name}"),
                 };
             }
-            let Mostly { count, ranks, numbers, any, .. } = group;
+            let Mostly { count, ranks, members, numbers, any, .. } = group;
             let mut from = Vec::new();
             if !ranks.is_empty() {
                 from.push(named(&ranges(&ranks)));
+            }
+            if !members.is_empty() {
+                from.push(format!("{} of that communicator", named(&ranges(&members))));
             }
             if !numbers.is_empty() {
                 from.push(named(&ranges(&numbers)).replace("rank", "peer"));

@@ -32,6 +32,8 @@ pub(crate) struct ElementClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Peer {
     Rank(u32),
+    /// A rank in a communicator of which the ranks in the job are not known.
+    Member(u32),
     /// A number of the provider for a peer whose rank is not known.
     Number(u32),
     Any,
@@ -214,7 +216,8 @@ impl Classes<'_> {
                 let rank = address.and_then(|address| self.ranks.at(self.host, *address));
                 rank.map_or(Peer::Number(number), Peer::Rank)
             }
-            (None, Some(rank)) => Peer::Rank(rank),
+            (None, Some(rank)) if told.communicator == Some(0) => Peer::Rank(rank),
+            (None, Some(rank)) => Peer::Member(rank),
             (None, None) => Peer::Any,
         };
         let class = ElementClass { told, peer };
@@ -228,14 +231,22 @@ impl Classes<'_> {
     }
 }
 
-/// Replays a trace and counts the elements of its queues within a window. `each` is called after
-/// every operation, with its time and the counts.
+/// A moment of a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    /// The next operation has its time, and was not replayed yet.
+    Before,
+    After,
+}
+
+/// Replays a trace and counts the elements of its queues within a window. `each` is called before
+/// and after every operation, with its time and the counts.
 fn play(
     trace: &Trace,
     ranks: &RankAddresses,
     window: TimeWindow,
     bar: &ProgressBar,
-    mut each: impl FnMut(f64, &mut Makeup),
+    mut each: impl FnMut(f64, Moment, &mut Makeup),
 ) -> Result<Makeup, Error> {
     let settings = Settings::default();
     let layout = trace.layout(&trace.params(&settings)?)?;
@@ -265,6 +276,7 @@ fn play(
             begun = true;
             makeup.queues.iter_mut().for_each(|queue| queue.begin(window.from));
         }
+        each(at, Moment::Before, &mut makeup);
         changes.clear();
         player.step_and_tell(&timed, |change| changes.push(change))?;
         for change in &changes {
@@ -286,7 +298,7 @@ fn play(
         }
         makeup.first.resize(makeup.classes.len(), at);
         makeup.operations += 1;
-        each(at, &mut makeup);
+        each(at, Moment::After, &mut makeup);
         player.tick(bar);
     }
     if !begun {
@@ -308,7 +320,7 @@ pub(crate) fn of(
     bar: &ProgressBar,
 ) -> Result<Vec<Makeup>, Error> {
     let ranks = RankAddresses::of(traces);
-    play::each(&tagged(traces), bar, |trace, bar| play(trace, &ranks, window, bar, |_, _| {}))
+    play::each(&tagged(traces), bar, |trace, bar| play(trace, &ranks, window, bar, |_, _, _| {}))
 }
 
 /// Returns the makeup whose queue became longest.
@@ -348,25 +360,30 @@ pub(crate) fn series(
     let mut series = Series::default();
     let mut last = makeup.span[0];
     let ranks = RankAddresses::of(traces);
-    let played = play(trace, &ranks, TimeWindow::ALL, bar, |at, makeup| {
-        let before = std::mem::replace(&mut last, at);
-        if makeup.operations == 1 {
-            makeup.queues.iter_mut().for_each(|queue| drop(queue.sample()));
-        }
+    let mut played = play(trace, &ranks, TimeWindow::ALL, bar, |at, moment, makeup| {
         let mut sample = |at| {
             series.at.push(at);
             for (to, queue) in series.counts.iter_mut().zip(&mut makeup.queues) {
                 to.push(queue.sample());
             }
         };
-        if at - before > pause {
+        if moment == Moment::After {
+            if makeup.operations.is_multiple_of(every) {
+                sample(at);
+            }
+            return;
+        }
+        let before = std::mem::replace(&mut last, at);
+        if makeup.operations == 0 || at - before > pause {
             // Elements that come after a pause were not there during it.
             sample(before);
             sample(at);
-        } else if makeup.operations.is_multiple_of(every) {
-            sample(at);
         }
     })?;
+    series.at.push(played.span[1]);
+    for (to, queue) in series.counts.iter_mut().zip(&mut played.queues) {
+        to.push(queue.sample());
+    }
     series.classes = played.classes;
     Ok(series)
 }
@@ -396,7 +413,10 @@ pub(crate) fn needed(
         let mut needed: Vec<Needed> = vec![Default::default(); phases.len()];
         let (mut phase, mut before) = (0, [(0, 0); 2]);
         let (mut early, mut last, mut untimed) = (vec![0.0; phases.len()], None, None);
-        let makeup = play(trace, &ranks, TimeWindow::ALL, bar, |at, makeup| {
+        let makeup = play(trace, &ranks, TimeWindow::ALL, bar, |at, moment, makeup| {
+            if moment == Moment::Before {
+                return;
+            }
             let before_this = last.replace(at).filter(|before| *before < at);
             if let Some((before, of)) = before_this.zip(untimed)
                 && let Some(early) = early.get_mut(of)

@@ -412,19 +412,22 @@ impl Gathering {
         let head = self.adding.heads().last().expect("a head was added");
         let (who, start_ns) = (who(head), head.start_ns);
         let lengths = std::mem::take(&mut report.tagged.lengths);
-        let need = report.tagged.prq.high_water.max(report.tagged.umq.high_water);
+        let marks = [&report.tagged.prq, &report.tagged.umq].map(|queue| queue.high_water);
+        let need = marks[0].max(marks[1]);
+        let marks = marks[0].saturating_add(marks[1]);
         let at = *self.index.entry(who.clone()).or_insert(self.ranks.len());
         match self.ranks.get_mut(at) {
             // A clone has no spare capacity, which saves much memory with many ranks.
             None => {
                 let tagged = report.tagged.clone();
-                self.ranks.push(Rank { number: 0, tagged, lengths, start_ns });
+                self.ranks.push(Rank { number: 0, tagged, lengths, start_ns, marks });
             }
             Some(rank) => {
                 if rank.lengths.every == 0 || need > rank.need() {
                     (rank.lengths, rank.start_ns) = (lengths, start_ns);
                 }
                 rank.tagged.merge(&report.tagged);
+                rank.marks = rank.marks.saturating_add(marks);
             }
         }
         if self.keep != Keep::Lengths && !self.ranks[at].lengths.us.is_empty() {

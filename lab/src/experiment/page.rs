@@ -8,8 +8,7 @@ use nic::plain::plain;
 
 use super::fill::Makeup;
 use super::{
-    By, Experiment, Groups, Inputs, Material, QueueKind, Rank, Repeated, by, figures, repeated,
-    sheets,
+    By, Experiment, Groups, Inputs, Material, QueueKind, Repeated, by, figures, repeated, sheets,
 };
 use crate::answer::facts::Facts;
 use crate::answer::show::section;
@@ -90,8 +89,7 @@ fn need_of_reports(experiment: &Experiment) -> Vec<String> {
         // The queues are at their longest at different moments.
         let most = [&experiment.sum.tagged.prq, &experiment.sum.tagged.umq];
         let least = most.map(|queue| queue.high_water).into_iter().max().unwrap_or(0);
-        let each = |rank: &Rank| rank.tagged.prq.high_water + rank.tagged.umq.high_water;
-        let sum: u64 = experiment.ranks.iter().map(each).sum();
+        let sum = experiment.ranks.iter().fold(0_u64, |sum, rank| sum.saturating_add(rank.marks));
         lines.push(format!(
             "A NIC of all ranks needs between {} and {} for the messages of the program.",
             number(least),

@@ -15,6 +15,8 @@ pub(crate) struct Rank {
     pub(crate) lengths: Lengths,
     /// When that endpoint was opened, in nanoseconds since 1970.
     pub(crate) start_ns: u64,
+    /// Sum of the high-water marks of both queues of all its endpoints.
+    pub(crate) marks: u64,
 }
 
 impl Rank {

@@ -9,7 +9,7 @@ use std::process::Command;
 use nic::params::PREFIX;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::launcher::Mpi;
+use super::launcher::{self, Mpi};
 use crate::error::Error;
 use crate::file;
 use crate::results::{fresh, reports};
@@ -119,6 +119,14 @@ impl Environment {
         for (name, value) in settings.all() {
             variables.push((format!("{PREFIX}{}", name.to_uppercase()), value.into()));
         }
+        // Ranks may have another working directory.
+        for name in ["config", "clusters"].into_iter().filter(|name| settings.get(name).is_none()) {
+            let variable = format!("{PREFIX}{}", name.to_uppercase());
+            if let Some(value) = std::env::var_os(&variable).filter(|value| !value.is_empty()) {
+                let path = std::path::absolute(&value).map_err(Error::io(Path::new(&value)))?;
+                variables.push((variable, path.into_os_string()));
+            }
+        }
         let is_open_mpi = matches!(mpi, Some(Mpi::Open(_)) | None);
         let handed_on = is_open_mpi.then(|| handed_on(&variables));
         Ok(Self { variables, handed_on })
@@ -135,7 +143,7 @@ impl Environment {
         // Open MPI 4 refuses `-x` together with this variable, so a user of `-x` names all
         // variables.
         if let Some(names) = &self.handed_on
-            && !words.iter().any(|word| word == "-x")
+            && !launcher::has_option(words, "-x")
         {
             command.env(HANDED_ON, names);
         }

@@ -10,6 +10,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::file;
 use crate::options::MpiChoice;
 
 /// An MPI that can load the provider.
@@ -62,6 +63,32 @@ pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
             None => LAUNCHERS.contains(&name),
         })
     })
+}
+
+/// Returns true if the launcher of a command, or one in a script, has this option. The program may
+/// have it too.
+pub(crate) fn has_option(command: &[OsString], option: &str) -> bool {
+    let is_launcher = |word: &OsString| in_command(std::slice::from_ref(word)).is_some();
+    let Some(at) = command.iter().position(is_launcher) else {
+        let script = find(&command[0]).and_then(|path| host::regular::read(&path, file::LONGEST));
+        let option = format!(" {option} ");
+        return script.is_ok_and(|text| {
+            let mut parts = text.windows(option.len());
+            text.starts_with(b"#!") && parts.any(|part| part == option.as_bytes())
+        });
+    };
+    let mut value = false;
+    for word in &command[at + 1..] {
+        if word == option {
+            return true;
+        }
+        // The program is the first word that can be run and is not the value of an option.
+        if !value && find(word).is_ok() {
+            return false;
+        }
+        value = word.as_encoded_bytes().starts_with(b"-");
+    }
+    false
 }
 
 /// Finds a program as the shell does, and checks that it is executable.
@@ -183,6 +210,24 @@ fn judge_device(mpi: Mpi, text: &str) -> Result<String, Unfit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_the_program_are_none_of_the_launcher() {
+        let has = |command: &str| {
+            let words: Vec<_> = command.split(' ').map(OsString::from).collect();
+            has_option(&words, "-x")
+        };
+        assert!(has("timeout 9 mpirun -n 4 -x NAME sh -c true"));
+        assert!(!has("mpirun -n 4 sh -x script"));
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("run.sh");
+        for (text, expected) in [("mpirun -x NAME ./app\n", true), ("mpirun ./app\n", false)] {
+            std::fs::write(&script, format!("#!/bin/sh\n{text}")).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+            std::fs::set_permissions(&script, mode).unwrap();
+            assert_eq!(has(script.to_str().unwrap()), expected);
+        }
+    }
 
     #[test]
     fn devices_are_judged_by_the_output_of_the_tools() {

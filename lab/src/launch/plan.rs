@@ -112,6 +112,14 @@ impl<'a> Plan<'a> {
                     && !sum.ranks.are_whole()
                 {
                     eprintln!("tcam: {shortage}");
+                } else if sum.ranks.told() < sum.ranks.of()
+                    && directory.starts_with(std::env::temp_dir())
+                    && ended.status.success()
+                {
+                    eprintln!(
+                        "tcam: if ranks ran on another host, their reports are in {} there: remove that,                          and give --report DIR, a directory that all hosts have",
+                        directory.display()
+                    );
                 }
                 // A user who ends tcam knows why it ended.
                 if incomplete != 0 && ended.caught.is_none() {

@@ -7,17 +7,19 @@
 //!
 //! A program that takes too long is ended with all processes that it started. The launcher gets
 //! SIGTERM and ends its ranks. Processes that outlive it get SIGTERM, too. Processes that remain
-//! after some seconds get SIGKILL.
+//! after some seconds get SIGKILL. Processes of a script that a signal ended are treated alike.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use host::owner::start_of;
-use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use rustix::process::{Pid, Signal, getpgid, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator;
@@ -64,6 +66,9 @@ pub(crate) fn code_of(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
+/// True while there are no [`Signals`]. A signal then ends tcam, which signal-hook does not restore.
+static IDLE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
 /// The signals that have arrived since this was made.
 pub(crate) struct Signals {
     coming: iterator::Signals,
@@ -88,11 +93,18 @@ impl Signals {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         // nohup(1) and shells that start something in the background want these signals ignored.
         let ignores = |&signal: &i32| has(&status, "SigIgn:", signal);
-        let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignores(signal));
+        let all = [SIGINT, SIGTERM, SIGHUP].into_iter();
+        let wanted: Vec<_> = all.filter(|signal| !ignores(signal)).collect();
+        let failed = |error| message!("signals cannot be waited for: {error}");
+        IDLE.store(false, Ordering::SeqCst);
+        for &signal in &wanted {
+            let idle = Arc::clone(&IDLE);
+            signal_hook::flag::register_conditional_default(signal, idle).map_err(failed)?;
+        }
         // A daemon may have left SIGCHLD blocked for all processes that it starts.
         let polls = has(&status, "SigBlk:", SIGCHLD);
-        let coming = iterator::Signals::new(wanted.chain([SIGCHLD]))
-            .map_err(|error| message!("signals cannot be waited for: {error}"))?;
+        let wanted = wanted.into_iter().chain([SIGCHLD]);
+        let coming = iterator::Signals::new(wanted).map_err(failed)?;
         Ok(Self { coming, caught: None, polls })
     }
 
@@ -104,6 +116,8 @@ impl Signals {
     }
 
     /// Starts a command with its output in a log, and waits for its end. Ends it after `timeout`.
+    /// The command may run several times: it reads a file at standard input from its beginning, and
+    /// nothing from anything else.
     pub(crate) fn wait_logged(
         &mut self,
         command: &mut Command,
@@ -113,7 +127,7 @@ impl Signals {
     ) -> Result<Ended, Error> {
         let output = file::begin(log)?;
         let errors = output.try_clone().map_err(Error::io(log))?;
-        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        command.stdin(input()?).stdout(output).stderr(errors);
         self.wait(command, name, timeout)
     }
 
@@ -129,13 +143,15 @@ impl Signals {
         let pid = child.id().cast_signed();
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut ending: Option<Ending> = None;
+        // Processes below the launcher when a signal was passed on. If it is a script, the signal
+        // ends it and not them.
+        let mut started = Vec::new();
         loop {
             // Checked before the signals, because the end of the child is one of them.
             if let Some(status) = child.try_wait().map_err(failed)? {
                 let late = ending.is_some();
-                if let Some(ending) = ending {
-                    ending.finish();
-                }
+                let kill = Instant::now() + GRACE;
+                ending.unwrap_or(Ending { below: started, kill }).finish();
                 return Ok(Ended { status, caught: self.caught(), late });
             }
             match &mut ending {
@@ -158,8 +174,11 @@ impl Signals {
                     return Err(Error::Interrupted);
                 }
                 if let Some(signal) = Signal::from_named_raw(signal)
-                    && (signal != Signal::INT || !at_terminal())
+                    && (signal != Signal::INT || !at_terminal() || !is_in_own_group(pid))
                 {
+                    if signal != Signal::INT {
+                        started.extend(below(&child));
+                    }
                     send(pid, signal);
                 }
                 if signal == SIGINT {
@@ -168,6 +187,25 @@ impl Signals {
             }
         }
     }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        IDLE.store(true, Ordering::SeqCst);
+    }
+}
+
+fn input() -> Result<Stdio, Error> {
+    let path = Path::new("/dev/stdin");
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_file() => File::open(path).map(Stdio::from).map_err(Error::io(path)),
+        _ => Ok(Stdio::null()),
+    }
+}
+
+/// Returns true if a child gets the signals of the terminal that tcam gets. timeout(1) does not.
+fn is_in_own_group(pid: i32) -> bool {
+    getpgid(Pid::from_raw(pid)) == Ok(getpgrp())
 }
 
 /// Returns true if Ctrl-C at the terminal is sent to this process and its children.

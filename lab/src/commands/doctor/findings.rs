@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 
+use super::hosts;
 use crate::error::Error;
 use crate::launch::{Library, launcher};
 
@@ -17,7 +18,8 @@ pub(super) struct Subject<'a> {
 impl Subject<'_> {
     /// Returns the number of ranks on this host, if the command spreads them evenly over its hosts.
     pub(super) fn ranks_here(&self) -> Option<usize> {
-        launcher::ranks(self.command).map(|ranks| ranks.div_ceil(self.hosts.max(1)))
+        let ranks = launcher::ranks(hosts::of_launcher(self.command))?;
+        Some(ranks.div_ceil(self.hosts.max(1)))
     }
 }
 

@@ -55,7 +55,7 @@ fn is_srun(command: &[OsString]) -> bool {
 /// Returns the launcher with its options, without the program, which may have an option `-f` too.
 /// The program is the first word that is linked to an MPI, or else the first that can be run and is
 /// not the value of an option.
-fn of_launcher(command: &[OsString]) -> &[OsString] {
+pub(super) fn of_launcher(command: &[OsString]) -> &[OsString] {
     let is_launcher = |word: &OsString| {
         launcher::in_command(std::slice::from_ref(word)).is_some()
             || is_srun(std::slice::from_ref(word))
@@ -66,7 +66,7 @@ fn of_launcher(command: &[OsString]) -> &[OsString] {
     let end = mpi::linked(behind).map(|linked| linked.at).or_else(|| {
         (0..behind.len()).find(|&at| !is_value(at) && launcher::find(&behind[at]).is_ok())
     });
-    &command[..start + end.unwrap_or(behind.len())]
+    &command[start.saturating_sub(1)..start + end.unwrap_or(behind.len())]
 }
 
 /// Returns the number of hosts that the options of a launcher name.

@@ -10,6 +10,7 @@ use nic::params::PREFIX;
 use rustix::fs::FlockOperation;
 
 use super::findings::{Findings, Subject};
+use super::hosts;
 use crate::launch::{endpoints, launcher};
 use crate::settings::{self, Settings};
 use crate::text::{bytes, count, whole};
@@ -202,7 +203,9 @@ pub(super) fn processor(_: &Subject<'_>, findings: &mut Findings) {
 
 /// Compares the number of ranks with the largest number of peers that can send to one rank.
 pub(super) fn peers(subject: &Subject<'_>, findings: &mut Findings) {
-    let Some(ranks) = launcher::ranks(subject.command).filter(|ranks| *ranks > PEERS) else {
+    let Some(ranks) =
+        launcher::ranks(hosts::of_launcher(subject.command)).filter(|ranks| *ranks > PEERS)
+    else {
         return;
     };
     let (ranks, peers) = (count(ranks as u64, "rank"), whole(PEERS as u64));

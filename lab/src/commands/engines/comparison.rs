@@ -74,8 +74,10 @@ impl Comparison {
         let params = found[0][0].params(settings)?;
         let entries = [params.prq_entries as u64, params.umq_entries as u64];
         let now = now(&params);
-        let traces = found.iter().map(|found| found.len()).sum::<usize>();
-        let most = (most as usize / traces).max(1);
+        // Counting reads the traces, and keeps nothing.
+        let count = |trace| Ok(LoadedTrace::of(trace, settings, 0)?.operations);
+        let counts = found.iter().flat_map(|found| found.iter()).map(count);
+        let most = level(counts.collect::<Result<_, Error>>()?, most);
         let mut runs = Vec::with_capacity(found.len());
         for found in found {
             let loaded = found.iter().map(|trace| LoadedTrace::of(trace, settings, most));
@@ -90,7 +92,7 @@ impl Comparison {
             );
         }
         let wildcards = loaded()
-            .map(LoadedTrace::wildcards)
+            .map(|trace| trace.wildcards)
             .fold(WildcardCounts::default(), WildcardCounts::plus);
         let mut cases = Vec::new();
         // Ranks are measured one by one, so they share no pool.
@@ -253,6 +255,20 @@ impl Case {
         }
         text
     }
+}
+
+/// Returns the most operations of a trace such that those of all traces are at most `most`. Short
+/// traces leave their part to the others.
+fn level(mut counts: Vec<u64>, mut most: u64) -> usize {
+    counts.sort_unstable();
+    for (at, &count) in counts.iter().enumerate() {
+        let level = most / (counts.len() - at) as u64;
+        if count > level {
+            return level.max(1) as usize;
+        }
+        most -= count;
+    }
+    usize::MAX
 }
 
 impl EngineResult {

@@ -102,8 +102,8 @@ pub(super) struct LoadedTrace {
     layout: TagLayout,
     /// Recorded parameters, by name.
     params: BTreeMap<String, String>,
-    /// True if the receives are those of the program, and not of the MPI itself.
-    is_tagged: bool,
+    /// Wildcards of the whole trace.
+    pub(super) wildcards: WildcardCounts,
 }
 
 /// Receives of a program, and the wildcards among them. Wildcards rule out engines that need exact
@@ -118,6 +118,20 @@ pub(super) struct WildcardCounts {
 }
 
 impl WildcardCounts {
+    fn add(&mut self, layout: TagLayout, op: &Op) {
+        let is_open = |key| layout.is_any_source(key) || layout.is_any_tag(key);
+        match op {
+            Op::Post(posted) | Op::PostAnyway(posted) => {
+                self.receives += 1;
+                self.wildcards += u64::from(is_open(&posted.key));
+            }
+            Op::Peek(key) | Op::Claim(key) | Op::Discard(key) => {
+                self.open_probes += u64::from(is_open(key));
+            }
+            _ => {}
+        }
+    }
+
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             receives: self.receives + other.receives,
@@ -136,12 +150,17 @@ impl LoadedTrace {
     pub(super) fn of(trace: &Trace, settings: &Settings, most: usize) -> Result<Self, Error> {
         let params = trace.params(settings)?;
         let layout = trace.layout(&params)?;
-        let (mut ops, mut operations) = (Vec::new(), 0);
+        // Receives of the MPI itself do not count.
+        let is_tagged = trace.header.context == "tagged";
+        let (mut ops, mut operations, mut wildcards) = (Vec::new(), 0, WildcardCounts::default());
         for timed in trace.reader()? {
             match timed {
                 Ok((_, Op::Send(_))) => {}
                 Ok((_, op)) => {
                     operations += 1;
+                    if is_tagged {
+                        wildcards.add(layout, &op);
+                    }
                     if ops.len() < most {
                         ops.push(op);
                     }
@@ -153,35 +172,11 @@ impl LoadedTrace {
                 Err(error) => return Err(trace.error(error)),
             }
         }
-        let is_tagged = trace.header.context == "tagged";
-        Ok(Self { ops, operations, layout, params: params.recorded(), is_tagged })
+        Ok(Self { ops, operations, layout, params: params.recorded(), wildcards })
     }
 
     pub(super) fn messages(&self) -> usize {
         self.ops.iter().filter(|op| matches!(op, Op::Arrive(_))).count()
-    }
-
-    /// Counts the wildcards of the program, without those of receives that the MPI posts for
-    /// itself.
-    pub(super) fn wildcards(&self) -> WildcardCounts {
-        let mut counted = WildcardCounts::default();
-        if !self.is_tagged {
-            return counted;
-        }
-        let is_open = |key| self.layout.is_any_source(key) || self.layout.is_any_tag(key);
-        for op in &self.ops {
-            match op {
-                Op::Post(posted) | Op::PostAnyway(posted) => {
-                    counted.receives += 1;
-                    counted.wildcards += u64::from(is_open(&posted.key));
-                }
-                Op::Peek(key) | Op::Claim(key) | Op::Discard(key) => {
-                    counted.open_probes += u64::from(is_open(key));
-                }
-                _ => {}
-            }
-        }
-        counted
     }
 
     /// Returns the device of the trace with another engine and tables of these entries (PRQ, UMQ).

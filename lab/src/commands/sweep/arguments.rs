@@ -61,7 +61,8 @@ pub(crate) struct Sweep {
     )]
     pub(crate) pool: Option<Sizes>,
 
-    /// Runs of every size; the curve shows their median.
+    /// Runs of every size; the curve shows their median. If standard input is a file, each run reads
+    /// it from its beginning; otherwise the program has no input.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..1000))]
     pub(crate) repeat: u32,

@@ -76,13 +76,14 @@ impl Fill {
             name = &by::what;
             names = heaviest(name);
         }
-        if names.len() > COLOURS.len() {
+        let all = names.len();
+        let mut classes = series.iter().flat_map(|(.., of)| &of.classes);
+        let has_others = classes.any(|class| !names.contains(&name(class)));
+        if names.len() + usize::from(has_others) > COLOURS.len() {
             names.truncate(COLOURS.len() - 1);
         }
         let end = series.iter().filter_map(|(.., of)| of.at.last()).copied().fold(0.0, f64::max);
-        let others = series
-            .iter()
-            .any(|(.., of)| of.classes.iter().any(|class| !names.contains(&name(class))));
+        let has_others = has_others || names.len() < all;
         let panels = series
             .into_iter()
             .map(|(queue, makeup, of)| FillPanel {
@@ -94,7 +95,7 @@ impl Fill {
                 at: of.at.clone(),
             })
             .collect();
-        if others && names.len() < COLOURS.len() {
+        if has_others {
             names.push("others".to_owned());
         }
         Some(Self { names, panels, end })
