@@ -532,7 +532,8 @@ impl Offload {
     /// element in the table, which is in age order. A long receive is worth it (`TM_FORCE_THRESH` of
     /// UCX). Does nothing if the queue has left its table.
     pub fn force(&mut self) {
-        if self.has_left() || self.host.oldest().is_none() {
+        let Some(oldest) = self.host.oldest() else { return };
+        if self.has_left() || self.table.is_full() || self.stay(oldest.token) == Stay::Always {
             return;
         }
         let ages = self.locations.iter().filter_map(|location| match *location {

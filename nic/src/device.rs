@@ -419,6 +419,13 @@ impl<R: Clone, M> Context<R, M> {
         Some(self.withdraw(token))
     }
 
+    /// Cancels all posted receives that `which` accepts, in their order.
+    pub fn cancel_all(&mut self, which: impl Fn(&Receive<R>) -> bool) -> Vec<Receive<R>> {
+        let accepted = |&token: &u32| which(self.posted.get(token));
+        let tokens: Vec<u32> = self.prq.iter_tokens().filter(accepted).collect();
+        tokens.into_iter().map(|token| self.withdraw(token)).collect()
+    }
+
     fn withdraw(&mut self, token: u32) -> Receive<R> {
         self.begin();
         self.prq.cancel(token);

@@ -292,7 +292,8 @@ pub(crate) fn capabilities(wanted: u64) -> u64 {
 }
 
 pub(crate) fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
-    bits("tx caps", wanted.caps, TX_CAPS | DOMAIN_CAPS)?;
+    // As libfabric's own providers do, capabilities of the other direction are ignored.
+    bits("tx caps", wanted.caps, TX_CAPS | DOMAIN_CAPS | RX_CAPS & TOLD)?;
     bits("tx op_flags", wanted.op_flags, TX_OP_FLAGS)?;
     bits("tx msg_order", wanted.msg_order, ORDER)?;
     bits("tx comp_order", wanted.comp_order, 0)?;
@@ -309,7 +310,7 @@ pub(crate) fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
 }
 
 pub(crate) fn meet_rx(rx: &mut RxAttr, wanted: &RxAttr, known: u64) -> Result<(), Errno> {
-    bits("rx caps", wanted.caps, RX_CAPS & known | DOMAIN_CAPS | flags::NAMED_RX_CTX)?;
+    bits("rx caps", wanted.caps, RX_CAPS & known | DOMAIN_CAPS | TX_CAPS)?;
     bits("rx op_flags", wanted.op_flags, RX_OP_FLAGS)?;
     bits("rx msg_order", wanted.msg_order, ORDER)?;
     bits("rx comp_order", wanted.comp_order, 0)?;

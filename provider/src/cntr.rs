@@ -66,9 +66,9 @@ impl Counter {
     /// Makes progress on the endpoints that count here.
     fn progress(&self) {
         if self.is_counted_elsewhere() || self.endpoints.is_empty() {
-            self.domain.endpoints.progress();
+            self.domain.endpoints.progress_and_look();
         } else {
-            self.endpoints.progress();
+            self.endpoints.progress_and_look();
         }
         self.domain.triggers.run();
     }
@@ -134,6 +134,8 @@ impl Count for Counter {
 
     fn put(&self, value: u64) {
         self.count.store(value, Ordering::SeqCst);
+        // No later count is the one that was last read.
+        self.seen[0].store(!value, Ordering::Relaxed);
         self.endpoints.ring();
     }
 }
@@ -181,6 +183,7 @@ impl ops::cntr::Counter for Counter {
 
     fn set_errors(&self, value: u64) {
         self.errors.store(value, Ordering::SeqCst);
+        self.seen[1].store(!value, Ordering::Relaxed);
         self.endpoints.ring();
         self.domain.triggers.run();
     }

@@ -107,7 +107,7 @@ impl CompletionQueue {
 
     /// Makes progress. Returns whether there is an entry to read.
     pub(crate) fn has_something(&self) -> bool {
-        self.endpoints.progress();
+        self.endpoints.progress_and_look();
         self.domain.triggers.run();
         self.holds(1)
     }

@@ -85,7 +85,10 @@ impl ops::poll::PollSet for PollSet {
 
     fn poll(&self, most: usize) -> Vec<OpContext> {
         let members = self.members.lock();
+        // All members make progress, and not only the first with something.
         let found = members.iter().filter(|(member, _)| member.has_something());
-        found.map(|&(_, context)| context).take(most).collect()
+        let mut found: Vec<_> = found.map(|&(_, context)| context).collect();
+        found.truncate(most);
+        found
     }
 }

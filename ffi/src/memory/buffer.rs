@@ -162,6 +162,19 @@ impl Buffer {
     /// # Safety
     /// `iov` holds `count` entries whose memory stays valid for the operation.
     pub(crate) unsafe fn vector(iov: *const libc::iovec, count: usize) -> Result<Self> {
+        // SAFETY: the caller vouches for the entries.
+        let buffer = unsafe { Self::ranges(iov, count) }?;
+        if buffer.segments().iter().any(|segment| segment.addr == 0 && segment.len > 0) {
+            return Err(Errno::EFAULT);
+        }
+        Ok(buffer)
+    }
+
+    /// As [`Buffer::vector`], but a range may begin at address 0, as a region of all memory does.
+    ///
+    /// # Safety
+    /// As [`Buffer::vector`].
+    pub(super) unsafe fn ranges(iov: *const libc::iovec, count: usize) -> Result<Self> {
         if count > IOV_LIMIT {
             return Err(Errno::EINVAL);
         }
@@ -173,9 +186,6 @@ impl Buffer {
         }
         // SAFETY: the caller vouches for `count` entries, and null was refused.
         let entries = unsafe { slice::from_raw_parts(iov, count) };
-        if entries.iter().any(|entry| entry.iov_base.is_null() && entry.iov_len > 0) {
-            return Err(Errno::EFAULT);
-        }
         let mut segments = [Segment::default(); IOV_LIMIT];
         let mut len = 0_usize;
         for (segment, entry) in segments.iter_mut().zip(entries) {

@@ -17,7 +17,7 @@ impl RegionMemory {
     /// `iov` holds `count` entries whose memory stays valid until the region is closed.
     pub(crate) unsafe fn new(iov: *const libc::iovec, count: usize) -> Result<Self> {
         // SAFETY: the caller vouches for the entries.
-        let buffer = unsafe { Buffer::vector(iov, count) }?;
+        let buffer = unsafe { Buffer::ranges(iov, count) }?;
         Ok(Self { segments: buffer.segments().to_vec(), len: buffer.len() })
     }
 

@@ -5,7 +5,6 @@ use std::mem::offset_of;
 
 use crate::{
     errno::{Errno, Result},
-    host::Host,
     memory::RegionMemory,
     object::Object,
     sys,
@@ -30,11 +29,7 @@ impl MrAttr {
     /// # Safety
     /// As [`RegionMemory::new`]; `raw` has the host's layout.
     pub(crate) unsafe fn read(raw: &sys::fi_mr_attr, flags: u64) -> Result<Self> {
-        // Device memory came with 1.10; the structure of older callers ends before this field.
-        if Host::get().is_some() && raw.iface != sys::FI_HMEM_SYSTEM {
-            tracing::info!("memory of devices cannot be registered");
-            return Err(Errno::ENOSYS);
-        }
+        // `iface` counts with FI_HMEM only, which is not offered (fi_mr(3)).
         if raw.auth_key_size != 0 {
             tracing::info!("memory regions with an authorization key are not supported");
             return Err(Errno::ENOSYS);
@@ -57,4 +52,4 @@ pub trait MemoryRegion: Object<Raw = sys::fid_mr> {
 }
 
 // The oldest structure that callers pass has every field that `read` uses.
-const _: () = assert!(offset_of!(sys::fi_mr_attr, iface) + size_of::<u32>() <= 80);
+const _: () = assert!(offset_of!(sys::fi_mr_attr, auth_key_size) + size_of::<usize>() <= 80);

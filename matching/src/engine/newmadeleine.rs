@@ -88,12 +88,14 @@ impl NewMadeleine {
 
     /// The oldest match. `compared` is called for each element that is compared.
     #[inline(always)]
-    fn search(&self, key: &Key, mut compared: impl FnMut()) -> Option<u32> {
+    fn search<const COUNTS: bool>(&self, key: &Key, mut compared: impl FnMut()) -> Option<u32> {
         let Self { list, names, tables, others, .. } = self;
         let classes = self.tables_for(key);
         if classes.is_empty() {
             let found = list.oldest_match_of(key);
-            (0..list.traversed_of_all(found)).for_each(|_| compared());
+            if COUNTS {
+                (0..list.traversed_of_all(found)).for_each(|_| compared());
+            }
             return Linked::number(found);
         }
         let mut best = None;
@@ -147,7 +149,7 @@ impl Engine for NewMadeleine {
 
     #[inline(always)]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
-        self.search(key, || {}).map(|at| self.list.hit_at(at))
+        self.search::<false>(key, || {}).map(|at| self.list.hit_at(at))
     }
 
     #[inline(always)]
@@ -163,7 +165,7 @@ impl Engine for NewMadeleine {
 
     fn traversed(&self, key: &Key) -> u64 {
         let mut compared = 0;
-        self.search(key, || compared += 1);
+        self.search::<true>(key, || compared += 1);
         compared
     }
 }

@@ -70,6 +70,18 @@ impl Matcher<'_> {
             Self::Tail(_device, needs) => needs.lock().begin(op, last),
         }
     }
+
+    /// [`Matcher::begin`] for the last data of several receives.
+    pub(crate) fn begin_all<'o>(self, ops: impl Iterator<Item = &'o RecvOp>) {
+        match self {
+            Self::Own(_) => {}
+            Self::Shared(mut state) => ops.for_each(|op| state.needs.begin(op, true)),
+            Self::Tail(_device, needs) => {
+                let mut needs = needs.lock();
+                ops.for_each(|op| needs.begin(op, true));
+            }
+        }
+    }
 }
 
 /// See the module.

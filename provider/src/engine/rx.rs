@@ -301,7 +301,7 @@ impl Rx {
         at_once: bool,
     ) -> bool {
         for tagged in [true, false] {
-            while let Some(receive) = self.device.lock_own().context(tagged).cancel(|_| true) {
+            for receive in self.device.lock_own().context(tagged).cancel_all(|_| true) {
                 completions.forget_work(receive.data.work);
             }
         }
@@ -353,12 +353,14 @@ impl Rx {
     pub(super) fn fail_directed(&mut self, completions: &mut Completions, peer: u32) {
         let source = Source::new(peer);
         for tagged in [true, false] {
-            loop {
+            let directed = {
                 let mut device = self.device.lock();
-                let context = device.context(tagged);
-                let directed = context.cancel(|receive| receive.key.source == source);
-                let Some(receive) = directed else { break };
-                device.begin(&receive.data, true);
+                let is_directed = |receive: &Receive<RecvOp>| receive.key.source == source;
+                let directed = device.context(tagged).cancel_all(is_directed);
+                device.begin_all(directed.iter().map(|receive| &receive.data));
+                directed
+            };
+            for receive in directed {
                 let message = (tagged, receive.key.bits);
                 self.fail(completions, &receive.data, message, true, Errno::ECONNABORTED);
             }

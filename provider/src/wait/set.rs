@@ -252,6 +252,13 @@ impl WaitSet {
         progress
     }
 
+    /// Makes progress for a caller that does not pause after an empty poll: also checks peers.
+    pub(crate) fn progress_and_look(&self) {
+        if self.progress() == Progress::None {
+            self.ports.lock().iter().for_each(|port| port.look_around());
+        }
+    }
+
     /// Makes progress on all endpoints but `one` and those that other threads use.
     pub(crate) fn progress_beside<P: Pollable>(&self, one: &Arc<P>) {
         for port in self.ports.lock().iter().filter(|port| !is(port, one)) {
@@ -320,6 +327,7 @@ impl WaitSet {
             return;
         }
         if self.wait_obj == WaitObj::Yield {
+            bound.iter().for_each(|port| port.look_around());
             drop(bound);
             std::thread::yield_now();
             return;

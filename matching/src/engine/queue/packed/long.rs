@@ -203,6 +203,10 @@ impl Packed {
             return None;
         }
         let best = Name::of(&self.fields, key).map(|_| self.first_indexed(key))?;
+        if best == Best::NONE {
+            // No element of any queue matches.
+            return Some(best);
+        }
         let own = self.own.get(best.at as usize)?;
         (best.at < self.unplaced && own.queue == queue as u32).then_some(best)
     }
