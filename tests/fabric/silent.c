@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Receives that name a peer without earlier communication. They fail if the peer is killed, before
 // or after they are posted, or left while no call was made; its last message survives that. They
-// wait for a peer that was seen to close, and for one that never existed.
+// wait for a peer that was seen to close, and for one that never existed. A loop that reads a counter
+// notices a dead peer, too.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -65,17 +66,38 @@ static void clean_up(void) {
     waitpid(pid, NULL, 0);
 }
 
+// A loop that reads a counter, and nothing else, ends.
+static void counted(const struct card *of, pid_t pid) {
+    struct side side;
+    struct fid_cntr *receives;
+    struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
+    fi_addr_t from;
+    open_unbound(&side, 0, 4);
+    OK(fi_cntr_open(domain, &attr, &receives, NULL));
+    OK(fi_ep_bind(side.ep, &receives->fid, FI_RECV));
+    OK(fi_enable(side.ep));
+    CHECK(fi_av_insert(side.av, of->name, 1, &from, 0, NULL) == 1, "insert");
+    OK(fi_trecv(side.ep, bytes[0], 8, NULL, from, 1, 0, bytes[0]));
+    kill_it(pid);
+    double start = seconds();
+    while (!fi_cntr_read(receives) && !fi_cntr_readerr(receives))
+        CHECK(seconds() - start < within(LIMIT), "the counter does not notice it");
+    CHECK(fi_cntr_readerr(receives) == 1, "%lu", fi_cntr_readerr(receives));
+    close_side(&side);
+    OK(fi_close(&receives->fid));
+}
+
 int main(void) {
-    enum { BEFORE, AFTER, CLEANED };
+    enum { BEFORE, AFTER, CLEANED, COUNTED };
     int from, to, to_leaving, none;
     // Forked first: a child must not have an endpoint of its parent.
-    pid_t pids[3];
-    struct card cards[5];
-    for (int i = 0; i < 3; i++) pids[i] = spawn(STILL, &from, &none), cards[i] = hear(from);
+    pid_t pids[4];
+    struct card cards[6];
+    for (int i = 0; i < 4; i++) pids[i] = spawn(STILL, &from, &none), cards[i] = hear(from);
     pid_t closing = spawn(CLOSES, &from, &to);
-    cards[3] = hear(from);
-    pid_t leaving = spawn(CLOSES, &from, &to_leaving);
     cards[4] = hear(from);
+    pid_t leaving = spawn(CLOSES, &from, &to_leaving);
+    cards[5] = hear(from);
     open_card(CAPS, NULL, 0);
     fi_addr_t peers[3];
     for (int i = 0; i < 3; i++) peers[i] = enter(&cards[i]);
@@ -96,7 +118,7 @@ int main(void) {
     all_fail(2);
 
     // The peer has sent a message and is gone before it is checked.
-    fi_addr_t gone = enter(&cards[3]);
+    fi_addr_t gone = enter(&cards[4]);
     tell(to, &card);
     CHECK(waitpid(closing, NULL, 0) == closing, "wait");
     post(gone, 2);
@@ -113,7 +135,7 @@ int main(void) {
     }
 
     // A peer that is checked, and closes.
-    fi_addr_t leaver = enter(&cards[4]);
+    fi_addr_t leaver = enter(&cards[5]);
     post(leaver, 2);
     nothing_for(0.2);
     tell(to_leaving, &card);
@@ -136,7 +158,8 @@ int main(void) {
         OK(fi_cancel(&mine.ep->fid, bytes[i]));
         next_error(&mine, NULL, FI_ECANCELED);
     }
-    for (int i = 0; i < 3; i++) CHECK(leftovers(&cards[i]) == 0, "the dead left a segment");
+    counted(&cards[COUNTED], pids[COUNTED]);
+    for (int i = 0; i < 4; i++) CHECK(leftovers(&cards[i]) == 0, "the dead left a segment");
     close_card();
     puts("silent: ok");
 }
