@@ -3,9 +3,8 @@
 
 use std::ffi::OsString;
 
-use super::hosts;
 use crate::error::Error;
-use crate::launch::{Library, launcher};
+use crate::launch::Library;
 
 /// What is checked.
 pub(super) struct Subject<'a> {
@@ -13,14 +12,6 @@ pub(super) struct Subject<'a> {
     pub(super) command: &'a [OsString],
     /// Number of hosts that the command uses.
     pub(super) hosts: usize,
-}
-
-impl Subject<'_> {
-    /// Returns the number of ranks on this host, if the command spreads them evenly over its hosts.
-    pub(super) fn ranks_here(&self) -> Option<usize> {
-        let ranks = launcher::ranks(hosts::of_launcher(self.command))?;
-        Some(ranks.div_ceil(self.hosts.max(1)))
-    }
 }
 
 /// How serious a finding is.

@@ -69,6 +69,12 @@ pub(super) fn of_launcher(command: &[OsString]) -> &[OsString] {
     &command[start.saturating_sub(1)..start + end.unwrap_or(behind.len())]
 }
 
+/// Returns the number of ranks on this host, if the command spreads them evenly over its hosts.
+pub(super) fn ranks_here(subject: &Subject<'_>) -> Option<usize> {
+    let ranks = launcher::ranks(of_launcher(subject.command))?;
+    Some(ranks.div_ceil(subject.hosts.max(1)))
+}
+
 /// Returns the number of hosts that the options of a launcher name.
 fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<usize> {
     let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();

@@ -118,7 +118,7 @@ pub(super) fn shared_memory(subject: &Subject<'_>, findings: &mut Findings) {
         Ok(stat) => judge_shared_memory(
             stat.f_blocks.saturating_mul(stat.f_frsize),
             stat.f_bavail.saturating_mul(stat.f_frsize),
-            subject.ranks_here(),
+            hosts::ranks_here(subject),
             findings,
         ),
     }
@@ -217,7 +217,7 @@ pub(super) fn peers(subject: &Subject<'_>, findings: &mut Findings) {
 
 /// Compares the ranks on a host with its cores.
 pub(super) fn cores(subject: &Subject<'_>, findings: &mut Findings) {
-    let Some(ranks) = subject.ranks_here() else { return };
+    let Some(ranks) = hosts::ranks_here(subject) else { return };
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let each = if subject.hosts > 1 { " of each host" } else { "" };
     let (ranks_text, cores_text) = (count(ranks as u64, "rank"), count(cores as u64, "core"));
