@@ -334,11 +334,14 @@ pub fn publish(new: &str, port: u16) -> io::Result<()> {
 
 /// Removes the files of an endpoint of this process, unless a later endpoint has its port.
 pub fn remove_files(port: u16, inode: u64) {
+    let Ok(directory) = Directory::open() else { return };
     let name = name_of(port);
-    if let Ok(directory) = Directory::open()
-        && directory.inode(&name) == Some(inode)
-    {
+    let found = directory.inode(&name);
+    // If the segment was removed from outside, no later endpoint has bound the doorbell yet.
+    if found.is_none_or(|found| found == inode) {
         let _ = std::fs::remove_file(doorbell_of(port));
+    }
+    if found == Some(inode) {
         let _ = directory.remove(&name);
     }
 }
