@@ -141,8 +141,8 @@ impl Tx {
         ShmPeer::open_only(&self.shm.own, peer, self.settings).map(Peer::Shm)
     }
 
-    /// Returns whether an endpoint of this host is gone. Does not enter this endpoint into its list
-    /// of senders, as [`Tx::open_only`] does.
+    /// Returns whether an endpoint of this host is gone. Unlike [`Tx::open_only`], this does not enter
+    /// the own endpoint into the list of senders there.
     #[must_use]
     pub fn is_gone(&self, who: Identity) -> bool {
         let is_gone = |errno| !is_short(errno);

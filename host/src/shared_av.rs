@@ -129,7 +129,7 @@ impl SharedAddresses {
         (self.word(USED).load(Ordering::Acquire) as usize).min(self.capacity)
     }
 
-    /// Number of changes of addresses so far.
+    /// Number of changes of addresses since the file was made.
     pub fn changes(&self) -> u64 {
         self.word(CHANGES).load(Ordering::Acquire)
     }
@@ -141,7 +141,7 @@ impl SharedAddresses {
         used.ok().map(|used| used as usize)
     }
 
-    /// The address at an index; 0 if there is none.
+    /// Returns the address at an index, or 0 if the index has no address.
     pub fn get(&self, index: usize) -> u64 {
         if index < self.capacity { self.address(index).load(Ordering::Acquire) } else { 0 }
     }

@@ -103,7 +103,7 @@ pub struct Offload {
     /// (`refused`).
     waiting: usize,
     refused: usize,
-    /// Pool of table entries; `None` if the table has its own.
+    /// Pool of table entries; `None` if no other table uses the entries of this one.
     pool: Option<Arc<dyn EntryPool>>,
     classifier: Classifier,
     /// Indexed by token. Grows with the largest token seen.

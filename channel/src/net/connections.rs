@@ -54,7 +54,8 @@ const BACKLOG: i32 = 1024;
 const ACCEPTS: usize = 64;
 /// Most connections whose other end has proved nothing.
 const MOST_UNPROVED: usize = 256;
-/// Time after which such a connection is closed. A peer that computes polls seldom.
+/// Time after which such a connection is closed. It is long, because a peer that computes polls
+/// rarely.
 const UNPROVED: Duration = Duration::from_secs(30);
 /// A younger connection is not closed to make room: after a pause of this process, all are young,
 /// and peers are among them.
@@ -344,7 +345,7 @@ impl Connections {
         Ok(gone > 0)
     }
 
-    /// Ends what this end sends over a connection. What comes is still handled.
+    /// Closes the sending direction of a connection. Frames that arrive are still handled.
     pub(super) fn shut(&self, number: usize) {
         if let Some(connection) = self.all.get(number) {
             // A connection that broke is shut already.

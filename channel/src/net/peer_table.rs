@@ -86,7 +86,7 @@ pub(super) struct PeerEntry {
     pub(super) redial: Option<Instant>,
     /// Whether the endpoint has a [`NetPeer`](super::peer::NetPeer) of it.
     pub(super) is_held: bool,
-    /// Nothing more is sent to it, after a failed send.
+    /// True after a failed send: nothing more is sent to the peer.
     is_cut: bool,
     /// Frames sent to the peer.
     pub(super) sent: u64,
@@ -135,6 +135,12 @@ impl PeerEntry {
 
     pub(super) fn is_open(&self) -> bool {
         self.state == PeerState::Open
+    }
+
+    /// Returns whether frames of the peer are handled. An endpoint that closes still answers
+    /// requests that arrive after its Bye.
+    fn is_heard(&self) -> bool {
+        matches!(self.state, PeerState::Open | PeerState::Closed)
     }
 
     /// Returns whether nothing more comes from the peer.
@@ -649,9 +655,7 @@ impl PeerTable {
             if let Some(&number) = self.of.get(&stream)
                 && let Some(peer) = self.get_mut(number)
             {
-                // An endpoint that closes still answers what crosses its Bye.
-                let sends = matches!(peer.state, PeerState::Open | PeerState::Closed);
-                let is_from = sends && peer.token_here == frame.head.token;
+                let is_from = peer.is_heard() && peer.token_here == frame.head.token;
                 if is_from && *peer.incoming.get_or_insert(stream) == stream {
                     return Some((stream, number, frame));
                 }
@@ -686,8 +690,7 @@ impl PeerTable {
     /// Confirms the frames before Bye, and those after it.
     fn close_if_seen(&mut self, number: u16) {
         let Some(peer) = self.get_mut(number) else { return };
-        let sends = matches!(peer.state, PeerState::Open | PeerState::Closed);
-        if !sends || peer.bye.is_none_or(|bye| peer.seen < bye) {
+        if !peer.is_heard() || peer.bye.is_none_or(|bye| peer.seen < bye) {
             return;
         }
         peer.state = PeerState::Closed;
@@ -697,9 +700,9 @@ impl PeerTable {
         }
     }
 
-    /// Sends nothing more to a peer after a failed send: later messages must not arrive without
-    /// this one. What the peer sent is handled first. It closes its connections when it sees that
-    /// they end here.
+    /// Stops sending to a peer after a failed send, because later messages must not arrive without
+    /// this one. Frames that the peer sent are still handled. The peer closes its connections when
+    /// it sees that these end.
     fn cut(&mut self, number: u16, errno: Errno) {
         let Some(peer) = self.get_mut(number).filter(|peer| peer.is_open()) else { return };
         tracing::warn!("{} cannot be sent to: {errno}", peer.address);

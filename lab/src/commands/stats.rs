@@ -60,8 +60,8 @@ pub(crate) struct Stats {
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<By>,
 
-    /// With --by, except phase: leaves out operations before this time since the run began. Elements that are in
-    /// the queues at that time count.
+    /// With --by, except phase: leaves out operations before this time since the run began.
+    /// Elements that are in the queues at that time count.
     #[arg(long, value_name = "SECONDS", requires = "by",
         value_parser = number(0.0..=f64::MAX, "a number of seconds is expected"))]
     from: Option<f64>,

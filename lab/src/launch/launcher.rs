@@ -65,8 +65,8 @@ pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
     })
 }
 
-/// Returns true if the launcher of a command, or one in a script, has this option. The program may
-/// have it too.
+/// Returns true if a command, or the script that it starts, gives this option to a launcher. The
+/// same option of the program does not count.
 pub(crate) fn has_option(command: &[OsString], option: &str) -> bool {
     let is_launcher = |word: &OsString| in_command(std::slice::from_ref(word)).is_some();
     let Some(at) = command.iter().position(is_launcher) else {

@@ -117,7 +117,8 @@ impl<'a> Plan<'a> {
                     && ended.status.success()
                 {
                     eprintln!(
-                        "tcam: if ranks ran on another host, their reports are in {} there: remove that,                          and give --report DIR, a directory that all hosts have",
+                        "tcam: if ranks ran on another host, their reports are in {} there: remove that, \
+                         and give --report DIR, a directory that all hosts have",
                         directory.display()
                     );
                 }

@@ -66,7 +66,8 @@ pub(crate) fn code_of(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
-/// True while there are no [`Signals`]. A signal then ends tcam, which signal-hook does not restore.
+/// True while no [`Signals`] exists. A signal then ends tcam: signal-hook does not restore the
+/// default action.
 static IDLE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// The signals that have arrived since this was made.
@@ -116,8 +117,8 @@ impl Signals {
     }
 
     /// Starts a command with its output in a log, and waits for its end. Ends it after `timeout`.
-    /// The command may run several times: it reads a file at standard input from its beginning, and
-    /// nothing from anything else.
+    /// If standard input is a file, the command reads it from its beginning, because the command may
+    /// run several times. Otherwise it has no input.
     pub(crate) fn wait_logged(
         &mut self,
         command: &mut Command,
@@ -143,8 +144,8 @@ impl Signals {
         let pid = child.id().cast_signed();
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut ending: Option<Ending> = None;
-        // Processes below the launcher when a signal was passed on. If it is a script, the signal
-        // ends it and not them.
+        // Processes below the launcher when a signal was passed on. The signal ends a script, but
+        // not the processes that the script started.
         let mut started = Vec::new();
         loop {
             // Checked before the signals, because the end of the child is one of them.
@@ -195,6 +196,7 @@ impl Drop for Signals {
     }
 }
 
+/// Returns the standard input of a program that may run several times.
 fn input() -> Result<Stdio, Error> {
     let path = Path::new("/dev/stdin");
     match fs::metadata(path) {

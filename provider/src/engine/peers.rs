@@ -743,8 +743,8 @@ impl Peers {
         self.passing.push((peer, gone));
     }
 
-    /// Senders of the next page of the list that are gone without having sent a message. At most
-    /// `most` are checked, others with each round over all pages.
+    /// Senders of the next page of the list that are gone without having sent a message. Checks at
+    /// most `most` senders, and the following ones in the next round over all pages.
     pub(super) fn silent_and_gone(&mut self, most: usize) -> Vec<(u32, Identity)> {
         let parts = self.transports.list_parts();
         let (page, round) = (self.next_page % parts, self.next_page / parts);

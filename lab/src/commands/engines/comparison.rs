@@ -291,3 +291,16 @@ impl EngineResult {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_traces_leave_their_part_to_long_ones() {
+        assert_eq!(level(vec![10, 0, 100, 5], 1000), usize::MAX);
+        assert_eq!(level(vec![10, 0, 100, 5], 55), 40);
+        assert_eq!(level(vec![100, 100], 50), 25);
+        assert_eq!(level(vec![100], 0), 1);
+    }
+}

@@ -22,8 +22,8 @@ use crate::traces::take::MAX_QUEUE;
 /// size at which the program fails is left out and named at the end.
 ///
 /// With --trace the smallest tables with which 0, 1, 5 and 10 percent of the elements spill are
-/// printed first: for the worst rank, for all ranks, for each kind of traffic, and for the ranks
-/// that need most. For repeats the need has a median, a range, and the highest probability that
+/// printed first. They are printed for the worst rank, for all ranks, for each kind of traffic, and
+/// for the ranks that need most. For repeats the need has a median, a range, and the highest probability that
 /// another run needs more. The last column has the entries that a linear search on the host
 /// compares for a message, or with --set host_engine or host_storage the entries that this engine
 /// traverses.

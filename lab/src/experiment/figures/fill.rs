@@ -76,14 +76,15 @@ impl Fill {
             name = &by::what;
             names = heaviest(name);
         }
-        let all = names.len();
-        let mut classes = series.iter().flat_map(|(.., of)| &of.classes);
-        let has_others = classes.any(|class| !names.contains(&name(class)));
-        if names.len() + usize::from(has_others) > COLOURS.len() {
+        let has_others = |names: &[String]| {
+            let mut classes = series.iter().flat_map(|(.., of)| &of.classes);
+            classes.any(|class| !names.contains(&name(class)))
+        };
+        if names.len() + usize::from(has_others(&names)) > COLOURS.len() {
             names.truncate(COLOURS.len() - 1);
         }
         let end = series.iter().filter_map(|(.., of)| of.at.last()).copied().fold(0.0, f64::max);
-        let has_others = has_others || names.len() < all;
+        let has_others = has_others(&names);
         let panels = series
             .into_iter()
             .map(|(queue, makeup, of)| FillPanel {
