@@ -125,6 +125,12 @@ impl Count for Counter {
         let counter = if failed { &self.errors } else { &self.count };
         counter.fetch_add(1, Ordering::SeqCst);
         self.endpoints.ring();
+        // A thread of the application counts what it has sent itself.
+        if let Some(device) = &self.domain.device
+            && self.domain.triggers.has_any()
+        {
+            device.run_triggers();
+        }
     }
 
     fn raise(&self, value: u64) {

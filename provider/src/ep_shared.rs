@@ -188,9 +188,11 @@ impl EpShared {
         progress
     }
 
-    /// Makes progress in a thread of the application, unless another thread holds the engine.
-    fn progress_beside_device(&self) -> Progress {
-        let Some(mut engine) = self.engine.try_lock() else { return Progress::None };
+    /// Makes progress in a thread of the application while the device thread sleeps.
+    fn progress_beside_device<'a>(
+        &'a self,
+        mut engine: SerialGuard<'a, Option<Engine>>,
+    ) -> Progress {
         let Some(state) = &mut *engine else { return Progress::None };
         self.take_over(state);
         let progress = self.progress_unlocked(engine);
@@ -268,10 +270,13 @@ impl EpShared {
 impl Pollable for EpShared {
     #[inline]
     fn progress(&self) -> Progress {
-        if self.auto {
-            return self.progress_beside_device();
+        if !self.auto {
+            return self.progress_unlocked(self.engine.lock());
         }
-        self.progress_unlocked(self.engine.lock())
+        match self.engine.try_lock() {
+            Some(engine) => self.progress_beside_device(engine),
+            None => Progress::None,
+        }
     }
 
     fn try_progress(&self) {
@@ -286,8 +291,8 @@ impl Pollable for EpShared {
     }
 
     fn pause(&self, caller: Caller) -> Pause {
-        let mut engine = self.engine.lock();
-        let Some(engine) = &mut *engine else { return Pause::None };
+        let mut guard = self.engine.lock();
+        let Some(engine) = &mut *guard else { return Pause::None };
         let caller = if engine.peers.wants_room { Caller::Waits } else { caller };
         // A thread that polls the network each time has no time to poll shared memory repeatedly.
         engine.idle.asks_elsewhere =
@@ -312,13 +317,17 @@ impl Pollable for EpShared {
             std::hint::spin_loop();
             engine.inbound.has_local()
         });
-        // The caller handles what came.
-        if !came {
-            engine.peers.transports.turns.looked(SPINS);
-            self.hand_over(engine);
-        }
         engine.idle.rested(caller);
-        if came { Pause::Spin } else { Pause::None }
+        if came {
+            // The caller handles what came; but with a device thread, it may not get the lock again.
+            if self.auto {
+                self.progress_beside_device(guard);
+            }
+            return Pause::Spin;
+        }
+        engine.peers.transports.turns.looked(SPINS);
+        self.hand_over(engine);
+        Pause::None
     }
 
     fn look_around(&self) {
@@ -341,6 +350,10 @@ impl Pollable for EpShared {
             Doorbell::sleep(&self.own, longest);
         }
         self.bell.disarm(&self.own);
+        // The ring that woke this thread has not woken the device thread.
+        if self.auto {
+            self.progress_beside_device(self.engine.lock());
+        }
     }
 
     fn wake(&self) {

@@ -4,6 +4,7 @@
 #include "fabric.h"
 #include <dirent.h>
 #include <pthread.h>
+#include <rdma/fi_trigger.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,6 +77,30 @@ static void child_forked(int closes) {
     moves(8, 1, 'x');
 }
 
+// A send waits for the counter of the sends of `b`. It starts although `b` makes no call after the
+// send that is counted, and no message wakes the device thread.
+static void starts_ripe_work(struct fid_cntr *sent) {
+    char byte = 5;
+    struct iovec bytes = {&byte, 1};
+    for (int round = 0; round < 20; round++) {
+        struct fi_triggered_context2 context = {.event_type = FI_TRIGGER_THRESHOLD};
+        context.trigger.threshold.cntr = sent;
+        context.trigger.threshold.threshold = fi_cntr_read(sent) + 1;
+        struct fi_msg_tagged later = {.msg_iov = &bytes, .iov_count = 1, .addr = b.peer, .tag = 6, .context = &context};
+        char first = 0, second = 0;
+        OK(fi_trecv(a.ep, &first, 1, NULL, FI_ADDR_UNSPEC, 5, 0, &first));
+        OK(fi_trecv(a.ep, &second, 1, NULL, FI_ADDR_UNSPEC, 6, 0, &second));
+        OK(fi_tsendmsg(b.ep, &later, FI_TRIGGER | FI_COMPLETION));
+        usleep((useconds_t)within(2000));
+        OK(fi_tinject(b.ep, &byte, 1, b.peer, 5));
+        double start = seconds();
+        next_ok(&a, NULL, &first);
+        next_ok(&a, NULL, &second);
+        CHECK(seconds() - start < within(0.05), "ripe work started after %.3f s", seconds() - start);
+        next_ok(&b, NULL, &context);
+    }
+}
+
 // The receiver stops making calls with an answer that did not fit into its peer's ring. The answer
 // is sent as soon as the peer has made room.
 static void answers_late(void) {
@@ -91,7 +116,12 @@ static void answers_late(void) {
     struct fid_domain *other_domain = domain;
     progress = FI_PROGRESS_AUTO;
     open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
-    open_side(&b, 0, 2);
+    struct fi_cntr_attr counts = {.wait_obj = FI_WAIT_NONE};
+    struct fid_cntr *sends;
+    OK(fi_cntr_open(domain, &counts, &sends, NULL));
+    open_unbound(&b, 0, 2);
+    OK(fi_ep_bind(b.ep, &sends->fid, FI_SEND));
+    OK(fi_enable(b.ep));
     meet(&a, &b);
     struct fi_msg_tagged sent = {.msg_iov = &bytes, .iov_count = 1, .addr = a.peer, .tag = 3, .context = out};
     OK(fi_tsendmsg(a.ep, &sent, FI_COMPLETION | FI_DELIVERY_COMPLETE));
@@ -107,7 +137,9 @@ static void answers_late(void) {
     while (fi_cq_read(a.cq, &entry, 1) != 1) CHECK(seconds() < start + within(10), "no answer");
     CHECK(seconds() - start < within(0.05), "an answer after %.3f s", seconds() - start);
     next_ok(&b, NULL, &came);
+    starts_ripe_work(sends);
     close_side(&b);
+    OK(fi_close(&sends->fid));
     close_domain();
     info = other_info;
     fabric = other_fabric;

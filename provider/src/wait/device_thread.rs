@@ -120,8 +120,21 @@ impl DeviceThread {
 
     fn tell(&self, command: Command) -> Result<()> {
         self.commands.send(command).map_err(|_| Errno::EOPBADSTATE)?;
-        rustix::io::write(&self.event, &1_u64.to_ne_bytes()).map_err(std::io::Error::from)?;
+        self.wake().map_err(std::io::Error::from)?;
         Ok(())
+    }
+
+    /// Ends a sleep of the thread. A descriptor that is full has ended it.
+    fn wake(&self) -> rustix::io::Result<usize> {
+        rustix::io::write(&self.event, &1_u64.to_ne_bytes())
+    }
+
+    /// Has the thread start work that became ripe elsewhere.
+    #[cold]
+    pub(crate) fn run_triggers(&self) {
+        if !is_current() {
+            let _ = self.wake();
+        }
     }
 
     /// Makes progress on an endpoint from now on.
@@ -235,6 +248,8 @@ impl Worker {
 
     fn sleep(&self) {
         let _ = rustix::io::read(&self.event, &mut [0_u8; 8]);
+        // Work that becomes ripe after this wakes the thread again.
+        self.triggers.run();
         let longest = self.ports.iter().map(|port| port.arm_device()).min();
         let longest = longest.unwrap_or(Duration::MAX);
         if longest > Duration::ZERO && self.commands.is_empty() {

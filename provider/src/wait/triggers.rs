@@ -2,7 +2,7 @@
 //! `fi_trigger(3)`: operations that wait until a counter reaches a threshold.
 //!
 //! ```text
-//! when a queue or a counter of the domain is read:
+//! when a queue or a counter of the domain is read, and in the device thread:
 //!     unless another thread does this:
 //!         read each counter once
 //!         while work is ripe (its counter has reached its threshold):
@@ -124,9 +124,15 @@ impl Triggers {
     /// Starts ripe work.
     #[inline]
     pub(crate) fn run(&self) {
-        if self.any.load(Ordering::Relaxed) {
+        if self.has_any() {
             self.run_ripe();
         }
+    }
+
+    /// Returns whether work waits.
+    #[inline]
+    pub(crate) fn has_any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
     }
 
     #[cold]
