@@ -9,6 +9,7 @@ use clap::Args;
 use crate::error::Error;
 use crate::experiment::{Experiment, Inputs, Keep, SourceProfile, profile};
 use crate::file;
+use crate::hint::quoted;
 
 /// Writes how many elements each source added to the queues of each rank, for tcam cluster.
 ///
@@ -52,7 +53,7 @@ pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
     }
     println!("{}", experiment.title());
     println!("\n{}", profile.sheet().terminal());
-    let out = arguments.out.display();
+    let out = quoted(&arguments.out);
     println!("{out} has it; `tcam cluster {out}` makes clusters of it");
     Ok(experiment.silent_code(arguments.from.take))
 }

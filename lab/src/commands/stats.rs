@@ -161,8 +161,12 @@ fn print(arguments: &Stats, experiment: &Experiment, need: Option<&Need>) -> u8 
     for sheet in sheets::all(experiment, (!arguments.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());
     }
-    need::told_of_nic(need).iter().for_each(|line| println!("{line}"));
-    experiment.sum.ranks.code(arguments.sources.take.partial)
+    if let Some(needed) = need::told_of_nic(need) {
+        // The tables are of the reports, and this is of the traces.
+        experiment.lack_of_traces().iter().for_each(|lack| println!("{lack}"));
+        println!("{needed}");
+    }
+    experiment.silent_code(arguments.sources.take)
 }
 
 /// Prints the needs of several runs.

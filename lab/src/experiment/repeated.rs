@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::{Experiment, Inputs, Keep, QueueKind};
 use crate::error::Error;
+use crate::hint::quoted;
 use crate::results::{Completeness, ReportHead};
 use crate::stats::Variation;
 use crate::text::{Sheet, whole};
@@ -22,8 +23,8 @@ pub(crate) struct Repeated {
     runs: Vec<Run>,
     prq_needs: Variation,
     umq_needs: Variation,
-    /// Upper bound of the probability that another run needs more.
-    exceeded_with_probability_at_most: f64,
+    /// Upper bound of the probability that another run needs more. Unknown if a run is incomplete.
+    exceeded_with_probability_at_most: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -89,12 +90,13 @@ impl Repeated {
             }
         };
         let runs: Vec<_> = sources.names.iter().zip(experiments).map(run).collect();
+        let complete = runs.iter().all(|run| run.completeness.complete);
         let spread = |of: fn(&Run) -> u64| Variation::of(&runs.iter().map(of).collect::<Vec<_>>());
         Self {
             title: format!("{}, {} runs", experiments[0].title(), runs.len()),
             prq_needs: spread(|run| run.prq_high_water),
             umq_needs: spread(|run| run.umq_high_water),
-            exceeded_with_probability_at_most: 1.0 / (runs.len() + 1) as f64,
+            exceeded_with_probability_at_most: complete.then(|| 1.0 / (runs.len() + 1) as f64),
             runs,
         }
     }
@@ -118,7 +120,7 @@ impl Repeated {
 
     /// Returns the spread of the needs, and what it means for another run.
     pub(crate) fn readings(&self) -> [String; 2] {
-        let next = match self.runs.iter().all(|run| run.completeness.complete) {
+        let next = match self.exceeded_with_probability_at_most.is_some() {
             true => exceeded(self.runs.len()),
             false => "not all runs are whole: nothing is known of another one".to_owned(),
         };
@@ -129,6 +131,7 @@ impl Repeated {
     pub(crate) fn print(&self) {
         println!("{}", self.sheet().terminal());
         self.readings().iter().for_each(|line| println!("{line}"));
-        println!("`tcam stats {}` has the tables of that run", self.runs[0].name);
+        let first = quoted(self.runs[0].name.as_ref());
+        println!("`tcam stats {first}` has the tables of that run");
     }
 }

@@ -36,7 +36,7 @@ struct Column {
 }
 
 const COLUMNS: [Column; 13] = [
-    Column { title: "rank", width: 5, narrow: true, text: |row| row.rank.clone() },
+    Column { title: "rank", width: 7, narrow: true, text: |row| row.rank.clone() },
     Column { title: "pid", width: 9, narrow: false, text: |row| row.pid.clone() },
     Column { title: "program", width: 13, narrow: true, text: |row| row.program.clone() },
     Column { title: "posts/s", width: 8, narrow: false, text: |row| row.rate(0) },
@@ -239,10 +239,10 @@ mod tests {
 
     #[test]
     fn tables_fit_from_80_columns_on() {
-        for (width, most) in [(80, 100), (110, 5), (111, 5), (200, 1)] {
+        for (width, most) in [(80, 100), (112, 5), (113, 5), (200, 1)] {
             let lines = shown(width, most);
             assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:#?}");
-            assert_eq!(lines[0].contains("pid"), width >= 111);
+            assert_eq!(lines[0].contains("pid"), width >= 113);
             assert!(lines[0].contains("spill/s") && lines[0].contains("mark"));
         }
     }
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn endpoints_with_the_longest_queues_are_shown() {
         let lines = shown(120, 2);
-        let ranks: Vec<_> = lines[1..3].iter().map(|line| line[..5].trim()).collect();
+        let ranks: Vec<_> = lines[1..3].iter().map(|line| line[..7].trim()).collect();
         assert_eq!(ranks, ["6", "13"]);
         assert_eq!(lines[4], "20 endpoints; 18 with shorter queues not shown");
     }
