@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # A capacity study of one program: the number of entries that a NIC needs, by the number of ranks, and the
-# devices with enough entries. Records the program once per size; the other results come from replays.
+# devices with enough entries. Records the program once for each number of ranks; the other results come from
+# replays. Writes all results to the directory OUT:
 #   capacity.sh OUT PROGRAM [ARGUMENT...]
-# RANKS_A_NODE is the number of ranks that share a NIC (default 4), SIZES the numbers of ranks.
+# RANKS_A_NODE is the number of ranks that share a NIC (default 4). SIZES has the numbers of ranks (default
+# "8 16 32").
 set -eu
 out=$1
 shift

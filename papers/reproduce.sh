@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Measures PAPER.csv. Renders PAPER.md and the verdicts in papers.md. Without PAPER it does all papers:
+# Measures a paper. Writes PAPER.csv, PAPER.md and the verdicts in papers.md. Without PAPER, does all papers:
 #   papers/reproduce.sh [PAPER [OPTION...]]      measures; --help lists the options
 #   papers/reproduce.sh PAPER --from CSV         measures nothing and renders the page from the CSV file
 #   papers/reproduce.sh check [brief]            fails if a page differs from its CSV file; "brief" then
 #                                                also measures a little of each paper, into target/papers
-# RANKS is the number of ranks in colpnp, which share the machine through MPICH. For polling, two hosts are
-# made on this machine, which needs permission to make namespaces. EACH is the number of ranks on each host.
+# RANKS is the number of ranks of MPICH in colpnp (default 64), all on this machine. For polling, two hosts are
+# made on this machine, which needs permission to make namespaces. EACH is the number of ranks on the first and
+# on the second host (default 2,16).
 . "$(dirname "$0")/../tests/lib/setup.sh"
 export PYTHONPATH="$root/papers" PYTHONDONTWRITEBYTECODE=1
 
@@ -49,7 +50,7 @@ if [ "${2:-}" = brief ]; then
     # shellcheck disable=SC2086
     for paper in $papers; do
         case $paper in
-        # The MPI runs of hash take minutes, so measure it without.
+        # The MPI runs of hash take minutes, so measure hash without them.
         hash) python3 -m reproduce hash $brief ;;
         tail-queues) measure tail-queues --only mcs,2,32 $brief ;;
         polling) EACH=2,1 measure polling --only every $brief ;;

@@ -3,13 +3,13 @@
 
 use std::net::SocketAddrV4;
 
-/// An address as one word that is never zero.
+/// Returns an address as one word, which is never zero.
 #[must_use]
 pub fn pack(address: SocketAddrV4) -> u64 {
     1 << 63 | u64::from(address.ip().to_bits()) << 16 | u64::from(address.port())
 }
 
-/// The address of a word that [`pack`] made.
+/// Returns the address in a word that [`pack`] returned.
 #[must_use]
 pub fn unpack(word: u64) -> SocketAddrV4 {
     SocketAddrV4::new(((word >> 16) as u32).into(), word as u16)

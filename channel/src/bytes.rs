@@ -26,7 +26,7 @@ pub struct SharedBytes<'a> {
 }
 
 impl<'a> From<&'a [u8]> for SharedBytes<'a> {
-    /// Bytes that no other process can access.
+    /// Wraps bytes that no other process can access.
     fn from(bytes: &'a [u8]) -> Self {
         Self { start: bytes.as_ptr(), len: bytes.len(), segment: PhantomData }
     }
@@ -40,13 +40,13 @@ impl<'a> SharedBytes<'a> {
         Self { start: start.cast_const(), len, segment: PhantomData }
     }
 
-    /// The first `len` bytes.
+    /// Returns the first `len` bytes, or all if there are fewer.
     #[inline]
     pub fn first(self, len: usize) -> Self {
         Self { len: len.min(self.len), ..self }
     }
 
-    /// The bytes after the first `len`.
+    /// Returns the bytes after the first `len`.
     #[inline]
     pub fn skip(self, len: usize) -> Self {
         let len = len.min(self.len);
@@ -54,7 +54,7 @@ impl<'a> SharedBytes<'a> {
         Self { start: unsafe { self.start.add(len) }, len: self.len - len, ..self }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     #[allow(clippy::len_without_is_empty, reason = "no caller needs it")]
     pub fn len(self) -> usize {
@@ -73,8 +73,8 @@ impl<'a> SharedBytes<'a> {
         unsafe { ptr::copy_nonoverlapping(self.start, to.as_mut_ptr(), self.len.min(to.len())) };
     }
 
-    /// The remote parts at the start of a frame, which name memory of this process. Returns `None`
-    /// if the count or a part is invalid.
+    /// Returns the remote parts at the start of a frame, which name memory of this process. Returns
+    /// `None` if the count or a part is invalid.
     pub fn parts(self, count: u8) -> Option<RemoteParts> {
         let count = usize::from(count);
         if count > memory::IOV_LIMIT || self.len < count * size_of::<RemotePart>() {
@@ -106,8 +106,8 @@ impl<'a> SharedBytes<'a> {
         bytes.into_boxed_slice()
     }
 
-    /// The `count` segments that a rendezvous slot lists for a message of `len` bytes. Returns
-    /// `None` if they are invalid.
+    /// Returns the `count` segments that a rendezvous slot lists for a message of `len` bytes.
+    /// Returns `None` if their count or their total length is wrong.
     pub fn remote(self, count: u32, len: u64) -> Option<Remote> {
         if self.len < size_of::<Remote>() {
             return None;
@@ -124,8 +124,8 @@ impl<'a> SharedBytes<'a> {
     }
 }
 
-/// Room in a slot of a peer's ring, or in a buffer of the own segment. It is filled from its start;
-/// what does not fit is cut off.
+/// Room in a slot of a peer's ring, or in a buffer of this endpoint's segment. It is filled from
+/// its start; bytes that do not fit are dropped.
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
     start: *mut u8,

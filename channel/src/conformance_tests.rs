@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Conformance tests: each runs over every transport.
+//! Conformance tests: each runs over all transports to which it applies.
 
 mod ends;
 mod impostors;
@@ -314,7 +314,7 @@ fn many_senders_lose_nothing_and_keep_their_order() {
                             std::thread::yield_now();
                         }
                     }
-                    // Messages in its buffers must stay until they were read.
+                    // The sender must live until the messages in its buffers were read.
                     sender
                 });
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What all transports share: payloads, results and settings, and the interface of a receiving end.
+//! The interface that all transports share: payloads, results, settings, and receiving ends.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,36 +7,39 @@ use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
 
 use crate::{bytes::SharedBytes, wire::Header};
 
-/// The payload of a slot.
+/// The payload of a slot that is to be sent.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload<'a> {
-    /// Nothing.
+    /// No payload.
     Nothing,
-    /// A message of up to [`LONGEST`](crate::wire::LONGEST) bytes. The transport sets the kind of
+    /// A message of up to [`LONGEST`](crate::wire::LONGEST) bytes, or of up to
+    /// [`EAGER`](crate::net::frame::EAGER) bytes over the network. The transport sets the kind of
     /// the header.
     Message(&'a Buffer),
     /// As `Message`. Shared memory refuses it with [`Sent::NoBuffer`] if a kernel copy by the
     /// receiver would be faster.
     IfQuick(&'a Buffer),
-    /// A part of a message.
+    /// A part of a message, of up to [`Peer::part_len`](crate::peer::Peer::part_len) bytes.
     Part(&'a Buffer),
-    /// Parts of the peer's memory, and the data for them.
+    /// A request or an answer: parts of the peer's memory, and data.
     Frame(&'a [RemotePart], &'a [Buffer]),
     /// Bytes that are not in a buffer of the application.
     Bytes(&'a [u8]),
     /// The location of a message that stays in local memory:
-    /// [`Kind::Rendezvous`](crate::wire::Kind).
+    /// [`Kind::Rendezvous`](crate::wire::Kind). Over the network, only its length is sent.
     Where(&'a Buffer),
-    /// Parts of the peer's memory, and the local memory that corresponds to them.
+    /// Parts of the peer's memory, and the location of the local memory that the peer copies from
+    /// or to. Over the network, only the former are sent.
     Segments(&'a [RemotePart], &'a Buffer),
 }
 
 /// Result of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// The slot was sent.
+    /// The slot was sent, or it was dropped because the peer has closed or was removed.
     Yes,
-    /// The peer accepts nothing more for now.
+    /// Nothing was sent: the peer has no room now or is not connected, or the engine has yet to
+    /// notice its death or a broken connection.
     NoRoom,
     /// No buffer is free for the payload, or a buffer would be slower than a kernel copy.
     NoBuffer,
@@ -54,43 +57,46 @@ pub struct Settings {
 /// The state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// It holds its segment or its connection.
+    /// As far as is known, the peer has neither closed nor died.
     Alive,
-    /// It closed its endpoint.
+    /// The peer closed its endpoint.
     Closed,
-    /// It died without closing.
+    /// The peer died without closing, or the connection to it broke.
     Dead,
 }
 
-/// The reason why a peer's memory was not copied.
+/// The reason why a copy from or to a peer's memory failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyError {
-    /// The kernel never copies (no permission, another process namespace): use buffers.
+    /// No copy is possible, now or later (settings, no permission, another process namespace): use
+    /// buffers.
     Refused,
-    /// The memory cannot be read or the process is gone.
+    /// The memory cannot be read or written, or the peer has closed or died.
     Failed(Errno),
 }
 
 /// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Out of the other process.
+    /// From the peer's memory to local memory.
     Read,
-    /// Into the other process.
+    /// From local memory to the peer's memory.
     Write,
 }
 
-/// The payload of a slot. Dropping it returns its buffer to the sender.
+/// The payload of a received slot. If it is in a buffer of the sender, dropping it frees the
+/// buffer.
 #[derive(Debug)]
 pub struct Body<'a> {
     pub(crate) bytes: SharedBytes<'a>,
-    /// The state of its buffer; `None` if the payload is in the slot.
+    /// The state word of the sender's buffer; `None` if the payload is in the slot.
     pub(crate) lent: Option<&'a AtomicU32>,
 }
 
 impl<'a> Body<'a> {
-    /// The bytes of the payload. A message, or a part of one, has at least as many as its header
-    /// says.
+    /// Returns the bytes of the payload. A message in a buffer, or a part of a message, has at
+    /// least as many as its header says. For [`Kind::Inline`](crate::wire::Kind), the caller must
+    /// check this.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> SharedBytes<'a> {
@@ -114,29 +120,30 @@ impl Drop for Body<'_> {
     }
 }
 
-/// A slot that has come.
+/// A received slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
-    /// Its header; `None` if a peer wrote an invalid one.
+    /// The header of the slot; `None` if it is invalid.
     pub header: Option<Header>,
 }
 
-/// What has come over a transport, slot by slot.
+/// The slots that have arrived over a transport, in order.
 pub trait Arrivals {
-    /// The next slot.
+    /// Returns the next slot, and the same one until `release`; `None` if no slot has arrived.
     fn peek(&mut self) -> Option<Received>;
 
-    /// The payload of the slot that `peek` returned, valid until `release`; see
+    /// Returns the payload of the slot that `peek` returned, valid until `release`; see
     /// [`Peer::body`](crate::peer::Peer::body).
     fn payload(&self) -> SharedBytes<'_>;
 
-    /// The checksum of the payload of that slot; `None` if the checksum of the slot is wrong.
+    /// Returns the checksum of the payload of that slot, as its sender set it; `None` if the
+    /// checksum of the slot itself is wrong.
     fn check(&self) -> Option<u32>;
 
     /// Prefetches a later slot. Call it if several slots were found.
     fn expect_more(&self) {}
 
-    /// Goes on to the next slot.
+    /// Ends the use of the slot that `peek` returned, and goes on to the next one.
     fn release(&mut self);
 
     /// Makes the released slots available to senders.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Identities. That of an endpoint is its port, and its incarnation among all endpoints that have
-//! held this port.
+//! Identities of endpoints and of processes. The identity of an endpoint is its port and its
+//! *incarnation*, a number that distinguishes the endpoints that hold this port one after another.
 //!
 //! ```text
 //! bits 63..48   port
@@ -8,22 +8,23 @@
 //! bits 39..0    incarnation, random, not 0
 //! ```
 //!
-//! It is one word, so that one store enters it into a list of senders. Two endpoints that hold a
-//! port in turn have the same incarnation with a probability of 10^-12. The contexts of a scalable
-//! endpoint have consecutive ports, so that the identity of a context determines the port of the
-//! first one.
+//! It is one word, so that one atomic operation enters it into a list of senders. Two endpoints
+//! that hold a port in turn have the same incarnation with a probability of 10^-12. The contexts of
+//! a scalable endpoint have consecutive ports, so that the identity of a context determines the
+//! port of context 0.
 //!
-//! That of a process is its exec id. A process id does not identify the memory that an endpoint is
-//! in. A process that calls `exec` keeps its process id and has other data at the same addresses.
-//! The process id of a dead process is reused.
+//! The identity of a process is its *exec id*. A process id does not identify the memory of an
+//! endpoint: a process that calls `exec` keeps its process id and has other data at the same
+//! addresses, and the process id of a dead process is reused.
 //!
 //! ```text
 //! memory of the process    WORD: 64 random bits
-//! header of its segments   process id | address of WORD | the bits
+//! header of its segments   process id | address of WORD | value of WORD
 //! ```
 //!
-//! A process that copies from another process's memory reads WORD with the same system call, which
-//! sees one program from its first byte to its last. If WORD differs, the copy is discarded.
+//! A process that reads a message from another process's memory reads WORD with the same system
+//! call, which sees one program from its first byte to its last. If WORD differs, the copy is
+//! discarded. Other copies check WORD first, in a separate system call (`shm/cma.rs`).
 
 use std::{
     io,
@@ -47,7 +48,7 @@ pub fn random<const N: usize>() -> Result<[u8; N], Errno> {
     if count < N { Err(Errno::EIO) } else { Ok(bytes) }
 }
 
-/// See the module. Never 0.
+/// The identity of an endpoint; see the module. Never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity(u64);
 
@@ -61,38 +62,38 @@ impl Identity {
         Ok(Self(u64::from(port) << 48 | u64::from(context) << CONTEXT | incarnation))
     }
 
-    /// The identity in a word; `None` if its incarnation is 0.
+    /// Returns the identity in a word; `None` if its incarnation is 0.
     pub fn of_word(word: u64) -> Option<Self> {
         (word & INCARNATION != 0).then_some(Self(word))
     }
 
-    /// The identity as one word.
+    /// Returns the identity as one word.
     #[must_use]
     pub fn word(self) -> u64 {
         self.0
     }
 
-    /// The port.
+    /// Returns the port.
     #[must_use]
     pub fn port(self) -> u16 {
         (self.0 >> 48) as u16
     }
 
-    /// Index of the context in its scalable endpoint; 0 for any other endpoint.
+    /// Returns the index of the context in its scalable endpoint; 0 for any other endpoint.
     #[must_use]
     pub fn context(self) -> u8 {
         (self.0 >> CONTEXT) as u8
     }
 
-    /// The port in the address of the endpoint, which is that of its context 0.
+    /// Returns the port in the address of the endpoint: the port of its context 0.
     #[must_use]
     pub fn endpoint_port(self) -> u16 {
         self.port().wrapping_sub(self.context().into())
     }
 
-    /// The name of the endpoint's ring in the claims of senders. The port distinguishes living
-    /// endpoints. A part of the incarnation distinguishes an endpoint from earlier ones at its
-    /// port.
+    /// Returns the number that names the endpoint's ring in the claims of senders. The port
+    /// distinguishes living endpoints. A part of the incarnation distinguishes an endpoint from
+    /// earlier ones at its port.
     pub fn ring(self) -> u32 {
         u32::from(self.port()) << 16 | u32::from(self.0 as u16)
     }
@@ -100,23 +101,24 @@ impl Identity {
 
 /// See the module.
 static WORD: AtomicU64 = AtomicU64::new(0);
-/// The process that WORD belongs to. A forked child has that of its parent until it opens an
-/// endpoint.
+/// Process id of the process that set WORD. A forked child has the WORD of its parent until it
+/// opens an endpoint.
 static OWNER: Mutex<Option<u32>> = Mutex::new(None);
 
-/// The identity of a process. Addresses from other processes are not verified: only the kernel
-/// accesses them.
+/// The identity of a process. An address in the exec id of another process is not verified: only
+/// the kernel accesses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExecId {
     /// Process id.
     pub(crate) pid: u32,
-    /// Address of its word.
+    /// Address of WORD in the process.
     pub(crate) at: u64,
+    /// Value of WORD.
     pub(crate) word: u64,
 }
 
 impl ExecId {
-    /// The exec id of this process.
+    /// Returns the exec id of this process.
     ///
     /// # Errors
     /// The kernel has no random numbers.

@@ -5,7 +5,7 @@
 //! - [`contract`]: payloads, results and settings of all transports.
 //! - [`shm`]: shared memory and kernel copies. [`net`]: TCP connections to other hosts.
 //!   `testing::loopback` (tests): a transport within a process, which can inject faults.
-//! - [`wire`]: headers. [`bytes`]: payloads in shared memory.
+//! - [`wire`]: the format of slots. [`bytes`]: payloads in shared memory.
 //! - [`polling`]: when the network is polled.
 //! - [`identity`]: the identity of an endpoint. [`address`]: its address as a word.
 //!

@@ -2,8 +2,8 @@
 //! A peer, over any transport.
 //!
 //! ```text
-//! receiving    Peer::body       the payload of a slot; its buffer is returned when it is dropped
-//! copying      Peer::read, copier                   Refused: as parts | Failed: the peer is gone
+//! receiving    Peer::body            the payload of a slot; dropping it frees its buffer
+//! copying      Peer::read, copier    Refused: ask for parts | Failed: the operation fails
 //! state        Peer::liveness, is_open, reaches
 //! ```
 
@@ -48,7 +48,8 @@ impl Copier {
     /// undefined.
     ///
     /// # Errors
-    /// Pass the result to [`Peer::confirm`], which returns the errors of [`Peer::read`].
+    /// The result is preliminary: pass it to [`Peer::confirm`], which returns the errors of
+    /// [`Peer::read`].
     pub fn read(&self, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
         on_memory!(self, memory => memory.read(remote, to))
     }
@@ -57,12 +58,12 @@ impl Copier {
         on_memory!(self, memory => memory.read_whole(remote, len))
     }
 
-    /// Copies between the peer's memory and local memory, piece by piece, each with its offset in
-    /// the peer's memory. `what` is that memory and the number of the peer's operation. An endpoint
-    /// makes one such copy at a time.
+    /// Copies between the peer's memory and local memory, piece by piece. `what` is the peer's
+    /// memory and the number of the peer's operation that it belongs to. A piece is an offset in
+    /// that memory and a local buffer. An endpoint makes one such copy at a time.
     ///
     /// # Errors
-    /// Those of [`Peer::read`].
+    /// Those of [`Peer::read`]. [`CopyError::Refused`] is possible after some pieces were copied.
     pub fn exchange<'a>(
         &self,
         direction: Direction,
@@ -85,7 +86,7 @@ macro_rules! on_transport {
     };
 }
 
-/// A peer that can be sent to.
+/// A peer, by the transport over which it is reached.
 #[derive(Debug)]
 pub enum Peer {
     /// Over shared memory.
@@ -98,20 +99,20 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The identity of the peer.
+    /// Returns the identity of the peer.
     #[must_use]
     pub fn identity(&self) -> Identity {
         on_transport!(self, peer => peer.identity())
     }
 
-    /// Returns whether the peer has not closed its endpoint.
+    /// Returns whether the peer has not closed its endpoint and is not marked as dead.
     #[inline]
     #[must_use]
     pub fn is_open(&self) -> bool {
         on_transport!(self, peer => peer.is_open())
     }
 
-    /// Returns whether the peer is alive, closed or dead.
+    /// Returns whether the peer is alive, closed or dead. `look` has no effect over the network.
     #[must_use]
     pub fn liveness(&self, look: Look) -> Liveness {
         match self {
@@ -122,14 +123,14 @@ impl Peer {
         }
     }
 
-    /// Returns whether the peer takes another slot.
+    /// Returns whether the peer has room for another slot.
     #[must_use]
     pub fn has_room(&self) -> bool {
         on_transport!(self, peer => peer.has_room())
     }
 
-    /// The payload of a slot of this peer, whose slot holds the bytes `payload`. Returns `None` if
-    /// the payload is incomplete or its buffer does not exist.
+    /// Returns the payload of a slot of this peer. `payload` contains the bytes in the slot itself.
+    /// Returns `None` if the payload is incomplete or its buffer does not exist.
     #[inline]
     #[must_use]
     pub fn body<'a>(&'a self, header: &Header, payload: SharedBytes<'a>) -> Option<Body<'a>> {
@@ -148,21 +149,23 @@ impl Peer {
         matches!(self, Self::Net(_))
     }
 
-    /// Longest part of a message that is sent in parts. All parts but the last have
-    /// [`Flags::PART`](wire::Flags::PART).
+    /// Returns the maximum length in bytes of a part of a message. All parts of a message but the
+    /// last have [`Flags::PART`](wire::Flags::PART).
     #[must_use]
     pub fn part_len(&self) -> usize {
         if let Self::Net(peer) = self { peer.part_len() } else { wire::LONGEST }
     }
 
-    /// Has the parts of the transfer with this number written directly to `to`, as long as the
-    /// result lives. Returns `None` if parts come as slots with a body.
+    /// Makes the network write the parts of the transfer with this number directly to `to`, until
+    /// the result is dropped. Returns `None` for other transports, where parts come as slots with a
+    /// body. Parts with a checksum or a seal always do.
     #[must_use]
     pub fn expect(&self, transfer: u64, to: &Buffer) -> Option<Landing> {
         if let Self::Net(peer) = self { Some(peer.expect(transfer, to)) } else { None }
     }
 
-    /// A copier for the peer's memory; `None` if messages, reads and writes come in parts.
+    /// Returns a copier for the peer's memory; `None` if that memory cannot be copied, so that
+    /// messages, reads and writes come in parts.
     #[must_use]
     pub fn copier(&self) -> Option<Copier> {
         match self {
@@ -180,7 +183,7 @@ impl Peer {
     /// # Errors
     /// [`CopyError::Refused`] if nothing was copied and nothing ever will be. `ECONNABORTED` if the
     /// peer or the context of the operation has closed, or if the memory belongs to another program
-    /// by now.
+    /// by now. `EIO` if the memory cannot be read.
     pub fn read(&mut self, remote: &Remote, to: &Buffer, op: Option<u64>) -> Result<(), CopyError> {
         if to.is_empty() {
             return Ok(());
@@ -194,7 +197,7 @@ impl Peer {
         self.confirm(copied, op)
     }
 
-    /// Reads `len` bytes of the peer's memory into new memory; see [`Peer::read`].
+    /// Reads `len` bytes of the peer's copy of a message into new memory; see [`Peer::read`].
     ///
     /// # Errors
     /// Those of [`Peer::read`].
@@ -204,8 +207,8 @@ impl Peer {
         read
     }
 
-    /// Returns whether long reads and writes of the peer's memory go in pieces instead of being
-    /// copied.
+    /// Returns whether long reads and writes of the peer's memory go in pieces through slots and
+    /// buffers, and not by kernel copy.
     #[must_use]
     pub fn goes_in_pieces(&self) -> bool {
         match self {
@@ -227,8 +230,9 @@ impl Peer {
         }
     }
 
-    /// Checks, after a copy by a [`Copier`] of this peer, that the memory was still valid; see
-    /// [`Peer::read`].
+    /// Returns the final result of a copy by a [`Copier`] of this peer: an error if the memory was
+    /// no longer valid at the end. After a refusal, the peer's memory is not copied again. See
+    /// [`Peer::read`] for `op`.
     ///
     /// # Errors
     /// Those of [`Peer::read`].
@@ -245,14 +249,14 @@ impl Peer {
         }
     }
 
-    /// Returns whether the peer copies from or to memory of this endpoint.
+    /// Returns whether the peer is copying from or to memory of this endpoint, which has closed.
     #[must_use]
     pub fn reaches(&self) -> bool {
         match self {
             Self::Shm(peer) => peer.reaches(),
             // Only this process accesses its memory.
             Self::Net(_) => false,
-            // The thread that closes makes the copies.
+            // The thread that closes also makes all copies, so no copy is in progress.
             #[cfg(any(test, feature = "testing"))]
             Self::Loopback(_) => false,
         }

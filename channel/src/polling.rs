@@ -3,31 +3,32 @@
 //! system call.
 //!
 //! ```text
-//! ratio = 0                              at each poll
-//! ratio = R                              once, then not for R polls
-//! dynamic(H):  after H messages, m near and n far:  ratio = m / (n + 1)
-//! auto:        after a message near: ratio + 1;  after one that came or went far: ratio = 0
+//! ratio:       polls without the network after each poll that includes it
+//! every:       ratio = 0
+//! static(R):   ratio = R
+//! dynamic(H):  after H messages, m near and n far: ratio = m / (n + 1)
+//! auto:        after a near message: ratio + 1; after a far one came or was sent: ratio = 0
 //! ```
 //! *Near* is over shared memory, *far* is over the network. The ratio of *dynamic* and *auto* is at
-//! most [`MOST`], so that no transport starves. R is the static scheme, and *dynamic* the dynamic one,
-//! of section 3.2 of *Analysis of Design Considerations for Optimizing Multi-Channel MPI over
-//! InfiniBand* (Chai, Sur, Jin, Panda; IPDPS 2005). *Auto* is the dynamic scheme with a history that
-//! begins at the last message over the network. After a long time near, it finds the first message
-//! over the network late, and those that follow at once.
+//! most [`MOST`], so that no transport starves. *Static* and *dynamic* are the schemes of these
+//! names in section 3.2 of *Analysis of Design Considerations for Optimizing Multi-Channel MPI over
+//! InfiniBand* (Chai, Sur, Jin, Panda; IPDPS 2005). *Auto* is the dynamic scheme with a history
+//! that begins at the last far message. After many near messages, it finds the next far message
+//! late, and those that follow it at once.
 
 use std::time::{Duration, Instant};
 
 use nic::polling::Polling;
 
-/// Most polls of shared memory for one poll of the network, except with a static ratio.
+/// Maximum ratio, except for a static one.
 const MOST: u32 = 256;
 
-/// See the module.
+/// The schedule of the polls of the network; see the module.
 #[derive(Debug)]
 pub struct Turns {
     policy: Polling,
     ratio: u32,
-    /// Polls until the next poll of the network.
+    /// Polls without the network before the next one that includes it.
     left: u32,
     near: u32,
     far: u32,
@@ -35,8 +36,8 @@ pub struct Turns {
     polls: u64,
     /// Polls of the network that found nothing.
     empty: u64,
-    /// Time of the last poll of the network, if polls are timed: reading the clock costs a tenth of
-    /// a poll.
+    /// Time of the last poll of the network; `None` if polls are not timed, because reading the
+    /// clock takes a tenth of the time of a poll.
     asked: Option<Instant>,
     /// Time between the last two polls of the network.
     gap: Duration,
@@ -51,8 +52,8 @@ pub struct Polls {
     pub all: u64,
     /// Polls that found nothing.
     pub empty: u64,
-    /// Sum, over the polls that found something, of the time since the poll before; zero if polls
-    /// are not timed.
+    /// Sum, over the polls that found something, of the time since the previous poll of the
+    /// network; zero if polls are not timed.
     pub discovery: Duration,
 }
 
@@ -74,7 +75,7 @@ impl Turns {
         }
     }
 
-    /// Notes that the network is polled now.
+    /// If polls are timed, notes the time of a poll of the network that begins now.
     #[inline]
     pub fn ask(&mut self) {
         if let Some(asked) = &mut self.asked {
@@ -83,7 +84,7 @@ impl Turns {
         }
     }
 
-    /// Returns whether this poll includes the network.
+    /// Returns whether this poll includes the network. Call it once for each poll: it counts them.
     #[inline]
     pub fn is_due(&mut self) -> bool {
         match self.left.checked_sub(1) {
@@ -99,7 +100,7 @@ impl Turns {
         }
     }
 
-    /// Returns whether each poll includes the network.
+    /// Returns whether each poll includes the network at the current ratio.
     #[inline]
     #[must_use]
     pub fn is_each(&self) -> bool {
@@ -125,7 +126,7 @@ impl Turns {
         }
     }
 
-    /// Notes `count` messages over the network.
+    /// Notes that the last poll of the network found `count` messages.
     #[inline]
     pub fn came_far(&mut self, count: u32) {
         self.discovery += self.gap;
@@ -153,7 +154,7 @@ impl Turns {
         self.left = self.left.saturating_sub(count);
     }
 
-    /// Makes the next poll include the network, whatever the ratio.
+    /// Makes the next poll include the network, regardless of the ratio.
     pub fn hurry(&mut self) {
         self.left = 0;
     }
@@ -170,7 +171,7 @@ impl Turns {
         }
     }
 
-    /// The counts of polls of the network.
+    /// Returns the counts of polls of the network.
     #[must_use]
     pub fn counts(&self) -> Polls {
         Polls { all: self.polls, empty: self.empty, discovery: self.discovery }
@@ -181,7 +182,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// The indices of the next polls that include the network.
+    /// Returns which of the next `polls` polls include the network, by index.
     fn due(turns: &mut Turns, polls: usize) -> Vec<usize> {
         (0..polls).filter(|_| turns.is_due()).collect()
     }

@@ -2,10 +2,10 @@
 //! Prefetch of cache lines that move between cores.
 #![allow(unsafe_code, reason = "an instruction without an intrinsic")]
 
-/// Bytes of a line.
+/// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Most cache lines that a core prefetches at a time.
+/// Maximum number of cache lines that a core prefetches at a time.
 const READS: usize = 16;
 
 /// Prefetches the cache lines of `len` bytes from `at` on, for writing.
@@ -33,7 +33,7 @@ pub(crate) fn expect_writes(at: *const u8, len: usize) {
 }
 
 /// Prefetches the first cache lines of `len` bytes from `at` on, for reading: as many as a core
-/// fetches at a time. The others come while the first are copied.
+/// fetches at a time. The hardware fetches the others while the first are copied.
 #[inline]
 pub(crate) fn expect_reads(at: *const u8, len: usize) {
     for offset in (0..len.min(READS * LINE)).step_by(LINE) {

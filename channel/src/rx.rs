@@ -4,7 +4,7 @@
 //! ```text
 //! Arrivals::peek               header of the next slot
 //! Arrivals::payload            its payload; see Peer::body
-//! Arrivals::release, publish   the slot is done; senders may use it
+//! Arrivals::release, publish   the slot was handled; senders may use it again
 //! ```
 
 #[cfg(any(test, feature = "testing"))]
@@ -22,10 +22,11 @@ pub const TRANSPORTS: usize = if cfg!(any(test, feature = "testing")) { 3 } else
 /// Index of the network among the transports.
 pub const NET: usize = 1;
 
-/// The receiving end of each transport. It is taken out while it is polled.
+/// The receiving end of each transport. `None` while it is polled, or if the endpoint does not have
+/// the transport.
 pub type Receivers = [Option<Box<Rx>>; TRANSPORTS];
 
-/// The slots that have come over one transport. A loop over slots takes a [`Arrivals`], so that it
+/// The receiving end over one transport. A loop over slots is generic over [`Arrivals`], so that it
 /// is compiled for shared memory without dispatch.
 #[derive(Debug)]
 pub enum Rx {
@@ -83,34 +84,35 @@ impl Arrivals for Rx {
 }
 
 impl Rx {
-    /// Returns whether there is no slot. On the network, this makes progress.
+    /// Returns whether no slot has arrived. On the network, this makes progress.
     #[inline]
     #[must_use]
     pub fn is_empty(&mut self) -> bool {
         on_transport!(self, rx => rx.is_empty())
     }
 
-    /// Returns whether this is the network.
+    /// Returns whether this is the receiving end over the network.
     #[inline]
     #[must_use]
     pub fn is_net(&self) -> bool {
         matches!(self, Self::Net(_))
     }
 
-    /// The number of released slots.
+    /// Returns the number of released slots.
     #[must_use]
     pub fn position(&self) -> u64 {
         on_transport!(self, rx => rx.position())
     }
 
-    /// The number of slots that were sent or are being sent.
+    /// Returns the number of slots that were sent to this end or are being sent. On the network, it
+    /// is the number of released slots, plus one if another slot has arrived.
     #[must_use]
     pub fn end(&mut self) -> u64 {
         on_transport!(self, rx => rx.end())
     }
 
-    /// Skips a slot that a dead sender claimed and did not fill. Returns whether it skipped one.
-    /// Two calls in a row must find the ring at this slot.
+    /// Skips a slot of shared memory that a dead sender claimed and did not fill, if the previous
+    /// call found the ring at the same slot. Returns whether it skipped one.
     pub fn skip_stuck(&mut self) -> bool {
         match self {
             Self::Shm(rx) => rx.skip_stuck(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! For tests and fuzzers: peers that are not endpoints and write arbitrary data into a segment, and a
-//! transport that injects faults ([`loopback`]).
+//! For tests and fuzzers: functions that write arbitrary data into a segment, as a hostile peer
+//! can, and a transport that injects faults ([`loopback`]).
 
 pub mod loopback;
 
@@ -33,7 +33,7 @@ pub fn enter(port: u16, who: Identity) -> Result<u16, Errno> {
     segment.enter(&file, who)
 }
 
-/// Writes slots into a ring, without doorbell.
+/// Writes slots into a ring, and does not ring the doorbell.
 #[derive(Debug)]
 pub struct Writer(TxRing);
 
@@ -70,7 +70,8 @@ pub fn intend(own: &Segment, to: &Segment) {
     own.intent(0).store(protocol::intent(to.identity().ring(), 0), Ordering::Release);
 }
 
-/// The headers in a ring, from its first slot on; `None` for a slot with an invalid header.
+/// Returns the headers of the filled slots in a ring, from its first slot on; `None` for a slot
+/// with an invalid header.
 #[must_use]
 pub fn slots(of: &Arc<Segment>) -> Vec<Option<Header>> {
     let mut rx = ShmRx::new(of);

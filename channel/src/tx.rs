@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Tx::send_shm(number, header, payload)    Yes | NoRoom: later | NoBuffer: another payload
-//!                                          None: the peer is not on this host
+//!                                          None: the peer has no tx ring
 //! Tx::send(peer, header, payload)          over the other transports
 //! ```
 
@@ -26,24 +26,24 @@ use crate::{
     wire::{FAR, Header},
 };
 
-/// See the module.
+/// The sending end; see the module.
 #[derive(Debug)]
 pub struct Tx {
-    /// Sends to peers of this host.
+    /// The sending end over shared memory.
     shm: Arc<ShmTx>,
     settings: Settings,
     net: Option<Arc<Net>>,
     /// Decides which polls include the network.
     pub turns: Turns,
-    /// Messages that were sent whole over the network, and their bytes.
+    /// Number of messages that were sent whole over the network, and of their bytes.
     sent_far: (u64, u64),
     #[cfg(any(test, feature = "testing"))]
     loopback: Option<Arc<LoopbackEnd>>,
 }
 
 impl Tx {
-    /// Creates the sending end of the endpoint that owns the segment `own`, with a network if it has
-    /// one. `locked`: several threads may send.
+    /// Creates the sending end of the endpoint that owns the segment `own`; `net` is `None` for an
+    /// endpoint without a network. `locked`: several threads may send.
     #[must_use]
     pub fn new(
         own: &Arc<Segment>,
@@ -84,9 +84,9 @@ impl Tx {
     /// not visible here. The handshake proves `secret` to it, unless the job has a secret.
     ///
     /// # Errors
-    /// `EAGAIN` until its Hello has come, `ENETUNREACH` without a network, `EACCES` if the peer
-    /// refuses this endpoint or no secret for it is known; otherwise the reason why it cannot be
-    /// reached.
+    /// `EAGAIN` until the peer's Hello has come, `ENETUNREACH` without a network, `EOPBADSTATE` in
+    /// a forked child, `EACCES` if the peer refuses this endpoint or no secret for the peer is
+    /// known; otherwise the reason why the peer cannot be reached.
     pub fn open_far(&self, address: SocketAddrV4, secret: Option<Secret>) -> Result<Peer, Errno> {
         let net = self.net.as_ref().ok_or(Errno::ENETUNREACH)?;
         let (number, who) = net.meet(address, secret)?;
@@ -94,15 +94,16 @@ impl Tx {
     }
 
     /// Returns whether the sender with this number is at the address that [`Tx::listed`] returns.
-    /// Over the network, it must know the secret in the name of the endpoint at that address; if it
-    /// does not, it is disconnected. If that secret is not known here, the result is true.
+    /// Over the network, the sender must know the secret in the name of the endpoint at that
+    /// address; if it does not, it is disconnected. The result is true for senders of this host, in
+    /// a job with a secret, and if `secret` returns `None`; it is false for an unknown number.
     #[must_use]
     pub fn is_at_its_address(&self, number: u32, secret: impl FnOnce() -> Option<Secret>) -> bool {
         self.of_net(number).is_none_or(|(net, number)| net.is_at_its_address(number, secret))
     }
 
-    /// Returns whether the sender with this number has proved that it is at its address. Senders of
-    /// this host need no proof.
+    /// Returns whether the sender with this number has proved that it is at its address. The result
+    /// is true for senders of this host, which need no proof.
     #[must_use]
     pub fn is_vouched_for(&self, number: u32) -> bool {
         self.of_net(number).is_none_or(|(net, number)| net.is_vouched_for(number))
@@ -119,8 +120,9 @@ impl Tx {
     ///
     /// # Errors
     /// `ECONNREFUSED` if no endpoint holds the port, `EACCES` if a file of another user is in the
-    /// way, `EPROTO` if the segment is damaged or of another version of tcam, `ENOSPC` if there is
-    /// no room to enter this endpoint as a sender.
+    /// way, `EPROTO` if the segment is damaged or of another version of tcam. If this endpoint
+    /// cannot be entered as a sender: `ENOSPC` if `/dev/shm` is full, `EPROTO` if the list of
+    /// senders is.
     pub fn open(&self, port: u16) -> Result<Peer, Errno> {
         #[cfg(any(test, feature = "testing"))]
         if let Some(end) = &self.loopback {
@@ -132,7 +134,7 @@ impl Tx {
     /// Opens one endpoint, and no later one at the same port.
     ///
     /// # Errors
-    /// Those of [`Tx::open`]; `ECONNREFUSED` if the endpoint is gone.
+    /// Those of [`Tx::open`]; `ECONNREFUSED` if the endpoint has closed or died.
     pub fn open_only(&self, peer: Identity) -> Result<Peer, Errno> {
         #[cfg(any(test, feature = "testing"))]
         if let Some(end) = &self.loopback {
@@ -141,8 +143,9 @@ impl Tx {
         ShmPeer::open_only(&self.shm.own, peer, self.settings).map(Peer::Shm)
     }
 
-    /// Returns whether an endpoint of this host is gone. Unlike [`Tx::open_only`], this does not enter
-    /// the own endpoint into the list of senders there.
+    /// Returns whether an endpoint of this host has closed, was marked as dead, or was removed. If
+    /// a shortage prevents the check, the result is false. Unlike [`Tx::open_only`], this does not
+    /// enter this endpoint into the list of senders there.
     #[must_use]
     pub fn is_gone(&self, who: Identity) -> bool {
         let is_gone = |errno| !is_short(errno);
@@ -153,10 +156,10 @@ impl Tx {
         Segment::open_only(who).is_err_and(is_gone)
     }
 
-    /// Opens the endpoint that sends here under a number.
+    /// Opens the endpoint `who`, which sends to this endpoint under a number.
     ///
     /// # Errors
-    /// Those of [`Tx::open_only`].
+    /// Those of [`Tx::open_only`]. `ECONNREFUSED` if the connection over the network has ended.
     pub fn open_sender(&self, number: u32, who: Identity) -> Result<Peer, Errno> {
         match self.of_net(number) {
             None => self.open_only(who),
@@ -167,7 +170,7 @@ impl Tx {
         }
     }
 
-    /// Returns whether an endpoint of this user holds a port.
+    /// Returns whether this user has a segment for a port on this host. Its endpoint may be dead.
     #[must_use]
     pub fn is_there(&self, port: u16) -> bool {
         #[cfg(any(test, feature = "testing"))]
@@ -177,19 +180,20 @@ impl Tx {
         owner::is_there(port)
     }
 
-    /// From now on, messages to `number` go to this peer.
+    /// From now on, [`Tx::send_shm`] sends slots for `number` to this peer, if it is a peer over
+    /// shared memory.
     pub fn connect(&self, number: u32, peer: &Peer) {
         if let Peer::Shm(peer) = peer {
             self.shm.connect(number, peer);
         }
     }
 
-    /// Sends nothing more to a peer that is gone, and reclaims the buffers that it held.
+    /// Stops sending to a peer of this host, and reclaims the buffers that it still holds.
     pub fn disconnect(&self, number: u32) {
         self.shm.disconnect(number);
     }
 
-    /// Sends to peers of this host, for threads that do not hold the engine.
+    /// Returns the sending end over shared memory, for threads that do not hold the engine.
     #[must_use]
     pub fn shm(&self) -> &Arc<ShmTx> {
         &self.shm
@@ -203,11 +207,11 @@ impl Tx {
         self.shm.send(number, header, payload)
     }
 
-    /// Sends to a peer that [`Tx::send_shm`] does not reach.
+    /// Sends a slot and its payload to a peer that [`Tx::send_shm`] does not reach.
     #[inline(always)]
     pub fn send(&mut self, peer: &mut Peer, header: &Header, payload: Payload<'_>) -> Sent {
         match peer {
-            // Not connected.
+            // A peer of this host that is not connected.
             Peer::Shm(_) => Sent::NoRoom,
             Peer::Net(peer) => self.send_net(peer, header, payload),
             #[cfg(any(test, feature = "testing"))]
@@ -239,7 +243,7 @@ impl Tx {
         sent
     }
 
-    /// Messages that were sent whole over the network, and their bytes.
+    /// Returns the number of messages that were sent whole over the network, and of their bytes.
     #[must_use]
     pub fn sent_far(&self) -> (u64, u64) {
         self.sent_far
@@ -263,19 +267,21 @@ impl Tx {
         self.shm.has_room()
     }
 
-    /// Returns whether receivers still hold buffers, or peers of other hosts have not confirmed all
-    /// frames.
+    /// Returns whether receivers still hold buffers, bytes wait to be sent over the network, or,
+    /// after [`Tx::say_bye`], peers of other hosts have not confirmed all frames.
     pub fn is_lent(&self) -> bool {
         self.shm.is_lent() || self.net.as_ref().is_some_and(|net| net.is_lent())
     }
 
-    /// Time that a peer of another host may take to confirm what was sent to it.
+    /// Returns the time that a peer of another host may take to confirm the frames that it got;
+    /// zero without a network or a timeout.
     #[must_use]
     pub fn patience(&self) -> Duration {
         self.net.as_ref().map_or(Duration::ZERO, |net| net.timeout())
     }
 
-    /// Returns the sender with a number, and its address if it sends over the network.
+    /// Returns the sender with a number, and its address if it sends over the network. Returns
+    /// `None` if no sender has the number.
     #[must_use]
     pub fn listed(&self, number: u32) -> Option<(Identity, Option<SocketAddrV4>)> {
         if let Some((net, number)) = self.of_net(number) {
@@ -289,25 +295,27 @@ impl Tx {
         Some((self.shm.own.listed(number)?, None))
     }
 
-    /// The network and a sender's number in it, if the sender is on the network.
+    /// Returns the network and the number of a sender in it; `None` for a sender of this host.
     fn of_net(&self, number: u32) -> Option<(&Arc<Net>, u16)> {
         let number = u16::try_from(number.checked_sub(FAR)?).ok()?;
         Some((self.net.as_ref()?, number))
     }
 
-    /// The senders in a part of the list. Part numbers wrap around.
+    /// Returns the senders in a part of the list of senders over shared memory. Part numbers wrap
+    /// around.
     #[must_use]
     pub fn listed_in(&self, part: usize) -> Vec<(u32, Identity)> {
         self.shm.own.listed_in(part).into_iter().map(|(number, who)| (number.into(), who)).collect()
     }
 
-    /// Number of parts of the list.
+    /// Returns the number of parts of the list that [`Tx::listed_in`] reads.
     #[must_use]
     pub fn list_parts(&self) -> usize {
         self.shm.own.list_pages()
     }
 
-    /// Frees the number of a sender that is gone, once all its slots were handled.
+    /// Frees the number of a sender over shared memory that has closed or died, if it still belongs
+    /// to `who`. All slots of the sender must have been handled.
     pub fn strike(&self, number: u32, who: Identity) {
         // Numbers of the network are freed with their peers.
         let Ok(number) = u16::try_from(number) else { return };
@@ -326,12 +334,13 @@ impl Tx {
     }
 
     /// Prepares for a sleep. Returns whether any event on the network will end the sleep: false if
-    /// something has come already, or if this process cannot use the network.
+    /// a frame has come already, or in a forked child; true without a network.
     pub fn arm_net(&self) -> bool {
         self.net.as_ref().is_none_or(|net| net.arm())
     }
 
-    /// Sends Bye to peers of other hosts: nothing more will be sent.
+    /// Sends Bye, with the number of frames that were sent, to peers of other hosts. If answers are
+    /// sent afterwards, the next call sends another Bye.
     pub fn say_bye(&self) {
         if let Some(net) = &self.net {
             net.say_bye();
@@ -344,14 +353,15 @@ impl Tx {
         self.loopback = Some(Arc::clone(end));
     }
 
-    /// Changes the settings of peers that are opened from now on.
+    /// Changes the settings of peers that are opened from now on. Disconnects all peers of this
+    /// host.
     #[cfg(any(test, feature = "testing"))]
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
         self.shm = Arc::new(ShmTx::new(&self.shm.own, settings.checks, false));
     }
 
-    /// Lends all buffers.
+    /// Lends all free buffers to a peer.
     #[cfg(any(test, feature = "testing"))]
     pub fn take_all(&self, peer: u32) {
         self.shm.take_all(peer);

@@ -20,11 +20,11 @@
 pub const SLOT: usize = 256;
 /// Offset of the payload in a slot.
 pub const PAYLOAD: usize = 48;
-/// Longest message that travels in a slot.
+/// Maximum length in bytes of a message in a slot.
 pub const INLINE: usize = SLOT - PAYLOAD;
 
-/// Most bytes that are sent at once over any transport. Longer messages are sent in parts, or stay
-/// in the memory of the sender.
+/// Maximum number of bytes that every transport sends at once. Longer messages are sent in parts,
+/// or stay in the memory of the sender. The network sends more at once ([`crate::net::frame`]).
 pub const LONGEST: usize = 16 * 1024;
 
 /// First number of a sender on the network. Lower numbers are senders over shared memory.
@@ -34,12 +34,12 @@ pub const FAR: u32 = 1 << 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// A message in the slot's payload, `count` bytes.
+    /// A message in the slot's payload, `len` bytes.
     Inline = 1,
     /// A message in buffer `count` of the sender's segment.
     Buffered = 2,
-    /// A message that stays in the sender's memory: the payload lists `count`
-    /// segments; the sender waits for [`Kind::Done`].
+    /// A message that stays in the sender's memory: the payload lists its `count` segments. The
+    /// sender waits for [`Kind::Done`].
     Rendezvous = 3,
     /// Operation `op` of the sender was matched and delivered.
     Done = 4,
@@ -48,10 +48,11 @@ pub enum Kind {
     /// The kernel refuses the copy: send `len` bytes of operation `op` through buffers. If `count`
     /// is 1, the operation is a message, and goes to transfer `data` of the receiver.
     Pull = 6,
-    /// A part of transfer `op`: `len` bytes in buffer `count`, for offset `data`.
+    /// A part of transfer `op`: `len` bytes for offset `data`, in buffer `count`. Over the network,
+    /// the bytes are in the payload.
     Chunk = 7,
-    /// A write of `len` bytes into the receiver's memory, by an operation with `bits` bytes; see
-    /// [`Frame`].
+    /// A write of `len` bytes into the receiver's memory, by an operation that writes `bits` bytes
+    /// in all; see [`Frame`].
     Write = 8,
     /// A read of `len` bytes of the receiver's memory. The answer repeats `data`.
     Read = 9,
@@ -98,8 +99,8 @@ bitflags::bitflags! {
         const ACK = 4;
         /// More parts follow: the operation is answered and counted with its last part.
         const PART = 8;
-        /// The send completed when the message of this [`Kind::Rendezvous`] was copied; see
-        /// `inject`.
+        /// The sender has copied the message of this [`Kind::Rendezvous`], so the send has already
+        /// completed; see `inject`.
         const COPIED = 16;
         /// A [`Kind::Write`] whose data will come in pieces: this slot only checks the whole range.
         const PIECES = 32;
@@ -108,12 +109,12 @@ bitflags::bitflags! {
     }
 }
 
-/// Most operations of an endpoint at a time.
+/// Maximum number of operations that an endpoint has at a time.
 pub const PLACES: usize = 1 << 24;
 /// Number of operations after which ages wrap around.
 const AGES: u64 = 1 << 40;
 
-/// The number of an operation, which peers use in their answers.
+/// Returns the number of an operation, which peers use in their answers.
 ///
 /// ```text
 /// 63                    24 23        0
@@ -127,14 +128,14 @@ pub fn number(age: u64, place: usize) -> u64 {
     age << PLACES.ilog2() | place as u64 & (PLACES as u64 - 1)
 }
 
-/// The age and the place in an operation number.
+/// Returns the age and the place in the number of an operation.
 #[inline]
 #[must_use]
 pub fn parts_of(number: u64) -> (u64, usize) {
     (number >> PLACES.ilog2(), number as usize & (PLACES - 1))
 }
 
-/// The age of the operation after one with this age.
+/// Returns the age of the operation after one with this age.
 #[must_use]
 pub fn age_after(age: u64) -> u64 {
     (age + 1) % AGES
@@ -147,16 +148,16 @@ pub fn is_before(age: u64, first: u64) -> bool {
     age.wrapping_sub(first) % AGES >= AGES / 2
 }
 
-/// Offset of the checksums.
+/// Offset of the checksums in a slot.
 pub(crate) const CHECKS: usize = SLOT - 8;
-/// Longest message that travels in a slot with checksums.
+/// Maximum length in bytes of a message in a slot with checksums.
 pub const CHECKED_INLINE: usize = CHECKS - PAYLOAD;
 
 /// The `count` of a slot that accesses memory: the layout of its data.
 ///
 /// ```text
 /// in the payload, or in a buffer of the sender:
-/// [ remote parts: 24 bytes each | segments here: 16 each, or data | compared ]
+/// [ receiver's parts: 24 bytes each | sender's segments: 16 each, or data | compared data ]
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
@@ -221,7 +222,7 @@ impl Header {
         self.peer >= FAR
     }
 
-    /// The words that follow `turn`.
+    /// Returns the words that follow `turn`.
     #[inline]
     pub fn words(&self) -> [u64; 5] {
         let first = u64::from(self.kind as u8)

@@ -10,15 +10,15 @@ use crate::{memory::Output, sys};
 pub enum Control<'a> {
     /// `FI_ENABLE`.
     Enable,
-    /// `FI_GETOPSFLAG`: the argument holds `FI_TRANSMIT` or `FI_RECV` and takes the flags.
+    /// `FI_GETOPSFLAG`: the argument contains `FI_TRANSMIT` or `FI_RECV`, and receives the flags.
     GetOpsFlag(&'a mut u64),
     /// `FI_SETOPSFLAG`.
     SetOpsFlag(u64),
-    /// `FI_GETWAIT` of an object whose wait object is a file descriptor.
+    /// `FI_GETWAIT`: the place for the file descriptor of an object with `FI_WAIT_FD`.
     GetWait(&'a mut c_int),
-    /// `FI_GETWAITOBJ`.
+    /// `FI_GETWAITOBJ`: the place for the wait object.
     GetWaitObj(&'a mut u32),
-    /// `FI_GET_RAW_MR`: base address, key and length of the key of a region.
+    /// `FI_GET_RAW_MR`: the places for a region's base address, its key and the length of the key.
     GetRawKey(&'a mut u64, Output, &'a mut usize),
     /// `FI_MAP_RAW_MR`: base address and key from a peer, and the place for the mapped key.
     MapRawKey(u64, &'a [u8], &'a mut u64),
@@ -46,12 +46,12 @@ pub struct RawWork(*const sys::fi_deferred_work);
 
 impl RawWork {
     /// # Safety
-    /// `raw` is null or points to such a structure, which is valid as long as `self`.
+    /// `raw` is null or points to such a structure, which is valid as long as the result.
     pub(crate) unsafe fn new(raw: *const sys::fi_deferred_work) -> Self {
         Self(raw)
     }
 
-    /// Name of the work.
+    /// Returns the name of the work.
     #[must_use]
     pub fn name(&self) -> WorkName {
         WorkName(self.0 as usize)

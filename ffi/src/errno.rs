@@ -94,7 +94,7 @@ impl Errno {
         usize::try_from(status).map_err(|_| Self::new(status))
     }
 
-    /// The positive number.
+    /// Returns the positive number.
     #[must_use]
     pub const fn get(self) -> i32 {
         self.0

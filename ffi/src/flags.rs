@@ -2,7 +2,7 @@
 //! Flag bits of libfabric as `u64`, by the names of `fabric.h` without `FI_`.
 //!
 //! bindgen gives macros the smallest integer type that holds them, and skips those that libfabric
-//! 2.x marks as deprecated. A test compares the values with the headers.
+//! 2.x marks as deprecated. A test compares values with those of the headers.
 
 /// Capabilities, operation flags and completion flags.
 macro_rules! bits {
@@ -70,11 +70,11 @@ bits! {
     CONTEXT = 59;
     /// Mode bit.
     CONTEXT2 = 52;
-    /// `fi_getinfo` by libfabric itself, looking for a provider below a utility provider.
+    /// Set when libfabric itself calls `fi_getinfo`, to find a provider below a utility provider.
     OFI_CORE_PROV_ONLY = 59;
     /// Message order: send after send.
     ORDER_SAS = 8;
-    /// Message order: atomic read after atomic read, and the like.
+    /// Message order: atomic read after atomic read. Similar bits follow.
     ORDER_ATOMIC_RAR = 36;
     ORDER_ATOMIC_RAW = 37;
     ORDER_ATOMIC_WAR = 38;
@@ -89,7 +89,7 @@ bits! {
 pub const EVENT: u64 = COMPLETION;
 /// `FI_TRANSMIT`, the same bit as `FI_SEND`.
 pub const TRANSMIT: u64 = SEND;
-/// Reads, writes and sends in any order after each other: `FI_ORDER_RAR` to `FI_ORDER_SAS`.
+/// All orders of reads, writes and sends: `FI_ORDER_RAR` to `FI_ORDER_SAS`.
 pub const ORDER_STRICT: u64 = 0x1ff;
 /// `FI_ADDR_UNSPEC` and `FI_ADDR_NOTAVAIL`.
 pub const ADDR_UNSPEC: u64 = u64::MAX;

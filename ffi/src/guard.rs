@@ -62,7 +62,7 @@ impl<T> Status<*mut T> for *mut T {
     }
 }
 
-/// Runs an entry point. A panic is logged and becomes `FI_EOTHER`.
+/// Runs an entry point, and converts its result for C. A panic is logged and becomes `FI_EOTHER`.
 #[inline]
 pub(crate) fn call<S: Status<Value>, Value>(body: impl FnOnce() -> Result<Value>) -> S {
     let result = catch_unwind(AssertUnwindSafe(body));

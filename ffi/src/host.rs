@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The libfabric that loaded this provider.
 //!
-//! The provider does not link to it, for three reasons. One binary serves 1.17 to 2.x; linking
-//! without symbol versions would bind old compatibility entry points; and in a Python wheel
+//! The provider does not link to it, for three reasons. One binary serves libfabric 1.17 to 2.x;
+//! linking without symbol versions would bind old compatibility entry points; and in a Python wheel
 //! libfabric is not in the global scope. Instead, the return address of `fi_prov_ini` identifies
 //! the library, and its symbols are looked up there.
 
@@ -64,13 +64,14 @@ fn library_of(address: *const c_void) -> *mut c_void {
                 return handle;
             }
         }
-        // The program links libfabric statically.
+        // Otherwise the program links libfabric statically.
         libc::dlopen(ptr::null(), libc::RTLD_LAZY)
     }
 }
 
 impl Host {
-    /// Finds the host by an address inside it. Later calls return the same host.
+    /// Finds the host by an address inside of it. Later calls return the same host, whatever the
+    /// address.
     ///
     /// # Errors
     /// `ENOSYS` if the host lacks a function.
@@ -103,13 +104,13 @@ impl Host {
         Ok(HOST.get_or_init(|| host))
     }
 
-    /// Returns the host, after `Host::find` has found it.
+    /// Returns the host; `None` before `Host::find` has found it.
     #[must_use]
     pub fn get() -> Option<&'static Self> {
         HOST.get()
     }
 
-    /// Version of the host, as `FI_VERSION(major, minor)`.
+    /// Returns the version of the host, as `FI_VERSION(major, minor)`.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.version

@@ -2,7 +2,7 @@
 //! Conversion of `struct fi_info`: hints are read from C, answers are allocated for C.
 //!
 //! Hints become owned Rust values. `fi_dupinfo` of the host allocates the answers in the host's
-//! layout. Fields that 1.17 did not have keep the values that libfabric gave them.
+//! layout. Fields that libfabric 1.17 did not have keep the values that the host gave them.
 
 use std::ffi::{CStr, CString};
 
@@ -164,7 +164,7 @@ unsafe fn owned_bytes(addr: *const libc::c_void, len: usize) -> Option<Vec<u8>> 
 }
 
 impl Info {
-    /// Reads the structure of C.
+    /// Copies a `struct fi_info` of C.
     ///
     /// # Safety
     /// `raw` is a complete `fi_info` with valid attribute pointers or nulls.
@@ -247,7 +247,7 @@ impl RxAttr {
 }
 
 impl FabricAttr {
-    /// Reads the structure of C.
+    /// Copies a `struct fi_fabric_attr` of C.
     ///
     /// # Safety
     /// The strings are C strings or null.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The ABI of libfabric for providers written in Rust. No other crate handles types of C.
+//! The ABI of libfabric for providers written in Rust. No other crate handles pointers of
+//! libfabric.
 //!
 //! A provider implements the safe traits of [`provider`] and [`ops`], and [`export_provider!`]
 //! exports it. This crate checks, copies or wraps everything that C passes: [`info`] (hints and

@@ -5,7 +5,7 @@
 //! `FI_LOG_AV`, as `FI_LOG_SUBSYS=av` selects it).
 //!
 //! libfabric prints no log by default, and an MPI only reports that an endpoint failed. Therefore
-//! an error that the log does not take goes to standard error, once for each place in the code.
+//! an error that the log does not print goes to standard error, once for each place in the code.
 
 use std::{
     collections::HashSet,
@@ -24,7 +24,7 @@ use crate::{host::Host, sys};
 struct FabricLog {
     host: &'static Host,
     provider: usize,
-    /// Places of errors that were printed.
+    /// Places in the code whose errors went to standard error.
     printed: Mutex<HashSet<Identifier>>,
 }
 
@@ -71,7 +71,7 @@ impl FabricLog {
         )
     }
 
-    /// Returns true for the first event of a place.
+    /// Returns true for the first event of each place in the code.
     fn is_news(&self, metadata: &Metadata<'_>) -> bool {
         let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
         printed.insert(metadata.callsite())

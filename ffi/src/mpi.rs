@@ -6,10 +6,11 @@ use std::ffi::{CStr, c_char, c_int};
 /// Size in bytes of the longest version string (`MPI_MAX_LIBRARY_VERSION_STRING` of MPICH).
 const LONGEST: usize = 8192;
 
-/// Returns the result of `MPI_Get_library_version`; `None` if no MPI is in the global scope.
+/// Returns the result of `MPI_Get_library_version`; `None` if no MPI is in the global scope or the
+/// call fails.
 ///
 /// Any thread may call it at any time, also before and inside `MPI_Init` (MPI 4.1, 11.4.1). The
-/// call goes to the name with P, so that no profiling tool sees it.
+/// `PMPI_` name is called, so that no profiling tool sees the call.
 #[must_use]
 pub fn library_version() -> Option<String> {
     type Get = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;

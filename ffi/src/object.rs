@@ -7,8 +7,8 @@
 //!                 `- Allocation<T>, one Box, freed by fi_close
 //! ```
 //!
-//! Objects refer to each other through clones of the `Arc`. `fi_close` returns `-FI_EBUSY`
-//! while there are any. A registry holds the type of every open object, so that `fi_*_bind` and
+//! Objects refer to each other through clones of the `Arc`. `fi_close` returns `-FI_EBUSY` while
+//! such a clone exists. A registry holds the type of every open object, so that `fi_*_bind` and
 //! `fi_close` return an error for the fid of a closed object or of another provider.
 
 use std::{
@@ -34,10 +34,10 @@ pub trait Object: Send + Sync + Sized + 'static {
     /// The structure that C sees.
     type Raw: Raw;
 
-    /// Called once, when no other object refers to this one.
+    /// Called by `fi_close`, when no other object refers to this one.
     ///
     /// # Errors
-    /// The object stays open.
+    /// The object stays open, and may be closed again later.
     fn close(&self) -> Result<()> {
         Ok(())
     }
@@ -58,7 +58,7 @@ pub trait Object: Send + Sync + Sized + 'static {
         Err(Errno::ENOSYS)
     }
 
-    /// The variables that `fi_profile_open` gives access to.
+    /// Returns the variables that `fi_profile_open` gives access to.
     ///
     /// # Errors
     /// `ENOSYS` for objects without variables.
@@ -66,7 +66,7 @@ pub trait Object: Send + Sync + Sized + 'static {
         Err(Errno::ENOSYS)
     }
 
-    /// `FI_ALIAS`: this object with other flags for its operations.
+    /// `FI_ALIAS`: returns this object with other flags for its operations.
     ///
     /// # Errors
     /// `ENOSYS` for objects without operations.
@@ -75,7 +75,7 @@ pub trait Object: Send + Sync + Sized + 'static {
     }
 }
 
-/// A variable: a number of 64 bits.
+/// Describes a variable, which is a 64-bit number.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
     /// Number that libfabric or the provider defines.
@@ -148,7 +148,7 @@ pub(crate) struct Allocation<T: Object> {
 /// Type of every open object, by its address.
 pub(crate) static LIVE: LazyLock<Mutex<HashMap<usize, TypeId>>> = LazyLock::new(Mutex::default);
 
-/// The Rust part of the object that an operation is called on.
+/// Returns the Rust part of the object that an operation is called on; `EINVAL` if `raw` is null.
 ///
 /// # Safety
 /// `raw` is null, or came from [`crate::ops::fid::create`] with this `T` and is not closed.
@@ -163,7 +163,8 @@ pub(crate) unsafe fn get<'a, T: Object>(raw: *mut T::Raw) -> Result<&'a Arc<T>> 
     Ok(unsafe { &(*object).inner })
 }
 
-/// The Rust part of the object that an argument names, if it is open and of this type.
+/// Returns the Rust part of the object that an argument names; `EINVAL` if it is not open or not of
+/// this type.
 ///
 /// # Safety
 /// `fid` is null or points to a `fid` of any provider.
@@ -189,7 +190,7 @@ impl Bound {
         Ok(Self { fid, class })
     }
 
-    /// The object, if it is of this type.
+    /// Returns the object, if it is of this type.
     ///
     /// # Errors
     /// `EINVAL` if it is another kind of object or one of another provider.
@@ -198,10 +199,11 @@ impl Bound {
         unsafe { find::<T>(self.fid) }
     }
 
-    /// The context the object was opened with.
+    /// Returns the context that the object was opened with.
     #[must_use]
     pub fn context(&self) -> OpContext {
-        // SAFETY: `read` was given a fid, which lives as long as the call.
+        // SAFETY: `read` was given a fid, which lives as long as the call. The contexts of fids
+        // from `of` are never read.
         context(unsafe { (*self.fid).context })
     }
 
@@ -222,7 +224,7 @@ impl FidName {
     }
 }
 
-/// A context that C passed.
+/// Converts a context that C passed.
 pub(crate) fn context(raw: *mut libc::c_void) -> OpContext {
     OpContext(raw as usize)
 }
@@ -235,7 +237,7 @@ pub fn only(value: u64, allowed: u64) -> Result<()> {
     if value & !allowed == 0 { Ok(()) } else { Err(Errno::EBADFLAGS) }
 }
 
-/// Splits bind flags into transmit and receive.
+/// Returns whether bind flags contain `FI_TRANSMIT`, and whether they contain `FI_RECV`.
 #[must_use]
 pub fn direction(bind_flags: u64) -> (bool, bool) {
     (bind_flags & flags::TRANSMIT != 0, bind_flags & flags::RECV != 0)

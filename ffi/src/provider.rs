@@ -46,7 +46,7 @@ pub trait Provider: Send + Sync + 'static {
     /// Version, `FI_VERSION(major, minor)`.
     const VERSION: u32;
 
-    /// Name and help of every parameter.
+    /// Returns the name and the help of every parameter.
     fn params() -> impl Iterator<Item = (&'static str, String)>;
 
     /// `fi_getinfo`.
@@ -61,11 +61,12 @@ pub trait Provider: Send + Sync + 'static {
     /// The provider cannot meet the attributes.
     fn fabric(attr: &FabricAttr) -> Result<Arc<Self::Fabric>>;
 
-    /// Called before libfabric unloads the library, or when the process exits.
+    /// Called before libfabric unloads the library and when the process exits, so possibly twice.
     fn cleanup();
 }
 
-/// The only `struct fi_provider`. libfabric keeps a pointer to it and writes its context into it.
+/// The only `struct fi_provider`. libfabric keeps a pointer to it, and writes to the field
+/// `context`.
 struct ProviderCell(UnsafeCell<sys::fi_provider>);
 
 // SAFETY: `start` writes it once, before libfabric has the pointer. After that only libfabric
@@ -80,6 +81,7 @@ static PROVIDER: ProviderCell = ProviderCell(UnsafeCell::new(
 static STARTED: OnceLock<Result<()>> = OnceLock::new();
 
 /// Implements `fi_prov_ini`. `caller` is an address in the libfabric that loads the provider.
+/// Returns null if this libfabric lacks a function.
 #[must_use]
 pub fn start<P: Provider>(caller: *const c_void) -> *mut sys::fi_provider {
     guard::call(|| {

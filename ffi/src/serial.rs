@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::{RawMutex, lock_api::RawMutex as _};
 
-/// Longest time that an exit waits for other threads.
+/// Maximum time for which an exit waits for other threads.
 const AT_EXIT: Duration = Duration::from_millis(200);
 
 /// State that one thread at a time may use. A lock protects it. Under `FI_THREAD_DOMAIN` the
@@ -32,7 +32,8 @@ impl<T> Serial<T> {
         Self { lock: locked.then_some(RawMutex::INIT), state: UnsafeCell::new(state) }
     }
 
-    /// Exclusive use of the state until the guard is dropped. Not re-entrant.
+    /// Waits for exclusive use of the state, which lasts until the guard is dropped. Not
+    /// re-entrant.
     #[inline]
     pub fn lock(&self) -> SerialGuard<'_, T> {
         if let Some(lock) = &self.lock {
@@ -41,21 +42,22 @@ impl<T> Serial<T> {
         SerialGuard { owner: self }
     }
 
-    /// Exclusive use of the state, unless another thread holds the lock.
+    /// Takes exclusive use of the state; returns `None` if a thread holds the lock.
     #[inline]
     pub fn try_lock(&self) -> Option<SerialGuard<'_, T>> {
         let free = self.lock.as_ref().is_none_or(RawMutex::try_lock);
         free.then(|| SerialGuard { owner: self })
     }
 
-    /// Exclusive use of the state for a process that exits. It does not wait forever: this thread
-    /// may hold the lock itself, if a signal handler calls `exit`.
+    /// Takes exclusive use of the state for a process that exits. Returns `None` after a limited
+    /// wait: this thread may hold the lock itself, if a signal handler calls `exit`.
     pub fn lock_at_exit(&self) -> Option<SerialGuard<'_, T>> {
         at_exit(|| self.try_lock())
     }
 }
 
-/// Tries to take a lock until it succeeds, for at most as long as an exit waits for other threads.
+/// Calls `try_lock` until it returns a guard. Returns `None` after the maximum time for which an
+/// exit waits for other threads.
 pub fn at_exit<G>(try_lock: impl Fn() -> Option<G>) -> Option<G> {
     let end = Instant::now() + AT_EXIT;
     loop {

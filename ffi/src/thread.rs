@@ -28,12 +28,13 @@ pub fn current() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-/// Returns an index below `places` that mostly differs from those of neighbouring threads. `places`
-/// is not 0.
+/// Returns an index below `places` for this thread. Threads with adjacent stacks mostly get
+/// different indices. `places` is not 0.
 #[inline]
 #[must_use]
 pub fn current_of(places: usize) -> usize {
-    // Control blocks lie at the ends of adjacent stacks: the golden ratio spreads them.
+    // The numbers are addresses at the ends of stacks, at regular distances: the golden ratio
+    // spreads them.
     let spread = (current() as u64 >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (((spread >> 32) * places as u64) >> 32) as usize
 }

@@ -3,8 +3,8 @@
 //! so it would hold the parent's port after the parent has ended.
 //!
 //! A `fork` handler closes them in the child before any other code runs there. The child keeps a
-//! descriptor that another thread has opened and not entered yet. Children made without the handlers
-//! of the C library (`clone(2)` by hand) keep all of them.
+//! descriptor that another thread has opened but not yet entered into the list. Children made
+//! without the handlers of the C library (`clone(2)` by hand) keep all of them.
 //!
 //! The thread that forks holds the list over the fork, so the child finds it complete. The lock is
 //! that of the standard library: unlocking it is one atomic operation, also in a child whose other
@@ -36,16 +36,17 @@ type Entry = (RawFd, u64, u64);
 /// Number of forks between the process that loaded this library and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// The generation of this process. An object of another generation belongs to the parent: its
-/// descriptors are closed here, and their numbers may be those of other files.
+/// Returns the generation of this process. An object of another generation belongs to the parent:
+/// its descriptors are closed here, and their numbers may be those of other files.
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
 static ENTRIES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-/// How long a fork waits for another thread that changes the list, which takes microseconds. It does
-/// not wait for ever: a signal handler may fork in the middle of such a change.
+/// Maximum time that a fork waits for another thread that changes the list, which takes
+/// microseconds. The wait has an end because a signal handler may fork in the middle of such a
+/// change.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 thread_local! {
@@ -98,10 +99,11 @@ impl Drop for Unshared {
             return;
         }
         let own = entry(self.fd.as_fd());
-        // It is closed before the list is released: a fork in between would keep it in the child.
+        // The descriptor is closed before the list is released: with a fork in between, the child
+        // would keep it.
         let mut entries = entries();
         entries.retain(|entry| Some(*entry) != own);
-        // SAFETY: it is dropped once, here.
+        // SAFETY: `fd` is dropped once, here.
         unsafe { ManuallyDrop::drop(&mut self.fd) };
     }
 }
@@ -116,7 +118,7 @@ extern "C" fn before_fork() {
             Err(TryLockError::WouldBlock) => return,
         }
     };
-    // A thread that is ending has no such variable any more.
+    // A thread that is ending may have no thread-local variables any more.
     let _ = HELD.try_with(|held| held.set(Some(entries)));
 }
 

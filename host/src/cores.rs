@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The processors that a thread may run on. Most launchers bind each rank to some of them, so more
-//! ranks than processors of this thread does not mean that the processors are shared.
+//! The processors that a thread may run on. Most launchers bind each rank to some processors of the
+//! host. So even if there are more ranks than processors of this thread, the ranks do not
+//! necessarily share these processors.
 
 use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Words of a set.
+/// Number of words of a set.
 pub const WORDS: usize = CpuSet::MAX_CPU / 64;
 
 /// The unit of time shares: all of a thread's time.
 pub const WHOLE: usize = 1 << 16;
 
-/// Number of processors that this thread may keep busy.
+/// Returns the number of processors that this thread may keep busy.
 fn available() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Number of processors that all processes of our control group may keep busy at a time, as set for
-/// containers; `usize::MAX` if it is not below the number of processors.
+/// Returns the number of processors that all processes of our control group may keep busy at a
+/// time, as set for containers; `usize::MAX` if it is not below the number of processors, or
+/// unknown.
 ///
 /// [`std::thread::available_parallelism`] returns at most the number of processors that the calling
-/// thread may run on. So a helper thread binds itself to all processors before it asks.
+/// thread may run on. So a helper thread binds itself to all processors before it calls that.
 pub fn quota() -> usize {
     static QUOTA: OnceLock<usize> = OnceLock::new();
     *QUOTA.get_or_init(|| {
@@ -38,7 +40,7 @@ pub fn quota() -> usize {
     })
 }
 
-/// Number of online processors of the host; 0 if unknown.
+/// Returns the number of online processors of the host; 0 if unknown.
 pub fn online() -> usize {
     static ONLINE: OnceLock<usize> = OnceLock::new();
     *ONLINE.get_or_init(|| {
@@ -47,7 +49,7 @@ pub fn online() -> usize {
     })
 }
 
-/// Counts the numbers in a list like `0-3,8`.
+/// Counts the numbers in a list like `0-3,8`. Returns `None` for any other text.
 fn count_of(list: &str) -> Option<usize> {
     let ranges = list.trim().split(',').map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -57,7 +59,8 @@ fn count_of(list: &str) -> Option<usize> {
     ranges.sum()
 }
 
-/// Returns true if a processor of the host is idle, or runs only the calling thread.
+/// Returns true if a processor of the host is idle, or runs only the calling thread; false if that
+/// is unknown.
 pub fn is_one_idle() -> bool {
     let mut text = [0; 64];
     let read = rustix::fs::open("/proc/loadavg", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
@@ -66,8 +69,8 @@ pub fn is_one_idle() -> bool {
     text.and_then(runnable).is_some_and(|threads| threads <= online())
 }
 
-/// Number of runnable threads: the 3 in `0.20 0.18 0.12 3/80 11206`. Where the file is fake
-/// (gVisor), it is 0, although the calling thread runs.
+/// Returns the number of runnable threads: the 3 in `0.20 0.18 0.12 3/80 11206`. Returns `None` for
+/// 0, which a fake file contains (gVisor): the calling thread runs.
 fn runnable(loadavg: &str) -> Option<usize> {
     let (threads, _) = loadavg.split(' ').nth(3)?.split_once('/')?;
     threads.parse().ok().filter(|&threads| threads > 0)
@@ -78,7 +81,7 @@ fn runnable(loadavg: &str) -> Option<usize> {
 pub struct Cores([u64; WORDS]);
 
 impl Cores {
-    /// The processors that this thread may run on.
+    /// Returns the processors that this thread may run on.
     pub fn of_thread() -> Self {
         let Ok(set) = sched_getaffinity(None) else {
             // The host has more processors than a set has bits: treat the thread as unbound.
@@ -87,7 +90,7 @@ impl Cores {
         Self::from_numbers((0..CpuSet::MAX_CPU).filter(|&number| set.is_set(number)))
     }
 
-    /// The set of these processors. Numbers beyond the size of a set are ignored.
+    /// Returns the set of these processors. Numbers beyond the size of a set are ignored.
     pub fn from_numbers(numbers: impl IntoIterator<Item = usize>) -> Self {
         let mut words = [0; WORDS];
         for number in numbers {
@@ -103,12 +106,12 @@ impl Cores {
         Self(words)
     }
 
-    /// The words to be written into a segment.
+    /// Returns the words to be written into a segment.
     pub const fn words(&self) -> &[u64; WORDS] {
         &self.0
     }
 
-    /// The processor numbers in ascending order.
+    /// Returns the processor numbers in ascending order.
     pub fn numbers(&self) -> impl Iterator<Item = usize> {
         (0..64 * WORDS).filter(|number| self.0[number / 64] & (1 << (number % 64)) != 0)
     }
@@ -118,13 +121,14 @@ impl Cores {
         self.0 == [0; WORDS]
     }
 
-    /// Number of processors in the set.
+    /// Returns the number of processors in the set.
     pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// The part of its time, in [`WHOLE`], that a thread which runs equally long on each of these
-    /// processors spends on `others`. Rounded down, so that three thirds do not exceed [`WHOLE`].
+    /// Returns the part of its time, as a fraction of [`WHOLE`], that a thread spends on `others`
+    /// if it runs equally long on each processor of this set. Rounded down, so that three thirds do
+    /// not exceed [`WHOLE`]. 0 if this set is empty.
     pub fn share(&self, others: &Self) -> usize {
         let both = self.0.iter().zip(&others.0).map(|(a, b)| (a & b).count_ones() as usize);
         (both.sum::<usize>() * WHOLE).checked_div(self.count()).unwrap_or(0)

@@ -4,8 +4,8 @@
 //! ```text
 //! /dev/shm/tcam.USER/                     mode 0700
 //!     segment.NAMESPACE.PORT              an endpoint (channel/src/shm/segment.rs)
-//!     new.NAMESPACE.PORT                  one that is being made
-//!     bell.NAMESPACE.PORT                 the socket that it sleeps on
+//!     new.NAMESPACE.PORT                  an endpoint that is being made
+//!     bell.NAMESPACE.PORT                 the socket that an endpoint sleeps on
 //!     left.NAMESPACE.PORT-INODE           segment of a dead endpoint, kept for `tcam run`
 //!     claim.JOB                           `tcam run` claims the segments of a job's dead
 //!     pool.NAMESPACE.ENTRIES              a shared pool of table entries
@@ -15,7 +15,7 @@
 //! Any user may take any name in `/dev/shm` first. So tcam uses a single name and checks it before
 //! it uses anything inside: a real directory of this user, closed to others. No other user can put
 //! a file, a link or a socket into it, or rename it (`/dev/shm` is sticky). If another user has
-//! taken the name, nothing works, and the log names that user.
+//! taken the name, tcam does not work, and the log names that user.
 //!
 //! The directory is removed with its last file. A process that makes a file first makes the
 //! directory, and starts over if the directory was removed meanwhile.
@@ -51,13 +51,13 @@ pub const SHM: &str = "/dev/shm";
 /// Attempts to make a file in a directory that other processes remove when it is empty.
 const TRIES: usize = 100;
 
-/// The user that this process acts as.
+/// Returns the number of the user that this process acts as.
 #[must_use]
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Path of this user's directory, whether or not it exists.
+/// Returns the path of this user's directory, whether or not it exists.
 #[must_use]
 pub fn path() -> PathBuf {
     Path::new(SHM).join(format!("tcam.{}", user()))
@@ -98,7 +98,8 @@ impl Directory {
     /// Opens the directory, and makes it if it does not exist.
     ///
     /// # Errors
-    /// Like [`Directory::open`]; also if it cannot be made.
+    /// Like [`Directory::open`]. Also if it cannot be made; `EAGAIN` if other processes keep
+    /// removing it.
     pub fn make() -> io::Result<Self> {
         for _ in 0..TRIES {
             match mkdirat(CWD, path(), Mode::RWXU) {
@@ -130,7 +131,7 @@ impl Directory {
     /// to others.
     ///
     /// # Errors
-    /// `ENOENT` if it does not exist, `EACCES` if it is anything else.
+    /// `ENOENT` if it does not exist, `EACCES` if it is not such a file.
     pub fn file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = match with_spare(|| openat(&self.fd, name, flags, Mode::empty())) {
@@ -172,7 +173,7 @@ impl Directory {
         Ok(fd.into())
     }
 
-    /// The names of the files that begin with `prefix`.
+    /// Returns the names of the files that begin with `prefix`.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -185,13 +186,13 @@ impl Directory {
             .filter(move |name| name.starts_with(&prefix)))
     }
 
-    /// The inode number of a file.
+    /// Returns the inode number of a file; `None` if the file does not exist.
     #[must_use]
     pub fn inode(&self, name: &str) -> Option<u64> {
         statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino)
     }
 
-    /// When a file in the directory was last made, renamed or removed.
+    /// Returns when a file in the directory was last made, renamed or removed; `None` if unknown.
     #[must_use]
     pub fn changed(&self) -> Option<SystemTime> {
         let stat = fstat(&self.fd).ok()?;
@@ -243,7 +244,8 @@ fn admit_owner() -> rustix::io::Result<()> {
 /// Makes a new file and locks it for its owner.
 ///
 /// # Errors
-/// `EEXIST` if the name is in use; otherwise like [`Directory::make`].
+/// `EEXIST` if the name is in use; otherwise like [`Directory::make`]. `EAGAIN` if other processes
+/// keep removing the file.
 pub fn create_locked(name: &str) -> io::Result<File> {
     for _ in 0..TRIES {
         let file = match Directory::make()?.new_file(name) {
@@ -252,8 +254,8 @@ pub fn create_locked(name: &str) -> io::Result<File> {
             made => made?,
         };
         retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
-        // A process that found the file before it was locked took its owner for dead and removed
-        // it.
+        // If a process found the file before it was locked, it took the owner for dead and removed
+        // the file.
         if fstat(&file)?.st_nlink > 0 {
             return Ok(file);
         }
@@ -280,7 +282,7 @@ pub fn obstacle() -> Option<String> {
         .then(|| format!("{shown} is open to other users: chmod 700 {shown}, or remove it"))
 }
 
-/// The other users that have a tcam directory on this host, by name.
+/// Returns the other users that have a tcam directory on this host, by name and number.
 #[must_use]
 pub fn other_users() -> Vec<String> {
     let entries = std::fs::read_dir(SHM).into_iter().flatten().flatten();
@@ -289,7 +291,7 @@ pub fn other_users() -> Vec<String> {
     users.filter(|&other| other != user()).map(name_of).collect()
 }
 
-/// Name and number of a user.
+/// Returns the name, if known, and the number of a user.
 fn name_of(user: u32) -> String {
     let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let of_user = |line: &&str| line.split(':').nth(2) == Some(&user.to_string());
@@ -299,11 +301,11 @@ fn name_of(user: u32) -> String {
     }
 }
 
-/// Descriptors held in reserve for when the process has no other. Each is of `/dev/shm`; its inode
-/// shows that the number was not given to another file since.
+/// Descriptors held in reserve for when the process has no other. Each is of `/dev/shm`. The inode
+/// serves to check that the descriptor does not belong to another file by now.
 static SPARES: Mutex<Vec<(OwnedFd, u64)>> = Mutex::new(Vec::new());
 
-/// Opening a file takes two: one for the directory and one for the file.
+/// Opening a file takes two descriptors: one for the directory and one for the file.
 const SPARE: usize = 2;
 
 /// Fills the reserve while descriptors are available.
@@ -326,7 +328,8 @@ fn with_spare<T>(open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result
     }
 }
 
-/// Releases a descriptor from the reserve. Returns false if the reserve is empty.
+/// Releases a descriptor from the reserve. Returns false if the reserve is empty, or if the program
+/// has closed that descriptor.
 fn give_spare() -> bool {
     let Some((fd, inode)) = SPARES.lock().pop() else { return false };
     let is_ours = fstat(fd.as_fd()).is_ok_and(|stat| stat.st_ino == inode);
@@ -344,8 +347,8 @@ pub fn look_around() {
     }
 }
 
-/// Returns true if a call failed for lack of descriptors or memory in this process. Such a failure
-/// says nothing about the file to be opened.
+/// Returns true if a call failed for lack of descriptors, memory or space. Such a failure says
+/// nothing about the file to be opened.
 #[must_use]
 pub fn is_short(error: &io::Error) -> bool {
     let short = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOSPC, libc::EDQUOT];
@@ -365,6 +368,9 @@ pub fn behind_streams(file: File) -> io::Result<File> {
 }
 
 /// Checks that files may have this length. Beyond the limit, the kernel ends the process (SIGXFSZ).
+///
+/// # Errors
+/// `EFBIG`, which is also logged with `what` as the name of the file.
 pub fn check_limit(length: usize, what: &str) -> io::Result<()> {
     if getrlimit(Resource::Fsize).current.is_some_and(|most| most < length as u64) {
         tracing::error!(
@@ -375,8 +381,12 @@ pub fn check_limit(length: usize, what: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Allocates the memory of a new file at once, because a full `/dev/shm` would be a `SIGBUS` later.
-/// Signals of the program may interrupt the call, which is then repeated.
+/// Allocates the memory of a new file at once, because a full `/dev/shm` would raise `SIGBUS`
+/// later. Signals of the program may interrupt the call, which is then repeated.
+///
+/// # Errors
+/// Those of [`check_limit`]; others, such as `ENOSPC`, if there is no room. All are logged with
+/// `what` as the name of the file.
 pub fn give_memory(file: &File, length: usize, what: &str) -> io::Result<()> {
     check_limit(length, what)?;
     let reserve = || fallocate(file, FallocateFlags::empty(), 0, length as u64);

@@ -5,11 +5,12 @@
 //!
 //! The file is mapped and its descriptor closed. Written data outlives the process and needs no
 //! system call, and a program that closes unknown descriptors cannot make us write into its own
-//! files. The file is written once before it is mapped, so that a full disk is an error then and
-//! not a `SIGBUS` later.
+//! files. The file is written once before it is mapped, so that a full disk causes an error then
+//! and not a `SIGBUS` later.
 //!
 //! Rejected: counters that live in the file, because every engine would have to know about it. With
-//! drafts, a report may lack the last [`INTERVAL`] before a crash, or all after the last poll.
+//! drafts, a report may lack the events of the last [`INTERVAL`] before a crash, or all events
+//! after the last poll.
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]
 
 use std::{
@@ -27,7 +28,7 @@ use nic::{
     report::Report,
 };
 
-/// Time between two drafts.
+/// Minimum time between two updates of a draft.
 pub const INTERVAL: Duration = Duration::from_millis(10);
 
 /// A draft. Dropping it removes the file, unless it is [kept](Draft::keep).
@@ -75,7 +76,7 @@ impl Draft {
         MmapOptions::new().len(LENGTH).map_raw(&file)
     }
 
-    /// Writes the counters up to now.
+    /// Writes a report of the counters up to now. Does nothing in a forked child.
     pub fn put(&mut self, report: &mut Report) {
         // A forked child has the same mapping and must not write.
         if self.pid != std::process::id() {
@@ -97,7 +98,7 @@ impl Draft {
         self.turn = turn;
     }
 
-    /// Path of the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -15,7 +15,7 @@
 //!   open.
 //! - [`children`]: descriptors that no forked child keeps; [`signals`]: threads that receive no
 //!   signals.
-//! - [`regular`]: files that users name.
+//! - [`regular`]: reading of files that users name.
 //!
 //! The provider makes these files; the lab reads and removes them.
 #![deny(unsafe_code)]

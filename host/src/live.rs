@@ -3,9 +3,9 @@
 //! watch` reads the counters. The provider writes it and the lab reads it.
 //!
 //! ```text
-//!  0     identity | process id, 4 bytes | address | incarnation
-//!  64    start of the process | its namespace | its exec id: where its word is, and the word
-//!  128   state, 4 bytes | the first of its operations that is not void
+//!  0     magic number | process id, 4 bytes | address | identity of the endpoint
+//!  64    start of the process | its namespace | its exec id: address and value of a word
+//!  128   state, 4 bytes | age of its first operation that is not void
 //!  1024  the processors that its owner may run on
 //!  2048  version | turn | rank + 1, or 0 | nanoseconds | job | tagged | msg
 //! ```
@@ -19,17 +19,18 @@ use nic::report::LiveContext;
 
 /// "tcamshm" and the version of the segment layout.
 pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x08");
-/// Offset of the identity in bytes.
+/// Offset of [`MAGIC`] in bytes.
 pub const IDENTITY: usize = 0;
 /// Offset of the process id.
 pub const PID: usize = 8;
 /// Offset of the address.
 pub const ADDRESS: usize = 16;
-/// Offset of the incarnation: the port, and below it the incarnation of the endpoint on it.
+/// Offset of the identity of the endpoint: its port, context and incarnation; see
+/// `channel/src/identity.rs`.
 pub const INCARNATION: usize = 24;
 /// Offset of the start of the process, in clock ticks since boot.
 pub const STARTED: usize = 64;
-/// Offset of the number of the process's namespace; 0 if it is not known.
+/// Offset of the number of the process's namespace, which is 0 if it is not known.
 pub const PROCESSES: usize = STARTED + 8;
 /// Offset of the owner's exec id: the address of a word in its memory, then the value of the word.
 pub const EXEC_ID: usize = PROCESSES + 8;
@@ -41,13 +42,13 @@ pub const FIRST: usize = STATE + 8;
 pub const OPEN: u32 = 1;
 /// State of an endpoint that was closed.
 pub const CLOSED: u32 = 2;
-/// State of an endpoint whose process died. The peer or process that detects the death writes it.
+/// State of an endpoint whose process died. The process that detects the death writes it.
 pub const DEAD: u32 = 3;
 /// Offset of the set of processors that the owner may run on.
 pub const CORES: usize = 1024;
 /// Offset of the counters.
 pub const COUNTERS: usize = 2048;
-/// Offset of the job.
+/// Offset of the job, a word of the counters.
 pub const JOB: usize = COUNTERS + 32;
 /// Bytes of the page.
 pub const PAGE: usize = 4096;
@@ -60,7 +61,7 @@ pub const PEERS: usize = 65_536;
 
 /// "tcamliv" and the version of the counters.
 pub const VERSION: u64 = u64::from_be_bytes(*b"tcamliv\x02");
-/// Words of the counters, including version and turn.
+/// Number of words of the counters, including version and turn.
 pub const WORDS: usize = 5 + 2 * CONTEXT;
 const CONTEXT: usize = 3 + 2 * QUEUE;
 const QUEUE: usize = 8;
@@ -120,7 +121,7 @@ fn context_of(words: &[u64]) -> Option<LiveContext> {
 }
 
 impl Live {
-    /// The words after version and turn.
+    /// Returns the words after version and turn.
     #[must_use]
     pub fn to_words(&self) -> [u64; WORDS - 2] {
         let mut words = [0; WORDS - 2];

@@ -19,17 +19,18 @@ pub const NEW: &str = "new.";
 pub const LEFT: &str = "left.";
 /// Prefix of the names of the sockets on which endpoints sleep.
 pub const DOORBELL: &str = "bell.";
-/// Prefix of the names of claims.
+/// Prefix of the names of claims; see [`claim_of`].
 pub const CLAIM: &str = "claim.";
 
-/// Name of the file that a process locks to claim the segments of a job's dead endpoints.
+/// Returns the name of the file that a process locks to claim the segments of a job's dead
+/// endpoints.
 #[must_use]
 pub fn claim_of(job: u64) -> String {
     format!("{CLAIM}{job:016x}")
 }
 
-/// Hash (FNV-1a) of the report pattern, `FI_TCAM_REPORT`, that identifies the processes of a job;
-/// zero if they write no reports. Two jobs can have the same hash.
+/// Returns the hash (FNV-1a) of the report pattern, `FI_TCAM_REPORT`, which identifies the
+/// processes of a job; zero if they write no reports. Two jobs can have the same hash.
 #[must_use]
 pub fn job_of(pattern: &str) -> u64 {
     if pattern.is_empty() {
@@ -42,7 +43,8 @@ pub fn job_of(pattern: &str) -> u64 {
 
 static NAMESPACE: AtomicU64 = AtomicU64::new(0);
 
-/// Number of the network namespace of the first call. Port numbers are unique in a namespace.
+/// Returns the number of the network namespace in which this process called it first. Port numbers
+/// are unique in a namespace.
 #[must_use]
 pub fn namespace() -> u64 {
     let known = NAMESPACE.load(Ordering::Relaxed);
@@ -61,9 +63,9 @@ pub fn namespace() -> u64 {
 #[cfg(any(test, feature = "testing"))]
 pub const SPACE: &str = "TCAM_TEST_SPACE";
 
-/// Separates tests from other programs, and from the same tests run at the same time: tests choose
-/// their ports, and after this call they use their own namespace number. A provider that is built
-/// with the `testing` feature does not call it by itself.
+/// Separates tests from other programs, and from the same tests that run at the same time. Tests
+/// use fixed ports; after this call, they use a namespace number of their own. A provider that is
+/// built with the `testing` feature does not call this function by itself.
 #[cfg(any(test, feature = "testing"))]
 pub fn apart() {
     let inherited = std::env::var(SPACE).ok().and_then(|space| space.parse().ok());
@@ -71,19 +73,19 @@ pub fn apart() {
     NAMESPACE.store(number, Ordering::Relaxed);
 }
 
-/// Prefix of the segment names of this network namespace.
+/// Returns the prefix of the segment names of this network namespace.
 #[must_use]
 pub fn prefix() -> String {
     format!("{SEGMENT_NAME}{}.", namespace())
 }
 
-/// Name of the segment of a port (see [`crate::directory`]).
+/// Returns the name of the segment of a port (see [`crate::directory`]).
 #[must_use]
 pub fn name_of(port: u16) -> String {
     format!("{}{port}", prefix())
 }
 
-/// Path of the socket on which the owner of a port sleeps.
+/// Returns the path of the socket on which the owner of a port sleeps.
 #[must_use]
 pub fn doorbell_of(port: u16) -> PathBuf {
     directory::path().join(format!("{DOORBELL}{}.{port}", namespace()))

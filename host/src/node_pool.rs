@@ -4,7 +4,7 @@
 //! Endpoints are assigned to the engines in turn.
 //!
 //! ```text
-//!  0      header: identity | entries | engines | endpoints that joined
+//!  0      header: magic number | entries | engines | number of endpoints that ever joined
 //!  64     state
 //!  4 K    members: 1024 cache lines: word | pid, port | inode | started | reserved, max
 //!  68 K   the next engine, without a header, or the end
@@ -58,7 +58,7 @@ const SHARE: usize = 32;
 /// "tcampol" and the version of this layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"tcampol\x02");
 
-/// Number of members checked per call of [`NodePool::look_around`].
+/// Maximum number of members that one call of [`NodePool::look_around`] checks.
 const MEMBERS_A_LOOK: usize = 8;
 
 /// Record locks belong to a process, and closing any descriptor of the file releases them. So the
@@ -111,7 +111,7 @@ impl Map {
         self.word(MEMBERS + usize::from(number % MAX_MEMBERS) * MEMBER + offset)
     }
 
-    /// The owner of a member number; `None` if the number is free.
+    /// Returns the owner of a member number; `None` if the number is free.
     fn owner(&self, number: u16) -> Option<Owner> {
         let process = self.field(number, PROCESS).load(Ordering::Acquire);
         (process != 0).then(|| Owner {
@@ -199,7 +199,7 @@ pub struct NodePool {
     pid: u32,
     /// Member that the next check begins with.
     next: AtomicU16,
-    /// True after the message that the pool is damaged.
+    /// True after the log message that the pool is damaged.
     said: AtomicBool,
 }
 
@@ -209,7 +209,8 @@ impl NodePool {
     ///
     /// # Errors
     /// `EACCES` if another user's file is in the way, `EPROTO` if the file is damaged, `ENOSPC` if
-    /// `/dev/shm` or the pool is full, `EINVAL` if more entries would be reserved than exist.
+    /// `/dev/shm` is full or the engine has no room for another member, `EINVAL` if more entries
+    /// would be reserved than exist.
     pub fn join(entries: u32, engines: u32, share: Share, owner: &Owner) -> io::Result<Self> {
         let name = name_of(entries, engines);
         loop {
@@ -328,7 +329,7 @@ impl NodePool {
         }
     }
 
-    /// Returns all entries and leaves. The last member removes the file.
+    /// Gives all entries back to the pool and leaves it. The last member removes the file.
     pub fn leave(&self) {
         if self.pid != std::process::id() {
             return;

@@ -76,7 +76,7 @@ fn entries_of_a_dead_member_are_reclaimed() {
     }
     second.look_around();
     assert_eq!(second.ledger.taken(), Ok(5), "it lives");
-    // As if its process was killed: the segment and the process no longer match.
+    // As if the first member's process was killed: its segment and process no longer match.
     let map = second.ledger.words();
     let gone = Owner { inode: 1, started: 1, ..one.owner() };
     map.set_owner(first.number, &gone, SHARE);
@@ -156,7 +156,8 @@ fn reserves_beyond_the_pool_and_files_open_to_others_are_refused() {
     std::fs::remove_file(place(1006)).unwrap();
 }
 
-/// Port of the process that [`killed_processes_leave_accounts_that_add_up`] starts.
+/// Environment variable with the port of a process that
+/// [`killed_processes_leave_accounts_that_add_up`] starts.
 const PORT: &str = "TCAM_TEST_VICTIM";
 
 #[test]
@@ -178,7 +179,7 @@ fn killed_processes_leave_accounts_that_add_up() {
             let ended = victims.iter_mut().any(|victim| victim.try_wait().unwrap().is_some());
             assert!(!ended, "a victim ended by itself");
         }
-        // Kill them at another instant each round, while they take and return entries.
+        // Kill the victims at another instant in each round, while they take and return entries.
         for _ in 0..3000 + 777 * round {
             if pool.take().is_ok() {
                 pool.give_back();

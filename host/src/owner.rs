@@ -9,7 +9,7 @@
 //! determined, for lack of descriptors, is not considered dead.
 //!
 //! Before a process removes the segment of a dead endpoint, it marks the segment as dead. Peers
-//! that have it mapped see that with their next operation, and not only at their next periodic
+//! that have it mapped notice the mark at their next operation, and not only at their next periodic
 //! check.
 #![allow(unsafe_code, reason = "a lock that only fcntl takes")]
 
@@ -59,7 +59,7 @@ static PROC_IS_OURS: LazyLock<bool> = LazyLock::new(|| {
 pub enum Look {
     /// Checks whether any process holds the lock: 3 us.
     Briefly,
-    /// If so, checks the process as well: 10 us.
+    /// If a process holds the lock, checks the owner's process as well: 10 us.
     Closely,
 }
 
@@ -69,8 +69,9 @@ pub fn try_lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Returns true if the owner of a file is alive; if not, the file is removed. `process` is the
-/// owner's id and start time, if the owner is visible from here.
+/// Returns true if the owner of the file with this name and inode is alive, or if that cannot be
+/// determined. The file of a dead owner is removed. `process` is the owner's id and start time, if
+/// the owner is visible from here.
 #[must_use]
 pub fn lives(name: &str, inode: u64, process: Option<(u32, u64)>, look: Look) -> bool {
     let opened = Directory::open().and_then(|directory| Ok((directory.file(name)?, directory)));
@@ -83,13 +84,13 @@ pub fn lives(name: &str, inode: u64, process: Option<(u32, u64)>, look: Look) ->
             !dead
         }
         Err(error) if is_short(&error) => true,
-        // The directory was cleaned up. A process that finds an owner dead marks the file before it
-        // is removed, so here only the process itself can be checked, if it is visible.
+        // The file was removed or replaced. A process that finds an owner dead marks the file
+        // before it is removed, so here only the owner's process can be checked, if it is visible.
         _ => process.is_none_or(|(pid, started)| process_lives(pid, started)),
     }
 }
 
-/// Removes the file of an owner that died. Returns true if it was removed.
+/// Removes the file of an owner that died; see [`remove`]. Returns true if it was removed.
 #[must_use]
 pub fn remove_if_dead(directory: &Directory, name: &str) -> bool {
     let Ok(file) = directory.file(name) else { return false };
@@ -100,8 +101,9 @@ pub fn remove_if_dead(directory: &Directory, name: &str) -> bool {
     remove(directory, &file, name)
 }
 
-/// Returns true if the process that made a segment has ended although the lock is held, by a child
-/// of it. Returns false if the process is not visible, and for other files.
+/// Returns true if the process that made a segment has ended, although a child of that process
+/// holds the lock. Returns false if the process is not visible, and for files that are not
+/// segments.
 fn has_ended(file: &File) -> bool {
     let mut header = [0; PROCESSES + 8];
     if file.read_exact_at(&mut header, 0).is_err() {
@@ -114,16 +116,18 @@ fn has_ended(file: &File) -> bool {
         && !process_lives(word(PID) as u32, started)
 }
 
-/// Returns true if `/proc` shows the processes of a namespace, one of which could read its own
-/// start time.
+/// Returns true if `/proc` shows the processes of a namespace. Returns false if `started`, the
+/// start time of one of them, is 0: that process could not read its start time.
 fn is_visible(namespace: u64, started: u64) -> bool {
     namespace != 0 && namespace == *PROCESS_NAMESPACE && *PROC_IS_OURS && started != 0
 }
 
-/// Removes the file of a dead owner. Returns false if it was removed already.
+/// Marks the file of a dead owner as dead, and removes it, or renames it for a process that claims
+/// it. Removes the doorbell of a segment as well. Returns false if another process has removed the
+/// file, or does so now.
 pub fn remove(directory: &Directory, file: &File, name: &str) -> bool {
-    // Serialised by a second lock, because the name could otherwise belong to another file by now.
-    // A creator that waits for the first lock sees that its file is unlinked and starts over.
+    // Removals are serialised by a second lock: otherwise the name could belong to another file by
+    // now. A creator that waits for the first lock sees that its file is unlinked and starts over.
     take_turn(file)
         && file.metadata().is_ok_and(|meta| {
             directory.inode(name) == Some(meta.ino()) && {
@@ -148,19 +152,21 @@ fn say_dead(file: &File) {
     }
 }
 
-/// Leaves the file of a dead owner to the process that has the claim, if there is one.
+/// Leaves the file of a dead owner to the process that has claimed it, under another name. Returns
+/// false if there is no such process.
 fn leave(directory: &Directory, file: &File, name: &str, inode: u64) -> bool {
     let Some(left) = left_name(name).filter(|_| is_claimed(directory, file)) else { return false };
     directory.rename(name, &format!("{left}-{inode}")).is_ok()
 }
 
-/// The name, or prefix of a name, under which a segment is left to a claimant.
+/// Returns the prefix of the name under which a segment is left to a claimant; `None` if `name` is
+/// not that of a segment. The suffix is a hyphen and the inode.
 #[must_use]
 pub fn left_name(name: &str) -> Option<String> {
     Some(format!("{LEFT}{}", name.strip_prefix(SEGMENT_NAME)?))
 }
 
-/// Removes a file that was left to a claimant that has ended since.
+/// Removes a file that was left to a claimant, if the claimant has ended.
 pub fn remove_if_unclaimed(directory: &Directory, name: &str) {
     if directory.file(name).is_ok_and(|file| !is_claimed(directory, &file)) {
         let _ = directory.remove(name);
@@ -173,7 +179,7 @@ fn is_claimed(directory: &Directory, file: &File) -> bool {
     let shows = word(file, IDENTITY) == Some(MAGIC) && word(file, COUNTERS) == Some(VERSION);
     let job = word(file, JOB).filter(|&job| shows && job != 0);
     let claim = job.and_then(|job| directory.file(&claim_of(job)).ok());
-    // Several processes may ask at the same time.
+    // The lock is a shared one, because several processes may check at the same time.
     claim.is_some_and(|claim| flock(&claim, FlockOperation::NonBlockingLockShared).is_err())
 }
 
@@ -182,8 +188,8 @@ fn word(file: &File, at: usize) -> Option<u64> {
     file.read_exact_at(&mut word, at as u64).ok().map(|()| u64::from_ne_bytes(word))
 }
 
-/// Takes a lock that belongs to this open file, unlike the owner's. Returns false if another file
-/// has it.
+/// Takes the lock that serialises removals of this file; the owner's lock is another one. Returns
+/// false if another open file has the lock.
 fn take_turn(file: &File) -> bool {
     let whole = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
@@ -196,16 +202,16 @@ fn take_turn(file: &File) -> bool {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) == 0 }
 }
 
-/// When this process started, in clock ticks since boot. Together with the process id, this
-/// identifies the process uniquely. 0 if unknown.
+/// Returns when this process started, in clock ticks since boot; 0 if unknown. Together with the
+/// process id, this identifies the process uniquely.
 #[must_use]
 pub fn own_start() -> u64 {
     let stat = PROC_IS_OURS.then(|| stat_of(std::process::id()).ok()).flatten();
     stat.and_then(|stat| start_of(&stat)).unwrap_or_default()
 }
 
-/// Returns true if the process with this id and start time exists and is not a zombie, or if that
-/// cannot be determined.
+/// Returns true if the process with this id and start time exists and is not a zombie, or if a
+/// shortage prevents the check.
 fn process_lives(pid: u32, started: u64) -> bool {
     match stat_of(pid) {
         Ok(stat) => start_of(&stat) == Some(started),
@@ -269,7 +275,7 @@ pub fn own_count() -> usize {
     OWN.load(Ordering::Relaxed)
 }
 
-/// Counts as an endpoint of this process until it is dropped.
+/// One endpoint in [`own_count`], until it is dropped.
 #[derive(Debug)]
 pub struct OwnEndpoint(());
 
@@ -291,12 +297,15 @@ impl Drop for OwnEndpoint {
 
 /// Attempts to take a segment name that other processes remove at the same time.
 const TRIES: usize = 100;
-/// A process that found the owner of a name dead removes the file next. This is how often, and how
-/// long, to wait for that.
+/// A process that found the owner of a name dead removes the file next. Number of waits for that,
+/// and the length of each.
 const WAITS: u32 = 50;
 const WAIT: Duration = Duration::from_millis(1);
 
 /// Makes and locks a file. The file of a dead process with the same name is removed.
+///
+/// # Errors
+/// `EADDRINUSE` if the owner of the name is alive; otherwise like [`directory::create_locked`].
 pub fn take_name(name: &str) -> io::Result<File> {
     let mut waits = 0..WAITS;
     for _ in 0..TRIES {
@@ -314,7 +323,11 @@ pub fn take_name(name: &str) -> io::Result<File> {
     Err(Errno::ADDRINUSE.into())
 }
 
-/// Gives a segment its final name. Peers find it complete, or not at all.
+/// Gives a segment its final name. Peers find it complete, or not at all. The segment of a dead
+/// process with that name is removed.
+///
+/// # Errors
+/// `EADDRINUSE` if the owner of the name is alive; otherwise if the directory cannot be changed.
 pub fn publish(new: &str, port: u16) -> io::Result<()> {
     let (directory, name) = (Directory::open()?, name_of(port));
     let mut waits = 0..WAITS;
@@ -346,7 +359,7 @@ pub fn remove_files(port: u16, inode: u64) {
     }
 }
 
-/// Returns true if this user has a segment for a port on this host.
+/// Returns true if this user has a segment for a port on this host. Its owner may be dead.
 #[must_use]
 pub fn is_there(port: u16) -> bool {
     Directory::open().is_ok_and(|directory| directory.inode(&name_of(port)).is_some())
@@ -368,9 +381,9 @@ pub fn clean_up() -> usize {
     living
 }
 
-/// Removes a doorbell without an endpoint. An endpoint that opens at its port needs the name of a
-/// new segment first. This process has that name meanwhile, so it does not remove the doorbell of
-/// a later endpoint.
+/// Removes a doorbell if its port has no segment. An endpoint that opens at the port first needs
+/// the name of a new segment. This process takes that name meanwhile, so that it does not remove
+/// the doorbell of a later endpoint.
 fn remove_if_deserted(directory: &Directory, doorbell: &str) {
     let is_deserted = || {
         let segment = doorbell.replacen(DOORBELL, SEGMENT_NAME, 1);

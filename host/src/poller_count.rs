@@ -14,8 +14,8 @@ use crate::{
     owner::own_count,
 };
 
-/// Time between two counts, multiplied by the number of endpoints. If every endpoint counts, all of
-/// them together read a constant number of entries per second.
+/// The minimum time between two counts is this time multiplied by the number of endpoints. If every
+/// endpoint counts, all of them together read a constant number of entries per second.
 const COUNT: Duration = Duration::from_millis(2);
 
 /// Two changes of a directory within this time may have the same timestamp.
@@ -40,16 +40,17 @@ pub struct PollerCount {
     cores: Cores,
     /// Time of the last count.
     counted: Option<Instant>,
-    /// When the directory had last changed at that count; `None` if that was less than [`TICK`]
-    /// before.
+    /// When the directory had last changed at that count. `None` if that was less than [`TICK`]
+    /// before, or if a segment had no processors yet: the next count then reads the directory in
+    /// any case.
     changed: Option<SystemTime>,
 }
 
 impl PollerCount {
     /// Returns the number of threads of this user and network namespace that poll endpoints on
     /// these processors, and the number of these processors. A thread that may also run elsewhere
-    /// counts in part. If all polling threads have fewer processors each, under the limit of
-    /// [`cores::quota`], the result is their number and that limit.
+    /// counts in part. If the limit of [`cores::quota`] leaves fewer processors for each of all
+    /// polling threads, the result is the number of these threads, and that limit.
     ///
     /// Other processes are assumed to poll like this one, by `pollers` threads: one thread polls
     /// both endpoints of an Open MPI rank; with other MPIs each endpoint may have its own thread.
@@ -99,7 +100,7 @@ fn more_crowded(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
     if a.0.saturating_mul(b.1) < b.0.saturating_mul(a.1) { b } else { a }
 }
 
-/// The processors that the owner of a segment may run on, if the segment names any.
+/// Returns the processors that the owner of a segment may run on; `None` if the segment names none.
 fn cores_of(directory: &Directory, name: &str) -> Option<Cores> {
     let mut bytes = [0; 8 * cores::WORDS];
     directory.file(name).ok()?.read_exact_at(&mut bytes, CORES as u64).ok()?;

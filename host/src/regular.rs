@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Files that users name, or put into a directory that tcam reads.
+//! Reads files that users name, or put into a directory that tcam reads.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
@@ -9,8 +9,8 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// Opens a file for reading. With `O_NONBLOCK` opening a pipe without a writer returns at once. The
-/// type is checked on the opened file.
+/// Opens a regular file for reading. With `O_NONBLOCK`, opening a pipe without a writer returns at
+/// once. The type is checked on the opened file.
 ///
 /// # Errors
 /// The errors of opening the file, and `InvalidInput` if it is not a regular file.
@@ -26,7 +26,7 @@ pub fn open(path: &Path) -> io::Result<BufReader<File>> {
     }
 }
 
-/// Reads a whole file of up to `most` bytes.
+/// Reads a whole regular file of up to `most` bytes.
 ///
 /// # Errors
 /// Like [`open`], and `FileTooLarge` for a longer file.

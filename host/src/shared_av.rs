@@ -7,7 +7,7 @@
 //!      the addresses, packed; 0 for a removed one
 //! ```
 //!
-//! The process that made the file holds a lock on it and removes it, as for segments. The capacity
+//! The process that made the file holds a lock on it and removes it, as with segments. The capacity
 //! is fixed, because applications hold a pointer into the file.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
@@ -54,8 +54,10 @@ pub struct SharedAddresses {
 }
 
 impl SharedAddresses {
-    /// Opens the vector with this name. If it does not exist and `read_only` is false, it is made.
+    /// Opens the vector with this name. If it does not exist and `read_only` is false, it is made
+    /// with room for `count` addresses, but at least 1,024.
     ///
+    /// # Errors
     /// `EINVAL` for an invalid name, `ENOENT` if it does not exist and is opened read-only,
     /// `EPROTO` if it is damaged, `ENOSPC` if `/dev/shm` is full.
     pub fn open(name: &str, count: usize, read_only: bool) -> io::Result<Self> {
@@ -96,7 +98,7 @@ impl SharedAddresses {
 
     fn open_made(directory: &Directory, name: &str, read_only: bool) -> io::Result<Self> {
         let file = directory.file(name)?;
-        // Its maker may still be initialising it.
+        // The maker may still be initialising the file.
         for _ in 0..1000 {
             let length = file.metadata()?.len() as usize;
             if length > HEADER {
@@ -124,17 +126,18 @@ impl SharedAddresses {
         self.writable
     }
 
-    /// Number of indices given out.
+    /// Returns the number of indices given out.
     pub fn used(&self) -> usize {
         (self.word(USED).load(Ordering::Acquire) as usize).min(self.capacity)
     }
 
-    /// Number of changes of addresses since the file was made.
+    /// Returns the number of changes of addresses since the file was made.
     pub fn changes(&self) -> u64 {
         self.word(CHANGES).load(Ordering::Acquire)
     }
 
-    /// Returns an index that was never given out; `None` if the vector is full.
+    /// Returns an index that was never given out; `None` if the vector is full. The vector must be
+    /// writable.
     pub fn claim(&self) -> Option<usize> {
         let next = |used: u64| (used < self.capacity as u64).then_some(used + 1);
         let used = self.word(USED).fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
@@ -146,7 +149,8 @@ impl SharedAddresses {
         if index < self.capacity { self.address(index).load(Ordering::Acquire) } else { 0 }
     }
 
-    /// Sets the address at a claimed index; 0 removes it.
+    /// Sets the address at a claimed index; 0 removes it. Does nothing if the vector is not
+    /// writable.
     pub fn set(&self, index: usize, address: u64) {
         if index < self.capacity && self.writable {
             self.address(index).store(address, Ordering::Release);
@@ -156,7 +160,7 @@ impl SharedAddresses {
         }
     }
 
-    /// Address of the `fi_addr_t` array for the application (`map_addr`).
+    /// Returns the address of the `fi_addr_t` array for the application (`map_addr`).
     pub fn map_addr(&self) -> usize {
         self.map.as_ptr() as usize + HEADER
     }
@@ -167,8 +171,8 @@ impl SharedAddresses {
 
     fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= HEADER + self.capacity * ENTRY);
-        // SAFETY: aligned and within the mapping, which lives as long as self. A mapping
-        // that may only be read is only loaded from: `claim` and `set` check.
+        // SAFETY: aligned and within the mapping, which lives as long as self. A read-only mapping
+        // is only loaded from: `set` and the callers of `claim` check.
         unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(offset).cast()) }
     }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A trace file, written record by record through a mapping of its window (see `nic::trace`), so
-//! that the records of a killed process are not lost. There is one system call per [`WINDOW`].
+//! that the records of a killed process are not lost. There is one system call per [`WINDOW`]
+//! bytes.
 //!
-//! The window is written once before it is mapped, so that a full disk is an error then and not a
-//! `SIGBUS` later. A zero word follows the youngest record and is written before it, so the window
-//! never needs to be cleared.
+//! The window is written once before it is mapped, so that a full disk causes an error then and not
+//! a `SIGBUS` later. A zero word follows the youngest record and is written before it, so the
+//! window never needs to be cleared.
 //!
 //! Rejected:
 //! - Mapping the whole file part by part: 25 to 35 ns per record of 32 bytes instead of 16 ns, for
@@ -34,12 +35,13 @@ pub struct TraceFile {
     file: File,
     /// Header and window.
     map: MmapRaw,
-    /// Words in the window.
+    /// Number of words that records take in the window.
     used: usize,
     /// Repetition count of the last word in the window, if that is an *again* record; otherwise 0.
     again: u32,
     /// Offset at which the next window is appended.
     end: u64,
+    /// Number of windows that were appended.
     laps: u64,
     /// Maximum length of the file in bytes.
     max: u64,
@@ -47,7 +49,7 @@ pub struct TraceFile {
 
 impl TraceFile {
     /// Creates a file that begins with `header`, of [`HEADER`] bytes. The header must name a window
-    /// of [`WINDOW`] bytes. The file grows to `max` bytes at most.
+    /// of [`WINDOW`] bytes. The file never becomes longer than `max` bytes.
     ///
     /// # Errors
     /// The file exists or cannot be made, or the disk is full.
@@ -72,7 +74,8 @@ impl TraceFile {
         Ok(Self { file, map, used: 0, again: 0, end: (HEADER + WINDOW) as u64, laps: 0, max })
     }
 
-    /// Appends the window to the file and starts it again.
+    /// Appends the window to the file and starts it again. If that fails, ends the recording, and
+    /// returns the reason.
     #[cold]
     fn append(&mut self) -> Result<(), Stop> {
         let end = self.end + WINDOW as u64;
@@ -80,7 +83,7 @@ impl TraceFile {
             Some(Stop::Size)
         } else if let Err(error) = self.write_window() {
             tracing::debug!("a trace cannot grow: {error}");
-            // A part of it may have been written; readers take the rest from the window.
+            // A part of the window may have been appended; readers take the rest from the window.
             Some(Stop::Disk)
         } else {
             None
@@ -126,7 +129,8 @@ impl TraceFile {
         self.tell(End::Closed);
     }
 
-    /// Writes the end of the header.
+    /// Writes the state at the end of the header: the laps, and whether and why the recording
+    /// ended.
     fn tell(&self, end: End) {
         for (word, at) in state(self.laps, end).into_iter().zip((HEADER - STATE) / WORD..) {
             self.word(at).store(word.to_le(), Ordering::Release);
@@ -136,7 +140,8 @@ impl TraceFile {
     /// Writes a record that does not fit into the rest of the window.
     #[cold]
     fn put_next<const N: usize>(&mut self, words: [u32; N]) -> Result<(), Stop> {
-        // Backwards: the zero at the first of them ends the trace for readers until it is written.
+        // Backwards: the first of these words is zero, and ends the trace for readers until it is
+        // overwritten.
         for at in (self.used..WORDS).rev() {
             self.word(HEADER / WORD + at).store(FILL.to_le(), Ordering::Release);
         }
@@ -144,8 +149,8 @@ impl TraceFile {
         self.put(words)
     }
 
-    /// Writes a one-word record. Returns false if the window is full. Always inlined, like the next
-    /// function, so that the caller saves no registers for a call.
+    /// Writes a one-word record. If the window is full, returns false and writes nothing. Always
+    /// inlined, like `has_repeated`, so that the caller saves no registers for a call.
     #[inline(always)]
     pub fn has_put(&mut self, word: u32) -> bool {
         let (at, end) = (self.used, self.used + 1);
@@ -158,7 +163,8 @@ impl TraceFile {
         true
     }
 
-    /// Records that the last operation was repeated. Returns false if the window is full.
+    /// Records that the last operation was repeated. If the window is full, returns false and
+    /// records nothing.
     #[inline(always)]
     pub fn has_repeated(&mut self) -> bool {
         let count = self.again + 1;
@@ -172,7 +178,7 @@ impl TraceFile {
         true
     }
 
-    /// A word of the header or window.
+    /// Returns a word of the header or window.
     #[inline]
     fn word(&self, at: usize) -> &AtomicU32 {
         assert!(at < (HEADER + WINDOW) / WORD);

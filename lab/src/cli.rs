@@ -51,10 +51,11 @@ pub(crate) enum Task {
     Completions(completions::Completions),
 }
 
-/// Explains a mistake in the command line that clap does not recognise.
+/// Returns a clearer message than that of clap for some mistakes in the command line; `None` for
+/// other mistakes.
 pub(crate) fn explained(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let dashes = words.iter().position(|word| word == "--");
-    // clap takes `--` as the size if that is missing, and the words after it as unknown.
+    // If the size is missing, clap takes `--` as the size, and the words after it as unknown.
     let before = dashes.and_then(|at| words.get(at.checked_sub(1)?)?.to_str());
     if let Some(option @ ("--prq" | "--umq")) = before {
         return Some(format!("{option}: a size is expected before `--`"));

@@ -11,12 +11,12 @@ use nic::trace::TraceError;
 
 use crate::hint;
 
-/// Makes an error of one place, which no caller handles.
+/// Makes an `Error::Message`: an error of one place, which no caller handles.
 macro_rules! message {
     ($($part:tt)*) => { $crate::error::Error::Message(format!($($part)*)) };
 }
 
-/// Returns such an error.
+/// Returns from the function with an `Error::Message`.
 macro_rules! fail {
     ($($part:tt)*) => { return Err(message!($($part)*)) };
 }
@@ -113,7 +113,7 @@ impl Error {
         Self::File { path: path.into(), why: why.into() }
     }
 
-    /// An adapter for `map_err` on file operations.
+    /// Returns an adapter for `map_err` on operations with a file.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         |error| Self::Io { path, error }

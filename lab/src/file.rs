@@ -17,7 +17,7 @@ use crate::error::Error;
 /// Size limit of a file that is read as a whole, in bytes; programs and profiles may be large.
 pub(crate) const LONGEST: u64 = 4 << 30;
 
-/// A file that is being written. It is removed if it is dropped without `keep`.
+/// A file that is being written. If it is dropped without `keep`, the temporary file is removed.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     to: To,
@@ -34,7 +34,8 @@ enum To {
 }
 
 impl NewFile {
-    /// Opens a file for writing.
+    /// Opens a file for writing. It replaces the file at `path` only in [`NewFile::keep`], except
+    /// for [`To::Straight`].
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         let to = open(path).map_err(Error::io(path))?;
         Ok(Self { to, path: path.into() })
@@ -58,7 +59,8 @@ impl NewFile {
         }
     }
 
-    /// Puts the file in its place if nothing is there yet.
+    /// Puts the file in its place if nothing is there yet; otherwise fails with
+    /// [`Error::NoReportThere`].
     pub(crate) fn keep_first(self) -> Result<(), Error> {
         match self.to {
             To::Beside(file) => match file.persist_noclobber(&self.path) {
@@ -117,7 +119,7 @@ fn open(path: &Path) -> io::Result<To> {
     }
 }
 
-/// Returns true for a link of the system, such as `/dev/stdout` and `/dev/fd/3`.
+/// Returns true for a link in `/dev` or `/proc`, such as `/dev/stdout` and `/dev/fd/3`.
 fn names_a_descriptor(path: &Path) -> bool {
     let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
     directory.is_some_and(|of| of == Path::new("/dev") || of.starts_with("/proc"))
@@ -134,12 +136,13 @@ pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error>
     written(path, content)?.keep()
 }
 
-/// Writes a file if nothing is there yet.
+/// Writes a file if nothing is there yet; otherwise fails with [`Error::NoReportThere`].
 pub(crate) fn write_first(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
     written(path, content)?.keep_first()
 }
 
-/// Refuses to replace a file that does not begin with `start`.
+/// Fails if a file at `path` is not empty and does not begin with `start`, so that files of other
+/// programs are not replaced.
 pub(crate) fn spare_others(path: &Path, start: &str) -> Result<(), Error> {
     // A pipe or a device cannot be replaced, and opening it could block.
     if !path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
@@ -166,7 +169,8 @@ pub(crate) fn begin(path: &Path) -> Result<File, Error> {
     File::create_new(path).map_err(Error::io(path))
 }
 
-/// Checks before the work that a file can be written. Its content stays until there is new content.
+/// Checks, before the work starts, that a file can be written. An existing file keeps its content,
+/// unless its directory takes no other file ([`To::Straight`]).
 pub(crate) fn check(path: &Path) -> Result<(), Error> {
     match fs::metadata(path) {
         // Opening a pipe waits for its reader, and closing it ends what the reader gets.
@@ -175,19 +179,19 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Endings of files that cannot be a directory of several files, nor a page if they do not fit it.
+/// Endings of file names that are refused for an output of another kind, such as a directory.
 const FILES: [&str; 14] = [
     "csv", "eps", "gif", "html", "jpeg", "jpg", "json", "md", "parquet", "pdf", "png", "ps", "svg",
     "txt",
 ];
 
-/// Checks before the work that a page of HTML can be written.
+/// Checks, before the work starts, that a page of HTML can be written.
 pub(crate) fn check_page(path: &Path) -> Result<(), Error> {
     check_kind(path, &["html"], "a page of HTML is written: give a name such as x.html")?;
     check(path)
 }
 
-/// Refuses a name with the ending of another kind of file.
+/// Refuses a name with a known ending that is not one of `fits`. An existing directory is accepted.
 pub(crate) fn check_kind(out: &Path, fits: &[&str], expected: &'static str) -> Result<(), Error> {
     let ending = out.extension().map(|end| end.to_string_lossy().to_lowercase());
     match ending {

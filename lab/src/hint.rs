@@ -12,7 +12,8 @@ use nic::report::ReportError;
 use nic::trace::TraceError;
 use strsim::damerau_levenshtein;
 
-/// Products and drivers, each with the device that it has, or the beginning of its devices.
+/// Products and drivers, each with the name of its emulated device, or the beginning of the names
+/// of several devices.
 const PRODUCTS: [(&str, &str); 12] = [
     ("slingshot", "cassini"),
     ("cxi", "cassini"),
@@ -27,7 +28,7 @@ const PRODUCTS: [(&str, &str); 12] = [
     ("ultra", "uet"),
     ("uec", "uet"),
 ];
-/// Length from which a word is searched inside other words.
+/// Minimum length of a word that is searched inside known words.
 const PART: usize = 3;
 /// First bytes of a GOAL trace in text form.
 const GOAL: &[u8] = b"num_ranks ";
@@ -80,7 +81,8 @@ pub(crate) fn of_setting(word: &str) -> String {
     }
 }
 
-/// Suggests how to set a parameter that was given as an option of a command.
+/// Suggests how to set a parameter that was given as an option of a command. Returns `None` for
+/// other options, and for commands that set no parameters.
 pub(crate) fn of_option(command: &str, given: &str, words: &[OsString]) -> Option<String> {
     let options = match command {
         "run" | "record" | "answer" | "replay" | "sweep" | "tune" | "engines" => &["--set"][..],
@@ -109,7 +111,7 @@ pub(crate) fn quoted(path: &Path) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Returns what can be done about an error in a trace.
+/// Returns advice on an error in a trace; empty for most errors.
 pub(crate) fn of_trace(path: &Path, error: &TraceError) -> String {
     match error {
         TraceError::Cut(_) => "; with --cut-off what is before is taken".to_owned(),
@@ -168,15 +170,16 @@ pub(crate) fn explained(error: &ParamError) -> String {
     }
 }
 
-/// Returns the beginning of the devices that a product has, if the parameter is that of devices.
+/// Returns the beginning of the names of a product's devices. Returns `None` for an unknown
+/// product, and if `param` is not `device`.
 fn product(param: &str, value: &str) -> Option<&'static str> {
     let value = value.to_lowercase();
     let mut products = PRODUCTS.iter().filter(|_| param == "device");
     products.find(|(product, _)| value.contains(product)).map(|(_, device)| *device)
 }
 
-/// Returns advice for a file of another tool, or for a directory that contains one; empty for
-/// others.
+/// Returns advice for a file of another tool, or for a directory that contains one; empty for other
+/// paths.
 pub(crate) fn foreign(path: &Path) -> String {
     let mut files = fs::read_dir(path).into_iter().flatten().flatten().take(LOOKED_AT);
     let tool = tool(path).or_else(|| files.find_map(|entry| tool(&entry.path())));
@@ -188,7 +191,7 @@ pub(crate) fn foreign(path: &Path) -> String {
     })
 }
 
-/// Returns the tool that wrote a file, by its name or its first bytes.
+/// Returns the tool that wrote a file, by its name or its first bytes, or `None` if it is unknown.
 fn tool(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_str()?;
     let ending = path.extension().unwrap_or_default().to_str()?;

@@ -46,7 +46,8 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let runs = matches!(task, Task::Run(_) | Task::Record(_));
-    // `tcam stats DIR | head` ends when head does; a run of a program continues to its end.
+    // `tcam stats DIR | head` ends when head does; a command that runs a program continues to its
+    // end.
     let measures = matches!(&task, Task::Sweep(sweep) if sweep.trace.is_empty())
         || matches!(&task, Task::Answer(answer) if answer.runs_a_program())
         || matches!(task, Task::Tune(_) | Task::Demo(_));
@@ -87,7 +88,7 @@ fn main() -> ExitCode {
             _ => OWN_FAILURE,
         }
     });
-    // A run exits with the code of its program, so it reports this error in another way.
+    // `run` and `record` print nothing to standard output, and exit with the code of the program.
     if !runs && let Some(error) = output::incomplete() {
         eprintln!("tcam: standard output: {error}");
         return ExitCode::from(OWN_FAILURE);

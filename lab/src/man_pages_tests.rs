@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The generated sections of both man pages: the parameters of the provider, and the commands with
 //! their options. The long texts of commands and their examples are in `--help` alone.
-//! `TCAM_WRITE_MAN=1 cargo test -p tcam-lab man_pages` renews them.
+//! `TCAM_WRITE_MAN=1 cargo test -p tcam-lab man_pages` generates them anew.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -57,8 +57,8 @@ fn value(sentence: &str) -> Option<(&str, &str)> {
     values.split(", ").all(is_value).then_some((values, text))
 }
 
-/// Renders descriptions of values as an indented list below a parameter or option. What follows
-/// belongs to the parameter again.
+/// Renders descriptions of values as an indented list below a parameter or option. Text after the
+/// list belongs to the parameter again.
 fn list(values: &[(impl AsRef<str>, impl AsRef<str>)]) -> String {
     let mut list = String::new();
     for (value, text) in values {

@@ -90,8 +90,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Reads the words of this option of a replay. Refuses parameters that have no effect on a
-    /// replay.
+    /// Reads the `NAME=VALUE` words of an option of a replay. Refuses parameters that have no
+    /// effect on a replay.
     pub(crate) fn for_replay(option: &'static str, words: &[String]) -> Result<Self, Error> {
         let settings = Self::words(option, words)?;
         for (names, why) in OF_RUNS {
@@ -196,7 +196,7 @@ impl Settings {
         Ok(Params::from_lookup(|name| set(name).or_else(|| file.get(name).map(str::to_owned)))?)
     }
 
-    /// Every parameter that is set here, with its value.
+    /// Returns every parameter that is set here, with its value.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

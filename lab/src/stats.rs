@@ -8,15 +8,15 @@ use serde::Serialize;
 
 use crate::text::whole;
 
-/// Returns the values in order. There is at least one.
+/// Returns the values in ascending order.
 pub(crate) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut sorted: Vec<_> = values.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
     sorted
 }
 
-/// Returns the value that a share of some values do not exceed, interpolated between two values; 0
-/// without values.
+/// Returns the value that the given share (0 to 1) of the sorted values do not exceed, interpolated
+/// between two values. Returns 0 without values.
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = share * last as f64;
@@ -24,14 +24,14 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     low + (high - low) * place.fract()
 }
 
-/// Returns the middle value, or the mean of the two middle values.
+/// Returns the middle value, or the mean of the two middle values; 0 without values.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     quantile(&sorted(values), 0.5)
 }
 
 /// Returns the approximate depth that `thousandths` of the searches do not exceed. `longest` is the
 /// largest length of the queue. Within a bucket of the histogram, depths are assumed to be spread
-/// evenly.
+/// evenly. Returns 0 without searches.
 pub(crate) fn depth_quantile(histogram: &Histogram, thousandths: u64, longest: u64) -> u64 {
     let wanted = histogram.total() as f64 * thousandths as f64 / 1000.0;
     let mut seen = 0.0;
@@ -40,8 +40,7 @@ pub(crate) fn depth_quantile(histogram: &Histogram, thousandths: u64, longest: u
         seen += count as f64;
         if seen >= wanted {
             let part = ((wanted - before) / count as f64).clamp(0.0, 1.0);
-            // The first depth is half a step above the lower end of the bucket, and the last half a
-            // step below its upper end.
+            // Each of the `width` depths of the bucket has an equal part of its searches.
             let width = (high - low) as f64 + 1.0;
             return (low + (width * part).ceil().max(1.0) as u64 - 1).min(high);
         }
@@ -49,7 +48,7 @@ pub(crate) fn depth_quantile(histogram: &Histogram, thousandths: u64, longest: u
     0
 }
 
-/// The least and the most of several runs.
+/// The lowest and the highest value of several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Range<T> {
     pub(crate) least: T,
@@ -57,6 +56,7 @@ pub(crate) struct Range<T> {
 }
 
 impl<T: Copy + Default + PartialOrd> Range<T> {
+    /// Returns the range of the values; the default without values.
     pub(crate) fn of(values: impl Iterator<Item = T>) -> Self {
         let one = values.map(|value| Self { least: value, most: value });
         let widest = one.reduce(|all, one| Self {
@@ -78,6 +78,7 @@ pub(crate) struct Variation {
 }
 
 impl Variation {
+    /// Returns the variation of the values; zeros without values.
     pub(crate) fn of(values: &[u64]) -> Self {
         let (Some(&min), Some(&max)) = (values.iter().min(), values.iter().max()) else {
             return Self::default();
@@ -86,6 +87,7 @@ impl Variation {
         Self { min, median, max, runs: values.len() }
     }
 
+    /// Returns the difference between the highest and the lowest value.
     pub(crate) fn width(&self) -> u64 {
         self.max - self.min
     }

@@ -30,8 +30,8 @@ use crate::timing::ModelledTime;
 /// inserts - spills - onloads + promotions - (table_matches - table_kept) - table_cancels
 ///                                                               = table_occupancy
 /// block reasons = spills
-/// dedicated queues = those of all levels
-/// measured insertions, removals = those counted (if anything was measured)
+/// dedicated queues = sum of the dedicated queues of all levels
+/// measured insertions, removals = counted insertions, removals (if anything was measured)
 /// collective + point-to-point = all, of inserts, searches, matches, misses and reasons
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,12 +70,12 @@ pub struct QueueCounters {
     pub table_occupancy: u64,
     /// Elements on the host now.
     pub host_occupancy: u64,
-    /// Most elements ever in the table at once.
+    /// Maximum number of elements in the table at once.
     pub table_high_water: u64,
-    /// Most elements ever on the host at once.
+    /// Maximum number of elements on the host at once.
     pub host_high_water: u64,
-    /// Most elements ever in table and host together: the table size at which
-    /// nothing would have spilled.
+    /// Maximum number of elements in table and host together: the table size at which no element
+    /// would have spilled.
     pub high_water: u64,
     /// Queues the host engine made for collective operations.
     #[serde(default)]
@@ -131,12 +131,12 @@ pub struct Tallies {
     pub table_occupancy: u64,
     /// Elements on the host.
     pub host_occupancy: u64,
-    /// Most elements ever in table and host together.
+    /// Maximum number of elements in table and host together.
     pub high_water: u64,
 }
 
 impl QueueCounters {
-    /// Checks that the counts add up (DESIGN, invariant 4).
+    /// Checks that the counts add up (invariant 4 in docs/ARCHITECTURE.md).
     ///
     /// # Errors
     /// The first violated equation, with its values.
@@ -194,7 +194,8 @@ impl QueueCounters {
             profile.check(histogram.total()).map_err(|why| format!("traversals: {why}"))?;
         }
         let counted = hit.total() > 0 || miss.total() > 0;
-        // Reports of earlier versions have no traversals. Peeks are counted only here.
+        // Reports of earlier versions have no traversals. Traversals also count peeks, which
+        // `host_matches` does not.
         if counted && hit.total() < self.host_matches {
             return Err(format!(
                 "traversals of {} searches of which the host answered {}",
@@ -202,7 +203,7 @@ impl QueueCounters {
                 self.host_matches
             ));
         }
-        // Elements that move between table and host may come to the host more than once.
+        // An element that moves between table and host may go to the host more than once.
         if i128::from(self.unclustered) > sum(&[self.spills, self.onloads]) {
             return Err(format!("{} elements on the host are in no cluster", self.unclustered));
         }
@@ -278,7 +279,7 @@ impl QueueCounters {
         Ok(())
     }
 
-    /// Fills in the totals of what is counted by kind: the hot path counts by kind only.
+    /// Sets the totals to the sums over both kinds, because the hot path counts by kind only.
     pub(crate) fn with_sums_of_kinds(self) -> Self {
         let KindCounters { inserts, searches, table_matches, host_matches, misses, block_reasons } =
             self.of_both_kinds();
@@ -292,8 +293,9 @@ impl QueueCounters {
         sum
     }
 
-    /// Adds the counters of another queue. Events are summed; of capacities, high-water marks and
-    /// numbers of dedicated queues the maximum is kept.
+    /// Adds the counters of another queue. Events and occupancies are summed; of capacities,
+    /// high-water marks and numbers of dedicated queues the maximum is kept. The sum has no
+    /// `choices` and no `added`.
     pub fn merge(&mut self, other: &Self) {
         self.entries = self.entries.max(other.entries);
         add(&mut self.inserts, other.inserts);

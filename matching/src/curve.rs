@@ -8,9 +8,9 @@
 //! 1970):
 //!
 //! ```text
-//! inserted behind o elements         spills           if o >= N
-//! matched, kept, cancelled at rank r  in the table     if r <= N     (ranks from 1)
-//! leaves from rank r of o elements   promotes another if r <= N < o
+//! an element inserted behind o others                spills            if o >= N
+//! one matched, kept or cancelled at rank r (from 1)  is in the table   if r <= N
+//! one that leaves from rank r of o elements          promotes another  if r <= N < o
 //! ```
 
 use crate::counters::{Block, ByKind, KindCounters, QueueCounters, Traversals};
@@ -18,7 +18,7 @@ use crate::counters::{Block, ByKind, KindCounters, QueueCounters, Traversals};
 /// Counts of one queue by rank or by length; see the module.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// Insertions, by the length of the queue before.
+    /// Insertions, by the length of the queue before the insertion.
     inserts: ByKind<Vec<u64>>,
     /// Matches, by rank.
     matches: ByKind<Vec<u64>>,
@@ -26,9 +26,12 @@ pub struct Curve {
     misses: Vec<u64>,
     /// Peeks, by the rank of the element found or by the length of the queue.
     peeks: Vec<u64>,
+    /// Matches that left the element in place, by rank.
     kept: Vec<u64>,
+    /// Cancels, by rank.
     cancels: Vec<u64>,
-    /// Departures that promote: the difference of their number from each N to the next.
+    /// Departures that promote. The sum of the values up to index N is their number with a table of
+    /// N entries.
     promotions: Vec<i64>,
     /// Rank of the last match.
     last: usize,
@@ -78,7 +81,7 @@ impl Curve {
         count(&mut self.peeks, at, 1);
     }
 
-    /// The last match stays in the queue.
+    /// Counts the last match as kept: its element stays in the queue.
     pub(crate) fn keep(&mut self) {
         count(&mut self.kept, self.last, 1);
     }
@@ -106,8 +109,7 @@ impl Curve {
         merge(&mut self.promotions, &other.promotions);
     }
 
-    /// Number of elements that spill with a table of `entries`: of collective operations, and of
-    /// others.
+    /// Numbers of elements that spill with a table of `entries`: `[collective, others]`.
     #[must_use]
     pub fn spills(&self, entries: usize) -> [u64; 2] {
         [&self.inserts.collective, &self.inserts.point_to_point]
@@ -136,7 +138,8 @@ impl Curve {
     }
 
     /// The counters that the queue would have with a table of `entries`, given its counters with
-    /// another table. Dedicated queues and traversals of the host engine are not known.
+    /// another table. The curve does not know dedicated queues and traversals of the host engine,
+    /// so these are zero.
     #[must_use]
     pub fn counters(&self, counted: &QueueCounters, entries: usize) -> QueueCounters {
         let promotions: i64 = self.promotions.iter().take(entries + 1).sum();

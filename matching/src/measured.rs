@@ -25,7 +25,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        // The minimum of several, because other processes may use the core as well.
+        // The minimum of several readings, because other processes may use the core meanwhile.
         let looks = (0..64).map(|_| {
             let start = clock.now();
             clock.now() - start
@@ -38,7 +38,7 @@ impl Watch {
         self.clock.now()
     }
 
-    /// Nanoseconds of the work between two reads.
+    /// Nanoseconds of the work between two reads, without the time of reading the clock.
     pub(crate) fn between(&self, start: u64, end: u64) -> u64 {
         end.saturating_sub(start).saturating_sub(self.look)
     }
@@ -101,8 +101,8 @@ impl MeasuredTime {
         ns.fold(0, u64::saturating_add)
     }
 
-    /// Time of insertions on the host relative to the time of searches there, and the same for
-    /// insertions that made dedicated queues. `None` without searches.
+    /// Time of all insertions on the host, and time of those that made dedicated queues, each
+    /// divided by the time of searches on the host. `None` if that time is 0.
     #[must_use]
     pub fn overhead(&self) -> Option<(f64, f64)> {
         let search = self.search.host.ns;

@@ -11,16 +11,15 @@
 //! ```
 //!
 //! With [`Overflow::Spill`] the table always holds the oldest elements: an element spills only if
-//! the table is full, and every entry that frees takes the oldest element of the host at once. The
-//! other models let younger elements into the table while older ones are on the host, or the other
-//! way round, so ages decide. Ages also decide for elements that the device refuses
-//! ([`Offload::refuse`]): they stay on the host, and elements behind them are not promoted past
-//! them.
+//! the table is full, and an entry that becomes free is filled at once with the oldest element of
+//! the host. Elements that the device refuses ([`Offload::refuse`]) stay on the host, and younger
+//! elements there are not promoted past them. The table may then hold elements younger than those
+//! on the host, so a search that finds a match in both compares their ages.
 //!
 //! The entries of the table may come from a pool that other tables share ([`Offload::with_pool`]).
-//! Then an element spills if the pool has no entry for it. With [`Overflow::Spill`] elements on the
-//! host still enter the table before any younger one, and an entry that frees goes to the oldest of
-//! them.
+//! Then an element also spills if the pool has no entry for it. With [`Overflow::Spill`] elements
+//! on the host still enter the table before any younger element, and an entry that becomes free
+//! goes to the oldest element on the host.
 
 mod choose;
 mod config;
@@ -79,6 +78,7 @@ enum Stay {
     No,
     /// The element stays until [`Offload::force`].
     Short,
+    /// The element never moves.
     Always,
 }
 
@@ -95,12 +95,12 @@ pub struct Offload {
     leave: Leave,
     /// `Sticky`: the queue has left its table.
     software: bool,
-    /// `FlowControl`: an element is held back.
+    /// `FlowControl`: `has_room` returned false, and this element is already counted as held back.
     holding: bool,
     /// The overflow model promotes, and there is no pool.
     plain: bool,
-    /// Elements on the host that may enter the table (`waiting`), and those that may not
-    /// (`refused`).
+    /// Number of elements on the host that wait for an entry, and of those that were refused
+    /// (always, or until `force`).
     waiting: usize,
     refused: usize,
     /// Pool of table entries; `None` if no other table uses the entries of this one.
@@ -113,7 +113,8 @@ pub struct Offload {
     /// The last counted match, until it is removed or kept.
     matched: Option<Found>,
     counters: QueueCounters,
-    /// Elements in the table and on the host at the maximum since [`Offload::take_recent`].
+    /// Elements in the table and on the host when the queue was longest since
+    /// [`Offload::take_recent`].
     recent: (usize, usize),
     /// Search depths are counted, as in every run with a report.
     depths: bool,
@@ -237,15 +238,15 @@ impl Offload {
         Place::Table
     }
 
-    /// Adds the youngest element although the device does not accept it. [`Block::Refused`] keeps
-    /// it on the host for good, [`Block::Short`] until [`Offload::force`].
+    /// Adds the youngest element to the host, because the device does not accept it.
+    /// [`Block::Refused`] keeps it there for good, [`Block::Short`] until [`Offload::force`].
     pub fn refuse(&mut self, element: Element, reason: Block) {
         debug_assert!(matches!(reason, Block::Refused | Block::Short), "{reason:?} is the table's");
         let age = self.begin(&element);
         self.spill(element, age, reason);
     }
 
-    /// Counts an element and makes room for its location. Returns its age.
+    /// Counts a new element and makes room for its location. Returns its age.
     #[inline]
     fn begin(&mut self, element: &Element) -> u64 {
         self.settle();
@@ -330,7 +331,8 @@ impl Offload {
         }
     }
 
-    /// Returns the elements in the table and on the host at the maximum since the last call.
+    /// Returns the numbers of elements in the table and on the host when the queue was longest
+    /// since the last call.
     pub fn take_recent(&mut self) -> (usize, usize) {
         let now = (self.table.len(), self.on_host());
         std::mem::replace(&mut self.recent, now)
@@ -420,9 +422,10 @@ impl Offload {
         self.overflow == Overflow::Sticky && self.software
     }
 
-    /// Leaves the table for good ([`Overflow::Sticky`]): every new element goes to the host, and if
-    /// [`Leave::takes_along`] is set, those in the table move there as well. Called when this queue
-    /// spills, or when the other queue of the context has left its table.
+    /// Leaves the table for good ([`Overflow::Sticky`]): every new element goes to the host. If
+    /// [`Leave::takes_along`] is set and the host is empty, the elements in the table move there as
+    /// well. Called when this queue spills, or when the other queue of the context has left its
+    /// table. Does nothing with other overflow models.
     #[cold]
     pub fn leave(&mut self) {
         if self.has_left() || self.overflow != Overflow::Sticky || self.table.capacity() == 0 {
@@ -434,7 +437,7 @@ impl Offload {
         }
     }
 
-    /// Moves the elements of the table to the host, which is empty, oldest first.
+    /// Moves the elements of the table, oldest first, to the host, which must be empty.
     fn onload(&mut self) {
         let elements: Vec<_> = self.table.iter().collect();
         for (handle, element) in elements {
@@ -463,8 +466,8 @@ impl Offload {
         self.overflow == Overflow::FlowControl && self.table.capacity() != 0
     }
 
-    /// Returns true if an element may be inserted now. If not, its poster or sender is held back,
-    /// which counts once until an element is admitted.
+    /// Returns true if an element may be inserted now. Otherwise the caller holds back its poster
+    /// or sender; repeated calls count this only once until an element is admitted.
     pub fn has_room(&mut self) -> bool {
         if !self.is_flow_controlled() {
             return true;
@@ -485,7 +488,7 @@ impl Offload {
         self.waiting != 0 && self.is_flow_controlled()
     }
 
-    /// Draws an entry from the pool, if there is a pool.
+    /// Checks that the table has a free entry and, if there is a pool, draws an entry from it.
     fn draw(&self) -> Result<(), Block> {
         if self.table.is_full() {
             return Err(Block::TableFull);
@@ -493,7 +496,8 @@ impl Offload {
         self.pool.as_ref().map_or(Ok(()), |pool| pool.take().map_err(Block::from))
     }
 
-    /// Gives a free entry to the oldest host element or, if that may not enter, back to the pool.
+    /// Gives a free entry to the oldest host element or, if that element may not enter the table,
+    /// back to the pool.
     fn pass_on(&mut self) -> Result<(), Block> {
         let promoted = self.promote();
         if let (Err(_), Some(pool)) = (promoted, &self.pool) {
@@ -502,7 +506,8 @@ impl Offload {
         promoted
     }
 
-    /// Moves the host elements that wait for the table into it, oldest first.
+    /// Moves the host elements that wait for the table into it, oldest first. Returns the reason if
+    /// any of them still waits.
     #[cold]
     fn promote_waiting(&mut self) -> Result<(), Block> {
         while self.waiting > 0 {
@@ -512,8 +517,8 @@ impl Offload {
         Ok(())
     }
 
-    /// Moves the oldest host element into the table, unless it may not enter. The table must have
-    /// room, and an entry from the pool must have been drawn.
+    /// Moves the oldest host element into the table, or returns [`Block::Order`] if it may not
+    /// enter. The table must have room, and an entry from the pool must have been drawn.
     fn promote(&mut self) -> Result<(), Block> {
         if !self.overflow.promotes() || self.waiting == 0 {
             return Err(Block::Order);
@@ -527,10 +532,11 @@ impl Offload {
         Ok(())
     }
 
-    /// Moves the elements on the host into the table, oldest first, including short receives. It
-    /// stops if the table is full, at an element that must stay, or at one that is older than an
-    /// element in the table, which is in age order. A long receive is worth it (`TM_FORCE_THRESH` of
-    /// UCX). Does nothing if the queue has left its table.
+    /// Moves the elements on the host into the table, oldest first, including short receives. Stops
+    /// if the table or the pool has no free entry, at an element that must stay, and at an element
+    /// older than one in the table, because the table is in age order. The caller does this before
+    /// it posts a long receive (`TM_FORCE_THRESH` of UCX). Does nothing if the queue has left its
+    /// table.
     pub fn force(&mut self) {
         let Some(oldest) = self.host.oldest() else { return };
         if self.has_left() || self.table.is_full() || self.stay(oldest.token) == Stay::Always {
@@ -540,7 +546,7 @@ impl Offload {
             Location::Table { age, .. } => Some(age),
             _ => None,
         });
-        // With a prefix in the table, all on the host are younger.
+        // With `Prefix`, all elements on the host are younger than those in the table.
         let youngest = if self.overflow == Overflow::Prefix { None } else { ages.max() };
         while let Some(oldest) = self.host.oldest() {
             let stay = self.stay(oldest.token);
@@ -588,8 +594,8 @@ impl Offload {
         found
     }
 
-    /// [`Offload::search`], but faster if the queue is empty, as that of unexpected messages mostly
-    /// is.
+    /// [`Offload::search`], but faster if the queue is empty, as the queue of unexpected messages
+    /// mostly is.
     #[inline(always)]
     pub fn search_if_any(&mut self, key: &Key) -> Option<Found> {
         if !self.is_empty() || self.observed {
@@ -603,8 +609,8 @@ impl Offload {
         None
     }
 
-    /// Repeats an [`Offload::search`] that found nothing, after elements were added of which one
-    /// matches. Both count as one search; the entries that the first one compared stay counted.
+    /// Repeats an [`Offload::search`] that found nothing, after a matching element was added. Both
+    /// count as one search, but the entries that the first search compared stay counted.
     #[cold]
     pub fn search_on(&mut self, key: &Key) -> Option<Found> {
         let collective = self.classifier.is_collective(key.bits, key.ignore);
@@ -676,12 +682,12 @@ impl Offload {
     }
 }
 
-/// Removal of elements, and promotion of others.
+/// Removal of elements, and the promotions that follow.
 impl Offload {
-    /// Removes the element that the last [`Offload::search`] found, and promotes into the entry
-    /// that frees. Returns false if there is no such element.
+    /// Removes the element with this token, which the last [`Offload::search`] found, and promotes
+    /// a host element into its entry. Returns false if no element has this token.
     ///
-    /// An element that the last search did not find counts as cancelled.
+    /// If the last search did not find this element, the removal counts as a cancel.
     #[inline(always)]
     pub fn remove_matched(&mut self, token: u32) -> bool {
         if self.matched.is_none_or(|found| found.token != token) {
@@ -718,7 +724,7 @@ impl Offload {
         place.is_some()
     }
 
-    /// Counts a match that was not removed as kept.
+    /// Counts the last match as kept if its element was not removed.
     #[inline]
     fn settle(&mut self) {
         let matched = self.matched.take();
@@ -732,7 +738,8 @@ impl Offload {
         }
     }
 
-    /// Frees the place of an element and promotes.
+    /// Frees the place of an element, promotes, and returns that place. `None` if no element has
+    /// this token.
     #[inline(always)]
     fn take(&mut self, token: u32) -> Option<Place> {
         if self.observed {
@@ -747,7 +754,7 @@ impl Offload {
                 self.refused -= usize::from(refused);
                 self.waiting -= usize::from(!refused);
                 if self.overflow.promotes() && (refused || self.pool.is_some()) {
-                    // If an older element must stay, those behind it go on waiting.
+                    // If an older element must stay, the elements behind it still wait.
                     let _ = self.promote_waiting();
                 }
                 Some(Place::Host)
@@ -765,8 +772,8 @@ impl Offload {
 
 /// `auto`: moves the elements on the host to the chosen engine.
 impl Offload {
-    /// Called before an element goes to the host. Moves the elements there to another engine if one
-    /// suits the traffic better.
+    /// Called before an element goes to the host. Moves the host's elements to another engine if
+    /// that one suits the traffic better.
     #[inline]
     fn reconsider(&mut self, element: &Element) {
         let length = self.on_host();

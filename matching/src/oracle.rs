@@ -15,14 +15,14 @@ impl Oracle {
         self.elements.push(element);
     }
 
-    /// Rank by age, from 0, and token of the oldest element that matches.
+    /// Returns the age rank (from 0) and the token of the oldest element that matches, or `None`.
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<(usize, u32)> {
         let rank = self.elements.iter().position(|element| element.matches(key))?;
         Some((rank, self.elements[rank].token))
     }
 
-    /// Removes an element. Returns false if there is none with this token.
+    /// Removes the element with this token. Returns false if there is none.
     pub fn remove(&mut self, token: u32) -> bool {
         let rank = self.elements.iter().position(|element| element.token == token);
         rank.map(|rank| self.elements.remove(rank)).is_some()

@@ -14,9 +14,9 @@ pub enum Overflow {
     /// The table holds a bounded prefix: no element enters it while the host holds any, and none is
     /// promoted (ConnectX).
     Prefix,
-    /// Once an element finds the table full, every new element goes to the host for good (CXI's
-    /// hybrid mode). Elements in the table stay there until they match, or move along
-    /// ([`Leave::takes_along`]).
+    /// After an element has found the table full, every new element goes to the host for good
+    /// (CXI's hybrid mode). Elements in the table stay there until they match, or move to the host
+    /// as well ([`Leave::takes_along`]).
     Sticky,
     /// The poster or sender of an element is held back until an entry frees (CXI's hardware mode):
     /// a receive is not posted ([`crate::Offload::has_room`]), and the sender of a message waits
@@ -39,7 +39,7 @@ impl Overflow {
 /// When and how a queue leaves its table for good ([`Overflow::Sticky`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leave {
-    /// The elements of the table move to the host, as CXI onloads unexpected headers.
+    /// The elements of the table then move to the host, as CXI onloads unexpected headers.
     pub takes_along: bool,
     /// Leave with this many elements in the queue, before the table is full
     /// (`FI_TCAM_PREEMPTIVE=posted-recv,unexpected-msg`).

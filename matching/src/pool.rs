@@ -7,8 +7,8 @@
 //! in memory of several processes. A member may die at any instruction and must leave consistent
 //! words. So every change is one compare-and-swap of the pool's word. That word also contains the
 //! number of entries that the changing member then holds. The member that makes the next change
-//! first copies this number to the other member's word (helping, as in Herlihy, "Wait-free
-//! synchronization", 1991).
+//! first copies this number to the word of the member that made the last change (helping, as in
+//! Herlihy, "Wait-free synchronization", 1991).
 //!
 //! ```text
 //! state   = taken | promised | member, after | version     the word of the pool
@@ -65,7 +65,7 @@ impl From<Refusal> for Block {
     }
 }
 
-/// Source of the entries of a queue's table. Dropping it returns all entries.
+/// Source of the entries of a queue's table. Dropping it returns all entries that were taken.
 pub trait EntryPool: fmt::Debug + Send + Sync {
     /// Takes an entry.
     ///
@@ -118,7 +118,8 @@ pub trait PoolWords {
     /// The word of the pool.
     fn state(&self) -> &Self::Word;
 
-    /// The word of a member. It must accept any number, which may come from a damaged state.
+    /// The word of a member. Any number must give a word, because a damaged state may contain any
+    /// number.
     fn member(&self, number: u16) -> &Self::Word;
 }
 
@@ -246,7 +247,7 @@ impl<W: PoolWords> Ledger<W> {
         })
     }
 
-    /// Returns an entry.
+    /// Returns an entry to the pool.
     ///
     /// # Errors
     /// [`Refusal::Damaged`], also if the member holds none.
@@ -297,7 +298,7 @@ impl<W: PoolWords> Ledger<W> {
     }
 
     /// Copies the number of entries in `state` to the word of the member that made the last change,
-    /// unless that is done.
+    /// unless that word already contains it.
     fn finish(&self, seen: u64, state: PoolState) -> Result<(), Refusal> {
         let member = self.words.member(state.member);
         let word = member.get();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Every interleaving of two members that take and return entries while a third one dies, up to
-//! three preemptions, with loom: the accounts add up.
+//! With loom: two members take and return entries while a third member dies. The accounts add up in
+//! every interleaving with up to three preemptions.
 
 use loom::{
     model::Builder,
@@ -45,7 +45,8 @@ impl Ledger<Three> {
         (self.words.member(number).get() as u32).saturating_sub(1)
     }
 
-    /// Takes an entry and dies before the change is written down, or before the change.
+    /// A member that takes an entry and dies before it writes the change to its word. If another
+    /// member changes the state first, this member dies without a change.
     fn take_and_die(&self, number: u16) {
         let (seen, state) = self.read().unwrap();
         self.finish(seen, state).unwrap();
@@ -83,7 +84,7 @@ fn accounts_add_up_wherever_a_member_dies() {
         let taken = u32::from(ledger.take(0, SHARE).is_ok());
         other.join().unwrap();
         dead.join().unwrap();
-        // The next member returns the entries of the dead one.
+        // A member that is alive returns the entries of the dead one.
         ledger.leave(2, SHARE).unwrap();
         assert_eq!((ledger.held(0), ledger.held(1), ledger.held(2)), (taken, 0, 0));
         assert_eq!(ledger.taken(), Ok(taken));

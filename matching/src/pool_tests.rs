@@ -94,7 +94,7 @@ fn threads_never_hold_more_than_there_is() {
     assert_eq!(pool.taken(), members.iter().map(held).sum());
 }
 
-/// Takes an entry as a member that is killed right after its change and writes nothing down.
+/// Takes an entry as a member that is killed right after its change, before it writes its word.
 fn die_after_taking(pool: &LocalPool, number: u16) {
     let ledger = &pool.ledger;
     let (seen, state) = ledger.read().unwrap();
@@ -133,7 +133,7 @@ fn a_state_that_comes_back_loses_no_change_of_the_living() {
         assert_eq!(one.take(), Ok(()));
     }
     one.give_back();
-    // The state recurs, and its number is not written down yet.
+    // The state recurs, and its number of entries is not in the member's word yet.
     ledger.words.state.store(seen.0, Ordering::Relaxed);
     assert_eq!(held(&one), 0);
     let PoolState { taken, version, .. } = seen.1;

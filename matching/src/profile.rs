@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! below 32     one bucket per value
-//! from there   16 buckets per octave: [2^e + i * 2^(e-4), 2^e + (i + 1) * 2^(e-4)), i = 0 to 15
+//! from 32 on   16 buckets per octave: [2^e + i * 2^(e-4), 2^e + (i + 1) * 2^(e-4)), i = 0 to 15
 //! ```
 //! A bucket is at most 6.25 % wide, so a quartile is at most 3.2 % off. Number, mean and variance
 //! are exact. The features are those of *Hint-driven matching*, section V.C.
@@ -117,7 +117,7 @@ impl Profile {
     /// Variance of the whole population, not the sample estimate; `None` without values.
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
-        // In integers while they suffice, because the difference of two large sums may be small.
+        // In integers unless they overflow, because the difference of two large sums may be small.
         let (count, sum) = (u128::from(self.count), u128::from(self.sum));
         let exact =
             self.squares.checked_mul(count).map(|squares| squares.saturating_sub(sum * sum));
@@ -134,8 +134,8 @@ impl Profile {
         self.variance().map(f64::sqrt)
     }
 
-    /// The value that this share of all values does not exceed, by nearest rank: the middle of its
-    /// bucket. `None` without values.
+    /// The value that this share (0 to 1) of all values does not exceed, by nearest rank. Returns
+    /// the middle of its bucket; `None` without values.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((self.count as f64 * share).ceil() as u64).max(1);
@@ -146,7 +146,7 @@ impl Profile {
         })
     }
 
-    /// The quartiles: 25, 50 and 75 % of the values do not exceed them.
+    /// The quartiles: 25, 50 and 75 % of the values do not exceed them. `None` without values.
     #[must_use]
     pub fn quartiles(&self) -> Option<[u64; 3]> {
         let [first, second, third] = [0.25, 0.5, 0.75].map(|share| self.quantile(share));
@@ -158,7 +158,7 @@ impl Profile {
         self.buckets.iter().map(|(bucket, count)| (lowest(bucket), lowest(bucket + 1) - 1, count))
     }
 
-    /// Checks that every value is in a bucket, and that there are `values` of them, or zero as in
+    /// Checks that every value is in a bucket, and that there are `values` values, or none, as in
     /// reports of earlier versions.
     ///
     /// # Errors

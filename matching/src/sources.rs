@@ -10,14 +10,14 @@ use crate::{Element, Key, TagLayout};
 
 /// Largest source that is counted: a peer may put any number into its match bits.
 const LARGEST: u32 = 1 << 20;
-/// Every source below this number may have its own place, whatever sources there are.
+/// Sources below this number are always counted in `added`.
 const USUAL: usize = 1024;
 
 /// Element counts by source.
 pub(crate) struct AddedBySource {
     fields: Fields,
-    /// Indexed by source. From [`USUAL`] on it only doubles, so that one large number does not
-    /// allocate memory for all below it.
+    /// Indexed by source. Beyond [`USUAL`] entries, the length only doubles, so that one large
+    /// source number does not allocate memory for all numbers below it.
     added: Vec<u64>,
     /// Counts of sources beyond `added`.
     others: BTreeMap<u32, u64>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Saturating sums, because counts from files of others may be anything.
+//! Sums that cannot overflow, because counts read from a file may have any value.
 
-/// Adds to a sum.
+/// Adds `more` to `sum`, which stays at `u64::MAX` if it would overflow.
 pub(crate) fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }

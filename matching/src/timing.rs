@@ -29,9 +29,9 @@ pub struct Costs {
     pub up: u64,
     /// A search on the host (`FI_TCAM_HOST_NS`).
     pub host: u64,
-    /// Elements that it traverses (`FI_TCAM_HOST_ENTRY_NS`).
+    /// The elements that a search on the host traverses (`FI_TCAM_HOST_ENTRY_NS`).
     pub entry: EntryCost,
-    /// Transfer of its result back (`FI_TCAM_DOWN_NS`).
+    /// Transfer of the result of a search from the host to the table (`FI_TCAM_DOWN_NS`).
     pub down: u64,
     /// An element that goes to the host (`FI_TCAM_SPILL_NS`).
     pub spill: u64,
@@ -54,7 +54,8 @@ pub struct Costs {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryCost {
-    /// Elements, and picoseconds for all of them, in ascending order; the first `used` are in use.
+    /// `(elements, picoseconds for all of them)`, in ascending order. The first `used` points are
+    /// in use.
     points: [(u64, u64); Self::MOST],
     used: usize,
     /// Picoseconds per element beyond the last point.
@@ -79,7 +80,7 @@ impl EntryCost {
          ascending entries, separated by commas, of which none makes a longer search cheaper, \
          such as 2.7@64,4.5@1024,5.1@8192";
 
-    /// The same cost in picoseconds for each element, however many there are.
+    /// The same cost in picoseconds for each element of a search of any length.
     #[must_use]
     pub const fn flat(picoseconds: u64) -> Self {
         Self { points: [(0, 0); Self::MOST], used: 0, last: picoseconds }
@@ -154,13 +155,13 @@ pub struct Timing {
 pub struct ModelledTime {
     /// Searches of the table, including peeks.
     pub table_searches: u64,
-    /// Picoseconds charged for them.
+    /// Picoseconds charged for searches of the table.
     pub table_ps: u64,
     /// Searches on the host.
     pub host_searches: u64,
-    /// Elements that they traversed.
+    /// Elements that searches on the host traversed.
     pub host_entries: u64,
-    /// Picoseconds charged for these searches and elements.
+    /// Picoseconds charged for searches on the host and the elements that they traversed.
     pub host_ps: u64,
     /// Picoseconds charged for transfers to the host and back.
     pub way_ps: u64,
@@ -214,8 +215,8 @@ impl ModelledTime {
         timing.pace.spend(timing.costs.promote);
     }
 
-    /// Charges a search of the table, if there is one, and a search on the host with the number of
-    /// elements it traversed, if there was one.
+    /// Charges a search of the table if `table` is true, and a search on the host that traversed
+    /// `host` elements unless `host` is `None`.
     pub(crate) fn charge(&mut self, timing: &Timing, table: bool, host: Option<u64>) {
         let costs = &timing.costs;
         let table_ps = if table { costs.table } else { 0 };

@@ -14,8 +14,8 @@
 //! MPICH and Intel MPI: a message is collective if bit 0 of the context id is set. Blocking
 //! operations have fixed tags; nonblocking ones count up from 287 in each communicator. Open MPI: a
 //! message is collective if the tag is negative. Blocking operations have fixed tags; nonblocking
-//! ones count down from -27 (4.1) or -33 (5.0, whose tags from -27 to -32 are taken for nonblocking
-//! as well).
+//! ones count down from -27 (version 4.1) or -33 (version 5.0). The tags from -27 to -32 of version
+//! 5.0 are taken for nonblocking as well.
 //!
 //! The bits are a hint: with a wrong layout, an engine is slower but still finds the oldest match.
 
@@ -88,7 +88,8 @@ impl TagLayout {
         Classifier::new(self).is_collective(key.bits, key.ignore)
     }
 
-    /// Returns true if a pattern leaves the source open, also if the source is in the match bits.
+    /// Returns true if a pattern leaves the source open. If the layout contains the source, the
+    /// ignore bits decide.
     #[must_use]
     pub fn is_any_source(self, key: &Key) -> bool {
         self.fields().source(key) == Source::ANY
@@ -108,24 +109,26 @@ impl TagLayout {
         self.fields().kind(bits)
     }
 
-    /// Decodes a pattern for people.
+    /// Decodes a pattern for people. All fields are `None` if the layout is [`TagLayout::Opaque`].
     #[must_use]
     pub fn tell(self, key: &Key) -> DecodedBits {
         let fields = self.fields();
         if self == Self::Opaque {
             return DecodedBits { communicator: None, tag: None, source: None, operation: None };
         }
-        // Open MPI does not ignore the sign of the tag, so that only tags of the application match.
+        // An any-tag receive of Open MPI does not ignore the sign of the tag, so that it matches
+        // only tags of the application.
         let open = |field: Field| {
             let sign = if fields.negative { fields.collective } else { 0 };
             (key.ignore | sign) & field.mask == field.mask
         };
         let communicator = fields.communicator.of(key.bits);
-        // MPICH has another context for the collective operations of a communicator.
+        // MPICH has a separate context, with bit 0 set, for the collective operations of a
+        // communicator.
         let communicator = if fields.negative { communicator } else { communicator & !1 };
         let tag = fields.tag.of(key.bits);
         let unused = (u64::from(u32::MAX) ^ fields.tag.of(u64::MAX) as u64).count_ones();
-        // The tag has fewer bits than an int.
+        // The tag may have fewer bits than an int: this extends its sign.
         let tag = match fields.negative {
             true => i64::from((tag << unused).cast_signed() >> unused),
             false => i64::from(tag),

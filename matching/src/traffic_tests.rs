@@ -131,8 +131,8 @@ const ANY_SOURCE: [(Layout, [Posted; 2]); 6] = [
     ),
 ];
 
-/// Collective operations in the world, the second one in its duplicate: the receive, from rank 1 if
-/// the bits contain the source, and its kind.
+/// Receives of collective operations in the world, the second one in its duplicate, each with its
+/// kind. If the bits contain the source, the receive is from rank 1.
 const COLLECTIVE: [(Layout, u64, &[Operation]); 6] = [
     (
         Layout::Mpich,
@@ -224,12 +224,12 @@ const SYNCHRONOUS: [(Layout, &[u64]); 6] = [
     (Layout::OpenMpiTag2, &[0x0000_0000_0050_0007, 0x0000_0300_0060_0007]),
 ];
 
-/// A receive with the peer of rank 1, or from any source.
+/// A receive as a key; `source` is a peer number or any source.
 fn receive(bits: u64, ignore: u64, source: Source) -> Key {
     Key { bits, ignore, source }
 }
 
-/// The source that the engines must use for a receive from rank 1 whose peer has another number.
+/// The source that the engines must use for a receive from rank 1, whose peer number is `peer`.
 fn expected_source(layout: Layout, peer: Source) -> Source {
     match layout {
         Layout::Mpich | Layout::OpenMpi => peer,

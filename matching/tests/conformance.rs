@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One suite over both tables and every table size, kernel, engine, queue and overflow model.
+//! One suite over both kinds of table, several table sizes, and every kernel, engine, storage and
+//! overflow model.
 //! Random sequences of operations, with the match bits of every tag layout, must find the same
 //! elements as the naive list, and the counts must add up.
 
@@ -79,7 +80,7 @@ fn ignore(layout: TagLayout) -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Two busy ranks and two others.
+/// Two ranks that occur often, and two that are rare.
 fn rank() -> impl Strategy<Value = u32> {
     prop_oneof![4 => 0..2_u32, 1 => 0..4_u32]
 }
@@ -191,8 +192,8 @@ impl Clock for Looks {
     }
 }
 
-/// Replays `ops` on a queue and on the oracle. With `spill` and nothing else, the table holds the
-/// oldest elements, so the oracle also predicts the place.
+/// Replays `ops` on a queue and on the oracle. With the overflow model `spill`, and without
+/// refusals and a pool, the table holds the oldest elements, so the oracle also predicts the place.
 fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     let entries = config.entries;
     let spill = config.overflow == Overflow::Spill && !with.refusals && with.pool.is_none();
@@ -232,7 +233,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
                 assert!(room || config.overflow == Overflow::FlowControl);
                 held_back += u64::from(!room);
                 if !room && bits % 2 == 0 {
-                    // Some posters come again later; others insert all the same.
+                    // Some posters give up; others insert the element although there is no room.
                     continue;
                 }
                 let element = Element { bits, ignore, source, token: tokens.take() };
@@ -312,7 +313,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
         .hit
         .buckets()
         .fold((0, 0), |(least, most), (low, high, n)| (least + low * n, most + high * n));
-    // A refused element may be older than one in the table, which is searched first.
+    // A refused element may be older than elements in the table, which depths count first.
     assert!(with.refusals || (least..=most).contains(&(depths as u64)));
     assert!(with.refusals || counters.search_depth.hit_entries == depths as u64);
     if let Some(Neighbour { pool, held, .. }) = &neighbour {
@@ -335,10 +336,10 @@ fn check_found(
     }
 }
 
-/// Replays with every kernel, for the usual engine, which shares it with the table, and for the one
-/// with the longest queue. The counters of both tables must be equal. Then replays with every
-/// engine, queue and overflow model and the usual kernel. θ is small, so that engines look for
-/// partners and make levels.
+/// Replays with every kernel, for the usual engine and for `list`, whose queue is the longest; the
+/// kernel searches their queues as well. The counters of both kinds of table must be equal. Then
+/// replays with every engine, storage and overflow model and the usual kernel. θ is small, so that
+/// engines look for partners and make levels.
 fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
     let engine_config = EngineConfig { layout: *layout, theta: 4, ..EngineConfig::default() };
     let usual = OffloadConfig { entries, depths: true, engine_config, ..OffloadConfig::default() };
@@ -379,7 +380,7 @@ fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
         let engine_config = EngineConfig { role: Role::Unexpected, ..engine_config };
         let engine = HostEngine::NewMadeleine;
         replay(OffloadConfig { engine, engine_config, ..usual }, With::default(), ops);
-        // With the usual θ, short queues are searched as one list.
+        // With a larger θ, short queues are searched as one list.
         let engine_config = EngineConfig { theta: 100, ..engine_config };
         let config = OffloadConfig { engine: HostEngine::ColPnp, engine_config, ..usual };
         replay(config, With::default(), ops);

@@ -34,11 +34,13 @@ struct Phase {
     length: usize,
     tags: usize,
     sources: usize,
-    /// Percentages.
+    /// Percentages of elements with wildcards, of keys with wildcards, and of cancels among the
+    /// removals.
     wild_elements: usize,
     wild_keys: usize,
     cancelled: usize,
-    /// Searches look for one of the `few` oldest elements, or of the youngest.
+    /// Searches look for one of the `few` oldest elements or, if `youngest`, for one of the `few`
+    /// youngest.
     few: usize,
     youngest: bool,
 }

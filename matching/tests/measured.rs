@@ -41,7 +41,8 @@ fn time_is_attributed_to_operation_and_place() {
     for bits in 0..3 {
         queue.insert(element(bits, 0));
     }
-    // First on the host, then in the table, which then takes another element from the host.
+    // The first match is on the host. The second is in the table, which then takes another element
+    // from the host.
     for bits in [2, 0] {
         queue.search(&key(bits)).unwrap();
         queue.remove_matched(bits as u32);
@@ -85,7 +86,8 @@ fn a_missing_measurement_is_noticed() {
     }
 }
 
-/// Receives of one busy source among others, all on the host.
+/// Receives of one busy source among others, all on the host. `given` is the number of processes in
+/// the configuration; `tell`, unless 0, is set later.
 fn with_partners(tell: u32, given: u32) -> QueueCounters {
     let engine_config = EngineConfig { theta: 4, processes: given, ..EngineConfig::default() };
     let config = OffloadConfig { entries: 0, engine_config, ..OffloadConfig::default() };

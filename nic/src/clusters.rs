@@ -93,7 +93,8 @@ pub enum ClustersError {
 }
 
 impl ClustersError {
-    /// Returns true if the file is sound but of another job: the program can run without it.
+    /// Returns true if the file is sound but belongs to another job, so that the program can run
+    /// without it.
     #[must_use]
     pub const fn is_other_job(&self) -> bool {
         matches!(self, Self::Rank(_) | Self::Processes { .. })

@@ -28,11 +28,12 @@ pub struct DeviceConfig {
     pub promise: Promise,
     /// Clusters of sources for the `kmeans` engine.
     pub clusters: Option<OwnClusters>,
-    /// Costs charged for searches; absent if the timing model is off.
+    /// The timing model; `None` if it is off.
     pub timing: Option<Timing>,
-    /// Clock that stamps the samples of queue lengths; absent if there is no clock.
+    /// Clock for the times of samples, of operations in the timing model, and of measurements.
+    /// Without a clock, samples and operations have time 0, and nothing is measured.
     pub clock: Option<Arc<dyn Clock>>,
-    /// Whether the operations of queues are measured by the clock.
+    /// Whether the clock measures the operations of queues.
     pub times: bool,
 }
 
@@ -43,14 +44,13 @@ pub struct Refuse {
     pub any_source: bool,
     /// Refuse receives into a buffer of several parts.
     pub non_contiguous: bool,
-    /// Refuse receives with a buffer of fewer bytes, until one of more than `force_above` bytes is
-    /// posted.
+    /// Refuse receives with a buffer of fewer bytes, until a receive of more than `force_above`
+    /// bytes is posted.
     pub below: u64,
     /// A receive of more than this many bytes offers all earlier receives to the device again; 0
     /// for never.
     pub force_above: u64,
-    /// Refuse receives of any tag, or that ignore other bits by which the MPI distinguishes
-    /// messages.
+    /// Refuse receives that ignore the tag or the communicator, or a part of them.
     pub any_tag: bool,
 }
 
@@ -137,7 +137,8 @@ pub fn costs(params: &Params) -> Costs {
 
 impl DeviceConfig {
     /// The device that these parameters describe, for match bits of this layout. The caller adds
-    /// what needs a host: a shared pool, clusters, the timing model and a clock.
+    /// the parts that need the operating system: a shared pool, clusters, the timing model and a
+    /// clock.
     #[must_use]
     pub fn from_params(params: &Params, layout: TagLayout) -> Self {
         let hash = params.host_engine == HostEngine::Hash;
@@ -152,7 +153,7 @@ impl DeviceConfig {
                 below: params.refuse_below,
                 force_above: params.force_above,
             },
-            // A program that selects the hash engine promises both.
+            // A program that selects the hash engine makes both promises.
             promise: Promise {
                 no_any_source: hash || params.assert.has("no-any-source"),
                 no_any_tag: hash || params.assert.has("no-any-tag"),

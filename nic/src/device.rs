@@ -2,8 +2,8 @@
 //! The device: two matching contexts, tagged and untagged. Each has a posted receive queue (PRQ)
 //! and an unexpected message queue (UMQ), each of a bounded table with a host engine behind it.
 //!
-//! Sans-IO: the caller hands in posts and arrivals and acts on the result, the buffer that a
-//! message goes to. `R` and `M` are the caller's data of a receive and of a message.
+//! Sans-IO: the caller passes posts and arrivals, and copies a message into the buffer that the
+//! result names. `R` and `M` are the caller's data of a receive and of a message.
 //!
 //! ```text
 //!   post ----> UMQ search --hit--> (receive, message)      arrive ---> PRQ search --hit--> receive
@@ -30,7 +30,7 @@ use crate::report::{BrokenPromises, ContextCounters, LiveContext};
 use crate::trace::{Op, Recorder, Sent};
 
 struct Unexpected<M> {
-    /// Number of messages that arrived before it.
+    /// Number of messages that arrived before this message.
     number: u64,
     envelope: Envelope,
     message: M,
@@ -41,30 +41,31 @@ pub struct Context<R, M> {
     posted: Receives<R>,
     prq: Offload,
     refuse: Refuse,
-    /// `refuse` is not empty.
+    /// The device refuses some receives: `refuse` is not the default.
     picky: bool,
     promise: Promise,
-    /// `promise` is not empty.
+    /// The program made a promise: `promise` is not the default.
     promised: bool,
-    /// Both queues leave their tables together (`sticky`), and have not left them yet.
+    /// With `sticky`: the queues have not left their tables yet. Both leave them together.
     may_leave: bool,
     layout: TagLayout,
     unexpected: Slab<Unexpected<M>>,
     umq: Offload,
+    /// Claimed messages, by the caller's context.
     claimed: HashMap<u64, Unexpected<M>>,
     /// Number of messages claimed or discarded; they count as posts but have no number.
     taken: u64,
-    /// Without those of the queues.
+    /// The counters of the context, without those of its queues.
     counters: ContextCounters<()>,
     recorder: Option<Box<dyn Recorder>>,
-    /// The last record is of a receive that was held back.
+    /// The last recorded operation is a receive that was held back.
     held: bool,
     clock: Option<Arc<dyn Clock>>,
     /// Present if the timing model is on.
     unit: Option<MatchingUnit>,
     /// Posts and arrivals until the queue lengths are recorded next.
     until_sample: u64,
-    /// Message sizes are counted (whenever search depths are).
+    /// Message sizes are counted, which is the case whenever search depths are.
     sizes: bool,
 }
 
@@ -143,8 +144,9 @@ impl<R: Clone, M> Context<R, M> {
         }
     }
 
-    /// Posts a receive. If an unexpected message matches, the oldest one goes to it; otherwise the
-    /// receive waits in the PRQ.
+    /// Posts a receive. If unexpected messages match, the receive gets the oldest of them;
+    /// otherwise it waits in the PRQ. With `flow-control`, it may be held back and is then not
+    /// posted.
     ///
     /// The receive is copied only into the PRQ, and the call is always inlined: a copy of a value
     /// that was just stored field by field stalls until the stores have left the store buffer.
@@ -205,7 +207,7 @@ impl<R: Clone, M> Context<R, M> {
         Post::Matched { grant, envelope, message, again }
     }
 
-    /// Adds a receive to the PRQ; `number` is how many were posted before it.
+    /// Adds a receive to the PRQ; `number` is the number of receives posted before it.
     #[inline(always)]
     fn admit_receive(&mut self, number: u64, receive: &Receive<R>) {
         let Key { bits, ignore, source } = receive.key;
@@ -260,7 +262,7 @@ impl<R: Clone, M> Context<R, M> {
         }
     }
 
-    /// Runs after the operation and all promotions that it made possible.
+    /// Runs after each such operation and all promotions that it made possible.
     #[inline]
     fn end(&mut self, operation: Operation) {
         if self.unit.is_some() {
@@ -283,7 +285,8 @@ impl<R: Clone, M> Context<R, M> {
         self.until_sample = self.counters.lengths.push(Sample { us, prq, umq });
     }
 
-    /// Once one queue has left its table for good, the other leaves its own (`sticky`).
+    /// If one queue has left its table for good, makes the other queue leave its table as well
+    /// (`sticky`).
     #[cold]
     fn leave_together(&mut self) {
         if self.prq.has_left() || self.umq.has_left() {
@@ -293,7 +296,7 @@ impl<R: Clone, M> Context<R, M> {
         }
     }
 
-    /// Sets the number of processes: n in the caps on the host engines' queues.
+    /// Sets the number of processes, which is n in the caps on the host engines' queues.
     pub fn set_processes(&mut self, n: u32) {
         self.note(|| Op::Processes(n));
         self.prq.set_processes(n);
@@ -317,7 +320,7 @@ impl<R: Clone, M> Context<R, M> {
     }
 
     /// Handles the arrival of a message: the earliest posted receive that matches gets it. If no
-    /// receive matches, the caller must [`keep`](Self::keep) the message.
+    /// receive matches, returns `None`, and the caller must [`keep`](Self::keep) the message.
     #[inline(always)]
     pub fn arrive(&mut self, envelope: &Envelope) -> Option<Grant<R>> {
         self.note(|| Op::Arrive(*envelope));
@@ -362,7 +365,7 @@ impl<R: Clone, M> Context<R, M> {
         self.counters.sizes.record(bytes);
     }
 
-    /// Keeps a message that [`arrive`](Self::arrive) found no receive for.
+    /// Keeps a message for which [`arrive`](Self::arrive) found no receive.
     pub fn keep(&mut self, envelope: Envelope, message: M) {
         let number = self.counters.arrivals.saturating_sub(1);
         self.admit_message(Unexpected { number, envelope, message });
@@ -381,8 +384,8 @@ impl<R: Clone, M> Context<R, M> {
         self.umq.insert(Element { bits, ignore, source, token });
     }
 
-    /// Returns true if a message without a receive, and its sender, wait for an entry of the UMQ
-    /// (`flow-control`).
+    /// Returns true if senders must wait because an unexpected message has no entry in the UMQ's
+    /// table (`flow-control`).
     #[inline]
     #[must_use]
     pub fn holds_back(&self) -> bool {
@@ -405,21 +408,22 @@ impl<R: Clone, M> Context<R, M> {
 
 /// Cancelling receives and dropping unexpected messages.
 impl<R: Clone, M> Context<R, M> {
-    /// Cancels the earliest posted receive that `which` accepts.
+    /// Cancels and returns the earliest posted receive that `which` accepts.
     pub fn cancel(&mut self, which: impl Fn(&Receive<R>) -> bool) -> Option<Receive<R>> {
         let token = self.prq.iter_tokens().find(|&token| which(self.posted.get(token)))?;
         Some(self.withdraw(token))
     }
 
-    /// Cancels the earliest posted receive whose `data` has this name. The time does not depend on
-    /// the number of posted receives; `name_of` must always return the same name for a receive.
+    /// Cancels and returns the earliest posted receive whose `data` has this name. On average, the
+    /// time does not depend on the number of posted receives. `name_of` must always return the same
+    /// name for a receive.
     pub fn cancel_named(&mut self, name: u64, name_of: impl Fn(&R) -> u64) -> Option<Receive<R>> {
         let prq = &self.prq;
         let token = self.posted.first_named(name, name_of, |token| prq.contains(token))?;
         Some(self.withdraw(token))
     }
 
-    /// Cancels all posted receives that `which` accepts, in their order.
+    /// Cancels and returns all posted receives that `which` accepts, in the order of posting.
     pub fn cancel_all(&mut self, which: impl Fn(&Receive<R>) -> bool) -> Vec<Receive<R>> {
         let accepted = |&token: &u32| which(self.posted.get(token));
         let tokens: Vec<u32> = self.prq.iter_tokens().filter(accepted).collect();
@@ -462,7 +466,7 @@ impl<R: Clone, M> Context<R, M> {
 
 /// Probes: peeking at, discarding and claiming unexpected messages.
 impl<R: Clone, M> Context<R, M> {
-    /// Returns the oldest unexpected message that matches, and leaves it in place.
+    /// Returns the oldest unexpected message that matches, if any, and leaves it in place.
     pub fn peek(&mut self, key: &Key) -> Option<(Envelope, &M)> {
         self.note(|| Op::Peek(*key));
         self.counters.peeks += 1;
@@ -474,14 +478,15 @@ impl<R: Clone, M> Context<R, M> {
         Some((unexpected.envelope, &unexpected.message))
     }
 
-    /// Takes the oldest unexpected message that matches out of the queue (`FI_DISCARD`).
+    /// Removes and returns the oldest unexpected message that matches (`FI_DISCARD`).
     pub fn discard(&mut self, key: &Key) -> Option<(Envelope, M)> {
         self.note(|| Op::Discard(*key));
         self.take_unexpected(key).map(|taken| (taken.envelope, taken.message))
     }
 
-    /// Sets the oldest unexpected message that matches aside under a context (`FI_PEEK |
-    /// FI_CLAIM`). No other receive can get it.
+    /// Sets aside the oldest unexpected message that matches, under a context (`FI_PEEK |
+    /// FI_CLAIM`). Only [`claimed`](Self::claimed) with this context returns it. `None` if no
+    /// message matches.
     ///
     /// # Errors
     /// The context already has a claimed message.
@@ -499,13 +504,14 @@ impl<R: Clone, M> Context<R, M> {
         Ok(Some((claimed.envelope, &claimed.message)))
     }
 
-    /// Returns the message that was set aside under a context (`FI_CLAIM`).
+    /// Removes and returns the message that was set aside under a context (`FI_CLAIM`); `None` if
+    /// there is none.
     pub fn claimed(&mut self, context: u64) -> Option<(Envelope, M)> {
         self.claimed.remove(&context).map(|taken| (taken.envelope, taken.message))
     }
 
-    /// A peek that takes the message it finds. If it finds one, it also counts as the post of the
-    /// receive, since `MPI_Mrecv` posts none.
+    /// A peek that removes the message it finds. If it finds a message, it also counts as the post
+    /// of a receive, since `MPI_Mrecv` posts none.
     fn take_unexpected(&mut self, key: &Key) -> Option<Unexpected<M>> {
         self.counters.peeks += 1;
         if self.umq.find(key).is_none() {
@@ -632,7 +638,7 @@ impl<R: Clone, M> Device<R, M> {
     }
 }
 
-/// A second message was to be claimed under a context.
+/// The context already has a claimed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the context has a claimed message already")]
 pub struct AlreadyClaimed;

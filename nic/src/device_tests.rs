@@ -83,7 +83,7 @@ fn both_queues_of_both_contexts_draw_from_the_pool() {
     assert_eq!(pool.taken(), 3);
     let umq = device.msg.counters().umq;
     assert_eq!((umq.host_occupancy, umq.block_reasons.pool_share), (1, 1));
-    // An entry that frees in one context does not move to the other by itself.
+    // An entry that becomes free in one context does not go to the other context at once.
     assert!(device.tagged.arrive(&Envelope { source: 1, bits: 5, len: 0 }).is_some());
     assert_eq!(pool.taken(), 2);
     assert!(matches!(device.msg.post(&mut any_source(6, 2)), Post::Matched { .. }));
@@ -270,9 +270,9 @@ fn receives_that_break_a_promise_are_matched_and_counted() {
 }
 
 /// Nanoseconds per message for the first unexpected messages of a context, received newest first.
-/// The receives are of one kind, or of two kinds in turn or one after the other; for a new kind,
-/// the table builds the structure that it lacks. Prints the first round and the slowest of the
-/// other rounds.
+/// The receives are of one kind, or of two kinds that alternate or follow each other. For a new
+/// kind, the table builds the structure that it lacks. Prints the median times of the first round
+/// and of the slowest other round.
 #[test]
 #[ignore = "a measurement: cargo test --release -p tcam-nic -- --ignored --nocapture cost_of_the_first"]
 fn cost_of_the_first_unexpected_messages() {
@@ -295,8 +295,8 @@ fn cost_of_the_first_unexpected_messages() {
             for rounds_of_one in [1, ROUNDS / 2] {
                 let times: Vec<_> = (0..11)
                     .map(|_| {
-                        // No context is dropped: the next one would reuse memory that was already
-                        // touched.
+                        // No context is dropped: the next one would reuse memory that is already
+                        // resident.
                         kept.push(Context::<u64, u64>::new(&config(4096)).unwrap());
                         let context = kept.last_mut().unwrap();
                         let mut round = |round: usize| {

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Integers are little-endian. The writer alternates between the slots, so that one of them is
-//! complete at any moment. The reader takes the later slot whose checksum, over turn and text, is
-//! correct. A draft is written in full length when it is created, so later updates need no room on
-//! the disk.
+//! complete at any moment. Of the slots whose checksum (over turn and text) is correct, the reader
+//! takes the one with the higher turn. A draft is written in full length when it is created, so
+//! later updates need no further room on the disk.
 
 use crate::report::{Report, ReportError};
 
@@ -29,8 +29,8 @@ pub const LENGTH: usize = HEAD + 2 * SLOT;
 /// Bytes of a slot before the text.
 const TEXT: usize = 16;
 
-/// Encodes a report into a slot. If it is too long, its lengths over time are dropped, and then its
-/// elements by source.
+/// Encodes a report into a slot. If the text is too long, drops the report's lengths over time and,
+/// if it is still too long, its elements by source.
 ///
 /// # Errors
 /// Never in practice: every field can be written as JSON.

@@ -71,8 +71,9 @@ impl Latencies {
         (self.count > 0).then(|| self.sum_ps as f64 / self.count as f64 * 1e-3)
     }
 
-    /// Latency in nanoseconds that this share of the operations does not exceed, by nearest rank.
-    /// The result is the mean of a bucket 3 % wide; it is exact if the bucket has one value.
+    /// Latency in nanoseconds that this share (0 to 1) of the operations does not exceed, by
+    /// nearest rank. The result is the mean of a bucket 3 % wide, which is exact if all values in
+    /// the bucket are equal. `None` without operations.
     #[must_use]
     pub fn quantile_ns(&self, share: f64) -> Option<f64> {
         let rank = ((self.count as f64 * share).ceil() as u64).max(1);
@@ -99,9 +100,9 @@ pub(crate) enum Operation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latency {
-    /// Messages that arrived: time until matched, or kept as unexpected.
+    /// Messages that arrived: time until the message is matched or kept as unexpected.
     pub arrivals: Latencies,
-    /// Receives that were posted: time until matched, or in the PRQ.
+    /// Receives that were posted: time until the receive is matched or in the PRQ.
     pub posts: Latencies,
     /// Peeks, including those that claim or discard.
     pub peeks: Latencies,
@@ -165,7 +166,8 @@ impl MatchingUnit {
         self.arrival = now.saturating_mul(1000);
     }
 
-    /// The operation ends; `charged` is the sum of all charges since the start, in picoseconds.
+    /// The operation ends. `charged` is the sum of the charges for all operations so far, in
+    /// picoseconds.
     pub(crate) fn end(&mut self, operation: Operation, charged: u64, to: &mut Latency) {
         let spent = charged - self.charged;
         self.charged = charged;
@@ -224,7 +226,8 @@ mod tests {
             unit.end(Operation::Arrival, charged, &mut latency);
         }
         let arrivals = &latency.arrivals;
-        // 50 at once; 40 + 50 behind the first; 50 when the unit is idle.
+        // Latencies in ns: 50 for the first; 40 of waiting + 50 for the second; 50 for the third,
+        // for which the unit is idle.
         assert_eq!((arrivals.sum_ps, arrivals.waited_ps), (190_000, 40_000));
         assert_eq!(arrivals.quantile_ns(0.99), Some(90.0));
     }

@@ -4,10 +4,10 @@
 //! ```text
 //! before operation 0, k, 2k, ... (posts and arrivals together): a sample of each queue at its
 //!                         longest since the sample before
-//! the series is full: two samples become the longer of them, and k doubles
+//! the series is full: of each pair of samples, the one of the longer queue stays, and k doubles
 //! ```
 //!
-//! The longest of all samples is therefore the high-water mark.
+//! The longest sample of a queue is therefore its high-water mark.
 
 use std::fmt;
 
@@ -25,7 +25,8 @@ const LINES: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lengths {
-    /// k. Zero if nothing was recorded: there are no samples then.
+    /// Number of operations from one sample to the next (k). Zero if nothing was recorded; then
+    /// there are no samples.
     pub every: u64,
     /// Time of each sample in microseconds since the endpoint was opened.
     pub us: Vec<u64>,
@@ -104,7 +105,7 @@ impl Lengths {
     }
 
     /// Checks that every k-th of `operations` operations has a sample, and that no length exceeds
-    /// its high-water mark. `marks` are the marks of table and host, for PRQ and UMQ.
+    /// its high-water mark. `marks` are those of the PRQ's table and host, then of the UMQ's.
     ///
     /// # Errors
     /// A description of the violated condition.
@@ -127,7 +128,7 @@ impl Lengths {
     }
 }
 
-/// Keeps the first sample, and of each pair after it the one of the longer queue.
+/// Keeps the first sample and, of each pair of samples after it, the one of the longer queue.
 fn thin(table: &mut Vec<u64>, host: &mut Vec<u64>) {
     let len = table.len().min(host.len());
     for (to, at) in (1..).zip((2..len).step_by(2)) {

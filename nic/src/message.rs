@@ -71,7 +71,7 @@ pub enum Post<R, M> {
     /// The receive waits in the PRQ.
     Pending,
     /// The table has no room and the receive was not posted (`flow-control`). The caller posts it
-    /// again when an entry frees, or to the host with
+    /// again when an entry becomes free, or posts it to the host with
     /// [`Context::post_anyway`](crate::device::Context::post_anyway).
     HeldBack,
     /// An unexpected message matches the receive.
@@ -82,7 +82,8 @@ pub enum Post<R, M> {
         envelope: Envelope,
         /// The message.
         message: M,
-        /// Whether it is a multi-receive buffer with room left, which the caller must post again.
+        /// Whether the receive has a multi-receive buffer with room left, which the caller must
+        /// post again.
         again: bool,
     },
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The devices that `FI_TCAM_DEVICE` names. Each sets other parameters, with sources in
-//! docs/devices.md. A parameter that the user sets takes precedence.
+//! The devices that `FI_TCAM_DEVICE` names. Each is a set of values for other parameters;
+//! docs/devices.md has the sources. A parameter that the user sets takes precedence.
 
 /// A device.
 #[derive(Clone, Copy, Debug)]
@@ -72,14 +72,14 @@ pub(crate) const NAMES: [&str; MODELS.len()] = {
     names
 };
 
-/// For a device that holds senders back and then fails, the mode of the same NIC that spills to the
-/// host instead.
+/// Returns the device that is the same NIC in the mode that spills to the host, if this device is a
+/// NIC in the mode that holds senders back and then fails. Otherwise `None`.
 #[must_use]
 pub fn spilling_mode(device: &str) -> Option<&'static str> {
     (device == "cassini-hardware").then_some("cassini-hybrid")
 }
 
-/// The value that a device sets for a parameter.
+/// The value that a device sets for a parameter, if any.
 pub(crate) fn preset(device: &str, param: &str) -> Option<&'static str> {
     let model = MODELS.iter().find(|model| model.name == device)?;
     model.sets.iter().find(|(name, _)| *name == param).map(|(_, value)| *value)

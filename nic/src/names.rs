@@ -8,20 +8,22 @@
 //! ```
 //!
 //! These structures are empty until the first cancel. From then on each post adds an entry to the
-//! log, and the next cancel processes the log. If the log fills up first, everything is dropped and
-//! the next cancel builds it again. So the time of a cancel does not depend on how many receives
-//! are posted; on average it is proportional to the posts since the last cancel.
+//! log, and the next cancel processes the log. If the log fills up first, all structures are
+//! dropped, and the next cancel builds them again. So the average time of a cancel does not depend
+//! on the number of posted receives, but is proportional to the number of posts since the last
+//! cancel.
 //!
-//! Matches are not reported here. The node of a receive that was matched stays until a cancel
-//! passes it or another receive reuses its token.
+//! Matches do not update these structures. The node of a receive that was matched stays until a
+//! cancel of its name finds and removes it, or until another receive reuses its token.
 
 use std::collections::HashMap;
 
-/// Minimum capacity of the log; it holds at least as many posts as there are tokens.
+/// Minimum capacity of the log, which also holds at least as many posts as there are tokens.
 const LEAST_LOG: usize = if cfg!(test) { 8 } else { 256 };
 
-/// See the module.
+/// The lists of receives by name; see the module.
 pub(crate) struct Names {
+    /// Indexed by token.
     nodes: Vec<Option<NamedReceive>>,
     ends: HashMap<u64, Ends>,
     /// Never exceeds its initial capacity.
@@ -85,8 +87,8 @@ impl Names {
         has_room
     }
 
-    /// Processes the log. `name` returns the name of the receive with this token, if it is still
-    /// posted and has this number.
+    /// Processes the log. `name` must return the name of the receive with this token, or `None` if
+    /// that receive is no longer posted or has another number.
     pub(crate) fn catch_up(&mut self, name: impl Fn(u32, u32) -> Option<u64>) {
         for at in 0..self.log.len() {
             let LoggedPost { token, number } = self.log[at];
@@ -97,7 +99,7 @@ impl Names {
         self.log.clear();
     }
 
-    /// Adds the youngest receive of a name.
+    /// Adds the youngest receive of a name. If an earlier receive had the same token, removes it.
     pub(crate) fn add(&mut self, token: u32, name: u64) {
         self.leave(token);
         let new = Token::new(token);
@@ -113,7 +115,8 @@ impl Names {
         self.nodes[token as usize] = Some(NamedReceive { name, older, younger: None });
     }
 
-    /// Removes and returns the oldest receive of a name that is still posted.
+    /// Removes the oldest receive of a name that is still posted, and returns its token. `None` if
+    /// there is none.
     pub(crate) fn take(&mut self, name: u64, is_posted: impl Fn(u32) -> bool) -> Option<u32> {
         loop {
             let oldest = self.ends.get(&name)?.oldest.get();

@@ -12,19 +12,19 @@ const COMMAND: usize = 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
-    /// Its command line.
+    /// Command line of the process.
     pub command: String,
     /// Name and version of the MPI, such as `MPICH 5.0.2`; empty without an MPI.
     pub mpi: String,
     /// Ranks of the job, if the launcher sets the number.
     pub ranks: Option<u32>,
-    /// Identifies the processes of one run of tcam by the path of their reports and traces. If the
-    /// user chooses the path, several runs may share the number.
+    /// A number that all processes of one run of tcam share, computed from the paths of their
+    /// reports and traces. If the user chooses these paths, several runs may share the number.
     pub job: Option<u64>,
     /// Processors of the host that are online.
     pub cores: Option<u32>,
     /// Processors that the process may run on by affinity and cpuset, such as `0-3,8`; empty if
-    /// unknown. A launcher may bind each rank to others.
+    /// unknown. A launcher may bind each rank to different processors.
     pub processors: String,
     /// When the endpoint was opened, in seconds since 1970.
     pub started_s: u64,

@@ -19,11 +19,11 @@ use crate::{models, timings};
 /// Prefix of every parameter in the environment.
 pub const PREFIX: &str = "FI_TCAM_";
 
-/// Parameters that reports and traces do not record: paths of files, and the secret. The settings
-/// in the file `config` are recorded.
+/// Parameters that reports and traces do not record: the paths of output and of the settings file,
+/// and the secret. The values that the settings file sets are recorded.
 const UNRECORDED: [&str; 4] = ["report", "trace", "config", "job_key"];
 
-/// Pairs of a former and the current name, without the prefix.
+/// Pairs of a former name and the current name of a parameter, without the prefix.
 pub const RENAMED: [(&str, &str); 1] = [("QUEUE", "HOST_STORAGE")];
 
 /// A parameter that cannot be used.
@@ -150,8 +150,8 @@ impl Params {
         &self.texts[name]
     }
 
-    /// Names and values for reports and traces, without the paths and the secret, which do not
-    /// affect an experiment.
+    /// Names and values for reports and traces. Leaves out the paths of output and of the settings
+    /// file, and the secret, which do not affect an experiment.
     #[must_use]
     pub fn recorded(&self) -> BTreeMap<String, String> {
         let values = self.texts.iter().filter(|(name, _)| !UNRECORDED.contains(name));

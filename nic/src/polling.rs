@@ -9,14 +9,15 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Polling {
     /// One poll of the network per n polls of shared memory, where n is the number of messages over
-    /// shared memory since the last message over the network.
+    /// shared memory since the last message over the network, at most 256.
     Auto,
     /// Poll the network each time.
     Every,
     /// One poll of the network, then this many polls without it (the paper's static scheme).
     Static(u32),
-    /// Looks at the last messages, up to this number: with m over shared memory and n over the
-    /// network, one poll of the network per m / (n + 1) polls (the paper's dynamic scheme).
+    /// One poll of the network per m / (n + 1) polls. After each group of this many messages, m
+    /// becomes the number of them over shared memory, and n the number over the network (the
+    /// paper's dynamic scheme).
     Dynamic(u32),
 }
 

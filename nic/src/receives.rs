@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The posted receives by token. Tokens are small dense numbers; the one freed last is taken next.
+//! The posted receives by token. Tokens are small dense numbers; the token freed last is used next.
 //!
-//! A post stores each field once, in its final place, and a match takes out only what its caller
-//! needs. If a receive is passed as a whole (the `slab` crate, by value through `post`), it is
-//! copied right after it was stored field by field, and each copy stalls until the stores have left
-//! the store buffer: a post took 44 ns instead of 32 ns (`fi_trecv` of libfabric, on one core).
+//! A post stores each field once, in its final place, and a match reads only the fields that its
+//! caller needs. If a receive were passed as a whole (by value through `post`, in the `slab`
+//! crate), it would be copied right after it was stored field by field. Each copy stalls until the
+//! stores have left the store buffer: a post took 44 ns instead of 32 ns (`fi_trecv` of libfabric,
+//! on one core).
 
 use matching::Key;
 
@@ -19,10 +20,11 @@ pub(crate) struct Posted<R> {
 
 /// The posted receives; see the module.
 pub(crate) struct Receives<R> {
-    /// Indexed by token. A free entry keeps its old contents until it is taken again.
+    /// Indexed by token. A free entry keeps its old contents until its token is used again.
     entries: Vec<Posted<R>>,
     free: Vec<u32>,
-    /// The lists for cancels by name, while cancels are used.
+    /// The lists for cancels by name. `None` before the first cancel, and after the log of posts
+    /// was full.
     names: Option<Box<Names>>,
 }
 
@@ -40,7 +42,7 @@ impl<R: Clone> Receives<R> {
     }
 
     /// Logs the number of the next receive before it is posted. The receive may be matched at once
-    /// and never be added. (After it is added, a call would have to save more registers.)
+    /// and never be added. (A call after the receive is added would have to save more registers.)
     #[inline(always)]
     pub(crate) fn expect(&mut self, number: u64) {
         if self.names.is_some() {
@@ -63,9 +65,9 @@ impl<R: Clone> Receives<R> {
         let Some(token) = self.free.pop() else { return self.grow(number, receive) };
         let posted = &mut self.entries[token as usize];
         posted.number = number;
-        // Stored field by field: whole, the fields would be loaded as vectors, which stalls until
-        // their stores are complete. Most receives are not multi-receives, so only the discriminant
-        // of `multi` is stored.
+        // Stored field by field: a copy of the whole receive would load its fields as vectors,
+        // which stalls until the stores to them are complete. For most receives, which are not
+        // multi-receives, only the discriminant of `multi` is stored.
         let Key { bits, ignore, source } = receive.key;
         posted.receive.key.bits = bits;
         posted.receive.key.ignore = ignore;
@@ -84,12 +86,12 @@ impl<R: Clone> Receives<R> {
     fn grow(&mut self, number: u64, receive: &Receive<R>) -> u32 {
         let token = self.entries.len() as u32;
         self.entries.push(Posted { number, receive: receive.clone() });
-        // Each of the entries must be freed without allocation in a match.
+        // A match must be able to free every entry without an allocation.
         self.free.reserve(self.entries.capacity());
         token
     }
 
-    /// The receive of a token.
+    /// The receive of a token, to be changed.
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, token: u32) -> &mut Receive<R> {
         &mut self.entries[token as usize].receive
@@ -107,8 +109,8 @@ impl<R: Clone> Receives<R> {
         self.entries[token as usize].receive.data.clone()
     }
 
-    /// Returns the oldest posted receive with this name (see [`Names`]). The caller must remove it
-    /// next.
+    /// Returns the token of the oldest posted receive with this name (see [`Names`]), if any. The
+    /// caller must remove this receive next.
     pub(crate) fn first_named(
         &mut self,
         name: u64,
@@ -133,7 +135,7 @@ impl<R: Clone> Receives<R> {
         names.take(name, is_posted)
     }
 
-    /// Removes a receive.
+    /// Removes and returns a receive.
     pub(crate) fn remove(&mut self, token: u32) -> Posted<R> {
         let Posted { number, receive: Receive { key, len, multi, non_contiguous, .. } } =
             self.entries[token as usize];

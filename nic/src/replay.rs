@@ -9,8 +9,8 @@ use crate::message::{Envelope, Post, Receive};
 use crate::report::ContextCounters;
 use crate::trace::{Op, Posted};
 
-/// A context on which a trace is replayed. The data of a receive or message is its number: how many
-/// were posted, or arrived, before it.
+/// A context on which a trace is replayed. The data of a receive or message is its number: the
+/// number of receives posted, or of messages that arrived, before it.
 #[derive(Debug)]
 pub struct Replay {
     context: Context<u64, u64>,
@@ -18,8 +18,8 @@ pub struct Replay {
     arrivals: u64,
 }
 
-/// A change of a queue, or an element found in one. An element has its number: how many were
-/// posted, or arrived, before it.
+/// A change of a queue, or an element found in a queue. The element is named by its number: the
+/// number of receives posted, or of messages that arrived, before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A receive entered the PRQ.
@@ -65,7 +65,7 @@ impl Replay {
                     _ => self.context.post_anyway(&mut receive),
                 };
                 if let Post::HeldBack = done {
-                    // It was not held back when it was recorded.
+                    // The receive was not held back when it was recorded.
                     done = self.context.post_anyway(&mut receive);
                 }
                 tell(match done {

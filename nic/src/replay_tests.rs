@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A replay counts what the live run counted, and with another configuration what a live run with
-//! that configuration would have counted.
+//! A replay gives the counts of the live run. With another configuration, it gives the counts that
+//! a live run with that configuration would have.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -73,7 +73,7 @@ fn play<'a>(config: &DeviceConfig, ops: impl IntoIterator<Item = &'a Op>) -> Rep
     replay
 }
 
-/// Miri is about a thousand times slower.
+/// Number of operations of a trace; fewer under Miri, which is about a thousand times slower.
 const OPS: usize = if cfg!(miri) { 15 } else { 150 };
 
 proptest! {

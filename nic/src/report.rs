@@ -37,7 +37,7 @@ pub struct Report {
     pub rank: Option<u32>,
     /// Address of the endpoint, `ip:port`.
     pub address: String,
-    /// Index of the context, for a scalable endpoint with several.
+    /// Index of the context in a scalable endpoint with several contexts, otherwise `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u32>,
     /// Path of the program.
@@ -50,7 +50,7 @@ pub struct Report {
     pub start_ns: u64,
     /// Seconds from opening the endpoint to this report.
     pub elapsed_s: f64,
-    /// What caused the report.
+    /// The event at which the report was written.
     pub written_at: WrittenAt,
     /// Final number of processes, n of `FI_TCAM_K_COL` and `FI_TCAM_K_PNP`; 0 if n is the number of
     /// sources seen.
@@ -99,7 +99,8 @@ pub struct LiveContext {
     pub umq: Tallies,
 }
 
-/// Counters of one matching context. While it runs, its queues count for themselves (`Q` is `()`).
+/// Counters of one matching context. `Q` is `()` in a running context, whose queues have their own
+/// counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextCounters<Q = QueueCounters> {
     /// Receives posted, and unexpected messages claimed or discarded.
@@ -110,8 +111,8 @@ pub struct ContextCounters<Q = QueueCounters> {
     pub bytes: u64,
     /// Messages that found no receive.
     pub unexpected: u64,
-    /// Peeks at the unexpected queue (probes), with or without a result, including those that
-    /// claim.
+    /// Peeks at the unexpected queue (probes), with or without a result, including peeks that claim
+    /// or discard.
     pub peeks: u64,
     /// Receives that broke a promise of the program; empty if there was no promise or none was
     /// broken.
@@ -140,9 +141,9 @@ pub struct ContextCounters<Q = QueueCounters> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BrokenPromises {
-    /// From any source.
+    /// Receives from any source.
     pub any_source: u64,
-    /// Of any tag.
+    /// Receives of any tag.
     pub any_tag: u64,
 }
 
@@ -190,8 +191,8 @@ pub struct ChannelCounters {
     /// Polls that found no message.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub empty_polls: u64,
-    /// Sum, over the polls that found messages, of the nanoseconds since the poll before: an upper
-    /// bound on how long the messages found had waited.
+    /// Sum, over the polls that found messages, of the nanoseconds since the poll before. This is
+    /// an upper bound of the time for which the first message of each such poll had waited.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub discovery_ns: u64,
 }
@@ -202,7 +203,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl ContextCounters<()> {
-    /// Adds what the queues counted.
+    /// The counters of the context together with those of its queues.
     pub(crate) fn with_queues(&self, prq: QueueCounters, umq: QueueCounters) -> ContextCounters {
         let Self { posts, arrivals, bytes, unexpected, peeks, broken_promises, .. } = *self;
         ContextCounters {
@@ -229,8 +230,8 @@ impl ContextCounters {
         self.posts > 0 || self.arrivals > 0 || self.peeks > 0
     }
 
-    /// Checks that the counts add up (DESIGN, invariant 4): every arrival was matched in the table,
-    /// matched on the host or became unexpected; the same holds for posts.
+    /// Checks that the counts add up (invariant 4 in docs/ARCHITECTURE.md): every arrival was
+    /// matched in the table, was matched on the host or became unexpected; likewise for posts.
     ///
     /// # Errors
     /// The equation that does not hold.
@@ -311,7 +312,7 @@ impl ContextCounters {
 }
 
 impl Report {
-    /// Reads a report and checks its format, version and counts. Makes its texts
+    /// Reads a report and checks its format, version and counts. The texts of the result are
     /// [`plain`](mod@crate::plain).
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The cost presets that `FI_TCAM_TIMING` names: values for the parameters of the timing model,
-//! with sources in docs/devices.md. A parameter that the user sets takes precedence.
+//! The cost presets that `FI_TCAM_TIMING` names: values for the parameters of the timing model.
+//! docs/devices.md has the sources. A parameter that the user sets takes precedence.
 
 /// A preset of costs.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ pub(crate) const NAMES: [&str; TIMINGS.len()] = {
     names
 };
 
-/// The value that a preset sets for a parameter.
+/// The value that a preset sets for a parameter, if any.
 pub(crate) fn preset(timing: &str, param: &str) -> Option<&'static str> {
     let costs = TIMINGS.iter().find(|costs| costs.name == timing)?;
     costs.sets.iter().find(|(name, _)| *name == param).map(|(_, value)| *value)

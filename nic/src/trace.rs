@@ -16,23 +16,23 @@
 //!          then the further words of the kind
 //! ```
 //!
-//! Operations name match bits, ignore bits and a source, which repeat. Each such key is written
-//! once into a list of [`KEYS`] keys, and an operation names its place in the list. At first all
-//! places hold zeros.
+//! Many operations have the same key: match bits, ignore bits and a source. Each key is written
+//! into a list of [`KEYS`] keys, and an operation names the place of its key in the list. A key is
+//! written again if another key has taken its place. At first all places hold zeros.
 //!
 //! | kind | further words | |
 //! |---|---|---|
 //! | key | source, match bits (2), ignore bits (2) | sets the key of the place; all ones is any source |
 //! | time | nanoseconds (2) | time of the following records since the header's start |
-//! | multi | length, bytes used, least room that keeps it (2 each) | the buffer of the next post, which takes several messages |
+//! | multi | length, bytes used, `min` (2 each) | the `MultiRecv` of the next post |
 //! | long | length (2) | length of the next receive, message or send, if it does not fit the field |
 //! | post | | a receive into a buffer of this length; the flag is set for a non-contiguous buffer |
 //! | post anyway | | a receive that is never held back (`flow-control`) |
 //! | held | | a receive that was held back |
 //! | arrive | | a message of this length; its key has no ignore bits |
 //! | peek | | a probe of the unexpected messages |
-//! | cancel | number (2) | cancels a posted receive; the number of receives posted before it |
-//! | drop | number (2) | drops an unexpected message; the number of messages that arrived before it |
+//! | cancel | number (2) | cancels the receive before which this number of receives were posted |
+//! | drop | number (2) | drops the message before which this number of messages arrived |
 //! | processes | number | sets the number of processes |
 //! | peer | number, IPv4, port | the address of a peer number, before the first operation that names it |
 //! | fill | | no operation: the next record did not fit into the window |
@@ -57,12 +57,12 @@
 //! written, which is written last, so the file of a process that was killed at any moment can be
 //! read. The youngest *again* record is overwritten with a higher count.
 //!
-//! Records are in the order of the file. The time of an operation is when the recorder last read
-//! the clock, since that takes longer than recording. The recorder reads the clock at every cancel
-//! and drop.
+//! Operations are in the order of the file. The time of an operation is that of the recorder's last
+//! reading of the clock. The recorder does not read the clock for each operation, because that
+//! takes longer than recording the operation, but reads it at every cancel and drop.
 //!
-//! Matching depends only on the operations, so a replay with the recorded configuration counts what
-//! the provider counted.
+//! Matching depends only on the operations, so a replay with the recorded configuration gives the
+//! counts of the provider.
 
 mod code;
 mod input;
@@ -101,7 +101,7 @@ const LARGEST_WINDOW: u32 = 1 << 20;
 pub struct Header {
     /// `tagged` or `msg`.
     pub context: String,
-    /// Version of tcam that recorded it.
+    /// Version of tcam that recorded the trace.
     pub tcam: String,
     /// Version of libfabric, such as `2.5`.
     pub libfabric: String,
@@ -142,8 +142,8 @@ impl Header {
         self.origin.make_plain();
     }
 
-    /// The header as bytes of a file. If it is too long, paths are left out: all that a replay
-    /// needs is short.
+    /// The header as bytes of a file. If it is too long, leaves out the command line, paths and
+    /// other long values; the values that a replay needs are short.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let text = |header: &Self| serde_json::to_string(header).unwrap_or_default();
@@ -181,10 +181,10 @@ pub struct Reader<R> {
 pub type Timed = (u64, Op);
 
 impl<R: Read> Reader<R> {
-    /// Reads the header.
+    /// Reads the header and the window.
     ///
     /// # Errors
-    /// The file is empty, too short, not a trace, or of another version.
+    /// The file cannot be read, or is empty, too short, damaged, not a trace or of another version.
     pub fn new(mut from: R) -> Result<Self, TraceError> {
         let mut bytes = vec![0; HEADER];
         let len = fill(&mut from, &mut bytes)?;
@@ -234,20 +234,20 @@ impl<R: Read> Reader<R> {
         &self.peers
     }
 
-    /// The thread that did the last operation, with its processor time if that was recorded.
+    /// The thread that did the last operation read, with its processor time if that was recorded.
     #[must_use]
     pub fn thread(&self) -> Thread {
         self.thread
     }
 
     /// Returns true if the recording process was killed during the recording, or still runs.
-    /// Generated traces do not mark their end; for them it is false.
+    /// Returns false for generated traces, which do not mark their end.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         self.header.marks_end && self.end == End::Open
     }
 
-    /// Why the recording ended before the program, if it did.
+    /// Why the recording ended before the program; `None` if it did not.
     #[must_use]
     pub fn stop(&self) -> Option<Stop> {
         match self.end {
@@ -314,7 +314,7 @@ fn check_version(bytes: &[u8]) -> Result<(), TraceError> {
     }
 }
 
-/// Reads a window of `length` bytes.
+/// Reads a window of `length` bytes; empty if `length` is 0.
 fn read_window(from: &mut impl Read, length: u32) -> Result<Vec<u8>, TraceError> {
     if length == 0 {
         return Ok(Vec::new());

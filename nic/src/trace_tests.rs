@@ -113,7 +113,8 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = to;
         }
-        // Data may be read as operations, of at least one word each, or as a word that repeats one.
+        // Damaged bytes may be read as operations of at least one word each, or as a word that
+        // repeats an operation.
         if let Ok(found) = read(&bytes) {
             let words = bytes.len().saturating_sub(HEADER) / WORD;
             prop_assert!(found.len() <= words * MOST_AGAIN as usize + 1);
@@ -183,7 +184,7 @@ fn a_recording_may_end_between_the_two_records_of_a_post() {
     let mut bytes = file(&[(5, post)]);
     tell_stop(&mut bytes, Stop::Size);
     assert_eq!(read(&bytes).unwrap(), [(5, post), (5, stop)]);
-    // Time, length and key of the post are still there.
+    // The records of time, length and key are still there, but not that of the post.
     bytes.truncate(bytes.len() - WORD);
     assert_eq!(read(&bytes).unwrap(), [(5, stop)]);
 }
@@ -238,7 +239,7 @@ fn sends_name_their_receiver_and_have_a_thread() {
         .map(|(at, len)| (sent(len), thread(at, 10 << 32 | u64::from(at))));
     assert_eq!(told, [&[(sent(8), Thread::default())], &threads[..]].concat());
     assert!(matches!(read(&bytes[..bytes.len() - 3]), Err(TraceError::Cut(_))));
-    // A send to any peer is damage.
+    // A send whose key names any source is damage.
     let mut odd = header().to_bytes();
     encoder.op(&mut odd, &Op::Peek(Key { bits: 1, ignore: 0, source: Source::ANY })).unwrap();
     let [.., low, high, _, _] = odd[..] else { unreachable!("a record has four bytes") };
@@ -298,7 +299,7 @@ fn a_turn_applies_to_repetitions_that_follow_it() {
     bytes.put([again(2)]).unwrap();
     let told = [0, 0, 7, 7].map(|number| (op, turn(number)));
     assert_eq!(threads_of(&bytes).unwrap(), told);
-    // Cut off within the last record, or before it.
+    // The file ends before the last record, or within it.
     let whole = bytes.len();
     for (len, expected) in [(whole - WORD, Ok(2)), (whole - 1, Err("cut off in record 5"))] {
         let found = threads_of(&bytes[..len]).map(|told| told.len());
@@ -318,7 +319,7 @@ fn a_thread_number_above_the_limit_is_damage() {
     assert_eq!(file([20, most, 0, 0]), Ok(most));
     assert_eq!(file([20, most + 1, 0, 0]), Err("record 0 is damaged".to_owned()));
     assert_eq!(file([21 | 3 << 6, 14, 14, 14]), Ok(3));
-    // Threads above the largest number share it.
+    // All threads above the largest number are recorded with it.
     let mut bytes = header().to_bytes();
     put_thread(&mut bytes, Thread { number: u32::MAX, ..Thread::default() }).unwrap();
     Encoder::default().op(&mut bytes, &Op::Drop(1)).unwrap();
@@ -342,7 +343,8 @@ fn words_of_few_bits_are_read_and_other_versions_refused() {
     let post = Posted { key, len: 0, multi: None, non_contiguous: true };
     let message = Envelope { source: 0, bits: 0, len: 9 };
     let mut bytes = header().to_bytes();
-    // A non-contiguous post, a message and a peek, all of the key that every place holds at first.
+    // A non-contiguous post, a message and a peek, all with the key that every place holds at
+    // first.
     [5 | 1 << 5, 8 | 9 << 16, 9].iter().for_each(|&word| bytes.put([word]).unwrap());
     let mut reader = Reader::new(&bytes[..]).unwrap();
     assert_eq!(reader.thread(), Thread::default());

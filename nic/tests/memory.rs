@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Memory of contexts, as resident pages: most buckets of an index are pages of zeros that are never
-//! written.
+//! Memory of contexts, as resident pages. Most buckets of an index are in pages of zeros that are
+//! never written, and so take no memory.
 
 use matching::{Key, OffloadConfig, Source};
 use nic::config::DeviceConfig;
@@ -10,10 +10,10 @@ use nic::message::Receive;
 /// Number of contexts over which pages are averaged.
 const CONTEXTS: usize = 1000;
 
-/// Number of receives that a context has, and bytes that it may take then.
+/// `(receives, bytes)`: the number of receives in a context, and the bytes that it may then take.
 const MOST: [(usize, usize); 3] = [(0, 5 << 10), (26, 21 << 10), (200, 88 << 10)];
 
-/// Resident bytes of this process, from its page tables: counters in `/proc` lag behind.
+/// Resident bytes of this process, from its page tables: other counters in `/proc` lag behind.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let line = text.lines().find(|line| line.starts_with("Rss:")).unwrap();
@@ -36,7 +36,8 @@ fn bytes(receives: usize) -> usize {
         }
     }
     let bytes = (resident() - before) / CONTEXTS;
-    // Freed memory is not zero, and would be written to again.
+    // The contexts are not freed: the next ones would reuse their memory, which is not zero, and
+    // would have to clear it.
     contexts.into_iter().for_each(std::mem::forget);
     bytes
 }

@@ -25,7 +25,8 @@ from streams import HERE, WORK, read
 
 PAGE = HERE.parent / "papers.md"
 BEGIN, END = "<!-- validation: begin -->\n\n", "\n<!-- validation: end -->"
-# The answer is yes if an engine saves this share of the time. Answers within CLEAR of it are noise.
+# The answer is yes if an engine saves at least the share WORTH of the time. If the saved share is within CLEAR of
+# WORTH, the answer may be noise.
 WORTH, CLEAR = 0.05, 0.05
 TOLERANCE = 1.5  # percentage points between the accuracies of two machines
 DECAY = 0.003
@@ -50,7 +51,8 @@ def questions(samples):
 
 
 def fit_costs(samples):
-    """Returns the nanoseconds of each unit of work by contender. None is negative; relative errors are least."""
+    """Returns the nanoseconds of each unit of work by contender. They are not negative and minimize the squares of
+    the relative errors."""
     models = {}
     for of in contenders(samples):
         rows = np.array([sample.costs[of][1] / sample.costs[of][0] for sample in samples])
@@ -76,7 +78,8 @@ def predict_left_out(samples, parts):
 
 
 def ask(samples, times, question):
-    """Asks the question for every sample and storage in which elements reached the host."""
+    """Asks the question for every sample and storage in which elements reached the host. Returns the rows with
+    their measured answers."""
     rows = []
     for at, sample in enumerate(samples):
         for queue in STORAGES:
@@ -115,7 +118,8 @@ def scores(inputs, yes, others):
 
 
 def platt(known, yes, others):
-    """Returns the probabilities of scores by classifier, learned from known scores (Platt, 1999)."""
+    """Returns the probabilities of yes for the scores `others` by classifier. They are learned from known scores
+    and their answers `yes` (Platt, 1999)."""
     # Platt's targets: a finite number of answers gives no certainty.
     targets = np.where(yes, (yes.sum() + 1) / (yes.sum() + 2), 1 / ((~yes).sum() + 2))
     weights, both = np.concatenate([targets, 1 - targets]), np.repeat([True, False], len(yes))
@@ -128,8 +132,8 @@ def platt(known, yes, others):
 
 
 def judge(samples, times, parts, question):
-    """Returns the question, the scores of its rows, and their probabilities. No row is judged by models that
-    learned from its part."""
+    """Returns the rows of the question (Asked), their scores, and their probabilities. No row is judged by models
+    that learned from its part."""
     asked, parts = ask(samples, times, question), np.array(parts)
     part = parts[asked.sample]
     of_rows, probabilities = np.zeros((2, len(part), len(NAMES)))
@@ -159,13 +163,14 @@ def percent(of):
 
 
 def answer(judged, asked):
-    """Returns the probabilities of rows that were not used for learning."""
+    """Returns the probabilities of the rows `asked`, which were not used for learning. `judged` is a result of
+    judge for the same question."""
     known, of_rows, _ = judged
     return platt(of_rows, known.yes, scores(known.inputs, known.yes, asked.inputs))
 
 
 class Answers:
-    """All answers to a number of judged questions."""
+    """All answers to several judged questions: measured answers, and the probabilities of yes."""
 
     def __init__(self, samples, judged):
         self.yes = np.concatenate([asked.yes for asked, *_ in judged])
@@ -250,7 +255,7 @@ def times_of(samples, times):
 
 
 def validate(samples):
-    """Returns the text of the section."""
+    """Learns and validates the models. Returns the text of the section."""
     kinds, turns = [sample.kind for sample in samples], [at % 5 for at in range(len(samples))]
     times = [predict_left_out(samples, parts) for parts in (kinds, turns)]
     by_kind, by_turn = (judge_all(samples, *of) for of in zip(times, (kinds, turns)))
@@ -266,7 +271,8 @@ def validate(samples):
 
 
 def differences(old, new):
-    """Returns how two texts of the section differ: in words, or in accuracies beyond the tolerance."""
+    """Returns a list of the differences between two texts of the section: in words, or in accuracies beyond the
+    tolerance."""
     number = r"\d+(?:\.\d+)*"
     if re.sub(number, "", old) != re.sub(number, "", new):
         return ["words"]

@@ -41,7 +41,8 @@ def plans():
 
 
 def generate(tcam, plan, place):
-    """Returns a trace of rank 0. It has an even number of steps, because some patterns alternate."""
+    """Returns the path of a trace of rank 0 with at least OPERATIONS operations. The trace has an even number of
+    steps, because some patterns alternate."""
     steps = 2
     while True:
         out = pathlib.Path(place, str(steps))

@@ -12,7 +12,7 @@ program() {
     cd "$directory"
 }
 
-# Records two runs of a command in that directory: recorded COMMAND...
+# Records two runs of a command in the current directory, and returns to the root: recorded COMMAND...
 recorded() {
     for run in 1 2; do
         timeout 300 "$tcam" record --partial --out="traces-$run" -- mpirun -n "$ranks" "$@" \

@@ -13,21 +13,21 @@ import tempfile
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Work of an engine; it is equal in every replay. A traversed cell costs more if the search is longer than a
-# level of the cache.
+# Kinds of work of an engine, whose amounts are equal in every replay. Traversed cells are divided by their position
+# in the search, because a cell costs more if the search exceeds a level of the cache.
 WORK = (
     "streams operations host_inserts host_removals host_found host_not_found cells_8 cells_128 cells_2048 "
     "cells_beyond host_span queue_steps dedicated table_inserts table_removals table_searches turns jumps"
 ).split()
 CELLS = {"cells_8": (0, 8), "cells_128": (8, 128), "cells_2048": (128, 2048), "cells_beyond": (2048, math.inf)}
 MOMENTS = ("mean", "deviation", "variance", "quartile_1", "quartile_2", "quartile_3")
-# The first twelve features are those of the paper.
+# The inputs of the classifiers. The first twelve features are those of the paper.
 FEATURES = [f"{what}_{of}" for what in ("cells", "bytes") for of in MOMENTS] + (
     "cells_not_found share_not_found share_on_host share_wildcards share_collective sources host_high_water "
     "share_turns share_jumps"
 ).split()
 
-# `costs` has nanoseconds and work by (engine, queue).
+# A stream. `costs` has (nanoseconds, work) by (engine, queue).
 Sample = collections.namedtuple("Sample", "name kind features costs")
 
 
@@ -38,7 +38,7 @@ def middles(profile):
 
 
 def moments(*profiles):
-    """Returns mean, deviation, variance and quartiles of all profiles together."""
+    """Returns mean, deviation, variance and quartiles of all profiles together, or zeros if they are empty."""
     count, total, squares = (sum(of[what] for of in profiles) for what in ("count", "sum", "squares"))
     if count == 0:
         return [0.0] * len(MOMENTS)
@@ -97,8 +97,8 @@ def features_of(counters, census):
 
 
 def census_of(operations):
-    """Counts turns (operations that differ from the previous one), jumps (matches that are no neighbours of the
-    previous match) and sources."""
+    """Counts turns (operations whose kind or result differs from the previous operation), jumps (matches that are
+    no neighbours of the previous match) and sources."""
     before, found, sources, turns, jumps = None, {}, set(), 0, 0
     for row in operations:
         operation = row["operation"]
@@ -121,7 +121,8 @@ def run(*command):
 
 
 def measure(tcam, name, kind, trace, entries, processes=1):
-    """Returns the sample of a trace with medians over several processes, or None if nothing spills."""
+    """Returns the sample of a trace with median times over several processes. Returns None if no element spills
+    to the host, because the engines are then not measured."""
     with tempfile.TemporaryDirectory() as place:
         run(tcam, "export", "--partial", f"--out={place}", trace)
         with open(f"{place}/operations.csv") as file:

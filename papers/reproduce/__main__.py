@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Sets tables and figures of papers beside ours, with verdicts: see papers/README.md."""
+"""Compares tables and figures of papers with our results and writes verdicts: see papers/README.md."""
 
 import argparse
 import pathlib
@@ -20,7 +20,7 @@ PAGE = PLACE / "papers.md"
 
 
 def with_verdicts(text, name, figure):
-    """Returns papers.md with new verdicts on one paper."""
+    """Returns the text of papers.md with new verdicts on one paper."""
     begin, end = (f"<!-- verdicts of {name}: {at} -->\n" for at in ("begin", "end"))
     _, section = figure.markdown().split("\n", 1)
     pattern = re.escape(begin) + ".*?" + re.escape(end)
@@ -28,7 +28,8 @@ def with_verdicts(text, name, figure):
 
 
 def check():
-    """Renders each page from its numbers. Returns the names of the pages that differ from their files."""
+    """Renders each page and its verdicts from the numbers of its CSV file. Returns a list of the pages and
+    verdicts that differ from their files, and of the pages that have a difference without a reason."""
     wrong, papers = [], PAGE.read_text(encoding="utf-8")
     for name, (paper, _) in PAPERS.items():
         numbers = paper.read(PLACE / f"{name}.csv")

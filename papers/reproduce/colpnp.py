@@ -329,7 +329,8 @@ def elements(numbers):
 
 
 def searches():
-    """Yields each row of figures 6 to 8: application, queue, kind of traffic, number of processes."""
+    """Yields the place of each row of figures 6 to 8, and its first cells: application, queue, kind of traffic,
+    number of processes."""
     for pattern, all_ranks in APPLICATIONS.items():
         for queue in QUEUES:
             for traffic in KINDS:
@@ -356,7 +357,7 @@ def speedups(numbers):
 
 
 def gathers():
-    """Yields the places of COL+PNP in gather, by k_C."""
+    """Yields the places of COL+PNP in gather, by number of processes and k_C."""
     for ranks in GATHER:
         for k in KS:
             yield Place("gather", ranks, "PRQ", "collective", "col-pnp", "linked", k)
@@ -385,7 +386,8 @@ def gather(numbers):
 
 
 def both_kinds(numbers, of):
-    """Formats collective + point-to-point queues."""
+    """Formats the numbers of collective + point-to-point queues; a \\* marks a capped number. Returns an empty
+    text if a number is missing."""
     rows = [numbers.get("queues", of._replace(traffic=traffic)) for traffic in KINDS[1:]]
     if not all(rows):
         return ""
@@ -432,7 +434,8 @@ def overheads(numbers):
 
 
 def of_mpi(numbers):
-    """Returns the section on numbers that were measured through an MPI, or an empty list without any."""
+    """Returns a list with the section on numbers that were measured through an MPI, or an empty list if there
+    are no such numbers."""
     ranks = numbers.ranks_of("ranks a core", OPERATIONS[0][1])
     if not ranks:
         return []

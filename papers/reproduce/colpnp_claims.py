@@ -26,13 +26,13 @@ Claim = namedtuple("Claim", "at pattern ranks queues traffic engine k metric pap
 
 
 def faster(at, pattern, queues, traffic, engine, paper):
-    """The largest speedup of searches in an application."""
+    """Returns a claim on the largest speedup of searches in an application."""
     ranks = APPLICATIONS[pattern]
     return Claim(at, pattern, ranks, queues, traffic, engine, K, "speedup", paper, False)
 
 
 def the_same(at, pattern, queues, traffic, engine):
-    """A speedup of searches around 1 in all cases."""
+    """Returns a claim that the speedup of searches is about 1 in all cases."""
     return faster(at, pattern, queues, traffic, engine, 1.0)._replace(about=True)
 
 
@@ -41,13 +41,13 @@ def made(at, pattern, ranks, queues, traffic, k, paper):
 
 
 def overhead(pattern, *papers):
-    """Overhead divided by search time (Table 2)."""
+    """Yields a claim on overhead divided by search time for each number of processes (Table 2)."""
     for ranks, paper in zip(APPLICATIONS[pattern], papers):
         yield Claim("Table 2", pattern, (ranks,), BOTH, "", COL_PNP, K, "overhead", paper, False)
 
 
 def through_mpi(at, pattern, ranks, engine, k, paper):
-    """Speedup of an operation or of a whole program."""
+    """Returns a claim on the speedup of an operation or of a whole program."""
     return Claim(at, pattern, ranks, BOTH, "", engine, k, "time speedup", paper, False)
 
 
@@ -56,7 +56,7 @@ def longest(queues, paper):
     return Claim(at, "fds", LENGTHS, queues, "", "list", K, "longest", paper, False)
 
 
-# In the order of the figures. The text names no numbers of processes for 5b and 5c; those of 5a stand in.
+# In the order of the figures. The text states no numbers of processes for 5b and 5c; those of 5a are used.
 CLAIMS = [
     through_mpi("Fig. 5a", "gather", (1024,), COL_PNP, K_OPERATIONS, 1.5),
     through_mpi("Fig. 5a", "gather", (2048,), COL_PNP, K_OPERATIONS, 2.4),

@@ -72,7 +72,8 @@ class Figure:
         self.rows.append([str(of) for of in cells])
 
     def marked(self, text, reason):
-        """Returns the text with the number of the footnote that has the reason."""
+        """Adds a footnote with the reason and returns the text with its number. Returns the text alone if there
+        is no reason."""
         if not reason:
             return text
         if reason not in self.footnotes:
@@ -115,7 +116,7 @@ class Table:
         self.index.setdefault(tuple(str(row[of]) for of in self.keys), row)
 
     def put(self, key, values, **more):
-        """Adds the median and the range of some values, if there are any."""
+        """Adds a row with the median and the range of the finite values, if there are any."""
         values = sorted(of for of in values if math.isfinite(of))
         if values:
             count = len(values)

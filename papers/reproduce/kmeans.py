@@ -36,7 +36,8 @@ REASONS = [
 
 
 def best(cases, case):
-    """Returns the row of the fastest number of clusters on linked lists; of equal ones the last."""
+    """Returns the row of the number of clusters with the largest speedup on linked lists; of equal speedups,
+    the last row. Returns None if there is no row."""
     rows = [
         row
         for row in cases.rows

@@ -121,7 +121,8 @@ def put_queues(numbers, figure, places, answers):
 
 
 def put_made(numbers, figure, place, made, of_both=False):
-    """Adds the number of queues made. Its origin is *capped* at the cap, and else that of the lengths."""
+    """Adds the number of queues made. Its origin is *capped* if the median equals the cap k sqrt(n); otherwise
+    it is the origin of the queue lengths."""
     middle = (sorted(made)[(len(made) - 1) // 2] + sorted(made)[len(made) // 2]) / 2
     capped = middle / (2 if of_both else 1) == math.isqrt(place.k * place.k * place.ranks)
     lengths = "predicted" if of_both else basis_of_lengths(place.pattern)
@@ -277,7 +278,7 @@ def of_profile(stream):
 
 
 def traversed(answer, queue):
-    """Returns the mean number of elements that a search of a queue traversed."""
+    """Returns the mean number of elements that a search of a queue traversed, or NaN without searches."""
     of = answer["counted"][queue.lower()]["traversals"]
     searches = sum(sum(of[found]) for found in ("hit", "miss"))
     return of["entries"] / searches if searches else math.nan
@@ -345,7 +346,7 @@ HASH = {
 }
 IN_FLIGHT = (1, 4, 16, 64, 256, 1024, 4096)  # messages of shuffle and burst
 STANDING = (0, 10, 50, 100, 200)  # receives that wait in the ping-pong (Figure 6)
-BYTES = (1, 64, 1024, 8192)  # of the ping-pong through an MPI
+BYTES = (1, 64, 1024, 8192)  # lengths of messages in the ping-pong through an MPI
 THROUGH_MPI = (1, 16, 128, 1024, 4096)  # messages in flight through an MPI
 PREPARED = 32_768  # messages in all steps, because the branch predictor learns a few short steps
 
@@ -381,7 +382,8 @@ def in_flight(place, count, in_order, seed):
 
 
 def behind(place, standing):
-    """Makes a ping-pong behind receives that never match. These are posted once, before the first step."""
+    """Makes a ping-pong behind receives that never match. These receives are posted once, before the first
+    step."""
     pair = [(POST, 7, 1), (ARRIVE, 7, 1)]
     waiting = [(POST, 1 << 20 | tag, 1) for tag in range(standing)]
     return Stream.of(place, 2, [pair * 1024], waiting + pair * 64)
@@ -430,7 +432,7 @@ def measure_hash(effort):
 
 
 def hints(cases, job, rounds):
-    """Measures through an MPI, every engine in turn."""
+    """Measures shuffle, burst and ping-pong through an MPI, every engine in turn."""
     runs = [
         (figure, f"{what}, N={count}", [what, count, min(max(200_000 // count, 20), 20_000)])
         for figure, what in (("3 MPI", "shuffle"), ("5a MPI", "burst"))
@@ -473,7 +475,7 @@ def polling_runs():
     """Returns the runs of a round: policy or channel, settings, and arguments of the program."""
     costs, latency = ["cost", *polling.PEERS], ["latency", *polling.BYTES]
     bursts = ["discovery", *polling.BURSTS]
-    # A rank that waits for orders polls often enough to poll the network.
+    # The number of polls between two sleeps of a waiting rank. One of R + 1 polls is of the network.
     looks = lambda ratio: ["looks", max(ratio, 50) + 1]
     policies = [("every", 0, costs + latency + bursts)]
     policies += [(f"static:{of}", of, (costs if of == 50 else []) + latency) for of in RATIOS]
@@ -487,7 +489,7 @@ def polling_runs():
         for size, times in polling.OVERLAPS:
             words += ["overlap", size, *times]
         runs.append((channel, forced, words))
-    # Polls spin: the time is that of finding messages, without wake-ups.
+    # Waiting ranks spin, so that the time of finding messages includes no wake-ups.
     return [(what, {"idle": "spin"} | set_to, words) for what, set_to, words in runs]
 
 
@@ -520,7 +522,7 @@ def read_polling(text, what, numbers):
 
 
 def polling_cases(rounds):
-    """Returns medians with ranges, and gains over `every` in the same round."""
+    """Returns the medians with ranges of all rounds, and the gains over `every` in the same round."""
     cases = Cases()
     for key in dict.fromkeys(key for numbers in rounds for key in numbers):
         figure, case, what = key
@@ -559,7 +561,7 @@ def measure_polling(effort):
 # Tail queues
 
 DISTURBED = 0.03  # a turn is repeated if a thread waits for a core for a larger fraction of the turn
-AGAIN = 1000  # largest number of repeated turns of a row
+AGAIN = 1000  # maximum number of repeated turns of a row
 OVERSUBSCRIBED = 4  # factor by which a turn with more threads than cores is longer
 
 
@@ -601,7 +603,8 @@ def measure_tail_queues(effort):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
     with subprocess.Popen([BENCH, "threads"], **pipes) as bench:
         for number in range(effort.seeds if rows else 0):
-            # Each round measures all rows, because other programs disturb the machine for seconds.
+            # Each round measures all rows: other programs disturb the machine for seconds, which would
+            # otherwise affect all turns of a row.
             say(f"threads, {number + 1} of {effort.seeds}")
             for row, contender in rates:
                 crowded = row[3] > cores
@@ -611,7 +614,7 @@ def measure_tail_queues(effort):
                     rate, waited = map(float, bench.stdout.readline().split())
                     if crowded or waited < DISTURBED or again[row] == AGAIN:
                         break
-                    # Another program used one of the cores.
+                    # Another program used one of the cores: repeat the turn.
                     again[row] += 1
                 rates[row, contender].append(rate)
     for row in rows:
@@ -623,7 +626,7 @@ def measure_tail_queues(effort):
 
 
 def put_row(cases, row, rates, again):
-    """Adds rates, and ratios to the one lock."""
+    """Adds the rates of each contender, and the ratios of its rates to those of the one lock."""
     figure, name = tail_queues.FIGURES[row[0]], tail_queues.row_name(*row)
     for contender, own in rates.items():
         if contender != tail_queues.ONE:

@@ -6,9 +6,9 @@ from .hash_table import with_more
 
 NOTHING = 0.1  # a smaller change is neither harm nor gain
 PAST = 8192  # the paper's first size beyond the 4 KiB up to which it uses shared memory
-HISTORIES = (2, 4, 8, 10, 12, 20, 50, 100, 200)  # the history of messages (Figure 4)
+HISTORIES = (2, 4, 8, 10, 12, 20, 50, 100, 200)  # H, the length of the history in messages (Figure 4)
 BURSTS = (10, 100, 200)  # messages in a burst; the paper has the last two
-BYTES = (4, 2048)  # of Figure 2
+BYTES = (4, 2048)  # lengths of messages in Figure 2
 PEERS = (0, 1, 2, 4, 8, 16)  # peers connected over the network (Figure 1)
 SIZES = (4, 64, 512, 1024, 2048, 4096, 8192, 16384, 65536, 131072, 262144, 1048576)  # bytes of Figure 5
 # Bytes in Figure 6, each with the microseconds of computation.
@@ -64,7 +64,8 @@ def best(cases, *key):
 
 
 def gain(cases, figure, case, policy):
-    """Returns the gain of a policy over `every`, with its range over single rounds."""
+    """Returns the gain of a policy over `every`, with its range over single rounds. Returns None if a number is
+    missing."""
     rounds = cases.get(figure, case, policy, "gain")
     times = [best(cases, figure, case, of, "us") for of in (policy, "every")]
     return rounds and all(times) and (1 - times[0] / times[1], rounds["lowest"], rounds["highest"])
@@ -72,7 +73,8 @@ def gain(cases, figure, case, policy):
 
 def poll(cases):
     """Returns the microseconds of a poll of shared memory with the MPI's own work around it, of the additional
-    poll of the network, and of each further connected peer. `static:50` polls the network once in 51 polls."""
+    poll of the network, and of each further connected peer. `static:50` polls the network once in 51 polls.
+    Returns None if a number is missing."""
     at = lambda policy, peers: best(cases, "1", f"{peers} peers", policy, "us")
     each, rarely = at("every", 1), at("static:50", 1)
     if each is None or rarely is None:
@@ -84,7 +86,8 @@ def poll(cases):
 
 def bound(cases, burst):
     """Returns the largest gain that polling can bring near, and near and far together: a near message is as
-    fast as with shared memory alone, and a far message is as slow as with `every`."""
+    fast as with shared memory alone, and a far message is as slow as with `every`. Returns None if a number is
+    missing."""
     near, far = (best(cases, "4", f"burst {burst}, {at}", "every", "us") for at in ("near", "far"))
     alone = best(cases, "2", "4 B, near", "static:1000", "us")
     if None in (near, far, alone):
@@ -93,7 +96,8 @@ def bound(cases, burst):
 
 
 def threshold(cases, what, metric, up):
-    """Returns the smallest size from which the kernel's copy is always better. `up`: larger numbers are better."""
+    """Returns the smallest size from which the kernel's copy is always better than shared buffers, or None.
+    `up`: larger numbers are better."""
     found = None
     for size in reversed(SIZES):
         case = f"{what}, {size} B"

@@ -71,7 +71,8 @@ class Stream:
         return cls(place, len(steps), len(once))
 
     def replay(self, settings, ms=0):
-        """Returns the answers of papers-bench, one for each settings. If `ms` is 0, it only counts."""
+        """Returns the answers of papers-bench, one for each of `settings`. If `ms` is 0, papers-bench counts and
+        measures no times."""
         words = [BENCH, "replay", self.path, str(self.steps), str(self.once), str(ms), *settings]
         done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
         return [json.loads(line) for line in done.stdout.splitlines()]
@@ -96,14 +97,14 @@ def nanoseconds(answer, role, collective=None):
 
 
 class Job:
-    """An MPI program and its launcher. Runs through MPICH."""
+    """An MPI program and its launcher. The program runs over tcam; the environment is for MPICH."""
 
     def __init__(self, words, program):
         self.words, self.program = [str(word) for word in words], program
 
     def run(self, set_to, words, report=None):
-        """Returns the output of the program. Timed runs write no report, because counting the depth of each
-        search takes time."""
+        """Runs the program and returns its output. Exits if the program fails. Timed runs write no report,
+        because counting the depth of each search takes time."""
         environment = os.environ | MPICH | {
             "FI_PROVIDER": "tcam",
             "FI_PROVIDER_PATH": str(PROVIDER),
@@ -126,7 +127,7 @@ class Job:
         return done.stdout
 
     def value(self, text, name):
-        """Returns the number after `name=` in the line that the program prints."""
+        """Returns the number after `name=` in the line that the program prints. Exits without such a line."""
         found = re.search(rf"^{self.program}: ok (?:.* )?{name}=(\S+)", text, re.MULTILINE)
         if not found:
             raise SystemExit(f"{self.words[-1]} printed no line `{self.program}: ok` with {name}")

@@ -71,7 +71,7 @@ def machine(cases, metric):
 
 
 def crowded(cases, threads):
-    """Returns `, oversubscribed` if there are more threads than cores."""
+    """Returns `, oversubscribed` if there are more threads than cores, and otherwise an empty text."""
     cores = machine(cases, "cores")
     return ", oversubscribed" if cores is not None and threads > cores else ""
 
@@ -120,12 +120,13 @@ def by_length(cases, lists, threads):
 
 
 def median(ratios):
-    """Returns the median, or the lower one of two ratios in the middle."""
+    """Returns the median, or the lower one of two ratios in the middle. Returns None without ratios."""
     return sorted(ratios)[(len(ratios) - 1) // 2] if ratios else None
 
 
 def judge(ours, paper):
-    """Returns the verdict on a ratio of the paper, and the reason if ours differs."""
+    """Returns the verdict on a ratio of the paper, and a reason. The reason is None if ours equals the paper's
+    ratio, or is higher within the tolerance."""
     same = agree(ours, paper)
     if ours <= 1:
         text = "differs: no gain"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Addresses: `sockaddr_in` as bytes, names to addresses, and the port that an
+//! Addresses: conversion from and to `sockaddr_in`, resolution of names, and the port that an
 //! endpoint holds.
 
 use std::{
@@ -13,32 +13,32 @@ use std::{
 use ffi::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 
-/// Attempts to hold a port that is in use.
+/// Number of further attempts to hold a port that is in use.
 const TRIES: u32 = 10;
 /// Time between attempts.
 const WAIT: Duration = Duration::from_millis(2);
 
-/// Connections that the kernel keeps until they are accepted.
+/// Maximum number of connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 1024;
 
-/// Length of `struct sockaddr_in`.
+/// Length in bytes of `struct sockaddr_in`.
 pub(crate) const LEN: usize = 16;
 
-/// The name of the endpoint at an address: a `struct sockaddr_in`. Its `sin_zero` contains the
-/// secret that peers of other hosts prove to the endpoint, or 0.
+/// Returns the name of the endpoint at an address: a `struct sockaddr_in`. Its `sin_zero` contains
+/// `secret`, which peers on other hosts must prove to know, or 0.
 pub(crate) fn to_name(address: SocketAddrV4, secret: u64) -> [u8; LEN] {
     let mut bytes = to_bytes(address);
     bytes[8..].copy_from_slice(&secret.to_ne_bytes());
     bytes
 }
 
-/// The secret in a name of [`to_name`]; 0 if it has no secret.
+/// Returns the secret in a name that [`to_name`] returned, or 0 if it has no secret.
 pub(crate) fn secret_of(name: &[u8]) -> u64 {
     let secret = name.get(8..LEN).and_then(|bytes| bytes.try_into().ok());
     secret.map_or(0, u64::from_ne_bytes)
 }
 
-/// `struct sockaddr_in` of an address.
+/// Returns the `struct sockaddr_in` of an address, without a secret.
 pub(crate) fn to_bytes(address: SocketAddrV4) -> [u8; LEN] {
     let mut bytes = [0; LEN];
     bytes[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
@@ -47,7 +47,8 @@ pub(crate) fn to_bytes(address: SocketAddrV4) -> [u8; LEN] {
     bytes
 }
 
-/// The address in a `struct sockaddr_in`; `None` if the bytes are something else.
+/// Returns the address in a `struct sockaddr_in`; `None` if there are too few bytes or they are not
+/// of `AF_INET`.
 pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddrV4> {
     let bytes: &[u8; LEN] = bytes.get(..LEN)?.try_into().ok()?;
     let [f0, f1, p0, p1, a, b, c, d, ..] = *bytes;
@@ -55,10 +56,11 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddrV4> {
         .then(|| SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([p0, p1])))
 }
 
-/// The address of a node and a service. Without a node, it is an address of this host.
+/// Returns the address of a node and a port. Without a node, it is an address of this host; without
+/// a service, the port is 0. If `numeric`, only an IPv4 address is accepted as node.
 ///
 /// # Errors
-/// `ENODATA` if they cannot be resolved to IPv4.
+/// `ENODATA` if the node has no IPv4 address, or the service is not a port number.
 pub(crate) fn resolve(
     node: Option<&str>,
     service: Option<&str>,
@@ -91,8 +93,8 @@ pub(crate) fn resolve(
         })
 }
 
-/// The address of this host for peers: that of the interface `FI_TCP_IFACE`, or else that of the
-/// first interface that is not loopback.
+/// Returns the address of this host for peers: that of the interface `FI_TCP_IFACE`, or else that
+/// of the first interface that is not loopback, or else 127.0.0.1.
 pub(crate) fn of_this_host() -> Ipv4Addr {
     static ADDRESS: LazyLock<Ipv4Addr> = LazyLock::new(|| {
         let all = if_addrs::get_if_addrs().unwrap_or_default();
@@ -135,14 +137,16 @@ fn ask_for_interfaces() -> Vec<Ipv4Addr> {
 pub(crate) enum Hold {
     /// Peers cannot connect to the port.
     Quietly,
-    /// Peers connect to the port. Connections of an earlier holder are no obstacle.
+    /// Peers can connect to the port. The kernel may still have connections of an earlier holder.
     Listening,
 }
 
-/// Holds a port of this host, so that no other endpoint or server gets it.
+/// Holds a port of this host, so that no other endpoint or server gets it; port 0 requests any
+/// unused one. Returns the socket that holds it, and the address with the port.
 ///
 /// # Errors
-/// `EADDRINUSE`, or `EADDRNOTAVAIL` if the address is another host's.
+/// `EADDRNOTAVAIL` if the address is not of this host, `EADDRINUSE` if the port is still in use
+/// after all attempts, or another error of the socket.
 pub(crate) fn hold_port(
     address: SocketAddrV4,
     how: Hold,
@@ -179,10 +183,10 @@ fn hold(port: u16, how: Hold) -> rustix::io::Result<(OwnedFd, u16)> {
         SocketFlags::CLOEXEC,
         Some(ipproto::TCP),
     )?;
-    // With this option two sockets can bind a port, of which one can listen. If any port will do,
-    // it must be an unused one.
+    // With this option, two sockets can bind one port, but only one of them can listen on it. For
+    // port 0, the kernel must choose an unused port.
     rustix::net::sockopt::set_socket_reuseaddr(&socket, how == Hold::Listening && port != 0)?;
-    // On every address of the host, because a port identifies one endpoint.
+    // The port is held on every address of the host, because it identifies one endpoint.
     rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
     if how == Hold::Listening {
         // Accepted connections inherit the option.
@@ -195,7 +199,7 @@ fn hold(port: u16, how: Hold) -> rustix::io::Result<(OwnedFd, u16)> {
 
 /// Returns whether an endpoint or a server holds a port.
 pub(crate) fn is_held(port: u16) -> bool {
-    // Old connections of an earlier holder do not count.
+    // Connections of an earlier holder that the kernel still has do not count.
     hold(port, Hold::Listening).err() == Some(rustix::io::Errno::ADDRINUSE)
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The attributes that the provider offers, and whether hints can be met (`fi_getinfo(3)`). A hint
-//! that cannot be met is refused with a log message, never ignored.
+//! that cannot be met is refused with a log message.
 
 use channel::wire::{INLINE, LONGEST};
 use ffi::{
@@ -34,12 +34,13 @@ const FREE: u64 = flags::MULTI_RECV
     | flags::TRIGGER
     | flags::RMA_EVENT
     | flags::NAMED_RX_CTX;
-/// Secondary capabilities that change the meaning of operations.
+/// Secondary capabilities that change the meaning of operations. With hints, only the requested
+/// ones are offered.
 const ON_REQUEST: u64 = flags::DIRECTED_RECV | flags::SOURCE;
 
-/// As `ON_REQUEST`, but offered only on request: MPICH requests every capability that is offered,
-/// and its receives without a source would fail. They came with libfabric 2.0. Before, the bit of
-/// `FI_EXACT_DIRECTED_RECV` was that of `FI_VARIABLE_MSG`.
+/// Like `ON_REQUEST`, but not offered without hints either: MPICH requests every capability that is
+/// offered, and its receives without a source would then fail. libfabric 2.0 added these
+/// capabilities. In earlier versions, the bit of `FI_EXACT_DIRECTED_RECV` meant `FI_VARIABLE_MSG`.
 const UNTOLD: u64 =
     flags::TAGGED_DIRECTED_RECV | flags::EXACT_DIRECTED_RECV | flags::TAGGED_MULTI_RECV;
 
@@ -64,7 +65,7 @@ const RX_CAPS: u64 = PRIMARY
 pub(crate) const DOMAIN_CAPS: u64 =
     flags::LOCAL_COMM | flags::REMOTE_COMM | flags::SHARED_AV | flags::AV_USER_ID;
 
-/// All capabilities that the bits of an API version can name.
+/// Returns all capabilities that an application with this API version may request.
 pub(crate) const fn caps_of(api_version: u32) -> u64 {
     if api_at_least(api_version, 2, 0) { TOLD | UNTOLD } else { TOLD }
 }
@@ -79,18 +80,19 @@ pub(crate) const TX_OP_FLAGS: u64 = flags::COMPLETION
 /// Flags that a receive may have by default.
 pub(crate) const RX_OP_FLAGS: u64 = flags::COMPLETION | flags::MULTI_RECV;
 
-/// Endpoint types. Datagrams are messages that need not arrive; here they do.
+/// Supported endpoint types. Datagrams need not arrive, but those of this provider do.
 pub(crate) const EP_TYPES: [u32; 2] = [sys::FI_EP_RDM, sys::FI_EP_DGRAM];
 
 /// Longest message: the largest value of a `ssize_t`.
 pub(crate) const MAX_MSG_SIZE: usize = isize::MAX as usize;
-/// Most operations per direction at a time, unless hints say otherwise.
+/// Default for the maximum number of operations in progress per direction.
 pub(crate) const QUEUE_SIZE: usize = 1024;
 const MAX_QUEUE_SIZE: usize = 1 << 16;
 const OBJECTS: usize = 1 << 16;
-/// Most contexts per direction: an identity has 8 bits for them.
+/// Maximum number of contexts per direction: an identity has 8 bits for the index.
 pub(crate) const MAX_CONTEXTS: usize = 1 << 8;
-/// Orders that are kept. All of them are, because all operations use the same ring.
+/// Orders that are kept: all of them, because all operations of a peer arrive over one ring or
+/// connection.
 const ORDER: u64 = flags::ORDER_STRICT
     | flags::ORDER_RMA_RAR
     | flags::ORDER_RMA_RAW
@@ -102,25 +104,25 @@ const ORDER: u64 = flags::ORDER_STRICT
     | flags::ORDER_ATOMIC_WAW;
 /// The application may use every bit of the match bits (`FI_TAG_GENERIC`).
 const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
-/// `FI_TAG_MPI` and `FI_TAG_CCL` of libfabric 2.x: formats that need less than arbitrary bits.
+/// `FI_TAG_MPI` and `FI_TAG_CCL` of libfabric 2.x: formats that do not need arbitrary match bits.
 const TAG_MPI: u64 = 1;
 const TAG_CCL: u64 = 2;
 /// A private protocol number, which is not in libfabric's list.
 const PROTOCOL: u32 = 1 << 31 | 0x7463;
 
-/// Longest message that can be injected, for a given `FI_TCAM_EAGER_SIZE`.
+/// Returns the maximum length of an injected message, for a given `FI_TCAM_EAGER_SIZE`.
 pub(crate) fn inject_size(eager_size: usize) -> usize {
     eager_size.clamp(INLINE, 4096)
 }
 
-/// Longest request for a peer's memory with its data, and longest answer, that are sent at once
-/// even if the kernel refuses to copy.
+/// Returns the length up to which a write (with the list of its parts) and the answer to a read are
+/// sent at once through buffers, without a copy by the kernel.
 pub(crate) fn short_size(eager_size: usize) -> usize {
     eager_size.clamp(INLINE, LONGEST)
 }
 
-/// Longest read or write that no other one overtakes, even if the kernel refuses to copy between
-/// processes.
+/// Returns the maximum length of a read or write that no later one overtakes (`max_order_*_size`),
+/// even if the kernel refuses to copy between processes.
 pub(crate) fn order_size(eager_size: usize) -> usize {
     short_size(eager_size) - IOV_LIMIT * size_of::<RemotePart>()
 }
@@ -178,9 +180,9 @@ pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
             rx_ctx_cnt: OBJECTS,
             max_ep_tx_ctx: MAX_CONTEXTS,
             max_ep_rx_ctx: MAX_CONTEXTS,
-            // Offered only on request: one endpoint sends as well as several that share a context,
-            // and Sandia OpenSHMEM, if it is offered, binds a shared context to an enabled
-            // endpoint.
+            // Offered only on request: endpoints gain nothing from a shared context, and if it were
+            // always offered, Sandia OpenSHMEM would bind one to an endpoint that is already
+            // enabled.
             max_ep_stx_ctx: 0,
             max_ep_srx_ctx: OBJECTS,
             cntr_cnt: OBJECTS,
@@ -199,7 +201,7 @@ pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
     }
 }
 
-/// Refuses a hint, and logs which one.
+/// Logs a hint that cannot be met. Returns `ENODATA`.
 fn refuse<T>(
     what: &str,
     wanted: impl std::fmt::Debug,
@@ -239,7 +241,7 @@ const SOCKADDR_IP: u32 = 17;
 /// Narrows the offer to what the hints ask for.
 ///
 /// # Errors
-/// `ENODATA` if they cannot be met.
+/// `ENODATA` if a hint cannot be met.
 pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
     let api_version = info.fabric.as_ref().map_or(0, |fabric| fabric.api_version);
     let known = caps_of(api_version);
@@ -280,8 +282,9 @@ pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
     Ok(info)
 }
 
-/// The capabilities for a request: the free ones are always included, and both directions unless
-/// one was requested (`fi_getinfo(3)`, "Capabilities").
+/// Returns the capabilities for a request (`fi_getinfo(3)`, "Capabilities"); 0 requests all that
+/// are offered. Those in `FREE` are always included. If the request has no primary capability or no
+/// modifier, all of that group are included.
 pub(crate) fn capabilities(wanted: u64) -> u64 {
     if wanted == 0 {
         return TOLD;
@@ -292,7 +295,7 @@ pub(crate) fn capabilities(wanted: u64) -> u64 {
 }
 
 pub(crate) fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
-    // As libfabric's own providers do, capabilities of the other direction are ignored.
+    // Capabilities of the other direction are ignored, as in libfabric's own providers.
     bits("tx caps", wanted.caps, TX_CAPS | DOMAIN_CAPS | RX_CAPS & TOLD)?;
     bits("tx op_flags", wanted.op_flags, TX_OP_FLAGS)?;
     bits("tx msg_order", wanted.msg_order, ORDER)?;
@@ -348,7 +351,8 @@ fn meet_ep(ep: &mut EpAttr, wanted: &EpAttr) -> Result<(), Errno> {
 /// `FI_SHARED_CONTEXT`: the endpoint shares its context with others.
 pub(crate) const SHARED_CONTEXT: usize = usize::MAX;
 
-/// The number of contexts of an endpoint: one, a shared one, or those of a scalable endpoint.
+/// Returns the number of contexts for a hint: 1 for 0, and otherwise the hint, which may be
+/// [`SHARED_CONTEXT`]. Returns `ENODATA` if it is more than [`MAX_CONTEXTS`].
 fn contexts(what: &str, wanted: usize) -> Result<usize, Errno> {
     match wanted {
         0 => Ok(1),
@@ -357,10 +361,11 @@ fn contexts(what: &str, wanted: usize) -> Result<usize, Errno> {
     }
 }
 
-/// The transmit and receive contexts that an endpoint has.
+/// Returns the numbers of transmit and receive contexts of an endpoint. Either may be
+/// [`SHARED_CONTEXT`].
 ///
 /// # Errors
-/// `ENODATA` if they are too many.
+/// `ENODATA` if a number is more than [`MAX_CONTEXTS`].
 pub(crate) fn context_counts(info: &Info) -> Result<(usize, usize), Errno> {
     let (tx, rx) = info.ep.as_ref().map_or((1, 1), |ep| (ep.tx_ctx_cnt, ep.rx_ctx_cnt));
     Ok((contexts("tx_ctx_cnt", tx)?, contexts("rx_ctx_cnt", rx)?))
@@ -402,7 +407,7 @@ fn meet_domain(
     at_most("max_err_data", wanted.max_err_data, 0)?;
     domain.mr_mode = mr_mode::meet(domain.mr_mode, wanted.mr_mode, api_version)
         .map_or_else(|| refuse("mr_mode", wanted.mr_mode, domain.mr_mode), Ok)?;
-    // The requested level must be returned: MPICH aborts on any other value.
+    // The requested value must be returned: MPICH aborts on any other value.
     let keep = |wanted: u32, offered: &mut u32| {
         if wanted != 0 {
             *offered = wanted;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_av(3)`: the mapping between `fi_addr_t` and peer numbers.
 //!
-//! A `fi_addr_t` is an index in both types of vector. Lookups take no lock: the data path uses both
-//! directions.
+//! A `fi_addr_t` is an index, for `FI_AV_MAP` too. Lookups take no lock in either direction,
+//! because the data path makes them.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -44,30 +44,30 @@ pub(crate) struct AddressVector {
     /// Peer number + 1 by `fi_addr_t`; 0 if the index is empty.
     entries: GrowingArray,
     rx_contexts: RxContexts,
-    /// `fi_addr_t` + 1 by peer number.
+    /// `fi_addr_t` + 1 by peer number; 0 if the peer is not in the vector.
     by_peer: GrowingArray,
     /// Whether completions contain the application's ids of peers.
     has_user_ids: AtomicBool,
-    /// Whether completions contain nothing else (`FI_AV_USER_ID` of the vector, not of an
-    /// insertion).
+    /// Whether completions of peers without an id contain `FI_ADDR_NOTAVAIL` instead of a
+    /// `fi_addr_t`: `FI_AV_USER_ID` was a flag of the vector, not of an insertion.
     only_user_ids: bool,
-    /// The application's id + 1, by peer number.
+    /// The application's id + 1, by peer number; 0 without an id.
     user_ids: GrowingArray,
-    /// The addresses, if processes share them. `entries` and `by_peer` then contain what this
-    /// process has seen of them.
+    /// The addresses, if processes share them. `entries` and `by_peer` then contain the addresses
+    /// that this process has already looked up.
     shared: Option<SharedTable>,
-    /// Number of indices that were ever used.
+    /// Number of indices that were ever used, if the vector is not shared.
     used: AtomicU64,
     indices: Mutex<Indices>,
     eq: Mutex<Option<Arc<EventQueue>>>,
-    /// Endpoints whose number of processes follows the number of addresses.
+    /// Endpoints that take their number of processes from the number of addresses.
     pub(crate) endpoints: WaitSet,
 }
 
 /// State that is used only when addresses are inserted or removed.
 #[derive(Debug, Default)]
 struct Indices {
-    /// Indices that were removed. The lowest is used next.
+    /// Indices whose addresses were removed. The lowest is used next.
     free: BTreeSet<u64>,
     /// Further indices of peers that were inserted more than once; one index is in `by_peer`.
     more: HashMap<u32, BTreeSet<u64>>,
@@ -78,7 +78,7 @@ struct SharedTable {
     addresses: SharedAddresses,
     /// Addresses as they were when `entries` was set, by `fi_addr_t`.
     seen: GrowingArray,
-    /// Changes of the shared addresses when a peer was last searched.
+    /// Value of [`SharedAddresses::changes`] when a peer was last searched.
     searched: AtomicU64,
 }
 
@@ -115,7 +115,7 @@ impl AddressVector {
         })
     }
 
-    /// The peer of an address, unless the address names a context.
+    /// Returns the peer of an address; `None` if the index is empty or the address names a context.
     #[inline]
     pub(crate) fn peer(&self, address: u64) -> Option<u32> {
         if let Some(shared) = &self.shared {
@@ -127,13 +127,15 @@ impl AddressVector {
         (self.entries.get(address as usize) as u32).checked_sub(1)
     }
 
-    /// The peer of an address that names a context of a scalable endpoint.
+    /// Returns the peer of an address that names a context of a scalable endpoint; `None` for any
+    /// other address.
     #[cold]
     pub(crate) fn peer_of_context(&self, address: u64) -> Option<u32> {
         self.rx_contexts.peer(address, &self.domain.peers, |index| self.peer(index))
     }
 
-    /// The peer that a receive names by an address, with or without a context.
+    /// Returns the peer that a receive names by an address, in which a context is ignored; `None`
+    /// if the index is empty.
     #[inline]
     pub(crate) fn source(&self, address: u64) -> Option<u32> {
         self.peer(address).or_else(|| self.source_of_context(address))
@@ -144,7 +146,8 @@ impl AddressVector {
         self.peer(self.rx_contexts.index(address))
     }
 
-    /// The peer of a shared address, which another process may have changed.
+    /// Returns the peer of a shared address, which another process may have changed; `None` if the
+    /// index is empty.
     fn shared_peer(&self, shared: &SharedTable, address: u64) -> Option<u32> {
         let index = usize::try_from(address).ok()?;
         let word = shared.addresses.get(index);
@@ -153,7 +156,7 @@ impl AddressVector {
         }
         if shared.seen.get(index) != word {
             let mut indices = self.indices.lock();
-            // Another thread may have been first.
+            // Another thread may have entered the peer meanwhile.
             if shared.seen.get(index) != word {
                 let peer = self.domain.peers.number(unpack(word));
                 self.enter(&mut indices, index as u64, peer);
@@ -163,7 +166,8 @@ impl AddressVector {
         (self.entries.get(index) as u32).checked_sub(1)
     }
 
-    /// The source of a peer in completions, or `FI_ADDR_NOTAVAIL`.
+    /// Returns the source that completions report for a peer: its user id, its `fi_addr_t`, or
+    /// `FI_ADDR_NOTAVAIL`.
     #[inline]
     pub(crate) fn address_of(&self, peer: u32) -> u64 {
         if self.has_user_ids.load(Ordering::Relaxed) {
@@ -178,7 +182,8 @@ impl AddressVector {
         }
     }
 
-    /// Searches a peer that another process may have inserted.
+    /// Searches the shared addresses for a peer that another process may have inserted. Returns its
+    /// `fi_addr_t`, or `FI_ADDR_NOTAVAIL`.
     #[cold]
     fn look_for(&self, peer: u32) -> u64 {
         if let Some(shared) = &self.shared {
@@ -193,7 +198,7 @@ impl AddressVector {
         self.by_peer.get(peer as usize).checked_sub(1).unwrap_or(flags::ADDR_UNSPEC)
     }
 
-    /// Number of addresses in the vector.
+    /// Returns the number of addresses in the vector. In a shared vector, it includes removed ones.
     pub(crate) fn count(&self) -> u32 {
         if let Some(shared) = &self.shared {
             return u32::try_from(shared.addresses.used()).unwrap_or(u32::MAX);
@@ -230,8 +235,8 @@ impl AddressVector {
         // Another process may have replaced the peer at this index.
         self.leave(indices, index);
         let address = self.domain.peers.address(peer);
-        // The application got the address from an endpoint. An address of another host is checked
-        // later.
+        // The application got the address from an endpoint, so the endpoint existed. On this host,
+        // it counts as seen only if it exists now; on another host, it is checked later.
         if !address::is_local(*address.ip()) || owner::is_there(address.port()) {
             self.domain.peers.saw(peer);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_ep_bind`: the objects that an endpoint uses. A failed bind changes nothing.
+//! `fi_ep_bind`: the objects that an endpoint uses. A bind with invalid arguments changes nothing.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     ep::Endpoint, eq::EventQueue, srx::SharedReceive, stx::SharedTransmit,
 };
 
-/// Binds an object, unless one is bound already.
+/// Binds an object. Returns `EINVAL` if one is bound already.
 fn bind_once<T>(place: &mut Option<T>, object: T) -> Result<()> {
     if place.is_some() {
         return Err(Errno::EINVAL);
@@ -47,7 +47,7 @@ impl Endpoint {
                     Ok(())
                 })
             }
-            // An endpoint without connections reports no events.
+            // The queue stays empty: an endpoint without connections reports no events.
             sys::FI_CLASS_EQ => {
                 let eq = other.get::<EventQueue>()?;
                 self.with(|engine| {

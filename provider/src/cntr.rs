@@ -28,12 +28,12 @@ pub(crate) struct Counter {
     domain: Arc<Domain>,
     count: AtomicU64,
     errors: AtomicU64,
-    /// Both values when they were last read.
+    /// The values of `count` and `errors` when they were last read.
     seen: [AtomicU64; 2],
-    /// Endpoints that count here.
+    /// Endpoints whose operations are counted here.
     pub(crate) endpoints: WaitSet,
-    /// Whether other sources count here too: peers that use a region, or deferred operations that
-    /// complete.
+    /// Whether other events are counted here too: accesses of peers to a region, or deferred
+    /// operations that complete.
     elsewhere: AtomicBool,
 }
 
@@ -63,7 +63,7 @@ impl Counter {
         self.elsewhere.load(Ordering::Relaxed)
     }
 
-    /// Makes progress on the endpoints that count here.
+    /// Makes progress on the endpoints that may change this counter.
     fn progress(&self) {
         if self.is_counted_elsewhere() || self.endpoints.is_empty() {
             self.domain.endpoints.progress_and_look();
@@ -79,7 +79,8 @@ impl Counter {
         self.has_changed()
     }
 
-    /// Returns whether only callers that look make progress for this counter.
+    /// Returns whether threads that wait for this counter must poll: endpoints whose doorbells do
+    /// not wake them may count here, and no device thread makes progress on these endpoints.
     fn needs_looks(&self) -> bool {
         self.is_counted_elsewhere() && self.domain.device.is_none()
     }
@@ -98,7 +99,7 @@ impl Counter {
     /// `EAGAIN` if the counts differ from the values that were last read.
     pub(crate) fn try_wait(&self) -> Result<()> {
         self.progress();
-        // Doorbells of other endpoints do not ring here.
+        // The doorbells of endpoints outside of `self.endpoints` do not wake this thread.
         let at_most = if self.needs_looks() { BACKOFF } else { Duration::MAX };
         self.endpoints.try_wait(&self.domain.triggers, at_most, || self.has_changed())
     }
@@ -125,7 +126,8 @@ impl Count for Counter {
         let counter = if failed { &self.errors } else { &self.count };
         counter.fetch_add(1, Ordering::SeqCst);
         self.endpoints.ring();
-        // A thread of the application counts what it has sent itself.
+        // If a thread of the application counts, the device thread must be woken to start work that
+        // is now ripe.
         if let Some(device) = &self.domain.device
             && self.domain.triggers.has_any()
         {
@@ -140,7 +142,7 @@ impl Count for Counter {
 
     fn put(&self, value: u64) {
         self.count.store(value, Ordering::SeqCst);
-        // No later count is the one that was last read.
+        // The value that was last read must differ from the new one, so that the change is noticed.
         self.seen[0].store(!value, Ordering::Relaxed);
         self.endpoints.ring();
     }

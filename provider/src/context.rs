@@ -39,7 +39,7 @@ use crate::{
     },
 };
 
-/// Longest wait at close for long messages that are being received.
+/// Maximum time for which a close waits for long messages that are being received.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// The direction of a context.
@@ -50,7 +50,7 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    /// Flags of the counters of a direction.
+    /// Bind flags of the counters of a direction.
     fn flags(self) -> u64 {
         match self {
             Self::Transmit => flags::SEND | flags::READ | flags::WRITE,
@@ -70,7 +70,7 @@ impl fmt::Display for Direction {
 
 /// A scalable endpoint, as its contexts see it. It is open as long as one of them is.
 pub(crate) trait Contexts: fmt::Debug + std::marker::Send + Sync {
-    /// The address of all contexts.
+    /// Returns the address under which peers list all contexts.
     fn address(&self) -> SocketAddrV4;
 
     /// Notes that a context is closed.
@@ -85,7 +85,7 @@ pub(crate) struct EpContext {
     direction: Direction,
     endpoint: Arc<Endpoint>,
     enabled: AtomicBool,
-    /// The context that this one is an alias of. It is open as long as the alias is.
+    /// The context of which this object is an alias. That context stays open as long as the alias.
     aliased: Option<Arc<EpContext>>,
 }
 
@@ -105,7 +105,8 @@ impl EpContext {
         pack(self.of.address())
     }
 
-    /// Checks that an operation of a direction may start.
+    /// Checks that an operation of a direction may start. Returns `EOPNOTSUPP` if the context has
+    /// the other direction, and `EOPBADSTATE` if it is not enabled.
     #[inline]
     fn check(&self, direction: Direction) -> Result<()> {
         if self.direction != direction {
@@ -130,7 +131,8 @@ impl EpContext {
         Ok(())
     }
 
-    /// Lets peers take what is in buffers, and drops all other transmits.
+    /// Waits until peers have taken the bytes in buffers, drops all other transmits, and waits
+    /// until no peer copies from local memory or to it.
     fn end_transmits(&self) -> Result<()> {
         self.endpoint.linger(false);
         self.endpoint.stop_sends();
@@ -144,7 +146,8 @@ impl EpContext {
         Ok(())
     }
 
-    /// Drops posted receives, and waits for messages that are being received.
+    /// Drops posted receives, and waits up to [`LINGER`] for messages that are being received. Then
+    /// it drops their receives too.
     fn end_receives(&self) {
         let end = Instant::now() + LINGER;
         let port = &self.endpoint.port;

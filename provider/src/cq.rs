@@ -34,20 +34,20 @@ pub(crate) struct CompletionQueue {
     domain: Arc<Domain>,
     attr: CqAttr,
     queue: Serial<CqEntries>,
-    /// Endpoints that report here.
+    /// Endpoints that report to this queue.
     pub(crate) endpoints: WaitSet,
     signaled: AtomicBool,
 }
 
-/// Entries that were not read yet. Failures are read first, whatever came before them: `fi_cq_read`
-/// says so, and order between operations is not guaranteed. But the entry that returns a
-/// multi-receive buffer is read after all others of that buffer.
+/// Entries that were not read yet. Failures are read before all completions, as `fi_cq(3)`
+/// requires; the order between operations is not guaranteed. But a failure that returns a
+/// multi-receive buffer is read after all completions that were reported before it.
 #[derive(Debug)]
 struct CqEntries {
     completions: VecDeque<Completion>,
-    /// Each failure, with the number of completions that are read before it.
+    /// Each failure, with the value of `read` from which on it may be read.
     failures: VecDeque<(u64, Failure)>,
-    /// Number of completions read.
+    /// Number of completions that were ever read.
     read: u64,
 }
 
@@ -60,7 +60,7 @@ impl CqEntries {
     }
 }
 
-/// Entries that are allocated at the start, unless the requested size is smaller.
+/// Number of entries that are allocated at the start, unless the requested size is smaller.
 const PREALLOCATE: usize = 1024;
 
 impl CompletionQueue {
@@ -99,7 +99,7 @@ impl CompletionQueue {
         self.endpoints.ring();
     }
 
-    /// Returns whether a read of `at_least` entries would succeed.
+    /// Returns whether the queue has a failure, or at least `at_least` completions.
     fn holds(&self, at_least: usize) -> bool {
         let queue = self.queue.lock();
         !queue.failures.is_empty() || queue.completions.len() >= at_least
@@ -232,7 +232,7 @@ impl ops::cq::CompletionQueue for CompletionQueue {
 
 #[cfg(test)]
 impl CompletionQueue {
-    /// The next entry, without progress.
+    /// Removes and returns the next entry, without making progress.
     pub(crate) fn next(&self) -> Option<std::result::Result<Completion, Failure>> {
         if let Ok(failure) = ffi::ops::cq::CompletionQueue::read_error(self, 0) {
             return Some(Err(failure));

@@ -8,13 +8,14 @@ use parking_lot::Mutex;
 
 use crate::address;
 
-/// Most ports that are explained: a job that asks for thousands of ports has one reason.
+/// Maximum number of ports that are explained: if thousands of ports have no segment, the reason is
+/// the same for all.
 const MOST: usize = 16;
 
-/// Logs, once per port, the likely reason why it has no segment.
+/// Logs the likely reason why a port has no segment: once per port, and for up to [`MOST`] ports.
 ///
-/// It does not wait for a peer that is about to open or close: where 128 ranks share a core, that
-/// takes longer than any wait.
+/// It does not wait for a peer that is opening or closing its endpoint: if 128 ranks share a core,
+/// this may take longer than any reasonable wait.
 #[cold]
 pub(crate) fn explain(port: u16) {
     static SAID: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());

@@ -24,28 +24,28 @@ pub(crate) trait OfDomain: Object {
     fn domain(&self) -> &Arc<Domain>;
 }
 
-/// A domain: the peers of a process, and the state that its objects share.
+/// A domain: the state that the objects opened on it share, such as the peer numbers.
 #[derive(Debug)]
 pub(crate) struct Domain {
     pub(crate) fabric: Arc<Fabric>,
     /// The `FI_TCAM_*` parameters.
     pub(crate) params: Params,
-    /// Whether calls come from several threads at once.
+    /// Whether several threads may call at once.
     pub(crate) locked: bool,
-    /// All addresses that were ever named.
+    /// The numbers of all addresses that were ever named.
     pub(crate) peers: Arc<PeerNumbers>,
     pub(crate) av_type: u32,
-    /// All endpoints.
+    /// All started endpoints.
     pub(crate) endpoints: WaitSet,
-    /// Contexts of scalable endpoints of which neither direction is open. Other endpoints make
-    /// progress on them.
+    /// Endpoints of scalable endpoints whose contexts have been closed. The other endpoints of the
+    /// domain make progress on them.
     pub(crate) unpolled: Mutex<Vec<Arc<dyn Pollable>>>,
-    /// Memory that peers may use.
+    /// Memory that peers may read and write.
     pub(crate) regions: Regions,
     /// Operations that wait for a counter.
     pub(crate) triggers: Arc<Triggers>,
     pub(crate) eq: Mutex<Option<Arc<EventQueue>>>,
-    /// Makes progress, if progress is automatic.
+    /// The thread that makes progress; `None` if progress is manual.
     pub(crate) device: Option<Arc<DeviceThread>>,
 }
 
@@ -55,20 +55,21 @@ impl Domain {
         self.fabric.api_version()
     }
 
-    /// Returns an object of this domain, to be used with others of the domain.
+    /// Returns the object of this domain that a fid names.
     ///
     /// # Errors
-    /// `EDOMAIN` for an object of another domain, where peers have other numbers.
+    /// `EINVAL` if it is not a `T` of this provider; `EDOMAIN` if it belongs to another domain,
+    /// where peers have other numbers.
     pub(crate) fn own<T: OfDomain>(&self, other: &Bound) -> Result<Arc<T>> {
         other.get().and_then(|object| self.check_own(object))
     }
 
-    /// Returns an object if it belongs to this domain.
+    /// Returns the object if it belongs to this domain, and `EDOMAIN` otherwise.
     pub(crate) fn check_own<T: OfDomain>(&self, object: Arc<T>) -> Result<Arc<T>> {
         if std::ptr::eq(&**object.domain(), self) { Ok(object) } else { Err(Errno::EDOMAIN) }
     }
 
-    /// The default event queue of address vectors.
+    /// Returns the event queue for address vectors to which no queue is bound.
     pub(crate) fn eq(&self) -> Option<Arc<EventQueue>> {
         self.eq.lock().clone()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_endpoint(3)`: the object. Its work is in [`crate::engine`].
+//! `fi_endpoint(3)`: the endpoint as an object of libfabric. [`crate::engine`] does its work.
 
 use std::{
     net::SocketAddrV4,
@@ -54,12 +54,12 @@ struct Alias {
     tx: Option<u64>,
     /// Flags of receives without flags, if they differ from the endpoint's.
     rx: Option<u64>,
-    /// Flags of tagged receives without flags: not every endpoint takes several messages in a
-    /// tagged one.
+    /// As `rx`, for tagged receives: without `FI_MULTI_RECV`, if the endpoint supports it only for
+    /// untagged ones.
     tagged_rx: Option<u64>,
 }
 
-/// Longest wait at close for peers to take what was sent. The wait for peers of other hosts is
+/// Maximum time for which a close waits until peers have taken all messages. With a network, it is
 /// `FI_TCAM_NET_TIMEOUT` if that is longer.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -78,10 +78,10 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// The requested address.
+    /// Returns the requested address, or else the address of this host with port 0.
     ///
     /// # Errors
-    /// `EINVAL` for attributes that `fi_getinfo` does not offer.
+    /// `EINVAL` for an invalid address, or for attributes that `fi_getinfo` does not offer.
     pub(crate) fn address_for(domain: &Domain, info: &Info) -> Result<SocketAddrV4> {
         let kind = info.ep.as_ref().map_or(sys::FI_EP_UNSPEC, |ep| ep.kind);
         if kind != sys::FI_EP_UNSPEC && !attr::EP_TYPES.contains(&kind) {
@@ -114,7 +114,8 @@ impl Endpoint {
         Ok(Self { domain: Arc::clone(domain), port, alias: None })
     }
 
-    /// Starts the endpoint, and the recording of its work.
+    /// Starts the report and the trace, and adds the endpoint to its domain. A second call has no
+    /// effect.
     pub(crate) fn start(&self) -> Result<()> {
         let Self { domain, port, .. } = self;
         self.with(|engine| engine.start_records(port.address))?;
@@ -143,7 +144,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes the engine of an endpoint that closes, after no thread copies for it any more.
+    /// Removes the engine of an endpoint that closes, once no thread makes a copy for it. Returns
+    /// `None` if it was removed before.
     fn take_engine(&self) -> Option<Engine> {
         loop {
             let mut guard = self.port.engine.lock();
@@ -155,7 +157,8 @@ impl Endpoint {
         }
     }
 
-    /// Posts a receive, concurrently with threads that use the engine.
+    /// Posts a receive, concurrently with threads that use the engine. Only a probe takes the lock
+    /// of the engine.
     fn recv_beside(&self, posts: &RxFastPath, op: &Recv) -> Result<()> {
         if tagged::probe_flags(op).is_some() {
             return self.port.with_engine(|engine| {
@@ -179,8 +182,8 @@ impl Endpoint {
         }
     }
 
-    /// Starts the tx fast path. Once it was stopped it does not start again: a context that opens
-    /// anew has other queues.
+    /// Starts the tx fast path, if sends of the endpoint may use it. A stopped fast path is not
+    /// started again: a context that is opened again has other queues.
     pub(crate) fn start_sends(&self, engine: &Engine) {
         if self.port.tx_fast_path.get().is_none()
             && let Some(sends) = TxFastPath::of(engine)
@@ -189,7 +192,7 @@ impl Endpoint {
         }
     }
 
-    /// Stops the tx fast path, because completions and counts go elsewhere from now on.
+    /// Stops the tx fast path, because the queue or the counter of sends changes.
     pub(crate) fn stop_sends(&self) {
         if let Some(sends) = self.port.tx_fast_path.get() {
             sends.stop();
@@ -201,8 +204,8 @@ impl Endpoint {
         pack(self.port.address)
     }
 
-    /// Makes progress. Returns whether peers have taken all that was sent. `is_all`: nothing more
-    /// is sent, so peers of other hosts get a Bye.
+    /// Makes progress. Returns whether peers have taken all that was sent. `is_all`: the endpoint
+    /// sends nothing more, so peers on other hosts get a Bye once they have all answers.
     fn is_settled(&self, is_all: bool) -> bool {
         self.port.progress_as_device();
         let mut engine = self.port.engine.lock();
@@ -217,9 +220,10 @@ impl Endpoint {
         !engine.peers.transports.is_lent()
     }
 
-    /// Lets peers take what was sent: buffers that they still hold, copies that they have not read,
-    /// and answers that found a full ring. If those peers are endpoints of this domain, only the
-    /// thread that closes may make progress on them. `is_all`: the endpoint closes, and not only a
+    /// Waits until peers have taken what was sent: buffers that they still hold, copies that they
+    /// have not read, and answers for which their rings had no room. Logs a warning if they take
+    /// too long. Also makes progress on the other endpoints of the domain: they may be these peers,
+    /// and perhaps no other thread polls them. `is_all`: the endpoint closes, and not only a
     /// context of it.
     pub(crate) fn linger(&self, is_all: bool) {
         let patience =
@@ -244,7 +248,7 @@ impl Object for Endpoint {
             return Ok(());
         }
         // A forked child has neither the segment nor the threads, and another thread may have held
-        // the lock.
+        // the lock at the fork.
         if !self.port.own.is_ours() {
             return Ok(());
         }
@@ -351,7 +355,8 @@ impl Object for Endpoint {
 }
 
 impl Alias {
-    /// The flags of an operation through the alias, whose default flags are `own`.
+    /// Returns the flags of an operation through an alias. Those of the alias (`own`), if there are
+    /// any, replace the default flags.
     fn flags(flags: OpFlags, own: Option<u64>) -> OpFlags {
         match (own, flags) {
             (Some(own), OpFlags::Default) => OpFlags::Given(own),
@@ -417,7 +422,7 @@ impl ops::ep::Endpoint for Endpoint {
             return alias.start(&EndpointOp::Recv(Recv { flags, ..op.clone() }));
         }
         if let Some(posts) = self.port.rx_fast_path.get() {
-            // A copy; see `Rx::post`.
+            // `Rx::post` explains why the receive is copied.
             return self.recv_beside(posts, &op.clone());
         }
         match &mut *self.port.engine.lock() {

@@ -39,15 +39,15 @@ use crate::{
     },
 };
 
-/// State of an endpoint that is shared with its queues.
+/// State that an endpoint shares with its queues and with threads.
 #[derive(Debug)]
 pub(crate) struct EpShared {
     pub(crate) address: SocketAddrV4,
-    /// The secret in its name, or 0.
+    /// The secret in the endpoint's name, or 0.
     secret: u64,
     /// Holds the port number; see [`EpShared::let_go`].
     socket: Mutex<Option<Unshared>>,
-    /// The own segment. It has only atomics, and needs no lock.
+    /// The segment of this endpoint. It consists of atomics, so it needs no lock.
     pub(crate) own: Arc<Segment>,
     /// `None` once the endpoint is closed.
     pub(crate) engine: Serial<Option<Engine>>,
@@ -58,9 +58,10 @@ pub(crate) struct EpShared {
     pub(crate) bell: Doorbell,
     /// The network. The engine owns it.
     net: Option<Weak<Net>>,
-    /// Whether the device thread makes progress.
+    /// Whether progress is automatic: the device thread makes it.
     auto: bool,
-    /// Whether threads of the application may wait here while another one starts an operation.
+    /// Whether a thread of the application may sleep on this endpoint while another one starts an
+    /// operation.
     has_waiters: bool,
 }
 
@@ -83,28 +84,30 @@ impl EpShared {
         }
     }
 
-    /// The name of the endpoint, if peers list it under `address`.
+    /// Returns the name of the endpoint, which peers list under `address`.
     pub(crate) fn name_at(&self, address: SocketAddrV4) -> Vec<u8> {
         address::to_name(address, self.secret).to_vec()
     }
 
-    /// Releases the port before the segment is closed. A peer that finds a held port without a
-    /// segment reports that the segment is in another `/dev/shm`.
+    /// Releases the port. This must precede the close of the segment: a peer that finds a held port
+    /// without a segment reports that the segment is in another `/dev/shm`.
     pub(crate) fn let_go(&self) {
         *self.socket.lock() = None;
     }
 
-    /// Removes the port and the segment of an endpoint whose process exits without closing it.
+    /// Releases the port and removes the segment of an endpoint whose process exits without closing
+    /// it.
     fn abandon(&self) {
         self.let_go();
         self.own.abandon();
     }
 }
 
-/// Most ports that are tried. Endpoints that are being closed may still have their segments.
+/// Maximum number of ports that are tried. An endpoint that is being closed may have released its
+/// port, but not its segment.
 const PORTS: usize = 16;
 
-/// A held port, and the segment under which peers find it.
+/// A held port, with the segment and the network of its future endpoint.
 pub(crate) struct Held {
     socket: Unshared,
     pub(crate) address: SocketAddrV4,
@@ -113,9 +116,9 @@ pub(crate) struct Held {
     pub(crate) net: Option<Arc<Net>>,
 }
 
-/// Holds a port, makes its segment, and opens the network if there is to be one. `context` is the
-/// index in a scalable endpoint with several contexts, and 0 otherwise. Later contexts have the
-/// secret of the first one.
+/// Holds a port, creates its segment, and opens the network if endpoints use one. `context` is the
+/// index in a scalable endpoint with several contexts, and 0 otherwise. `secret` is `None`, or for
+/// a later context the secret of the first one.
 pub(crate) fn hold(
     wanted: SocketAddrV4,
     context: u8,
@@ -161,7 +164,7 @@ impl Held {
 const POLLS: u32 = 256;
 
 impl EpShared {
-    /// Makes progress. Copies that are due then are made without the lock.
+    /// Makes progress, and then makes the copies that are due, without the lock.
     #[inline]
     fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
         let Some(state) = &mut *engine else { return Progress::None };
@@ -169,7 +172,8 @@ impl EpShared {
         if state.rx.copies.is_empty() { progress } else { self.copy_unlocked(engine, progress) }
     }
 
-    /// Makes the copies that no other thread makes, without the lock.
+    /// Makes the copies that are due and that no other thread has begun, without the lock. Returns
+    /// `Progress::Some` if it made a copy, and otherwise `progress`.
     #[cold]
     fn copy_unlocked<'a>(
         &'a self,
@@ -180,7 +184,8 @@ impl EpShared {
             drop(engine);
             let copied = copy.make();
             engine = self.engine.lock();
-            // The thread that closes the endpoint waits for the copy.
+            // The engine should still be there: the thread that closes the endpoint waits for the
+            // copy.
             let Some(state) = &mut *engine else { break };
             state.copied(copy, copied);
             progress = Progress::Some;
@@ -202,15 +207,15 @@ impl EpShared {
         progress
     }
 
-    /// While a thread of the application makes progress on the endpoint, messages need not wake the
-    /// device thread.
+    /// Stops messages from waking the device thread, while a thread of the application makes
+    /// progress on the endpoint.
     fn take_over(&self, engine: &Engine) {
         if engine.device_sleeps {
             Doorbell::take_over(&self.own);
         }
     }
 
-    /// Undoes [`EpShared::take_over`].
+    /// Undoes [`EpShared::take_over`], and wakes the device thread if there is work left.
     fn hand_over(&self, engine: &mut Engine) {
         if engine.device_sleeps {
             Doorbell::hand_over(&self.own);
@@ -229,8 +234,9 @@ impl EpShared {
         }
     }
 
-    /// Calls `work` with the engine. Makes the copies that it has queued, unless the device thread
-    /// makes them.
+    /// Calls `work` with the engine, and returns its result. Then makes the copies that `work` has
+    /// queued, unless the device thread makes them. Returns `EOPBADSTATE` if the endpoint is
+    /// closed.
     pub(crate) fn with_engine<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
         let mut guard = self.engine.lock();
         let engine = guard.as_mut().ok_or(Errno::EOPBADSTATE)?;
@@ -250,7 +256,8 @@ impl EpShared {
         at_most: Duration,
         ready: &dyn Fn() -> bool,
     ) {
-        // A wakeup of one thread may be meant for another that sleeps here.
+        // The sleep is limited, because another thread that sleeps here may take the wakeup that is
+        // meant for this one.
         let longest = self.arm_bells().min(at_most).min(LONGEST_BACKOFF);
         if longest > Duration::ZERO && !ready() {
             sleep_on(&[net.doorbell(), bell], longest);
@@ -307,8 +314,8 @@ impl Pollable for EpShared {
         }
         if pause != Pause::Spin {
             engine.idle.rested(caller);
-            // Nor may the thread sleep on one endpoint while a message waits at another one that it
-            // polls next.
+            // The thread yields instead of sleeping if work waits for room at a peer, or if it may
+            // poll another endpoint next, where a message may already wait.
             let yields = gives_way && (engine.waits_for_room() || own_count() > 1);
             return if yields { Pause::Yield } else { pause };
         }
@@ -319,7 +326,8 @@ impl Pollable for EpShared {
         });
         engine.idle.rested(caller);
         if came {
-            // The caller handles what came; but with a device thread, it may not get the lock again.
+            // The caller handles the message. But with a device thread, the caller may not get the
+            // lock again.
             if self.auto {
                 self.progress_beside_device(guard);
             }
@@ -337,7 +345,7 @@ impl Pollable for EpShared {
     }
 
     fn sleep(&self, at_most: Duration, ready: &dyn Fn() -> bool) {
-        // If there is a device thread, it waits for the network.
+        // If there is a device thread, that thread waits for the network.
         let net = self.network().filter(|_| !self.auto);
         if let Some(net) = &net
             && let Ok(bell) = self.bell.socket(&self.own)
@@ -350,7 +358,7 @@ impl Pollable for EpShared {
             Doorbell::sleep(&self.own, longest);
         }
         self.bell.disarm(&self.own);
-        // The ring that woke this thread has not woken the device thread.
+        // The doorbell has woken this thread, but not the device thread.
         if self.auto {
             self.progress_beside_device(self.engine.lock());
         }
@@ -378,7 +386,7 @@ impl Pollable for EpShared {
     }
 
     fn settle(&self) {
-        // No other thread may be about to make the copies that are due.
+        // Copies that are due are made here, because perhaps no other thread will make them.
         self.copy_unlocked(self.engine.lock(), Progress::None);
         while self.engine.lock().as_ref().is_some_and(|engine| engine.rx.copies.holds_arrivals()) {
             std::thread::yield_now();
@@ -427,7 +435,8 @@ impl AtExit for EpShared {
             return;
         }
         match self.engine.lock_at_exit().as_deref_mut() {
-            // A thread may be in the middle of a post, and it may be this one.
+            // Another thread may be in the middle of a post, or this one, if a signal handler calls
+            // `exit`.
             Some(Some(engine)) if engine.rx.device.is_free_at_exit() => {
                 engine.write_report(self.address, WrittenAt::Exit);
                 engine.rx.device.lock().end_recording();

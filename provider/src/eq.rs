@@ -86,7 +86,7 @@ impl EventQueue {
     /// Prepares for a sleep on the descriptor.
     ///
     /// # Errors
-    /// `EAGAIN` if there is an event, `EINVAL` without a descriptor.
+    /// `EAGAIN` if there is an event, `EINVAL` if the queue has no descriptor.
     pub(crate) fn try_wait(&self) -> Result<()> {
         let descriptor = self.descriptor.as_ref().ok_or(Errno::EINVAL)?;
         let state = self.state.lock();

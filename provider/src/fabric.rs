@@ -3,7 +3,7 @@
 
 use ffi::{object::Object, sys};
 
-/// The fabric: this host.
+/// A fabric, as an object. It stores the API version of the application.
 #[derive(Debug)]
 pub(crate) struct Fabric {
     api_version: u32,

@@ -38,7 +38,7 @@ use peers::{Ports, TestPeers, address_of};
 #[cfg(test)]
 pub(crate) use peers::{engine_of, on_net};
 
-/// Bytes that are taken from the front; zeros after the end.
+/// Input bytes that are taken from the front. After the end, every byte is 0.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -70,7 +70,7 @@ impl Input<'_> {
     }
 }
 
-/// Bytes that peers may read and write, and that messages are received into.
+/// Size in bytes of the memory that peers may read and write, and that messages are received into.
 const MEMORY: usize = 40_000;
 const KEY: u64 = 5;
 /// Longest wait for a message over loopback.
@@ -84,13 +84,13 @@ struct Play {
     engine: Engine,
     peers: TestPeers,
     memory: RegionMemory,
-    /// Whether the input has changed the own segment, so that anything may be lost.
+    /// Whether the input has changed the endpoint's own segment, so that any message may be lost.
     damaged: bool,
 }
 
 impl Play {
     fn start((ports, own, mut engine, peers): peers::Met, memory: &RegionMemory) -> Self {
-        // A kernel copy would take addresses from the peer, which are valid in this process.
+        // No kernel copies: the peer would choose their addresses, which are valid in this process.
         engine.peers.transports.set(Settings { checks: false, copies: false });
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
         let window = memory.clone();
@@ -170,7 +170,7 @@ impl Play {
         };
     }
 
-    /// Sends a slot that is more or less a message.
+    /// Lets the peer send a slot: a message, or one with arbitrary changes.
     fn slot(&mut self, input: &mut Input<'_>) {
         let kind = input.byte();
         let count = match kind >> 6 {
@@ -184,14 +184,15 @@ impl Play {
             _ => input.word() & 0xffff_ffff,
         };
         let flags = u64::from(input.byte());
-        // The number of the peer with the segment, or one that is not listed; never that of the
-        // healthy peer.
+        // The number of the peer that sends, or one that is not in the list of senders; never that
+        // of the healthy peer.
         let number = if flags & 0x80 == 0 { 0 } else { u64::from(input.short()).max(2) };
         let first =
             u64::from(kind & 0x0f) | (flags & 0x0f) << 8 | (number & 0xffff) << 16 | count << 32;
         let mut words = [first, input.word(), input.word(), input.word(), input.word()];
         if words[4] < 64 {
-            // Few operations are in progress, and each has an age: name one of them.
+            // An arbitrary number hardly ever names an operation in progress, because it contains
+            // an age: name one of the first operations.
             let key = words[4] as usize;
             words[4] = self.engine.tx.ops.number_at(key);
         }
@@ -236,7 +237,8 @@ impl Play {
         }
     }
 
-    /// Makes progress until `is_so` holds. Without a network it must hold at once.
+    /// Makes progress until `is_so` holds: up to [`PATIENCE`] with a network, and otherwise once.
+    /// Returns whether it holds.
     fn until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) -> bool {
         let start = Instant::now();
         loop {
@@ -250,7 +252,7 @@ impl Play {
         }
     }
 
-    /// Checks that messages of the healthy peer arrive, each once and in order.
+    /// Checks that messages of the healthy peer arrive, each once.
     fn check(&mut self) {
         for count in 0..3 {
             let header = Header {
@@ -266,7 +268,7 @@ impl Play {
             assert!(self.until(|it| it.peers.push_healthy(&it.own, header)), "no room");
         }
         self.progress();
-        // The other peer may have used the same bits.
+        // The other peer may have used the same match bits, so the source is compared too.
         let from = self.engine.domain.peers.number(address_of(self.ports.healthy));
         for count in 0..3 {
             let arrives = |it: &mut Self| {
@@ -284,8 +286,9 @@ impl Play {
     }
 }
 
-/// Lets a peer act on the bytes. Checks that nothing crashes, that no memory changes that is not
-/// offered, and, while the own segment is intact, that messages of other peers arrive.
+/// Lets a peer act on the bytes. Checks that nothing crashes and, if the endpoint's own segment
+/// stayed intact, that messages of another peer arrive. AddressSanitizer, if it is on, finds
+/// accesses to other memory.
 ///
 /// # Panics
 /// If a check fails.

@@ -122,7 +122,8 @@ proptest! {
     }
 }
 
-/// Connects a process that knows the name of an endpoint to that endpoint.
+/// Connects `net` to the endpoint at `at`, whose secret it knows. The networks of `others` make
+/// progress meanwhile.
 fn meets(net: &Net, at: SocketAddrV4, others: &[&Net]) -> Result<(), Errno> {
     let start = Instant::now();
     while !net.has_met(at, Some(Secret::of_endpoint(1)))? {
@@ -186,8 +187,8 @@ fn an_impostor_of_the_receiver_is_refused() {
     assert_eq!(meets(&impostor, at, &[&net]), Err(Errno::EACCES));
 }
 
-/// An endpoint whose name was never inserted keeps its connection, although another one claims its
-/// address.
+/// An endpoint whose name was never inserted keeps its connection, although another endpoint claims
+/// its address.
 #[test]
 fn an_impostor_ends_no_connection() {
     let (at, own, net) = on_net(None, 1, None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The data of this process about its job, for reports, traces and the names of its files.
+//! Properties of this process and its job, for reports, traces and the names of their files.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,14 +14,16 @@ use nic::{
     report::Report,
 };
 
-/// Environment variables with the rank of this process. Open MPI's comes first: it passes on the
-/// variables of other launchers, which exist if the shell is a task of a job.
+/// Environment variables with the rank of this process. That of Open MPI comes first, because Open
+/// MPI passes on the variables of other launchers. They exist if the shell that starts it is a task
+/// of a job.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
 /// Environment variables with the number of ranks.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
 
-/// Files with the list of processors: of the container if there is one, then of the host.
+/// Files with a list of processors. The first that exists is read: that of the container, or else
+/// that of the host.
 const CORES: [&str; 2] = ["/sys/fs/cgroup/cpuset.cpus.effective", "/sys/devices/system/cpu/online"];
 
 /// Environment variables with the number of ranks of the job on this host.
@@ -30,17 +32,17 @@ const LOCAL_SIZES: [&str; 2] = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"]
 /// Environment variable of Slurm with the number of hosts of the ranks that Slurm itself started.
 const HOSTS: &str = "SLURM_STEP_NUM_NODES";
 
-/// Name of this host.
+/// Returns the name of this host.
 pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Rank of this process, from its launcher.
+/// Returns the rank of this process; `None` if no launcher sets it.
 pub(crate) fn rank() -> Option<u32> {
     told(RANKS)
 }
 
-/// Number of ranks of the job, from the launcher.
+/// Returns the number of ranks of the job; `None` if no launcher sets it.
 pub(crate) fn ranks() -> Option<u32> {
     told(SIZES)
 }
@@ -53,7 +55,7 @@ pub(crate) fn has_several_hosts() -> bool {
     }
 }
 
-/// See [`Origin::job`].
+/// Returns the number for [`Origin::job`]; `None` if the process writes neither reports nor traces.
 fn job() -> Option<u64> {
     let places = ["FI_TCAM_REPORT", "FI_TCAM_TRACE"].map(|name| std::env::var(name).ok());
     let mut told = places.into_iter().flatten().filter(|place| !place.is_empty()).peekable();
@@ -61,14 +63,14 @@ fn job() -> Option<u64> {
     Some(told.fold(0, |job, place| job ^ host::names::job_of(&place)))
 }
 
-/// The number in the first of these variables that has one.
+/// Returns the number in the first of these environment variables that contains one.
 fn told<const N: usize>(names: [&str; N]) -> Option<u32> {
     names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }
 
-/// The origin of an object that was opened at `opened`.
+/// Returns the origin of an object that was opened at `opened`.
 pub(crate) fn of(opened: Instant) -> Origin {
-    // Read once: at exit, the MPI library may be unloaded.
+    // The origin is read once, because the MPI library may be unloaded at exit.
     static ORIGIN: OnceLock<Origin> = OnceLock::new();
     let origin = ORIGIN.get_or_init(|| {
         let mut origin = Origin {
@@ -92,7 +94,7 @@ pub(crate) fn since_1970(opened: Instant) -> Duration {
     now.saturating_sub(opened.elapsed())
 }
 
-/// The command line, without the directories of the program.
+/// Returns the command line, without the directories of the program.
 fn command() -> String {
     let mut words = std::env::args_os();
     let first = words.next().unwrap_or_default();
@@ -101,14 +103,14 @@ fn command() -> String {
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
-/// The name of an MPI in a few words: the first line of its version, without the build.
+/// Returns the short name of an MPI: the first line of its version, without the build.
 fn short(version: &str) -> String {
     let line = version.lines().next().unwrap_or_default();
     let line = line.split(", ").next().unwrap_or_default();
     line.replace("Version:", "").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Number of processors in a list such as `0-3,8`.
+/// Returns the number of processors in a list such as `0-3,8`; `None` if the list is invalid.
 fn count(list: &str) -> Option<u32> {
     let mut all = 0;
     for range in list.trim().split(',') {
@@ -135,7 +137,7 @@ fn list(numbers: impl Iterator<Item = usize>) -> String {
     ranges.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-/// Refuses a pattern by which all ranks would write to the same file.
+/// Returns the parameters, or an error if all ranks would write their reports to the same file.
 pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
     let pattern = &params.report;
     let of = |pid| expand(pattern, &Report { pid, rank: Some(pid), ..Report::default() });
@@ -150,7 +152,8 @@ pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
     Ok(params)
 }
 
-/// Fills in `%r` (the rank, or the process id without a rank), `%p` and `%h`.
+/// Returns the path for a pattern: replaces `%r` by the rank (the process id without a rank), `%p`
+/// by the process id, `%h` by the host and `%%` by `%`.
 pub(crate) fn expand(pattern: &str, report: &Report) -> PathBuf {
     let mut path = String::new();
     let mut chars = pattern.chars();

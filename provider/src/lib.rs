@@ -4,8 +4,8 @@
 //! The files have the names that libfabric's providers use. A call enters through `ffi`, which
 //! checks the arguments from C. [`ep`] passes it to the endpoint's [`engine`]. [`channel`] moves
 //! bytes between processes, and the model in `nic` decides which receive gets which message.
-//! [`wait`] contains the waits of threads, [`record`] the reports and traces of a run. Floors are
-//! in docs/ARCHITECTURE.md.
+//! [`wait`] contains the waits of threads, [`record`] the reports and traces of a run.
+//! docs/ARCHITECTURE.md lists which files may import which.
 #![deny(unsafe_code)]
 
 mod address;

@@ -15,7 +15,7 @@ use crate::{
     sep::ScalableEndpoint, wait::pollable::Count,
 };
 
-/// Bytes of a key, raw or not.
+/// Length in bytes of a key and of a raw key.
 const KEY_SIZE: usize = 8;
 
 /// A memory region.
@@ -38,7 +38,7 @@ impl Object for MemoryRegion {
 
     fn close(&self) -> Result<()> {
         self.domain.regions.remove(self.key);
-        // A thread that found the region before has finished with it after this.
+        // After this call, no thread uses the region that it found before the removal.
         self.domain.endpoints.settle();
         self.registered.forget_counters();
         Ok(())
@@ -64,7 +64,8 @@ impl Object for MemoryRegion {
                 let endpoint = self.domain.own::<ScalableEndpoint>(other)?.listed_address();
                 self.registered.bind_endpoint(endpoint)
             }
-            // All contexts of a scalable endpoint serve a region that is bound to one of them.
+            // All contexts of a scalable endpoint have one listed address. A region that is bound
+            // to one of them may be bound to others, and all of them serve it.
             sys::FI_CLASS_RX_CTX | sys::FI_CLASS_TX_CTX => {
                 let endpoint = self.domain.own::<EpContext>(other)?.listed_address();
                 match self.registered.bind_endpoint(endpoint) {
@@ -79,7 +80,7 @@ impl Object for MemoryRegion {
     fn control(&self, command: Control<'_>) -> Result<()> {
         match command {
             Control::Enable => self.domain.regions.enable(&self.registered),
-            // Memory is accessed only when it is used, so nothing can be out of date.
+            // The provider keeps no mapping of the memory that could be out of date.
             Control::Refresh => Ok(()),
             Control::GetRawKey(base, mut key, size) => {
                 let room = std::mem::replace(size, KEY_SIZE);
@@ -101,10 +102,10 @@ impl ops::mr::MemoryRegion for MemoryRegion {
     }
 }
 
-/// The key in a raw key that a peer sent (`fi_mr_map_raw`).
+/// Returns the key in a raw key that a peer sent (`fi_mr_map_raw`).
 ///
 /// # Errors
-/// `EINVAL` if the raw key has another length.
+/// `EINVAL` if the raw key is not [`KEY_SIZE`] bytes long.
 pub(crate) fn map_raw_key(raw: &[u8]) -> Result<u64> {
     raw.try_into().map(u64::from_ne_bytes).map_err(|_| Errno::EINVAL)
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `mr_mode`: the rules of memory registration, on which both sides must agree (`fi_mr(3)`).
+//! `mr_mode`: the rules of memory registration, on which application and provider must agree
+//! (`fi_mr(3)`).
 
 use ffi::sys;
 use nic::params::types::MrMode;
 
 use crate::params::api_at_least;
 
-/// The `mr_mode` bits that applications must support, by `FI_TCAM_MR`.
+/// Returns the `mr_mode` bits that an application must support, for a value of `FI_TCAM_MR`.
 pub(crate) fn required(rules: MrMode) -> i32 {
     let mode = match rules {
         MrMode::Basic => sys::FI_MR_VIRT_ADDR | sys::FI_MR_ALLOCATED | sys::FI_MR_PROV_KEY,
@@ -16,9 +17,9 @@ pub(crate) fn required(rules: MrMode) -> i32 {
     mode.cast_signed()
 }
 
-/// The `mr_mode` for an application that supports `wanted`; `None` if that is too little. The two
-/// modes from before libfabric 1.5 are separate sets of rules, and the only ones that an
-/// application from that time supports.
+/// Returns the `mr_mode` for an application that supports `wanted`; `None` if `wanted` lacks a
+/// required bit. Before libfabric 1.5 there were two modes, `FI_MR_BASIC` and `FI_MR_SCALABLE`,
+/// each a complete set of rules. An application of that time that sets no bit supports both.
 pub(crate) fn meet(required: i32, wanted: i32, api_version: u32) -> Option<i32> {
     let before = !api_at_least(api_version, 1, 5);
     let wanted = if before && wanted == 0 { 3 } else { wanted };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Whether an endpoint has a network (`FI_TCAM_NET`), and its settings.
+//! Decides whether endpoints use the network (`FI_TCAM_NET`), and creates the settings for it.
 
 use std::time::Duration;
 
@@ -20,17 +20,18 @@ pub(crate) fn is_wanted(params: &Params) -> bool {
     }
 }
 
-/// The secret of the job: `FI_TCAM_JOB_KEY`, or a public one with `FI_TCAM_NET_OPEN=yes`. Without
-/// it, each endpoint has a secret in its name.
+/// Returns the secret of the job: that of `FI_TCAM_JOB_KEY`, or a public one with
+/// `FI_TCAM_NET_OPEN=yes`. Returns `None` without either: then each endpoint has a secret in its
+/// name.
 fn job_secret(params: &Params) -> Option<Secret> {
     let key = &params.job_key;
     (!key.is_empty() || params.net_open.is_on()).then(|| Secret::of_job(key))
 }
 
-/// A new secret for the name of an endpoint; 0 if the job has a secret.
+/// Returns a new random secret for the name of an endpoint, or 0 if the job has a secret.
 ///
 /// # Errors
-/// The kernel has no random numbers.
+/// The kernel returns no random numbers.
 pub(crate) fn own_secret(params: &Params) -> Result<u64> {
     match job_secret(params) {
         Some(_) => Ok(0),
@@ -38,7 +39,7 @@ pub(crate) fn own_secret(params: &Params) -> Result<u64> {
     }
 }
 
-/// The network settings of an endpoint with the secret `own` in its name.
+/// Returns the network settings of an endpoint with the secret `own` in its name.
 pub(crate) fn settings(params: &Params, own: u64) -> NetSettings {
     NetSettings {
         job: job_secret(params),

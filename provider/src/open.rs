@@ -74,7 +74,8 @@ impl Object for Domain {
     type Raw = sys::fid_domain;
 
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
-        // Memory is registered when the call returns: there is no event for it (FI_REG_MR).
+        // FI_REG_MR is refused: memory is registered when the call returns, and no event reports
+        // it.
         ffi::object::only(bind_flags, flags::EVENT)?;
         *self.eq.lock() = Some(other.get::<EventQueue>()?);
         Ok(())
@@ -166,7 +167,7 @@ impl ops::domain::Domain for Domain {
 /// `FI_QUEUE_WORK`.
 fn queue_work(domain: &Domain, raw: &RawWork) -> Result<()> {
     match raw.read::<Endpoint, Counter>() {
-        // It does not belong to an endpoint, but may belong to a context of a scalable endpoint.
+        // The work names no endpoint. It may name a context of a scalable endpoint.
         Err(Errno::EINVAL) => defer(domain, raw.read::<EpContext, Counter>()?),
         work => defer(domain, work?),
     }

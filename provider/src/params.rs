@@ -12,7 +12,7 @@ use nic::params::{
 
 use crate::{device::clusters, job};
 
-/// The reason why there are no parameters.
+/// The reason why the parameters cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum ParamsError {
     #[error("{0}")]
@@ -21,11 +21,11 @@ enum ParamsError {
     Config { file: String, error: ConfigError },
 }
 
-/// The parameters of this process.
+/// Returns the parameters of this process.
 ///
 /// # Errors
-/// `EINVAL` for a value or a name that is not allowed: running an experiment other than the
-/// requested one would be worse than not running.
+/// `EINVAL` for an invalid name or value, or for a file that cannot be used. Another experiment
+/// than the requested one would be worse than none.
 pub(crate) fn params() -> Result<Params, Errno> {
     let params = in_force().map_err(|error| {
         tracing::error!("{error}");
@@ -43,7 +43,7 @@ fn in_force() -> Result<Params, ParamsError> {
     Ok(job::of_each_rank(Params::from_lookup(set)?)?)
 }
 
-/// The contents of the settings file, if one is named.
+/// Reads the settings file (`FI_TCAM_CONFIG`). Returns empty settings if none is named.
 fn config() -> Result<Config, ParamsError> {
     let Some(file) = param(config::NAME) else { return Ok(Config::default()) };
     let opened = host::regular::open(Path::new(&file)).map_err(ConfigError::from);
@@ -51,13 +51,13 @@ fn config() -> Result<Config, ParamsError> {
     read.map_err(|error| ParamsError::Config { file, error })
 }
 
-/// Version of the loaded libfabric, as text.
+/// Returns the version of the loaded libfabric, such as `1.17`.
 pub(crate) fn libfabric_version() -> String {
     let version = Host::get().map_or(0, Host::version);
     format!("{}.{}", version >> 16, version & 0xffff)
 }
 
-/// Returns whether an API version has a feature of version `major.minor`.
+/// Returns whether an API version is `major.minor` or later.
 pub(crate) const fn api_at_least(version: u32, major: u32, minor: u32) -> bool {
     version >= major << 16 | minor
 }

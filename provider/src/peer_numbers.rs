@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The peers of a domain. Each address that was ever named has a number, which matching compares.
-//! Address vectors map `fi_addr_t` to it.
+//! Address vectors map each `fi_addr_t` to such a number.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::address;
 
-/// An array that grows without moving: readers need no lock.
+/// An array of words that grows without moving them, so that readers need no lock.
 ///
 /// ```text
 /// block 0: 64 words, block 1: 128, block 2: 256, ...
@@ -62,9 +62,9 @@ impl GrowingArray {
 pub(crate) struct PeerNumbers {
     numbers: Mutex<HashMap<SocketAddrV4, u32>>,
     addresses: GrowingArray,
-    /// 1 by number, if the peer's endpoint existed and was not seen to close.
+    /// By peer number: 1 if the peer's endpoint was seen, and was not seen to close since.
     seen: GrowingArray,
-    /// Secrets in the names of peers, by number; 0 without a secret.
+    /// By peer number: the secret in the peer's name, or 0.
     secrets: GrowingArray,
 }
 
@@ -78,8 +78,8 @@ impl PeerNumbers {
         }
     }
 
-    /// The number of an address. All addresses of this host with the same port are one endpoint,
-    /// and so one number.
+    /// Returns the number of an address, and assigns one to a new address. All addresses of this
+    /// host with the same port name one endpoint, and so have one number.
     pub(crate) fn number(&self, address: SocketAddrV4) -> u32 {
         let mut key = address;
         if address::is_local(*address.ip()) {
@@ -93,14 +93,14 @@ impl PeerNumbers {
         })
     }
 
-    /// Notes the secret in the name of a peer.
+    /// Stores the secret in a peer's name. Does nothing if `secret` is 0.
     pub(crate) fn learn_secret(&self, number: u32, secret: u64) {
         if secret != 0 {
             self.secrets.set(number as usize, secret);
         }
     }
 
-    /// The secret in the name of a peer; 0 without a secret.
+    /// Returns the secret in a peer's name, or 0 if there is no secret.
     pub(crate) fn secret(&self, number: u32) -> u64 {
         self.secrets.get(number as usize)
     }
@@ -115,8 +115,8 @@ impl PeerNumbers {
         self.seen.set(number as usize, 0);
     }
 
-    /// Returns whether a peer's endpoint existed and was not seen to close. If it does not exist
-    /// now, it died.
+    /// Returns whether a peer's endpoint was seen, and was not seen to close since. If the endpoint
+    /// does not exist now, it died.
     pub(crate) fn was_seen(&self, number: u32) -> bool {
         self.seen.get(number as usize) != 0
     }
@@ -126,7 +126,7 @@ impl PeerNumbers {
         self.numbers.lock().len()
     }
 
-    /// The address of a number.
+    /// Returns the address to which a number was assigned.
     pub(crate) fn address(&self, number: u32) -> SocketAddrV4 {
         unpack(self.addresses.get(number as usize))
     }

@@ -85,7 +85,7 @@ impl ops::poll::PollSet for PollSet {
 
     fn poll(&self, most: usize) -> Vec<OpContext> {
         let members = self.members.lock();
-        // All members make progress, even if the first ones have enough entries.
+        // All members make progress, even if more than `most` of them have something to read.
         let found = members.iter().filter(|(member, _)| member.has_something());
         let mut found: Vec<_> = found.map(|&(_, context)| context).collect();
         found.truncate(most);

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! for each part of a request:
-//!     region = the one with the key           else FI_ENOKEY
-//!     it is enabled, for this endpoint, and
-//!     registered for what is asked            else FI_EACCES
-//!     the part is inside of it                else FI_EFAULT
+//!     a region has the key                    else FI_ENOKEY
+//!     the region is enabled, serves this
+//!     endpoint, and allows the access         else FI_EACCES
+//!     the part is inside of the region        else FI_EFAULT
 //! ```
 
 use std::{
@@ -31,8 +31,8 @@ use parking_lot::Mutex;
 
 use crate::wait::pollable::{Count, count};
 
-/// Access bits that `fi_mr_reg` accepts. LCI includes classes of operations, which allow nothing by
-/// themselves; libfabric's tcp, shm and sockets providers accept them too.
+/// Access bits that `fi_mr_reg` accepts. LCI also sets classes of operations, such as `FI_MSG`,
+/// which allow nothing by themselves; libfabric's tcp, shm and sockets providers accept them too.
 const ACCESS: u64 = flags::SEND
     | flags::RECV
     | flags::READ
@@ -67,11 +67,12 @@ impl Accesses {
 #[derive(Debug)]
 pub(crate) struct Regions {
     table: Serial<HashMap<u64, Arc<Registered>>>,
-    /// The next key.
+    /// The next key that the provider chooses.
     next: AtomicU64,
     /// Whether any region ever had a counter.
     counting: AtomicBool,
-    /// Whether peers name memory by its virtual address (`FI_MR_VIRT_ADDR`), and not from 0 on.
+    /// Whether peers name memory by its virtual address (`FI_MR_VIRT_ADDR`), and not by its offset
+    /// in the region.
     virtual_addresses: bool,
     /// Whether the provider chooses keys (`FI_MR_PROV_KEY`).
     own_keys: bool,
@@ -87,12 +88,13 @@ pub(crate) struct Registered {
     base: u64,
     access: u64,
     enabled: AtomicBool,
-    /// Address of the endpoint it is bound to, as peers list it; 0: any endpoint of the domain.
+    /// Listed address of the endpoint that the region is bound to; 0 if it serves all endpoints of
+    /// the domain.
     endpoint: AtomicU64,
     counters: Mutex<Counters>,
 }
 
-/// Counters of accesses.
+/// Counters of accesses by peers.
 #[derive(Debug, Default)]
 struct Counters {
     read: Option<Arc<dyn Count>>,
@@ -107,12 +109,12 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The memory, part by part.
+    /// Returns the memory, part by part.
     pub(crate) fn buffers(&self) -> &[Buffer] {
         &self.buffers[..self.count]
     }
 
-    /// The memory, part by part, each with its offset in the data.
+    /// Returns the memory, part by part, each part with its offset in the data.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (usize, &Buffer)> {
         self.buffers().iter().scan(0, |at, buffer| {
             let start = *at;
@@ -167,7 +169,7 @@ impl Regions {
         self.table.lock().remove(&key);
     }
 
-    /// Counts accesses to a region from now on.
+    /// Counts reads of a region, writes, or both on a counter from now on.
     pub(crate) fn bind_counter(
         &self,
         region: &Registered,
@@ -189,7 +191,7 @@ impl Regions {
     /// Enables a region.
     ///
     /// # Errors
-    /// `EINVAL` if regions belong to endpoints and this one is not bound yet.
+    /// `EINVAL` if regions belong to endpoints (`FI_MR_ENDPOINT`) and `region` is not bound yet.
     pub(crate) fn enable(&self, region: &Registered) -> Result<()> {
         if self.of_endpoints && region.endpoint.load(Ordering::Acquire) == 0 {
             return Err(Errno::EINVAL);
@@ -198,7 +200,7 @@ impl Regions {
         Ok(())
     }
 
-    /// The memory that a request to an endpoint names, if the access is allowed.
+    /// Returns the memory that a request to an endpoint names, if the access is allowed.
     ///
     /// # Errors
     /// `ENOKEY`, `EACCES`, `EFAULT`: see the module.
@@ -219,7 +221,7 @@ impl Regions {
         Ok(target)
     }
 
-    /// Counts an access that has completed.
+    /// Counts an access that has completed, if a region of it has counters.
     #[inline]
     pub(crate) fn count(&self, parts: &RemoteParts, accesses: Accesses) {
         if self.counting.load(Ordering::Relaxed) {
@@ -258,7 +260,7 @@ impl Registered {
         free.map(|_| ()).map_err(|_| Errno::EINVAL)
     }
 
-    /// Returns whether the region is bound to an endpoint.
+    /// Returns whether the region is bound to this endpoint.
     pub(crate) fn is_of(&self, endpoint: u64) -> bool {
         self.endpoint.load(Ordering::Acquire) == endpoint
     }

@@ -5,8 +5,8 @@
 //! fi_addr_t   [ context: rx_ctx_bits | index in the address vector ]
 //! ```
 //!
-//! Context 0 is the address itself. Each further context has the next port, and so another peer
-//! number, which is looked up once and kept here.
+//! Context 0 has the inserted address. Context N has the port that is N higher, and therefore
+//! another peer number, which is looked up once and kept here.
 
 use std::{ffi::c_int, net::SocketAddrV4, sync::OnceLock};
 
@@ -17,14 +17,14 @@ use crate::{
     peer_numbers::{GrowingArray, PeerNumbers},
 };
 
-/// Most bits of an address that may name a context.
+/// Maximum number of bits of a `fi_addr_t` that name a context.
 const MOST_BITS: c_int = 16;
 
-/// The contexts of the addresses of a vector.
+/// The receive contexts that the addresses of one vector may name.
 #[derive(Debug)]
 pub(crate) struct RxContexts {
     bits: u32,
-    /// By context: peer number + 1 by index of the address.
+    /// For each context: peer number + 1 by index of the address; 0 if not yet looked up.
     peers: Box<[OnceLock<Box<GrowingArray>>]>,
 }
 
@@ -51,12 +51,14 @@ impl RxContexts {
         }
     }
 
-    /// The index in an address, with or without a context.
+    /// Returns the index in an address, which may also contain a context.
     pub(crate) fn index(&self, address: u64) -> u64 {
         self.split(address).1
     }
 
-    /// The peer of a context. `peer_of` returns the peer of an index.
+    /// Returns the peer of the context that an address names. `peer_of` returns the peer of an
+    /// index. Returns `None` for context 0, for a context that does not exist, and if the index is
+    /// empty.
     pub(crate) fn peer(
         &self,
         address: u64,
@@ -82,7 +84,7 @@ impl RxContexts {
         Some(peer)
     }
 
-    /// Forgets the contexts of an index, which is to be used again.
+    /// Forgets the contexts of an index, whose address was removed.
     pub(crate) fn forget(&self, index: u64) {
         for known in self.peers.iter().filter_map(OnceLock::get) {
             if known.get(index as usize) != 0 {

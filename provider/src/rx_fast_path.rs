@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The rx fast path: receives that are posted without the lock of the endpoint's engine. One thread
-//! at a time posts; others may send, poll or copy meanwhile ([`crate::device::matcher`]).
+//! at a time posts; other threads may send, poll or copy meanwhile ([`crate::device::matcher`]).
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ pub(crate) struct RxFastPath {
 
 impl RxFastPath {
     /// Creates the rx fast path. Returns `None` if the device is part of the engine, if receives
-    /// belong to a shared context, or for a context of a scalable endpoint: it may close and open
-    /// again with other receives.
+    /// belong to a shared context, or for a context of a scalable endpoint, which may close and
+    /// open again with other receive settings.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
         let device = engine.rx.device.own_beside().filter(|_| !engine.is_context)?;
         Some(Self {
@@ -42,7 +42,7 @@ impl RxFastPath {
         })
     }
 
-    /// Posts a receive; see [`Shared::post`]. `op` has no `FI_PEEK` or the like.
+    /// Posts a receive that is not a probe. `deliver` and the result are those of [`Shared::post`].
     ///
     /// # Errors
     /// Those of `fi_recv(3)`.

@@ -2,8 +2,8 @@
 //! `fi_scalable_ep`: one address, several transmit and receive contexts (`fi_endpoint(3)`).
 //!
 //! Each index is a normal endpoint, with a segment, a lock and match tables. Their ports are
-//! consecutive and held together, so that a peer finds each context by one address. Matching
-//! compares that address, whichever context sends: [`crate::engine`] derives it from the sender's
+//! consecutive, so that a peer finds every context from the address of index 0. Matching compares
+//! the address of index 0, whichever context sends: [`crate::engine`] derives it from the sender's
 //! identity.
 //!
 //! ```text
@@ -14,7 +14,8 @@
 //! ```
 //!
 //! The endpoints live as long as the scalable endpoint. Messages that come before a context is
-//! opened wait for it, and closing one context removes nothing from receives that name the address.
+//! opened wait for it. If one context closes, receives of peers that name the scalable endpoint do
+//! not fail.
 
 use std::{net::SocketAddrV4, sync::Arc};
 
@@ -39,7 +40,7 @@ use crate::{
     wait::pollable::Pollable,
 };
 
-/// Most rows of ports that are tried. Another process may hold a later port of a row.
+/// Maximum number of attempts to hold consecutive ports. Another process may hold one of them.
 const ROWS: usize = 64;
 
 /// A scalable endpoint.
@@ -54,7 +55,7 @@ pub(crate) struct ScalableEndpoint {
     eq: Mutex<Option<Arc<EventQueue>>>,
 }
 
-/// Contexts of each direction.
+/// Number of contexts of each direction.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     transmit: usize,
@@ -78,8 +79,9 @@ struct ContextPair {
 }
 
 impl ContextPair {
-    /// Other endpoints stop making progress on it: the thread that opened a context polls it, and a
-    /// closed endpoint needs no polls.
+    /// Removes the endpoint from the domain's `unpolled`, so that other endpoints stop making
+    /// progress on it. The application polls an opened context, and a closed endpoint needs no
+    /// polls.
     fn leave_unpolled(&self) {
         let Endpoint { domain, port, .. } = &*self.endpoint;
         let is_other =
@@ -88,7 +90,7 @@ impl ContextPair {
     }
 }
 
-/// Holds consecutive ports.
+/// Holds `count` consecutive ports from `wanted` on, or any consecutive ones if its port is 0.
 fn hold(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>> {
     let mut tries = if wanted.port() == 0 { ROWS } else { 1 };
     loop {
@@ -230,7 +232,7 @@ impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
         let own = self.info.rx.clone().unwrap_or_default();
         let known = attr::caps_of(self.domain.api_version());
         attr::meet_rx(&mut has, wanted.unwrap_or(&own), known).map_err(|_| Errno::EINVAL)?;
-        // Without capabilities, it has those of the scalable endpoint.
+        // Without requested capabilities, the context has those of the scalable endpoint.
         let given = wanted.map_or(0, |wanted| wanted.caps);
         let caps = if given == 0 { self.info.caps } else { given };
         let context = self.open_context(index, Direction::Receive, |endpoint| {
@@ -258,14 +260,14 @@ impl Object for ScalableEndpoint {
                 *self.eq.lock() = Some(other.get::<EventQueue>()?);
                 Ok(())
             }
-            // Contexts have separate queues and counters.
+            // Queues and counters are bound to the contexts.
             _ => Err(Errno::EINVAL),
         }
     }
 
     fn control(&self, command: Control<'_>) -> Result<()> {
         match command {
-            // Only its contexts can be enabled.
+            // Contexts are enabled separately. This only checks that an address vector is bound.
             Control::Enable => self.indices[0]
                 .endpoint
                 .with(|engine| engine.peers.av.as_ref().map(|_| ()).ok_or(Errno::ENOAV)),
@@ -289,7 +291,7 @@ impl OfDomain for ScalableEndpoint {
     }
 }
 
-/// It has an address, but its operations belong to its contexts.
+/// A scalable endpoint has an address, but its contexts have the operations.
 impl ops::ep::Endpoint for ScalableEndpoint {
     fn cancel(&self, _context: OpContext) -> Result<()> {
         Err(Errno::ENOENT)

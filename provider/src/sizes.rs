@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Longest operations of an endpoint: `FI_OPT_MAX_*_SIZE` and `FI_OPT_INJECT_*_SIZE` of
-//! `fi_endpoint(3)`, which libfabric 2.0 added.
+//! Maximum lengths of the operations of an endpoint: `FI_OPT_MAX_*_SIZE` and `FI_OPT_INJECT_*_SIZE`
+//! of `fi_endpoint(3)`, which libfabric 2.0 added.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,11 +14,11 @@ use crate::attr;
 /// `FI_OPT_MAX_MSG_SIZE`. The options of tagged messages, RMA and atomic operations follow in the
 /// order of [`OpClass`].
 const OPT_MAX: u32 = 12;
-/// `FI_OPT_INJECT_MSG_SIZE`, followed likewise.
+/// `FI_OPT_INJECT_MSG_SIZE`. The options of the other classes follow in the same order.
 const OPT_INJECT: u32 = 16;
 const CLASSES: usize = 4;
 
-/// Classes of operations, each with a largest size.
+/// Classes of operations, each with its maximum sizes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OpClass {
     Msg,
@@ -34,7 +34,7 @@ impl OpClass {
     }
 }
 
-/// A size that the application may lower at any time.
+/// A size in bytes. The application may change it at any time, up to the offered size.
 #[derive(Debug)]
 struct OpSize {
     now: AtomicUsize,
@@ -63,7 +63,7 @@ pub(crate) struct OpSizes {
 }
 
 impl OpSizes {
-    /// The sizes that `fi_getinfo` offers for a given `FI_TCAM_EAGER_SIZE`.
+    /// Creates the sizes that `fi_getinfo` offers for a given `FI_TCAM_EAGER_SIZE`.
     pub(crate) fn offered(eager_size: usize) -> Self {
         let longest =
             |class| if class == OpClass::Atomic as usize { MAX_BYTES } else { attr::MAX_MSG_SIZE };
@@ -77,7 +77,7 @@ impl OpSizes {
     /// Checks an operation of `len` bytes, of which `injected` are sent with `FI_INJECT`.
     ///
     /// # Errors
-    /// `EMSGSIZE` for more than its class allows.
+    /// `EMSGSIZE` if `len` or `injected` is more than the class allows.
     #[inline(always)]
     pub(crate) fn check(&self, class: OpClass, len: usize, injected: usize) -> Result<()> {
         if len <= self.least.load(Ordering::Relaxed) {
@@ -94,10 +94,10 @@ impl OpSizes {
         Ok(())
     }
 
-    /// The size for an option.
+    /// Returns the size that an option names.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` for any other option.
+    /// `ENOPROTOOPT` for an option that is not a size.
     fn of_option(&self, option: u32) -> Result<&OpSize> {
         let size = match option {
             OPT_MAX..OPT_INJECT => self.longest.get((option - OPT_MAX) as usize),
@@ -107,15 +107,15 @@ impl OpSizes {
         size.ok_or(Errno::ENOPROTOOPT)
     }
 
-    /// `fi_getopt`.
+    /// `fi_getopt`: returns a size in bytes.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` for any other option.
+    /// `ENOPROTOOPT` for an option that is not a size.
     pub(crate) fn option(&self, option: u32) -> Result<usize> {
         self.of_option(option).map(OpSize::get)
     }
 
-    /// `fi_setopt`.
+    /// `fi_setopt`: sets a size in bytes.
     ///
     /// # Errors
     /// `EINVAL` for more than `fi_getinfo` offers, `ENOPROTOOPT` for an option that is not a size.

@@ -3,11 +3,11 @@
 //!
 //! The device of a shared receive context matches the messages of every endpoint that is bound to
 //! it. The endpoint that received a message does the rest: it has the bytes, answers the sender and
-//! reports the completion. A kept message contains the number of its holder, that endpoint.
+//! reports the completion. A kept message contains the number of that endpoint, its *holder*.
 //!
 //! ```text
 //! arrival   engine locked: context locked: match or keep; engine delivers
-//! post      context locked: match; unlocked: the holder's engine locked: it delivers
+//! post      context locked: match; unlocked; if a message matches: holder's engine locked: deliver
 //! ```
 
 use std::{
@@ -60,15 +60,15 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct SharedReceive {
     pub(crate) domain: Arc<Domain>,
-    /// Distinguishes it from other contexts of this process in reports and traces.
+    /// Distinguishes the context from others of this process in reports and traces.
     name: String,
     opened: Instant,
-    /// The process that opened it.
+    /// The process that opened the context.
     pid: u32,
     processes: u32,
     node_pool: Option<Arc<NodePool>>,
     shared: Arc<Shared>,
-    /// The endpoints bound to it.
+    /// The endpoints that are bound to the context.
     members: Mutex<Slab<Arc<EpShared>>>,
     settings: RecvSettings,
 }
@@ -101,7 +101,7 @@ impl SharedReceive {
         })
     }
 
-    /// Adds an endpoint.
+    /// Adds an endpoint. Returns its membership.
     pub(crate) fn join(self: &Arc<Self>, port: &Arc<EpShared>) -> Member {
         let holder = self.members.lock().insert(Arc::clone(port)) as u32;
         Member::new(&self.shared, Arc::clone(self) as Arc<dyn Holders>, holder)
@@ -113,12 +113,13 @@ impl SharedReceive {
     }
 
     /// As [`Self::with_device`], when the process exits. Returns `None` if a thread is in the
-    /// middle of a call.
+    /// middle of a call and does not end it in time.
     fn with_device_at_exit<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> Option<T> {
         self.shared.lock_at_exit().map(|device| work(&device))
     }
 
-    /// Calls `work` with the engine of an endpoint: of `holder`, or of any member.
+    /// Calls `work` with the engine of a member: of `holder`, or of any member if it is `None`.
+    /// Returns `EOPBADSTATE` if there is no such member.
     fn with_member<T>(
         &self,
         holder: Option<u32>,
@@ -149,8 +150,8 @@ impl SharedReceive {
         });
     }
 
-    /// Gives a message to its receive. Returns false if the endpoint that holds it has just closed:
-    /// then the message is lost.
+    /// Gives a message to its receive. Returns false if the endpoint that holds the message has
+    /// just closed: then the message is lost.
     fn deliver(&self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) -> bool {
         let delivered = self.with_member(Some(message.holder), |engine| {
             engine.deliver(grant, envelope, message);
@@ -172,7 +173,7 @@ impl SharedReceive {
                 Ok(())
             });
         }
-        // Messages in the rings have arrived too.
+        // Messages that are still in the rings of the members count as arrived too.
         let ports: Vec<_> = self.members.lock().iter().map(|(_, port)| Arc::clone(port)).collect();
         for port in ports {
             port.progress();

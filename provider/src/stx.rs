@@ -10,8 +10,9 @@ use crate::{
     domain::{Domain, OfDomain},
 };
 
-/// A shared transmit context. Endpoints share no transmit queue, so they keep no reference to the context, and it
-/// may close before they do, as Sandia OpenSHMEM closes it.
+/// A shared transmit context. It has no queue: endpoints that are bound to it send as other
+/// endpoints do. They keep no reference to the context, because Sandia OpenSHMEM closes it before
+/// its endpoints.
 #[derive(Debug)]
 pub(crate) struct SharedTransmit {
     domain: Arc<Domain>,

@@ -6,10 +6,11 @@
 //! send(op):
 //!     to a known peer of this host, without acknowledgement or fence, and without reads or
 //!     writes in progress:
-//!         short:                    lock of the tx rings; slot; unlock; completion
-//!         long:                     lock of the operations; enter; slot with the location; unlock.
-//!                                   The thread that holds the engine sees the answer
-//!     anything else, or no room:    with the lock of the engine, from the start
+//!         short:                lock of the tx rings; slot; unlock; completion
+//!         long:                 lock of the table of operations; enter the operation; slot with
+//!                               the address of the bytes; unlock. The thread that later makes
+//!                               progress handles the answer of the receiver
+//!     any other, or no room:    with the lock of the engine, from the start
 //! ```
 //! Messages of one thread to one peer stay in order on either path: a message is in the ring of the
 //! peer when the call returns.
@@ -53,7 +54,7 @@ pub(crate) struct TxFastPath {
     over: AtomicBool,
 }
 
-/// The queue and the counter of successes; both empty once the fast path is over.
+/// The queue and the counter of successes; both `None` once the fast path has been stopped.
 #[derive(Debug, Default)]
 struct TxReports {
     cq: Option<Arc<CompletionQueue>>,
@@ -85,13 +86,13 @@ impl TxFastPath {
         })
     }
 
-    /// Ends the fast path, because completions and counts go elsewhere.
+    /// Stops the fast path for good, because the queue or the counter of the endpoint changes.
     pub(crate) fn stop(&self) {
         self.over.store(true, Ordering::Relaxed);
         *self.reports_to.lock() = TxReports::default();
     }
 
-    /// Closes the endpoint's sending end.
+    /// Stops the fast path, and closes the endpoint's sending end over shared memory.
     pub(crate) fn close(&self) {
         self.stop();
         self.shm.stop();
@@ -118,7 +119,8 @@ impl TxFastPath {
         true
     }
 
-    /// Sends a message that its receiver copies from user memory, unless an eager copy is faster.
+    /// Sends a message that is longer than the eager size: the receiver copies it from user memory,
+    /// unless a copy into buffers is faster. Returns whether it was sent.
     #[inline(never)]
     fn send_long(&self, peer: u32, op: &Send, outgoing: Outgoing, route: Route) -> bool {
         let header = outgoing.header(op);
@@ -146,7 +148,7 @@ impl TxFastPath {
         is_sent
     }
 
-    /// Completes a message whose buffer may be reused.
+    /// Reports and counts a message whose buffer may be reused.
     #[inline(always)]
     fn has_gone(&self, op: &Send, report: bool) {
         self.beside.act();

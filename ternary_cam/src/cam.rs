@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A plain CAM, as in a NIC: a search compares every entry at once, and the oldest match wins.
+//! A plain CAM, as in a NIC: a search compares every entry, and the oldest match wins.
 //!
-//! A NIC compares all 97 bits of every entry in one clock cycle. A processor compares 16 bits of
-//! each entry, its *fingerprint* (`cam/fingerprint.rs`), 32 entries per instruction, and then the
-//! entries whose fingerprints agree. A CAM gives the same results as [`Table`](crate::Table) and is
-//! slower with many entries, but its code is short.
+//! A NIC compares match bits and source of every entry in one clock cycle. A processor compares 16
+//! bits of each entry, its *fingerprint* (`cam/fingerprint.rs`), with up to 32 entries per
+//! instruction. It then compares the entries whose fingerprints agree. A CAM gives the same results
+//! as [`Table`](crate::Table) and is slower with many entries, but its code is short.
 //!
 //! ```text
 //! place            0     1     2     3     4     5    in age order, oldest first
 //! fingerprints  [  a  |  -  |  c  |  d  |  -  |     ]
-//! cares         [  a  |  -  |  c  |  d  |  -  |     ]  bits of it that the entry compares
+//! cares         [  a  |  -  |  c  |  d  |  -  |     ]  fingerprint bits that the entry compares
 //! live             1     0     1     1     0     0     removals leave holes
 //! ids           [  7  |  -  |  0  |  3  |  -  |     ]  the slot of the entry, which does not move
 //!                head                       tail
@@ -21,8 +21,8 @@
 //! remove(e):  leave a hole, or move the tail back; close up if there are many holes
 //! ```
 //!
-//! There are twice as many places as entries, so that closing up adds a constant number of moves
-//! per removal or insertion.
+//! There are twice as many places as the capacity. So closing up adds at most a constant number of
+//! moves per insertion or removal, on average.
 
 mod fingerprint;
 
@@ -36,7 +36,8 @@ use crate::slot::{Class, Slot, Stamp};
 /// wait for fingerprints that were just stored.
 const ALONE: usize = 4;
 
-/// The entries close up if they span more than this many places each.
+/// When a page becomes empty, the entries close up if they span more than this many places per
+/// entry, plus a page.
 const SPARSE: usize = 4;
 
 /// A bounded ternary match table that compares every entry; see the module.
@@ -76,13 +77,13 @@ impl Cam {
         })
     }
 
-    /// Maximum number of entries.
+    /// Returns the maximum number of entries.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -103,7 +104,7 @@ impl Cam {
         self.free.is_empty()
     }
 
-    /// The kernel that the table compares with.
+    /// Returns the kernel that the table compares with.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
         self.kernel.get()
@@ -133,7 +134,7 @@ impl Cam {
         Ok(Handle { slot: id, serial })
     }
 
-    /// Returns the oldest entry that matches.
+    /// Returns the oldest entry that matches; `None` if no entry matches.
     #[inline(always)]
     #[must_use]
     pub fn first_match(&self, key: &Key) -> Option<Hit> {
@@ -167,7 +168,7 @@ impl Cam {
         (id, &self.slots[usize::from(id)])
     }
 
-    /// Removes an entry; `None` if it was removed already.
+    /// Removes an entry and returns it; `None` if it was removed already.
     #[inline(always)]
     pub fn remove(&mut self, handle: Handle) -> Option<Entry> {
         let slot = self.slots.get_mut(usize::from(handle.slot))?;
@@ -185,7 +186,7 @@ impl Cam {
             return Some(entry);
         }
         if place + 1 == self.tail {
-            // Also reclaim the holes before it in its page.
+            // Also reclaim the holes before this place in its page.
             self.tail = place;
             while !self.tail.is_multiple_of(LANES) && left >> ((self.tail - 1) % LANES) & 1 == 0 {
                 self.tail -= 1;
@@ -197,7 +198,8 @@ impl Cam {
         Some(entry)
     }
 
-    /// Called when a page has only holes, but other pages have entries.
+    /// Called when a page has only holes, but other pages have entries. Moves the head to the first
+    /// page with an entry, and closes up if the entries are sparse.
     #[cold]
     fn note_empty_page(&mut self) {
         while self.fingerprints.pages[self.head].live == 0 {
@@ -222,13 +224,13 @@ impl Cam {
         (self.head, self.tail) = (0, to);
     }
 
-    /// From the first to the last page with an entry.
+    /// Returns the numbers of the pages from the head to the tail.
     #[inline]
     fn pages(&self) -> std::ops::Range<usize> {
         self.head..self.tail.div_ceil(LANES)
     }
 
-    /// Places of all entries, oldest first.
+    /// Returns the places of all entries, oldest first.
     #[inline]
     fn places(&self) -> impl Iterator<Item = usize> + '_ {
         let of_page = |page: usize| {
@@ -249,8 +251,9 @@ impl Cam {
         self.slots.get(usize::from(handle.slot)).filter(|slot| slot.stamp.serial() == handle.serial)
     }
 
-    /// Number of entries that a linear list in age order would have compared to reach this one,
-    /// including itself: its age rank from 1, or 0 if the entry was removed.
+    /// Returns the number of entries that a linear list in age order would have compared to reach
+    /// this entry, including the entry itself: its age rank from 1. Returns 0 if the entry was
+    /// removed.
     #[must_use]
     pub fn depth(&self, handle: Handle) -> usize {
         let Some(slot) = self.live(handle) else { return 0 };
@@ -261,7 +264,7 @@ impl Cam {
         (before.sum::<u32>() + up_to.count_ones()) as usize
     }
 
-    /// All entries, oldest first.
+    /// Returns all entries, oldest first.
     pub fn iter(&mut self) -> impl Iterator<Item = (Handle, Entry)> + '_ {
         self.places().map(|place| {
             let (id, slot) = self.slot_at(place);

@@ -9,8 +9,8 @@ impl Source {
     /// Matches every source.
     pub const ANY: Self = Self(u32::MAX);
 
-    /// The source with this peer number. The caller must check numbers from outside: `u32::MAX` is
-    /// [`Source::ANY`].
+    /// Returns the source with this peer number. The number must not be `u32::MAX`, which is
+    /// [`Source::ANY`]; only debug builds check this.
     #[inline]
     #[must_use]
     pub const fn new(peer: u32) -> Self {
@@ -25,7 +25,7 @@ impl Source {
         self.0 == Self::ANY.0
     }
 
-    /// The peer number; `None` for [`Source::ANY`].
+    /// Returns the peer number; `None` for [`Source::ANY`].
     #[inline]
     #[must_use]
     pub const fn get(self) -> Option<u32> {
@@ -49,7 +49,7 @@ pub struct Entry {
     pub bits: u64,
     /// Ignore bits: positions set here are not compared.
     pub ignore: u64,
-    /// Source, or any.
+    /// The source, or [`Source::ANY`].
     pub source: Source,
     /// An identifier chosen by the caller; the table only returns it.
     pub token: u32,
@@ -62,13 +62,13 @@ pub struct Key {
     pub bits: u64,
     /// Ignore bits: positions set here are not compared.
     pub ignore: u64,
-    /// Source, or any.
+    /// The source, or [`Source::ANY`].
     pub source: Source,
 }
 
 impl Entry {
-    /// The definition of a match. Comparisons that do less, because they know more about entries
-    /// and keys, are tested against it.
+    /// Returns true if the entry matches the key. This is the definition of a match. The faster
+    /// comparisons, which apply only to some entries and keys, are tested against it.
     #[inline]
     #[must_use]
     pub const fn matches(&self, key: &Key) -> bool {

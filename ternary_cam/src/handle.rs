@@ -17,9 +17,9 @@ pub struct Handle {
 /// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// The entry.
+    /// The handle of the entry.
     pub handle: Handle,
-    /// Its token.
+    /// The token of the entry.
     pub token: u32,
 }
 
@@ -31,10 +31,10 @@ pub struct Full;
 /// Why a table cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
-    /// More than 65,536 entries.
+    /// The capacity, which this variant contains, exceeds 65,536 entries.
     #[error("a table of {0} entries: the largest has 65536")]
     Capacity(usize),
-    /// This processor lacks the instructions.
+    /// This processor lacks the instructions of the kernel.
     #[error("this processor does not support the kernel {0}")]
     Kernel(Kernel),
 }

@@ -41,8 +41,8 @@
 //! first_match                only base entries and an exact key; else
 //!  +- first_match_exact      exact key, only the primary index
 //!  |   +- .._uniform           one pattern serves all entries
-//!  |   +- .._classes           several
-//!  +- first_match_flagged    key with wildcards, or anything else
+//!  |   +- .._classes           entries of several classes
+//!  +- first_match_flagged    key with wildcards, or structures besides the primary index
 //!      +- .._uniform           one pattern serves all entries and keys of this kind
 //!      +- .._named             as above, but this key names its source
 //!      +- .._in_secondary      as above, but a secondary index serves this key (secondary.rs)
@@ -116,7 +116,7 @@ pub(crate) struct Index {
     /// of this cell. Trying one index after the other would be mispredicted, since keys come in any
     /// order.
     serving: [u8; Wildcards::CELLS],
-    /// Each contains every base entry, for keys that the primary index does not serve.
+    /// Each active one contains every base entry, for keys that the primary index does not serve.
     secondary: [SecondaryIndex; SECONDARY_INDEXES],
     /// Bit `i`: `secondary[i]` is maintained.
     active: u32,
@@ -171,7 +171,9 @@ impl Index {
         self.classes.len() + self.unclassed + self.small_set.len()
     }
 
-    /// Returns the number of entries that are as old as this one or older, including itself.
+    /// Returns the number of entries that are as old as this one or older, including itself. If
+    /// neither the small set nor a scan of all entries is in use, compares all entries and requests
+    /// the scan for later calls.
     pub(crate) fn rank(&self, slots: &[Slot], id: u16) -> usize {
         if self.small_set.is_in_use() {
             return self.small_set.rank(&slots[usize::from(id)]);
@@ -185,14 +187,14 @@ impl Index {
         entries(self.slots_used(slots)).filter(|&(_, slot)| slot.stamp <= stamp).count()
     }
 
-    /// Returns all slots that ever had an entry, a prefix of `slots`. The table reuses freed slots
-    /// first, and takes new ones in ascending order. Between two calls of [`Index::insert`] it adds
-    /// at most four entries.
+    /// Returns a prefix of `slots` that contains all slots that ever had an entry. The table reuses
+    /// freed slots first, and takes new ones in ascending order. Between two calls of
+    /// [`Index::insert`], the table adds at most four entries.
     fn slots_used<'a>(&self, slots: &'a [Slot]) -> &'a [Slot] {
         &slots[..slots.len().min(self.high_water.max(self.peak) + CAPACITY as usize)]
     }
 
-    /// All entries, oldest first.
+    /// Returns the slot numbers of all entries in the index, oldest first.
     pub(crate) fn in_order(&mut self, slots: &[Slot]) -> &[u16] {
         let used = self.slots_used(slots);
         put_in_order(&mut self.order, used)
@@ -258,14 +260,14 @@ impl Index {
         self.insert_general(slots, recent);
     }
 
-    /// All entries are of the base class, and keys are exact.
+    /// Called if all entries are of the base class and keys are exact.
     #[inline(never)]
     fn insert_base(&mut self, slots: &mut [Slot], recent: RecentEntries) {
         let pattern = self.classes.base();
         self.insert_under(slots, recent, Class::BASE, pattern.wildcards(), &pattern);
     }
 
-    /// One pattern serves all entries, and all keys except those of secondary indexes.
+    /// Called if one pattern serves all entries, and all keys except those of secondary indexes.
     #[inline(never)]
     fn insert_uniform<const SECONDARY: bool>(&mut self, slots: &mut [Slot], recent: RecentEntries) {
         let uniform = self.classes.uniform();
@@ -314,7 +316,8 @@ impl Index {
         self.consider_small_set(slots);
     }
 
-    /// The small set is not in use; no other condition holds.
+    /// Called if the small set is not in use and no other path applies. May take the small set into
+    /// use.
     #[inline(never)]
     fn insert_general(&mut self, slots: &mut [Slot], recent: RecentEntries) {
         if self.small_set_suits() {
@@ -347,7 +350,8 @@ impl Index {
         }
     }
 
-    /// Adds an entry that is not of the base class, or is the first of all.
+    /// Adds an entry whose kind is not that of the base class. If the index is empty, the entry may
+    /// redefine the base class.
     #[inline(never)]
     fn insert_wild(&mut self, slots: &mut [Slot], id: u16) {
         let slot = &mut slots[usize::from(id)];
@@ -376,8 +380,8 @@ impl Index {
         }
     }
 
-    /// There is only the primary index, for exact keys. The function has no loop, because branches
-    /// are predicted better if each of the four entries has separate ones.
+    /// Called if there is only the primary index, for exact keys. The function has no loop, because
+    /// branches are predicted better if each of the four entries has separate branches.
     #[inline(never)]
     fn insert_classes(&mut self, slots: &mut [Slot], recent: RecentEntries) {
         let [a, b, c, d] = recent.all();
@@ -392,8 +396,8 @@ impl Index {
         }
     }
 
-    /// Adds one entry. Each class has a separate path, in which the address of its entry counter is
-    /// constant. So the next entry need not wait for that address.
+    /// Adds one entry. Each paired class has a separate path, in which the address of its entry
+    /// counter is constant. So the next entry need not wait for that address.
     #[inline(always)]
     fn insert_one_of_several(&mut self, slots: &mut [Slot], id: u16) {
         let wildcards = slots[usize::from(id)].wildcards();
@@ -483,7 +487,8 @@ impl Index {
 
 /// Searches.
 impl Index {
-    /// Returns the oldest entry that matches, and its slot.
+    /// Returns the oldest entry of the index that matches: the number of its slot, and the slot.
+    /// Returns `None` if no entry matches; the recent entries are not searched.
     #[inline(always)]
     pub(crate) fn first_match<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let state = self.classes.state();
@@ -499,8 +504,8 @@ impl Index {
         self.first_match_with_source(slots, key, (Class::BASE, &self.classes.base()))
     }
 
-    /// All entries are of one class. One pattern serves them and this key, and it compares the
-    /// source.
+    /// Called if all entries are of one class, and one pattern serves them and this key and
+    /// compares the source.
     #[inline(always)]
     fn first_match_with_source<'a>(
         &self,
@@ -511,7 +516,7 @@ impl Index {
         self.primary.buckets.first_named(slots, (class, &pattern.with_source(true)), key)
     }
 
-    /// The key is exact, and there is only the primary index.
+    /// Called if the key is exact and there is only the primary index.
     #[inline(never)]
     fn first_match_exact<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.classes.uniform().holds(self.classes.state()) {
@@ -520,7 +525,7 @@ impl Index {
         self.first_match_classes(slots, key)
     }
 
-    /// One pattern serves all entries and this key.
+    /// Called if one pattern serves all entries and this key.
     #[inline(never)]
     fn first_match_uniform<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let Uniform { class, ref pattern, .. } = *self.classes.uniform();
@@ -534,7 +539,7 @@ impl Index {
         self.primary.buckets.first(slots, (class, &pattern), (key.bits, key.source.0), agrees)
     }
 
-    /// The key has wildcards, or there are structures besides the primary index.
+    /// Called if the key has wildcards, or there are structures besides the primary index.
     #[inline(never)]
     fn first_match_flagged<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let uniform = self.classes.uniform();
@@ -555,7 +560,7 @@ impl Index {
         self.first_match_general(slots, key)
     }
 
-    /// The small set is not in use. If no entry has a class, all entries are in the scan.
+    /// Called if the small set is not in use. If no entry has a class, all entries are in the scan.
     #[inline(never)]
     fn first_match_general<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.classes.is_empty() {
@@ -570,7 +575,8 @@ impl Index {
         self.first_match_in_secondary(slots, key)
     }
 
-    /// All entries with a class are in the primary index, under patterns that serve this key.
+    /// Called if the primary index contains all entries with a class under patterns that serve this
+    /// key.
     #[inline(always)]
     fn first_match_primary<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.primary.keys.any_source && !key.source.is_any() {
@@ -583,7 +589,7 @@ impl Index {
         self.primary.buckets.first_for(slots, &self.primary.pattern, key)
     }
 
-    /// The key names a source; the primary index also serves keys without one.
+    /// Called if the key names a source, and the primary index also serves keys without a source.
     #[inline(never)]
     fn first_match_named<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         self.primary.timeout.note_use();
@@ -595,7 +601,7 @@ impl Index {
         found
     }
 
-    /// There are entries with wildcards, or the base ignores some bits.
+    /// Called if there are entries with wildcards, or the base ignores some bits.
     #[inline(never)]
     fn first_match_wild<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.unclassed != 0 && self.scan_timeout.is_active() {
@@ -616,8 +622,9 @@ impl Index {
         older(oldest, self.first_in_scan(slots, key))
     }
 
-    /// Neither the primary index nor the secondary index in `serving` serves the key, or most
-    /// entries are in no index.
+    /// Called if neither the primary index nor the secondary index in `serving` serves the key, or
+    /// if most entries are in no index. If no structure serves the key, compares every slot in use,
+    /// and leaves requests for a structure.
     #[inline(never)]
     fn first_match_unserved<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let slots_used = self.slots_used(slots);
@@ -651,15 +658,15 @@ impl Index {
         self.scan.first_match(self.kernel, key).map(|id| (id, &slots[usize::from(id)]))
     }
 
-    /// The oldest match of any class, for an exact key.
+    /// Returns the oldest match of any class, for an exact key.
     ///
     /// ```text
     /// for each pair of classes (classes.rs) with entries, and each of its two classes:
     ///     hash the key under the pattern
     ///     offer = its bucket, if that may hold an entry of this hash
     /// no offer: no match
-    /// one, as nearly always: its first entry that matches
-    /// several: the oldest of their first entries that match
+    /// one offer, as nearly always: its first entry that matches
+    /// several offers: the oldest of their first entries that match
     /// ```
     ///
     /// The class of the match is unpredictable, so there is no branch on it. The marks in the
@@ -675,7 +682,7 @@ impl Index {
         }
     }
 
-    /// Only the first `N` classes have entries; all of them are paired.
+    /// Called if only the first `N` classes have entries; all of these are paired.
     #[inline(always)]
     fn first_of<'a, const N: usize>(
         &self,
@@ -703,7 +710,7 @@ impl Index {
         buckets.first_offered(slots, best, |slot| slot.matches_exact(key))
     }
 
-    /// Any classes may have entries.
+    /// Like [`Index::first_match_classes`], but any classes may have entries.
     #[inline(never)]
     fn first_of_all<'a>(
         &self,
@@ -725,13 +732,14 @@ impl Index {
     }
 }
 
-/// All entries in these slots, in no order.
+/// Returns all entries of the index in these slots, in the order of the slots.
 fn entries(slots: &[Slot]) -> impl Iterator<Item = (u16, &Slot)> {
     let slots = slots.iter().enumerate().map(|(id, slot)| (id as u16, slot));
     slots.filter(|(_, slot)| slot.stamp.class().is_indexed())
 }
 
-/// All entries in these slots, oldest first.
+/// Sorts the slot numbers of all entries of the index in these slots, oldest first, and returns
+/// them.
 fn put_in_order<'o>(order: &'o mut [u16], slots: &[Slot]) -> &'o [u16] {
     let mut len = 0;
     for (id, _) in entries(slots) {
@@ -743,7 +751,7 @@ fn put_in_order<'o>(order: &'o mut [u16], slots: &[Slot]) -> &'o [u16] {
     order
 }
 
-/// Returns the older of two matches.
+/// Returns the older of two matches, or the only one; `None` if there is no match.
 #[inline(always)]
 fn older<'a>(a: Option<(u16, &'a Slot)>, b: Option<(u16, &'a Slot)>) -> Option<(u16, &'a Slot)> {
     let (Some((_, x)), Some((_, y))) = (a, b) else { return a.or(b) };

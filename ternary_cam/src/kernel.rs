@@ -29,7 +29,7 @@ pub(crate) use lanes::{LANES, STEP};
 pub(crate) use words::enter;
 pub use words::{Compare, Search};
 
-/// Index of the first live entry that matches, `64 * block + lane`.
+/// Returns the index of the first live entry that matches, `64 * block + lane`.
 pub(crate) fn first(kernel: Available, blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     match kernel.get() {
         #[cfg(target_arch = "x86_64")]
@@ -42,8 +42,9 @@ pub(crate) fn first(kernel: Available, blocks: &[Block], live: &[u64], key: &Key
     }
 }
 
-/// Calls `found` with the slot of the first live entry that matches. Every step with a live entry
-/// is compared, because the place of the match is unpredictable.
+/// Calls `found` with the slot of the first live entry that matches, and returns its result.
+/// Returns `None` if no entry matches. A vector kernel compares every step with a live entry,
+/// because the place of the match is unpredictable.
 ///
 /// The fields of the key are passed by value: from a key that was just stored field by field, the
 /// compiler would load two fields at once, which waits for the stores.
@@ -65,7 +66,7 @@ pub(crate) fn first_in_queue<T>(
     }
 }
 
-/// Number of bits set in a bitmap.
+/// Returns the number of bits set in a bitmap.
 pub(crate) fn count_ones(kernel: Available, words: &[u64]) -> usize {
     match kernel.get() {
         #[cfg(target_arch = "x86_64")]

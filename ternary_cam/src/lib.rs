@@ -41,20 +41,20 @@
 //! insert --> slot             one cache line, never moves, named by a handle   slot.rs
 //!              |
 //!              v
-//!            recent entries   the youngest, up to 4, compared one by one      recent.rs
+//!            recent entries   the 4 youngest or fewer, compared one by one    recent.rs
 //!              | all 4, at the next insert
 //!              v
-//!            index            all others                                      index.rs
+//!            index            all other entries                               index.rs
 //!              either
-//!                small set    few, of several kinds: in age order,            index/small_set.rs
-//!                             16 at a time
+//!                small set    few entries of several kinds, in age order,     index/small_set.rs
+//!                             compared 16 at a time
 //!              or
 //!                primary      every entry with a class, hashed; a search      index/primary.rs
 //!                             probes once for each class
 //!                secondary    base entries, hashed again for keys that        index/secondary.rs
 //!                             the primary index does not serve
-//!                scan         entries that no index serves: in age order,     index/scan.rs
-//!                             16 at a time
+//!                scan         entries that no index serves, in age order,     index/scan.rs
+//!                             compared 16 at a time
 //! ```
 //!
 //! All structures below the slots hold slot numbers. The primary index links entries in their slots
@@ -69,7 +69,7 @@
 //! **The age rule.** Every entry has a serial number (slot.rs). Older entries have lower numbers.
 //! Entries in the index are older than the recent entries. The small set, the scan and each bucket
 //! of an index keep their entries in age order. So each of them finds its oldest match first, and
-//! the match with the lowest number wins.
+//! of these matches the one with the lowest serial number wins.
 //!
 //! Terms used everywhere:
 //!
@@ -79,8 +79,8 @@
 //! - A *pattern* is the set of fields that are compared, which are all fields except the wildcards.
 //! - A *class* contains the entries with one pattern. In the tuple space search of Srinivasan, Suri
 //!   and Varghese (SIGCOMM 1999) it is a tuple.
-//! - *Base* entries name their source and ignore the bits that the first entry of an empty table
-//!   ignored (`index/classes.rs`).
+//! - *Base* entries name their source and ignore exactly the bits that the first such entry of an
+//!   empty index ignored (`index/classes.rs`).
 //! - A queue is *uniform* if one pattern serves all its entries and keys (`index/uniform.rs`).
 //!
 //! Rejected designs, with their numbers, are in `DESIGNS.md`.

@@ -42,7 +42,7 @@ impl RecentEntries {
         self.used += WIDTH;
     }
 
-    /// Removes an entry; the younger ones move up.
+    /// Removes an entry, which must be present. The younger entries close the gap.
     #[inline]
     pub(crate) const fn remove(&mut self, id: u16) {
         self.used -= WIDTH;
@@ -60,14 +60,15 @@ impl RecentEntries {
         self.ids = self.ids & older | (self.ids >> WIDTH) & !older;
     }
 
-    /// Number of entries older than this one.
+    /// Returns the number of recent entries that are older than this one, which must be present.
     #[inline]
     pub(crate) const fn rank(self, id: u16) -> u32 {
         self.place(id) / WIDTH
     }
 
-    /// Lowest bit of this slot's number, which must be present: the lowest 16 bits that equal it,
-    /// found as the lowest group that borrows in a subtraction of one.
+    /// Returns the position of the lowest bit of this slot number, which must be present. The XOR
+    /// makes its 16 bits zero. It is the lowest group of 16 bits that borrows if one is subtracted
+    /// from each group.
     #[inline]
     const fn place(self, id: u16) -> u32 {
         let zero_where_equal = self.ids ^ (id as u64).wrapping_mul(EACH);
@@ -77,13 +78,13 @@ impl RecentEntries {
         borrows.trailing_zeros() + 1 - WIDTH
     }
 
-    /// The four slots, oldest first, if there are four.
+    /// Returns the four slots, oldest first. All four places must be in use.
     #[inline(always)]
     pub(crate) fn all(self) -> [u16; CAPACITY as usize] {
         std::array::from_fn(|rank| (self.ids >> (WIDTH * rank as u32)) as u16)
     }
 
-    /// All slots, oldest first.
+    /// Returns all slots, oldest first.
     #[inline]
     pub(crate) fn iter(self) -> impl Iterator<Item = u16> {
         let mut ids = self.ids;
@@ -103,7 +104,7 @@ mod tests {
     fn age_order_survives_any_removal() {
         for gone in 0..4_u16 {
             let mut recent = RecentEntries::default();
-            // Slot 0 must not be taken for an empty place.
+            // Slot 0 must not count as an empty place.
             for id in [7, 0, u16::MAX, 3] {
                 assert!(!recent.is_full());
                 recent.push(id);

@@ -27,7 +27,7 @@ impl Scanner {
         Available::new(kernel).map(Self).ok_or(TableError::Kernel(kernel))
     }
 
-    /// Runs a search.
+    /// Runs a search and returns its result.
     #[inline(always)]
     pub fn run<S: Search>(self, search: S) -> S::Found {
         kernel::enter(self.0, search)
@@ -40,7 +40,7 @@ mod tests {
     use crate::kernel::Compare;
     use proptest::prelude::*;
 
-    /// The equal words in a page, and in each of its steps.
+    /// Finds the words of a page that equal a value: in the whole page, and in each of its steps.
     struct Equal<'w>(&'w [u16; Scanner::PAGE], u16);
 
     impl Search for Equal<'_> {

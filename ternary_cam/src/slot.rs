@@ -21,8 +21,8 @@ pub(crate) struct Slot {
     pub(crate) link: RingLink,
 }
 
-/// Age and class of an entry. Stamps are ordered by age, lower is older: no two serial numbers are
-/// equal.
+/// Age and class of an entry. A lower stamp is older: serial numbers are unique, so the class does
+/// not affect the order.
 ///
 /// ```text
 /// 63                            4 3       0
@@ -31,8 +31,8 @@ pub(crate) struct Slot {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp(u64);
 
-/// The structure that contains an entry. Values from 0 on: the primary index, under the pattern of
-/// this number (see `index/classes.rs`).
+/// The structure that contains an entry. A value below [`Class::SMALL_SET`] is the number of a
+/// pattern: the primary index contains the entry under this pattern (see `index/classes.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Class(u8);
 
@@ -41,7 +41,8 @@ impl Class {
     pub(crate) const BASE: Self = Self(0);
     /// In the small set.
     pub(crate) const SMALL_SET: Self = Self(12);
-    /// In the scan, because its pattern has no class.
+    /// In the scan, because its pattern has no class. Also the class of all entries of a
+    /// [`Cam`](crate::Cam).
     pub(crate) const NONE: Self = Self(13);
     /// One of the recent entries.
     pub(crate) const RECENT: Self = Self(14);
@@ -52,7 +53,7 @@ impl Class {
         Self(pattern as u8)
     }
 
-    /// The number of its pattern.
+    /// Returns the number of the pattern of a class of the primary index.
     #[inline(always)]
     pub(crate) const fn pattern(self) -> usize {
         self.0 as usize
@@ -66,7 +67,7 @@ impl Class {
 }
 
 impl Stamp {
-    /// A slot without an entry; younger than every entry.
+    /// The stamp of a slot without an entry. It is higher than the stamp of every entry.
     pub(crate) const NONE: Self = Self(u64::MAX);
 
     const CLASS_BITS: u32 = 4;
@@ -87,7 +88,7 @@ impl Stamp {
         Class((self.0 & Self::CLASS) as u8)
     }
 
-    /// The same entry in another class.
+    /// Returns the stamp of the same entry in another class.
     #[inline(always)]
     pub(crate) const fn with_class(self, class: Class) -> Self {
         Self(self.0 & !Self::CLASS | class.0 as u64)
@@ -101,8 +102,8 @@ impl Stamp {
 /// wider load.
 #[derive(Clone, Copy)]
 pub(crate) struct RingLink {
-    /// For an entry in the small set, its position there; for an entry of a [`Cam`](crate::Cam),
-    /// its place.
+    /// The number of the bucket in the primary index. For an entry in the small set, its position
+    /// there; for an entry of a [`Cam`](crate::Cam), its place.
     pub(crate) bucket: u32,
     /// The next younger entry; for the youngest, the oldest.
     pub(crate) next: u16,

@@ -18,13 +18,13 @@ const FEWEST_SLOTS: usize = 8;
 // The fields that searches and removals need are one cache line, in front: see the assertion below.
 #[repr(C, align(64))]
 pub struct Table {
-    /// Doubles up to the capacity.
+    /// Their number doubles up to the capacity.
     slots: Box<[Slot]>,
     /// Free slots, a stack.
     free: Vec<u16>,
     /// The youngest entries.
     recent: RecentEntries,
-    /// All others. Allocated with the first slots.
+    /// All other entries. Allocated with the first slots.
     index: Option<Box<Index>>,
     /// Serial number of the next entry.
     serial: u64,
@@ -53,13 +53,13 @@ impl Table {
         })
     }
 
-    /// Maximum number of entries.
+    /// Returns the maximum number of entries.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -80,7 +80,7 @@ impl Table {
         self.free.is_empty() && self.slots.len() == self.capacity
     }
 
-    /// The kernel that the table compares with.
+    /// Returns the kernel that the table compares with.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
         self.kernel.get()
@@ -100,7 +100,7 @@ impl Table {
             && let Some(index) = &mut self.index
         {
             let recent = std::mem::take(&mut self.recent);
-            // The new one is not among them.
+            // The slot of the new entry does not count yet.
             let taken = self.slots.len() - self.free.len() - 1;
             index.insert(&mut self.slots, recent, taken);
         }
@@ -134,7 +134,7 @@ impl Table {
         self.free.extend((len..more).rev().map(|slot| slot as u16));
     }
 
-    /// Returns the oldest entry that matches.
+    /// Returns the oldest entry that matches; `None` if no entry matches.
     #[inline(always)]
     #[must_use]
     pub fn first_match(&self, key: &Key) -> Option<Hit> {
@@ -154,7 +154,7 @@ impl Table {
         Hit { handle: Handle { slot: id, serial: slot.stamp.serial() }, token: slot.token }
     }
 
-    /// Removes an entry; `None` if it was removed already.
+    /// Removes an entry and returns it; `None` if it was removed already.
     #[inline(always)]
     pub fn remove(&mut self, handle: Handle) -> Option<Entry> {
         let id = handle.slot;
@@ -201,10 +201,10 @@ impl Table {
         self.slots.get(usize::from(handle.slot)).filter(|slot| slot.stamp.serial() == handle.serial)
     }
 
-    /// Number of entries that a linear list in age order would have compared to reach this one,
-    /// including itself: its age rank from 1, or 0 if the entry was removed. Costs nothing unless
-    /// called. For some time after a call, inserts and removes in long queues maintain a structure
-    /// that makes it fast, and take up to three times as long.
+    /// Returns the number of entries that a linear list in age order would have compared to reach
+    /// this entry, including the entry itself: its age rank from 1. Returns 0 if the entry was
+    /// removed. For some time after a call, inserts and removes in long queues maintain a structure
+    /// that makes further calls fast, and take up to three times as long.
     #[must_use]
     pub fn depth(&self, handle: Handle) -> usize {
         match (self.live(handle), &self.index) {
@@ -216,7 +216,7 @@ impl Table {
         }
     }
 
-    /// All entries, oldest first. Sorts them first.
+    /// Returns all entries, oldest first. The call sorts them, except the recent entries.
     pub fn iter(&mut self) -> impl Iterator<Item = (Handle, Entry)> + '_ {
         let index = self.index.iter_mut().flat_map(|index| index.in_order(&self.slots));
         index.copied().chain(self.recent.iter()).map(|id| {

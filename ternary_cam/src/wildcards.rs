@@ -15,7 +15,7 @@ const ANY_SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
 pub(crate) struct Wildcards {
     /// Ignore bits.
     pub(crate) ignore: u64,
-    /// Whether it names no source.
+    /// True if the entry or key names no source.
     pub(crate) any_source: bool,
 }
 
@@ -31,7 +31,7 @@ impl Wildcards {
         Self { ignore, any_source: source.is_any() }
     }
 
-    /// The same wildcards, but with a source.
+    /// Returns these wildcards, but of entries or keys that name a source.
     pub(crate) const fn with_source(self) -> Self {
         Self { any_source: false, ..self }
     }
@@ -43,13 +43,14 @@ impl Wildcards {
         self.ignore == key.ignore && (self.any_source | !key.source.is_any())
     }
 
-    /// A hash whose high bits are well mixed.
+    /// Returns a hash whose high bits are well mixed.
     #[inline(always)]
     pub(crate) const fn hash(self) -> u64 {
         (self.ignore ^ if self.any_source { ANY_SOURCE } else { 0 }).wrapping_mul(GOLDEN_RATIO)
     }
 
-    /// A number for these wildcards. Different wildcards may have the same number.
+    /// Returns a number for these wildcards, below [`Wildcards::CELLS`]. Different wildcards may
+    /// have the same number.
     #[inline(always)]
     pub(crate) const fn cell(self) -> usize {
         (self.hash() >> (u64::BITS - Self::CELLS.trailing_zeros())) as usize

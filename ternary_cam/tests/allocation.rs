@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Once the table was full, these streams allocate nothing, whatever is built and dropped inside.
+//! Once a table was full, these streams allocate nothing, although structures are built and
+//! dropped.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -30,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The same test for both tables.
+/// Defines the test `$test` of the table type `$table`.
 macro_rules! nothing_allocates_once_full {
     ($test:ident, $table:ident) => {
         #[test]
@@ -44,7 +45,7 @@ macro_rules! nothing_allocates_once_full {
             }
             let before = ALLOCATIONS.get();
             for phase in 0..6_u32 {
-                // Exact, wildcards in entries, in keys, and in both.
+                // No wildcards, wildcards in entries, in keys, and in both.
                 let (entry_wild, key_wild) = (phase % 4 == 1 || phase % 4 == 3, phase % 4 >= 2);
                 let wild = |on: bool, i: u32| match (on, i % 3) {
                     (false, _) | (_, 0) => (0, Source::new(1)),

@@ -12,7 +12,7 @@ use phases::phases_change_at_random;
 use proptest::prelude::*;
 use ternary_cam::{Cam, Entry, Full, Handle, Kernel, Key, Source, Table, TableError};
 
-/// Size of the long tests: Miri is about a thousand times slower.
+/// Sizes of the long tests, small in Miri, which is about a thousand times slower.
 const CASES: u32 = if cfg!(miri) { 2 } else { 512 };
 const SEEDS: u64 = if cfg!(miri) { 1 } else { 24 };
 const BYTES: usize = if cfg!(miri) { 2_000 } else { 60_000 };
@@ -37,8 +37,8 @@ proptest! {
     }
 }
 
-/// Long enough for every index to be built, dropped and built again. `TCAM_SOAK_SECONDS` is the
-/// time to continue with other seeds.
+/// Runs sequences that are long enough for every index to be built, dropped and built again. If
+/// `TCAM_SOAK_SECONDS` is set, the test continues with further seeds for this time.
 #[test]
 fn long_sequences() {
     let seconds =
@@ -56,7 +56,7 @@ fn long_sequences() {
                 (state >> 32) as u8
             })
             .collect();
-        // The last capacities are the ones that fill the structures.
+        // The last six capacities are large enough to use every structure.
         data[0] = 10 + (seed % 6) as u8;
         // The use is set once; later bytes change it occasionally.
         data[1..3].copy_from_slice(&[14, seed as u8]);
@@ -90,7 +90,8 @@ const KINDS: [fn(usize) -> Entry; 7] = [
     },
 ];
 
-/// Every length from 0 to two blocks and one, with every kind of entry, without and with holes.
+/// Every length from 0 to two blocks and one entry, with every kind of entry, with and without
+/// holes.
 /// Each entry's key must find the oldest entry that it matches.
 fn every_small_table<T: Tested>() {
     for kernel in kernels() {
@@ -126,8 +127,8 @@ fn every_small_table<T: Tested>() {
     }
 }
 
-/// Positions in the age log are used up and restarted many times while one entry stays, which must
-/// remain the oldest.
+/// Positions are used up and used again many times while one entry stays, which must remain the
+/// oldest.
 fn age_order_survives_wrap_around<T: Tested>() {
     for kernel in kernels() {
         for capacity in [6, 9, 64, 100] {
@@ -153,8 +154,8 @@ fn age_order_survives_wrap_around<T: Tested>() {
     }
 }
 
-/// Unexpected messages are searched with one kind of key for long, then with another. Indexes are
-/// built, dropped and replaced, and every result must be correct.
+/// Searches unexpected messages for long with one kind of key, and then with another kind. Indexes
+/// are built, dropped and replaced, and every result must be correct.
 fn keys_change_their_wildcards<T: Tested>() {
     let kinds = [(0, false), (0xff, false), (0, true), (0xff, true), (0xf, false), (0xf0, true)];
     for kernel in kernels() {
@@ -221,7 +222,7 @@ fn short_queues_become_long_and_long_ones_short<T: Tested>() {
                     if token % 50 == 0 {
                         assert_eq!(table.depth(handle), rank + 1);
                     }
-                    // One in four is cancelled instead.
+                    // One removal in four is a cancel of an arbitrary entry instead.
                     let rank = if random(4) == 0 { random(naive.len()) } else { rank };
                     let (handle, entry) = naive.remove(rank);
                     assert_eq!(table.remove(handle), Some(entry));
@@ -274,7 +275,7 @@ fn the_largest_table_holds_its_capacity<T: Tested>() {
     }
 }
 
-/// Every test of a table, with both tables.
+/// Runs every test of a table with both tables.
 macro_rules! with_both {
     ($($(#[$attribute:meta])* $test:ident)*) => {
         mod index {

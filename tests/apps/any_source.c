@@ -44,7 +44,7 @@ static struct envelope random_receive(int number) {
     return receive;
 }
 
-// Sends burst number `round`, followed by a last message that the model ignores.
+// Sends the messages of burst number `round` to rank 0.
 static void send_burst(int round, const int *tags) {
     char out[PAYLOAD];
     for (int i = 0; i < BURST; i++) {

@@ -18,7 +18,7 @@ static void work(uint64_t amount) {
     sink = x;
 }
 
-// Takes the best of several runs, because other programs may use the core.
+// Measures `work_per_us` once, in the fastest of several runs, because other programs may use the core.
 static void calibrate(void) {
     enum { AMOUNT = 200000 };
     double best = 1e9;

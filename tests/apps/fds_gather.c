@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The demo application: the communication of a fire simulation (FDS), where
 // every rank owns meshes and rank 0 collects. Each step:
-//   1. rank 0 posts a receive for the boundary data of every mesh;
-//   2. every other rank sends its device readings (for which rank 0 has posted
-//      nothing: they are unexpected) and then its boundary data;
-//   3. rank 0 computes meanwhile, then receives the boundary data in order of arrival and
+//   1. rank 0 posts a receive for the boundary data of every active mesh;
+//   2. each of the other ranks sends its device readings (for which rank 0 has
+//      posted nothing: they are unexpected) and then its boundary data;
+//   3. rank 0 computes meanwhile, then waits for all boundary data and receives
 //      the device readings mesh by mesh;
 //   4. a gatherv collects one profile per rank, and rank 0 broadcasts the time.
 // The fire spreads: the number of active meshes grows from step to step, so the

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Queues of known contents, for tests that attribute their elements. Rank 0 posts 137 receives, in
-// three communicators and with four tags, and one any-source receive; then it gets 211 messages
-// that match no receive. It prints them as `known: COMMUNICATOR TAG PEER COUNT`, where the
-// communicator is 0 for MPI_COMM_WORLD, 1 and 2 for the others, and the peer is -1 for any source.
+// three communicators and with four tags, and one any-source receive. Then 211 messages arrive that
+// match no posted receive.
 #include "check.h"
 
 enum { COMMUNICATORS = 3, MOST = 256, GO = 40, DONE = 41, ANY = 30, UNEXPECTED = 31 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Sizes around every boundary that a transport may have, posted and unexpected. With a number of
-// bytes as argument, rank 0 also sends one message of that size (from 2 GiB on, a number of blocks
-// of 64 KiB).
+// Sizes around every boundary that a transport may have, posted and unexpected. Then rank 0 sends one
+// long message to rank 1. The argument is its number of bytes (default 64 MiB), which is rounded up to
+// blocks of 64 KiB.
 #include "check.h"
 
 enum { MEGABYTE = 1 << 20, BLOCK = 1 << 16 };
@@ -30,7 +30,7 @@ static void exchange(char *out, char *in, int size, int peer, int posted) {
     verify(in, size, mix(peer, size, posted), posted ? "posted" : "unexpected");
 }
 
-// One message of any size from rank 0 to rank 1.
+// Sends one message from rank 0 to rank 1, in blocks of 64 KiB, so that it may exceed 2 GiB.
 static void huge(unsigned long long bytes) {
     unsigned long long blocks = (bytes + BLOCK - 1) / BLOCK;
     char *buffer = rank < 2 ? allocate(blocks * BLOCK) : NULL;

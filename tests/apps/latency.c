@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Measures half a round trip of 8 bytes between two ranks, with D receives that match nothing ahead
-// of the matching one. Arguments: the depths. Prints `latency depth=D half_round_trip_us=T`, the
+// Measures half a round trip of 8 bytes between two ranks. D receives that do not match were posted
+// before the matching one. Arguments: the depths D. Prints `latency depth=D half_round_trip_us=T`, the
 // best of several runs.
 #include "check.h"
 

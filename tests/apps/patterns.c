@@ -61,7 +61,8 @@ static struct phase *new_phase(int late) {
     return phase;
 }
 
-// Adds messages from ranks `first` on; every rank sends each tag once.
+// Adds a group of messages from `count` ranks, `first` on. Each rank sends `each` messages, with the
+// tags `tag` on.
 static void from(struct phase *phase, int kind, int first, int count, int each, int tag) {
     CHECK(phase->groups < GROUPS, "too many groups");
     struct group *group = &phase->group[phase->groups++];
@@ -158,7 +159,7 @@ static void shuffle(int *order, int count, int step) {
     }
 }
 
-// Rank 0 posts the receives of a group; returns how many requests that makes.
+// Rank 0 posts the receives of a group. Returns the number of requests.
 static int post(const struct group *group, uint64_t *in, MPI_Request *requests) {
     static uint64_t nothing;
     if (group->kind != POINT_TO_POINT) {
@@ -184,7 +185,7 @@ static void verify_group(const struct group *group, int index, const uint64_t *i
         }
 }
 
-// Every other rank sends its messages of a group.
+// A rank other than 0 sends its messages of a group. Returns the number of requests.
 static int send(const struct phase *phase, int index, uint64_t *out, MPI_Request *requests,
                 int step) {
     const struct group *group = &phase->group[index];
@@ -232,7 +233,7 @@ static void run_phase(const struct phase *phase, int step) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// MPI_Gatherv, which has no tree in MPICH and Open MPI, posted before the others send.
+// MPI_Igatherv, which has no tree in MPICH and Open MPI. Rank 0 calls it before the others send.
 static void gather(int step, MPI_Comm apart) {
     int *counts = allocate(2 * ranks * sizeof *counts), *offsets = counts + ranks;
     uint64_t mine = payload(rank, 0, 0, step), *in = allocate(ranks * sizeof *in);
@@ -252,7 +253,7 @@ static void allreduce(int step) {
     uint64_t mine = (uint64_t)(rank + step), sum, expected = (uint64_t)step * (uint64_t)ranks;
     int found;
     MPI_Barrier(MPI_COMM_WORLD);
-    // Rank 0 is late in every other step: its probes make progress.
+    // In every second step rank 0 is late. Its probes make progress meanwhile.
     double until = MPI_Wtime() + (rank == 0 && step % 2 ? 0.2 : 0);
     while (MPI_Wtime() < until)
         MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);

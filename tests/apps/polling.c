@@ -7,7 +7,7 @@
 //     looks N                  must be first: polls for orders between two sleeps of a rank (default
 //                              1); if the network is polled once in R + 1 polls, give at least R + 1
 //     cost PEERS...            MPI_Test that finds nothing, after contact with PEERS far ranks
-//                              (Figure 1); must precede the modes below, which contact one
+//                              (Figure 1); must precede the modes below, which contact a far rank
 //     latency BYTES...         half a round trip between root and a rank (Figures 2 and 5)
 //     discovery BURSTS...      near and far rank in turn send a burst of messages of 4 bytes, each
 //                              after root has answered the previous one: the time from the first

@@ -67,7 +67,8 @@ static void collect(char *in) {
     free(next);
 }
 
-// Matched probes: two messages of one envelope are held and received in reverse order.
+// Matched probes hold two messages, which are received in reverse order. Another receive gets the next
+// message that has the envelope of the first one.
 static void matched(char *in) {
     MPI_Message first, second;
     MPI_Status status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Queues of known lengths, for tests that count. Rank 0 posts many receives before the other ranks
-// post a few, some from any source. Then unexpected messages arrive; collectives run between.
-// Prints how many receives of the application each rank posts in total.
+// Queues of known lengths, for tests that count. Rank 0 posts many receives, some of them from any
+// source, before each other rank posts a few. Then unexpected messages arrive at rank 0. Collectives
+// run in between. Prints the total number of the application's receives on each rank.
 #include "check.h"
 #include <getopt.h>
 

@@ -48,7 +48,7 @@ static void draw_plan(int round) {
     }
 }
 
-// Starts a send of this rank; the caller frees the returned buffer after it has completed.
+// Starts a send of this rank. The caller frees the returned buffer after the send has completed.
 static char *start_send(const struct message *message, MPI_Request *request) {
     int length = message->length;
     if (message->how == 0 && length > 1) {

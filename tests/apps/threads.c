@@ -7,6 +7,7 @@
 //                    apart  every thread of an even rank sends to the next, odd one
 //                    mixed  threads 0, 2, ... send this way; threads 1, 3, ... of the odd rank send back
 //                    both   every thread sends and receives
+//                    trip   every thread sends a message and waits for the answer
 //     --comms COMMS  own (each pair of threads has a communicator) or shared (one for all, with a
 //                    tag for each pair); may be repeated (default: both)
 //     --ms M         milliseconds per measurement, 1 to 10000 (default 200)

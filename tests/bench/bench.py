@@ -39,7 +39,7 @@ RIVALS = {
 
 
 def measure(rival, program, arguments, ranks=2):
-    """Runs a program once. Returns a list of (name, values) from its lines."""
+    """Runs a program once. Returns a dictionary of numbers for each result line."""
     apps, before, launcher, environment = RIVALS[rival]
     command = [*before, launcher, "-n", ranks, TARGET / "apps" / apps / program, *arguments]
     done = sessions.run(command, environment, timeout=300)
@@ -54,7 +54,8 @@ def measure(rival, program, arguments, ranks=2):
 
 
 def table(title, program, key, value, keys, rivals, rounds, digits):
-    """Measures all rivals in turn and prints the medians, one column per key."""
+    """Measures all rivals in turn and prints the medians, one column per key. Returns the values by
+    rival and key."""
     values = {rival: {at: [] for at in keys} for rival in rivals}
     for _ in range(rounds):
         for rival in rivals:
@@ -90,7 +91,7 @@ def main():
     parser.add_argument("--rivals", default=",".join(RIVALS), help="names, separated by commas")
     arguments = parser.parse_args()
     threaded = arguments.rivals.split(",")
-    # If both ranks have a core, all polls spin.
+    # Two ranks on two cores spin in any case, so they are not measured with the setting for it.
     rivals = [rival for rival in threaded if RIVALS[rival][3] is not SPINS]
     depths = [0, 64, 256, 1024, 4096, 8192]
     sizes = [8, 64, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304]

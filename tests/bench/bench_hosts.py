@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""MPICH over tcam between two hosts (tests/lib/two_hosts.py), compared with MPICH over libfabric's
-tcp provider; then between two ranks of one host, with an open network connection and without. All
-are measured in turn. Prints the medians, and the medians of the ratios of each turn."""
+"""Measures MPICH over tcam and over libfabric's tcp provider between two hosts (tests/lib/two_hosts.py).
+Then measures tcam between two ranks of one host, with the network off and on. The two of each
+comparison run alternately. Prints the median of each, and the median and the range of their ratio."""
 
 import argparse
 import statistics
@@ -21,7 +21,7 @@ LONG = ["16384", "65536", "262144", "1048576", "4194304"]
 
 
 def rows(hosts, words, environment, program, arguments):
-    """Returns the lines that a program prints, as dictionaries."""
+    """Runs a program on the hosts. Returns its result lines as dictionaries of words KEY=VALUE."""
     command = hosts.on(1, [*words, mpi.TARGET / "apps" / "mpich" / program, *arguments])
     done = sessions.run(command, environment, timeout=300)
     if done.returncode:
@@ -31,8 +31,8 @@ def rows(hosts, words, environment, program, arguments):
 
 
 def compare(title, rounds, rivals, measure, wanted):
-    """Prints the medians of each rival, by the keys of `measure`, and the ratio of the second to
-    the first."""
+    """Runs `measure`, which yields pairs of a key and a value, for each of the two rivals in each
+    round. Prints for each key the median of each rival, and the ratio of the second to the first."""
     values = {}
     for turn in range(rounds):
         names = list(rivals) if turn % 2 == 0 else list(rivals)[::-1]

@@ -17,7 +17,7 @@ from bench import MPICH, OFI, OPENMPI, RIVALS, TARGET, UCX
 
 OB1 = RIVALS["Open MPI ob1/sm"][3]
 PROVIDER = {"FI_PROVIDER": "tcam", "FI_PROVIDER_PATH": str(TARGET / "release")}
-# More threads than cores: Open MPI yields its cores if set to, and otherwise stalls.
+# With more threads than cores, Open MPI stalls unless it is set to yield its cores.
 YIELDS = {"OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_hwloc_default_binding_policy": "none"}
 CM = {"OMPI_MCA_pml": "cm", "OMPI_MCA_mtl": "ofi", "OMPI_MCA_mtl_ofi_provider_include": "tcam"}
 # Name: programs (by MPI), launcher, environment. Each VCI of MPICH is an endpoint.
@@ -58,7 +58,8 @@ def output(name, command, environment):
 
 
 def through_mpi(name, ranks, program, *arguments):
-    """Returns the lines of a program, as dictionaries of their words."""
+    """Runs a program. Returns a dictionary of words KEY=VALUE for each result line, or an empty list if
+    the program hangs or fails."""
     programs, launcher, environment = MPIS[name]
     command = [launcher, "-n", ranks, TARGET / "apps" / programs / program, *arguments]
     text = output(name, command, environment) or ""
@@ -67,7 +68,7 @@ def through_mpi(name, ranks, program, *arguments):
 
 
 def measure_role(values, name, role, milliseconds):
-    """Communicating threads: millions of messages per second, or half a round trip in us."""
+    """Measures communicating threads: millions of messages per second, or half a round trip in us."""
     for row in through_mpi(name, 2, "threads", "--roles", role, "--ms", milliseconds):
         rate = float(row.get("messages_per_s", 0)) / 1e6
         value = rate or float(row["half_round_trip_us"])
@@ -75,7 +76,7 @@ def measure_role(values, name, role, milliseconds):
 
 
 def measure_waits(values, name):
-    """A message beside a waiting thread, on 4 ranks."""
+    """Measures a send and half a round trip beside a waiting thread, on 4 ranks, in us."""
     for words in ([], ["trips"]):
         for row in through_mpi(name, 4, "threads_latency", *words):
             for column in ("median_us", "p99_us"):
@@ -83,13 +84,13 @@ def measure_waits(values, name):
 
 
 def measure_bursts(values, name):
-    """One and two threads that send while their receiver sleeps: ns per message."""
+    """Measures one and two threads that send while their receiver sleeps: ns per message."""
     for row in through_mpi(name, 2, "bursts", 300):
         values.add("bursts", "", name, row["threads"], float(row["ns_a_message"]))
 
 
 def measure_raw(values, name):
-    """One or two sending threads without an MPI: ns per message."""
+    """Measures one and two sending threads without an MPI: ns per message."""
     environment = PROVIDER | {"FI_PROVIDER": name, "LD_LIBRARY_PATH": str(LIBFABRIC)}
     for line in (output(name, [TARGET / "fabric" / "senders"], environment) or "").splitlines():
         _, how, time = line.split(": ")
@@ -107,8 +108,7 @@ class Values:
             self.all = {tuple(key.split("/")): table for key, table in kept.items()}
 
     def rounds(self):
-        """Returns the largest number of values in a cell. The order of the variants changes from
-        round to round."""
+        """Returns the number of rounds so far: the largest number of values in a cell."""
         rows = [row for table in self.all.values() for row in table.values()]
         return max((len(runs) for row in rows for runs in row.values()), default=0)
 

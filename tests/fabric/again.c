@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Endpoints that close and reopen at one port. Messages, buffers and answers of the earlier
-// endpoint never reach the later one, and the other way round.
-//     again             a sender, then a receiver, that closes and reopens; one that is killed
+// Endpoints that close and reopen at the same port, as sender or as receiver. Messages, buffers and
+// answers of the earlier endpoint never reach the later one.
+//     again             senders and receivers that close and reopen; a server that is killed and restarts
 //     again workers N   a server, and N rounds of 64 short-lived workers with ports from the kernel
 #define _GNU_SOURCE
 #include "card.h"
@@ -60,14 +60,14 @@ static int is_filled(const unsigned char *bytes, size_t len, unsigned seed) {
     return 1;
 }
 
-// Waits for a completion at a side while the other makes progress. Returns its error, or 0.
+// Waits for a completion of `side`, while `other` makes progress as well. Returns its error, or 0.
 static int ended(struct side *side, struct side *other) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry failure;
     return next_entry(side, other, &entry, NULL, &failure);
 }
 
-// Sends a message; tries again while there is no room.
+// Sends a message from `from`. While there is no room, `other` makes progress, if it is not null.
 static void send_to(struct side *from, struct side *other, fi_addr_t to, size_t len, uint64_t tag) {
     double end = seconds() + within(20);
     ssize_t status;
@@ -79,7 +79,8 @@ static void send_to(struct side *from, struct side *other, fi_addr_t to, size_t 
     CHECK(status == 0, "fi_tsend: %zd", status);
 }
 
-// A sender closes; another endpoint at its port sends something else.
+// A sender closes, and the next endpoint at its port sends other bytes. If `unexpected` is set, each
+// message arrives before its receive is posted.
 static void sender_comes_back(size_t len, int unexpected) {
     struct side receiver, sender;
     open_side(&receiver, 0, 4);
@@ -104,7 +105,7 @@ static void sender_comes_back(size_t len, int unexpected) {
     close_side(&receiver);
 }
 
-// A receiver closes; its sender continues with the endpoint that has its port now.
+// A receiver closes, and its sender continues with the next endpoint at the receiver's port.
 static void receiver_comes_back(size_t len) {
     struct side receiver, sender;
     open_side(&sender, 0, 4);
@@ -120,8 +121,8 @@ static void receiver_comes_back(size_t len) {
         CHECK(ended(&receiver, &sender) == 0, "life %u, %zu bytes: receive failed", life, len);
         CHECK(is_filled(received, len, life), "life %u, %zu bytes: wrong bytes", life, len);
         CHECK(ended(&sender, &receiver) == 0, "life %u, %zu bytes: send failed", life, len);
-        // A message that the receiver does not take fails here, and does not reach the next
-        // receiver.
+        // This receiver closes without receiving the message. The send fails, and the message does not
+        // reach the next receiver.
         if (len > 16384) send_to(&sender, &receiver, to, len, 1000);
         close_side(&receiver);
         if (len > 16384) CHECK(ended(&sender, NULL) == ECONNABORTED, "a send that is never received succeeds");
@@ -129,8 +130,9 @@ static void receiver_comes_back(size_t len) {
     close_side(&sender);
 }
 
-// A pending answer to a sender that left does not go to the next sender at its port, whose operations
-// have the same numbers. Long messages of the earlier sender are not read from the later one.
+// A sender closes before the receiver has answered it. The answer must not go to the next sender at
+// its port, whose operations have the same numbers. The receiver must not read a long message of the
+// earlier sender from the memory of the later one.
 static void nothing_is_owed_to_the_next(int claimed) {
     struct side receiver, sender;
     struct fi_context2 claims;
@@ -157,7 +159,8 @@ static void nothing_is_owed_to_the_next(int claimed) {
     OK(fi_tsendmsg(sender.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
     OK(fi_tsend(sender.ep, sent, LONGEST, NULL, to, 4, sent));
     for (int i = 0; i < 100; i++) fi_cq_read(receiver.cq, NULL, 0);
-    // The contents of the first sender's slot have arrived; its long message is lost with it.
+    // The short message of the first sender is complete, because its slot contained it. The long one is
+    // lost, because its sender has closed.
     memset(received, 0, 8);
     if (claimed) {
         struct iovec into = {.iov_base = received, .iov_len = 8};
@@ -184,7 +187,7 @@ static void nothing_is_owed_to_the_next(int claimed) {
     close_side(&receiver);
 }
 
-// A server is killed and restarts: messages sent after that arrive.
+// Returns each message to the client, until it is killed.
 static void server(int in, int out, int port) {
     open_domain(CAPS, FI_THREAD_SAFE, 0);
     open_at(&mine, port);
@@ -200,6 +203,7 @@ static void server(int in, int out, int port) {
     }
 }
 
+// A server is killed and restarts at its port. Messages that the client sends after that arrive.
 static void server_is_killed(void) {
     fi_addr_t to = FI_ADDR_UNSPEC;
     int port = 0;
@@ -215,7 +219,7 @@ static void server_is_killed(void) {
         fflush(NULL);
         pid_t pid = fork();
         if (!pid) {
-            // The child must not use the parent's endpoint.
+            // The child opens its own endpoint, and must not use its parent's.
             server(there[0], back[1], port);
             _exit(0);
         }
@@ -225,7 +229,8 @@ static void server_is_killed(void) {
             CHECK(fi_av_insert(client.av, of.name, 1, &to, 0, NULL) == 1, "insert");
             port = (unsigned char)of.name[2] << 8 | (unsigned char)of.name[3];
         }
-        // No poll in between: the restarted server reports the death of the one before it.
+        // The client has not polled since the kill: the restarted server must report the death of the
+        // earlier one.
         for (uint64_t i = 0; i < 5; i++) {
             uint64_t value = (uint64_t)life << 32 | i, answer = 0;
             OK(fi_trecv(client.ep, &answer, 8, NULL, to, 77, 0, &answer));
@@ -244,8 +249,8 @@ static void server_is_killed(void) {
 #define TOGETHER 8
 #define HELLO (1ull << 40)
 
-// A worker sends its name and one length, writes and adds to the server's memory, waits for its
-// answer, and ends.
+// A worker sends its name and a message, writes and adds to the server's memory, waits for the
+// server's answer, and exits.
 static void worker(const struct card *of, unsigned number) {
     open_card(CAPS, NULL, 0);
     fi_addr_t to = enter(of);
@@ -292,7 +297,8 @@ static void workers(unsigned rounds) {
     // Workers are children of a process without an endpoint.
     pid_t nursery = fork();
     if (!nursery) {
-        // libfabric initialises all its providers at the first call, which takes longest.
+        // libfabric initialises all its providers at the first call, which takes long: it is made here
+        // once for all workers.
         open_domain(CAPS, FI_THREAD_SAFE, 0);
         close_domain();
         struct card of = hear(tasks[0]);
@@ -323,7 +329,7 @@ static void workers(unsigned rounds) {
         done++;
     }
     int status;
-    // They close, and read their answers.
+    // The last workers still have to read their answers and close.
     while (waitpid(nursery, &status, WNOHANG) == 0) fi_cq_read(mine.cq, NULL, 0);
     CHECK(status == 0, "workers: %d", status);
     CHECK(memory[WORKERS] == rounds * WORKERS, "%lu added, not %u", memory[WORKERS], rounds * WORKERS);

@@ -77,8 +77,8 @@ static void child_forked(int closes) {
     moves(8, 1, 'x');
 }
 
-// A send waits for the counter of the sends of `b`. It starts although `b` makes no call after the
-// send that is counted, and no message wakes the device thread.
+// A deferred send of `b` waits until a counter has counted one more send of `b`. It starts although
+// `b` makes no call after that send, and no message wakes the device thread.
 static void starts_ripe_work(struct fid_cntr *sent) {
     char byte = 5;
     struct iovec bytes = {&byte, 1};
@@ -101,8 +101,8 @@ static void starts_ripe_work(struct fid_cntr *sent) {
     }
 }
 
-// The receiver stops making calls with an answer that did not fit into its peer's ring. The answer
-// is sent as soon as the peer has made room.
+// `b` makes no more calls while it has an answer that did not fit into the ring of `a`. The answer is
+// sent as soon as `a` has made room.
 static void answers_late(void) {
     char byte = 1, came = 0;
     struct iovec bytes = {&byte, 1};
@@ -127,7 +127,7 @@ static void answers_late(void) {
     OK(fi_tsendmsg(a.ep, &sent, FI_COMPLETION | FI_DELIVERY_COMPLETE));
     usleep((useconds_t)within(10000));
     while (fi_tinject(b.ep, &byte, 1, b.peer, 4) == 0) {}
-    // A sender that was refused room is woken every 50 us, until a send succeeds.
+    // While a send has found no room, the device thread wakes every 50 us. A send that succeeds ends this.
     OK(fi_tinject(b.ep, &byte, 1, b.self, 4));
     usleep((useconds_t)within(10000));
     OK(fi_trecv(b.ep, &came, 1, NULL, FI_ADDR_UNSPEC, 3, 0, &came));
@@ -170,7 +170,7 @@ int main(void) {
     close_domain();
     usleep((useconds_t)within(1000));
     CHECK(threads() == before, "%d threads are left", threads() - before);
-    // A process that exits with everything open.
+    // A process that exits with all its objects open.
     pid_t child = fork();
     if (!child) {
         alarm((unsigned)within(20));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two processes, each bound to a separate processor: the waiting one spins. Bound to the same
-// processor: the waiting one sleeps, or the other could not send.
+// Two processes, one of which waits for the other. If each is bound to a separate processor, the
+// waiting process spins. If both are bound to one, it sleeps, so that the other process can run.
 #define _GNU_SOURCE
 #include "fabric.h"
 #include <glob.h>
@@ -25,7 +25,7 @@ static void bind_to(int processor) {
     CHECK(sched_setaffinity(0, sizeof set, &set) == 0, "processor %d", processor);
 }
 
-// Stores the numbers of the first two processors. Returns how many there are of these.
+// Stores the numbers of the first two processors of this process. Returns how many it stored.
 static int processors(int numbers[2]) {
     cpu_set_t set;
     int count = 0;
@@ -74,7 +74,7 @@ static long sleeps(void) {
     return usage.ru_nvcsw;
 }
 
-// Runs both processes on these processors. Returns how often the asking one slept.
+// Runs both processes on the given processors. Returns how many times the asking one slept.
 static long run(int asks, int answers) {
     int there[2], back[2];
     CHECK(pipe(there) == 0 && pipe(back) == 0, "pipe");
@@ -115,7 +115,7 @@ int main(void) {
     if (processors(numbers) < 2) return puts("bound: skipped, there is one processor") < 0;
     long together = run(numbers[0], numbers[0]);
     CHECK(together > ROUNDS / 2, "slept %ld times in %d rounds on one processor", together, ROUNDS);
-    // Endpoints of other tests, which come and go, may make it sleep.
+    // Endpoints that other tests open meanwhile may make the process sleep.
     long apart = ROUNDS;
     for (int attempt = 0; attempt < 3 && apart >= ROUNDS / 4; attempt++) {
         if (others()) return puts("bound: skipped in part, others have endpoints here") < 0;

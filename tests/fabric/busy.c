@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A receiver that computes does not stop a sender that injects messages: the sender can inject more
-// messages than there are buffers, and messages to others. All arrive, in order. If the kernel
-// refuses to copy, other operations wait for buffers.
+// messages than there are buffers, and messages to another endpoint. All arrive, in order. Without
+// the kernel's copy, messages to another endpoint wait for buffers.
 #include "fabric.h"
 
 enum { COUNT = 300, LENGTH = 1000 };
@@ -53,7 +53,7 @@ int main(void) {
     nothing(&from);
     inject(to, 9);
     receive(&computing, 9);
-    // No process reads the following messages: the sender waits for a while, and ends.
+    // No receive is posted for the following messages. fi_close of the sender must return nevertheless.
     for (uint64_t i = 0; i < COUNT; i++) inject(to_other, i);
     close_side(&from);
     close_side(&computing);

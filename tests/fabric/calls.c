@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A benchmark: nanoseconds per call of a short message from an endpoint to itself, so that one core
 // does all the work and no cache line moves. Prints the best of many rounds. With FI_TCAM_REPORT
-// set, the counting for a report is included. Then fi_cancel, by the number of posted receives.
+// set, the counting for a report is included. Then prints the time of fi_cancel with 1 to 100,000
+// posted receives.
 #include "fabric.h"
 
 enum { DEPTH = 256, ROUNDS = 500, BATCH = 8 };

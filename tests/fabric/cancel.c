@@ -93,7 +93,8 @@ static void anything(void) {
     CHECK(count == 0, "%d left", count);
 }
 
-// Seconds per cancel with this many receives posted: the oldest, the youngest and others in turn.
+// Posts receives and cancels all of them. Returns the seconds per cancel of the oldest and the
+// youngest in turn, the best of 20 rounds.
 static double time_of(int receives) {
     static char contexts[MANY];
     struct fi_cq_tagged_entry entry;

@@ -17,7 +17,7 @@ static struct side mine;
 static struct fid_mr *mr;
 static struct card card;
 
-// Opens this process's endpoint; no region if `bytes` is 0.
+// Opens this process's endpoint, and registers a region with it unless `bytes` is 0.
 static void open_card(uint64_t caps, void *region, size_t bytes) {
     size_t len = sizeof card.name;
     open_domain(caps, FI_THREAD_SAFE, 0);
@@ -55,8 +55,8 @@ static struct card hear(int from) {
     return heard;
 }
 
-// The glob pattern of the segments of this network, or of those at one port. Other networks may use
-// the same ports.
+// Returns the glob pattern of the segments at a port, or at all ports if `port` is "*". The pattern
+// names the network namespace, because other namespaces may use the same ports.
 static const char *segments(const char *port) {
     static char pattern[64];
     struct stat network;
@@ -65,7 +65,8 @@ static const char *segments(const char *port) {
     return pattern;
 }
 
-// Returns the number of segments of an endpoint, and the path of the last.
+// Returns the number of segment files of an endpoint. Stores the path of the last one in `path`, if
+// `path` is not null.
 static int segments_of(const struct card *of, char path[300]) {
     char port[8];
     glob_t found;

@@ -11,9 +11,9 @@
 //     3  tagged, any-source receives without ignored bits
 //     4  tagged, any-source receives that ignore the low bits
 //
-// It also writes into the memory of each peer and reads it back, MESSAGES / 8 times. It sends its last
-// message afterwards, so that no peer closes before. MASK contains the processes that the driver kills or
-// stops. Operations with a killed process may fail. Prints `pSELF: N messages, M bytes`,
+// It also writes into the memory of each peer and reads it back, MESSAGES / 8 times. It sends the last
+// message to a peer after these, because the peer may close after that message. MASK contains the processes
+// that the driver kills or stops. Operations with a killed process may fail. Prints `pSELF: N messages, M bytes`,
 // `pSELF: lost pK at TIME, error E` for each lost process, and `pSELF: HANG ...` after 30 s without a
 // completion. TIME is CLOCK_MONOTONIC in seconds.
 #include "plan.h"
@@ -43,7 +43,8 @@ static unsigned char window[MOST][WINDOW];
 static uint64_t mask, own_random;
 static size_t sending[MOST];
 static unsigned long checked, bytes;
-// Time of the last completion, and of the last one with a process that is not in the mask.
+// Seconds: time of the last completion, time of the last one with a process outside the mask, and the
+// longest time without the latter.
 static double last, last_sound, pause_max;
 
 static int is_doubtful(int peer) { return mask >> peer & 1; }

@@ -77,7 +77,7 @@ static void scalable(const char *own, const char *peer) {
     while ((status = fi_tsend(tx, &first, 8, NULL, to, ANSWER, &first)) == -FI_EAGAIN) fi_cq_read(came, NULL, 0);
     OK(status);
     completion(sent, came, "the answer");
-    // The long message has been announced.
+    // In these 0.3 s the peer announces the long message.
     for (int turn = 0; turn < 300; turn++) {
         fi_cq_read(came, NULL, 0);
         usleep(1000);

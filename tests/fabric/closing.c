@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Contexts of scalable endpoints close and reopen at random, with messages, reads, writes and
 // atomic operations in progress. Checks every byte, and that every operation ends.
-// closing SEED [THREADS [PROCESSES]]: 1 or 2 of each; a single process sends to itself. A run takes
-// 2 seconds.
+// closing [SEED [THREADS [PROCESSES]]]: 1 or 2 threads (default 1) in 1 or 2 processes (default 2). A
+// single process sends to itself. A run takes 2 seconds.
 #include "fabric.h"
 #include <pthread.h>
 #include <rdma/fi_atomic.h>
@@ -17,7 +17,7 @@ enum { SEND, WRITE, READ, FETCH, RECEIVE, NONE = 0, BEGUN, DONE, DROPPED };  // 
 struct op {
     int kind, id, locked;
     uint64_t number, seed, done;  // number: unique, 0 if no operation is in progress
-    double until;                 // Time until which the memory of a dropped operation is checked, or 0
+    double until;                 // Time at which the memory of a dropped operation is checked, or 0
     char *memory;
 };
 
@@ -27,8 +27,8 @@ static struct half {
     struct fid_cq *cq, *own_cq;
     struct op ops[OPS];
     int sends, index, owner, closes, slot_taken, marks;
-    // The last write to the peer's window (0 if unknown), additions to its cells, and the last
-    // receive that matched.
+    // Seed of the last write to the peer's window, 0 if unknown; additions to the peer's cells that
+    // were begun and done; number of the youngest receive that completed.
     uint64_t slot_seed, begun, done, last_match, rng, next;
 } halves[2 * LANES];
 
@@ -38,7 +38,7 @@ static struct shared {
     uint32_t got[2][IDS];           // Number of the receive that got the message
     _Atomic long lost[2][LANES], aborted[2];
     char name[2][64];
-    struct window { char slots[LANES][MOST]; uint64_t cells[LANES][CELLS]; } window[2];  // By index of the writer
+    struct window { char slots[LANES][MOST]; uint64_t cells[LANES][CELLS]; } window[2];  // By owner; slots and cells by index of the writer
 } *shared;
 static struct side other, all;  // all: the scalable endpoint
 static int me, you, threads, processes;
@@ -57,7 +57,8 @@ static size_t length_of(uint64_t seed) { return (mix(seed) >> 8) % (((uint64_t)1
 
 static uint64_t seed_of(int from, int id) { return mix(run_seed * 2 + (uint64_t)from) + (uint64_t)id * 1000003u; }
 
-// Writes the bytes of a seed, or checks them.
+// Writes the bytes of a seed. If `check` is not null, compares them instead; `check` names them in
+// the error message.
 static void fill(char *at, uint64_t seed, const char *check) {
     for (size_t i = 0, len = length_of(seed); i < len; i += 8) {
         uint64_t word = (seed + i) * 0x9e3779b97f4a7c15u, part = len - i < 8 ? len - i : 8;
@@ -90,7 +91,8 @@ static ssize_t send_message(struct half *h, struct op *op, int to, int mark) {
     return status;
 }
 
-// Starts an operation. The last message to an index has a mark.
+// Starts an operation, if one is free. If `mark` is not negative, a transmit context sends the last
+// message to the index `mark`, with a mark in the tag.
 static void start(struct half *h, int mark) {
     static const int kinds[] = {SEND, SEND, SEND, SEND, WRITE, READ, FETCH, FETCH};
     struct op *op = h->ops;
@@ -163,8 +165,8 @@ static void poll_half(struct half *h) {
     }
 }
 
-// No process may write into the memory of a dropped operation, and later changes of it must not be
-// sent.
+// No process may write into the memory of a dropped operation. Bytes that were stored there after
+// the close must not reach the peer.
 static void watch(struct half *h) {
     for (struct op *op = h->ops; op < h->ops + OPS; op++) {
         if (op->until == 0 || seconds() < op->until) continue;
@@ -182,7 +184,7 @@ static void close_half(struct half *h) {
     for (struct op *op = h->ops; op < h->ops + OPS; op++)
         if (op->number && (op->kind <= WRITE || op->kind == FETCH)) memset(op->memory + (op->kind == FETCH) * MOST / 2, SCRIBBLE, op->kind == FETCH ? 8 * CELLS : length_of(op->seed));
     h->ep = NULL;
-    poll_half(h);  // Operations that ended before
+    poll_half(h);  // Completions of operations that ended before the close
     for (struct op *op = h->ops; op < h->ops + OPS; op++) {
         if (!op->number) continue;
         memset(op->memory, SCRIBBLE, MOST);
@@ -196,7 +198,7 @@ static void close_half(struct half *h) {
 }
 
 // Stage -1: random operations. Stage 0: all contexts are opened for good. Stage 1: last messages go
-// to all contexts, and operations in progress end. A receive before one that ended must end, too.
+// to all contexts, and operations in progress end. A receive older than one that ended must end, too.
 static void *work(void *arg) {
     int self = (int)(intptr_t)arg;
     for (int stage = -1; stage < 2; stage++) {
@@ -235,8 +237,8 @@ static void run(void) {
     size_t len = sizeof shared->name[me];
     char *memory = aligned_alloc(4096, (size_t)MOST * 2 * LANES * OPS);
     open_domain(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE | FI_NAMED_RX_CTX, FI_THREAD_SAFE, 0);
-    // Chosen by the seed: an endpoint that answers for closed contexts, the owner of a context, and
-    // shared queues.
+    // The seed chooses whether another endpoint exists, which answers for closed contexts; which thread
+    // owns a context; and which contexts share a completion queue.
     if (mix(run_seed + 1) & 1) open_side(&other, 0, 1);
     int by_direction = mix(run_seed + 2) & 1, queues = (int)(mix(run_seed + 3) % 3);
     info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = LANES;

@@ -3,7 +3,8 @@
 // close and reopen, some are killed. Checks every byte and its sender; no call may hang.
 //     comers SECONDS [SEED] [far]
 // far: each process has a /dev/shm of its own, so that all messages go over the network.
-// An operation with a process that left may end in ECONNABORTED, and in no other error.
+// If a process has left, operations with it may end in ECONNABORTED, and sends to it may be refused
+// with -FI_ECONNREFUSED. No other error may occur.
 #define _GNU_SOURCE
 #include "fabric.h"
 #include <sched.h>
@@ -24,7 +25,7 @@ static struct {
     _Atomic uint64_t lives[PEERS], received[PEERS], aborted[PEERS];
 } *all;
 
-// The start of a message; the rest depends on it.
+// The start of a message. It determines the bytes that follow.
 struct head {
     uint64_t from, life, number, len;
 };
@@ -69,7 +70,7 @@ static void open_mine(void) {
     address(all->ports[me], at->src_addr);
     double end = seconds() + within(10);
     int status;
-    // A process that was just killed here may still hold the port.
+    // The earlier process at this port, which was just killed, may still hold it.
     while ((status = fi_endpoint(domain, at, &mine.ep, NULL)) && seconds() < end) usleep(1000);
     OK(status);
     fi_freeinfo(at);
@@ -92,7 +93,7 @@ static void came(const struct op *op, size_t len) {
     CHECK(len >= sizeof *head && head->len == len && head->from < PEERS, "%zu bytes, %lu said", len, head->len);
     for (uint64_t at = sizeof *head; at < len; at++)
         CHECK(op->bytes[at] == byte_of(head, at), "byte %lu of %zu from %lu, life %lu", at, len, head->from, head->life);
-    // Each message arrives once, and none of an earlier process after one of its successor.
+    // Each message arrives once. No message of an earlier process arrives after one of its successor.
     uint64_t from = head->from, number = head->number % sizeof last->seen;
     CHECK(head->life >= last[from].life, "from %lu: life %lu after %lu", from, head->life, last[from].life);
     if (head->life > last[from].life) memset(&last[from], 0, sizeof *last);

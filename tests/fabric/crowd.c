@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Many endpoints on one host that communicate with one endpoint on another (tests/gate/hosts.py):
 //
-//     crowd DIRECTORY serve MEMBERS   any-source receives; checks each member's order, answers
-//     crowd DIRECTORY join MEMBERS    opens this many endpoints, which send and wait
+//     crowd DIRECTORY serve MEMBERS   receives from any source, checks each member's order, and answers
+//     crowd DIRECTORY join MEMBERS    opens MEMBERS endpoints, which send and wait for answers
 //
 // Prints `join: N messages`, or `serve: N messages, all met in S s, K KiB each`: the time from the
 // first message of the first member to that of the last member, and the memory growth of the
@@ -14,8 +14,8 @@
 
 enum { MOST = 512, ROUNDS = 12, LONGEST = 100000, RECEIVES = 64 };
 
-// The first message of a member contains its name; all contain numbers, and bytes that depend on
-// them.
+// The first message of a member contains its name. Each contains the numbers of the member and of the
+// message, and bytes that depend on these.
 struct message {
     uint32_t member, round, len;
     char name[16];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A peer is killed: operations that wait for it fail within seconds, others continue, and its files
-// in /dev/shm are removed. It is the last of more peers than one periodic check covers, and only
-// the endpoint that waits for it checks.
+// in /dev/shm are removed. There are more peers than one periodic check covers, and the killed one is
+// the last of them. Only the endpoint that waits for it makes progress.
 #include "card.h"
 #include <signal.h>
 #include <sys/wait.h>
@@ -22,7 +22,7 @@ static void bystander(int until[2], int out) {
     exit(0);
 }
 
-// The peer opens an endpoint, sends its card and two messages, and waits to be killed.
+// The peer that is killed: opens an endpoint, sends its card and two messages, and polls.
 static void victim(int in, int out) {
     struct card other = hear(in);
     open_card(CAPS, NULL, 0);

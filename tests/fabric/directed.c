@@ -26,7 +26,8 @@ static void with(uint64_t caps, void (*check)(void)) {
 static void exact(void) {
     FAILS(FI_EINVAL, fi_trecv(b.ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, in));
     FAILS(FI_EINVAL, fi_recv(b.ep, in, 8, NULL, FI_ADDR_UNSPEC, in));
-    // First a message from the endpoint itself, then one from the other.
+    // The receive from the endpoint itself is posted first. The message of the other endpoint arrives
+    // first, and must match the second receive.
     OK(fi_trecv(b.ep, in, 8, NULL, b.self, 1, 0, in));
     OK(fi_trecv(b.ep, in + 8, 8, NULL, b.peer, 1, 0, in + 8));
     OK(fi_tinject(a.ep, out, 8, a.peer, 1));

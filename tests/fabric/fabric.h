@@ -143,7 +143,7 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-// How much longer programs take here than on a quiet machine; measured by tests/lib/slowness.py.
+// Factor by which programs take longer here than on a quiet machine (tests/lib/slowness.py).
 static double slowness = 1;
 
 __attribute__((constructor)) static void read_slowness(void) {

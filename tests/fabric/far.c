@@ -5,16 +5,16 @@
 //     lead SECONDS   exchanges messages of many lengths, each checked, for SECONDS
 //     slow SECONDS   like lead, with pauses between messages
 //     follow         like lead, as the other end
-//     doze           like follow, sleeping until a message arrives; prints how often it woke
+//     doze           like follow, but sleeps until a message arrives; prints how many times it woke
 //     wait           one message each way, then a receive for which the peer sends nothing, and a long
 //                    message that the peer never receives
 //     hold           one message each way, then nothing, without any progress
-//     sink           any-source receives, until a message says that it is the last
+//     sink           receives from any source until a message with the tag STOP
 //     flood          long messages without end
-//     pour           short messages without end; prints when the last was accepted before the error
+//     pour           short messages until an error; prints the time from the last accepted send to the error
 //     both           long messages both ways at once, several in flight, half of them in several segments
 //     forks          like lead, after a forked child has polled and sent
-//     last           messages without reading completions, some messages of many lengths, then the last
+//     last           messages without reading completions, then 50 of many lengths, the last with the tag STOP
 //
 // Prints `OWN: N messages`, or `OWN: error E (name) after N messages` with exit code 3.
 #include "fabric.h"
@@ -103,7 +103,8 @@ static void send_one(unsigned long number, uint64_t tag) {
     try_send(len, tag);
 }
 
-// Sends a message to the peer and receives one. Returns the tag of the received one.
+// Exchanges one message with the peer; the end that leads sends first. Returns the tag of the received
+// message.
 static uint64_t round_trip(unsigned long number, uint64_t tag, int leads) {
     size_t len = LENGTHS[number % (sizeof LENGTHS / sizeof *LENGTHS)];
     uint64_t came = 0;
@@ -130,14 +131,15 @@ static unsigned long number_of(const unsigned char *bytes) {
     return bytes[0] | (unsigned long)bytes[1] << 8;
 }
 
-// Like byte_of, but with the number in front.
+// Fills `out` with the number in two bytes, and then with the bytes of byte_of.
 static void fill_numbered(unsigned long number, size_t len) {
     out[0] = (unsigned char)number;
     out[1] = (unsigned char)(number >> 8);
     for (size_t at = 2; at < len; at++) out[at] = byte_of(number, at);
 }
 
-// Has more receives posted than there are peers that stop in the middle of a message.
+// Receives from any source. Keeps more receives posted than there are peers that may stop in the middle
+// of a message.
 static void take_all(void) {
     enum { RECEIVES = 16 };
     static unsigned char all[RECEIVES][LONGEST];
@@ -165,7 +167,8 @@ static void take_all(void) {
     }
 }
 
-// A call that finds no room makes progress: many programs do nothing else meanwhile.
+// Does not poll while there is no room. The send call must make progress, because many programs only
+// repeat it.
 static void send_without_reads(void) {
     enum { COUNT = 40, LEN = 4096 };
     ssize_t sent;
@@ -191,7 +194,7 @@ static void send_many(int last) {
     }
 }
 
-// No send may be accepted after the peer is known to be lost.
+// Sends until an error. No send may be accepted after the peer is known to be lost.
 static void pour(void) {
     double last = seconds();
     fill_numbered(0, 1000);

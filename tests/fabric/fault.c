@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A peer is killed at any moment, while operations of every kind go to it or come from it. Each
-// completes within seconds, those with a third peer continue, and the files of the dead peer in
-// /dev/shm are removed.
+// operation ends within seconds, operations with a third peer continue, and the files of the dead
+// peer in /dev/shm are removed.
 //     fault frozen    the peer stops, operations wait for it, then it is killed
-//     fault target    it is killed while operations go to it
-//     fault origin    it is killed while operations come from it
+//     fault target    the peer is killed while operations go to it
+//     fault origin    the peer is killed while operations come from it
 #include "card.h"
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -21,7 +21,8 @@
 static char region[LONG], buffers[WINDOW][LONG];
 static pid_t victim, third;
 
-// Starts the n-th kind of operation on a peer; a message contains the number of its buffer.
+// Starts an operation of the given kind on a peer, with the buffer `slot`, which is also its context.
+// Returns the status of the call.
 static ssize_t start(int kind, int slot, fi_addr_t to, const struct card *at) {
     void *context = buffers[slot];
     char *bytes = buffers[slot];
@@ -46,7 +47,7 @@ static ssize_t start(int kind, int slot, fi_addr_t to, const struct card *at) {
 }
 #define KINDS 13
 
-// Answers the survivor's small messages until a request to stop.
+// Returns the survivor's small messages, until one asks it to stop.
 static void run_third(int in, int out) {
     uint64_t value;
     open_card(CAPS, region, sizeof region);
@@ -66,7 +67,7 @@ static void run_third(int in, int out) {
     exit(0);
 }
 
-// Receives all messages, and sends on request, until it is killed.
+// Receives all messages, until it is killed. If `origin` is set, also starts operations of all kinds.
 static void run_victim(int in, int out, int origin) {
     open_card(CAPS, region, sizeof region);
     struct card survivor = hear(in);
@@ -124,8 +125,8 @@ static void keep_echoing(fi_addr_t to) {
     echo_under_way = 1;
 }
 
-// Waits for the next completion or error that is no echo. Returns its slot, or -1, and whether it
-// failed.
+// Polls once. Returns the slot of a completed operation, and stores its error in `failed`, or 0.
+// Returns -1 if nothing or an echo completed.
 static int next_slot(int *failed) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry error = {0};
@@ -166,7 +167,7 @@ int main(int argc, char **argv) {
     // Messages of the victim may go to any of these buffers.
     int busy[WINDOW] = {0}, under_way = 0, kind = 0, alive = 1;
     int receives = origin ? WINDOW : 3;
-    // First a message: a peer is known after the first message from or to it.
+    // The first echo: a peer is known after the first message from or to it.
     keep_echoing(friend);
     if (frozen) {
         fi_cq_read(mine.cq, NULL, 0);
@@ -207,7 +208,7 @@ int main(int argc, char **argv) {
         }
     }
     double took = seconds() - killed;
-    // All messages that it sent may have arrived before.
+    // As an origin, the victim may have completed all its operations before it was killed.
     CHECK(failures > 0 || origin, "nothing failed");
     // Sends to the dead peer are refused, its file is removed, and the third peer works as before.
     ssize_t refused;
@@ -222,7 +223,7 @@ int main(int argc, char **argv) {
         keep_echoing(friend);
         CHECK(seconds() - from < within(LIMIT), "the third peer is silent");
     }
-    // The dead peer holds no buffers that others need.
+    // The buffers that the dead peer held can be used for operations with the third peer.
     for (int round = 0; round < 20; round++)
         for (kind = 3; kind < 12; kind++) {
             ssize_t started;

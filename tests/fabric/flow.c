@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// FI_TCAM_OVERFLOW=flow-control: a receive without an entry is refused until an entry frees; after
-// a timeout it goes to the host or fails (argument `fail`). Messages without receive and entry hold
-// back their sender; none is lost or reordered. Run with tables of 7 entries and
-// FI_TCAM_FLOW_TIMEOUT=200.
+// FI_TCAM_OVERFLOW=flow-control: if no entry is free, a receive is refused until an entry becomes
+// free. After a timeout it goes to the host or fails (argument `fail`). Messages that find neither a
+// receive nor an entry hold back their sender; none is lost or reordered. Run with tables of 7 entries
+// and FI_TCAM_FLOW_TIMEOUT=200.
 #include "fabric.h"
 
 enum { ENTRIES = 7, MESSAGES = 6000 };
@@ -41,8 +41,8 @@ static void posts(int fail) {
     }
 }
 
-// More messages than table and ring hold, received in the opposite order of tags, and in sending
-// order for equal tags.
+// Sends more messages than table and ring hold. Receives them from the highest tag to the lowest, and
+// those with equal tags in sending order.
 static void messages(void) {
     int refused = 0;
     for (uint64_t i = 0; i < MESSAGES; i++) {

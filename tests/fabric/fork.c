@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A child that is forked and exits leaves its parent's endpoints alone.
+// A forked child that exits does not affect its parent's endpoints.
 #include "fabric.h"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ int main(void) {
     int status;
     CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status), "child");
     exchange();
-    // A process that opens the segments now still finds them.
+    // An endpoint that is opened now still finds the segments of the others.
     struct side c;
     open_side(&c, 0, 2);
     fi_addr_t to = insert(&c, b.ep);

@@ -28,7 +28,7 @@ int main(void) {
     OK(fi_tsend(sides[0].ep, from, sizeof from, NULL, last, 2, from));
     next_ok(&sides[count - 1], &sides[0], to);
     CHECK(!strcmp(to, "long"), "%s", to);
-    // Freed room is reused, once peers have noticed.
+    // The room of a closed endpoint can be used, once its peers have noticed that it closed.
     close_side(&sides[--count]);
     for (double start = seconds(); (status = fi_endpoint(domain, info, &sides[count].ep, NULL));) {
         CHECK(status == -FI_ENOSPC && seconds() - start < within(5), "%d", status);

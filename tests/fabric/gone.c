@@ -16,7 +16,7 @@ static struct fid_av *av;
 static char buffers[MESSAGES][4 * BYTES];
 static int posted[MESSAGES];
 
-// Sends messages of all lengths to the given endpoint, round by round.
+// Reads cards of endpoints, and sends messages of all lengths to each, until the pipe is closed.
 static void sender(int in) {
     static char bytes[MESSAGES][BYTES];
     static const size_t lengths[] = {8, 1000, 20000, BYTES};
@@ -54,7 +54,7 @@ static struct fid_ep *open_member(struct card *of) {
     return ep;
 }
 
-// Reads completions for a while.
+// Reads completions for `time` seconds. Marks the receives that ended as no longer posted.
 static void take(double time, int multi) {
     for (double end = seconds() + time; seconds() < end;) {
         struct fi_cq_tagged_entry entry;

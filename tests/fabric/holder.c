@@ -62,7 +62,7 @@ int main(void) {
         for (int i = 0; i < MESSAGES; i++)
             OK(fi_trecv(srx, &in[i], 8, NULL, FI_ADDR_UNSPEC, round, 0, &in[i]));
         pthread_join(thread, NULL);
-        // The messages that the member took along are sent once more, to the other member.
+        // The messages that were lost with the closed member are sent again, to the other member.
         int done = 0;
         for (ssize_t count; (count = fi_cq_read(cq, &entry, 1)) != -FI_EAGAIN; done++)
             CHECK(count == 1, "round %lu: %zd", round, count);

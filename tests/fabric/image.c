@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A process id does not identify memory. A process with operations in progress becomes another
-// program (exec), or is killed and another process gets its id. No memory of the other program is
-// used for the operation, and none is written. A child that outlives its killed parent does not
-// keep the parent's port.
+// program (exec), or is killed and another process gets its id. The operation neither reads nor
+// writes memory of the other program. A child that outlives its killed parent does not keep the
+// parent's port.
 #define _GNU_SOURCE
 #include "card.h"
 #include <rdma/fi_rma.h>
@@ -32,7 +32,8 @@ static int is_all(const unsigned char *bytes, int value) {
     return 1;
 }
 
-// The other program: it has different data at the same address, and checks it at the end.
+// The other program. It has different data at the same address, and checks at the end that no
+// process has changed them.
 static void other(int in, int out) {
     char end;
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -36,7 +36,7 @@ static double once(size_t len) {
     usleep(20000);
     posted = seconds();
     OK(fi_trecv(b.ep, in, len, NULL, FI_ADDR_UNSPEC, len, 0, in));
-    // If the kernel does not copy, the sender sends it in parts.
+    // Without the kernel's copy the sender must poll, because it sends the message in parts.
     while (!is_woken) fi_cq_read(a.cq, NULL, 0);
     pthread_join(thread, NULL);
     CHECK(!memcmp(in, out, len), "wrong bytes of %zu", len);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Closing: the application may reuse memory after an endpoint is closed or a buffer given back, a
-// peer that returns is found, and a process can exit in any signal handler.
+// Closing: the application may reuse memory after an endpoint is closed or a buffer is given back. A
+// peer that reopens at its address gets messages. A process can exit in any signal handler.
 #include "fabric.h"
 #include <rdma/fi_rma.h>
 #include <signal.h>
@@ -97,8 +97,8 @@ static void whole(void) {
     close_domain();
 }
 
-// A multi-receive buffer is given back last: after all messages that go into it, and after all
-// their completions.
+// The completion that gives back a multi-receive buffer is the last one: all messages in the buffer
+// are complete, and their completions were read before.
 static void given_back(void) {
     struct iovec room = {region, sizeof region};
     struct fi_msg msg = {.msg_iov = &room, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = region};
@@ -170,8 +170,8 @@ static void back_again(void) {
     close_domain();
 }
 
-// fi_close makes progress on the thread's other endpoints: a peer holds its buffer. The message
-// arrives although its receive is posted later.
+// fi_close of a sender makes progress on the thread's other endpoints, because one of them still holds
+// its buffers. The messages arrive although their receives are posted later.
 static void held(enum fi_threading level) {
     enum { MESSAGES = 3, LEN = 4000 };
     open_domain(FI_TAGGED, level, 0);

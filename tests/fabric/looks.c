@@ -8,7 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Polls that a process with a whole core may do before it sleeps at all, and the counted polls.
+// BEFORE: polls that a process with a whole core may make before it first sleeps. LOOKS: polls after
+// these, in which the number of sleeps is limited.
 enum { BEFORE = 200000, LOOKS = 10000, PROCESSES = 6 };
 static struct side side;
 
@@ -31,7 +32,7 @@ static long sleeps(void) {
     return usage.ru_nvcsw;
 }
 
-// Polls before counting starts, once all processes have an endpoint.
+// Polls `before` + LOOKS times, once all processes have an endpoint, and checks the number of sleeps.
 static void look(int before, int ready, int go) {
     struct fi_cq_tagged_entry entry;
     char byte = 0;

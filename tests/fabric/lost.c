@@ -26,7 +26,7 @@ static void victim(int in, int out) {
     for (;;) fi_cq_read(mine.cq, NULL, 0);
 }
 
-// Returns whether a probe finds a message, and its length.
+// Returns whether a probe finds a message, and stores the message's length.
 static int probe(uint64_t tag, uint64_t flags, fi_addr_t source, size_t *len) {
     struct fi_msg_tagged msg = {.addr = source, .tag = tag, .context = &into[tag]};
     struct fi_cq_tagged_entry entry;
@@ -66,7 +66,7 @@ int main(void) {
         CHECK(seconds() < end, "no message came");
     CHECK(probe(CLAIMED, FI_CLAIM, peer, &len) && len == sizeof large[0], "%zu", len);
 
-    // When a receive that names the peer fails, its death was noticed.
+    // This receive names the peer, so it fails when the peer's death is noticed.
     OK(fi_trecv(mine.ep, into, sizeof into, NULL, peer, NEVER, 0, large));
     CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid, "kill");
     is_lost(large, NEVER);

@@ -201,7 +201,7 @@ static void access_rights(void) {
             int expected = needed[n].needs & ~given[g] ? FI_EACCES : 0;
             CHECK(error == expected, "%s with access %lx: %d, not %d", names[needed[n].op], given[g], error, expected);
         }
-        // The region can be closed before its endpoint, and then it is no region any longer.
+        // A region can be closed before its endpoint. Its key is then unknown.
         OK(fi_close(&mr->fid));
         OK(start(WRITE, KEY));
         next_error(&a, &b, FI_ENOKEY);
@@ -230,7 +230,7 @@ static ssize_t sized(int option, size_t len) {
     }
 }
 
-// Takes the completion of `sized`, and the message.
+// Reads the completion of an operation of `sized`, and receives its message, if it has these.
 static void finish(int option, size_t len) {
     static unsigned char into[2 * LIMIT];
     if (option < INJECT_MSG) next_ok(&a, &b, &a);
@@ -308,7 +308,7 @@ static void closing(void) {
     OK(fi_enable(b.ep));
     FAILS(FI_EINVAL, fi_ep_bind(b.ep, &stx->fid, 0));
     meet(&a, &b);
-    // It closes before the endpoint, as Sandia OpenSHMEM closes it, and the endpoint goes on.
+    // Sandia OpenSHMEM closes a shared transmit context before its endpoint, which continues to work.
     FAILS(FI_EBUSY, fi_close(&domain->fid));
     OK(fi_close(&stx->fid));
     uint64_t value = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A server that outlives its clients.
 //     many one-by-one N     N clients, one after the other; the server does not grow
-//     many at-once N        N clients together, each of which sends and is answered
+//     many at-once N        N clients together, each of which sends a message and gets an answer
 #include "card.h"
 #include <sys/prctl.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE)
 #define PROCESSES 6
 
-// The message of a client: its name, and a number that is returned.
+// The message of a client: its name, and a number that the server returns.
 struct hello {
     char name[16];
     uint64_t number;
@@ -27,7 +27,7 @@ static long kilobytes(void) {
     return found;
 }
 
-// Number of memory blocks of this process's segment.
+// Returns the number of 512-byte blocks that this process's segment occupies.
 static long blocks(void) {
     char path[300];
     struct stat segment;
@@ -68,7 +68,8 @@ static void serve(int out, uint64_t clients, int says) {
         long after = kilobytes();
         printf("many: %ld KiB after half of the clients, %ld after all; %d descriptors\n", before,
                after, files_at("/proc/self/fd/*"));
-        // Each client had a number in the segment. A list of more numbers would need more pages.
+        // Each client had a number in the segment. If numbers were not reused, their list would need
+        // more pages.
         CHECK(blocks() <= reserved, "%ld blocks before, %ld after", reserved, blocks());
         // AddressSanitizer keeps freed memory.
         CHECK(getenv("SANITIZED") || after < before + 512 + (long)clients / 4, "%ld KiB before, %ld after", before, after);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A peer of a shared receive context dies. Its message to one member reaches its receive, although
-// another member notices the death first. Receives for messages that it did not send fail.
+// A peer of a shared receive context dies. Its last message, to one member, reaches a posted receive,
+// although the other member notices the death first. Later receives that name the peer fail.
 #include "fabric.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -30,7 +30,7 @@ static fi_addr_t known(const struct name *name) {
     return address;
 }
 
-// Sends to one member, then, on request, to the other, and is killed.
+// Sends to one member, then, on request, to the other, and kills itself.
 static void peer(int from, int to) {
     struct side side;
     struct name names[MEMBERS];
@@ -89,7 +89,8 @@ int main(void) {
     post(from);
     CHECK(read_one(FOUND_OUT, &entry, within(LIMIT)) == 1 && !strcmp(buffer, "first"), "%s", buffer);
 
-    // The thread of automatic progress checks both members; here one queue is not read.
+    // Only FOUND_OUT is polled for 0.3 s, so that it notices the death first. With automatic progress,
+    // the thread polls both members.
     post(from);
     CHECK(write(there[1], "g", 1) == 1, "write");
     CHECK(waitpid(pid, NULL, 0) == pid, "wait");

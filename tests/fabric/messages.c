@@ -178,7 +178,7 @@ static void limits(void) {
     FAILS(FI_EINVAL, fi_send(a.ep, out, 8, NULL, address, out));
 }
 
-// More messages than fit into the ring: -FI_EAGAIN, and none is lost.
+// Sends more messages than fit into the ring: calls return -FI_EAGAIN, and no message is lost.
 static void flood(void) {
     uint64_t sent = 0, got = 0, value = ~0UL;
     while (got < 20000) {

@@ -25,7 +25,7 @@ static double median(double *times, size_t count) {
     return times[count / 2];
 }
 
-// Sleeps. Returns by how many seconds it ended late.
+// Sleeps for `ns`. Returns how many seconds late the sleep ended.
 static double rest(long ns) {
     struct timespec time = {.tv_nsec = ns};
     double end = seconds() + (double)ns * 1e-9;
@@ -33,13 +33,13 @@ static double rest(long ns) {
     return seconds() - end;
 }
 
-// A thread has 250 us on a quiet machine. On a busy one all sleeps end late, not only the
-// provider's.
+// Returns the time limit of a thread in seconds: 250 us on a quiet machine. It is longer on a busy
+// one, where all sleeps end late, not only the provider's.
 static double limit(double *late, size_t count) {
     return slowness > 1 ? within(250e-6) + 3 * median(late, count) : 250e-6;
 }
 
-// Posts a receive and waits for it.
+// Posts a receive and polls until the receive is cancelled.
 static void *receive(void *arg) {
     static char in[8];
     struct fi_cq_tagged_entry entry;
@@ -51,7 +51,8 @@ static void *receive(void *arg) {
     return arg;
 }
 
-// A cancel by another thread, its first operation on the endpoint, rings no doorbell.
+// A polling thread finds the completion of a cancel soon. The cancel is the first operation of another
+// thread on the endpoint, and rings no doorbell.
 static void a_report_ends_the_sleep(void) {
     double took[SLEEPS], late[SLEEPS];
     pthread_t polls;

@@ -42,7 +42,7 @@ static void unexpected(int tagged, int any_first) {
     CHECK(first == 1 && second == 2, "%lu %lu", first, second);
 }
 
-// Receives that cannot match are between those that can.
+// Posts a receive that matches after many that do not. The others stay posted.
 static void standing(void) {
     enum { STANDING = 40 };
     uint64_t buffers[STANDING], value = 0;

@@ -67,7 +67,7 @@ static void sender(void) {
     }
 }
 
-// One receive, with `steps` of computation meanwhile.
+// Receives one message and computes `steps` meanwhile. Returns the seconds that both take together.
 static double receive(int round, uint64_t steps) {
     char go = (char)('f' + (round + WARM_UP) % 16);
     double start = seconds();
@@ -77,7 +77,7 @@ static double receive(int round, uint64_t steps) {
     await(buffer);
     double took = seconds() - start;
     CHECK(buffer[0] == go && !memcmp(buffer, buffer + 1, bytes - 1), "wrong bytes");
-    // The sender goes back to sleep, as if it had nothing to send.
+    // The sender needs this time to go back to sleep.
     usleep(200);
     return took;
 }

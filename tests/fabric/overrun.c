@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A test of tests/nightly/asan.sh, not of the provider: the application passes a length beyond its
-// memory, and the provider writes beyond it.
+// A test of tests/nightly/asan.sh, not of the provider: the application passes a length that is larger
+// than its buffer, and the provider writes beyond the buffer.
 #include "fabric.h"
 
 int main(void) {

@@ -7,7 +7,7 @@
 //     places dated         one in a separate time namespace
 //     places elsewhere     one has a separate /dev/shm
 //     places locked        one locks all its mappings and may lock no segment
-//     places silent        one without standard streams prints something
+//     places silent        one opens an endpoint without standard streams
 #define _GNU_SOURCE
 #include "card.h"
 #include <rdma/fi_rma.h>
@@ -23,12 +23,12 @@
 #endif
 #define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA)
 
-// All peers are checked within two seconds.
+// Seconds of polling. All peers are checked within two seconds.
 static const double LOOKS = 3;
 static char out[1 << 20], in[1 << 20], region[1 << 20], byte;
 static fi_addr_t peer;
 
-// No peer may be found dead meanwhile.
+// Polls for LOOKS seconds. The peer must not be found dead meanwhile.
 static void poll_on(void) {
     struct fi_cq_tagged_entry entry;
     OK(fi_trecv(mine.ep, &byte, 1, NULL, peer, 9, 0, &byte));
@@ -59,7 +59,7 @@ static void exchange(char us, char them, const struct card *other) {
         all_of(in, them, "a read");
         OK(fi_tinject(mine.ep, "", 1, peer, 9));
     }
-    // After the second periodic check of the other process, or of this one.
+    // Completes the receive that poll_on posted. The peer sends this message after the exchange.
     next_ok(&mine, NULL, &byte);
     if (!first) OK(fi_tinject(mine.ep, "", 1, peer, 9));
 }
@@ -74,7 +74,7 @@ static void side(const char *how, char us, char them, int from, int to) {
         struct rlimit limit, none;
         OK(getrlimit(RLIMIT_NOFILE, &limit));
         none = (struct rlimit){0, limit.rlim_max};
-        // First they exchange a message.
+        // The two exchange a message before their descriptors are taken away.
         OK(fi_tinject(mine.ep, "", 0, peer, 8));
         OK(fi_trecv(mine.ep, NULL, 0, NULL, peer, 8, 0, &limit));
         next_ok(&mine, NULL, &limit);
@@ -89,7 +89,7 @@ static void side(const char *how, char us, char them, int from, int to) {
     exit(0);
 }
 
-// Communicates with a process that does nothing but have an endpoint.
+// Opens an endpoint here and one in a child, which makes no further calls. Returns the child's id.
 static pid_t meet_other(int elsewhere) {
     int names[2];
     CHECK(pipe(names) == 0, "pipe");
@@ -121,7 +121,8 @@ static void elsewhere(void) {
     leave(other);
 }
 
-// Trying again would not help, so -FI_EAGAIN would be a hang.
+// A peer's segment may not be locked, so a send to it fails. It must not return -FI_EAGAIN, because the
+// program would then try again without end.
 static void locked(void) {
     struct rlimit little = {1 << 20, 1 << 20};
 #ifdef __SANITIZE_ADDRESS__
@@ -137,7 +138,7 @@ static void locked(void) {
     leave(other);
 }
 
-// The printed text must not end up in a segment.
+// A segment must not get the number of a standard stream: printed text would be written into it.
 static void silent(void) {
     pid_t pid = fork();
     if (!pid) {

@@ -54,13 +54,15 @@ static uint64_t tag_of(int stream, int number) {
     return (uint64_t)stream << 32 | (stream % 2 ? 0 : (unsigned)number);
 }
 
-// Returns the first message, counting from `number`, that a sender has for a stream of this process.
+// Returns the number of the first message, from `number` on, that a sender sends in a stream to this
+// process, or `messages` if the sender has no more.
 static int next_of(int sender, int stream, int number) {
     while (number < messages && plan(sender, self, number).stream != stream) number++;
     return number;
 }
 
-// Writes the bytes of a message from byte `at` on, or compares them. Returns the number of equal bytes.
+// Writes the bytes of a message from byte `at` on and returns `len`, or compares them and returns the
+// number of equal bytes.
 static size_t content(uint64_t key, size_t at, unsigned char *memory, size_t len, int writes) {
     for (size_t done = 0; done < len;) {
         size_t shift = (at + done) % 8, size = 8 - shift;
@@ -88,7 +90,7 @@ static struct parts new_parts(size_t room, uint64_t random) {
     return it;
 }
 
-// Writes a message, or compares it. Returns the number of equal bytes.
+// Writes a message and returns its length, or compares it and returns the number of equal bytes.
 static size_t fill_parts(const struct parts *it, uint64_t key, size_t len, int writes) {
     size_t at = 0;
     for (int part = 0; part < it->count; part++) {

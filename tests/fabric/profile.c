@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// fi_profile(3): the lengths of the queues. Written for the headers of 1.17, which do not contain
-// it.
+// fi_profile(3): the lengths of the queues. Declares the interface, which the headers of 1.17 lack.
 #include "fabric.h"
 #include <stddef.h>
 

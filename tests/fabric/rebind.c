@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A thread sleeps in fi_cq_sread without timeout while another closes the endpoint of the queue and
-// binds others to it. The other thread does not wait for the sleeping one, and a message to the
-// last endpoint wakes it.
+// A thread sleeps in fi_cq_sread without timeout. Meanwhile another thread closes the endpoint of the
+// queue and binds other endpoints to the queue. fi_close does not wait for the sleeping thread, and a
+// message to the last endpoint wakes that thread.
 #include "fabric.h"
 #include <pthread.h>
 #include <unistd.h>

@@ -154,7 +154,7 @@ static void order_by_length(void) {
         TRY(fi_recv(b.ep, &got, sizeof got, NULL, FI_ADDR_UNSPEC, NULL));
         OK(fi_write(a.ep, local, longer[at], NULL, a.peer, base, key, NULL));
         while (fi_inject(a.ep, &sent, 8, a.peer) == -FI_EAGAIN) advance();
-        // No other endpoint makes progress now: the bytes have arrived.
+        // Only `b` makes progress here. When it has the message, it must have the bytes of the write.
         struct fi_cq_tagged_entry entry;
         while (fi_cq_read(b.cq, &entry, 1) != 1) continue;
         for (size_t byte = 0; byte < longer[at]; byte++)
@@ -163,7 +163,7 @@ static void order_by_length(void) {
     }
 }
 
-// A message after a write arrives after it, and a fence waits.
+// A message that follows a write arrives after it. An operation with FI_FENCE waits for earlier ones.
 static void order(void) {
     for (int round = 0; round < 200; round++) {
         uint64_t value = (uint64_t)round, got = ~0ull;
@@ -235,7 +235,7 @@ static void refused(void) {
     FAILS(FI_EBADFLAGS, fi_mr_reg(domain, target, 8, 1ull << 60, 0, 99, 0, &read_only, NULL));
 }
 
-// The peer reads no answers: as many operations as requested may be in progress.
+// The initiator reads no answers: at most tx_attr->size operations may be in progress.
 static void limited(void) {
     size_t started = 0;
     while (fi_read(a.ep, back, 4096, NULL, a.peer, base, key, NULL) == 0) {

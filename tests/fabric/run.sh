@@ -123,7 +123,7 @@ for exhausted in spill fail; do
         FI_TCAM_FLOW_TIMEOUT=200 FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7 \
         "$build/flow" $exhausted
 done
-# Waiting: with the default idle setting, and on a host where every poll may sleep.
+# Waiting: with the default idle setting, and with the one that lets every poll sleep.
 cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/wait" "$here/wait.c" -lfabric -lpthread || exit 1
 for idle in auto yield; do
     run "wait, idle $idle" env FI_TCAM_IDLE=$idle "$build/wait"

@@ -11,7 +11,7 @@ enum { MOST = 4, BITS = 3, LARGEST = 150000 };
 struct many {
     struct fid_ep *sep, *tx[MOST], *rx[MOST];
     struct fid_av *av;
-    // Indexed by context; the completion queue of both directions.
+    // By index: the completion queue of the transmit and the receive context with this index.
     struct side of[MOST];
     int tx_count, rx_count;
     fi_addr_t peer;
@@ -79,7 +79,7 @@ static fi_addr_t context_of(fi_addr_t address, int index) {
     return fi_rx_addr(address, index, BITS);
 }
 
-// Sends; tries again while there is no room.
+// Sends a message. While there is no room, the receiving context makes progress.
 static void send_to(struct many *from, int tx, struct many *to, int rx, size_t len, uint64_t tag, void *context) {
     long status;
     do {
@@ -93,7 +93,7 @@ static void fill(size_t len, int seed) {
     for (size_t i = 0; i < len; i++) out[i] = (char)(i * 31 + (size_t)seed);
 }
 
-// From each transmit context to each receive context, every length, in order and to no other.
+// Sends each length from each transmit context to each receive context.
 static void messages(void) {
     for (int tx = 0; tx < a.tx_count; tx++) {
         for (int rx = 0; rx < b.rx_count; rx++) {
@@ -143,8 +143,8 @@ static void order(void) {
     }
 }
 
-// A receive that names the scalable endpoint takes messages of any of its contexts and of no other
-// endpoint, with the bits of any context and without.
+// A receive that names the scalable endpoint, or one of its contexts, takes messages of any of its
+// contexts, and of no other endpoint.
 static void directed(void) {
     struct side other;
     open_side(&other, 0, 1);
@@ -250,7 +250,7 @@ static void memory(void) {
             OK(fi_write(a.tx[tx], out, 4096, NULL, context_of(a.peer, rx), base, fi_mr_key(mr), out));
             next_ok(&a.of[tx], &b.of[rx], out);
             // For ThreadSanitizer: a lock orders the bytes of the device's thread before the check.
-            // It does not see the order through the segment, which is mapped twice.
+            // ThreadSanitizer does not see the order through the segment, which is mapped twice.
             fi_cq_read(b.of[rx].cq, NULL, 0);
             CHECK(!memcmp(window, out, 4096), "context %d to %d", tx, rx);
         }
@@ -278,7 +278,8 @@ static void closing(void) {
     OK(fi_trecv(b.rx[1], in, 8, NULL, b.peer, 3, 0, in));
     OK(fi_tinject(a.tx[0], out, 8, context_of(a.peer, 1), 3));
     next_ok(&b.of[1], &a.of[0], in);
-    // A receive is closed with its context; a message for it stays.
+    // A context closes with its posted receive. A message that is sent to it meanwhile reaches the next
+    // context at this index.
     OK(fi_trecv(b.rx[1], in, 8, NULL, b.peer, 4, 0, in));
     OK(fi_close(&b.rx[1]->fid));
     OK(fi_tinject(a.tx[0], "message", 8, context_of(a.peer, 1), 4));
@@ -290,7 +291,7 @@ static void closing(void) {
     nothing(&b.of[1]);
 }
 
-// The result of a receive whose message was dropped: the bytes of the message, or an error.
+// Checks the result of a receive whose message was dropped: the bytes of the message, or an error.
 static void dropped_seen_by(struct side *sender, char *into, size_t len) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry failure;
@@ -304,7 +305,7 @@ static void dropped(char *into, size_t len) {
     dropped_seen_by(&a.of[0], into, len);
 }
 
-// Closes the context; its operations may have completed before.
+// Closes transmit context 0, and reads the completion of its operation if that ended before.
 static void close_tx(void) {
     struct fi_cq_tagged_entry entry;
     OK(fi_close(&a.tx[0]->fid));
@@ -364,8 +365,8 @@ static void dropping(void) {
     OK(fi_close(&mr->fid));
 }
 
-// Both contexts of an index close while a message that one sent waits for its receive. A poll of
-// another index answers for them.
+// The transmit and the receive context of an index close while a message waits for its receive. Polls
+// of a context of another index answer for them.
 static void closed_both_ways(void) {
     enum { LONG = 3 << 20 };
     static char from[LONG], to[LONG];
@@ -384,7 +385,7 @@ static void closed_both_ways(void) {
     }
 }
 
-// More contexts close than a byte can count: the messages of the first stay void.
+// A context closes more times than a byte can count. A message from before the first close stays void.
 static void closed_often(void) {
     enum { LONG = 1 << 20, TIMES = 260 };
     static char from[LONG], to[LONG];

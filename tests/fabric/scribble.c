@@ -19,7 +19,7 @@
 #define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE)
 
 static char region[LONG], buffers[32][LONG];
-// One operation of any kind; its result is arbitrary.
+// Starts an operation of any kind and ignores its result, which is arbitrary.
 static void anything(fi_addr_t to, const struct card *at) {
     char *bytes = buffers[rand() % 32];
     size_t len = rand() % 3 == 0 ? LONG : (size_t)(rand() % 9000);
@@ -53,7 +53,7 @@ static void run_peer(int in, int out, unsigned seed) {
         poll_once();
     }
     CHECK(write(out, "k", 1) == 1, "write");
-    // No orderly close: the other process may have half of an operation.
+    // No orderly close: operations with the other process may be incomplete.
     _exit(0);
 }
 
@@ -71,7 +71,7 @@ static unsigned char *map_of(const struct card *of, size_t *len) {
     return map;
 }
 
-// Offsets of the parts of a segment: seven of the header, and one of each other part.
+// Parts of a segment, as ranges of areas: the header has seven areas, each other part has one.
 static const struct {
     const char *name;
     int first, count;

@@ -8,7 +8,8 @@
 
 #define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE)
 
-// One poll in `one_in` finds a message; no poll does if that is 0.
+// Returns the seconds from the kill until the error. The program sleeps for `pause_us` between polls. One
+// poll in `one_in` finds a message, or no poll if `one_in` is 0.
 static double until_told(int pause_us, int one_in) {
     int to[2], from[2];
     char byte = 0, got;
@@ -28,7 +29,7 @@ static double until_told(int pause_us, int one_in) {
     fi_addr_t peer = enter(&victims), self = enter(&card);
     OK(fi_trecv(mine.ep, &byte, 1, NULL, peer, 1, 0, &byte));
     next_ok(&mine, NULL, &byte);
-    // Many polls, so that the clock is read as rarely as possible.
+    // After many polls without a result, the provider reads the clock as rarely as possible.
     for (int i = 0; i < 20; i++) nothing(&mine);
     OK(fi_trecv(mine.ep, &byte, 1, NULL, peer, 2, 0, &byte));
     CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid, "kill");

@@ -49,7 +49,7 @@ static const struct how {
 enum { HOWS = sizeof hows / sizeof *hows };
 
 static struct side sides[THREADS];
-// The receivers of each thread's messages.
+// The address to which each thread sends.
 static fi_addr_t peers[THREADS];
 static const struct how *how;
 static struct op ops[THREADS][BURST];
@@ -71,7 +71,8 @@ static struct side *side_of(int thread) {
     return &sides[how->endpoints[process] == 1 ? 0 : thread];
 }
 
-// Reads the completions; with a shared endpoint they may be the other thread's.
+// Stores the operations that completed in `found`. If the endpoint is shared, they may be those of the
+// other thread. Returns their number, or -FI_EAGAIN.
 static ssize_t look(struct side *side, struct op **found) {
     struct fi_cq_tagged_entry entries[BATCH];
     ssize_t count = fi_cq_read(side->cq, entries, BATCH);
@@ -147,14 +148,14 @@ static atomic_int gathered;
 static atomic_bool polls;
 static double starts[THREADS], ends[THREADS], all_bursts;
 
-// Barrier of all sending threads: none may start later than a burst takes.
+// Barrier of all sending threads. It spins, because a thread that is woken would start its burst late.
 static void gather(int *times) {
     int all = ++*times * how->threads;
     atomic_fetch_add(&gathered, 1);
     while (atomic_load(&gathered) < all) continue;
 }
 
-// Binds to a separate core: on one core each would wait to be scheduled.
+// Binds the calling thread to a separate core. On one core each thread would wait to be scheduled.
 static void take_core(int number) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
@@ -234,7 +235,7 @@ int main(void) {
     CHECK(shared != MAP_FAILED, "mmap");
     pid_t pid = fork();
     int own = process = !pid;
-    // Without this, a process that waits for the other would never end.
+    // Kills the child with its parent. Otherwise it would wait for the parent without end.
     if (own) prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 0; i < HOWS; i++) {
         how = &hows[i];

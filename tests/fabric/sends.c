@@ -71,7 +71,7 @@ static void *send_all(void *argument) {
         op->told = 0;
         memset(buffer, byte(thread, number), len);
         if (number % 50 == 49) {
-            // In pieces if the kernel does not copy. The message may not overtake it.
+            // Without the kernel's copy, the write has several pieces. The message must not overtake it.
             struct op write = {0};
             uint64_t base = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)target[thread] : thread * (uint64_t)WRITTEN;
             memset(written[thread], byte(thread, number), WRITTEN);
@@ -111,7 +111,7 @@ struct receive {
     bool done;
 };
 static struct receive receives[THREADS][DEPTH];
-// The first receive of each thread that is not done.
+// Number of each thread's oldest receive that is not done.
 static int first[THREADS];
 
 static void post(int thread, int number) {
@@ -152,7 +152,7 @@ static void receive_all(void) {
     }
 }
 
-// Operations without flags, and counters that are bound later, apply to operations after that.
+// Default flags that are set, and counters that are bound, after fi_enable apply to later operations.
 static void later(void) {
     struct fid_cntr *second;
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};

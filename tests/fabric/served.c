@@ -23,7 +23,7 @@ static void look(struct fid_cq *cq) {
     struct fi_cq_err_entry failure = {0};
     ssize_t found = fi_cq_read(cq, entries, 4);
     if (found == -FI_EAVAIL) {
-        // Another thread may have read it.
+        // Another thread may have read the error entry.
         if (fi_cq_readerr(cq, &failure, 0) != 1) return;
         // An operation on a region that was closed.
         CHECK(failure.err == FI_ENOKEY && failure.flags & FI_WRITE, "%s", fi_strerror(failure.err));
@@ -45,7 +45,7 @@ static void await(struct op *op, const char *what) {
     }
 }
 
-// Tries again while there is no room.
+// Makes a call, again while there is no room. Meanwhile both endpoints make progress.
 #define START(call)                                       \
     do {                                                  \
         long again_;                                      \
@@ -56,7 +56,7 @@ static void await(struct op *op, const char *what) {
         OK(again_);                                       \
     } while (0)
 
-// The address by which a peer names memory of a region that begins at `first`.
+// Returns the address by which a peer names memory of a region that begins at `first`.
 static uint64_t named(const unsigned char *memory, const unsigned char *first) {
     int is_virtual = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
     return is_virtual ? (uint64_t)memory : (uint64_t)(memory - first);

@@ -39,7 +39,7 @@ static struct fid_ep *endpoint(struct fid_cq *tx, struct fid_cq *rx) {
 static void drive(void) {
     for (int i = 0; i < ENDPOINTS; i++) fi_cq_read(cqs[i], NULL, 0);
     fi_cq_read(sent, NULL, 0);
-    // The progress thread may be busy with it.
+    // With automatic progress, the progress thread may have the work, and needs time.
     if (progress == FI_PROGRESS_AUTO) usleep(500);
 }
 
@@ -52,8 +52,8 @@ static struct fi_cq_tagged_entry entry_of(struct fid_cq *cq, void *context) {
     return entry;
 }
 
-// Every length through every endpoint, expected and unexpected; the completion is for the endpoint
-// to which the message was sent.
+// Sends every length to every endpoint, expected and unexpected. The completion is in the queue of the
+// endpoint to which the message was sent.
 static void messages(void) {
     static const size_t lengths[] = {0, 8, 1000, 20000, LARGEST};
     for (int tagged = 0; tagged < 2; tagged++)
@@ -71,7 +71,7 @@ static void messages(void) {
                             struct iovec iov = {out, len};
                             struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = to[i], .context = out};
                             struct fi_msg_tagged tmsg = {.msg_iov = &iov, .iov_count = 1, .addr = to[i], .tag = 7, .context = out};
-                            // The completion means delivery: the answer comes from that endpoint.
+                            // The send completes when the receiving endpoint has answered.
                             if (tagged) OK(fi_tsendmsg(sender, &tmsg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
                             else OK(fi_sendmsg(sender, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
                             drive();
@@ -83,8 +83,8 @@ static void messages(void) {
                 }
 }
 
-// Waits until the message with this tag, to one of the endpoints, is unexpected: a progress thread
-// may be slow.
+// Waits until the message with this tag to endpoint `i` has arrived as an unexpected one. A progress
+// thread may be slow.
 static void await_message(int i, uint64_t tag) {
     struct fi_msg_tagged msg = {.addr = FI_ADDR_UNSPEC, .tag = tag, .context = &msg};
     struct fi_cq_tagged_entry entry;

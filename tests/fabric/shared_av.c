@@ -27,7 +27,8 @@ static struct fid_ep *endpoint(struct fid_av *av, struct fid_cq **cq) {
     return ep;
 }
 
-// A child that opens it read-only finds the addresses that its parent inserts, and sends to them.
+// A child opens the address vector read-only, finds the addresses that its parent inserts, and sends
+// to one of them.
 static void processes(void) {
     int ready[2], inserted[2], status;
     char byte, address[16];
@@ -104,7 +105,8 @@ static fi_addr_t source_of_message(struct fid_ep *from, struct fid_ep *to, struc
     return source;
 }
 
-// An endpoint that another opener inserts at an index that was removed is found there.
+// Two openers share an address vector. One inserts an endpoint at an index that it has freed. The other
+// finds the endpoint at this index.
 static void reused(void) {
     fi_addr_t *map, at;
     char bytes[16];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Moments without free descriptors: a message that a new peer sends then arrives once there are
-// descriptors again, and a send to a new peer returns -FI_EAGAIN. Nothing is lost.
+// This process has no free descriptor for some time. Messages of a new peer arrive if the provider's
+// reserve suffices, and otherwise when descriptors are free again. A send to a new peer returns
+// -FI_EAGAIN. No message is lost.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Receives that name a peer without earlier communication. They fail if the peer is killed, before
-// or after they are posted, or left while no call was made; its last message survives that. They
-// wait for a peer that was seen to close, and for one that never existed. A loop that reads a counter
-// notices a dead peer, too.
+// Receives that name a peer without earlier communication. They fail if the peer is killed, before or
+// after they are posted, or if it closed before this process had checked it; its last message still
+// arrives. They stay posted if this process had checked the peer before it closed, or if the peer
+// never existed. A loop that reads a counter notices a dead peer, too.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -117,14 +117,14 @@ int main(void) {
     post(peers[BEFORE], 2);
     all_fail(2);
 
-    // The peer has sent a message and is gone before it is checked.
+    // This peer sends a message and closes before this process checks it.
     fi_addr_t gone = enter(&cards[4]);
     tell(to, &card);
     CHECK(waitpid(closing, NULL, 0) == closing, "wait");
     post(gone, 2);
     next_ok(&mine, NULL, bytes[1]);
     if (progress == FI_PROGRESS_AUTO) {
-        // The progress thread may have seen it close: then the receive waits for it.
+        // The progress thread may have checked the peer before it closed. Then the receive stays posted.
         fi_cancel(&mine.ep->fid, bytes[0]);
         struct fi_cq_tagged_entry entry;
         struct fi_cq_err_entry failure;
@@ -134,7 +134,7 @@ int main(void) {
         all_fail(1);
     }
 
-    // A peer that is checked, and closes.
+    // This peer closes after this process has checked it.
     fi_addr_t leaver = enter(&cards[5]);
     post(leaver, 2);
     nothing_for(0.2);

@@ -18,7 +18,7 @@
 #define LONG (1u << 20)
 #define RECEIVES 16
 #define SENDS 8
-#define AREA (64u << 10) // of each source in every region
+#define AREA (64u << 10) // bytes for each source in every region
 #define ELEMENTS 512
 #define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE)
 #define POSTED 1ull  // tag of messages with posted receives
@@ -142,7 +142,8 @@ static void start_send(struct op *op) {
     all->kinds[me][how < 2 ? UNTAGGED : how == 2 ? INJECTED : TAGGED]++;
 }
 
-// Writes our area at a peer, and reads it back when that is done.
+// Starts a write into this process's area at a peer. If the last operation was a write, starts a read
+// of the same bytes instead.
 static void start_rma(struct op *op, int to) {
     uint64_t at = all->bases[to] + (uint64_t)me * AREA;
     ssize_t status;

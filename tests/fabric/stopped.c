@@ -2,8 +2,8 @@
 // A transmit context closes while its peer is stopped in the middle of a copy. fi_close waits for
 // the peer, and data that the program writes into its memory afterwards does not reach the peer.
 //     stopped write | read | send
-// The peer is stopped for three seconds, exactly at a copy: this program is linked with -rdynamic,
-// so that its provider resolves the kernel's copy calls to the functions here.
+// The peer is stopped for three seconds, just before a copy: this program is linked with -rdynamic,
+// so that the provider calls the copy functions of this file.
 #define _GNU_SOURCE
 #include "fabric.h"
 #include <rdma/fi_rma.h>
@@ -21,7 +21,7 @@ static struct shared {
 } *shared;
 static int me;
 
-// The first copy of the peer: the peer stops itself right before it.
+// Makes a copy of the kernel. The peer stops itself before its first one.
 static ssize_t copy(long number, pid_t pid, const struct iovec *a, unsigned long n, const struct iovec *b, unsigned long k, unsigned long flags) {
     static int copies;
     if (me && !copies++) {

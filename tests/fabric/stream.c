@@ -2,8 +2,8 @@
 // A benchmark: nanoseconds per message with 64 in flight, and half of a round trip, from one
 // process to another through the provider that FI_PROVIDER names; 8 bytes each, medians of runs.
 //     stream [bound] [beside]
-// bound: each is bound to a separate processor, as launchers do. beside: each also polls another
-// endpoint, to which no process sends.
+// bound: each process is bound to a separate processor, as launchers do. beside: each process also
+// polls another endpoint, to which no process sends.
 #define _GNU_SOURCE
 #include "fabric.h"
 #include <sched.h>
@@ -70,7 +70,7 @@ static int by_value(const void *a, const void *b) {
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-// Median seconds per call of `one`.
+// Returns the median of the seconds per call of `one`.
 static double time_of(void (*one)(int), int first, int count) {
     double times[RUNS];
     for (int run = 0; run < RUNS; run++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// 2 to 8 threads on one pair of endpoints and on a pair each, at every threading level, with every
-// length verified.
+// 2, 4 and 8 threads on one pair of endpoints, or on a pair for each thread, at every threading level.
+// Every byte is checked.
 #include "fabric.h"
 #include <pthread.h>
 #include <stdatomic.h>

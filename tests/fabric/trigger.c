@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The start of operations that wait for a counter, their completions, and that every way of reading
-// a queue or counter starts them.
+// Operations that wait for a counter: their order, their completions, and that every way of reading a
+// queue or a counter starts them.
 #include "fabric.h"
 #include <poll.h>
 #include <rdma/fi_rma.h>
@@ -18,7 +18,7 @@ static struct fid_cntr *counter(enum fi_wait_obj wait_obj) {
     return cntr;
 }
 
-// A send that is triggered when `cntr` reaches the threshold.
+// Queues a send that starts when `cntr` reaches the threshold. Returns the status of the call.
 static ssize_t trigger(struct fi_triggered_context2 *context, struct fid_cntr *cntr,
                        size_t threshold, fi_addr_t to, uint64_t tag, uint64_t flags) {
     memset(context, 0, sizeof *context);
@@ -65,7 +65,7 @@ static void told(void) {
         OK(fi_cntr_set(done, 0));
         send.flags = recv.flags = loud ? FI_COMPLETION : 0;
         for (int i = 0; i < 2; i++) OK(fi_control(&domain->fid, FI_QUEUE_WORK, &work[i]));
-        // An error of the counter counts, too.
+        // An error that the counter counts reaches the threshold, too.
         OK(fi_cntr_adderr(go, 1));
         for (double start = seconds(); fi_cntr_read(done) < 2;)
             CHECK(seconds() - start < within(10), "%lu done", fi_cntr_read(done));
@@ -81,7 +81,6 @@ static void told(void) {
     OK(fi_cntr_seterr(go, 0));
 }
 
-// An operation that cannot be started fails like one that fails later.
 static void counted(struct fid_cntr *cntr, uint64_t count) {
     double end = seconds() + within(10);
     while (fi_cntr_read(cntr) < count) CHECK(seconds() < end, "%lu", fi_cntr_read(cntr));
@@ -133,6 +132,7 @@ static void probed(void) {
     next_ok(&b, &a, NULL);
 }
 
+// An operation that cannot be started fails like one that fails later.
 static void failures(void) {
     static char big[100000];
     struct { uint16_t family, port; uint32_t host; char rest[8]; } nobody = {2, 0x0100, 0x0100007f, {0}};
@@ -161,7 +161,7 @@ static void failures(void) {
     OK(fi_cntr_set(go, 0));
 }
 
-// Only deferred work is flushed.
+// FI_FLUSH_WORK removes deferred work. Triggered operations stay.
 static void flushed(void) {
     struct fi_triggered_context2 context;
     struct fi_op_cntr set = {done, 1000};
@@ -242,7 +242,7 @@ static void looks(enum how how) {
     domain = first;
 }
 
-// A sleep on the descriptor of a counter that only a region uses ends when it counts.
+// A counter is bound to a region only. A sleep on its descriptor ends when the counter counts.
 static void sleeps(void) {
     struct fid_cntr *written = counter(FI_WAIT_FD);
     struct pollfd poller = {.events = POLLIN};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two users on one host: the endpoints of each are visible only to itself.
+// Two users on one host: the endpoints of a user are visible only to this user.
 //     users serve        prints its address and waits until its input ends
-//     users call NAME    its send there is refused, and it works by itself
+//     users call NAME    its sends to NAME are refused, and a message to itself arrives
 #include "fabric.h"
 #include <unistd.h>
 

@@ -87,7 +87,7 @@ static void await(struct player *player, enum how how, uint64_t *value) {
 static const uint64_t LAST = 1ull << 63;
 static double longest = 3;
 
-// Returns the number of rounds.
+// Exchanges values until one has the bit LAST. Returns the number of rounds.
 static uint64_t play(struct player *player, enum how how, int starts, uint64_t rounds) {
     uint64_t value = 0, round = 0;
     double end = seconds() + longest;
@@ -165,7 +165,7 @@ static void threads(enum how how, uint64_t rounds) {
     close_domain();
 }
 
-// An event that another thread, or a call of this one, reports ends a sleep.
+// Adds to the counter `arg` after 30 ms, or signals the queue if `arg` is null.
 static void *report_later(void *arg) {
     usleep(30000);
     if (arg) OK(fi_cntr_add(arg, 1));
@@ -180,6 +180,7 @@ static double cpu(void) {
         + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
+// An event that another thread, or a call of this one, reports ends a sleep.
 static void reports(void) {
     struct fi_cntr_attr with_fd = {.wait_obj = FI_WAIT_FD};
     struct fi_eq_attr eq_attr = {.flags = FI_WRITE, .wait_obj = FI_WAIT_FD};
@@ -213,7 +214,7 @@ static void reports(void) {
     CHECK(fi_cntr_read(cntr) == 2, "count");
     OK(fi_trywait(fabric, &fid, 1));
 
-    // A message to ourselves that the progress of another queue receives.
+    // A message of the endpoint to itself makes the descriptor readable.
     fid = &players[0].cq->fid;
     OK(fi_control(fid, FI_GETWAIT, &poller.fd));
     name_of(&players[0], (char[16]){0});
@@ -262,7 +263,7 @@ static void reports(void) {
     OK(fi_close(&cntr->fid));
     close_player(&players[0]);
 
-    // A queue without a wait object has no descriptor to sleep on.
+    // A queue with FI_WAIT_UNSPEC has no descriptor to sleep on.
     open_player(&players[0], SREAD);
     fid = &players[0].cq->fid;
     FAILS(FI_EINVAL, fi_trywait(fabric, &fid, 1));
@@ -271,7 +272,7 @@ static void reports(void) {
     close_domain();
 }
 
-// A peer dies while we sleep on a descriptor: the receive from it fails.
+// A sleep on a descriptor ends when the death of a peer is noticed: the receive from it fails.
 static void death(void) {
     int names[2], status;
     OK(pipe(names));

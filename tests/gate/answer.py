@@ -31,7 +31,7 @@ def is_page(what, text):
 
 
 def answered(arguments, *words):
-    """Returns the page as text and as JSON."""
+    """Checks that `tcam answer` succeeds. Returns its page as one line of text, and as JSON."""
     page = tcam(arguments, "answer", *words)
     done = tcam(arguments, "answer", "--json=-", *words)
     check(page.returncode == done.returncode == 0, f"{words}: {page.stderr[-500:]} {done.stderr[-500:]}")
@@ -40,7 +40,7 @@ def answered(arguments, *words):
 
 
 def agrees(arguments, what, words, told, traces):
-    """Other commands report the same values."""
+    """Checks that other commands report the values of `told`, the answer for these traces."""
     pool = ("--with=pool=node,pool_entries={}", "--json=-")
     need = told["nic"]["at_once"]["most"]
     for entries, fits in ((need, True), (need - 1, False)):
@@ -161,8 +161,8 @@ def programs_that_run(arguments, programs):
 
 
 def longest(rows, rank, queue):
-    """Returns when a queue was longest by lengths.csv: from the sample before the maximum to the
-    maximum, in seconds."""
+    """Returns the times of the sample before the maximum length of a queue and of the maximum, in
+    seconds, and the maximum, from the rows of lengths.csv."""
     lengths = {}
     for row in rows:
         if (row["rank"], row["queue"]) == (str(rank), queue):
@@ -205,8 +205,8 @@ def one_clock(arguments, programs):
 
 def pages_of_html(arguments):
     """The HTML page contains the facts of the text page and a picture of the need, and needs no
-    other file. The page of `tcam report` begins with it; for reports alone it names the missing
-    facts."""
+    other file. The page of `tcam report` begins with the same answer. If it has only reports, that page
+    names the missing facts."""
     page, drawn, both = (PLACE / name for name in ("answer.html", "answer.svg", "report.html"))
     traces = [PLACE / f"fds-{run}" for run in (1, 2)]
     text, told = answered(arguments, f"--html={page}", f"--plot={drawn}", *traces)
@@ -246,7 +246,7 @@ def pages_of_html(arguments):
 
 
 def replays_that_are_kept(arguments):
-    """Reports of a replay contain the record of the run, as the run's own reports do."""
+    """A replay that writes reports also copies run.tcam, the record of the run."""
     out = PLACE / "replayed"
     done = tcam(arguments, "replay", f"--report={out}", PLACE / "fds-1")
     check(done.returncode == 0, done.stderr[-500:])
@@ -254,8 +254,8 @@ def replays_that_are_kept(arguments):
 
 
 def times_of_earlier_versions(arguments):
-    """Answer and compare print the time bound of recordings of earlier versions. Current recorders
-    read the clock often and have no such bound."""
+    """Answer and compare print by how much the times of a recording of an earlier version may be too
+    early. Current recorders read the clock often, so this is not printed for them."""
     old = PLACE / "earlier"
     old.mkdir()
     for path in (PLACE / "clock").glob("*.trace"):
@@ -271,7 +271,7 @@ def times_of_earlier_versions(arguments):
 
 
 def times_modelled(arguments):
-    """The cost of a table fits in 80 columns, and the help describes the queueing of the model."""
+    """The table of costs fits in 80 columns, and the help describes the queueing of the model."""
     done = tcam(arguments, "sweep", "--timing=cpu-list", f"--out={PLACE / 'sweep'}", "--trace", PLACE / "fds-1")
     table = [line for line in done.stdout.splitlines() if re.match(r" ?[\d,]+ +[\d.]+ %", line)]
     check(len(table) > 4 and all(len(line) <= 80 for line in done.stdout.splitlines() if line in table), done.stdout[:900])

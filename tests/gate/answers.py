@@ -172,7 +172,7 @@ def mixed(arguments, programs):
         check(done.returncode == INCOMPLETE and told, f"mixed: {words}: {done.returncode} {done.stderr[-300:]}")
     check(lack in (place / "r.html").read_text(), "mixed: the page")
     check("traces of 3 of 4 ranks" in (place / "p" / "curve.svg").read_text(), "mixed: the curve")
-    # The tables are of the reports, which are complete; the need of a NIC is of the traces.
+    # The tables are made from the reports, which are complete, and the need of a NIC from the traces.
     done = tcam(arguments, "stats", place / "b")
     tables, _, needed = done.stdout.partition(lack)
     told = "INCOMPLETE" not in tables and "a NIC of" not in tables and "a NIC of" in needed
@@ -275,8 +275,8 @@ def who_fills(arguments, mpi, programs):
 
 
 def spread(arguments, programs):
-    """Needs are printed with their spread, sizes are around the need, and the sentence is about
-    what fits."""
+    """A sweep prints needs with their spread. Its sizes are around the need, and it recommends a size
+    that is at least the need."""
     out = fresh("spread") / "out"
     fds = launched("mpich", 8, programs / "fds_gather", "--steps", "4")
     done = tcam(arguments, "sweep", "--repeat=3", f"--json={out.parent / 'x.json'}", f"--out={out}", "--", *fds)
@@ -322,7 +322,7 @@ def repeats(arguments, programs):
                 ranks = {(run["repeat"], run["ranks"]) for run in told["runs"]}
                 check(ranks == {(1, 4), (2, 4), (3, 4)}, f"repeats: {ranks}")
                 check(told["smallest_tables"][0]["of"] == "worst rank of 3", f"repeats: {told['smallest_tables'][0]}")
-    # On two nodes of two ranks, every other message of the ring crosses nodes.
+    # On two nodes of two ranks, every second message of the ring crosses nodes.
     both = {}
     for ppn in ("", "--ppn=1", "--ppn=2", "--ppn=4"):
         out = place / f"replay{ppn}"
@@ -431,7 +431,8 @@ def messages(arguments, programs):
 
 
 def several(arguments, programs):
-    """Neither repeats nor recordings of other sizes add ranks: each recording stands by itself."""
+    """Ranks of several recordings are not added, neither those of repeats nor those of runs with
+    different numbers of ranks."""
     place = fresh("several")
     for run, ranks in (("a", 4), ("b", 4), ("c", 4), ("two", 2)):
         ring = launched("mpich", ranks, programs / "ring")

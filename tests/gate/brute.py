@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compares an independent brute force over `tcam export` with `tcam replay` and `tcam sweep
---trace`: lists in MPI order, and each overflow model as fi_tcam(7) describes it. It reads
-operations.csv alone and shares no code with tcam. Some traces are generated, with wildcards,
-cancels, probes and buffers of several messages; others are recordings of MPI programs that cancel
-and probe."""
+"""Compares `tcam replay` and `tcam sweep --trace` with an independent brute force: lists in MPI order,
+and each overflow model as fi_tcam(7) describes it. The brute force reads only operations.csv of `tcam
+export` and shares no code with tcam. Some traces are generated, with wildcards, cancels, probes and
+buffers of several messages; others are recordings of MPI programs that cancel and probe."""
 
 import argparse
 import collections
@@ -44,7 +43,7 @@ def tcam(arguments, *words):
 
 
 def exported(arguments, traces):
-    """Returns the operations of traces, from `tcam export`."""
+    """Returns the operations of traces, from `tcam export`; an empty list if it failed."""
     out = PLACE / "export"
     shutil.rmtree(out, ignore_errors=True)
     if tcam(arguments, "export", f"--out={out}", traces) is None:
@@ -112,7 +111,8 @@ def swept(arguments, what, traces, by_size, words):
 
 
 def compare(arguments, what, traces, refuse=()):
-    """Compares every overflow model and size, for the traces in one directory."""
+    """Compares every overflow model and size, for the traces in one directory. Returns the number of
+    operations of each kind."""
     operations = exported(arguments, traces)
     kinds = collections.Counter(row["operation"] for row in operations)
     print(f"  {what}: {len(operations)} operations, {kinds['cancel'] + kinds['drop']} cancels,",
@@ -146,7 +146,7 @@ class Writer:
         }  # fmt: skip
 
     def put(self, kind, key=None, length=0, flag=0, numbers=()):
-        """Writes an operation, with its key or with numbers of 8 bytes."""
+        """Adds an operation, with its key or with numbers of 8 bytes."""
         head = kind | flag << 5 | length << 16
         if key is not None:
             self.place = (self.place + 1) % 1024
@@ -171,8 +171,8 @@ def halves(number):
 
 
 def generate(path, seed):
-    """Returns a trace of random operations. Phases of receives and of messages alternate, so that
-    both queues grow."""
+    """Writes a trace of random operations. Phases with many receives and phases with many messages
+    alternate, so that both queues grow."""
     rng = random.Random(seed)
     tags, sources = rng.choice([2, 5, 12]), rng.choice([1, 3, 6])
     wild, several = rng.choice([0, 0.1, 0.4]), rng.choice([0, 0.05])
@@ -189,7 +189,7 @@ def generate(path, seed):
         receives = rng.choice([0.15, 0.5, 0.85])
         for _ in range(rng.randrange(10, 70)):
             if rng.random() < 0.2:
-                # Matching does not depend on threads.
+                # Matching must not depend on the threads.
                 writer.turn(rng.randrange(4), rng.random() < 0.5)
             chance = rng.random()
             if chance < 0.05:

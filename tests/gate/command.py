@@ -98,7 +98,8 @@ def some_sizes_fail(arguments, programs):
 
 
 def output_goes_nowhere(arguments, programs):
-    """Unread or full output does not end a run; it ends other tasks as it ends other tools."""
+    """A closed or full output does not end a run of a program. It ends other tasks, as it ends other
+    tools."""
     place = fresh("nowhere")
     ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
     # The launcher itself would fail without an output.
@@ -114,7 +115,7 @@ def output_goes_nowhere(arguments, programs):
         (["--help"], 0, 125),
     ]
     for words, closed, full in tasks:
-        # Closed before the command can write to it.
+        # The reading end is closed before the command can write.
         read, write = os.pipe()
         os.close(read)
         command = [str(arguments.tcam), *words]
@@ -218,7 +219,7 @@ def failed_programs(arguments, programs):
         check((f'<p class="lack">{failed}' in page) == (code != 0), "page.html")
         curve = (place / "sweep" / "curve.svg").read_text()
         check(("FAILED (exit status 3)" in curve) == (code != 0), "curve.svg")
-    # Reports that a run by hand writes to the directory do not belong to that run.
+    # The exit status of an earlier run does not count for reports of a later run without tcam.
     tcam(arguments, "run", f"--report={reports}", *bad)
     for path in reports.glob("[0-9].json"):
         report = json.loads(path.read_text())
@@ -237,7 +238,7 @@ def failed_programs(arguments, programs):
 
 
 def processors(arguments, programs):
-    """Only the processors that the ranks may run on count, not all of the host."""
+    """The number of processors is that on which the ranks may run, not that of the host."""
     place = fresh("processors")
     one = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
     storm = [MPIEXEC, "-n", "8", str(programs / "any_source")]
@@ -293,7 +294,7 @@ def numbers(arguments, programs):
 
 
 def surroundings(arguments, programs):
-    """Signal masks and variables that sites and daemons pass to their children."""
+    """Signal masks and variables that sites and daemons pass to their children do not disturb a run."""
     with subprocess.Popen(
         [str(arguments.tcam), "run", "--", "sh", "-c", "exit 9"],
         stderr=subprocess.DEVNULL,
@@ -344,7 +345,7 @@ def others_write_too(arguments, programs):
         header, program = path.read_bytes()[:8176], json.dumps(str(programs / "ring")).encode()
         check(program in header, f"{path}: another header")
         header = header.replace(program, json.dumps(evil).encode()).rstrip(b"\0 ")
-        # Their window follows the header, and the description of the window is at the header's end.
+        # The window of a trace follows its header, whose end describes the window.
         path.write_bytes(header.ljust(8176) + path.read_bytes()[8176:])
     odd.write_bytes(b"none")
     out.mkdir()
@@ -460,7 +461,8 @@ def sibling_mode(arguments):
 def memory_apart(arguments, programs):
     """doctor detects ranks of one host with separate /dev/shm before they fail."""
     apart = fresh("apart") / "apart.sh"
-    # It stays mounted until the other rank has one as well: the kernel reuses device numbers.
+    # The /dev/shm of a rank stays mounted until the other rank has one as well. Otherwise both could get
+    # the same device number.
     inside = 'mount -t tmpfs t /dev/shm && "$@"; code=$?; sleep 2; exit $code'
     apart.write_text(f"#!/bin/sh\nexec unshare -rm sh -c '{inside}' sh \"$@\"\n")
     apart.chmod(0o755)

@@ -56,13 +56,13 @@ def children(pid):
 
 
 def as_at_a_terminal():
-    """Resets signals that the tests' parent ignores (nohup); children would inherit that."""
+    """Resets signals that the tests' parent ignores (nohup). Otherwise the child would ignore them."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
 
 
 def ends_with_its_program(arguments, programs, mpi):
-    """A signal also ends the program; tcam reports which files it left and where."""
+    """A signal to tcam also ends the program. tcam prints which files the program left, and where."""
     program = [str(runs.MPIS[mpi] / "mpiexec"), "-n", "2", str(programs / "patterns")]
     program += ["halo", "1000000", "50"]
     for task, number, code in (
@@ -192,7 +192,7 @@ def at_terminal(arguments, words, ready, times):
 
 
 def ranks_of(pid):
-    """Returns the descendants of a process that are ranks of the program."""
+    """Returns the descendants of a process that are ranks of the program `patterns`."""
     return [one for one in children(pid) if "patterns" in name_of(one)]
 
 
@@ -218,7 +218,8 @@ def lives(pid):
 
 
 def wait_for(what, why):
-    """Waits until a condition holds."""
+    """Waits until the condition `what` holds. If it does not within the time limit, records a failed
+    check."""
     end = time.monotonic() + within(30)
     while not (holds := what()) and time.monotonic() < end:
         time.sleep(0.05)

@@ -99,7 +99,8 @@ def left_out(arguments):
 
 
 def told(arguments, what, *words):
-    """Returns the JSON document and its last case, the one without tables."""
+    """Runs `tcam engines`. Returns its JSON document and the last case, which has no tables. Returns
+    (None, None) if the command failed."""
     done = tcam(arguments, "engines", "--json", "-", *words)
     if not check(done.returncode == 0, f"{what}: {done.returncode} {done.stderr[-500:]}"):
         return None, None
@@ -156,7 +157,7 @@ def measured(arguments):
 
 
 def refusals(arguments):
-    """Inputs that are no recordings of a program, or incomplete ones."""
+    """`tcam engines` refuses inputs that are no recordings, and incomplete ones without --cut-off."""
     whole = generated(arguments, "whole", "halo", "--rank=0,1", "--ranks=8")
     none, empty, cut = (PLACE / name for name in ("none", "empty", "short"))
     for directory in (none, empty):
@@ -186,7 +187,8 @@ def refusals(arguments):
 
 
 def wildcards(arguments, traces):
-    """Engines that cannot be measured have no substitute, and probes count as wildcards."""
+    """An engine that cannot be measured is named and not replaced by another. The MPI's own receives
+    are no wildcards of the program, and break no promise; any-source receives of a program do."""
     sets = ["--prq=0", "--umq=0", "--set=host_engine=kmeans", f"--set=clusters={PLACE / 'a.clusters'}"]
     done = tcam(arguments, "engines", *sets, traces)
     good = done.returncode == 0 and "nothing spills" not in done.stdout and "kmeans is not measured" in done.stderr

@@ -67,12 +67,12 @@ else
     echo "$together clients together: skipped, /dev/shm has less than 5 GB free"
 fi
 
-# Usage: ONLY_PORTS RANGE COMMAND.
+# Usage: ONLY_PORTS RANGE COMMAND. Runs a command in a network namespace with only these ports.
 only_ports=(unshare -n sh -c 'echo "$0" >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"')
 few=()
 [ -z "${BRIEF:-}" ] || ! unshare -n true 2>/dev/null || few=("${only_ports[@]}" "40000 40999")
 
-# Runs in the background of the following tests, which mostly wait: it takes minutes.
+# This test takes minutes, so it runs in the background of the following ones, which mostly wait.
 # shellcheck disable=SC2086
 timeout -k 5 $((900 * TCAM_TEST_SLOWNESS)) "${few[@]}" $tables "$build/many" one-by-one "$clients" >"$build/one-by-one" 2>&1 &
 many=$!
@@ -95,8 +95,9 @@ for progress in manual automatic; do
     run "orphan, $progress progress" "$build/orphan"
     for part in all header peers states slots buffers; do
         seed=$RANDOM
-        # A slot says where in its sender's memory the kernel reads and writes. A process that can
-        # overwrite the slot could do that without tcam, so these parts run without the kernel copy.
+        # A slot contains the addresses at which the kernel reads and writes its sender's memory. A
+        # process that can overwrite the slot could damage that memory without tcam, so these parts run
+        # without the kernel copy.
         case $part in all | slots) copy=off ;; *) copy=auto ;; esac
         FI_TCAM_KERNEL_COPY=$copy run "scribble over $part, seed $seed, $progress progress" "$build/scribble" $seed $part
     done
@@ -241,7 +242,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     rm -f "/dev/shm/tcam.65533.1.2"
     rmdir "$mine"
 fi
-# The output of this client is judged like that of all others.
+# Check the output and the status of the test in the background like those of the other tests.
 wait "$many"
 status=$?
 run "$clients clients one after the other" sh -c 'cat "$1"; exit "$2"' told "$build/one-by-one" "$status"

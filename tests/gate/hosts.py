@@ -22,7 +22,7 @@ TIMEOUT = 3
 
 
 def far(hosts, place, host, *words, program="far", **variables):
-    """Starts a client of tests/fabric on a host."""
+    """Starts a client of tests/fabric on a host. Returns its process."""
     variables = {"FI_TCAM_NET": "tcp", "FI_TCAM_NET_TIMEOUT": str(TIMEOUT)} | variables
     provider = str(mpi.PROVIDER)
     settings = {"FI_PROVIDER_PATH": provider, "FI_PROVIDER": "tcam"} | variables
@@ -34,7 +34,8 @@ def far(hosts, place, host, *words, program="far", **variables):
 
 
 def expect(client, text, code, limit):
-    """Checks that the client ends in time, with this text in its last line."""
+    """Checks that the client ends in time, with this exit code and this text in its last line. Returns
+    the seconds until its end, and its error output."""
     start = time.monotonic()
     try:
         out, err = client.communicate(timeout=within(limit))
@@ -54,7 +55,7 @@ def met(client):
 
 
 def goes_on(hosts, place, seconds):
-    """Starts two other clients, which the fault must not affect."""
+    """Starts two other clients, which the fault must not affect. Returns both."""
     one = far(hosts, place, 1, "third", "fourth", "lead", str(seconds))
     return one, far(hosts, place, 2, "fourth", "third", "follow")
 
@@ -264,8 +265,8 @@ def who_waits_sleeps(hosts, place):
 
 
 def refused(hosts, place, theirs, text, peer="other", **ours):
-    """Checks that a client that connects to another one is refused and that both print the reason.
-    Returns the log of the other."""
+    """Checks that a client that connects to another one is refused, and logs `text` as the reason.
+    Returns the log of the other client."""
     theirs |= {"FI_LOG_LEVEL": "warn"}
     other = far(hosts, place, 2, "other", "none", "sink", **theirs)
     _, log = expect(far(hosts, place, 1, "one", peer, "lead", "1", **ours), "error 13", 3, 10)
@@ -346,7 +347,7 @@ def garbage_on_the_port(hosts, place):
     return "nothing but lines in the log"
 
 
-# 400 connections at a time: half send nothing, half send only Start. Closed ones are reopened.
+# 400 connections at a time: half send nothing, half send only Start. Closed connections are replaced.
 STRANGERS = """
 import socket, sys, time
 address = (sys.argv[1], int(sys.argv[2]))
@@ -520,8 +521,8 @@ def run_plan(arguments, hosts, name, each, all_entries, more, vcis=1):
 
 
 def run_tune(arguments, hosts):
-    """Runs `tcam tune` for the network, and a program that requests all messages larger than a
-    slot. Returns how many failed."""
+    """Runs `tcam tune` for the network. Then runs two programs with net_eager_size=0, so that receivers
+    request all messages larger than a slot. Returns how many runs failed."""
     name, place = arguments.mpi[0], mpi.TARGET / "tune-hosts"
     shutil.rmtree(place, ignore_errors=True)
     command = [

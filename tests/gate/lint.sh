@@ -19,6 +19,6 @@ python3 tests/lib/floors.py
 python3 tests/lib/pairwise.py
 RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
     cargo doc --quiet --profile "$profile" --workspace --no-deps --document-private-items
-# setup.sh makes scripts exit at the first error and sets variables for other scripts; `a= b=` sets
-# none.
+# These warnings are off because setup.sh makes scripts exit at the first error and sets variables for
+# other scripts, and because `a= b=` empties both variables on purpose.
 shellcheck -S warning -e SC1007,SC2034,SC2154,SC2164 tests/*/*.sh examples/*.sh papers/*.sh papers/*/*.sh packaging/*.sh

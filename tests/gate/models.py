@@ -86,7 +86,8 @@ def summarised(mpi, name, rank, tagged):
 
 
 def pool(arguments, mpi):
-    """On a shared pool one greedy rank makes its neighbours spill, and their reports say so."""
+    """On a shared pool one greedy rank makes its neighbours spill, and their reports contain the
+    reason."""
     ranks, entries = 16, 256
     options = ["--posted=2000", "--others=24", "--unexpected=4"]
     settings = ["pool=node", f"pool_entries={entries}"]
@@ -114,7 +115,7 @@ def pool(arguments, mpi):
 
 
 def queues(tagged, reason):
-    """Returns how often a reason kept an element out of one of the two tables."""
+    """Returns how many times a reason kept an element out of the table, in both queues together."""
     return sum(tagged[queue]["block_reasons"][reason] for queue in QUEUES)
 
 
@@ -147,7 +148,8 @@ def devices(arguments, mpi):
         seen[device] = [rank0[queue]["spills"] for queue in QUEUES]
         for rank in range(1, 4):
             why = reasons(found[rank]["prq"])
-            # The receives of the other ranks have 8 bytes.
+            # The receives of the other ranks have 8 bytes, which connectx refuses. cassini-software has
+            # no tables.
             small = device in ("cassini-software", "connectx")
             check(small or not why, f"{device}: rank {rank} spilled for {why}")
     check(seen.get("ideal") == [0, 0], f"ideal: {seen.get('ideal')} spills")
@@ -184,8 +186,8 @@ def cassini(arguments, mpi):
 
 
 def leaving(arguments, mpi):
-    """A context that leaves its tables leaves both: unexpected messages move along, receives stay.
-    With the switches of CXI it leaves before a table is full."""
+    """A context that leaves its tables leaves both: unexpected messages move to the host, receives
+    stay. With the switches of CXI it leaves before a table is full."""
     options = ["--posted=2000", "--others=10", "--unexpected=100"]
     first = {
         "none": "table_full",

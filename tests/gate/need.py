@@ -35,7 +35,7 @@ LARGEST = 1 << 30
 
 
 def tcam(arguments, *words):
-    """Returns the standard output of tcam; None, after printing an error, if it failed."""
+    """Returns the JSON document that tcam prints; None, after printing an error, if it failed."""
     command = [str(arguments.tcam), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=within(120), check=False)
     check(done.returncode == 0, f"{' '.join(command)}: {done.stderr[-500:]}")
@@ -43,7 +43,7 @@ def tcam(arguments, *words):
 
 
 def generate(place, seed):
-    """Generates traces of several ranks, in which no two operations have the same time."""
+    """Writes traces of several ranks, in which no two operations have the same time."""
     rng = random.Random(seed)
     place.mkdir(parents=True)
     writers = [Writer(rank, context) for rank in range(RANKS) for context in ("tagged", "msg")]
@@ -216,8 +216,9 @@ def judge(arguments, what, place, placements):
 
 
 def write_by_hand(name, contexts):
-    """Writes traces: for each context its rank, its port, and its operations, which are a time in
-    microseconds, POST or ARRIVE, the tag, the source and the length."""
+    """Writes a trace for each context, which consists of a rank, a port and operations. An operation
+    consists of a time in microseconds, POST or ARRIVE, the tag, the source and the length. Returns the
+    directory of the traces."""
     place = PLACE / name
     place.mkdir(parents=True)
     for rank, port, operations in contexts:
@@ -231,8 +232,8 @@ def write_by_hand(name, contexts):
 
 
 def written_by_hand(arguments):
-    """Short receives that are refused, the end of a run, ranks with two endpoints, and pools that
-    are reserved."""
+    """Short receives that are refused, the end of a run, ranks with two endpoints, and pools with
+    entries that are reserved for each rank."""
     post, arrive = Writer.POST, Writer.ARRIVE
     both = [(at, post, at, 2, 8) for at in range(600)]
     both += [(2000 - at, arrive, at, 2, 8) for at in reversed(range(600))]

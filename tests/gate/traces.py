@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Records MPI programs and replays them. The replay must count what the run counted, with every
-engine and overflow model and on every MPI. A trace sweep must agree with live runs, and a
-comparison with replays for each device. Pictures, statistics and exports of a recording must agree
-with its reports. Recorded sends must arrive. Threads are distinguished. A killed program leaves
-readable traces; a full disk and a size limit end the recording and nothing else."""
+engine and overflow model, with MPICH and Open MPI 5. A trace sweep must agree with replays of each
+size, and a comparison with replays for each device. Pictures, statistics and exports of a recording
+must agree with its reports. Recorded sends must arrive. Threads are distinguished. A killed program
+leaves readable traces; a full disk and a size limit end the recording and nothing else."""
 
 import argparse
 import collections
@@ -47,7 +47,7 @@ def record(arguments, place, mpi, program, ranks, settings, words=(), options=()
 
 
 def json_of(done):
-    """Parses the output with `--json -`, which must be pure JSON."""
+    """Returns the parsed output with `--json -`, which must be pure JSON."""
     check(done.returncode == 0, done.stderr[-500:])
     return json.loads(done.stdout)
 
@@ -91,7 +91,7 @@ def same(arguments, mpi, programs):
 
 
 def curve(arguments, programs):
-    """A trace sweep agrees with replays of each size, and with live runs."""
+    """A trace sweep agrees with replays of each size."""
     place, out = PLACE / "curve", PLACE / "curve-sweep"
     done = record(arguments, place, "mpich", programs / "any_source", 4, [])
     check(done.returncode == 0, done.stderr[-500:])
@@ -173,7 +173,7 @@ def compared(arguments):
     check(max(map(len, done.stdout.splitlines())) <= 80, "wider than a terminal")
     with table.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    # A row for each device, and one as recorded in place of `generic`.
+    # One row for each device. The row `as recorded` replaces that of `generic`.
     devices = runs.allowed(arguments.tcam, "device")
     check(len(rows) == len(devices), f"{len(rows)} lines, {devices}")
     for row in rows:
@@ -316,7 +316,7 @@ def threaded(arguments, mpi, programs):
     """Threads of a rank are distinguished, and their operations are recorded in the order of
     matching."""
     place, out = PLACE / "threaded", PLACE / "threaded-out"
-    # Each of nine times four threads begins and ends; otherwise only the main thread posts.
+    # The program starts four threads nine times. Otherwise only the main thread posts.
     expected = 1 + 9 * 4
     for settings in (["prq_entries=7", "umq_entries=5"], ["host_engine=tail-queues"]):
         what = f"{mpi}, threads, {settings[-1]}"
@@ -485,7 +485,7 @@ def damaged(arguments):
     done = tcam(arguments, "replay", "--partial", "--max-queue=5120000", str(path))
     check(done.returncode == 0, done.stderr)
     path = place / "end.trace"
-    # The window contains the whole recording of a short trace.
+    # A short trace has all its operations in the window, so a longer one is cut here.
     whole = max((PLACE / "bounded").glob("*.trace"), key=lambda trace: trace.stat().st_size)
     path.write_bytes(whole.read_bytes()[:-1])
     done = tcam(arguments, "replay", str(path))

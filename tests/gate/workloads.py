@@ -53,7 +53,8 @@ def records(data):
 
 
 def read(directory):
-    """Returns the queues of rank 0, from a list model of its trace."""
+    """Returns the longest PRQ and UMQ of rank 0 and the number of its point-to-point messages, by
+    playing its trace to two lists."""
     (path,) = pathlib.Path(directory).glob("0.*.tagged.trace")
     data = path.read_bytes()
     assert data.startswith(b"tcam-trace 6\n"), path
@@ -84,7 +85,7 @@ def read(directory):
 
 
 def generated(arguments, pattern):
-    """Generates a trace of rank 0."""
+    """Generates a trace of rank 0. Returns its `Queues`."""
     place = TARGET / "workload-tests" / "generated" / pattern
     shutil.rmtree(place, ignore_errors=True)
     command = [
@@ -98,7 +99,7 @@ def generated(arguments, pattern):
 
 
 def recorded(arguments, mpi, pattern):
-    """Runs the MPI program and reads the trace of rank 0. Returns None if the program failed."""
+    """Runs the MPI program. Returns the `Queues` of rank 0, or None if the program failed."""
     place = TARGET / "workload-tests" / mpi / pattern
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -129,7 +130,8 @@ def main():
             print(f"  {mpi} {pattern}: generated {tuple(ours)}, recorded {tuple(theirs)}")
             what = f"{mpi} {pattern}: generated {ours}, recorded {theirs}"
             check(ours.prq <= theirs.prq <= ours.prq + barrier, f"longest PRQ, {what}")
-            # In practice, a pattern that is never late is late occasionally.
+            # A program may be late in practice although its pattern is not, so a UMQ that should be
+            # empty is not compared.
             if ours.umq:
                 check(ours.umq <= theirs.umq <= ours.umq + 2 * barrier, f"longest UMQ, {what}")
             same = ours.point_to_point == theirs.point_to_point

@@ -9,8 +9,9 @@ if ! unshare -n -m -p -f --mount-proc true 2>/dev/null || ! command -v ip >/dev/
     exec "$@"
 fi
 export TCAM_APART=1
-# The shell is process 1, which signals of its own children do not reach; so the command is another
-# process. Peers get the address of an interface that is not the loopback, if there is one.
+# The shell is process 1 of the namespace. Signals of its children do not reach that process, so the
+# command runs in another one. The interface `here`, if it can be made, gives endpoints an address other
+# than that of the loopback.
 exec unshare -n -m -p -f --kill-child --mount-proc sh -c '
     ip link set lo up && mount -t tmpfs tmpfs /dev/shm || exit
     ip link add here type veth peer name there 2>/dev/null &&

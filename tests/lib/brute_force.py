@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A brute-force model of a device after fi_tcam(7): two lists in MPI order. tests/gate/brute.py
-plays operations.csv to it."""
+"""A brute-force model of the device that fi_tcam(7) describes: two lists in MPI order.
+tests/gate/brute.py plays the operations of operations.csv to it."""
 
 import collections
 
@@ -88,8 +88,8 @@ class Queue:
         else:
             self.counts["spills"] += 1
             self.reasons[why] += 1
-            # A refused element neither leaves the table (`sticky`) nor is held back. Without a
-            # table no element is refused.
+            # A refused element does not end the use of the table (`sticky`), and is not held back.
+            # Without a table no element is refused.
             element.refused = why == "refused"
             if not element.refused and self.model == "sticky" and self.entries > 0:
                 self.software = True
@@ -105,7 +105,8 @@ class Queue:
         self.counts["table_high_water"] = max(self.counts["table_high_water"], self.tabled)
 
     def leave(self, takes_along):
-        """From now on new elements go to the host (`sticky`)."""
+        """Ends the use of the table (`sticky`): new elements go to the host. With `takes_along`, the
+        elements of the table move to the host as well."""
         if self.entries == 0:
             return
         self.software = True
@@ -121,7 +122,8 @@ class Queue:
         return next((of for of in self.elements if of.matches(key)), None)
 
     def search(self, key, counted=True):
-        """Returns the oldest element that matches. The table is compared first."""
+        """Returns the oldest element that matches, or None. Counts the search, if `counted` is true,
+        and the compared elements: those of the table first, then those of the host."""
         found = self.find(key)
         table = [of for of in self.elements if of.in_table]
         host = [of for of in self.elements if not of.in_table]
@@ -158,7 +160,7 @@ class Queue:
         return False
 
     def told(self):
-        """All counts that are compared."""
+        """Returns all counts that are compared."""
         occupancy = {"table_occupancy": self.tabled, "host_occupancy": self.on_host()}
         counts = {name: self.counts[name] for name in COUNTS} | occupancy
         reasons = {name: count for name, count in self.reasons.items() if count}

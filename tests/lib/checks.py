@@ -17,7 +17,7 @@ def check(holds, what):
 
 
 def all_post(tcam, pids):
-    """Returns whether `tcam watch` shows posted receives for each of these processes."""
+    """Returns whether `tcam watch` shows a rate of posts above 0 for each of these processes."""
     command = [str(tcam), "watch", "--once", "--interval=0.1"]
     table = subprocess.run(command, capture_output=True, text=True, timeout=within(60), check=False).stdout
     lines = [line.split() for line in table.splitlines()]

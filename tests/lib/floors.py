@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks the imports of every crate: no cycles between files, and no import from a higher floor of
-docs/ARCHITECTURE.md.
+"""Checks the imports of every crate: no cycles between files, and no import from a higher layer
+(floor) of docs/ARCHITECTURE.md.
 
     tests/lib/floors.py [CRATE ...]       all crates, or some
     tests/lib/floors.py --graph CRATE     what each file imports, and which names
 
-An import is a `use` or a path in the code that leads to an item of another file of the crate: the
-file that defines the item, not one that re-exports it (`pub use`). Tests, `mod` items and method calls
-do not count.
+An import is a `use` or a path in the code that leads to an item of another file of the crate. That is
+the file that defines the item, not one that re-exports it (`pub use`). Tests, `mod` items and method
+calls do not count.
 The page lists the floors as code blocks that begin with ```floors CRATE: one row per floor, the highest
 first. The files of a row import from their own row and from the rows below. A word of a row is a file
 without `.rs`, or a folder with all of its files.
@@ -99,7 +99,8 @@ class Module:
                 self.handed_on[name] = path
 
     def take(self, text):
-        """Divides the text into modules, `use` and the rest."""
+        """Reads the modules that the text declares or contains, and stores the rest of the text.
+        Returns the attributes, the visibility and the tree of each `use`."""
         at = 0
         while match := MOD.search(text, at):
             attributes, name, sign = match.groups()
@@ -147,7 +148,7 @@ def load(file, name, parent, place):
 
 
 def flat(tree, prefix):
-    """Returns every path of a `use`, with the name that it introduces."""
+    """Yields every path of a `use`, with the name that it introduces."""
     tree = tree.strip()
     depth, start, parts = 0, 0, []
     for at, sign in enumerate(tree + ","):
@@ -167,7 +168,8 @@ def flat(tree, prefix):
 
 
 def target(module, path, seen=()):
-    """Returns the file that defines the item of a path, and its name; None for another crate."""
+    """Returns the file that defines the item of a path, and the item's name. Returns None if this crate
+    has no such item."""
     root = module
     while root.parent:
         root = root.parent
@@ -207,7 +209,8 @@ def within(module, words, seen, exact):
 
 
 def imports(module, found):
-    """Adds the imports of each file."""
+    """Adds the imports of a module and its children to `found`, which maps each file to the files that it
+    imports and their imported names. Returns `found`."""
     paths = [(path, name) for path, name, _ in module.uses]
     for match in PATH.finditer(module.text):
         words = [word.strip() for word in match.group(1).split("::")[:-1]] + [match.group(2)]
@@ -233,7 +236,8 @@ def files_of(module):
 
 
 def circles(graph):
-    """Returns the strongly connected files (Tarjan's algorithm)."""
+    """Returns the groups of files that import each other, directly or through others: the strongly
+    connected components of more than one file (Tarjan's algorithm)."""
     number, low, stack, out = {}, {}, [], []
 
     def visit(node):
@@ -259,7 +263,7 @@ def circles(graph):
 
 
 def floors(crate):
-    """Returns the rows of a crate, the highest first, if the page lists them."""
+    """Returns the rows of a crate, the highest first, or None if the page does not list them."""
     block = re.search(rf"```floors {crate}\n(.*?)```", PAGE.read_text(), re.DOTALL)
     return block and [row.split() for row in block.group(1).strip().splitlines()]
 

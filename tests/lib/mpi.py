@@ -53,7 +53,7 @@ SKIPPED = {
 RANKS = [2, 4, 16]
 ENTRIES = [0, 1, 7, 4096]
 
-# Parameters of tcam whose values are all combined with each other and with the lists above.
+# Parameters of tcam whose values are combined in pairs with each other and with the lists above.
 COMBINED = ["host_engine", "overflow", "table", "host_storage", "pool", "kernel_copy", "check"]
 # Parameter values that need other settings.
 BESIDE = {"host_engine=auto": ["theta=8", "refuse=any-source"], "host_engine=kmeans": ["clusters=%s"]}
@@ -97,13 +97,13 @@ def launch_here(mpi, ranks):
 
 
 def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
-    """One run; the words `before` precede the launcher. Returns the output and, if it failed,
-    why."""
+    """Runs a program once. The words `before` precede the command. Returns a Result; its `why` is None
+    if the run passed."""
     tests = "mpi-tests" if launch is launch_here else "hosts-tests"
     place = TARGET / tests / mpi / f"{program.name}-{ranks}-{entries}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    # A log line of the provider may appear in the middle of a line that a rank prints.
+    # Two files: otherwise a log line of the provider could be in the middle of a line of a rank.
     log, errors = place / "output.log", place / "errors.log"
     command = [
         *before, str(arguments.tcam), "run", f"--prq={entries}", f"--umq={entries}",
@@ -148,7 +148,7 @@ def missing_reports(place, ranks, entries, endpoints=1):
 
 
 def clusters(ranks):
-    """Writes a clusters file for `ranks` ranks."""
+    """Writes a clusters file for `ranks` ranks. Returns its path."""
     lines = [{"format": "tcam-clusters", "version": 1, "processes": ranks, "k": 2}]
     queues = {"prq": [at % 2 for at in range(ranks)], "umq": [1 - at % 2 for at in range(ranks)]}
     queues["prq"][-2], queues["umq"][1] = None, None
@@ -160,14 +160,14 @@ def clusters(ranks):
 
 
 def allowed(tcam, name):
-    """Returns all values of a parameter of tcam, from its own error message."""
+    """Returns all values of a parameter, as tcam's error message lists them."""
     command = [str(tcam), "run", f"--set={name}=?", "--", "true"]
     said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
     return re.search(r"allowed is (.*)", said)[1].split(", ")
 
 
 def pairs(arguments):
-    """Returns combinations in which any two values meet. Slow values occur less often."""
+    """Returns combinations in which every two values occur together. Slow values occur less often."""
     values = {
         "mpi": [mpi for mpi in arguments.mpi for _ in range(2 if mpi == "mpich" else 1)],
         "ranks": [ranks for ranks in arguments.ranks for _ in range(1 if ranks > 4 else 4)],
@@ -185,7 +185,7 @@ def pairs(arguments):
 
 
 def run_pairs(arguments):
-    """Runs these combinations. Returns how many passed and failed."""
+    """Runs the combinations of `pairs`. Returns how many passed and failed."""
     passed, failed, outputs = 0, 0, {}
     for (mpi, ranks), rows in itertools.groupby(pairs(arguments), lambda row: (row["mpi"], row["ranks"])):
         programs, start = build(mpi), time.monotonic()
@@ -209,7 +209,7 @@ def run_pairs(arguments):
 
 
 def words(known):
-    """An argparse type: a list of known words, separated by commas."""
+    """Returns an argparse type: a list of known words, separated by commas."""
 
     def parse(text):
         values = text.split(",")

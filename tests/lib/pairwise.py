@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Small set of combinations of parameter values in which every pair of values of two parameters
-occurs. Most defects need one value or two that meet. The number of combinations grows with the
-product of the two longest lists, not of all. Run as a program it tests itself."""
+"""Chooses a small set of combinations of parameter values, in which every pair of values of two
+parameters occurs. Most defects depend on one value, or on two values together. The number of
+combinations grows with the product of the two longest lists of values, not with that of all lists.
+If this file is run as a program, it tests itself."""
 
 import collections
 import itertools
@@ -10,13 +11,14 @@ import random
 
 
 def pairs(row):
-    """The pairs of (parameter, value) in a combination."""
+    """Returns all pairs of two (parameter, value) items of a combination."""
     return set(itertools.combinations(sorted(row.items(), key=repr), 2))
 
 
 def complete(row, parameters, allowed, score):
-    """Adds values for the missing parameters, each time the allowed one with the best score.
-    Returns None if no combination with this row is allowed."""
+    """Returns the row with a value for each missing parameter: of the values that lead to an allowed
+    combination, the one with the lowest score. Returns None if no combination with the row is
+    allowed."""
     if not allowed(row):
         return None
     missing = [name for name in parameters if name not in row]
@@ -29,9 +31,10 @@ def complete(row, parameters, allowed, score):
 
 
 def combinations(parameters, forbidden=lambda row: False):
-    """Returns combinations, as dictionaries, for a dictionary of lists of values. `forbidden`
-    returns whether a combination, which may lack parameters, is impossible. If several values add
-    the same number of new pairs, a value that is listed N times is chosen N times as often."""
+    """Returns combinations, as dictionaries. `parameters` contains the list of values of each
+    parameter. `forbidden` returns whether a combination is impossible; the combination may lack
+    parameters. If several values add the same number of new pairs, a value that is listed N times
+    is chosen N times as often."""
     wanted = {}
     for one, other in itertools.combinations(parameters, 2):
         for values in itertools.product(parameters[one], parameters[other]):
@@ -55,8 +58,8 @@ def combinations(parameters, forbidden=lambda row: False):
 
 
 def absent(found, parameters, forbidden=lambda row: False):
-    """Returns the pairs of values that occur in an allowed combination, but in none of those found.
-    Enumerates the whole product."""
+    """Returns the pairs of values that occur in an allowed combination, but in none of `found`.
+    Enumerates all combinations."""
     rows = [dict(zip(parameters, values)) for values in itertools.product(*parameters.values())]
     possible = set().union(*(pairs(row) for row in rows if not forbidden(row)))
     return possible - set().union(*map(pairs, found))

@@ -36,7 +36,8 @@ def end(child):
 
 
 def run(command, environment=None, timeout=None, check=False):
-    """Like `subprocess.run` with captured output. Its session ends with it in every case."""
+    """Runs a command in a new session, like `subprocess.run` with captured output. All processes of
+    the session end before this function returns or raises."""
     child = subprocess.Popen(
         [str(word) for word in command], env=os.environ | (environment or {}), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,

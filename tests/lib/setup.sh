@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=sh
-# Sourced by the other scripts: installs missing packages on a fresh Debian 12 and defines the
-# builds. Prints nothing if there is nothing to do.
+# Sourced by the other scripts. Changes to the root of the project, and defines functions that install
+# what is missing on a fresh Debian 12, and that build. They print nothing if there is nothing to do.
 
 set -eu
 cd "$(dirname "$0")"
@@ -46,7 +46,7 @@ Install them as root (apt-get install$missing) and start again."
     apt-get install -qq -y --no-install-recommends $missing >/dev/null
 }
 
-# On a full disk the linker dies of SIGBUS, without an explanation.
+# Warns if less than $1 MB are free. On a full disk the linker dies of SIGBUS, without an explanation.
 mind_room() {
     mkdir -p "$target"
     free=$(df -Pm "$target" | awk 'NR == 2 { print $4 }')
@@ -84,7 +84,7 @@ pandas_pin="pandas==3.1.1 pyarrow==26.0.1"
 need_pandas() { need_venv pandas $pandas_pin; }
 need_advisor() { need_venv advisor numpy==2.4.6 scipy==1.17.1 scikit-learn==1.9.1; }
 
-# Builds the wheel, and checks that older systems can run it.
+# Installs the tools that build the wheel and check that older systems can run it.
 need_wheel_tools() {
     need_venv wheel maturin==1.16.0 cargo-zigbuild==0.24.1 ziglang==0.17.1 auditwheel==6.8.2
 }

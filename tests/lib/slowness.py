@@ -30,7 +30,8 @@ def spin(_):
 
 @functools.cache
 def slowness():
-    """Measures once per process. Programs that it starts find the number in their environment."""
+    """Returns the slowness, which is measured once per process. Also stores it in the environment,
+    for the programs that this process starts."""
     processors = len(os.sched_getaffinity(0))
     with multiprocessing.get_context("fork").Pool(processors) as pool:
         slowest = max(pool.map(spin, range(processors), chunksize=1))

@@ -96,8 +96,8 @@ class TwoHosts:
         return found.stdout.split()
 
     def launcher(self, mpi, binaries, each):
-        """Returns the launcher command of an MPI for `each` ranks per host, or for a pair of
-        numbers."""
+        """Returns the launcher command of an MPI. `each` is the number of ranks on each host, or a pair
+        of the numbers on host 1 and host 2."""
         each = each if isinstance(each, (tuple, list)) else (each, each)
         hosts = ",".join(f"{self.address(host)}:{each[host - 1]}" for host in (1, 2))
         mpiexec = str(binaries / "mpiexec")

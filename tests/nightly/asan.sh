@@ -5,8 +5,8 @@
 #   tests/nightly/asan.sh [CLIENT...]
 . "$(dirname "$0")/sanitizer.sh"
 sanitize asan address
-# Leaks are reported for libfabric, which keeps the libraries that it loads. An error ends the
-# process like a crash.
+# Leaks are not checked, because libfabric keeps the libraries that it loads. An error ends the process
+# with exit code 99.
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:exitcode=99:detect_stack_use_after_return=1
 # The sanitizer must find a message that is longer than the memory of its receive.
 must_find overrun 'heap-buffer-overflow'

@@ -19,9 +19,10 @@ trap tidy EXIT
 trap 'exit 130' INT TERM
 
 say "Versions and clones that make release refuses"
-# state DIRECTORY
+# state DIRECTORY: prints the commit, the tags and the changed files of a clone.
 state() { git -C "$1" rev-parse HEAD && git -C "$1" tag && git -C "$1" status --porcelain; }
-# refuses TEXT VERSION: in the clone, which must not change.
+# refuses TEXT VERSION: fails unless release.sh refuses the version with TEXT and leaves the clone as it
+# was.
 refuses() {
     state "$place/clone" >"$place/before"
     "$place/clone/packaging/release.sh" "$2" >"$place/refused.log" 2>&1 && fail "make release VERSION=$2 does not fail."
@@ -36,7 +37,7 @@ refuses "older than" 0.0.9
 touch "$place/clone/unknown"
 refuses unknown 99.0.0
 rm "$place/clone/unknown"
-# A failure after the commit and the tag.
+# A failure after the commit and the tag were made removes both.
 (export DRY_RUN=clone TCAM_WHEEL="$place/none.whl" && refuses "its commit and its tag are removed" 99.0.0)
 # Files that are edited during the build are kept.
 printf '#!/bin/sh\necho edited >README.md\n' >"$place/clone/.git/hooks/post-commit"

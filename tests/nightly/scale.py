@@ -27,7 +27,7 @@ def tcam(arguments, *words):
 
 
 def record(arguments, program, ranks):
-    """Records the runs. Returns their directories."""
+    """Records REPEATS runs of a program. Returns their directories."""
     name, *words = program.split()
     launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", str(ranks), str(runs.build("mpich") / name), *words]
     places = [PLACE / f"{name}-{ranks}-{repeat}" for repeat in range(REPEATS)]

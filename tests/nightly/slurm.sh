@@ -64,7 +64,7 @@ until sinfo -h -o %t 2>/dev/null | grep -q idle; do
     sleep 0.5
 done
 
-# sweep NAME MPI PMI: a sweep of 4 ranks that srun starts.
+# sweep NAME MPI PMI: a sweep and a run of 4 ranks that srun starts.
 sweep() {
     say "$2 under srun --mpi=$3"
     "$tcam" sweep --prq 4,64 --provider "$target/provider" --out "$place/sweep-$1" -- \

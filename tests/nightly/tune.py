@@ -134,7 +134,7 @@ def tuned(arguments):
 
 
 def nothing_is_lost(arguments):
-    """Runs that fail or are interrupted leave the existing settings."""
+    """Runs that fail or are interrupted do not change existing settings."""
     out = PLACE / "old"
     out.mkdir()
     conf = out / "tcam.conf"

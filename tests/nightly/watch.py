@@ -24,7 +24,7 @@ PROGRAM = f"w{os.getpid()}"
 
 
 def watch(arguments, *words):
-    """Returns one table and the exit code."""
+    """Runs `tcam watch`. Returns its exit code and its output."""
     command = [str(arguments.tcam), "watch", "--interval=0.3", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=within(60), check=False)
     check(done.stderr == "", done.stderr[-500:])
@@ -33,7 +33,7 @@ def watch(arguments, *words):
 
 
 def lines_of(text):
-    """Returns the lines of our program by rank."""
+    """Returns the words of the lines of this test's program by rank."""
     found = {}
     for line in text.splitlines():
         words = line.split()
@@ -43,7 +43,7 @@ def lines_of(text):
 
 
 def looked_at(arguments, mpi, programs):
-    """A running program is shown with every rank."""
+    """`tcam watch` shows every rank of a running program, and none after the ranks were killed."""
     program = runs.TARGET / "watch-tests" / PROGRAM
     program.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(programs / "patterns", program)
@@ -114,7 +114,7 @@ def one_of_two(arguments, programs):
 
 
 def ends_at_ctrl_c(arguments):
-    """Ctrl-C ends it without an error message."""
+    """Ctrl-C ends `tcam watch` without an error message."""
     command = [str(arguments.tcam), "watch", "--interval=0.1"]
     # A shell makes its background processes ignore SIGINT; this test may be one of them.
     def heeds():

@@ -36,7 +36,7 @@ pub(super) enum Transport {
     Sealed,
 }
 
-/// Transports that copy memory between processes.
+/// Transports on which an endpoint copies from and to the memory of its peers.
 pub(super) fn near() -> [Transport; 2] {
     [Transport::Shm, Transport::Loopback(Arc::default())]
 }
@@ -132,7 +132,7 @@ impl Endpoint {
         self.peers.push(opened.expect("in time").unwrap());
     }
 
-    /// Sends a slot. On the network, waits for room.
+    /// Sends a slot. On the network, waits for room. Returns [`Sent::NoRoom`] if it was not sent.
     pub(super) fn send(&mut self, header: Header, payload: Payload<'_>) -> Sent {
         let sent = self.until(|it| {
             let sent = it.try_send(header, payload);
@@ -164,7 +164,7 @@ impl Endpoint {
         self.receivers[transport].as_mut().unwrap()
     }
 
-    /// The next slot with a copy of its payload. The sender must be the first peer.
+    /// Takes the next slot, with a copy of its payload. The sender must be the first peer.
     pub(super) fn take(&mut self) -> Option<(Header, Vec<u8>)> {
         let transport = self.transport();
         self.until(|it| (!it.rx().is_empty()).then_some(()))?;

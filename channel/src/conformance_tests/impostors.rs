@@ -27,7 +27,7 @@ fn send(from: &mut Endpoint, number: u64) {
     assert_eq!(from.send(header(Kind::Inline, number, 8), Payload::Message(&buffer)), Sent::Yes);
 }
 
-/// Waits until each end reports the other as gone, although both are alive.
+/// Waits until each end considers the other closed or dead, although both are alive.
 fn part(one: &mut Endpoint, other: &mut Endpoint) {
     let start = Instant::now();
     let alive = |end: &Endpoint| end.peers[0].liveness(Look::Closely) == Liveness::Alive;
@@ -77,7 +77,7 @@ fn what_a_peer_sent_arrives_after_its_end_and_a_failed_send() {
         send(&mut one, 1);
         assert_eq!(other.take().unwrap().0.bits, 1);
         (2..6).for_each(|number| send(&mut other, number));
-        // It ends without Bye.
+        // The other endpoint ends without Bye.
         one.others.clear();
         drop(other);
         let start = Instant::now();
@@ -95,13 +95,13 @@ fn what_a_peer_sent_arrives_after_its_end_and_a_failed_send() {
     }
 }
 
-/// The network of an endpoint with the secret `own`. It claims the address `says`, or its real
-/// address if that is `None`.
+/// The network of an endpoint with the secret `own`, at any port. It claims the address `says`, or
+/// its real address if that is `None`.
 fn named(own: u64, says: Option<SocketAddrV4>) -> (Arc<Net>, SocketAddrV4) {
     network(0, None, own, says)
 }
 
-/// The network of an endpoint at a port, or at any port if that is 0.
+/// The network of an endpoint at a port, or at any port if `port` is 0; see [`named`].
 fn network(
     port: u16,
     job: Option<Secret>,
@@ -197,7 +197,8 @@ fn an_endpoint_that_has_connected_is_not_dialed_again() {
     drop(ends.accept().unwrap());
     drop(ends);
     progress(&[&server]);
-    // An endpoint at that address connects first, ends too, and another one takes its place.
+    // Before that dial, an endpoint at that address connects and ends, and another one takes its
+    // place.
     let (first, _) = network(address.port(), job, 2, None);
     meet(&first, at, 1, &[&server]);
     drop(first);

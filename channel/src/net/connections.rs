@@ -11,11 +11,11 @@
 //!   <======== frames ========>   see super::frame
 //! ```
 //! Connections share no buffers: a peer that does not read, or that sends half a message, delays
-//! only its connection. A connection whose other end has not proved anything for [`UNPROVED`] is
-//! closed. If there are more than [`MOST_UNPROVED`] of them, the oldest is closed first.
+//! only its connection. An accepted connection whose dialer has proved nothing for [`UNPROVED`] is
+//! closed. If there are [`MOST_UNPROVED`] of them, the oldest is closed before another is accepted.
 //!
 //! The kernel acknowledges data for a process that computes, and closes the connections of a
-//! process that dies. A host that is gone acknowledges nothing. On an idle connection, keep-alives
+//! process that dies. A host that is down acknowledges nothing. On an idle connection, keep-alives
 //! notice that; on a busy one, [`Connections::look_around`] does. `TCP_USER_TIMEOUT` would also end
 //! connections to processes that compute with a full window.
 
@@ -48,28 +48,28 @@ use super::{
 };
 use crate::identity::random;
 
-/// Connections that the kernel keeps until they are accepted.
+/// Number of connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 1024;
-/// Most connections that are accepted at a time.
+/// Maximum number of connections that one poll accepts.
 const ACCEPTS: usize = 64;
-/// Most connections whose other end has proved nothing.
+/// Maximum number of accepted connections whose dialer has proved nothing.
 const MOST_UNPROVED: usize = 256;
 /// Time after which such a connection is closed. It is long, because a peer that computes polls
 /// rarely.
 const UNPROVED: Duration = Duration::from_secs(30);
-/// A younger connection is not closed to make room: after a pause of this process, all are young,
-/// and peers are among them.
+/// A connection younger than this is not closed to make room: after a pause of this process, all
+/// unproved connections are young, and those of peers are among them.
 const YOUNG: Duration = Duration::from_millis(200);
-/// Most handshake messages of an end that has proved nothing.
+/// Maximum number of handshake messages from an end that has proved nothing.
 const SAID_UNPROVED: u32 = 4;
-/// Most handshake messages of an end.
+/// Maximum number of handshake messages from an end that has proved that it knows the secret.
 const SAID: u32 = 4096;
-/// Most reads of one connection before others have a turn.
+/// Maximum number of reads of one connection before others have a turn.
 const READS: u32 = 16;
 /// Calls of [`Connections::look_around`] before a connection can be too old: an endpoint that did
 /// not poll could not receive a proof.
 const LOOKS: u32 = 10;
-/// Most connections that are handled at a poll.
+/// Maximum number of connections that one poll handles.
 const EVENTS: usize = 32;
 /// The event number of the listening socket.
 const LISTENER: u64 = u64::MAX;
@@ -107,12 +107,12 @@ struct Connection {
     socket: Unshared,
     role: HandshakeRole,
     handshake: Handshake,
-    /// The kernel has not connected the socket yet.
+    /// True until the kernel has connected the socket.
     connects: bool,
     /// The number of the peer, once it is known.
     peer: Option<u16>,
     since: Instant,
-    /// Calls of [`Connections::look_around`] since then.
+    /// Calls of [`Connections::look_around`] since `since`.
     looks: u32,
     input: Input,
     /// Seals what this end sends after its Hello, if messages are sealed.
@@ -121,11 +121,11 @@ struct Connection {
     /// Bytes that the kernel has not accepted yet, from `taken` on.
     output: Vec<u8>,
     taken: usize,
-    /// A frame was not sent because there was no room.
+    /// True after the kernel had no room for a whole frame.
     wants_room: bool,
     /// The error that ended the connection. Frames that came before may not be handled yet.
     ended: Option<Errno>,
-    /// The connection must be closed, whatever else has come.
+    /// True if the connection must be closed, regardless of what else has come.
     is_over: bool,
     /// Handshake messages that the other end has sent.
     said: u32,
@@ -184,7 +184,7 @@ impl Connections {
         })
     }
 
-    /// A descriptor that becomes readable when something happens on a connection.
+    /// Returns a descriptor that becomes readable when something happens on a connection.
     pub(super) fn doorbell(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
@@ -255,8 +255,8 @@ impl Connections {
         }
     }
 
-    /// The local address of a connection. At the acceptor, it is the address that the dialer
-    /// connected to.
+    /// Returns the local address of a connection. At the acceptor, it is the address that the
+    /// dialer connected to.
     pub(super) fn local_address(&self, number: usize) -> Option<SocketAddrV4> {
         let name = getsockname(&self.all.get(number)?.socket).ok()?;
         SocketAddrV4::try_from(name).ok()
@@ -269,8 +269,8 @@ impl Connections {
         connection.is_some_and(|it| matches!(it.handshake, Handshake::Proved(_)))
     }
 
-    /// Sends Hello, with the proof of this end and the claim of the endpoint with the secret `own`.
-    /// Masks the token in it.
+    /// Sends Hello, with a masked token, the proof of this end, and a claim by the secret `own`.
+    /// Does nothing before the peer's nonce has come.
     pub(super) fn greet(&mut self, number: usize, mut hello: Hello, own: &Secret) {
         let Some(connection) = self.all.get(number) else { return };
         let (Handshake::Started(session) | Handshake::Proved(session)) = &connection.handshake
@@ -282,7 +282,7 @@ impl Connections {
         hello.claim = session.claim(role, &hello.unclaimed(), own);
         let proof = session.prove(role, &hello.to_bytes());
         self.say(number, &Said::Hello(hello, proof));
-        // The other end expects tags behind this Hello.
+        // If messages are sealed, the other end expects a tag after each message behind this Hello.
         if let Some(connection) = self.all.get_mut(number) {
             connection.has_greeted = true;
         }
@@ -305,7 +305,7 @@ impl Connections {
     }
 
     /// Sends a frame: `front`, then the bytes of the buffers. Returns false if there is no room. If
-    /// the kernel accepts a part of the frame, the rest is copied.
+    /// the kernel accepts a part of the frame, the rest is copied and sent later.
     ///
     /// # Errors
     /// The connection is broken.
@@ -353,18 +353,18 @@ impl Connections {
         }
     }
 
-    /// Returns whether a frame can be sent.
+    /// Returns whether a frame can be sent: no earlier bytes wait for the kernel.
     pub(super) fn has_room(&self, number: usize) -> bool {
         self.all.get(number).is_none_or(|connection| connection.output.is_empty())
     }
 
-    /// Returns whether bytes wait for the kernel to take them.
+    /// Returns whether bytes of any connection wait for the kernel to take them.
     pub(super) fn is_lent(&self) -> bool {
         let waits = |it: &Connection| !it.output.is_empty() && !it.connects && it.ended.is_none();
         self.all.iter().any(|(_, connection)| waits(connection))
     }
 
-    /// Waits for the event of room while something needs it.
+    /// Requests events of room while the kernel connects, or while bytes or a frame wait for room.
     fn expect_room(&self, number: usize) {
         let Some(connection) = self.all.get(number).filter(|it| it.ended.is_none()) else { return };
         let waits = connection.connects || !connection.output.is_empty() || connection.wants_room;
@@ -372,7 +372,8 @@ impl Connections {
         let _ = epoll::modify(&self.epoll, &connection.socket, data, interest(waits));
     }
 
-    /// Closes a connection. Messages that were sent before still arrive.
+    /// Closes a connection, and drops its events and frames. Bytes that the kernel has accepted
+    /// still arrive at the other end.
     pub(super) fn close(&mut self, number: usize) {
         if let Some(connection) = self.all.try_remove(number) {
             self.unproved -= usize::from(connection.is_unproved());
@@ -396,12 +397,12 @@ impl Connections {
         }
     }
 
-    /// The next event.
+    /// Takes the next event, with the number of its connection.
     pub(super) fn next(&mut self) -> Option<(usize, Happened)> {
         self.happened.pop_front()
     }
 
-    /// Returns whether a frame is to be handled.
+    /// Returns whether a frame waits to be taken.
     pub(super) fn has_frame(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -413,7 +414,7 @@ impl Connections {
         Some((number, self.all.get_mut(number)?.input.take()?))
     }
 
-    /// Notes that a frame was handled.
+    /// Notes that the frame of a connection was handled. Looks for its next frame.
     pub(super) fn done(&mut self, number: usize) {
         if let Some(connection) = self.all.get_mut(number) {
             connection.input.done();
@@ -421,7 +422,7 @@ impl Connections {
         }
     }
 
-    /// Stops writing into the memory of a transfer.
+    /// Stops writing into the memory of a transfer, named by peer and transfer number.
     pub(super) fn give_up(&mut self, key: (u16, u64)) {
         if self.landings.remove(&key).is_some() {
             self.all.iter_mut().for_each(|(_, connection)| connection.input.give_up(key));
@@ -496,7 +497,7 @@ impl Connections {
         }
     }
 
-    /// Marks a connection for closing: nothing more is read, and pending frames are dropped.
+    /// Marks a connection for closing: nothing more is read, and bytes that were read are dropped.
     fn give_over(&mut self, number: usize, happened: Happened) {
         let Some(connection) = self.all.get_mut(number).filter(|it| !it.is_over) else { return };
         connection.is_over = true;
@@ -581,8 +582,8 @@ impl Connections {
         }
     }
 
-    /// Closes connections whose other end has proved nothing for too long, and connections to hosts
-    /// that are gone.
+    /// Closes accepted connections whose dialer has proved nothing for too long, ends connections
+    /// to hosts that do not answer, and frees idle receive buffers.
     pub(super) fn look_around(&mut self) {
         let mut old = Vec::new();
         let mut silent = Vec::new();
@@ -609,7 +610,8 @@ impl Connection {
         self.role == HandshakeRole::Acceptor && !matches!(self.handshake, Handshake::Proved(_))
     }
 
-    /// Checks the peer's Hello.
+    /// Checks the proof in the peer's Hello. If it is right, unmasks the token, and seals what
+    /// follows if `seals` is true.
     fn prove(&mut self, mut hello: Hello, proof: &[u8; PROOF], seals: bool) -> Happened {
         let Handshake::Started(session) = &self.handshake else {
             return Happened::Nonsense(Nonsense::Garbage);
@@ -628,7 +630,7 @@ impl Connection {
         Happened::Proved(hello, claim)
     }
 
-    /// Keeps the rest of a frame of `whole` bytes, of which `gone` were sent.
+    /// Copies the rest of a frame of `whole` bytes, of which `gone` were sent, to be sent later.
     fn keep(&mut self, front: &[u8], data: &[Buffer], gone: usize, whole: usize) {
         self.taken = 0;
         self.output.clear();
@@ -658,14 +660,14 @@ impl Connection {
         self.taken = 0;
     }
 
-    /// Returns whether the other end's host is gone: it has owed an acknowledgement for longer than
-    /// `timeout`.
+    /// Returns whether the other end's host does not answer: it has owed an acknowledgement, or the
+    /// kernel has tried to connect to it, for longer than `timeout`.
     fn is_silent(&mut self, timeout: Duration) -> bool {
         if self.ended.is_some() {
             return false;
         }
         if self.connects {
-            // A process that was stopped meanwhile makes a few attempts first.
+            // This process may have been stopped meanwhile, so it first looks a few more times.
             return self.looks > LOOKS && self.since.elapsed() > timeout;
         }
         let Ok(Some(silent)) = socket::unacknowledged_for(self.socket.as_fd()) else {
@@ -677,13 +679,13 @@ impl Connection {
     }
 }
 
-/// Most descriptors that this process may have.
+/// Returns the maximum number of descriptors that this process may have.
 fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// The events that a connection waits for.
+/// Returns the events that a connection waits for. `room`: also the event that bytes can be sent.
 fn interest(room: bool) -> EventFlags {
     if room { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN }
 }
@@ -700,7 +702,7 @@ fn keep_alive(socket: &OwnedFd, timeout: Duration) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepcnt(socket, 3)
 }
 
-/// The first bytes of a frame with a payload of this length, before its head.
+/// Returns the bytes before the head of a frame with a payload of this length.
 pub(super) fn front_of(payload: usize) -> [u8; FRONT - super::frame::HEAD] {
     let mut front = [0; FRONT - super::frame::HEAD];
     front[4..].copy_from_slice(&(payload as u32).to_ne_bytes());

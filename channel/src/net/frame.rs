@@ -5,23 +5,25 @@
 //!  0       8      12      16                                        56
 //!  | token | sum  | check | kind, flags, peer, count | bits .. op    | payload ...
 //! ```
-//! The token is a random number that the receiver sent in its Hello. `sum` covers everything after
-//! it but `check`, and `check` covers the message. Both are set if `FI_TCAM_CHECK=on`. Words have
-//! the byte order of the sender: all hosts of a job have the same ([`super::handshake`]).
+//! The token is a random number that the receiver sent in its Hello. `sum` is the checksum of
+//! everything after `check`, and `check` is that of the message. Both are set if
+//! `FI_TCAM_CHECK=on`. Words have the byte order of the sender: all hosts of a job have the same
+//! ([`super::handshake`]).
 
 use crate::wire::{Header, Kind};
 
-/// Bytes before the payload.
+/// Bytes of the head.
 pub(super) const HEAD: usize = 56;
-/// Longest message that is copied and sent at once. A rendezvous takes as long as sending about 20
-/// KiB.
+/// Maximum length in bytes of a message that is sent at once. A rendezvous takes as long as sending
+/// about 20 KiB.
 pub const EAGER: usize = 64 * 1024;
-/// Longest part of a long message. Parts are sent from, and received into, the memory of the
-/// application.
+/// Maximum length in bytes of a part of a long message. Parts are sent from, and received into, the
+/// memory of the application.
 pub(super) const PART: usize = 256 * 1024;
-/// Most bytes of a frame that is copied: a message, or parts of memory and their data.
+/// Maximum length in bytes of a frame that the receiver copies: a message, or parts of memory and
+/// their data.
 pub(super) const LONGEST_STAGED: usize = HEAD + EAGER + 256;
-/// Most bytes of a frame.
+/// Maximum length in bytes of a frame: its head and its payload.
 pub(super) const LONGEST: usize = HEAD + PART;
 
 /// See the module.
@@ -54,14 +56,14 @@ impl FrameHeader {
         Self { token: word(0), sum: half(2), check: half(3), words }
     }
 
-    /// The checksum of the header and the payload.
+    /// Returns the checksum of the header and the payload.
     pub(super) fn sum_of(words: &[u64; 5], payload: &[u8]) -> u32 {
         let add = |sum, word: &u64| crc32c::crc32c_append(sum, &word.to_ne_bytes());
         words.iter().fold(crc32c::crc32c(payload), add)
     }
 }
 
-/// Returns whether a frame with a payload of this length is complete.
+/// Returns whether a payload of this length contains all bytes that the header names.
 pub(super) fn is_whole(header: &Header, payload: usize) -> bool {
     match header.kind {
         Kind::Inline | Kind::Chunk | Kind::Answer => header.len <= payload as u64,

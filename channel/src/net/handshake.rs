@@ -27,23 +27,23 @@ use crate::{
 /// Magic number of version 4 of these messages.
 const MAGIC: u64 = 0x7463_616d_6e65_0004;
 
-/// Longest message.
+/// Maximum length in bytes of a message, without the length itself.
 pub(super) const LONGEST: usize = 128;
 
 /// The reason why a peer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It has the key of another job.
+    /// Its proof, address or claim is wrong: for example, it has the key of another job.
     Key,
     /// It has another version of tcam, or another byte order.
     Version,
-    /// Only one of the two seals frames.
+    /// Only one of the two endpoints seals frames.
     Seal,
     /// The refusing end has as many peers as it can have.
     Full,
-    /// The refusing end already has a connection of the same endpoint.
+    /// The refusing end already has a connection to the same endpoint.
     Twice,
-    /// An earlier connection to that endpoint broke: messages may be missing.
+    /// An earlier connection to the same endpoint broke: messages may be missing.
     Lost,
 }
 
@@ -54,11 +54,11 @@ pub(super) struct Hello {
     pub(super) who: Identity,
     /// Its address, in the form in which addresses are compared.
     pub(super) address: SocketAddrV4,
-    /// The address of the peer that it is for. A dialer names the address that it connected to.
+    /// The address of the peer that receives this. A dialer names the address that it connected to.
     pub(super) to: SocketAddrV4,
-    /// The token that frames to it carry, masked for this connection.
+    /// The token that frames to this endpoint must carry, masked for this connection.
     pub(super) masked_token: u64,
-    /// The number that it has given to the peer.
+    /// The number that this endpoint has given to the peer.
     pub(super) number: u16,
     /// Whether its frames are sealed (`FI_TCAM_NET_SEAL`).
     pub(super) seals: bool,
@@ -66,16 +66,17 @@ pub(super) struct Hello {
     pub(super) claim: [u8; PROOF],
 }
 
-/// A message.
+/// A message of the handshake or of the end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// A connection begins.
     Start([u8; 16]),
     /// See [`Hello`]; with the proof that its sender knows the secret.
     Hello(Hello, [u8; PROOF]),
-    /// The number of frames that were sent. No more follow.
+    /// The sender closes: the number of frames that it has sent. Only answers to requests may
+    /// follow, and then another Bye.
     Bye(u64),
-    /// The number of frames that were handled.
+    /// The answer to Bye: the number of frames from the peer that were handled.
     Seen(u64),
     /// The connection is refused.
     Refused(Refusal),
@@ -88,12 +89,12 @@ pub(super) enum Nonsense {
     Version,
     /// They do not come from tcam.
     Garbage,
-    /// They are a frame with a wrong tag.
+    /// They are a frame or a message with a wrong tag.
     Forged,
 }
 
 impl Hello {
-    /// The bytes that the claim covers.
+    /// Returns the bytes that the claim covers.
     pub(super) fn unclaimed(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for word in [self.who.word(), pack(self.address), pack(self.to), self.masked_token] {
@@ -104,7 +105,7 @@ impl Hello {
         bytes
     }
 
-    /// The bytes that the proof covers.
+    /// Returns the bytes that the proof covers.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         [self.unclaimed(), self.claim.to_vec()].concat()
     }

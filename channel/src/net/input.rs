@@ -11,8 +11,8 @@
 //! ```
 //! The endpoint handles one frame at a time, in place. Meanwhile the buffer is neither filled nor
 //! moved. A part of a long message that the endpoint expects ([`Landings`]) skips the buffer: the
-//! socket writes it into the memory of the application. Sealed frames do not skip it: nothing may
-//! be written before its tag was verified.
+//! socket writes it into the memory of the application. Frames with a tag or a checksum do not skip
+//! the buffer, because they are verified before anything is written.
 
 use std::{collections::HashMap, io, os::fd::BorrowedFd, sync::Arc};
 
@@ -27,20 +27,20 @@ use crate::wire::{Flags, Header, Kind};
 
 /// Bytes of a frame before its payload.
 pub(super) const FRONT: usize = 8 + HEAD;
-/// Length of the buffer of a connection when its first byte comes.
+/// Length in bytes of the buffer of a connection when the first byte comes.
 const SMALLEST: usize = 4096;
-/// Largest length of the buffer.
+/// Maximum length in bytes of the buffer.
 const LARGEST: usize = 128 * 1024;
-/// Bytes of a long message that are read before other connections have a turn.
+/// Number of bytes of a long message that are read before other connections have a turn.
 const IN_A_ROW: usize = 1 << 20;
-/// Most bytes of a frame that goes through the buffer.
+/// Maximum length in bytes of a frame that goes through the buffer, without its tag.
 const MOST_BUFFERED: usize = 8 + LONGEST_STAGED;
 
 /// The memory that parts of long messages are received into, by peer and transfer number.
 pub(super) type Landings = HashMap<(u16, u64), Buffer>;
 
-/// The payload of a frame: the buffer of its connection, an offset and a length. `None` if it is a
-/// part of a long message that is in the memory of the application already.
+/// The payload of a frame: the buffer of its connection, an offset and a length. `None` if the
+/// payload is a part of a long message and is already in the memory of the application.
 pub(super) type Payload = Option<(Arc<Vec<u8>>, usize, usize)>;
 
 /// A complete frame.
@@ -55,13 +55,14 @@ pub(super) struct Frame {
 pub(super) enum Next {
     Said(Said),
     Frame,
-    /// It is incomplete, or the frame before is in use.
+    /// The next item is incomplete, or an earlier frame was not handled yet.
     Nothing,
 }
 
 /// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Read {
+    /// No byte was read: none is available, or the buffer is full or in use.
     Nothing,
     /// All available bytes were read.
     All,
@@ -74,7 +75,7 @@ pub(super) enum Read {
 struct Landing {
     key: (u16, u64),
     head: FrameHeader,
-    /// Its destination; none once the transfer has ended.
+    /// Its destination; `None` if the transfer has ended or never began.
     to: Option<Buffer>,
     filled: usize,
     len: usize,
@@ -93,7 +94,8 @@ pub(super) struct Input {
     start: usize,
     end: usize,
     landing: Option<Landing>,
-    /// Bytes in the buffer of the frame that is next or in use.
+    /// Number of bytes in the buffer of the frame that is next or in use; 0 if it skipped the
+    /// buffer.
     frame: Option<usize>,
     is_taken: bool,
     is_used: bool,
@@ -116,7 +118,7 @@ impl Input {
         self.frame.is_some()
     }
 
-    /// Reads the available bytes.
+    /// Reads available bytes, up to the end of the buffer or of a part that skips it.
     ///
     /// # Errors
     /// The error of the socket; `ECONNABORTED` at the end of the stream.
@@ -153,7 +155,8 @@ impl Input {
         }
     }
 
-    /// The free part of the buffer; `None` while a frame is in use, or if the buffer is full.
+    /// Returns the free part of the buffer; `None` while a frame is in use, or if the buffer is
+    /// full.
     fn free(&mut self) -> Option<&mut [u8]> {
         let needed = self.needed();
         let capacity = self.bytes.len();
@@ -179,7 +182,7 @@ impl Input {
         if free.is_empty() { None } else { Some(free) }
     }
 
-    /// Bytes that the next message or frame takes, as far as that is known.
+    /// Returns the number of bytes that the next message or frame takes, as far as is known.
     fn needed(&self) -> usize {
         let tag = self.tag_len();
         self.payload_len().map_or(FRONT, |len| (FRONT + len).min(MOST_BUFFERED) + tag)
@@ -189,7 +192,8 @@ impl Input {
         &self.bytes[self.start..self.end]
     }
 
-    /// The payload length of the next frame, once its front has come.
+    /// Returns the payload length of the next frame; `None` until its front has come, or if a
+    /// message of the handshake is next.
     fn payload_len(&self) -> Option<usize> {
         let front = self.buffered().get(..FRONT).filter(|front| front[..2] == [0, 0])?;
         Some(u32::from_ne_bytes([front[4], front[5], front[6], front[7]]) as usize)
@@ -199,7 +203,7 @@ impl Input {
     /// that it knows the secret.
     ///
     /// # Errors
-    /// The bytes are no message, or no frame that may come.
+    /// The bytes are neither a message nor a frame that the peer may send, or a tag is wrong.
     pub(super) fn next(
         &mut self,
         peer: Option<u16>,
@@ -266,7 +270,8 @@ impl Input {
         FrameHeader::of_bytes(&bytes)
     }
 
-    /// Moves buffered bytes of a part to their destination.
+    /// Moves buffered bytes of a part that skips the buffer to their destination. Returns a frame
+    /// once the part is complete.
     fn go_on_landing(&mut self) -> Next {
         let Self { bytes, start, end, landing, frame, .. } = self;
         let Some(landing) = landing else { return Next::Nothing };
@@ -286,13 +291,14 @@ impl Input {
         Next::Frame
     }
 
-    /// Takes the next frame. It is in use until [`Input::done`].
+    /// Takes the next frame, if one is complete. It is in use until [`Input::done`].
     pub(super) fn take(&mut self) -> Option<Frame> {
         let len = self.frame?;
         self.is_taken = true;
         Some(match &self.landing {
             Some(landing) => {
-                // A part without a destination has no bytes, so that it is not counted as received.
+                // A part without a destination gets an empty payload, so that it is not counted as
+                // received.
                 let is_lost = landing.to.is_none();
                 Frame { head: landing.head, payload: is_lost.then(|| (Arc::default(), 0, 0)) }
             }
@@ -306,7 +312,7 @@ impl Input {
 
     /// Notes that the frame was handled.
     pub(super) fn done(&mut self) {
-        // The number of the connection may have been reused.
+        // The number of the connection may have been reused by one whose frame was not taken.
         if !self.is_taken {
             return;
         }
@@ -315,7 +321,7 @@ impl Input {
         self.is_taken = false;
     }
 
-    /// Stops writing into the memory of a transfer.
+    /// Stops writing into the memory of a transfer: the rest of its part is discarded.
     pub(super) fn give_up(&mut self, key: (u16, u64)) {
         if let Some(landing) = self.landing.as_mut().filter(|landing| landing.key == key) {
             landing.to = None;
@@ -331,8 +337,12 @@ impl Input {
     }
 }
 
-/// The landing of a frame that is a part of a long message, if the application expects it. A long
-/// part without a transfer is discarded.
+/// Returns the landing of a frame that skips the buffer: a part of a long message that the endpoint
+/// expects, or one that is too long for the buffer and is discarded. Returns `None` for any other
+/// frame.
+///
+/// # Errors
+/// The part does not lie within the memory of its transfer.
 fn landing_of(
     head: FrameHeader,
     len: usize,

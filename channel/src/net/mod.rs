@@ -7,8 +7,8 @@
 //! - [`peer_table`]: known peers, by number.
 //! - [`Net`]: the local end; [`peer`]: a peer, which frames are sent to; [`rx`]: the receiving end.
 //!
-//! An address is an address of this host with the port that the endpoint holds. Numbers and tokens
-//! belong to one incarnation of an endpoint, so that no incarnation receives messages for an
+//! The address of an endpoint is an address of its host with the port that it holds. Numbers and
+//! tokens belong to one incarnation of an endpoint, so that no incarnation receives messages for an
 //! earlier one.
 //!
 //! Memory: each peer takes about 600 bytes and a descriptor. Its receive buffer is empty until data
@@ -45,14 +45,14 @@ use self::{
 };
 use crate::{contract::Liveness, identity::Identity};
 
-/// How the network is to be used.
+/// Settings of the network.
 #[derive(Clone, Debug)]
 pub struct NetSettings {
     /// The secret of the job (`FI_TCAM_JOB_KEY`). All its endpoints prove that they know it.
     pub job: Option<Secret>,
     /// Without a job secret: the secret of this endpoint, which peers know from its name.
     pub own: Secret,
-    /// Time after which a host that does not answer is gone; zero: never.
+    /// Time after which the peers of a host that does not answer count as dead; zero: never.
     pub timeout: Duration,
     /// Whether each frame is authenticated (`FI_TCAM_NET_SEAL`).
     pub seals: bool,
@@ -62,7 +62,7 @@ pub struct NetSettings {
 #[derive(Debug)]
 pub struct Net {
     peers: Mutex<PeerTable>,
-    /// A duplicate of the descriptor of the connections.
+    /// A duplicate of the epoll descriptor of the connections.
     doorbell: Unshared,
     pub(crate) seals: bool,
     timeout: Duration,
@@ -98,7 +98,8 @@ impl Net {
     /// `secret`, or the secret of the job.
     ///
     /// # Errors
-    /// `EAGAIN` until its Hello has come. The reason why it cannot be reached is returned once.
+    /// `EAGAIN` until its Hello has come, `EOPBADSTATE` in a forked child. If the endpoint cannot
+    /// be reached, the reason is returned once, and the next call tries again.
     pub(crate) fn meet(
         &self,
         address: SocketAddrV4,
@@ -112,7 +113,8 @@ impl Net {
         peers.meet(address, secret)
     }
 
-    /// Returns the identity and the address of the peer with a number.
+    /// Returns the identity and the address of the peer with a number; `None` before its Hello, or
+    /// if no peer has the number.
     pub(crate) fn listed(&self, number: u16) -> Option<(Identity, SocketAddrV4)> {
         let peers = self.peers.lock();
         let peer = peers.get(number.into())?;
@@ -120,7 +122,8 @@ impl Net {
     }
 
     /// Returns whether the peer with a number is at the address that it claims: it knows the secret
-    /// in the name of the endpoint at that address. A peer that is not is disconnected.
+    /// in the name of the endpoint at that address. If it does not, it is disconnected. If nothing
+    /// can be checked, the result is true; see [`Self::is_vouched_for`].
     pub(crate) fn is_at_its_address(
         &self,
         number: u16,
@@ -129,7 +132,7 @@ impl Net {
         self.peers.lock().is_verified(number, secret)
     }
 
-    /// Returns whether it is certain that the peer with a number is at the address that it claims.
+    /// Returns whether the peer with a number has proved that it is at the address that it claims.
     pub(crate) fn is_vouched_for(&self, number: u16) -> bool {
         self.peers.lock().is_vouched_for(number)
     }
@@ -139,13 +142,13 @@ impl Net {
         self.peers.lock().disown(number);
     }
 
-    /// A descriptor that becomes readable when something happens after [`Net::arm`].
+    /// Returns a descriptor that becomes readable when something happens after [`Net::arm`].
     pub fn doorbell(&self) -> BorrowedFd<'_> {
         self.doorbell.as_fd()
     }
 
-    /// Arms the doorbell: it becomes readable when something comes. Returns false if something has
-    /// come already.
+    /// Arms the doorbell: it becomes readable when something comes. Returns false if a frame has
+    /// come already, or in a forked child.
     pub(crate) fn arm(&self) -> bool {
         if !self.is_ours() {
             return false;
@@ -165,19 +168,19 @@ impl Net {
         }
     }
 
-    /// Time after which a peer that does not answer is dead; zero: never.
+    /// Returns the time after which a peer that does not answer counts as dead; zero: never.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Sends Bye to all peers.
+    /// Sends Bye to all peers that have not got one since the last frame to them.
     pub(crate) fn say_bye(&self) {
         if self.is_ours() {
             self.peers.lock().say_bye();
         }
     }
 
-    /// Returns whether bytes wait to be sent, or peers have not confirmed all frames before Bye.
+    /// Returns whether bytes wait to be sent, or peers that got Bye have not confirmed all frames.
     pub(crate) fn is_lent(&self) -> bool {
         if !self.is_ours() {
             return false;

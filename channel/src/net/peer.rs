@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A peer on the network as an endpoint sees it.
+//! The sending end to a peer on the network.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::{
     wire::{self, Flags, Header, Kind},
 };
 
-/// Payload bytes that are sent in one piece with the head: the remote parts of a request, or a
-/// short message.
+/// Maximum number of payload bytes that are copied behind the head, to be sent in one piece: the
+/// remote parts of a request, or a short message.
 const SHORTEST: usize = 192;
 
-/// A peer that can be sent to.
+/// A peer on the network.
 #[derive(Debug)]
 pub struct NetPeer {
     net: Arc<Net>,
@@ -54,11 +54,13 @@ impl NetPeer {
         peer.is_some_and(|peer| peer.who == Some(self.who) && peer.is_open())
     }
 
+    /// Returns whether the peer is alive, closed or dead. A peer that was removed from the table or
+    /// cannot be reached is dead; in a forked child, every peer is.
     pub(crate) fn liveness(&self) -> Liveness {
         self.net.liveness(self.number, self.who)
     }
 
-    /// Returns whether another slot can be sent.
+    /// Returns whether the connection to the peer has room for another slot.
     pub(crate) fn has_room(&self) -> bool {
         self.net.peers.lock().has_room(self.number)
     }
@@ -72,13 +74,14 @@ impl NetPeer {
         is_whole.then_some(Body { bytes: payload, lent: None })
     }
 
-    /// Longest part of a long message.
+    /// Returns the maximum length in bytes of a part of a long message.
     pub(crate) fn part_len(&self) -> usize {
         // A part with a checksum or a seal goes through the receiver's buffer.
         if self.checks || self.net.seals { wire::LONGEST } else { frame::PART }
     }
 
-    /// Has the parts of a transfer written directly to `to`, as long as the result lives.
+    /// Makes the connection write the parts of a transfer directly to `to`, until the result is
+    /// dropped.
     pub(crate) fn expect(&self, transfer: u64, to: &Buffer) -> Landing {
         let key = (self.number, transfer);
         self.net.peers.lock().connections.landings.insert(key, to.clone());
@@ -94,9 +97,9 @@ impl NetPeer {
         let Some(peer) = peer else { return Sent::Yes };
         match peer.liveness() {
             Liveness::Alive => {}
-            // A closed peer reads nothing more.
+            // A closed peer reads nothing more, so the slot is dropped.
             Liveness::Closed => return Sent::Yes,
-            // A send that succeeded now would complete. It fails when the engine removes the peer.
+            // The operation must not complete. It fails when the engine removes the dead peer.
             _ => return Sent::NoRoom,
         }
         header.peer = peer.number.into();
@@ -119,7 +122,7 @@ impl NetPeer {
     }
 }
 
-/// Memory of the application that parts of a message are written into, until this is dropped.
+/// A registration of memory into which parts of a message are written, until it is dropped.
 #[derive(Debug)]
 pub struct Landing {
     net: Arc<Net>,
@@ -138,12 +141,12 @@ impl Drop for NetPeer {
     }
 }
 
-/// The payload of a frame.
+/// The payload of a frame that is to be sent.
 enum Content<'a> {
     /// Parts of the peer's memory, and data.
     Parts(&'a [RemotePart], &'a [Buffer]),
     Bytes(&'a [u8]),
-    /// Length of a message that the receiver asks for.
+    /// Length of a message that the receiver asks for later.
     Length(u64),
 }
 
@@ -180,8 +183,8 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Sends the frame over the connection of a peer, data without a copy. Returns false if there
-    /// is no room.
+    /// Sends the frame over the connection of a peer, long data without a copy. Returns false if it
+    /// was not sent; see [`PeerTable::send`].
     fn send(&self, peers: &mut PeerTable, number: u16, head: FrameHeader) -> bool {
         let data: &[Buffer] = if let Self::Parts(_, data) = self { data } else { &[] };
         let words = Self::Parts(if let Self::Parts(parts, _) = self { parts } else { &[] }, &[]);

@@ -2,11 +2,12 @@
 //! The peers of an endpoint on the network, each under a number.
 //!
 //! ```text
-//! Greeting --- Hello came --> Open --- Bye came, all frames seen --> Closed
-//!    |                          `----- connection gone -----------> Dead
+//! Greeting --- Hello came ----> Open --- Bye came, all frames before it handled ------> Closed
+//!    |                            |----- connections ended after this end's Bye ------> Closed
+//!    |                            `----- connections ended without this end's Bye ---> Dead
 //!    `--- refused, no answer --> Failed
 //! ```
-//! A connection is gone after the frames that came over it were handled.
+//! The end of a connection takes effect after the frames that came over it were handled.
 //!
 //! Both ends may connect at the same time. The first Hello that comes opens the peer; the other
 //! Hello repeats it.
@@ -31,25 +32,25 @@ use crate::{
     identity::{Identity, random},
 };
 
-/// Most peers of an endpoint: each has a 16-bit number.
+/// Maximum number of peers of an endpoint: each has a 16-bit number.
 const MOST: usize = 1 << 16;
-/// Most peers that one call of [`PeerTable::look_around`] handles.
+/// Maximum number of peers that one call of [`PeerTable::look_around`] handles.
 const A_LOOK: usize = 1024;
-/// Time between log messages about refused connections.
+/// Minimum time between log messages about refused connections.
 const SAYING: Duration = Duration::from_secs(1);
-/// Most dials of a peer that closes connections before it has handled them.
+/// Maximum number of dials of a peer that closes the connections before it sends Hello.
 const DIALS: u32 = 50;
-/// Time between dials.
+/// Time between the end of a connection and the next dial.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Most endpoints that are remembered because their connections broke.
+/// Maximum number of endpoints in [`PeerTable::lost`], which is cleared when it is full.
 const MOST_LOST: usize = 1 << 16;
-/// Time for which the reason is kept why a peer cannot be reached.
+/// Time for which the reason is kept that a peer cannot be reached.
 const FORGET: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerState {
     Greeting,
-    /// The reason, and the time of the failure.
+    /// The peer cannot be reached: the reason, and the time of the failure.
     Failed(Errno, Instant),
     Open,
     Dead,
@@ -60,6 +61,7 @@ pub(super) enum PeerState {
 #[derive(Debug)]
 pub(super) struct PeerEntry {
     pub(super) address: SocketAddrV4,
+    /// `None` until the peer's Hello has come.
     pub(super) who: Option<Identity>,
     /// Token that frames to the peer carry.
     pub(super) token: u64,
@@ -68,13 +70,13 @@ pub(super) struct PeerEntry {
     /// Token that frames from the peer carry.
     pub(super) token_here: u64,
     pub(super) state: PeerState,
-    /// Connections to the peer.
+    /// Numbers of the connections to the peer.
     pub(super) streams: Vec<usize>,
-    /// The secret that is proved on these connections.
+    /// The secret that is proved when the peer is dialed; `None` if this endpoint did not dial it.
     pub(super) secret: Option<Secret>,
     /// The peer's claim to be at its address; `None` in a job with a secret.
     pub(super) claim: Option<Claim>,
-    /// The secret that the claim was verified with.
+    /// The secret with which the claim was verified; `None` until then.
     pub(super) verified: Option<Secret>,
     /// The connection for frames to the peer; one of `streams`.
     pub(super) outgoing: Option<usize>,
@@ -82,9 +84,10 @@ pub(super) struct PeerEntry {
     pub(super) incoming: Option<usize>,
     /// Number of dials.
     pub(super) dials: u32,
-    /// Time of the next dial: a busy peer may close a connection before it has handled it.
+    /// Time of the next dial, if the peer closed a connection before it sent Hello, as a busy peer
+    /// does.
     pub(super) redial: Option<Instant>,
-    /// Whether the endpoint has a [`NetPeer`](super::peer::NetPeer) of it.
+    /// Whether a [`NetPeer`](super::peer::NetPeer) of this peer exists.
     pub(super) is_held: bool,
     /// True after a failed send: nothing more is sent to the peer.
     is_cut: bool,
@@ -96,12 +99,12 @@ pub(super) struct PeerEntry {
     pub(super) bye: Option<u64>,
     /// Number of frames in the last Bye to the peer.
     pub(super) said_bye: Option<u64>,
-    /// The peer has confirmed all frames.
+    /// True if the peer has confirmed all frames.
     pub(super) is_seen: bool,
 }
 
 impl PeerEntry {
-    /// Creates a peer at an address, whose frames must carry this token.
+    /// Creates the entry of a peer at an address. Frames from the peer must carry this token.
     pub(super) fn new(address: SocketAddrV4, token_here: u64) -> Self {
         Self {
             address,
@@ -137,22 +140,22 @@ impl PeerEntry {
         self.state == PeerState::Open
     }
 
-    /// Returns whether frames of the peer are handled. An endpoint that closes still answers
-    /// requests that arrive after its Bye.
+    /// Returns whether frames from the peer are handled. A closed peer is included: it still
+    /// answers requests that it receives after its Bye.
     fn is_heard(&self) -> bool {
         matches!(self.state, PeerState::Open | PeerState::Closed)
     }
 
-    /// Returns whether nothing more comes from the peer.
+    /// Returns whether the peer is closed or dead, so that nothing more is sent to it.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self.state, PeerState::Dead | PeerState::Closed)
     }
 
-    /// Notes that the connections are gone. Others may get their numbers.
+    /// Notes that the connections to the peer have ended. Later connections may get their numbers.
     pub(super) fn lose(&mut self) {
         (self.outgoing, self.incoming) = (None, None);
         if self.state == PeerState::Open {
-            // After Bye it is this end that leaves.
+            // After its own Bye, this endpoint is the one that leaves.
             let leaves = self.said_bye.is_some();
             self.state = if leaves { PeerState::Closed } else { PeerState::Dead };
         }
@@ -171,7 +174,7 @@ impl PeerEntry {
 /// The description of this endpoint for all peers.
 #[derive(Debug)]
 pub(super) struct LocalEndpoint {
-    /// The secret of the job. Without it, peers prove `secret`.
+    /// The secret of the job. If it is `None`, peers prove that they know `secret`.
     pub(super) job: Option<Secret>,
     pub(super) secret: Secret,
     pub(super) who: Identity,
@@ -180,7 +183,7 @@ pub(super) struct LocalEndpoint {
     pub(super) seals: bool,
 }
 
-/// See the module.
+/// The peers of an endpoint; see the module.
 #[derive(Debug)]
 pub(super) struct PeerTable {
     own: LocalEndpoint,
@@ -202,7 +205,7 @@ pub(super) struct PeerTable {
 }
 
 impl PeerTable {
-    /// Creates the peers of an endpoint that holds its port with this socket.
+    /// Creates the table of an endpoint that holds its port with this socket.
     pub(super) fn new(
         own: LocalEndpoint,
         socket: OwnedFd,
@@ -222,7 +225,7 @@ impl PeerTable {
         })
     }
 
-    /// A descriptor that becomes readable when something happens on a connection.
+    /// Returns a descriptor that becomes readable when something happens on a connection.
     pub(super) fn doorbell(&self) -> BorrowedFd<'_> {
         self.connections.doorbell()
     }
@@ -235,14 +238,14 @@ impl PeerTable {
         self.all.get_mut(usize::from(number))?.as_deref_mut()
     }
 
-    /// The open peer at an address.
+    /// Returns the open peer at an address, and its number.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn at(&self, address: SocketAddrV4) -> Option<(u16, &PeerEntry)> {
         let number = *self.at.get(&address)?;
         Some((number, self.get(number.into()).filter(|peer| peer.is_open())?))
     }
 
-    /// Number of open peers.
+    /// Returns the number of open peers.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn open(&self) -> usize {
         self.all.iter().flatten().filter(|peer| peer.is_open()).count()
@@ -298,7 +301,7 @@ impl PeerTable {
         Ok(())
     }
 
-    /// Dials a peer again that closed the connection before it had handled it.
+    /// Dials a peer again that closed the connection before it sent Hello.
     fn redial(&mut self, number: u16) {
         let Some(peer) = self.get_mut(number) else { return };
         peer.redial = None;
@@ -311,7 +314,7 @@ impl PeerTable {
         let len = self.all.len();
         let free = |at: &usize| self.all[*at].is_none();
         let found = (self.next..len).find(free).or_else(|| (0..self.next.min(len)).find(free));
-        // A number is not reused at once.
+        // A number is not reused at once: the table first grows to 64 numbers.
         let number = match found {
             _ if len < 64 => len,
             Some(number) => number,
@@ -347,7 +350,7 @@ impl PeerTable {
         }
     }
 
-    /// Sends Hello.
+    /// Sends Hello to a peer over a connection.
     fn greet(&mut self, number: u16, stream: usize) {
         let Some(peer) = self.get(number.into()) else { return };
         let LocalEndpoint { who, address, seals, secret, .. } = self.own;
@@ -431,8 +434,9 @@ impl PeerTable {
         };
         let number = match known {
             Some(number) if self.get(number.into()).is_some_and(fits) => {
-                // A second connection of this peer. This endpoint dialed its address, so it knows
-                // the secret there.
+                // The peer was dialed, or it connects while an entry for it exists. In the second
+                // case, without a secret of the job, its claim must be by the secret with which
+                // this endpoint dialed that address.
                 let secret = self.get(number.into()).and_then(|peer| peer.secret);
                 let is_it = dialed.is_some() || secret.is_some_and(|secret| claim.is_of(&secret));
                 if !has_job && !is_it {
@@ -440,7 +444,8 @@ impl PeerTable {
                 }
                 number
             }
-            // This endpoint is already connected to a later endpoint at that address.
+            // The entry of the dialed peer has ended, or is open for another endpoint at that
+            // address.
             Some(_) if dialed.is_some() => return self.gone(stream, Errno::ECONNABORTED),
             _ if self.knows(hello.who) => return self.refuse(stream, Refusal::Twice),
             // A new peer, possibly at the address of an earlier one. The earlier one stays until
@@ -525,7 +530,10 @@ impl PeerTable {
         }
     }
 
-    /// Closes a connection that is gone or refused.
+    /// Closes a connection that has ended or is refused. If it was the last one of a peer that has
+    /// not sent Hello, the peer is dialed again or fails; any other peer is lost. If another
+    /// connection remains, but frames came over this one, all are closed; if frames went over it,
+    /// sends stop.
     fn gone(&mut self, stream: usize, errno: Errno) {
         self.connections.close(stream);
         let Some(number) = self.of.remove(&stream) else { return };
@@ -549,8 +557,8 @@ impl PeerTable {
         }
     }
 
-    /// Notes that the connection to a peer broke. Its endpoint may not connect again, since a
-    /// message may be missing.
+    /// Notes that the connections to a peer have ended. If the peer was open, its endpoint may not
+    /// connect again, since a message may be missing.
     fn lose(&mut self, number: u16) {
         let is_vouched_for = self.is_vouched_for(number);
         let Some(peer) = self.get_mut(number) else { return };
@@ -565,7 +573,10 @@ impl PeerTable {
         }
     }
 
-    /// Sends a frame: `front`, then the bytes of the buffers. Returns false if there is no room.
+    /// Sends a frame: `front`, then the bytes of the buffers. Returns false if it was not sent:
+    /// there is no room, no connection whose other end has proved the secret, or an error, after
+    /// which nothing more is sent to the peer. Returns true for a peer that was removed: the frame
+    /// is dropped.
     pub(super) fn send(&mut self, number: u16, front: &[u8], data: &[Buffer]) -> bool {
         if self.get(number.into()).is_none() {
             return true;
@@ -587,7 +598,8 @@ impl PeerTable {
         }
     }
 
-    /// Returns whether a frame can be sent to a peer.
+    /// Returns whether the connection for frames to a peer has room. False after a failed send;
+    /// true if no frame was sent yet, or if the peer was removed.
     pub(super) fn has_room(&self, number: u16) -> bool {
         let peer = self.get(number.into());
         if peer.is_some_and(|peer| peer.is_cut) {
@@ -598,7 +610,9 @@ impl PeerTable {
     }
 
     /// Returns whether a peer is at the address that it claims: it knows `secret`, which is part of
-    /// the name of the endpoint there. A peer that does not know it is disconnected.
+    /// the name of the endpoint there. A peer that does not know it is disconnected. The result is
+    /// also true if nothing can be checked: the peer has made no claim, as in a job with a secret,
+    /// or `secret` returns `None`. It is false if the peer was removed.
     pub(super) fn is_verified(
         &mut self,
         number: u16,
@@ -631,7 +645,7 @@ impl PeerTable {
         peer.is_some_and(|peer| peer.claim.is_none() || peer.verified.is_some())
     }
 
-    /// Disconnects a peer. Its address may be that of another endpoint.
+    /// Disconnects a peer, and frees the address that it claims for another endpoint.
     pub(super) fn disown(&mut self, number: u16) {
         if let Some(peer) = self.get(number.into()) {
             let address = peer.address;
@@ -642,13 +656,14 @@ impl PeerTable {
         }
     }
 
-    /// Returns whether an endpoint is connected.
+    /// Returns whether an endpoint is an open peer.
     fn knows(&self, who: Identity) -> bool {
         self.all.iter().flatten().any(|peer| peer.is_open() && peer.who == Some(who))
     }
 
     /// Takes the next frame, with the numbers of its connection and of its sender. It is in use
-    /// until [`Connections::done`].
+    /// until [`Connections::done`]. If a frame has a wrong token or came over a second connection,
+    /// the connections to its sender are closed.
     pub(super) fn take(&mut self) -> Option<(usize, u16, Frame)> {
         loop {
             let (stream, frame) = self.connections.take()?;
@@ -666,7 +681,7 @@ impl PeerTable {
         }
     }
 
-    /// Ends the connections to a peer, at both ends.
+    /// Closes all connections to a peer. The peer notices that they end.
     fn tear(&mut self, number: u16) {
         self.lose(number);
         let Some(peer) = self.get_mut(number) else { return };
@@ -687,7 +702,8 @@ impl PeerTable {
         }
     }
 
-    /// Confirms the frames before Bye, and those after it.
+    /// If the peer's Bye has come and all frames before it were handled, marks the peer as closed
+    /// and confirms all handled frames.
     fn close_if_seen(&mut self, number: u16) {
         let Some(peer) = self.get_mut(number) else { return };
         if !peer.is_heard() || peer.bye.is_none_or(|bye| peer.seen < bye) {
@@ -700,9 +716,9 @@ impl PeerTable {
         }
     }
 
-    /// Stops sending to a peer after a failed send, because later messages must not arrive without
-    /// this one. Frames that the peer sent are still handled. The peer closes its connections when
-    /// it sees that these end.
+    /// Stops sending to an open peer after a failed send, because later messages must not arrive
+    /// without the failed one. Frames from the peer are still handled. The peer closes its end of
+    /// the connections when it sees that this end is shut.
     fn cut(&mut self, number: u16, errno: Errno) {
         let Some(peer) = self.get_mut(number).filter(|peer| peer.is_open()) else { return };
         tracing::warn!("{} cannot be sent to: {errno}", peer.address);
@@ -718,7 +734,8 @@ impl PeerTable {
         peer.map_or(Liveness::Dead, PeerEntry::liveness)
     }
 
-    /// Notes that the endpoint has no [`NetPeer`](super::peer::NetPeer) of a peer any more.
+    /// Notes that the [`NetPeer`](super::peer::NetPeer) of a peer was dropped. Removes the peer if
+    /// it is closed or dead.
     pub(super) fn let_go(&mut self, number: u16, who: Identity) {
         if let Some(peer) = self.get_mut(number)
             && peer.who == Some(who)
@@ -730,14 +747,15 @@ impl PeerTable {
         }
     }
 
-    /// Closes stale connections, redials, and removes peers that are gone. One call handles up to
-    /// [`A_LOOK`] peers.
+    /// Closes stale connections, redials, and removes peers that are closed, dead or failed. One
+    /// call handles up to [`A_LOOK`] peers.
     pub(super) fn look_around(&mut self) {
         self.connections.look_around();
         for _ in 0..self.all.len().min(A_LOOK) {
             self.look = (self.look + 1) % self.all.len();
             let Some(peer) = self.all[self.look].as_deref_mut() else { continue };
-            // If the peer has connected meanwhile, a later endpoint may be at its address by now.
+            // A peer that has connected meanwhile is not dialed: a later endpoint may be at its
+            // address by now.
             if peer.greets() && peer.redial.is_some_and(|at| Instant::now() >= at) {
                 self.redial(self.look as u16);
                 continue;
@@ -767,7 +785,8 @@ impl PeerTable {
         }
     }
 
-    /// The connection for frames to a peer. Its other end has proved that it knows the secret.
+    /// Returns the connection for frames to a peer, whose other end has proved that it knows the
+    /// secret. `None` if no connection is proved, or after a failed send.
     fn proved(&self, number: u16) -> Option<usize> {
         let peer = self.get(number.into()).filter(|peer| !peer.is_cut)?;
         let first = || peer.streams.iter().copied().find(|&it| self.connections.is_proved(it));
@@ -784,10 +803,10 @@ impl PeerTable {
     }
 }
 
-/// The error of an operation to a peer that is refused or that refuses this endpoint.
+/// Returns the error of an operation to a peer that is refused or that refuses this endpoint.
 fn error_of(refusal: Refusal) -> Errno {
     match refusal {
-        // A peer that closes still has the connection that this endpoint considers closed.
+        // `Twice`: a peer that closes still has the connection that this endpoint considers closed.
         Refusal::Lost | Refusal::Twice | Refusal::Full => Errno::ECONNREFUSED,
         Refusal::Key | Refusal::Version | Refusal::Seal => Errno::EACCES,
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The frames that have come over the network.
+//! The receiving end over the network.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use crate::{
     wire::{FAR, Header, Kind},
 };
 
+/// The frame that is being handled.
 #[derive(Clone, Debug)]
 struct Current {
     /// Number of its connection.
@@ -38,7 +39,7 @@ impl NetRx {
         Self { net: Arc::clone(net), current: None, released: 0 }
     }
 
-    /// Makes progress. Returns whether nothing has come.
+    /// Returns whether no frame has come. Makes progress if none waits.
     pub(crate) fn is_empty(&mut self) -> bool {
         if self.current.is_some() {
             return false;
@@ -54,7 +55,7 @@ impl NetRx {
         !peers.connections.has_frame()
     }
 
-    /// Takes the next message that came over a connection.
+    /// Takes the next frame.
     fn next(&self) -> Option<Current> {
         let (connection, number, Frame { head, payload }) = self.net.peers.lock().take()?;
         let header = Header::read(head.words).map(|header| {
@@ -68,7 +69,7 @@ impl NetRx {
         self.released
     }
 
-    /// The position after all that has come.
+    /// Returns the number of released frames, plus one if another frame has come.
     pub(crate) fn end(&mut self) -> u64 {
         self.released + u64::from(!self.is_empty())
     }

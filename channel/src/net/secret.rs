@@ -11,11 +11,11 @@
 //! connection, so that a recorded handshake proves nothing on another connection. A proof contains
 //! the role of its sender, so that it cannot be reflected.
 //!
-//! Without a job secret, each endpoint has a secret, which is part of its name. A dialer that
-//! proves the acceptor's secret knows the acceptor's name, but it may claim any address. So each
-//! Hello contains a [`Claim`], made with the secret of its sender: a receiver that has the name of
-//! the endpoint at that address can verify it. With `FI_TCAM_NET_SEAL=on`, frames have a tag
-//! ([`Seal`]).
+//! Without a job secret, each endpoint has a secret, computed from a number in its name. A dialer
+//! that proves the acceptor's secret knows the acceptor's name, but it may claim any address. So
+//! each Hello contains a [`Claim`], made with the secret of its sender: a receiver that has the
+//! name of the endpoint at the claimed address can verify it. With `FI_TCAM_NET_SEAL=on`, frames
+//! have a tag ([`Seal`]).
 
 use std::fmt;
 
@@ -49,13 +49,13 @@ impl Secret {
         Self(Sha256::new_with_prefix(kind).chain_update(bytes).finalize().into())
     }
 
-    /// The secret of a job, from a text such as `FI_TCAM_JOB_KEY`.
+    /// Returns the secret of a job, from a text such as `FI_TCAM_JOB_KEY`.
     #[must_use]
     pub fn of_job(key: &str) -> Self {
         Self::of(b"tcam job\0", key.as_bytes())
     }
 
-    /// The secret of the endpoint whose name contains this random number.
+    /// Returns the secret of the endpoint whose name contains this random number.
     #[must_use]
     pub fn of_endpoint(number: u64) -> Self {
         Self::of(b"tcam endpoint\0", &number.to_le_bytes())
@@ -104,7 +104,7 @@ impl Session {
         self.mac(role, label, message).finalize().into_bytes().into()
     }
 
-    /// The proof of a message, by the end with this role.
+    /// Returns the proof of a message by the end with this role.
     pub(super) fn prove(&self, role: HandshakeRole, message: &[u8]) -> [u8; PROOF] {
         self.bytes(role, 0, message)
     }
@@ -119,12 +119,13 @@ impl Session {
         self.mac(role, 0, message).verify_slice(proof).is_ok()
     }
 
-    /// A number that only the two ends know. It hides a number in a message of this role.
+    /// Returns a number that only the two ends know. It masks the token in the Hello of the end
+    /// with this role.
     pub(super) fn mask(&self, role: HandshakeRole) -> u64 {
         u64::from_le_bytes(self.bytes(role, 1, &[]).as_chunks().0[0])
     }
 
-    /// The claim of an endpoint with this secret, for a message of this role.
+    /// Returns the claim of an endpoint with this secret, for a message of the end with this role.
     pub(super) fn claim(
         &self,
         role: HandshakeRole,
@@ -134,12 +135,12 @@ impl Session {
         secret.prove(&self.bytes(role, 2, message))
     }
 
-    /// The claim that came with a message of this role.
+    /// Returns the claim that came with a message of the end with this role, to be verified later.
     pub(super) fn claimed(&self, role: HandshakeRole, message: &[u8], proof: [u8; PROOF]) -> Claim {
         Claim { message: self.bytes(role, 2, message), proof }
     }
 
-    /// The seal for the frames of the end with this role.
+    /// Returns the seal for the frames of the end with this role.
     pub(super) fn seal(&self, role: HandshakeRole) -> Seal {
         Seal { key: Secret(self.bytes(role, 3, &[])), frames: 0 }
     }
@@ -171,7 +172,8 @@ impl Seal {
         self.key.mac().chain_update(self.frames.to_le_bytes()).chain_update(frame)
     }
 
-    /// The bytes of the next frame, followed by its tag.
+    /// Returns the bytes of the next frame, followed by its tag. If the frame is sent, call
+    /// [`Self::went`].
     pub(super) fn sealed(&self, front: &[u8], data: &[Buffer]) -> Vec<u8> {
         let mut frame = front.to_vec();
         for buffer in data {
@@ -189,7 +191,8 @@ impl Seal {
         self.frames += 1;
     }
 
-    /// Returns whether these bytes are the next frame and its tag.
+    /// Returns whether these bytes are the next frame and its tag. In any case, goes on to the next
+    /// frame.
     pub(super) fn opens(&mut self, frame: &[u8], tag: &[u8]) -> bool {
         let is_next = self.mac(frame).verify_truncated_left(tag).is_ok();
         self.frames += 1;

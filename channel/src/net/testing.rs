@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A network end for tests, which sends what an endpoint never sends.
+//! Methods of a network end for tests, which send bytes that no endpoint sends.
 
 use std::net::SocketAddrV4;
 
@@ -7,7 +7,7 @@ use ffi::Errno;
 
 use super::{Net, connections::front_of, frame, handshake::Said, secret::Secret};
 
-/// The first message of a handshake, for tests of strangers.
+/// Returns the first message of a handshake, for tests of dialers that know no secret.
 #[must_use]
 pub fn start() -> Vec<u8> {
     Said::Start([7; 16]).to_bytes()
@@ -41,8 +41,9 @@ impl Net {
     }
 
     /// Sends arbitrary words and an arbitrary payload to the endpoint at an address. `change` may
-    /// change the head. Returns whether there was room. Number 0 stands for the number of this
-    /// endpoint.
+    /// change the head. A sender's number of 0 in `words` is replaced by the number of this
+    /// endpoint at the peer. Returns false if there was no room, and true if no open peer is at the
+    /// address.
     pub fn push_words(
         &self,
         address: SocketAddrV4,
@@ -63,7 +64,7 @@ impl Net {
         peers.send(number, &front, &[])
     }
 
-    /// Number of connected peers.
+    /// Returns the number of open peers.
     pub fn open_peers(&self) -> usize {
         self.peers.lock().open()
     }

@@ -12,8 +12,8 @@ use std::{
 use super::segment::{BUFFER, BUFFERS, Segment};
 use crate::bytes::Room;
 
-/// Time without a returned buffer after which receivers are assumed to compute. It is longer than a
-/// receiver takes that makes progress, or that waits for a core.
+/// Time without a free buffer after which receivers are assumed to compute. A receiver that makes
+/// progress, or that waits for a core, returns a buffer sooner.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Tracks which buffers are free and which ones receivers hold.
@@ -37,8 +37,8 @@ impl Buffers {
         }
     }
 
-    /// Takes a free buffer, and marks it as lent to a peer. The buffer that came back last is taken
-    /// first, because it is warm in the cache.
+    /// Takes a free buffer, and marks it as lent to a peer. Returns `None` if no buffer is free.
+    /// The buffer that came back last is taken first, because it is warm in the cache.
     pub(crate) fn take(&mut self, own: &Segment, peer: u32) -> Option<usize> {
         match self.lent.front() {
             Some(&oldest) if is_back(own, oldest) => {
@@ -61,7 +61,7 @@ impl Buffers {
         Some(buffer)
     }
 
-    /// The room in the buffer that was taken last and not sent yet.
+    /// Returns the room in the buffer that was taken last and is not sent yet.
     pub(crate) fn room<'a>(&mut self, own: &'a Segment) -> Room<'a> {
         let buffer = self.lent.back().copied().unwrap_or_default();
         // SAFETY: BUFFER bytes of the mapping. No receiver knows that the buffer is taken.
@@ -75,7 +75,7 @@ impl Buffers {
         }
     }
 
-    /// Returns the buffer that was taken last and not sent.
+    /// Frees the buffer that was taken last, because it was not sent.
     pub(crate) fn untake(&mut self, own: &Segment) {
         if let Some(buffer) = self.lent.pop_back() {
             own.buffer_state(buffer).store(0, Ordering::Relaxed);
@@ -83,7 +83,7 @@ impl Buffers {
         }
     }
 
-    /// Returns whether requests for a buffer have failed for [`PATIENCE`].
+    /// Returns whether all requests for a buffer have failed for at least [`PATIENCE`].
     pub(crate) fn is_stuck(&self) -> bool {
         self.wanted.is_some_and(|since| since.elapsed() >= PATIENCE)
     }
@@ -94,8 +94,9 @@ impl Buffers {
         !self.free.is_empty()
     }
 
-    /// Returns whether the receiver has returned the buffer that was taken last. Checking all
-    /// buffers would move their cache lines back and forth while receivers return others.
+    /// Returns whether the receiver has returned the buffer that was taken last, or no buffer is
+    /// lent. Checking all buffers would move their cache lines back and forth while receivers
+    /// return them.
     pub(crate) fn last_is_back(&self, own: &Segment) -> bool {
         self.lent.back().is_none_or(|&last| is_back(own, last))
     }

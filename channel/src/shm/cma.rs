@@ -46,9 +46,9 @@ impl PeerMemory {
         read_whole(self.exec_id, remote, len)
     }
 
-    /// Copies between this memory and local memory, piece by piece. Each piece has an offset in this
-    /// memory, which belongs to the peer's operation `op`. An endpoint makes one such copy at a
-    /// time, because it announces one.
+    /// Copies between this memory and local memory, piece by piece. Each piece has an offset in
+    /// this memory, which belongs to the peer's operation `op`. An endpoint makes one such copy at
+    /// a time, because its segment has room to announce one.
     pub(crate) fn exchange<'a>(
         &self,
         direction: Direction,
@@ -90,15 +90,17 @@ impl Drop for CmaGuard<'_> {
     }
 }
 
-/// Longest single copy: a signal or a dying peer is noticed between two copies.
+/// Maximum number of bytes of one system call: a signal or a dying peer is noticed between two
+/// calls.
 const STEP: usize = 64 << 20;
 
 /// Reads `to.len()` bytes of a process's memory, from the start of `remote`. If it fails, the
 /// contents of `to` are undefined.
 ///
 /// # Errors
-/// [`CopyError::Refused`] if nothing was copied and the kernel refuses; `ECONNABORTED` if the
-/// memory no longer belongs to the exec id.
+/// [`CopyError::Refused`] if nothing was copied and the kernel refuses, or if the process has
+/// ended; `ECONNABORTED` if the memory no longer belongs to the exec id; `EIO` if it cannot be
+/// read.
 pub(crate) fn read(exec_id: ExecId, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
     let mut done = 0;
     while done < to.len() {
@@ -132,8 +134,8 @@ pub(crate) fn read_whole(
 }
 
 /// Copies `here.len()` bytes between a process's memory, from an offset in `remote` on, and local
-/// memory. The owner of the written memory is not informed of a failure, so the word of the exec id
-/// is checked before anything is copied. An `exec` between the two calls is not noticed.
+/// memory. The application whose memory is written is not informed of a failure, so the word of the
+/// exec id is checked before anything is copied. An `exec` between the two calls is not noticed.
 ///
 /// # Errors
 /// Those of [`read`].
@@ -165,8 +167,8 @@ pub(crate) fn between(
 }
 
 /// Reads the word of an exec id and, with the same call, the wanted bytes. Returns the number of
-/// wanted bytes that were copied; 0 if the call was interrupted. A copy that has `begun` cannot be
-/// refused any more.
+/// wanted bytes that were copied; 0 if the call was interrupted. `begun`: a part was copied before,
+/// so a refusal counts as a failure.
 ///
 /// # Safety
 /// `local` is valid for writes.
@@ -199,7 +201,8 @@ unsafe fn read_with_word(
     }
 }
 
-/// A segment and those after it, and their number. No operation has more segments than fit.
+/// Returns `first` and the segments behind it, and their number. No operation has more segments
+/// than fit.
 fn behind(first: memory::Segment, more: &[memory::Segment]) -> ([memory::Segment; PARTS], usize) {
     let mut all = [first; PARTS];
     let more = &more[..more.len().min(PARTS - 1)];
@@ -207,7 +210,7 @@ fn behind(first: memory::Segment, more: &[memory::Segment]) -> ([memory::Segment
     (all, 1 + more.len())
 }
 
-/// Most segments of one copy: those of an operation, and the word before them.
+/// Maximum number of segments of one copy: those of an operation, and the word before them.
 const PARTS: usize = memory::IOV_LIMIT + 1;
 
 /// `process_vm_readv(2)` or `process_vm_writev(2)`.
@@ -221,6 +224,7 @@ type Transfer = unsafe extern "C" fn(
 ) -> libc::ssize_t;
 
 /// Makes one system call. Returns the number of copied bytes; 0 if the call was interrupted.
+/// `begun`: see [`read_with_word`].
 ///
 /// # Safety
 /// `local` is valid for what the call does to it.
@@ -260,7 +264,7 @@ unsafe fn transfer(
     }
 }
 
-/// The segments of `len` bytes, from an offset on.
+/// Returns the segments of up to `len` bytes of `remote`, from an offset on.
 fn part(remote: &Remote, mut offset: usize, len: usize) -> Vec<memory::Segment> {
     let mut left = len;
     let mut parts = Vec::with_capacity(remote.len());

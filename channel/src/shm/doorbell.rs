@@ -12,8 +12,8 @@
 //!
 //! The doorbell is a futex or, for a thread that sleeps on a file descriptor, an empty datagram to
 //! a socket of the owner. The socket is in the private directory of the user ([`host::directory`]),
-//! so that no other user can ring it or take its place. Any other datagram only wakes the owner. An
-//! armed doorbell implies an empty socket: [`Doorbell::arm_socket`] empties it first.
+//! so that no other user can ring it or take its place. A spurious datagram only wakes the owner.
+//! The socket is empty when the doorbell is armed: [`Doorbell::arm_socket`] empties it first.
 //!
 //! Rejected:
 //! - an event descriptor: each sender would need a copy of it;
@@ -51,26 +51,26 @@ use super::{
     segment::Segment,
 };
 
-/// Bits of the doorbell: threads sleep on the word.
+/// Bit of the doorbell: threads sleep on the word.
 const FUTEX: u32 = 1;
-/// A thread sleeps on the socket.
+/// Bit of the doorbell: a thread sleeps on the socket.
 const SOCKET: u32 = 2;
-/// The device thread (automatic progress) sleeps on the socket, unless a thread of the application
-/// makes progress on the endpoint.
+/// Bit of the doorbell: the device thread (automatic progress) sleeps on the socket, and no thread
+/// of the application makes progress on the endpoint.
 const DEVICE: u32 = 4;
 
-/// Bits of `sleeps`: more endpoints poll than there are cores, so that polls sleep.
+/// Bit of `sleeps`: more endpoints poll than there are cores, so that polls sleep.
 const CROWDED: u32 = 1;
-/// A thread has waited for this endpoint.
+/// Bit of `sleeps`: a thread has slept, or was about to, until a message comes.
 const WAITED: u32 = 2;
 
-/// Most datagrams that are taken from the socket at a time: more than its queue holds.
+/// Maximum number of datagrams that are taken from the socket at a time: more than its queue holds.
 const MOST_RINGS: usize = 1024;
 
-/// Longest sleep until every sender knows that the owner sleeps.
+/// Maximum length of a sleep until every sender knows that the owner may sleep; see the module.
 pub const SETTLED: Duration = Duration::from_millis(1);
 
-/// The owner's end.
+/// The owner's end of the doorbell.
 #[derive(Debug, Default)]
 pub struct Doorbell {
     state: Mutex<Sleepers>,
@@ -86,7 +86,7 @@ struct Sleepers {
 }
 
 impl Doorbell {
-    /// Announces that messages must ring from now on. Returns the longest sleep.
+    /// Announces that senders must ring from now on. Returns the maximum length of the next sleep.
     fn announce(own: &Segment, state: &mut Sleepers) -> Duration {
         let since = *state.since.get_or_insert_with(|| {
             own.sleeps().fetch_or(WAITED, Ordering::SeqCst);
@@ -95,8 +95,9 @@ impl Doorbell {
         if since.elapsed() > SETTLED { Duration::MAX } else { SETTLED }
     }
 
-    /// To be called before a sleep on the word. If the ring is empty after that, call
-    /// [`Doorbell::sleep`]; in any case call [`Doorbell::disarm`]. Returns the longest sleep.
+    /// To be called before a sleep on the word. If the ring of messages is empty afterwards, call
+    /// [`Doorbell::sleep`]; in any case call [`Doorbell::disarm`]. Returns the maximum length of
+    /// the sleep.
     pub fn arm(&self, own: &Segment) -> Duration {
         let mut state = self.state.lock();
         state.sleepers += 1;
@@ -104,7 +105,7 @@ impl Doorbell {
         Self::announce(own, &mut state)
     }
 
-    /// Sleeps until the doorbell rings, for at most `at_most`.
+    /// Sleeps until the doorbell rings, for at most `at_most`. Returns at once if it has rung.
     pub fn sleep(own: &Segment, at_most: Duration) {
         let word = own.doorbell().load(Ordering::Relaxed);
         if word & FUTEX != 0 {
@@ -112,7 +113,7 @@ impl Doorbell {
         }
     }
 
-    /// To be called after [`Doorbell::arm`].
+    /// Ends what [`Doorbell::arm`] began, after the sleep.
     pub fn disarm(&self, own: &Segment) {
         let mut state = self.state.lock();
         state.sleepers -= 1;
@@ -121,8 +122,8 @@ impl Doorbell {
         }
     }
 
-    /// To be called before a sleep on [`Doorbell::socket`], which it empties. Returns the longest
-    /// sleep.
+    /// To be called before a sleep on [`Doorbell::socket`], which it empties. Returns the maximum
+    /// length of the sleep.
     pub fn arm_socket(&self, own: &Segment) -> Duration {
         self.empty();
         protocol::arm(own.doorbell(), SOCKET);
@@ -155,7 +156,7 @@ impl Doorbell {
         }
     }
 
-    /// The socket that becomes readable when the doorbell rings.
+    /// Returns the socket that becomes readable when the doorbell rings. The first call creates it.
     ///
     /// # Errors
     /// No socket can be created.
@@ -178,7 +179,8 @@ impl Doorbell {
     }
 }
 
-/// Wakes the threads that sleep at an endpoint, after a slot of its ring was filled.
+/// Wakes the threads that sleep at an endpoint, if any. To be called after a slot of its ring was
+/// filled.
 #[inline]
 pub fn ring(segment: &Segment) {
     if protocol::must_ring(segment.sleeps(), segment.doorbell()) {
@@ -186,7 +188,7 @@ pub fn ring(segment: &Segment) {
     }
 }
 
-/// Wakes the threads that sleep at an endpoint.
+/// Disarms the doorbell of an endpoint, and wakes the threads that sleep at it.
 #[cold]
 pub fn wake(segment: &Segment) {
     let how = segment.doorbell().take();
@@ -205,7 +207,7 @@ fn sleep_at(word: &AtomicU32, was: u32, at_most: Duration) {
         tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: i64::from(at_most.subsec_nanos()) as _,
     };
-    // The caller looks again in any case.
+    // The caller looks for messages again in any case.
     let _ = futex::wait(word, futex::Flags::empty(), was, Some(&timeout));
 }
 
@@ -215,8 +217,8 @@ fn wake_at(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
 }
 
-/// A socket at a path of this endpoint. A socket that is there was left by an earlier endpoint of
-/// its port.
+/// Creates the socket of this endpoint at a path. An earlier endpoint at the same port may have
+/// left a socket there, which is replaced.
 fn socket_at(place: &Path) -> rustix::io::Result<OwnedFd> {
     let socket = unnamed_socket()?;
     let address = SocketAddrUnix::new(place)?;
@@ -233,14 +235,15 @@ fn unnamed_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
 }
 
-/// Sends an empty datagram to the socket at a path. If its queue is full, its owner is awake.
+/// Sends an empty datagram to the socket at a path. Errors have no effect: if the queue of the
+/// socket is full, its owner is awake.
 fn knock(place: &Path) {
     static SENDER: OnceLock<OwnedFd> = OnceLock::new();
     let sender = match SENDER.get() {
         Some(sender) => sender,
         None => match unnamed_socket() {
             Ok(socket) => SENDER.get_or_init(|| socket),
-            // Without a descriptor, the sleeper wakes at its timeout, and is rung the next time.
+            // Without a descriptor, the owner wakes at its timeout, and the next message rings.
             Err(_) => return,
         },
     };

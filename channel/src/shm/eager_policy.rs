@@ -11,14 +11,19 @@
 //!
 //! ```text
 //! the last buffer is back:  through a buffer
-//! fast:                     all through buffers; one in SAMPLE is timed
-//! slow:                     by kernel copy, except one in TRY, which is timed
+//! fills are fast:           all through buffers; one in SAMPLE is timed
+//! fills are slow:           by kernel copy, except one in TRY, which is timed
 //! ```
 //!
-//! Half round trip of 8 and 16 KiB through MPICH: 4.2 to 5.5 and 5.7 to 7.0 us by kernel copy, 1.8
-//! to 2.5 and 2.5 to 4.6 us through buffers. From afar: 7.7 and 13 us, 6.0 and 12 us. Bandwidth:
-//! 3.3 and 5.3 GB/s by kernel copy, 9 and 14 GB/s through buffers. From afar: 3.0 and 4.9 GB/s, 2.3
-//! and 2.7 GB/s.
+//! Half round trip and bandwidth through MPICH, with near cores and with cores far apart:
+//!
+//! ```text
+//!                near: kernel copy   buffers      far: kernel copy   buffers
+//!  8 KiB  us     4.2 to 5.5          1.8 to 2.5   7.7                6.0
+//! 16 KiB  us     5.7 to 7.0          2.5 to 4.6   13                 12
+//!  8 KiB  GB/s   3.3                 9            3.0                2.3
+//! 16 KiB  GB/s   5.3                 14           4.9                2.7
+//! ```
 //!
 //! Rejected: kernel copy whenever the last buffer is not back (streams gain nothing); kernel copy
 //! when more than two or eight buffers are lent (streams alternate between the two, slower than
@@ -31,16 +36,17 @@ use crate::prefetch::LINE;
 /// Nanoseconds per cache line up to which a fill is fast: the kernel takes this for 16 KiB.
 const QUICK: f32 = 14.0;
 
-/// Of this many messages one is timed, if fills are fast.
+/// If fills are fast: number of messages of which one is timed.
 const SAMPLE: u32 = 8;
 
-/// Of this many messages one is timed, if fills are slow.
+/// If fills are slow: number of messages of which one goes through a buffer and is timed.
 const TRY: u32 = 64;
 
-/// Weight of one fill against all before it.
+/// Weight of the last fill in the moving average.
 const WEIGHT: f32 = 1.0 / 8.0;
 
-/// Most nanoseconds per cache line that a fill counts: the sender may be interrupted.
+/// Maximum time of a fill that counts, in nanoseconds per cache line: the sender may have been
+/// interrupted.
 const SLOWEST: f32 = 4.0 * QUICK;
 
 /// The eager policy for one peer.
@@ -53,7 +59,7 @@ pub(crate) struct EagerPolicy {
 }
 
 impl EagerPolicy {
-    /// Creates the policy. Fills are fast until they are measured.
+    /// Creates the policy. Fills count as fast until they are measured.
     pub(super) fn new() -> Self {
         Self { line: 0.0, left: 0 }
     }

@@ -18,7 +18,7 @@ use crate::{
     wire::{Frame, Header, Kind},
 };
 
-/// A peer that can be sent to.
+/// A peer on this host; see the module.
 #[derive(Debug)]
 pub struct ShmPeer {
     /// The segment of this endpoint.
@@ -37,7 +37,7 @@ impl ShmPeer {
     /// Opens the endpoint that holds `port` now, and enters this endpoint into its list of senders.
     ///
     /// # Errors
-    /// Those of [`Segment::open`]; `ENOSPC` if there is no room for the list.
+    /// Those of [`Segment::open`] and [`Segment::enter`].
     pub(crate) fn open(own: &Arc<Segment>, port: u16, settings: Settings) -> Result<Self, Errno> {
         Self::enter(own, Segment::open(port)?, settings)
     }
@@ -45,7 +45,7 @@ impl ShmPeer {
     /// Opens one endpoint, and no later one at the same port.
     ///
     /// # Errors
-    /// Those of [`ShmPeer::open`]; `ECONNREFUSED` if the endpoint is gone.
+    /// Those of [`ShmPeer::open`]; `ECONNREFUSED` if a later endpoint holds the port.
     pub(crate) fn open_only(
         own: &Arc<Segment>,
         peer: Identity,
@@ -65,12 +65,12 @@ impl ShmPeer {
         Ok(Self { own, segment, number, copies, pieces: !settings.copies })
     }
 
-    /// The sending end of the peer's ring, for one thread at a time.
+    /// Creates the sending end of the peer's ring, for one thread at a time.
     pub(super) fn tx_ring(&self, thread: usize, checks: bool) -> TxRing {
         TxRing::new(&self.segment, self.number, thread, checks)
     }
 
-    /// The identity of the peer.
+    /// Returns the identity of the peer.
     pub(crate) fn identity(&self) -> Identity {
         self.segment.identity()
     }
@@ -80,19 +80,19 @@ impl ShmPeer {
         self.segment.liveness(look)
     }
 
-    /// Returns whether the peer's ring takes another slot.
+    /// Returns whether the peer's ring has room for another slot.
     pub(crate) fn has_room(&self) -> bool {
         ring::has_room(&self.segment)
     }
 
-    /// Returns whether the peer has not closed its endpoint.
+    /// Returns whether the peer has not closed its endpoint and is not marked as dead.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.segment.is_open()
     }
 
-    /// The payload of a slot of the peer: in the slot, or in one of the peer's buffers. Returns
-    /// `None` if there is no such buffer.
+    /// Returns the payload of a slot of the peer: in the slot, or in one of the peer's buffers.
+    /// Returns `None` if the buffer does not exist or is shorter than the payload.
     #[inline]
     pub(crate) fn body<'a>(
         &'a self,
@@ -113,7 +113,7 @@ impl ShmPeer {
         Some(Body { bytes, lent: Some(self.segment.buffer_state(buffer)) })
     }
 
-    /// The exec id of the process to copy from; `None` if the kernel does not copy.
+    /// Returns the exec id of the process to copy from; `None` if the kernel does not copy.
     fn exec_id(&self) -> Option<ExecId> {
         self.copies.then(|| self.segment.exec_id())
     }
@@ -126,8 +126,9 @@ impl ShmPeer {
         self.pieces = true;
     }
 
-    /// The result of a copy, after the copy. It fails if the peer, or the context of the peer's
-    /// operation `op`, closed meanwhile: the memory may have been reused.
+    /// Returns the final result of a copy. It is an error if the peer, or the context of the peer's
+    /// operation `op`, closed meanwhile, because the memory may have been reused. After a refusal,
+    /// no more copies are made.
     pub(crate) fn confirm(
         &mut self,
         copied: Result<(), CopyError>,
@@ -141,7 +142,7 @@ impl ShmPeer {
         if is_valid { copied } else { Err(CopyError::Failed(Errno::ECONNABORTED)) }
     }
 
-    /// The peer's memory; `None` if the kernel does not copy.
+    /// Returns the peer's memory; `None` if the kernel does not copy.
     pub(crate) fn memory(&self) -> Option<PeerMemory> {
         let exec_id = self.exec_id()?;
         Some(PeerMemory { own: Arc::clone(&self.own), peer: Arc::clone(&self.segment), exec_id })

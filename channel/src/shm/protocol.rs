@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) trait Word {
     fn load(&self, order: Ordering) -> u64;
     fn store(&self, value: u64, order: Ordering);
-    /// Stores `new` (acquire and release) if the word is `current`. Returns the other value
-    /// otherwise.
+    /// Stores `new` (acquire and release) if the word is `current`. Otherwise, fails with the value
+    /// of the word. May also fail if the word is `current`.
     fn replace(&self, current: u64, new: u64) -> Result<u64, u64>;
 }
 
@@ -43,8 +43,8 @@ pub(crate) trait Ring {
     fn turn(&self, position: u64) -> &Self::Word;
 }
 
-/// The claim of a position of a ring ([`crate::identity::Identity::ring`]) as one word. It is not
-/// zero, except for port 0.
+/// Returns the claim of a position of a ring ([`crate::identity::Identity::ring`]) as one word. It
+/// is not zero, except for port 0.
 pub(crate) fn intent(ring: u32, position: u64) -> u64 {
     u64::from(ring) << 32 | u64::from(position as u32)
 }
@@ -55,8 +55,8 @@ pub(crate) fn intent(ring: u32, position: u64) -> u64 {
 pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, name: u32, head: &mut u64) -> Option<u64> {
     let mut position = ring.tail().load(Ordering::Relaxed);
     loop {
-        // A damaged head or tail makes this wrong, never unsafe: positions are taken modulo the
-        // length of the ring.
+        // A damaged head or tail makes the result wrong, never unsafe: positions are taken modulo
+        // the length of the ring.
         if position.wrapping_sub(*head) >= R::SLOTS {
             *head = ring.head().load(Ordering::Acquire);
             if position.wrapping_sub(*head) >= R::SLOTS {
@@ -65,7 +65,8 @@ pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, name: u32, head: &mut u64)
                 return None;
             }
         }
-        // A thread that sees this intent also sees the turn of the slot that was claimed before.
+        // A thread that sees this intent also sees the turn of the slot that this thread claimed
+        // before.
         own.store(intent(name, position), Ordering::Release);
         match ring.tail().replace(position, position.wrapping_add(1)) {
             Ok(_) => return Some(position),
@@ -74,7 +75,7 @@ pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, name: u32, head: &mut u64)
     }
 }
 
-/// Hands a position that was claimed and written to the owner.
+/// Publishes the slot at a claimed position to the owner. The slot must be written.
 #[inline]
 pub(crate) fn fill<R: Ring>(ring: &R, position: u64) {
     ring.turn(position).store(position.wrapping_add(1), Ordering::Release);
@@ -116,11 +117,11 @@ pub(crate) trait SenderList {
 }
 
 /// Enters a sender at the first number that is found free. Returns `None` if no number is free.
-/// `make_ready` is called for each number before its entry is read.
+/// `make_ready` is called for each number before its entry is read; its error ends the search.
 ///
-/// The end is raised first: if the sender is killed in between, it leaves no entry that the owner
-/// does not look at. `next` may skip a number that is freed at the same time; that number is found
-/// when no other is free.
+/// The end is raised before the entry is written: a sender that is killed in between leaves no
+/// entry that the owner does not look at. `next` may skip a number that is freed at the same time;
+/// that number is found when no other is free.
 pub(crate) fn enter<L: SenderList, E>(
     list: &L,
     who: u64,
@@ -142,14 +143,15 @@ pub(crate) fn enter<L: SenderList, E>(
     Ok(None)
 }
 
-/// Frees the number of a sender that is gone.
+/// Frees the number of a sender that has closed or died, if the number still belongs to it.
 pub(crate) fn strike<L: SenderList>(list: &L, number: u64, who: u64) {
     if change(list.entry(number), |now| (now == who).then_some(0)) {
         change(list.next(), |next| (next > number).then_some(number));
     }
 }
 
-/// Changes a word, unless `to` returns `None`. Returns whether it changed it.
+/// Changes a word to the value that `to` returns, unless that is `None`. Returns whether the word
+/// was changed.
 fn change(word: &impl Word, to: impl Fn(u64) -> Option<u64>) -> bool {
     let mut now = word.load(Ordering::Acquire);
     while let Some(new) = to(now) {
@@ -193,14 +195,15 @@ impl Flags for AtomicU32 {
     }
 }
 
-/// Announces that the owner is about to sleep. After this, the owner looks for messages once more.
+/// Announces that the owner is about to sleep. The owner must look for messages once more before it
+/// sleeps.
 #[inline]
 pub(crate) fn arm<F: Flags>(doorbell: &F, how: u32) {
     doorbell.add(how);
     F::fence();
 }
 
-/// Returns whether the owner must be woken. To be called after a message was handed to it.
+/// Returns whether the owner must be woken. To be called after a message was published to it.
 #[inline]
 pub(crate) fn must_ring<F: Flags>(sleeps: &F, doorbell: &F) -> bool {
     sleeps.load() != 0 && {

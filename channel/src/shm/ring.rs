@@ -14,9 +14,10 @@
 //! reads `tail` while messages come in. One message moves one cache line between the cores.
 //!
 //! A sender that is killed between claim and turn would leave a slot that is never filled, and stop
-//! the ring. Before the claim it announces it as its *intent* in its segment, which has an intent
-//! word for each of its threads that may send at a time. If the ring stands still with positions
-//! claimed, the receiver skips a position that no living peer intends ([`ShmRx::skip_stuck`]).
+//! the ring. So a sender announces each claim in advance, as an *intent* in its own segment, which
+//! has an intent word for each thread that may send at a time. If the ring stands still with
+//! positions claimed, the receiver skips a position that no living peer intends
+//! ([`ShmRx::skip_stuck`]).
 //!
 //! Rejected:
 //! - a ring for each pair of endpoints: memory grows with the square of the number of ranks, and
@@ -70,7 +71,7 @@ impl Ring for Segment {
     }
 }
 
-/// Returns whether the ring of a segment takes another slot.
+/// Returns whether the ring of a segment has room for another slot.
 pub(crate) fn has_room(of: &Segment) -> bool {
     let tail = of.tail().load(Ordering::Relaxed);
     tail.wrapping_sub(of.head().load(Ordering::Acquire)) < SLOTS
@@ -86,6 +87,7 @@ pub(crate) struct TxRing {
     number: u16,
     /// Index of the intent word. One thread at a time uses it.
     thread: usize,
+    /// Copy of the head of the ring.
     head: u64,
     /// The position after the slot that was filled last.
     next: u64,
@@ -97,7 +99,7 @@ pub(crate) struct TxRing {
 }
 
 impl TxRing {
-    /// `checks`: slots have checksums.
+    /// Creates the sending end of a thread. `checks`: slots have checksums.
     pub(crate) fn new(peer: &Arc<Segment>, number: u16, thread: usize, checks: bool) -> Self {
         Self {
             peer: Arc::clone(peer),
@@ -117,13 +119,13 @@ impl TxRing {
         self.check = check;
     }
 
-    /// Returns whether the peer has not closed its endpoint.
+    /// Returns whether the peer has not closed its endpoint and is not marked as dead.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.peer.is_open()
     }
 
-    /// Sends a message that fits a slot.
+    /// Sends a message that fits a slot. Returns [`Sent::Yes`] or [`Sent::NoRoom`].
     #[inline(always)]
     pub(super) fn push_inline(&mut self, own: &Segment, header: &Header, message: &Buffer) -> Sent {
         debug_assert!(message.len() <= INLINE);
@@ -131,7 +133,7 @@ impl TxRing {
         self.push(own, header, |room| room.put_buffer(message))
     }
 
-    /// Sends a slot, and wakes a peer that sleeps.
+    /// Sends a slot, and wakes a peer that sleeps. Returns [`Sent::Yes`] or [`Sent::NoRoom`].
     #[inline(always)]
     pub(super) fn push(
         &mut self,
@@ -147,7 +149,7 @@ impl TxRing {
         Sent::Yes
     }
 
-    /// Puts a slot into the ring. Returns false if it is full.
+    /// Puts a slot into the ring. Returns false if the ring is full.
     #[inline(always)]
     pub(crate) fn put(
         &mut self,
@@ -174,8 +176,8 @@ impl TxRing {
             }
         }
         protocol::fill(peer, position);
-        // If no other endpoint sends, this sender fills the slots that follow as well. It does not
-        // prefetch the next one, which the receiver polls.
+        // If no other endpoint sends, this sender fills the following slots as well. It does not
+        // prefetch the next slot, which the receiver polls.
         if position == self.next {
             prefetch::expect_writes(peer.slot(position.wrapping_add(2)), 1);
         }
@@ -184,8 +186,9 @@ impl TxRing {
     }
 }
 
-/// Distance at which a receiver prefetches while several slots wait. It handles fewer slots until a
-/// line has come from another core. 3 to 6 are alike, 10 gains nothing.
+/// Number of slots by which a receiver prefetches ahead while several slots wait. Until a line has
+/// come from another core, the receiver handles fewer slots than this. 3 to 6 perform alike; 10
+/// gains nothing.
 const AHEAD: u64 = 4;
 
 /// The receiving end of an endpoint's own ring.
@@ -196,7 +199,7 @@ pub struct ShmRx {
     head: u64,
     /// The value of `head` that senders see.
     published: u64,
-    /// Position that was claimed and not filled at the last check.
+    /// Position that was claimed and not filled at the last call of [`ShmRx::skip_stuck`].
     stuck: Option<u64>,
 }
 
@@ -263,13 +266,13 @@ impl ShmRx {
         self.head
     }
 
-    /// The position after all slots that were sent or are being sent.
+    /// Returns the position after all slots that were sent or are being sent.
     pub(crate) fn end(&self) -> u64 {
         self.own.tail().load(Ordering::Acquire)
     }
 
-    /// Skips the current position if it was claimed but not filled at the last call already, and no
-    /// living sender intends it. Returns whether it skipped it.
+    /// Skips the current position if this call and the previous one find it claimed but not filled,
+    /// and no living sender intends it. Returns whether the position was skipped.
     pub(crate) fn skip_stuck(&mut self) -> bool {
         let stuck = self.is_stuck().then_some(self.head);
         let before = std::mem::replace(&mut self.stuck, stuck);
@@ -287,20 +290,20 @@ impl ShmRx {
         self.is_empty() && protocol::is_claimed(&*self.own, self.head)
     }
 
-    /// Returns whether a living peer announced a claim of the current position, even one from which
-    /// nothing has come yet.
+    /// Returns whether a sender that may be alive announced a claim of the current position.
+    /// Senders of which no slot has come yet are included.
     fn is_intended(&self) -> bool {
         let mut senders = (0..self.own.list_pages()).flat_map(|page| self.own.listed_in(page));
         senders.any(|(_, who)| self.may_intend(who))
     }
 
-    /// Returns whether a sender announced a claim of the current position and is alive.
+    /// Returns whether a sender announced a claim of the current position and is alive, or may be.
     fn may_intend(&self, who: Identity) -> bool {
         match Segment::open_only(who) {
             Ok((peer, _)) => {
                 self.is_intent_of(&peer) && peer.liveness(Look::Closely) == Liveness::Alive
             }
-            // Its state is unknown, so it may be alive.
+            // A shortage hides the state of the sender, so it may be alive.
             Err(errno) => is_short(errno),
         }
     }
@@ -312,7 +315,7 @@ impl ShmRx {
     }
 }
 
-/// The checksum of a slot.
+/// Returns the checksum of a slot.
 ///
 /// # Safety
 /// `slot` is one of a mapping.
@@ -323,7 +326,8 @@ unsafe fn sum(slot: *mut u8) -> u32 {
     crc32c::crc32c(&bytes[8..CHECKS + 4])
 }
 
-/// Writes the checksums of a slot. All its words but the first must be written.
+/// Writes the checksums of a slot, of which `check` is that of the message. All other words of the
+/// slot but the first must be written before.
 ///
 /// # Safety
 /// `slot` is one that the caller alone writes to.
@@ -338,7 +342,7 @@ unsafe fn put_checks(slot: *mut u8, check: u32) {
     }
 }
 
-/// The checksum of the message of a slot; `None` if the checksum of the slot is wrong.
+/// Returns the checksum of the message of a slot; `None` if the checksum of the slot is wrong.
 ///
 /// # Safety
 /// `slot` is one of a mapping.

@@ -3,7 +3,7 @@
 //! ([`host::directory`]).
 //!
 //! ```text
-//!  0      header: identity, incarnation | started, process namespace | state, first | senders | tail |
+//!  0      header: magic, identity | started, process namespace | state, first | senders | tail |
 //!         head | doorbell | sleeps | intent | cma word | cores | more intents
 //!  2 K    counters for `tcam watch`
 //!  4 K    buffer states: 64 words, a line each
@@ -15,8 +15,8 @@
 //!
 //! The owner holds a lock on the file (`flock`) as long as it lives, however it dies. A process
 //! that gets the lock knows that the owner is gone, and removes the file ([`host::owner`]). The
-//! pages are reserved when the file is made, so that a full `/dev/shm` is an error then and not a
-//! `SIGBUS` later. Of the list of senders, only the first page is reserved; senders reserve the
+//! pages are reserved when the file is made, so that a full `/dev/shm` causes an error then and not
+//! a `SIGBUS` later. Of the list of senders, only the first page is reserved; senders reserve the
 //! others when they need them ([`super::senders`]).
 //!
 //! Rejected: POSIX locks (the first descriptor of the process that is closed releases them), and
@@ -58,7 +58,7 @@ use crate::{
 pub(crate) const SLOTS: u64 = 1024;
 /// Buffers of a segment.
 pub(crate) const BUFFERS: usize = 64;
-/// Threads of an endpoint that can claim a position at a time.
+/// Number of threads of an endpoint that can claim a position at the same time.
 pub(crate) const INTENTS: usize = 4;
 /// Bytes of a buffer.
 pub(crate) const BUFFER: usize = LONGEST;
@@ -90,9 +90,10 @@ pub struct Segment {
     map: MmapRaw,
     inode: u64,
     identity: Identity,
-    /// The owner's file with its lock.
+    /// The locked file; `None` in the segment of a peer.
     lock: Option<File>,
-    /// The process that made it, 0 for a peer's. The word in the header may be damaged.
+    /// Process id of the maker; 0 in the segment of a peer. The process id in the header may be
+    /// damaged.
     maker: u32,
     counted: Option<OwnEndpoint>,
 }
@@ -135,7 +136,7 @@ impl Segment {
         give_memory(file, RESERVED, "segment")?;
         let again = fallocate(file, FallocateFlags::KEEP_SIZE, 0, live::PAGE as u64);
         if again == Err(rustix::io::Errno::OPNOTSUPP) {
-            // Senders could not reserve the rest either.
+            // Senders could not reserve the other pages of their list either.
             give_memory(file, LENGTH, "segment")?;
         }
         ftruncate(file, LENGTH as u64).map_err(io::Error::from)?;
@@ -185,7 +186,7 @@ impl Segment {
             }
             opened => opened?,
         };
-        // A file shorter than the mapping would be a SIGBUS later.
+        // An access beyond the end of a shorter file would raise SIGBUS.
         if file.metadata()?.len() != LENGTH as u64 {
             tracing::warn!("{name} has a wrong length");
             return Err(Errno::EPROTO);
@@ -213,24 +214,25 @@ impl Segment {
     /// Opens the segment of one endpoint, and not that of a later one at its port.
     ///
     /// # Errors
-    /// Those of [`Segment::open`]; `ECONNREFUSED` if the endpoint is gone.
+    /// Those of [`Segment::open`]; `ECONNREFUSED` if a later endpoint holds the port.
     pub fn open_only(who: Identity) -> Result<(Self, File), Errno> {
         let (segment, file) = Self::open(who.port())?;
         if segment.identity == who { Ok((segment, file)) } else { Err(Errno::ECONNREFUSED) }
     }
 
-    /// The identity of the endpoint, which no other endpoint at its port ever has.
+    /// Returns the identity of the endpoint, which no other endpoint at its port ever has.
     #[inline]
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// The owner's file.
+    /// Returns the locked file of an own segment; `None` for the segment of a peer.
     pub(crate) fn file(&self) -> Option<&File> {
         self.lock.as_ref()
     }
 
-    /// Returns whether the owner has not closed it. A process that dies closes nothing.
+    /// Returns whether the segment is open. If its owner dies, it stays open until a process
+    /// notices the death and marks it.
     pub fn is_open(&self) -> bool {
         self.word32(STATE).load(Ordering::Acquire) == OPEN
     }
@@ -249,7 +251,8 @@ impl Segment {
         is_before(age, self.word(FIRST).load(Ordering::Acquire))
     }
 
-    /// Returns whether the owner of this (opened) segment is alive, closed or dead.
+    /// Returns whether the owner of this segment, that of a peer, is alive, closed or dead. If the
+    /// owner is dead, its files are removed.
     pub fn liveness(&self, look: Look) -> Liveness {
         let state = || self.word32(STATE).load(Ordering::Acquire);
         match state() {
@@ -261,7 +264,7 @@ impl Segment {
         let process = self.is_of_our_processes().then(|| (self.pid(), started));
         match owner::lives(&name_of(self.port()), self.inode, process, look) {
             true => Liveness::Alive,
-            // It may have closed meanwhile.
+            // The owner may have closed meanwhile.
             false if state() == CLOSED => Liveness::Closed,
             false => Liveness::Dead,
         }
@@ -278,13 +281,13 @@ impl Segment {
         self.word32(STATE).store(CLOSED, Ordering::Release);
     }
 
-    /// Removes the file of an own segment, if the process exits without closing. Peers that still
-    /// map it see it closed.
+    /// Closes an own segment and removes its files, when it is dropped or the process exits. Peers
+    /// that still map it see that it is closed. Does nothing for other segments.
     pub fn abandon(&self) {
         if self.is_ours() {
             self.close();
-            // If the lock is taken, another process considers the owner dead, and removes the file.
-            // Afterwards the name may belong to the next endpoint.
+            // If another process has taken the lock, it considers this owner dead, and removes the
+            // file. Afterwards the name may belong to the next endpoint.
             if self.file().is_some_and(owner::try_lock) {
                 remove_files(self.port(), self.inode);
             }
@@ -301,29 +304,29 @@ impl Segment {
         }
     }
 
-    /// The port of the endpoint.
+    /// Returns the port of the endpoint.
     pub fn port(&self) -> u16 {
         self.identity.port()
     }
 
-    /// The inode, which distinguishes the segment from all others.
+    /// Returns the inode, which distinguishes the segment from all others.
     pub(super) fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// The exec id of the owner.
+    /// Returns the exec id of the owner.
     pub(crate) fn exec_id(&self) -> ExecId {
         let word = |at| self.word(at).load(Ordering::Relaxed);
         ExecId { pid: self.pid(), at: word(EXEC_ID), word: word(EXEC_ID + 8) }
     }
 
-    /// Process id of the owner, in its process namespace.
+    /// Returns the process id of the owner in the owner's process namespace.
     pub(crate) fn pid(&self) -> u32 {
         self.word32(PID).load(Ordering::Relaxed)
     }
 
-    /// Returns whether the owner's process id is valid here. In another process namespace, it is
-    /// that of another process.
+    /// Returns whether the owner's process id is valid here. In another process namespace, that id
+    /// names another process.
     pub(crate) fn is_of_our_processes(&self) -> bool {
         let namespace = self.word(PROCESSES).load(Ordering::Relaxed);
         namespace != 0 && namespace == *PROCESS_NAMESPACE
@@ -349,8 +352,8 @@ impl Segment {
         }
     }
 
-    /// The inode of the segment whose owner's memory this endpoint copies from or to; 0 if it does
-    /// not copy ([`super::cma`]).
+    /// The word that announces a copy ([`super::cma`]): the inode of the segment whose owner's
+    /// memory this endpoint copies from or to; 0 if it does not copy.
     pub(super) fn cma_word(&self) -> &AtomicU64 {
         self.word(CMA_WORD)
     }
@@ -375,39 +378,40 @@ impl Segment {
         self.word32(SLEEPS)
     }
 
-    /// The position that a thread of the owner is about to claim in another ring (see
+    /// The word with the position that a thread of the owner is about to claim in another ring (see
     /// [`super::ring`]).
     #[inline]
     pub(crate) fn intent(&self, thread: usize) -> &AtomicU64 {
         self.word(INTENT_AT[thread % INTENTS])
     }
 
-    /// Zero if the buffer is free.
+    /// The state of a buffer: zero if it is free.
     pub(crate) fn buffer_state(&self, buffer: usize) -> &AtomicU32 {
         self.word32(BUFFER_STATES + buffer % BUFFERS * LINE)
     }
 
-    /// First byte of a buffer of [`BUFFER`] bytes.
+    /// Returns the first byte of a buffer of [`BUFFER`] bytes.
     pub(crate) fn buffer(&self, buffer: usize) -> *mut u8 {
         // SAFETY: within the mapping for every number.
         unsafe { self.base().add(BUFFER_AREA + buffer % BUFFERS * BUFFER) }
     }
 
-    /// The first `len` bytes of a buffer; `None` if there is no such buffer.
+    /// Returns the first `len` bytes of a buffer; `None` if the buffer does not exist or is
+    /// shorter.
     pub(crate) fn buffer_bytes(&self, buffer: usize, len: u64) -> Option<SharedBytes<'_>> {
         // SAFETY: within the mapping, which the result borrows.
         (buffer < BUFFERS && len <= BUFFER as u64)
             .then(|| unsafe { SharedBytes::new(self.buffer(buffer), len as usize) })
     }
 
-    /// The payload of the slot at a position.
+    /// Returns the payload of the slot at a position.
     #[inline]
     pub(crate) fn payload(&self, position: u64) -> SharedBytes<'_> {
         // SAFETY: within the slot, whose mapping the result borrows.
         unsafe { SharedBytes::new(self.slot(position).add(PAYLOAD), INLINE) }
     }
 
-    /// First byte of the slot at a position of the ring.
+    /// Returns the first byte of the slot at a position of the ring.
     #[inline]
     pub(crate) fn slot(&self, position: u64) -> *mut u8 {
         // SAFETY: within the mapping for every position.
@@ -446,7 +450,7 @@ impl Drop for Segment {
     }
 }
 
-/// A word of a slot as an atomic.
+/// Returns a word of a slot as an atomic.
 ///
 /// # Safety
 /// `slot` came from [`Segment::slot`] of a mapping that outlives the result.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Tests of segments: found, left behind, damaged.
+//! Tests of segments that are found, that dead owners leave behind, or that are damaged.
 
 use std::net::Ipv4Addr;
 
@@ -18,7 +18,7 @@ fn is_file(port: u16) -> bool {
     directory::path().join(name_of(port)).symlink_metadata().is_ok()
 }
 
-/// An address with a fixed port. Each test has other ports.
+/// An address with a fixed port.
 fn address(port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
 }
@@ -75,7 +75,7 @@ fn a_lock_that_a_child_holds_does_not_keep_its_parent_alive() {
     let own = Segment::create(address(68)).unwrap();
     let opened = Segment::open(68).unwrap().0;
     assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
-    // The lock is still held, but no process with this process id started then.
+    // The lock is still held, but the process with this process id started at another time.
     own.word(STARTED).store(1, Ordering::Relaxed);
     assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
     assert!(!is_file(68));
@@ -110,8 +110,8 @@ fn an_owner_that_lost_its_file_is_alive() {
     assert_eq!(opened.liveness(Look::Closely), Liveness::Closed);
 }
 
-/// A file at the name of a segment. It is locked while the test uses it: programs that start
-/// meanwhile remove files without an owner.
+/// Makes a file with the name of a segment. It is locked while the test uses it, because programs
+/// that start meanwhile remove files without an owner.
 fn put(port: u16, content: &[u8], mode: u32) -> File {
     let mut file = directory::create_locked(&name_of(port)).unwrap();
     assert!(!try_lock(&directory().file(&name_of(port)).unwrap()));

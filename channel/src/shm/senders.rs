@@ -36,7 +36,7 @@ use super::{
 };
 use crate::identity::Identity;
 
-/// Numbers per page.
+/// Number of senders in a page of the list.
 pub(crate) const PAGE_OF: usize = PAGE / 8;
 
 impl SenderList for Segment {
@@ -57,7 +57,8 @@ impl SenderList for Segment {
 }
 
 impl Segment {
-    /// Enters an endpoint into the list of this one, a peer with the open file `file`.
+    /// Enters the endpoint `who` into the list in this segment of a peer, whose file is `file`.
+    /// Returns the number of the endpoint in the list.
     ///
     /// # Errors
     /// `ENOSPC` if `/dev/shm` is full, `EPROTO` if the list is full, which living endpoints cannot
@@ -70,7 +71,8 @@ impl Segment {
         })
     }
 
-    /// The sender with a number, in the list of this process's endpoint.
+    /// Returns the sender with a number, in the list of this process's endpoint. `None` if the
+    /// number is free.
     pub(crate) fn listed(&self, number: u16) -> Option<Identity> {
         if usize::from(number) < PAGE_OF {
             // This page always exists. The mapping also works if the program has closed all its
@@ -83,7 +85,8 @@ impl Segment {
         Identity::of_word(u64::from_ne_bytes(word))
     }
 
-    /// The senders in a page of the list of this process's endpoint.
+    /// Returns the senders in a page of the list of this process's endpoint, and their numbers.
+    /// Page numbers wrap around. If the page cannot be read, the result is empty.
     pub(crate) fn listed_in(&self, page: usize) -> Vec<(u16, Identity)> {
         let mut words = [0; PAGE];
         let at = SENDERS + page % self.list_pages() * PAGE;
@@ -97,13 +100,14 @@ impl Segment {
         entries.filter_map(who).collect()
     }
 
-    /// Number of pages of the list that have numbers in use.
+    /// Returns the number of pages of the list that have had numbers in use, at least 1.
     pub(crate) fn list_pages(&self) -> usize {
         let end = self.end().load(Ordering::Acquire).min(PEERS as u64) as usize;
         end.div_ceil(PAGE_OF).max(1)
     }
 
-    /// Frees the number of a sender that is gone, once all its slots were handled.
+    /// Frees the number of the sender `who`, which has closed or died. All its slots must have been
+    /// handled.
     pub(crate) fn strike(&self, number: u16, who: Identity) {
         protocol::strike(self, number.into(), who.word());
     }
@@ -117,7 +121,7 @@ fn reserve(file: &File, number: u64) -> Result<(), Errno> {
     let at = SENDERS as u64 + number * 8 / PAGE as u64 * PAGE as u64;
     let given = retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, at, PAGE as u64));
     match given {
-        // If nothing can be reserved, the owner wrote to all pages.
+        // Where the file system cannot reserve memory, the owner has written to all pages.
         Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
         Err(error) => Err(io::Error::from(error).into()),
     }

@@ -40,16 +40,16 @@ use crate::{
     wire::{CHECKED_INLINE, Frame, Header, INLINE, Kind},
 };
 
-/// See the module.
+/// The sending end of an endpoint over shared memory; see the module.
 #[derive(Debug)]
 pub struct ShmTx {
     pub(crate) own: Arc<Segment>,
-    /// Longest payload of a slot.
+    /// Maximum length in bytes of the payload of a slot.
     inline_len: usize,
     /// Whether slots have checksums.
     checks: bool,
     queue: CachePadded<Serial<TxQueue>>,
-    /// Empty if one thread at a time uses the endpoint.
+    /// Further sets of tx rings. Empty if one thread at a time uses the endpoint.
     more: Box<[CachePadded<Serial<TxRings>>]>,
 }
 
@@ -67,7 +67,7 @@ struct TxRings {
     thread: usize,
     /// By peer number.
     all: Vec<Option<Box<TxRing>>>,
-    /// Messages that were sent to open peers, and their bytes.
+    /// Number of messages that were sent to open peers, and of their bytes.
     sent: (u64, u64),
 }
 
@@ -109,13 +109,14 @@ impl ShmTx {
         self.send_counted(&mut queue, peer, header, Payload::Message(message))
     }
 
-    /// Sends a message that needs a buffer, if that is faster than a kernel copy by the receiver.
+    /// Sends a message that needs a buffer, if that is faster than a kernel copy by the receiver,
+    /// and returns [`Sent::NoBuffer`] otherwise. `None`: see [`Self::send_to_open`].
     pub fn send_if_quick(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
         self.send_counted(&mut self.queue.lock(), peer, header, Payload::IfQuick(message))
     }
 
     /// Sends a peer the location of a message that stays in local memory. The peer reports when it
-    /// has read the message.
+    /// has read the message. `None`: see [`Self::send_to_open`].
     pub fn send_where(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
         let send = |rings: &mut TxRings| {
             Some(send_rendezvous(rings.open(peer)?, &self.own, header, message))
@@ -136,7 +137,8 @@ impl ShmTx {
         free.unwrap_or_else(|| self.more[first].lock())
     }
 
-    /// Messages that [`Self::send_to_open`] and [`Self::send_if_quick`] sent, and their bytes.
+    /// Returns the number of messages that [`Self::send_to_open`] and [`Self::send_if_quick`] sent,
+    /// and of their bytes.
     #[must_use]
     pub fn sent_to_open(&self) -> (u64, u64) {
         let mut all = (0, 0);
@@ -144,7 +146,7 @@ impl ShmTx {
         all
     }
 
-    /// Disconnects all peers.
+    /// Disconnects all peers. The buffers that they hold stay lent.
     pub fn stop(&self) {
         self.on_rings(|rings| rings.all.clear());
     }
@@ -160,7 +162,7 @@ impl ShmTx {
         });
     }
 
-    /// Sends nothing more to a peer, and reclaims the buffers that it still holds.
+    /// Disconnects a peer, and reclaims the buffers that it still holds.
     pub(crate) fn disconnect(&self, peer: u32) {
         self.on_rings(|rings| {
             if let Some(ring) = rings.all.get_mut(peer as usize) {
@@ -175,14 +177,14 @@ impl ShmTx {
         self.more.iter().for_each(|rings| work(&mut rings.lock()));
     }
 
-    /// Sets the checksum of the payload of the next slot to a peer.
+    /// Sets the checksum of the payload of the next slot that [`Self::send`] sends to a peer.
     pub(crate) fn set_check(&self, peer: u32, check: u32) {
         if let Some(ring) = self.queue.lock().rings.get(peer) {
             ring.set_check(check);
         }
     }
 
-    /// Returns whether requests for a buffer have failed for a while.
+    /// Returns whether all requests for a buffer have failed for at least 1 ms.
     pub(crate) fn is_stuck(&self) -> bool {
         self.queue.lock().buffers.is_stuck()
     }
@@ -197,7 +199,7 @@ impl ShmTx {
         self.queue.lock().buffers.is_lent(&self.own)
     }
 
-    /// Lends all buffers.
+    /// Lends all free buffers to a peer.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn take_all(&self, peer: u32) {
         while self.queue.lock().buffers.take(&self.own, peer).is_some() {}
@@ -275,13 +277,14 @@ impl TxRings {
         Self { thread, all: Vec::new(), sent: (0, 0) }
     }
 
-    /// The tx ring to a peer.
+    /// Returns the tx ring to a peer; `None` if the peer is not connected.
     #[inline(always)]
     fn get(&mut self, peer: u32) -> Option<&mut TxRing> {
         self.all.get_mut(peer as usize)?.as_deref_mut()
     }
 
-    /// The tx ring to a peer that has not closed its endpoint.
+    /// Returns the tx ring to a peer; `None` if the peer is not connected, closed or marked as
+    /// dead.
     #[inline(always)]
     fn open(&mut self, peer: u32) -> Option<&mut TxRing> {
         self.get(peer).filter(|ring| ring.is_open())
@@ -321,7 +324,7 @@ fn send_rendezvous(ring: &mut TxRing, own: &Segment, header: &Header, message: &
     })
 }
 
-/// The receiver of a slot, and what the slot may need.
+/// The tx ring to the receiver of a slot, and the buffers that the slot may need.
 struct SendTo<'a> {
     tx: &'a ShmTx,
     ring: &'a mut TxRing,
@@ -387,7 +390,7 @@ impl SendTo<'_> {
         write(&mut room);
     }
 
-    /// Sends a slot whose buffer is filled. If there is no room, returns the buffer.
+    /// Sends a slot whose buffer is filled. If there is no room, frees the buffer.
     fn send_filled(&mut self, header: &Header) -> Sent {
         let sent = self.ring.push(&self.tx.own, *header, |_| ());
         if sent == Sent::NoRoom {
@@ -416,7 +419,7 @@ mod tests {
         wire::{Flags, Kind},
     };
 
-    /// More than there are sets of tx rings.
+    /// More than the number of sets of tx rings.
     const THREADS: u64 = 5;
     const EACH: u64 = 3000;
 

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Loopback       ends by port
-//! LoopbackEnd    arrived parcels, at most PLACES | senders | state | faults to inject
+//! LoopbackEnd    arrived parcels, up to PLACES | senders | state | faults to inject
 //! LoopbackPeer   puts a parcel, header and payload, into the end of the peer
 //! ```
 //!
@@ -34,7 +34,7 @@ use crate::{
     wire::{Flags, Frame, Header, Kind},
 };
 
-/// Most parcels in an end.
+/// Maximum number of parcels that wait at an end.
 pub const PLACES: usize = 16;
 
 /// A point at which a fault can be injected.
@@ -51,11 +51,11 @@ pub enum Phase {
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The peer accepts nothing more for now.
+    /// The send returns [`Sent::NoRoom`].
     Full,
-    /// No buffer is free for the payload.
+    /// The send returns [`Sent::NoBuffer`].
     NoBuffer,
-    /// Memory is not copied, now or later.
+    /// The copy is refused, so that no memory is copied from then on.
     Refuse,
     /// The copy fails, or the peer cannot be opened.
     Fail(Errno),
@@ -97,7 +97,7 @@ pub struct LoopbackEnd {
     count: AtomicU64,
     senders: Mutex<Vec<Option<Identity>>>,
     faults: Mutex<Vec<(Phase, u32, Fault)>>,
-    /// Phases that it has gone through.
+    /// Phases that the end has gone through since they were read.
     phases: Mutex<Vec<Phase>>,
 }
 
@@ -120,7 +120,7 @@ impl Loopback {
 }
 
 impl LoopbackEnd {
-    /// Injects a fault once, after the phase has succeeded `after` times.
+    /// Injects a fault once, after the end has gone through the phase `after` times.
     pub fn inject(&self, phase: Phase, after: u32, fault: Fault) {
         self.faults.lock().push((phase, after, fault));
     }
@@ -130,7 +130,7 @@ impl LoopbackEnd {
         self.faults.lock().is_empty()
     }
 
-    /// The phases that the end has gone through since the last call.
+    /// Returns the phases that the end has gone through since the last call.
     pub fn phases(&self) -> Vec<Phase> {
         std::mem::take(&mut self.phases.lock())
     }
@@ -318,7 +318,7 @@ impl LoopbackPeer {
             _ => {}
         }
         if !self.own.is_open() || !self.peer.is_open() {
-            // A dead end does not notice its death. Messages to a peer that is gone are dropped.
+            // A dead end does not notice its death. Messages to a closed or dead peer are dropped.
             return Sent::Yes;
         }
         let mut came = self.peer.came.lock();
@@ -399,7 +399,7 @@ pub(crate) struct LoopbackMemory {
 }
 
 impl LoopbackMemory {
-    /// The exec id of this process, unless the copy is to fail.
+    /// Returns the exec id of this process, or the error of a fault or of a peer that is not open.
     fn exec_id(&self) -> Result<ExecId, CopyError> {
         match self.own.fault(Phase::Copy) {
             Some(Fault::Refuse) => return Err(CopyError::Refused),

@@ -30,7 +30,7 @@ macro_rules! names {
                 }
             }
 
-            /// The number that C uses.
+            /// Returns the number that C uses.
             #[must_use]
             pub fn raw(self) -> u32 {
                 match self {
@@ -75,7 +75,7 @@ pub enum Form {
 }
 
 impl Datatype {
-    /// Size of an element in bytes.
+    /// Returns the size of an element in bytes.
     #[must_use]
     pub fn size(self) -> usize {
         match self {

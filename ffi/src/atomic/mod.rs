@@ -24,8 +24,9 @@ use crate::memory::Buffer;
 pub use kinds::{Datatype, Form, Op, supports};
 use kinds::{Element, LONGEST};
 
-/// Executes `op` on every element of `target`. `operand` and `compare` hold as many elements, or
-/// are empty if the operation does not use them. `result` receives the old elements that fit.
+/// Executes `op` on every whole element of `target`. `operand` and `compare` contain as many
+/// elements, or are empty if the operation does not use them. `result` receives the old elements
+/// that fit.
 pub fn execute(
     target: &Buffer,
     datatype: Datatype,
@@ -62,7 +63,7 @@ fn element(bytes: &[u8], start: usize, size: usize) -> Element {
 
 /// Replaces an element and returns the old one.
 fn change(place: &Buffer, next: impl Fn(&Element) -> Element) -> Element {
-    /// Held while an element changes for which the processor has no compare-and-swap.
+    /// Held while an element changes that the processor cannot compare-and-swap.
     static LONG: Mutex<()> = Mutex::new(());
 
     let addr = place.addr();

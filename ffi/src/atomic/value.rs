@@ -88,7 +88,7 @@ fn apply<T: Value>(op: Op, old: &Element, operand: &Element, compare: &Element) 
         Op::CswapGe => swap(was.is_less(to) || to == was),
         Op::CswapGt => swap(was.is_less(to)),
     };
-    // An unchanged number also keeps its padding and its NaN payload.
+    // Read and Write do not convert the number, so that it keeps its padding and its NaN payload.
     let mut element = [0; LONGEST];
     match op {
         Op::Read => return *old,

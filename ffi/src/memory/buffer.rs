@@ -8,7 +8,7 @@ use crate::{
     sys,
 };
 
-/// Most segments of one buffer (`iov_limit`).
+/// Maximum number of segments of one buffer (`iov_limit`).
 pub const IOV_LIMIT: usize = 4;
 
 /// One contiguous part of a [`Buffer`].
@@ -21,7 +21,7 @@ pub struct Segment {
     pub len: usize,
 }
 
-/// Several segments, or one segment of a copy.
+/// Several segments, or one segment that is a copy.
 #[derive(Clone, Debug, Default)]
 struct SegmentList {
     segments: [Segment; IOV_LIMIT],
@@ -37,7 +37,7 @@ thread_local! {
     static SPARE: RefCell<Vec<Box<SegmentList>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Most unused boxes that a thread keeps.
+/// Maximum number of unused boxes that a thread keeps.
 const SPARES: usize = 1024;
 
 /// A message buffer of the application: one segment, or up to [`IOV_LIMIT`].
@@ -82,7 +82,7 @@ impl Drop for Buffer {
 }
 
 impl SegmentList {
-    /// A box with these segments: an unused one of this thread, or a new one.
+    /// Returns a box with these segments: an unused one of this thread, or a new one.
     #[cold]
     fn boxed(segments: &[Segment], owned: Option<Arc<[u8]>>) -> Box<Self> {
         let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
@@ -111,10 +111,11 @@ fn put_aside(mut parts: Box<SegmentList>) {
 }
 
 impl Buffer {
-    /// One contiguous buffer.
+    /// Creates a buffer with one segment. Returns `EFAULT` if the address is null and `len` is not
+    /// 0.
     ///
     /// # Safety
-    /// `addr..addr + len` stays valid for the operation, as `fi_msg(3)` asks.
+    /// `addr..addr + len` stays valid for the operation, as `fi_msg(3)` requires.
     #[inline]
     pub(crate) unsafe fn contiguous(addr: *const libc::c_void, len: usize) -> Result<Self> {
         if addr.is_null() && len > 0 {
@@ -123,12 +124,12 @@ impl Buffer {
         Ok(Self { whole: Segment { addr: addr as usize, len }, parts: None })
     }
 
-    /// A buffer of these segments, whose lengths add up to `len`.
+    /// Creates a buffer of these segments, whose lengths add up to `len`.
     pub(super) fn of(segments: &[Segment], len: usize) -> Self {
         Self::with(segments, len, None)
     }
 
-    /// Like [`Buffer::of`], for segments that may be a copy.
+    /// Like [`Buffer::of`]. `owned` is the copy that contains the segments, if there is one.
     fn with(segments: &[Segment], len: usize, owned: Option<&Arc<[u8]>>) -> Self {
         let addr = segments.first().map_or(0, |first| first.addr);
         let put_aside = segments.len() > 1 || owned.is_some();
@@ -136,8 +137,8 @@ impl Buffer {
         Self { whole: Segment { addr, len }, parts }
     }
 
-    /// Copies the bytes. The copy lives as long as the result and all clones and parts of it, and
-    /// is never written to.
+    /// Returns a buffer with a copy of the bytes. The copy lives as long as the result and all
+    /// clones and parts of it, and is never written to.
     #[must_use]
     pub fn copied(&self) -> Self {
         let mut bytes = vec![0; self.len()];
@@ -157,7 +158,8 @@ impl Buffer {
         self.owned().is_some()
     }
 
-    /// A vector of buffers.
+    /// Creates a buffer from an I/O vector. Returns `EINVAL` for more than [`IOV_LIMIT`] entries,
+    /// and `EFAULT` for a null pointer to memory.
     ///
     /// # Safety
     /// `iov` holds `count` entries whose memory stays valid for the operation.
@@ -195,7 +197,7 @@ impl Buffer {
         Ok(Self::of(&segments[..count], len))
     }
 
-    /// A vector of elements of `size` bytes (`struct fi_ioc`).
+    /// As [`Buffer::vector`], from a vector of elements of `size` bytes (`struct fi_ioc`).
     ///
     /// # Safety
     /// As [`Buffer::vector`].
@@ -221,7 +223,7 @@ impl Buffer {
         unsafe { Self::vector(iov.as_ptr(), count) }
     }
 
-    /// Length in bytes of all segments.
+    /// Returns the length in bytes of all segments.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -234,7 +236,7 @@ impl Buffer {
         self.whole.len == 0
     }
 
-    /// Address of the first byte, 0 for an empty buffer.
+    /// Returns the address of the first segment; 0 for a buffer without memory.
     #[inline]
     #[must_use]
     pub fn addr(&self) -> usize {
@@ -248,7 +250,7 @@ impl Buffer {
         self.parts.as_ref().is_some_and(|parts| parts.count > 1)
     }
 
-    /// The segments, at least one.
+    /// Returns the segments, at least one. It may be empty.
     #[inline]
     #[must_use]
     pub fn segments(&self) -> &[Segment] {
@@ -258,7 +260,7 @@ impl Buffer {
         }
     }
 
-    /// Returns up to `len` bytes from `offset` on.
+    /// Returns the part of up to `len` bytes from `offset` on.
     #[must_use]
     pub fn part(&self, mut offset: usize, len: usize) -> Self {
         let mut parts = [Segment::default(); IOV_LIMIT];
@@ -280,7 +282,8 @@ impl Buffer {
         Self::with(&parts[..count.max(1)], len - left, self.owned())
     }
 
-    /// Copies bytes into the buffer. Returns the number of bytes that fit.
+    /// Copies `len` bytes from `source` into the buffer. Returns the number of bytes that fit; 0 if
+    /// the buffer is a copy ([`Buffer::copied`]).
     ///
     /// # Safety
     /// `source` is valid for reads of `len` bytes. It may be shared memory to which a peer writes;
@@ -297,7 +300,8 @@ impl Buffer {
         })
     }
 
-    /// Copies bytes into the buffer. Returns the number of bytes that fit.
+    /// Copies a slice into the buffer. Returns the number of bytes that fit; 0 if the buffer is a
+    /// copy ([`Buffer::copied`]).
     #[must_use]
     pub fn fill(&self, bytes: &[u8]) -> usize {
         // SAFETY: a slice is valid for its length.
@@ -343,8 +347,8 @@ impl Buffer {
     }
 }
 
-/// Like [`ptr::copy_nonoverlapping`]. Copies of 4 to 16 bytes are two overlapping words, because a
-/// call would take longer.
+/// Like [`ptr::copy_nonoverlapping`]. Copies of 4 to 16 bytes move two overlapping words, because a
+/// call of `memcpy` would take longer.
 ///
 /// # Safety
 /// As [`ptr::copy_nonoverlapping`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Memory of the application that its calls pass to the provider.
+//! Memory of the application, which its calls pass to the provider.
 //!
 //! Entry points make these values from the arguments of C. According to `fi_msg(3)` and `fi_cq(3)`
 //! the memory of a buffer is valid until the operation completes, and that of an output until the

@@ -40,7 +40,7 @@ impl Output {
     }
 }
 
-/// Bytes of a value without padding, for events that are written to an [`Output`].
+/// Returns the bytes of a value without padding, for events that are written to an [`Output`].
 pub(crate) fn bytes_of<T: Copy>(value: &T) -> &[u8] {
     // SAFETY: a reference is valid for the size of its type; callers pass
     // structures of pointers and integers of 8 bytes, which have no padding.

@@ -8,7 +8,7 @@ use crate::errno::{Errno, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RemotePart {
-    /// Address, as the region counts addresses.
+    /// Address in the region: a virtual address, or an offset from its beginning.
     pub addr: u64,
     /// Length in bytes.
     pub len: u64,
@@ -45,7 +45,7 @@ impl RemoteParts {
         &self.parts[..self.count]
     }
 
-    /// Returns up to `len` bytes from `offset` on.
+    /// Returns the parts of up to `len` bytes from `offset` on.
     #[must_use]
     pub fn part(&self, mut offset: u64, mut len: u64) -> Self {
         let mut cut = Self::default();
@@ -63,7 +63,7 @@ impl RemoteParts {
         cut
     }
 
-    /// Length in bytes of all parts.
+    /// Returns the length in bytes of all parts.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.as_slice().iter().map(|part| part.len).sum()

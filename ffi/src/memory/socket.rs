@@ -10,7 +10,8 @@ use std::{
 
 use super::buffer::{Buffer, IOV_LIMIT};
 
-/// Most buffers in one call: an answer has one for each part of the memory that a read names.
+/// Maximum number of buffers in one call: an answer has one for each part of the memory that a read
+/// names.
 pub const SEND_LIMIT: usize = IOV_LIMIT;
 
 fn checked(count: isize) -> io::Result<usize> {
@@ -81,8 +82,8 @@ impl Buffer {
     }
 }
 
-/// Returns the time since the peer of a TCP connection last acknowledged or sent data. Returns
-/// `None` if no acknowledgement of data or of a window probe is outstanding.
+/// Returns the time since the peer of a TCP connection last acknowledged or sent data; `None` if
+/// the peer has acknowledged all data and window probes.
 ///
 /// # Errors
 /// That of `getsockopt(2)`.

@@ -21,7 +21,7 @@ impl RegionMemory {
         Ok(Self { segments: buffer.segments().to_vec(), len: buffer.len() })
     }
 
-    /// Address of the first byte.
+    /// Returns the address of the first byte.
     #[must_use]
     pub fn addr(&self) -> usize {
         self.segments.first().map_or(0, |segment| segment.addr)

@@ -54,10 +54,10 @@ pub struct Insert<'a> {
     pub addresses: &'a [u8],
     /// Number of addresses.
     pub count: usize,
-    /// Takes the `fi_addr_t` of each address, if the application wants them. With `FI_AV_USER_ID`
-    /// it contains the user IDs that completions report.
+    /// Receives the `fi_addr_t` of each address, if the application wants them. With
+    /// `FI_AV_USER_ID`, it first contains the user IDs that completions are to report.
     pub to: Option<&'a mut [u64]>,
-    /// Takes the error of each address (`FI_SYNC_ERR`).
+    /// Receives the error of each address, or 0 (`FI_SYNC_ERR`).
     pub errors: Option<&'a mut [c_int]>,
     /// Flags of the call.
     pub flags: u64,
@@ -75,7 +75,8 @@ pub trait AddressVector: Object<Raw = sys::fid_av> {
     /// `FI_AV_MAP` or `FI_AV_TABLE`.
     fn kind(&self) -> u32;
 
-    /// Address of the `fi_addr_t` array of a shared AV (`map_addr`).
+    /// Returns the address of the `fi_addr_t` array of a shared AV (`map_addr`); `None` if the AV
+    /// is not shared.
     fn map_addr(&self) -> Option<usize>;
 
     /// `fi_av_set_user_id`: sets the ID that completions report for an address.
@@ -84,13 +85,14 @@ pub trait AddressVector: Object<Raw = sys::fid_av> {
     /// The address is not in the vector.
     fn set_user_id(&self, address: u64, id: u64, flags: u64) -> Result<()>;
 
-    /// Inserts addresses. Returns the number of inserted addresses.
+    /// Inserts addresses. Returns the number of inserted addresses, or 0 if an event will report
+    /// it.
     ///
     /// # Errors
     /// The arguments are invalid, and no address was inserted.
     fn insert(&self, call: Insert<'_>) -> Result<usize>;
 
-    /// Resolves a node and a service to an address.
+    /// Resolves a node and a service to an address. Returns its bytes.
     ///
     /// # Errors
     /// The names do not resolve.
@@ -99,7 +101,7 @@ pub trait AddressVector: Object<Raw = sys::fid_av> {
     /// Removes addresses.
     ///
     /// # Errors
-    /// An address is not in the vector.
+    /// An address is not in the vector. The addresses before it are removed.
     fn remove(&self, addresses: &[u64]) -> Result<()>;
 
     /// Returns the bytes of an address.

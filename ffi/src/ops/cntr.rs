@@ -20,7 +20,7 @@ pub struct CntrAttr {
     pub events: u32,
     /// How `fi_cntr_wait` waits.
     pub wait_obj: WaitObj,
-    /// libfabric defines no flag.
+    /// Flags; libfabric defines none.
     pub flags: u64,
 }
 
@@ -44,10 +44,11 @@ pub trait Counter: Object<Raw = sys::fid_cntr> {
     fn add_errors(&self, value: u64);
     /// Sets the error count.
     fn set_errors(&self, value: u64);
-    /// Waits for the count to reach a threshold (milliseconds, negative: no limit).
+    /// Waits until the count reaches a threshold, for up to `timeout` (milliseconds, negative: no
+    /// limit).
     ///
     /// # Errors
-    /// `ETIMEDOUT`, or `EAVAIL` if the error count changed.
+    /// `ETIMEDOUT` after the timeout, `EAVAIL` if the error count changed.
     fn wait(&self, threshold: u64, timeout: c_int) -> Result<()>;
 }
 

@@ -41,7 +41,7 @@ pub struct CqAttr {
     pub format: Format,
     /// How `fi_cq_sread` waits.
     pub wait_obj: WaitObj,
-    /// True if `fi_cq_sread` takes a threshold (`FI_CQ_COND_THRESHOLD`).
+    /// True if the condition of `fi_cq_sread` is a threshold (`FI_CQ_COND_THRESHOLD`).
     pub threshold: bool,
 }
 
@@ -155,7 +155,8 @@ impl Entries {
 #[inline]
 unsafe fn put<T>(to: *mut u8, entry: T) -> *mut u8 {
     let to: *mut T = to.cast();
-    // SAFETY: the caller vouches for the address, and the next one is at most behind the array.
+    // SAFETY: the caller vouches for the address, and the next one is at most directly behind the
+    // array.
     unsafe {
         to.write(entry);
         to.add(1).cast()
@@ -171,26 +172,27 @@ pub trait CompletionQueue: Object<Raw = sys::fid_cq> {
     /// defines the length of `struct fi_cq_err_entry`.
     fn api_at_least(&self, major: u32, minor: u32) -> bool;
 
-    /// Makes progress and reads completions.
+    /// Makes progress, and reads as many completions as fit.
     ///
     /// # Errors
-    /// `EAGAIN` if there is no completion, `EAVAIL` if an error is first.
+    /// `EAGAIN` if there is no completion, `EAVAIL` if an error comes first.
     fn read(&self, entries: &mut Entries) -> Result<()>;
 
-    /// Waits (milliseconds, negative: no limit) until `threshold` completions are in the queue, and
-    /// reads them.
+    /// Waits until the queue contains `threshold` completions, and reads as many completions as
+    /// fit. After `timeout` (milliseconds, negative: no limit), reads those that are there.
     ///
     /// # Errors
-    /// As [`CompletionQueue::read`], and `EAGAIN` after the timeout and after a signal.
+    /// As [`CompletionQueue::read`]. `EAGAIN` also after a signal, and `ENOSYS` for queues without
+    /// a wait object.
     fn wait_read(&self, entries: &mut Entries, threshold: usize, timeout: c_int) -> Result<()>;
 
-    /// Removes the first error and returns it.
+    /// Returns the first error, and removes it unless the flags contain `FI_PEEK`.
     ///
     /// # Errors
     /// `EAGAIN` if there is no error.
     fn read_error(&self, flags: u64) -> Result<Failure>;
 
-    /// Wakes the waiting threads.
+    /// Wakes a waiting thread, or the next one that waits.
     ///
     /// # Errors
     /// `ENOSYS` for queues without a wait object.
@@ -228,8 +230,8 @@ entry_points! {
         }
         let failure = cq.read_error(flags)?;
         let completion = failure.completion;
-        // The first layout has every field but `err_data_size`, which came with API 1.5, and
-        // `src_addr`, which came with 1.20.
+        // The structure of the oldest API has all these fields except `err_data_size`, which came
+        // with API 1.5, and `src_addr`, which came with 1.20.
         (*to).op_context = completion.context.0 as *mut c_void;
         (*to).flags = completion.flags;
         (*to).len = completion.len;
@@ -283,7 +285,8 @@ unsafe fn read_entries<C: CompletionQueue>(
     Ok(entries.written)
 }
 
-/// A read that waits. With `FI_CQ_COND_THRESHOLD`, `cond` is the threshold itself (`fi_cq(3)`).
+/// Returns a read that waits. With `FI_CQ_COND_THRESHOLD`, `cond` is the threshold itself
+/// (`fi_cq(3)`); otherwise the threshold is 1.
 fn waiting<C: CompletionQueue>(
     cond: *const c_void,
     timeout: c_int,

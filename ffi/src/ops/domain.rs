@@ -185,7 +185,7 @@ entry_points! {
     ) -> c_int {
         answer(to, || {
             let attr = attr.as_ref().map(TxAttr::read).unwrap_or_default();
-            // It has no operations, and no options except those of its endpoints.
+            // A shared transmit context has no operations, and only its endpoints have options.
             Ok(fid::create(sys::fid_stx::default(), domain.shared_transmit(&attr)?, context))
         })
     }
@@ -251,7 +251,7 @@ entry_points! {
 fn create_region<M: MemoryRegion>(region: Arc<M>, context: *mut c_void) -> *mut sys::fid_mr {
     let key = region.key();
     let raw = fid::create(sys::fid_mr { key, ..Default::default() }, region, context);
-    // SAFETY: just created. The descriptor only comes back in later calls, which ignore it.
+    // SAFETY: just created. C passes the descriptor to later calls, which ignore it.
     unsafe { (*raw).mem_desc = raw.cast() };
     raw
 }

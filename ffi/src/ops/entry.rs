@@ -23,8 +23,8 @@ use crate::{
 ///
 /// Every entry point has the name of its field in the table. `ends at` is the last field that
 /// libfabric may read: later headers can have more. Fields listed as `unsupported` hold a function
-/// that returns `-FI_ENOSYS`. Fields listed as `others` are set by the caller of the function. The
-/// lists must name every field up to the last one.
+/// that returns `-FI_ENOSYS`. Fields listed as `others` stay empty, or are set by the caller of the
+/// function that returns the table. The lists must name every field up to the last one.
 macro_rules! entry_points {
     (
         $table:ident<$object_type:ident: $bound:path> = $ops:ty, ends at $last:ident;
@@ -170,10 +170,10 @@ pub(crate) unsafe fn answer_bytes(
     }
 }
 
-/// An array argument. An empty array may have a null pointer.
+/// Returns an array argument. An empty array may have a null pointer.
 ///
 /// # Errors
-/// `EINVAL` for a null pointer to elements.
+/// `EINVAL` if the pointer is null and `count` is not 0.
 ///
 /// # Safety
 /// `first` is null or valid for reads of `count` elements during the call.
@@ -186,7 +186,7 @@ pub(crate) unsafe fn array<'a, T>(first: *const T, count: usize) -> Result<&'a [
     }
 }
 
-/// A string argument that may be null.
+/// Returns a string argument; `None` if it is null.
 ///
 /// # Errors
 /// `EINVAL` if it is not UTF-8.

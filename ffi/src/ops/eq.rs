@@ -66,15 +66,16 @@ pub struct ErrorEvent {
 
 /// An event queue.
 pub trait EventQueue: Object<Raw = sys::fid_eq> {
-    /// `fi_eq_read` and, with a timeout, `fi_eq_sread` (milliseconds, negative: no
-    /// limit).
+    /// `fi_eq_read` and, with a timeout, `fi_eq_sread` (milliseconds, negative: no limit). Returns
+    /// the number of the event and its length in bytes. With `FI_PEEK`, the event stays in the
+    /// queue.
     ///
     /// # Errors
-    /// `EAGAIN` if there is no event, `EAVAIL` if an error is first, `ETOOSMALL` if the event does
-    /// not fit; it stays in the queue then.
+    /// `EAGAIN` if there is no event, `EAVAIL` if there is an error, `ETOOSMALL` if the event does
+    /// not fit. The event then stays in the queue.
     fn read(&self, to: &mut Output, timeout: Option<c_int>, flags: u64) -> Result<(u32, usize)>;
 
-    /// `fi_eq_readerr`.
+    /// `fi_eq_readerr`: returns the first error, and removes it unless the flags contain `FI_PEEK`.
     ///
     /// # Errors
     /// `EAGAIN` if there is no error.
@@ -138,7 +139,8 @@ pub(crate) fn create<E: EventQueue>(eq: Arc<E>, context: *mut c_void) -> *mut sy
     fid::create(sys::fid_eq { ops: table!(ops::<E>()), ..Default::default() }, eq, context)
 }
 
-/// The text of an error: in `buf` as far as it fits, or a constant if `buf` is null or empty.
+/// Returns the text of an error: in `buf` as far as it fits, or a constant if `buf` is null or
+/// empty.
 ///
 /// # Safety
 /// `buf` is null or valid for `len` bytes.

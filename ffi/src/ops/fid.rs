@@ -45,12 +45,13 @@ const fn all_ops<T: Object>() -> sys::fi_ops {
     sys::fi_ops { close: Some(close::<T>), ..ops::<T>() }
 }
 
-/// Unlike the other entry points, this one accepts a fid that is closed or of another type.
+/// Unlike most entry points, this one checks its fid: it returns `-FI_EINVAL` for a closed object
+/// and for one of another type.
 unsafe extern "C" fn close<T: Object>(fid: *mut sys::fid) -> c_int {
     guard::call(|| {
         // SAFETY: `find` checks the pointer against the open objects.
         let inner = unsafe { find::<T>(fid) }?;
-        // One reference is the object's own, one is `inner`.
+        // One reference is in the allocation, one is `inner`.
         if Arc::strong_count(&inner) > 2 {
             return Err(Errno::EBUSY);
         }
@@ -92,7 +93,7 @@ entry_points! {
     }
 }
 
-/// The argument of a control command.
+/// Returns the argument of a control command; `EINVAL` if it is null.
 ///
 /// # Safety
 /// `arg` is null or valid as a `T` during the call.

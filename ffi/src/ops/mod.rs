@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The operation tables of libfabric, one file for each object: a safe trait that the provider
 //! implements, and the entry points that C calls. A call that an object does not support returns
-//! `-FI_ENOSYS`; its entry is never a null pointer.
+//! `-FI_ENOSYS`; its entry is not a null pointer, except `tostr` of `fi_ops`.
 
 pub mod av;
 pub mod cntr;
@@ -47,7 +47,7 @@ impl WaitObj {
         }
     }
 
-    /// The value of `enum fi_wait_obj`.
+    /// Returns the value of `enum fi_wait_obj`.
     #[must_use]
     pub fn raw(self) -> u32 {
         match self {

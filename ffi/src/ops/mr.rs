@@ -17,7 +17,8 @@ pub struct MrAttr {
     pub window: RegionMemory,
     /// Allowed access: `FI_REMOTE_READ` and others.
     pub access: u64,
-    /// Address of the first byte for peers, unless they use virtual addresses.
+    /// Address of the first byte for peers; with virtual addresses, an offset that is added to
+    /// them.
     pub offset: u64,
     /// Key that the application requests.
     pub requested_key: u64,
@@ -47,7 +48,7 @@ impl MrAttr {
 
 /// A memory region.
 pub trait MemoryRegion: Object<Raw = sys::fid_mr> {
-    /// The key by which peers name the region.
+    /// Returns the key by which peers name the region.
     fn key(&self) -> u64;
 }
 

@@ -79,14 +79,14 @@ unsafe impl Raw for FidProfile {
     const CLASS: u32 = sys::FI_CLASS_UNSPEC;
 }
 
-/// A profile object for [`fid::create`](crate::ops::fid::create).
+/// Returns a profile object for [`fid::create`](crate::ops::fid::create).
 pub(crate) fn new(of: Arc<dyn Variables>) -> (FidProfile, Arc<OpenProfile>) {
     let raw = FidProfile { ops: table!(ops::<OpenProfile>()), ..Default::default() };
     (raw, Arc::new(OpenProfile { of, snapshot: Mutex::default() }))
 }
 
-/// The value that `fi_open_ops` returns: the address of the pointer to the table, from which
-/// `fi_profile_open` finds the object.
+/// Returns the value that `fi_open_ops` returns: the address of the pointer to the table, from
+/// which `fi_profile_open` finds the object.
 ///
 /// # Safety
 /// `profile` points to an open profile object.

@@ -45,14 +45,14 @@ pub struct Deferred<E, C> {
     pub trigger: Arc<C>,
     /// Count that the counter must reach.
     pub threshold: u64,
-    /// Counter of its completion.
+    /// Counter that counts the completion, if there is one.
     pub completion: Option<Arc<C>>,
     /// The operation.
     pub work: Work<E, C>,
 }
 
 impl RawWork {
-    /// The work, for these types of endpoints and counters.
+    /// Returns the work, for these types of endpoints and counters.
     ///
     /// # Errors
     /// `EINVAL` for objects of other providers, `ENOSYS` for unknown operations.

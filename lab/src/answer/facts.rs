@@ -18,17 +18,18 @@ use crate::traces::{Counted, Found, counted, files, play};
 /// Assumed nanoseconds for the way from a NIC to the host, and again for the way back.
 pub(crate) const WAY_NS: u64 = 500;
 
-/// Entries that the worst rank, or the worst NIC, needs in the runs.
+/// Entries that the worst rank, or the worst NIC, needs. Each range is over the runs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Needed {
-    /// Name of the unit in the run that needs most.
+    /// Name of that rank or NIC, in the run that needs most at one moment.
     pub(crate) name: String,
     pub(crate) prq: Range<u64>,
     pub(crate) umq: Range<u64>,
-    /// The longest UMQ if every message came as late as the order of messages allows.
+    /// Largest length of the UMQ if every message arrived as late as possible, see [`late`].
     pub(crate) umq_at_least: Range<u64>,
+    /// Receives and unexpected messages of the MPI itself.
     pub(crate) internal: Range<u64>,
-    /// All of them at one moment.
+    /// Largest sum of PRQ, UMQ and internal elements at one moment.
     pub(crate) at_once: Range<u64>,
 }
 
@@ -42,10 +43,10 @@ pub(crate) struct DeviceResult {
     pub(crate) entries: Vec<u64>,
     /// Number of runs without a spill.
     pub(crate) suffices_in: usize,
-    /// Time of the host in per cent of the run, on the rank where that is highest, with the costs
-    /// of `cpu-list`.
+    /// Modelled time of the host with the costs of `cpu-list`, in per cent of the run, on the rank
+    /// where it is highest.
     pub(crate) cpu_list_percent: Range<f64>,
-    /// That time with the way from the NIC to the host and back, in per cent of the run.
+    /// Like `cpu_list_percent`, with the time of the way from the NIC to the host and back.
     pub(crate) with_way_percent: Range<f64>,
 }
 
@@ -53,8 +54,9 @@ pub(crate) struct DeviceResult {
 #[derive(Debug, Serialize)]
 pub(crate) struct AtSize {
     pub(crate) entries: u64,
+    /// Share of the elements that fit at once, in per cent.
     pub(crate) at_once_percent: Range<f64>,
-    /// As for [`DeviceResult`].
+    /// Modelled costs of overflow in per cent of the run, as in [`DeviceResult`].
     pub(crate) cpu_list_percent: Range<f64>,
     pub(crate) with_way_percent: Range<f64>,
 }
@@ -66,31 +68,34 @@ pub(crate) struct Facts {
     pub(crate) program: String,
     pub(crate) command: String,
     pub(crate) mpi: String,
+    /// Number of ranks that have a trace.
     pub(crate) ranks: u32,
-    /// Ranks of the job.
+    /// Number of ranks of the job.
     pub(crate) ranks_of: u32,
     pub(crate) hosts: usize,
+    /// Number of processors of a host; `None` if it is unknown or the messages were generated.
     pub(crate) processors: Option<usize>,
-    /// True if a host had more ranks than processors.
+    /// True if a host had more ranks than processors, or fewer processors than the mean number of
+    /// ranks on a host.
     pub(crate) crowded: bool,
     /// True if the messages were generated, and no program ran.
     pub(crate) generated: bool,
-    /// Highest exit status of the runs; none if it was not recorded.
+    /// Highest exit status of the runs; `None` if it was not recorded.
     pub(crate) exit_status: Option<u8>,
     pub(crate) runs: usize,
     pub(crate) messages: Range<u64>,
     pub(crate) seconds: Range<f64>,
-    /// Number of nodes that the ranks were placed on; none if all stay where they ran.
+    /// Number of nodes that the ranks were placed on; `None` if they were not placed.
     pub(crate) nodes: Option<usize>,
     pub(crate) rank: Needed,
     pub(crate) nic: Needed,
     pub(crate) devices: Vec<DeviceResult>,
-    /// NICs of other sizes, if a picture is drawn.
+    /// Results of NICs of other sizes; empty unless a picture is drawn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) sizes: Vec<AtSize>,
-    /// A note that an earlier version recorded the runs, with few readings of the clock.
+    /// A note that times are inexact, if an earlier version of tcam recorded the runs.
     pub(crate) coarse: Option<String>,
-    /// A sentence on missing ranks.
+    /// A sentence on missing ranks or a failed program.
     pub(crate) lack: Option<String>,
     /// A note on ranks that have several endpoints.
     pub(crate) shares: Option<String>,
@@ -99,8 +104,8 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Finds the facts of some runs of one program. If a picture is drawn, NICs of other sizes are
-    /// replayed, too.
+    /// Computes the facts from runs of one program, of which there is at least one. If `is_drawn`
+    /// is true, also replays NICs of other sizes. Fails if a run has no traces of tagged messages.
     pub(crate) fn of(runs: &[&Found], is_drawn: bool) -> Result<Self, Error> {
         let first = runs[0];
         if runs.iter().any(|run| run.iter().all(|trace| trace.header.context != "tagged")) {
@@ -165,7 +170,7 @@ impl Facts {
         let ranks = ranks.max_by_key(|of| (of.code(false), of.has_failed())).unwrap_or_default();
         let launch = runs.iter().filter_map(|run| run.run.as_ref()).max_by_key(|of| of.exit_status);
         let recorded = origin.cores.map(|cores| cores as usize);
-        // The launcher may have run on a host without ranks.
+        // If the launcher ran on a host without ranks, its number of processors does not count.
         let of_launcher = launch.filter(|launch| hosts.contains(&launch.host));
         let processors = of_launcher.map(|launch| launch.processors).or(recorded);
         let generated = libfabric == NO_LIBFABRIC;
@@ -229,30 +234,32 @@ fn of_model(device: &str) -> Settings {
     Settings::default().with([("device", &device)])
 }
 
-/// Returns the settings of a NIC whose ranks share these entries.
+/// Returns the settings of a NIC whose ranks share a pool of `entries` entries.
 fn of_size(entries: usize) -> Settings {
     of_model("ideal").with([("pool", &"node"), ("pool_entries", &entries)])
 }
 
-/// Returns sizes of a NIC up to one that holds all elements.
+/// Returns NIC sizes above 0, up to the first power of two that is not below the need.
 fn sizes_below(need: u64) -> Vec<usize> {
     let most = need.next_power_of_two();
     let sizes = Sizes::around(need).0.into_iter();
     sizes.filter(|&size| size > 0 && size as u64 <= most).collect()
 }
 
-/// Adds the costs of a list on the host and, if `way` is true, of the way to it and back.
+/// Adds the costs of a list on the host and, if `way` is true, of the way from the NIC to the host
+/// and back.
 fn with_costs(settings: &Settings, way: bool) -> Settings {
-    // The engine for which the costs were measured.
+    // The costs `cpu-list` were measured with the engine `list`.
     let settings = settings.with([("timing", &"cpu-list"), ("host_engine", &"list")]);
     if way { settings.with([("up_ns", &WAY_NS), ("down_ns", &WAY_NS)]) } else { settings }
 }
 
-/// The results of a run on a device.
+/// The results of the replay of a run on a device.
 struct Played {
     sum: Summary,
-    /// Time of the host on the rank where that is highest, in per cent of the run.
+    /// Modelled time of the host on the rank where it is highest, in per cent of the run.
     cost: f64,
+    /// Time from the beginning of the run to the last record of any trace.
     seconds: f64,
 }
 

@@ -10,10 +10,10 @@ use crate::stats::Range;
 use crate::text::html::escaped;
 use crate::text::{Sheet, WIDTH, count, cut, entries, folded, html, share, whole};
 
-/// The device without limits, which is no product.
+/// Name of the device without limits, which is not a product.
 const IDEAL: &str = "ideal";
 
-/// Returns the rows of the need: a name, the most of a rank and the most of a NIC.
+/// Returns the rows of the need: a name, the need of the worst rank and the need of the worst NIC.
 pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
     let (rank, nic) = (&facts.rank, &facts.nic);
     let row = |name: &str, [rank, nic]: [Range<u64>; 2]| [name.to_owned(), told(rank), told(nic)];
@@ -44,8 +44,8 @@ pub(super) fn products(facts: &Facts) -> impl Iterator<Item = &DeviceResult> {
     facts.devices.iter().filter(|device| device.judged.device != IDEAL)
 }
 
-/// Returns the cells of a device without the reason: name, entries, number of runs in which it
-/// holds all elements, and both costs.
+/// Returns the cells of a device without the reason: name, entries, whether it holds all elements
+/// (`yes`, `no`, or in how many runs), and both costs.
 pub(super) fn device_cells(device: &DeviceResult, runs: usize) -> [String; 5] {
     let DeviceResult { judged, suffices_in, cpu_list_percent, with_way_percent, .. } = device;
     let holds = match *suffices_in {
@@ -58,7 +58,7 @@ pub(super) fn device_cells(device: &DeviceResult, runs: usize) -> [String; 5] {
     [judged.device.clone(), sizes.join("+"), holds, cost, way]
 }
 
-/// Describes the run.
+/// Returns a description of the runs: command, ranks, processors, exit status, messages and time.
 pub(super) fn ran(facts: &Facts) -> String {
     let Facts { command, mpi, runs, processors, hosts, .. } = facts;
     let command = if command.is_empty() { &facts.title } else { command };
@@ -94,7 +94,7 @@ pub(super) fn ran(facts: &Facts) -> String {
     )
 }
 
-/// Returns `12`, or `12 to 15`.
+/// Returns text such as `12`, or `12 to 15` if the values differ as text.
 fn told_of<T: PartialEq>(least: T, most: T, text: impl Fn(T) -> String) -> String {
     let (least, most) = (text(least), text(most));
     if least == most { most } else { format!("{least} to {most}") }
@@ -110,13 +110,13 @@ fn percent(range: Range<f64>) -> String {
     match (range.most <= 0.0, least == most) {
         (true, _) => "0".to_owned(),
         (false, true) => format!("{most} %"),
-        // Short enough for its column.
+        // A lower bound such as `< 0.01` would be too wide for the column.
         (false, false) if range.least <= 0.0 || least.starts_with('<') => format!("0 to {most} %"),
         (false, false) => format!("{least} to {most} %"),
     }
 }
 
-/// Returns the limits of the answer.
+/// Returns notes on the limits of the answer, one per item.
 pub(super) fn limits(facts: &Facts) -> Vec<String> {
     let mut limits: Vec<String> = facts.coarse.iter().cloned().collect();
     if facts.crowded {
@@ -215,7 +215,7 @@ pub(crate) fn title(all: &[Facts]) -> String {
     all.iter().map(|facts| facts.title.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the section.
+/// Returns the answer as a section of HTML.
 pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     let mut text = facts.lack.as_deref().map_or_else(String::new, html::lack);
     text += &paragraph(&format!("{}.", ran(facts)));
@@ -241,7 +241,7 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     Ok(html::section("Answer", &text))
 }
 
-/// Returns the picture, if NICs of other sizes were replayed for it.
+/// Returns the picture, or `None` if no NICs of other sizes were replayed for it.
 pub(crate) fn drawn(facts: &Facts) -> Option<Picture<'static>> {
     let sizes = &facts.sizes;
     let ranges = |of: fn(&AtSize) -> &Range<f64>| {
@@ -262,10 +262,10 @@ fn paragraph(text: &str) -> String {
     format!("<p>{}</p>\n", escaped(text))
 }
 
-/// Largest number of lines.
+/// Number of lines on the terminal beyond which limits are left out.
 const LINES: usize = 40;
 
-/// Returns the lines of the page.
+/// Returns the lines for the terminal. Limits are left out if the answer would exceed [`LINES`].
 pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
     lines.extend(facts.lack.iter().flat_map(|lack| folded(lack, 0)));
@@ -306,7 +306,7 @@ fn row([name, rank, nic]: [&str; 3]) -> String {
     format!("{name:<28}{rank:>24}{nic:>26}").trim_end().to_owned()
 }
 
-/// Column of the last text of a row.
+/// Column where the reasons in the row of a device begin.
 const WHY: usize = 58;
 
 fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
@@ -318,7 +318,7 @@ fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
     format!("{name:<17}{entries:<12}{holds:<7}{costs}{why}").trim_end().to_owned()
 }
 
-/// Returns the row of a device. Reasons that do not fit go to the next lines.
+/// Returns the lines of a device. Reasons that do not fit the first line go to the next lines.
 fn of_device(device: &DeviceResult, runs: usize) -> Vec<String> {
     let [name, entries, holds, cost, way] = device_cells(device, runs);
     let mut why = vec![String::new()];
@@ -340,7 +340,7 @@ fn of_device(device: &DeviceResult, runs: usize) -> Vec<String> {
     rows
 }
 
-/// Returns a share as it is in a column of per cents.
+/// Returns a share or a range of shares without the unit, which is in the heading of the column.
 fn narrow(share: &str) -> String {
     share.replace(" to ", "-").replace(" %", "")
 }

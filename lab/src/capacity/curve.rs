@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The capacity curve of traces.
 //!
-//! With the overflow model `spill`, one pass over a trace answers for every table size
-//! (`matching::Curve`). With another model, and with the timing model, every size is replayed.
+//! With the overflow model `spill`, one pass over a trace gives the counts at every table size
+//! (`matching::Curve`). With another overflow model, or with the timing model, each size needs a
+//! replay.
 
 use indicatif::ProgressBar;
 use matching::timing::Costs;
@@ -18,8 +19,8 @@ use crate::results::{NamedValues, Ranks, Summary, origin};
 use crate::settings::Settings;
 use crate::traces::{Counted, Curves, Found, counted, play};
 
-/// Returns the points of traces at sizes from 0 to beyond their need. Returns none without traces,
-/// or if the table does not always hold the oldest elements.
+/// Returns the points of traces at sizes from 0 to beyond their need. Returns `None` without
+/// traces, or if the table does not always hold the oldest elements.
 pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Swept>, Error> {
     let settings = Settings::default();
     let Some(first) = found.first() else { return Ok(None) };
@@ -49,15 +50,17 @@ pub(crate) fn is_plain(params: &Params) -> bool {
         && params.refuse_below == 0
 }
 
-/// The counts of a recording at each of some sizes, and the cost of a message there.
+/// The counts of a recording and the mean cost of a message, by size. `None` if there are no
+/// traces.
 pub(crate) type Sums = Vec<Option<(Summary, Cost)>>;
 
-/// Returns a note if ranks of a recording shared processors.
+/// Returns a note if ranks of a recording shared processors; otherwise `None`.
 pub(crate) fn turns_of(played: &[Sums]) -> Option<String> {
     played.iter().flatten().flatten().find_map(|(sum, _)| sum.turns())
 }
 
-/// Returns the points and rows of recordings, each of which was replayed at all sizes.
+/// Returns the points and rows of recordings. `played` has the counts of each recording at all
+/// sizes.
 pub(crate) fn points_of(
     pairs: &[(usize, usize)],
     played: &[Sums],
@@ -72,7 +75,7 @@ pub(crate) fn points_of(
             rows.push(rows::row(knob, (prq, umq), repeat, 0.0, sum, Some(*cost)));
         }
         if !sums.is_empty() {
-            // The cost of the median recording: a mean would be that of no recording.
+            // The cost of the recording in the middle. A mean would be the cost of no recording.
             costs.sort_by(|one, other| one.value().total_cmp(&other.value()));
             let cost = Some(costs[costs.len() / 2]);
             let point = match knob {
@@ -85,7 +88,8 @@ pub(crate) fn points_of(
     (points, rows)
 }
 
-/// Returns the counts of tables of each size, from one pass.
+/// Returns the counts of tables of each size, from the curves of one pass. The cost of a message is
+/// the number of entries that a linear search compares on the host.
 pub(crate) fn sums_of(
     pairs: &[(usize, usize)],
     passed: &[Curves],
@@ -106,7 +110,7 @@ pub(crate) fn sums_of(
                     of_umq.counters(&counted.counters.umq, umq),
                 );
                 let kinds = ContextCounters::kinds_of(&prq, &umq);
-                // Only a replay of this size knows the elements in the table over time.
+                // Lengths over time need a replay at this size.
                 let lengths = Lengths::default();
                 let counters =
                     ContextCounters { prq, umq, kinds, lengths, ..counted.counters.clone() };
@@ -122,6 +126,9 @@ pub(crate) fn sums_of(
     Ok(sums)
 }
 
+/// Replays traces at each of some sizes. Returns the counts and the mean cost of a message:
+/// modelled time if `charged` is true, otherwise entries traversed if the settings name a host
+/// engine, otherwise entries compared.
 pub(crate) fn replays(
     pairs: &[(usize, usize)],
     found: &Found,
@@ -144,16 +151,17 @@ pub(crate) fn names_engine(settings: &Settings) -> bool {
     ["host_engine", "host_storage"].iter().any(|name| settings.get(name).is_some())
 }
 
-/// The sum of a replay of traces, and the cost of a message.
+/// The sum of a replay of traces, and the mean cost of a message.
 pub(crate) struct Replayed {
     pub(crate) sum: Summary,
     pub(crate) cost: Cost,
-    /// Elements that the host engine traverses for a message.
+    /// Mean number of elements that the host engine traverses for a message.
     pub(crate) traversed: f64,
 }
 
-/// Replays traces on each of some tables. If `charged` is true, the cost is that of the timing
-/// model.
+/// Replays traces with each of some settings. If `charged` is true, the cost is that of the timing
+/// model, otherwise the number of entries that a linear search compares on the host. Each result is
+/// `None` without traces.
 pub(crate) fn replayed(
     found: &Found,
     settings: &[Settings],
@@ -181,7 +189,7 @@ fn messages(sum: &Summary) -> f64 {
     sum.tagged.arrivals.max(1) as f64
 }
 
-/// Returns the sum of the counts, which must add up, or none without traces.
+/// Returns the sum of the counts, or `None` without traces. Fails if counts do not add up.
 fn sum_of(
     counted: &[Counted],
     settings: &Settings,
@@ -194,7 +202,8 @@ fn sum_of(
     Ok(Summary::of_traces(&reports, ranks))
 }
 
-/// Returns the title: the program and its ranks.
+/// Returns the title: the program, its ranks and nodes, and whether a trace was cut off. `found`
+/// has at least one trace.
 pub(crate) fn title(found: &Found) -> String {
     let header = &found[0].header;
     let name = origin::name_of(&header.program, &header.origin.command);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Whether a device holds all elements of a recording, and the reason if it does not.
+//! Judges whether a device holds all elements of a recording, and gives the reason if it does not.
 
 use matching::{BlockReasons, QueueCounters};
 use serde::Serialize;
@@ -13,22 +13,23 @@ pub(crate) struct Judged {
     pub(crate) device: String,
     /// True if nothing spilled.
     pub(crate) suffices: bool,
-    /// Elements that a table of no size of this device would take.
+    /// Number of elements that the device would spill at every table size.
     pub(crate) by_design: u64,
-    /// Elements for which there was no space, or that followed others to the host.
+    /// Number of elements that went to the host for lack of space, or to stay behind older
+    /// elements.
     pub(crate) overflowed: u64,
-    /// The reason in one line.
+    /// The reasons for spills in one line; empty if nothing spilled.
     pub(crate) why: String,
 }
 
-/// Counts elements that a table of no size would take.
+/// Returns the number of elements that spill at every table size.
 fn by_design(reasons: &BlockReasons) -> u64 {
     total([reasons.disabled, reasons.refused, reasons.short])
 }
 
 impl Judged {
-    /// Judges by the tagged messages. With a `pool` it also counts the elements of the MPI itself,
-    /// which draw from it too.
+    /// Judges a device by the spills of tagged messages. If it has a `pool`, spills of the MPI's
+    /// own elements count as well, because they take entries from the pool.
     pub(crate) fn of(device: &str, sum: &Summary, pool: bool) -> Self {
         let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
         let own = if pool { sum.internal_spills() } else { 0 };
@@ -54,7 +55,7 @@ impl Judged {
     }
 }
 
-/// Describes an overflow with its main reason.
+/// Returns text on an overflow: its main reason and its number of elements.
 fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64) -> String {
     let of = prq.block_reasons.iter().zip(umq.block_reasons.iter());
     let reasons = of.filter(|((reason, _), _)| !["disabled", "refused", "short"].contains(reason));
@@ -110,7 +111,7 @@ mod tests {
         let mixed = judged(report.clone());
         assert_eq!((mixed.by_design, mixed.overflowed), (12, 3));
         assert_eq!(mixed.why, "has no PRQ; small buffers: 2; table full: 3");
-        // The MPI's own elements draw from a pool.
+        // The MPI's own elements take entries from a pool.
         let mut own = sample(0, 30, 25);
         own.msg.prq.spills = 4;
         let own = judged(own);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The number of messages that would be unexpected if every message arrived as late as possible.
+//! The length of the UMQ if every message arrived as late as possible.
 //!
-//! The program decides the order of its receives and probes, and a message cannot overtake another
-//! one of its source. Within these bounds the scheduler or the network decides when a message
-//! arrives. So each message is delayed until the recorded run needed it, or needed a later one of
-//! the same source: when a receive took it, or a probe found it.
+//! The program decides the order of its receives and probes, and a message cannot overtake an
+//! earlier message of its source. Within these bounds the scheduler or the network decides when a
+//! message arrives. So this computation delays each message until the recorded run needed it or a
+//! later message of the same source. The run needs a message when a receive takes it or a probe
+//! finds it.
 //!
 //! ```text
-//! needed(m)   the operation that took m from the queue, or found it
+//! needed(m)   the first operation that found m or took it from the queue
 //! comes(m)    the smallest needed(n) of m and all later messages of the same source
-//! m is unexpected from comes(m) until a receive takes it
+//! m is unexpected from comes(m) until an operation removes it
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,14 +24,16 @@ use crate::error::Error;
 use crate::settings::Settings;
 use crate::traces::{Together, Trace};
 
-/// The longest unexpected queues in this case: of a rank, and of a NIC.
+/// Largest lengths of the UMQ in this case: of one endpoint, and of all endpoints of a NIC
+/// together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Late {
     pub(crate) rank: u64,
     pub(crate) nic: u64,
 }
 
-/// A message, with the number of the operation that needed it and of that which removed it.
+/// A message: the number of the first operation that needed it, and of the operation that removed
+/// it from the queue. A number is [`NEVER`] if there is no such operation.
 #[derive(Clone, Copy)]
 struct Message {
     needed: u64,
@@ -39,7 +42,7 @@ struct Message {
 
 const NEVER: u64 = u64::MAX;
 
-/// Computes both for all traces of tagged messages.
+/// Computes both lengths from the traces of tagged messages.
 pub(crate) fn of(traces: &[Trace], bar: &ProgressBar) -> Result<Late, Error> {
     let mut nodes: BTreeMap<_, Vec<&Trace>> = BTreeMap::new();
     for trace in traces.iter().filter(|trace| trace.header.context == "tagged") {
@@ -60,7 +63,7 @@ struct Messages {
 }
 
 impl Messages {
-    /// Notes the effect of operation `at` of the rank.
+    /// Records the effect of an operation. `at` is its number in the trace.
     fn note(&mut self, at: u64, op: &Op, change: Option<Change>) {
         if let Op::Arrive(envelope) = op {
             let kept = matches!(change, Some(Change::Kept(..)));
@@ -82,7 +85,8 @@ impl Messages {
         }
     }
 
-    /// Returns the changes of the length of the queue, by operation.
+    /// Returns the changes of the queue's length with the numbers of their operations, sorted by
+    /// number.
     fn changes(&self) -> Vec<(u64, i64)> {
         let mut soonest: HashMap<u32, u64> = HashMap::new();
         let mut changes = Vec::new();
@@ -104,7 +108,7 @@ impl Messages {
 fn of_node(traces: &[&Trace], bar: &ProgressBar) -> Result<Late, Error> {
     let mut together = Together::alone(traces.iter().copied(), &Settings::default())?;
     let mut messages: Vec<Messages> = traces.iter().map(|_| Messages::default()).collect();
-    // Index of each operation among all operations of the node, by rank.
+    // Index of each operation among all operations of the node, by trace.
     let mut places: Vec<Vec<u64>> = vec![Vec::new(); traces.len()];
     let mut place = 0;
     while let Some((at, op, change)) = together.step_and_tell(bar)? {
@@ -123,7 +127,7 @@ fn of_node(traces: &[&Trace], bar: &ProgressBar) -> Result<Late, Error> {
     Ok(late)
 }
 
-/// Returns the largest length of a queue.
+/// Returns the largest length of a queue that is empty before the first of these changes.
 fn longest(changes: &[(u64, i64)]) -> u64 {
     let mut now = 0;
     changes
@@ -176,7 +180,7 @@ mod tests {
         // A message of another source does not hold it back.
         let other = (arrive(2, 5), None);
         assert_eq!(changes(&[came[0], other, taken(0)]), 0);
-        // Dropped at the end without being needed.
+        // A message that was dropped at the end was not needed.
         let drop = (Op::Drop(0), Some(Change::Taken(0)));
         assert_eq!(changes(&[came[0], drop]), 0);
     }

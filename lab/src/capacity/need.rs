@@ -2,10 +2,10 @@
 //! The number of entries that a recording needs: in the tables of each rank, and in the NIC that
 //! the ranks of a node share.
 //!
-//! All ranks of a node are replayed on one clock, on the given device, with a pool that never runs
-//! out. Up to the first spill a device holds every element of its queues. So the smallest size
-//! without a spill is the largest number of elements at one moment, and elements that spill here
-//! spill at every size.
+//! All ranks of a node are replayed together in the order of their times, on the given device, with
+//! a pool that never runs out. Up to the first spill a device holds every element of its queues. So
+//! the smallest size without a spill is the largest number of elements at one moment, and elements
+//! that spill here spill at every size.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ use crate::traces::{InTurn, Together, Trace, files};
 pub(crate) struct Held {
     /// Receives that the program posted.
     pub(crate) prq: u64,
-    /// Its unexpected messages.
+    /// Unexpected messages of the program.
     pub(crate) umq: u64,
     /// Receives that the MPI posted for itself, and unexpected messages for them.
     pub(crate) internal: u64,
@@ -53,11 +53,11 @@ impl Held {
 pub(crate) struct Most {
     /// The ranks, if known.
     pub(crate) ranks: Vec<u32>,
-    /// Largest number of each queue, at different moments.
+    /// Largest length of each queue. The queues may have had these lengths at different moments.
     pub(crate) each: Held,
-    /// Elements of each queue at the moment when all together were most.
+    /// Length of each queue at the moment when the sum of all lengths was largest.
     pub(crate) at_once: Held,
-    /// That moment as recorded, in seconds since the run began.
+    /// Recorded time of that moment, in seconds since the run began.
     pub(crate) at_s: f64,
     #[serde(skip)]
     now: Held,
@@ -77,7 +77,7 @@ impl Most {
         }
     }
 
-    /// Returns text such as `rank 3`, `ranks 0-7` or `8 ranks`.
+    /// Returns text such as `rank 3`, `ranks 0-7` or `8 ranks`; `a process` if no rank is known.
     pub(crate) fn name(&self) -> String {
         let consecutive = self.ranks.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         match (&self.ranks[..], consecutive) {
@@ -113,8 +113,9 @@ pub(crate) struct Need {
     pub(crate) pool: u64,
     /// Elements that spill at every size, by reason.
     pub(crate) never: BlockReasons,
-    /// Bound in seconds by which recorded times of ranks that share a NIC are too early, so that
-    /// their order is uncertain. 0 if the recorder read its clock often.
+    /// Largest number of seconds by which recorded times of ranks that share a NIC may be too
+    /// early. Within this time the order of these ranks is uncertain. 0 if the recorder read its
+    /// clock often.
     pub(crate) early_s: f64,
 }
 
@@ -129,12 +130,13 @@ pub(crate) enum Knob {
 }
 
 impl Knob {
-    /// Returns the size that limits a device: that of its pool, if it has one.
+    /// Returns the size that limits a device: that of its pool if it has one, otherwise that of its
+    /// tables.
     pub(crate) fn of(params: &Params) -> Self {
         if params.pool == PoolOwner::Node { Self::Pool } else { Self::Tables }
     }
 
-    /// Returns settings with these sizes.
+    /// Returns settings with these sizes. For [`Self::Pool`], `prq` is the size of the pool.
     pub(crate) fn set(self, settings: &Settings, (prq, umq): (usize, usize)) -> Settings {
         match self {
             Self::Tables => settings.with([("prq_entries", &prq), ("umq_entries", &umq)]),
@@ -193,8 +195,9 @@ impl Need {
         Ok(need)
     }
 
-    /// Returns the smallest size without a spill: of both tables, or of the pool. Returns none if
-    /// an element spills at every size, except because its queue has no table.
+    /// Returns the smallest size without a spill: of the larger table, or of the pool. Returns
+    /// `None` if elements spill at every size for another reason than that their queue has no
+    /// table.
     pub(crate) fn size(&self, knob: Knob) -> Option<u64> {
         let others =
             self.never.iter().any(|(reason, elements)| reason != "disabled" && elements > 0);
@@ -204,13 +207,13 @@ impl Need {
         })
     }
 
-    /// Returns the NIC that needs most.
+    /// Returns the NIC that needs most. Panics if the need is of no traces.
     pub(crate) fn nic(&self) -> &Most {
         &self.nics[0]
     }
 
     /// Returns the reasons why elements spill at every size, such as `refused 40, short 16,004`, or
-    /// none if no element does.
+    /// `None` if no element does.
     pub(crate) fn why_never(&self) -> Option<String> {
         let told: Vec<_> = self
             .never
@@ -222,7 +225,8 @@ impl Need {
     }
 }
 
-/// Describes the need of a NIC in the recording that needs most, with the range of all recordings.
+/// Returns text on the need of a NIC in the recording that needs most, with the range of all
+/// recordings. Returns `None` without recordings.
 pub(crate) fn told_of_nic<'a>(
     needs: impl IntoIterator<Item = &'a Need, IntoIter: Clone>,
 ) -> Option<String> {
@@ -239,8 +243,8 @@ pub(crate) fn told_of_nic<'a>(
     ))
 }
 
-/// Returns a note that the order of ranks at a NIC is uncertain, if an earlier version recorded the
-/// traces.
+/// Returns a note that the order of ranks at a NIC is uncertain, if an earlier version of tcam
+/// recorded the traces. Returns `None` if the error of the times is below [`SHOWS`].
 pub(crate) fn told_coarse<'a>(needs: impl IntoIterator<Item = &'a Need>) -> Option<String> {
     let early = needs.into_iter().map(|need| need.early_s).fold(0.0, f64::max);
     (early >= SHOWS).then(|| {
@@ -259,7 +263,7 @@ const SHOWS: f64 = 0.001;
 struct Looks {
     last: u64,
     operations: u64,
-    /// Longest time in nanoseconds from operations without a reading to the next reading.
+    /// Longest time in nanoseconds between two readings that had several operations between them.
     longest: u64,
 }
 
@@ -373,7 +377,8 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// Updates the maxima after an operation, because an operation may take an entry and return it.
+    /// Updates the maxima. Called after an operation, because an operation may take an entry and
+    /// return it.
     fn note(&mut self) {
         self.most = self.most.max(self.taken);
         self.most_promised = self.most_promised.max(self.promised);
@@ -384,7 +389,7 @@ fn lock(drawn: &Mutex<Drawn>) -> std::sync::MutexGuard<'_, Drawn> {
     drawn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A member of an engine.
+/// A member of an engine, which counts the entries that it takes. Only its share limits it.
 #[derive(Debug)]
 struct Meter {
     engine: Arc<Mutex<Drawn>>,

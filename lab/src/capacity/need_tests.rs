@@ -14,7 +14,7 @@ use super::*;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::traces::{Found, Placed, Take, files, play};
 
-/// Number of sources, and of ranks that may record.
+/// Number of sources. Fewer ranks than this record traces.
 const RANKS: u32 = 4;
 
 fn key() -> impl Strategy<Value = Key> {
@@ -48,7 +48,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Operations, each with the nanoseconds since the one before.
+/// Operations, each with the nanoseconds since the previous operation.
 type Ops = Vec<(u64, Op)>;
 
 fn ops() -> impl Strategy<Value = Ops> {
@@ -88,10 +88,10 @@ fn device() -> impl Strategy<Value = Vec<(&'static str, String)>> {
         .prop_map(|(a, b, c, d, e, f, g, h, i, j, k)| vec![a, b, c, d, e, f, g, h, i, j, k])
 }
 
-/// Returns true if a queue spills that has a table on this device.
+/// Returns true if elements of a queue spill although the device has a table for the queue.
 fn spills(found: &Found, settings: &Settings, knob: Knob, has: [bool; 2]) -> bool {
     let counted = match play::all(found, settings) {
-        // A pool cannot be smaller than this.
+        // A pool that is too small for the shares of its members counts as a spill.
         Err(Error::Pool | Error::Param(_)) => return true,
         counted => counted.unwrap(),
     };
@@ -142,8 +142,8 @@ proptest! {
                 }
             }
         }
-        // Without refusals, a pool that all queues of a node share holds all elements that they
-        // held.
+        // If the device refuses nothing, the need of a pool that all queues of a node share is the
+        // largest number of elements that the queues held together at one moment.
         let plain = Settings::default();
         let shared = Need::of(&found, &plain, Knob::Pool, &ProgressBar::hidden()).unwrap();
         prop_assert_eq!(shared.pool, shared.nic().at_once.all());

@@ -11,18 +11,20 @@ use crate::stats::median;
 use crate::text::{entries, share, whole};
 use crate::traces::Counted;
 
-/// Results at one table size: the medians of its runs.
+/// Results of the runs at one table size.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
     /// Entries of the table of posted receives.
     pub(crate) prq: usize,
     /// Entries of the table of unexpected messages.
     pub(crate) umq: usize,
-    /// Share of the elements that went to the host and entered a table later, in per cent.
+    /// Share of the elements that went to the host and entered a table later, in per cent: the
+    /// median of the runs.
     pub(crate) promoted: f64,
-    /// Shares of the elements that did not fit, in per cent: both queues together, PRQ, UMQ.
+    /// Shares of the elements that did not fit, in per cent: both queues together, PRQ, UMQ. Each
+    /// is the median of the runs.
     pub(crate) spilled: [f64; 3],
-    /// The largest share of any run.
+    /// The largest value of each of these shares in any run.
     pub(crate) spilled_most: [f64; 3],
     /// Numbers of elements that did not fit, in the run with most of them: PRQ, UMQ.
     pub(crate) spills: [u64; 2],
@@ -35,11 +37,11 @@ pub(crate) struct Point {
     pub(crate) marks: [Vec<u64>; 2],
     /// Seconds of the runs: shortest, median, longest.
     pub(crate) seconds: [f64; 3],
-    /// Cost of a message; none if programs were run.
+    /// Mean cost of a message; `None` if the points are of runs and not of replays.
     pub(crate) cost: Option<Cost>,
 }
 
-/// Cost of matching a message in a replay.
+/// Mean cost of matching a message in a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cost {
     /// Nanoseconds of the timing model.
@@ -60,7 +62,7 @@ impl Cost {
         }
     }
 
-    /// Returns the costs of the timing model, if they are those.
+    /// Returns the times of the timing model, or `None` for a cost in entries.
     pub(crate) const fn modelled(self) -> Option<Modelled> {
         match self {
             Self::Modelled(modelled) => Some(modelled),
@@ -68,6 +70,7 @@ impl Cost {
         }
     }
 
+    /// Returns the cost in nanoseconds or entries per message, see [`Self::title`].
     pub(crate) fn value(self) -> f64 {
         match self {
             Self::Modelled(modelled) => modelled.matching,
@@ -85,6 +88,7 @@ pub(crate) struct Modelled {
     pub(crate) added: f64,
     /// Cost of overflow on the rank where it is highest.
     pub(crate) worst: f64,
+    /// Rank of `worst`; `None` if it is unknown or no rank has this cost.
     pub(crate) rank: Option<u32>,
     /// Latencies of arrivals and of posts, including waiting: mean, median and 99th percentile.
     pub(crate) arrivals: [Option<f64>; 3],
@@ -92,7 +96,7 @@ pub(crate) struct Modelled {
 }
 
 impl Modelled {
-    /// Computes the costs of the tagged messages of traces, and of their sum.
+    /// Computes the costs of the tagged messages. `sum` is the sum of `counted`.
     pub(crate) fn of(sum: &Summary, counted: &[Counted]) -> Self {
         let ns = |of: &ContextCounters, ps: fn(&ModelledTime) -> u64| {
             let ps = ps(&of.prq.modelled).saturating_add(ps(&of.umq.modelled));
@@ -113,7 +117,7 @@ impl Modelled {
         Self { matching, added, worst, rank, arrivals, posts }
     }
 
-    /// Puts the latencies into a record; none without the timing model.
+    /// Puts the latencies into a record. Without the timing model (`None`) the values are missing.
     pub(crate) fn put_latencies(of: Option<&Self>, record: &mut NamedValues) {
         for (name, latencies) in
             [("arrival", of.map(|of| of.arrivals)), ("post", of.map(|of| of.posts))]
@@ -132,11 +136,11 @@ impl Point {
         Self { internal_spills: own.max().unwrap_or(0), ..Self::of(size, size, runs) }
     }
 
-    /// Makes the point of the runs at one size, from their medians. Peaks are the highest of any
-    /// run, because a table must hold them all.
+    /// Makes the point of the runs at one size. Shares and times are medians. Peaks are the highest
+    /// of any run, because the table must be large enough for each run.
     ///
     /// # Panics
-    /// Without runs.
+    /// If `runs` is empty.
     pub(crate) fn of(prq: usize, umq: usize, runs: &[Summary]) -> Self {
         let shares: [fn(&Summary) -> f64; 3] =
             [Summary::spilled, |run| spilled(&run.tagged.prq), |run| spilled(&run.tagged.umq)];
@@ -164,14 +168,14 @@ impl Point {
         }
     }
 
-    /// Returns the spilled share of a queue, or of both: the median, and the largest if that is
-    /// larger.
+    /// Returns the spilled share as text: the median, and the largest share if it differs. `of` is
+    /// an index of [`Self::spilled`].
     pub(crate) fn told_spilled(&self, of: usize) -> String {
         let (median, most) = (share(self.spilled[of]), share(self.spilled_most[of]));
         if median == most { median } else { format!("{median}, at most {most}") }
     }
 
-    /// Returns the share of elements that fit at once, in per cent.
+    /// Returns the median share of the elements that fit at once, in per cent.
     pub(crate) fn at_once(&self) -> f64 {
         100.0 - self.spilled[0]
     }
@@ -181,7 +185,7 @@ impl Point {
         self.spills == [0, 0] && self.internal_spills == 0
     }
 
-    /// Returns the size in entries.
+    /// Returns the size as text with the unit `entries`.
     pub(super) fn entries(&self) -> String {
         if self.prq == self.umq {
             entries(self.prq as u64)

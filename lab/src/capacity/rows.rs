@@ -15,7 +15,7 @@ use crate::results::{Cell, Completeness, NamedValues, Summary, columns, counters
 use crate::stats::Variation;
 
 const NAME: &str = "sweep.csv";
-/// Column with the ranks of a node (`--ppn`).
+/// Name of the column with the number of ranks of a node (`--ppn`).
 pub(crate) const RANKS_A_NODE: &str = "ranks_a_node";
 
 /// The JSON of a sweep.
@@ -24,26 +24,28 @@ pub(crate) struct Runs {
     title: String,
     #[serde(flatten)]
     completeness: Completeness,
-    /// The longest queues of all runs. Tables of these sizes hold them.
+    /// Largest lengths of the queues in all runs, with their ranks. Tables of these sizes hold all
+    /// elements.
     prq_high_water: u64,
     prq_high_water_rank: Option<u32>,
     umq_high_water: u64,
     umq_high_water_rank: Option<u32>,
-    /// The longest queues, run by run.
+    /// Spread of the largest lengths from run to run.
     prq_needs: Variation,
     umq_needs: Variation,
     /// The kind of size that varies.
     sizes_of: Knob,
-    /// The smallest size without a spill.
+    /// The smallest size without a spill; `None` if no size is enough.
     needed_entries: Option<u64>,
     /// The need of each recording, by rank and by NIC.
     needs: Vec<Need>,
-    /// A size that holds the need and its spread.
+    /// A power of two that holds the need and its spread; `None` if no size is enough.
     recommended_entries: Option<u64>,
     runs: Vec<NamedValues>,
     /// Sizes that failed, with the reason.
     failed: Vec<String>,
-    /// From traces, if the table holds the oldest elements.
+    /// The smallest tables. Empty unless they were computed from traces, on a device whose table
+    /// always holds the oldest elements.
     smallest_tables: Vec<Smallest>,
 }
 
@@ -98,7 +100,7 @@ impl Rows {
     }
 }
 
-/// Writes `sweep.csv` of replays at once.
+/// Writes `sweep.csv` with the rows of all replays.
 pub(crate) fn write(out: &Path, rows: &[NamedValues]) -> Result<(), Error> {
     file::write(&out.join(NAME), columns::csv(rows, true))
 }
@@ -130,7 +132,8 @@ pub(crate) fn row(
     row.put("ranks", sum.ranks.told());
     row.put("ranks_of", sum.ranks.of());
     row.put("ranks_cut_short", sum.ranks.cut_short());
-    // Set if ranks are placed on nodes; messages between the ranks of a node are left out then.
+    // The caller sets this value if ranks are placed on nodes. Messages within a node are then left
+    // out.
     row.put(RANKS_A_NODE, Cell::Missing);
     row.put("seconds", sum.seconds);
     row.put("wall_seconds", wall_seconds);

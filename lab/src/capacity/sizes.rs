@@ -12,23 +12,24 @@ use crate::options::{LARGEST, table_size};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes(pub(crate) Vec<usize>);
 
-/// Sizes of the second table.
+/// Sizes of the table of unexpected messages (UMQ).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UmqSizes {
-    /// The sizes of the first table.
+    /// The sizes of the table of posted receives (PRQ).
     Same,
-    /// One size for all runs, or one for each run.
+    /// One size for all PRQ sizes, one for each PRQ size, or several for a single PRQ size.
     List(Sizes),
 }
 
 impl Sizes {
-    /// Returns the sizes of a sweep without sizes and without a known need.
+    /// Returns the sizes of a sweep if none are given and the need is unknown.
     pub(crate) fn usual() -> Self {
         Self(vec![0, 64, 128, 256, 512, 1024, 2048, 4096, 8192])
     }
 
     /// Returns sizes around a need: 0, quarters of the need, the need, and powers of two from a
-    /// sixteenth of the need to twice the next power of two.
+    /// sixteenth of the need to twice the next power of two, but none above [`LARGEST`]. If the
+    /// need is 0, returns [`Self::usual`].
     pub(crate) fn around(need: u64) -> Self {
         let need = need.min(LARGEST as u64) as usize;
         if need == 0 {
@@ -38,7 +39,7 @@ impl Sizes {
         let least = (need / 16).next_power_of_two();
         let powers = std::iter::successors(Some(least), |size| Some(2 * size));
         let mut sizes: Vec<_> = powers.take_while(|size| *size <= most).collect();
-        // A quarter that is nearly a power of two is left out.
+        // A quarter that differs from one of the powers by at most an eighth is left out.
         let quarters = (1..4).map(|quarters| (need * quarters).div_ceil(4));
         let is_near = |size: &usize| sizes.iter().any(|power| power.abs_diff(*size) * 8 <= *size);
         let between: Vec<_> = quarters.filter(|size| !is_near(size)).collect();
@@ -103,8 +104,9 @@ impl FromStr for UmqSizes {
     }
 }
 
-/// Returns the PRQ and UMQ sizes of every run, smallest first, each pair once. Without sizes of the
-/// UMQ, those of the PRQ are taken, or 0 for a device without a table of unexpected messages.
+/// Returns the PRQ and UMQ sizes of every run, smallest first, each pair once. Without `umq`, the
+/// UMQ gets the sizes of the PRQ, or 0 if the device has no table of unexpected messages. Fails if
+/// both lists have several sizes and their lengths differ.
 pub(crate) fn pairs(
     prq: &Sizes,
     umq: Option<&UmqSizes>,

@@ -9,13 +9,13 @@ use serde::Serialize;
 use crate::text::{Sheet, whole};
 use crate::traces::Curves;
 
-/// Number of ranks with a line in the table.
+/// Largest number of ranks in the table for the terminal.
 const RANKS: usize = 8;
 
 /// The smallest tables of a queue, in entries.
 #[derive(Debug, Serialize)]
 pub(crate) struct Smallest {
-    /// The worst rank, all ranks together, a kind of traffic, or a rank.
+    /// Name of the elements that count: worst rank, all ranks, a kind of traffic, or one rank.
     of: String,
     queue: &'static str,
     no_spill: usize,
@@ -25,7 +25,8 @@ pub(crate) struct Smallest {
 }
 
 impl Smallest {
-    /// `with` returns the smallest table with which at most a share of the elements spills.
+    /// Computes the sizes. `with` returns the smallest table with which at most the given share of
+    /// the elements (0 to 1) spills.
     fn of(of: &str, queue: &'static str, with: impl Fn(f64) -> usize) -> Self {
         Self {
             of: of.to_owned(),
@@ -87,7 +88,8 @@ pub(crate) fn smallest<'a>(
     all
 }
 
-/// Returns the name of a rank, with its process if several ranks have that number or none is known.
+/// Returns the name of a rank. If several ranks have its number, the process id follows. If the
+/// number is unknown, the process id takes its place.
 fn name_of(rank: Option<u32>, pid: u32, all: &[Option<u32>]) -> String {
     match rank {
         None => format!("rank {pid}"),

@@ -18,7 +18,7 @@ pub(crate) struct Swept {
     /// The need of each recording. Empty for runs of a program, whose needs follow from their
     /// reports.
     pub(crate) needs: Vec<Need>,
-    /// Entries of the pool that limits tables of any size.
+    /// Entries of the pool from which the tables take their entries; `None` without such a pool.
     pub(crate) pool_entries: Option<u64>,
     /// A note that ranks shared processors, if they did.
     pub(crate) turns: Option<String>,
@@ -47,7 +47,8 @@ impl Swept {
         self.points.iter().any(|point| point.umq > 0)
     }
 
-    /// Returns the size that each recording needs, or none if one of them has no such size.
+    /// Returns the size that each recording needs, or `None` if no size is enough for one of them.
+    /// Empty for runs of a program.
     fn sizes(&self) -> Option<Vec<u64>> {
         self.needs.iter().map(|need| need.size(self.knob)).collect()
     }
@@ -89,8 +90,9 @@ impl Swept {
                 None => SizeNeeded::Never("elements spill at every size of this sweep".to_owned()),
             };
         }
-        // Only points count at which both tables hold all elements. With `sticky`, a table that
-        // overflows makes the other one overflow, too.
+        // Elements that spill although both tables are large enough for the longest queues show
+        // that no size is enough. Smaller tables show nothing: with `sticky`, one table that
+        // overflows makes the other table overflow, too.
         let holds = |point: &&Point| {
             point.prq as u64 >= prq.elements
                 && (!self.has_umq() || point.umq as u64 >= umq.elements)
@@ -117,7 +119,7 @@ impl Swept {
         })
     }
 
-    /// Returns the entries that are needed, or none if no size is enough.
+    /// Returns the number of entries that are needed, or `None` if no size is enough.
     pub(crate) fn needs(&self) -> Option<u64> {
         match self.size() {
             SizeNeeded::Needs(size) => Some(size),
@@ -137,8 +139,9 @@ impl Swept {
         })
     }
 
-    /// Returns the next power of two above the largest need plus its spread, or none if no size
-    /// would do.
+    /// Returns the smallest power of two that holds the largest need plus its spread. For a pool,
+    /// runs of a program show no spread. Returns `None` if no size is enough, or if the result
+    /// exceeds [`LARGEST`].
     pub(crate) fn recommended(&self) -> Option<u64> {
         let need = self.needs()?;
         let most = |spread: Variation| spread.max + spread.width();
@@ -155,7 +158,7 @@ impl Swept {
 
     /// Returns sentences on the spread of the need, and the recommended size.
     ///
-    /// `failed` has the sizes at which the program failed.
+    /// `failed` contains the sizes at which the program failed.
     pub(crate) fn reliance(&self, failed: &[usize]) -> Vec<String> {
         let spreads = self.spreads();
         let runs = spreads[0].runs;
@@ -188,10 +191,11 @@ impl Swept {
         lines
     }
 
-    /// Returns the entries that are needed, if no size of the sweep has as many.
+    /// Returns the need in entries if it exceeds every size of the sweep; otherwise `None`.
     fn beyond(&self) -> Option<u64> {
         let [prq, umq] = self.peaks();
-        // If the sizes of the UMQ differ from those of the PRQ, they were chosen on purpose.
+        // If the sizes of the UMQ differ from those of the PRQ, the user chose them on purpose.
+        // Then only the PRQ counts.
         let same = self.points.iter().all(|point| point.prq == point.umq);
         let need = match self.knob {
             Knob::Pool => self.needs()?,
@@ -201,8 +205,8 @@ impl Swept {
         self.points.iter().all(|point| (point.prq as u64) < need).then_some(need)
     }
 
-    /// Returns how to ask for tables that hold all elements, if the sweep had none. `given` has the
-    /// sizes of the UMQ on the command line.
+    /// Returns a hint on larger sizes, if a size can hold all elements and the sweep has no such
+    /// size. `given` contains the sizes of the UMQ from the command line.
     pub(crate) fn larger(&self, given: Option<&UmqSizes>) -> Option<String> {
         let need = self.beyond()?;
         self.needs()?;
@@ -247,7 +251,7 @@ impl Swept {
             return match most {
                 Some(nic) => {
                     let (name, parts) = (nic.name(), nic.parts());
-                    // Several engines, reserved shares or preemption leave a part unused.
+                    // Several engines, reserved shares or preemption leave a part of a pool unused.
                     let unused = match size > nic.at_once.all() {
                         true => ", and this device leaves part of its pool unused",
                         false => "",
@@ -293,8 +297,9 @@ impl Swept {
                 point.internal_spills > 0 || spills.any(|(spills, has)| has && *spills > 0);
             spills && (!has[0] || point.prq > 0) && (!has[1] || point.umq > 0)
         };
-        // 1,024 entries is a common size of hardware. Without it, the largest size that is too
-        // small is the example.
+        // The example is 1,024 entries, a common size of hardware. If it is not among the sizes
+        // that are too small, the largest power of two among them is the example, or else the
+        // largest size.
         let usual = |point: &Point| {
             let mut sizes = [point.prq, point.umq].into_iter().zip(has);
             sizes.all(|(size, has)| !has || size == 1024)
@@ -342,7 +347,7 @@ fn told(peak: &Peak) -> String {
     format!("{} held at most {}", of_rank(peak), whole(peak.elements))
 }
 
-/// Returns the time that the host adds to a message, if that is modelled.
+/// Returns text on the time that the host adds to a message; empty if time is not modelled.
 fn added(cost: Option<Cost>) -> String {
     let Some(Cost::Modelled(Modelled { added, worst, rank, .. })) = cost else {
         return String::new();
@@ -351,7 +356,8 @@ fn added(cost: Option<Cost>) -> String {
     format!("; the host adds {added:.1} ns to a message{rank}")
 }
 
-/// Returns a note on measured times, which are those of the whole program on this machine.
+/// Returns a note on measured times of the program, if they are of one run each, or do not differ
+/// by more than their spread. Returns `None` for replays and for fewer than two points.
 pub(crate) fn times(points: &[Point]) -> Option<String> {
     if points.len() < 2 || points.iter().any(|point| point.cost.is_some()) {
         return None;

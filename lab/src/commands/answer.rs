@@ -75,8 +75,8 @@ pub(crate) struct MakeAnswer {
     #[command(flatten)]
     common: Common,
 
-    /// Accepts traces that were cut off, as by an incomplete copy, up to the cut; leaves out traces
-    /// without a beginning. Traces of a killed program are not cut off.
+    /// Accepts traces that were cut off, for example by an incomplete copy, up to the cut. Leaves
+    /// out traces with an incomplete header. Traces of a killed program do not count as cut off.
     #[arg(long)]
     cut_off: bool,
 
@@ -183,11 +183,12 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(format!("{stem}-{number}{ending}"))
 }
 
-/// Files of an earlier recording.
+/// Functions that find the files of an earlier recording.
 const OLD: [Old; 2] = [reports::old, files::old];
 
-/// Records the program, with its output in a log in the directory of each recording. A run that
-/// fails is the last. Returns the recordings, none after a signal, and the exit code of the program.
+/// Records the program, with its output in a log in the directory of each recording. No run follows
+/// a run that fails. Returns the recordings and the exit code of the program. After a signal,
+/// returns no recording and the code of the signal.
 fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
     let settings = Settings::parse(&arguments.common.set)?;
     settings.refuse(&[("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")])?;
@@ -202,7 +203,8 @@ fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let mut names = Vec::new();
-    // Files of others in any of the directories are refused before the first run.
+    // If any of the directories contains files of another program, the command fails before the
+    // first run.
     let places = (1..=arguments.repeat).map(|number| place_of(arguments, number));
     for place in places.filter(|place| place.is_dir()) {
         OLD.iter().try_for_each(|kind| kind(&place).map(drop))?;
@@ -235,7 +237,8 @@ fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
     Ok((names, 0))
 }
 
-/// Returns the recordings that an earlier call made in a directory, or else the name itself.
+/// Returns the recordings that an earlier call made in a directory. If it made no recording there,
+/// or if the directory itself contains traces, returns the name itself.
 fn runs_in(name: &Path) -> Vec<PathBuf> {
     let numbered = (1..).map(|number: u32| name.join(number.to_string()));
     let runs: Vec<_> = numbered.take_while(|run| RunRecord::beside(run).is_some()).collect();
@@ -262,7 +265,7 @@ fn note_earlier(arguments: &MakeAnswer) {
     }
 }
 
-/// Records one run. Returns how it ended, and true if it left traces.
+/// Records one run. Returns how the run ended, and true if it left traces.
 fn record(
     plan: &mut Plan<'_>,
     signals: &mut Signals,

@@ -27,7 +27,7 @@ use crate::text::{Sheet, percent, share, whole};
 const CHOICES: [u16; 6] = [1, 2, 4, 8, 16, 32];
 /// Factor by which `auto` lets a queue be longer for fewer clusters.
 const GAP: f64 = 1.1;
-/// Number of queues that are printed.
+/// Maximum number of queues that are printed.
 const WORST: usize = 8;
 
 /// Makes clusters of the sources of each rank, from a profile.

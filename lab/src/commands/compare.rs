@@ -91,7 +91,7 @@ struct Compared {
     judged: Vec<Judged>,
 }
 
-/// Prints the comparison. Returns 0.
+/// Prints the comparison. Returns 0, or 3 if results are incomplete.
 pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     settings::note_unused();
     let csv_output = arguments.csv == Some(Destination::Output);
@@ -279,8 +279,8 @@ fn mostly(prq: &QueueCounters, umq: &QueueCounters) -> Option<Mostly> {
     (elements > 0).then_some(Mostly { reason, per_cent })
 }
 
-/// Returns the lines below the table: the meaning of the columns, and the numbers that are the same
-/// for all devices.
+/// Returns the lines below the table: the meaning of the cost column, and the numbers that are the
+/// same for all devices.
 fn foot(runs: &[Run], charged: bool) -> String {
     let unit = match charged {
         true => "host adds: what spilled elements cost a message, on average, as modelled",

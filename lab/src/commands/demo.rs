@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam demo`: the first answer, for an MPI program that tcam has in source.
+//! `tcam demo`: `tcam answer` for an MPI program that tcam has in source.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,8 @@ pub(crate) struct Demo {
     out: PathBuf,
 }
 
-/// Compiles the program and answers for it. Returns the exit code of `tcam answer`.
+/// Compiles the program and runs `tcam answer` on it. Returns the exit code of `tcam answer`, or
+/// that of a signal.
 pub(crate) fn demo(arguments: &Demo) -> Result<u8, Error> {
     let mpicc = compiler(arguments.mpicc.as_deref())?;
     let mpiexec = mpicc.with_file_name("mpiexec");
@@ -76,7 +77,7 @@ pub(crate) fn demo(arguments: &Demo) -> Result<u8, Error> {
     Ok(code)
 }
 
-/// The command line that answers.
+/// Returns the command line of `tcam answer`.
 fn words(arguments: &Demo, mpiexec: PathBuf, program: PathBuf) -> Vec<OsString> {
     let out = &arguments.out;
     let number = |number: u32| OsString::from(number.to_string());

@@ -61,7 +61,7 @@ fn all() -> Result<Sheet, Error> {
     Ok(sheet)
 }
 
-/// Returns all parameters that any device sets, with their values on this one.
+/// Returns all parameters that any device sets, with their values on this device.
 fn one(device: &str) -> Result<Sheet, Error> {
     let params = params_of(device)?;
     let sets = |device: &str, name: &str| {

@@ -53,8 +53,8 @@ struct Difference {
     what: String,
     before: f64,
     after: f64,
-    /// Change in per cent of the earlier value, or in points if both are shares. None if a
-    /// count grew from 0.
+    /// Change in per cent of the earlier value, or in points if both are shares. None if a count or
+    /// mean grew from 0.
     change: Option<f64>,
     /// True if growth is a regression.
     is_cost: bool,
@@ -149,8 +149,8 @@ const COUNTERS: [Counter; 4] = [
     ("mean search depth", Quantity::Mean, true, depth),
 ];
 
-/// Prints the differences. Returns 1 if a number grew by more than `--fail-above`, or 3 if results
-/// are incomplete.
+/// Prints the differences. Returns 1 if a number grew by more than `--fail-above`, otherwise 3 if
+/// results are incomplete, otherwise 0.
 pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
     arguments.json.check()?;
     let read = |path: &PathBuf| Experiment::read(&Inputs::one(path, arguments.take), Keep::Shown);
@@ -210,7 +210,7 @@ fn configuration(before: &Experiment, after: &Experiment) -> Vec<(String, String
     let mut names: Vec<_> = before.keys().chain(after.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    // The place of the output is no difference.
+    // Different places of the output do not count as a difference.
     let differs = |name: &&String| {
         before.get(*name) != after.get(*name) && !["report", "trace"].contains(&name.as_str())
     };

@@ -41,7 +41,8 @@ pub(crate) struct Export {
     #[command(flatten)]
     from: Inputs,
 
-    /// Directory for the files. Files of other names stay; a message names old ones.
+    /// Directory for the files. Files of an earlier call that are not replaced stay; a message
+    /// names them.
     #[arg(long, value_name = "DIR", default_value = "tcam-export")]
     out: PathBuf,
 

@@ -25,7 +25,8 @@ pub(crate) struct Plot {
     #[command(flatten)]
     from: Inputs,
 
-    /// Directory for the pictures. Files of other names stay; a message names old ones.
+    /// Directory for the pictures. Files of an earlier call that are not replaced stay; a message
+    /// names them.
     #[arg(long, value_name = "DIR", default_value = "tcam-plot")]
     out: PathBuf,
 
@@ -64,7 +65,7 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     Ok(code)
 }
 
-/// Draws the pictures of one experiment.
+/// Draws the pictures of one experiment. Returns the exit code.
 fn draw(arguments: &Plot, experiment: &Experiment, out: &Path) -> Result<u8, Error> {
     let earlier = Earlier::of(out, &figures::NAMES, &["svg", "png"]);
     let material = Material::of(experiment)?;

@@ -14,8 +14,8 @@ use crate::hint::quoted;
 /// Writes how many elements each source added to the queues of each rank, for tcam cluster.
 ///
 /// Elements are posted receives that waited and messages that were unexpected, in any table or
-/// engine. Any-source receives are not attributed to a source. Sources are peers as the device
-/// numbers them, which need not be their ranks. Another run through the same MPI has the same
+/// engine. Any-source receives are not attributed to a source. Sources are the numbers that the
+/// device gives to peers, which need not be their ranks. Another run with the same MPI has the same
 /// numbers.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -50,7 +50,8 @@ pub(crate) struct Record {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Runs the command and prints a summary. Returns the program's exit code.
+/// Runs the command and prints a summary. Returns the program's exit code, or 3 if results are
+/// incomplete.
 pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
     settings.refuse(&[("trace", "--out DIR"), ("trace_max", "--max MIB")])?;
@@ -61,7 +62,7 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let fresh = Fresh::inside(&arguments.out, &[reports::old, files::old])?;
-    // The file of `--json` may be in that directory.
+    // The file of `--json` may be in that directory, so it is checked after the directory is made.
     json.check()?;
     plan.settings.set("trace", &fresh.path().display());
     let left = Leftovers::claim(fresh.path());

@@ -69,8 +69,8 @@ pub(crate) struct Replay {
     pub(crate) traces: Vec<PathBuf>,
 }
 
-/// Replays the traces and prints the counts. Returns 1 if they differ from the reports of
-/// `--against`.
+/// Replays the traces and prints the counts. Returns 3 if results are incomplete, otherwise 1 if
+/// counts differ from the reports of `--against`, otherwise 0.
 pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
     settings::note_unused();
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
@@ -114,7 +114,7 @@ pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
     .map(|code| code.max(ranks.code(arguments.take.partial)))
 }
 
-/// Refuses a directory that has the reports of a run, which may be all that is left of it.
+/// Fails if a directory contains the reports of a run, because they may be its only results.
 fn spare_runs(directory: &Path) -> Result<(), Error> {
     fresh::check(directory)?;
     if !directory.exists() {
@@ -133,7 +133,7 @@ fn spare_runs(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the reports to compare with, which must be of the recorded run.
+/// Returns the reports to compare with. Fails if they do not contain the endpoint of every trace.
 fn reports_of(directory: &Path, traces: &[Trace]) -> Result<Vec<Report>, Error> {
     let live = reports::read(directory)?;
     let shown = directory.display();
@@ -174,7 +174,8 @@ fn write(directory: &Path, reports: &[Report], run: Option<&RunRecord>) -> Resul
     run.map_or(Ok(()), |run| run.write(&directory))
 }
 
-/// Prints the differences between the reports of a replay and of the run.
+/// Prints the differences between the reports of a replay and of the run. Returns 1 if there are
+/// any, otherwise 0.
 fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8, Error> {
     let played: BTreeSet<_> =
         traces.iter().map(|trace| (trace.endpoint(), &*trace.header.context)).collect();
@@ -186,7 +187,8 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
         for (name, of_replay, of_run) in
             [("tagged", &report.tagged, &other.tagged), ("msg", &report.msg, &other.msg)]
         {
-            // A context without operations has no trace.
+            // A context with operations is skipped if its trace was not given. A context without
+            // operations has no trace, and its counts are compared.
             if of_run.has_operations() && !played.contains(&(endpoint(report), name)) {
                 continue;
             }
@@ -211,7 +213,7 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
     Ok(u8::from(different > 0))
 }
 
-/// Returns the lines that differ between two reports, those of the replay and those of the run.
+/// Returns the lines that differ between the texts of two reports: of the replay, and of the run.
 fn differences(counters: &[ContextCounters; 2]) -> String {
     let [replay, run] = counters.each_ref().map(ToString::to_string);
     let mut text = String::new();
@@ -224,7 +226,7 @@ fn differences(counters: &[ContextCounters; 2]) -> String {
     text
 }
 
-/// Returns the counts without those that depend on a clock.
+/// Returns the counters without the values that depend on a clock.
 fn without_times(counters: &ContextCounters) -> ContextCounters {
     let mut counters = counters.clone();
     counters.lengths.us.clear();

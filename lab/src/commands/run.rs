@@ -46,7 +46,8 @@ pub(crate) struct Run {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Runs the command and prints the summary. Returns the program's exit code.
+/// Runs the command and prints the summary. Returns the program's exit code, or 3 if results are
+/// incomplete.
 pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
     settings.give_sizes(arguments.tables)?;
@@ -62,7 +63,7 @@ pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
         return plan.summarise(scratch.path(), &[], &left, ended, &json);
     };
     let fresh = Fresh::inside(directory, &[reports::old])?;
-    // The file of `--json` may be in that directory.
+    // The file of `--json` may be in that directory, so it is checked after the directory is made.
     json.check()?;
     let left = Leftovers::claim(fresh.path());
     let ended = plan.run(&mut signals, fresh.path())?;

@@ -162,14 +162,15 @@ fn print(arguments: &Stats, experiment: &Experiment, need: Option<&Need>) -> u8 
         println!("\n{}", sheet.terminal());
     }
     if let Some(needed) = need::told_of_nic(need) {
-        // The tables are of the reports, and this is of the traces.
+        // The tables are computed from reports, the need of a NIC from traces, which may lack
+        // ranks.
         experiment.lack_of_traces().iter().for_each(|lack| println!("{lack}"));
         println!("{needed}");
     }
     experiment.silent_code(arguments.sources.take)
 }
 
-/// Prints the needs of several runs.
+/// Prints the needs of several runs. Returns the exit code.
 fn stats_of_runs(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Error> {
     let repeated = Repeated::of(&arguments.sources, experiments);
     for (name, experiment) in arguments.sources.names.iter().zip(experiments) {

@@ -43,7 +43,7 @@ pub(crate) struct Workload {
     #[arg(value_enum)]
     pub(crate) pattern: Pattern,
 
-    /// Ranks of the machine, 2 to 65536. The default is the number in the paper.
+    /// Ranks of the machine, 2 to 65536. The default depends on the pattern.
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(2..=65_536))]
     pub(crate) ranks: Option<u32>,
@@ -52,8 +52,8 @@ pub(crate) struct Workload {
     #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
 
-    /// Ranks to write traces of; `all-that-matter` is rank 0, which gathers all messages, or is one
-    /// of many alike.
+    /// Ranks to write traces of; `all-that-matter` is rank 0, which gathers all messages or is like
+    /// all other ranks.
     #[arg(
         long,
         value_name = "R,...",
@@ -104,7 +104,7 @@ impl std::str::FromStr for RankList {
     }
 }
 
-/// Nanoseconds from one operation to the next in the traces. No result depends on it.
+/// Nanoseconds from one operation to the next in the traces. No count depends on this time.
 const PACE: u64 = 100;
 /// Operations between two updates of the progress bar.
 const TICK: u64 = 1 << 16;
@@ -112,7 +112,8 @@ const BAR: &str = "{bar:30} {pos}/{len} steps, {elapsed} passed, {eta} left, {ms
 /// Largest difference from a paper's figure that counts as agreement: 30 % of the paper's figure.
 const TOLERANCE: f64 = 0.3;
 
-/// Generates the traces and prints the lengths of the queues.
+/// Generates the traces and prints the lengths of the queues. Returns 0, or the exit code of a
+/// signal.
 pub(crate) fn workload(arguments: &Workload) -> Result<u8, Error> {
     let pattern = arguments.pattern;
     let ranks = arguments.ranks.unwrap_or(pattern.paper().1);
@@ -173,7 +174,8 @@ fn check(arguments: &Workload, ranks: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the trace of a rank, until a signal ends it, and replays it to count its queues.
+/// Writes the trace of a rank, and replays it to count its queues. A signal ends both after a step.
+/// Returns the counters.
 fn write(
     arguments: &Workload,
     receiver: Receiver,
@@ -205,7 +207,8 @@ fn write(
         layout: TagLayout::Mpich.name().to_owned(),
         config: params.recorded(),
     };
-    // Only the length of the queues is counted, and that is fastest without a table.
+    // Only lengths of queues and numbers of messages are shown. A replay without tables gives the
+    // same, and is faster.
     let on_host = self::params(ranks, &[("prq_entries", "0"), ("umq_entries", "0")])?;
     let mut replay = Replay::new(&DeviceConfig::from_params(&on_host, TagLayout::Mpich))?;
     let file = File::create_new(path).map_err(Error::io(path))?;
@@ -235,7 +238,8 @@ fn write(
     Ok(replay.counters())
 }
 
-/// Returns the queues of the ranks next to those of the paper.
+/// Returns a table of the queues of the ranks next to those of the paper, with a line for each
+/// contradiction.
 fn summary(pattern: Pattern, ranks: u32, steps: u32, made: &[(u32, ContextCounters)]) -> String {
     let (paper, _) = pattern.paper();
     let said = |text: &str| if text.is_empty() { "not said".to_owned() } else { text.to_owned() };

@@ -2,8 +2,9 @@
 //! `--by`: elements of the queues by communicator, tag, peer, kind of traffic or phase.
 //! [`super::threads`] has the operations of threads.
 //!
-//! A communicator has a number in the order of their first elements, and the ranks of these elements.
-//! The context id of the MPI comes last, because it means nothing to a user.
+//! The name of a communicator contains a number, its ranks and the MPI's context id. Numbers follow
+//! the order of the communicators' first elements, and the ranks are those that occur in the
+//! elements. The context id comes last, because it means nothing to a user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +20,14 @@ use crate::results::ranks::{named, ranges};
 use crate::text::{Sheet, count, percent, share, whole};
 use crate::traces::Trace;
 
-/// Bound in seconds below which it is not printed that a time may be too early: half of the last
-/// digit.
+/// Smallest error of a time that is printed, in seconds: half of the last printed digit.
 const EARLY: f64 = 0.000_5;
 /// Largest number of lines for groups.
 const LINES: usize = 24;
-/// Number of groups that have a line however small they are.
+/// Number of groups that have a line even if their share is below [`SHARE`].
 const FEW: usize = 4;
-/// Smallest share of a queue at its longest, in per cent, for which a further group has a line.
+/// Smallest share of the elements of a queue at its longest, in per cent, for which a further group
+/// has a line.
 const SHARE: f64 = 1.0;
 
 /// Value of `--by`.
@@ -48,7 +49,7 @@ pub(crate) enum By {
 }
 
 impl By {
-    /// Returns the name of the group of a class.
+    /// Returns the name of the group that a class belongs to; empty for phases and threads.
     fn group(self, class: &ElementClass, communicators: &Communicators) -> String {
         match self {
             Self::Communicator => communicators.name(class),
@@ -81,9 +82,9 @@ fn peer(peer: Peer) -> String {
 /// Numbers of elements of a group in one queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Part {
-    /// At the moment when the queue was longest, on the rank where it was longest of all.
+    /// Elements at the moment when the queue was longest, on the rank with the longest queue.
     at_mark: u64,
-    /// Entered the queue over the run, on all ranks.
+    /// Elements that entered the queue over the run, on all ranks.
     added: u64,
 }
 
@@ -99,11 +100,11 @@ pub(crate) struct Group {
 #[derive(Debug, Serialize)]
 pub(crate) struct Groups {
     by: &'static str,
-    /// Rank of the longest PRQ; the fields of the UMQ follow those of the PRQ.
+    /// Rank of the longest PRQ, if known. The fields of the UMQ have the same meanings.
     prq_rank: Option<u32>,
-    /// Number of its elements when it was longest.
+    /// Largest number of elements of that PRQ.
     prq_high_water: u64,
-    /// That moment, in seconds since the run began.
+    /// Time of that length, in seconds since the run began.
     prq_at_s: f64,
     /// Largest number of seconds by which that time is too early.
     prq_early_s: f64,
@@ -206,8 +207,8 @@ impl Groups {
         sheet
     }
 
-    /// Returns the number of groups that have a line: up to [`LINES`], and beyond [`FEW`] only
-    /// groups with a share of a queue.
+    /// Returns the number of groups that have a line: at least [`FEW`] and at most [`LINES`], up to
+    /// the last group with a share of [`SHARE`] of a queue.
     fn lines(&self) -> usize {
         let most = self.groups.len().min(LINES);
         let has_share = |group: &Group| {
@@ -228,7 +229,7 @@ impl Groups {
 struct Mostly {
     count: u64,
     ranks: BTreeSet<u32>,
-    /// Ranks in communicators other than that of the world.
+    /// Ranks within communicators other than `MPI_COMM_WORLD`.
     members: BTreeSet<u32>,
     /// Numbers of peers whose ranks are not known.
     numbers: BTreeSet<u32>,
@@ -252,7 +253,8 @@ impl Mostly {
     }
 }
 
-/// Returns a sentence for each queue on the largest group of elements in it when it was longest.
+/// Returns a sentence for each queue that had elements: the largest group of its elements when it
+/// was longest.
 pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
     let communicators = Communicators::of(makeups);
     QueueKind::BOTH
@@ -273,8 +275,8 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
                 groups.into_iter().max_by_key(|(_, group)| group.count)
             };
             let (mut name, mut group) = most(By::Tag)?;
-            // If no tag has half of the elements, as if tags count something, the largest
-            // communicator is named.
+            // If no tag has half of the elements, for example because a program numbers its
+            // messages with tags, the sentence names the largest communicator.
             if group.count * 2 < filled.mark {
                 (name, group) = most(By::Communicator)?;
                 name = match (group.tags.first(), group.tags.last()) {
@@ -309,7 +311,7 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
         .collect()
 }
 
-/// Returns `at 1.351 s`, with the bound of the error if that shows in the digits.
+/// Returns text such as `at 1.351 s`, with the bound of the error if it is at least [`EARLY`].
 pub(crate) fn moment(filled: &Filled) -> String {
     let Filled { at, early, .. } = filled;
     match *early >= EARLY {
@@ -323,13 +325,13 @@ pub(crate) fn moment(filled: &Filled) -> String {
 pub(crate) struct PhaseNeed {
     number: usize,
     from_s: f64,
-    /// None for the end of the recording.
+    /// End of the phase; `None` if it lasts to the end of the recording.
     to_s: Option<f64>,
     prq_high_water: u64,
     prq_rank: Option<u32>,
     umq_high_water: u64,
     umq_rank: Option<u32>,
-    /// Largest number of seconds by which the end is too early.
+    /// Largest number of seconds by which `to_s` is too early.
     early_s: f64,
     /// Elements that entered the queues of all ranks.
     added: u64,
@@ -341,7 +343,7 @@ pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<PhaseNe
     let needed = fill::needed(traces, windows, &phases.ends)?;
     let worst = |phase: usize, queue: QueueKind| {
         let marks = needed.iter().map(|of| (of.needed[phase][queue as usize].0, of.rank));
-        // The first of equals.
+        // Of equal marks, `rev` makes `max_by_key` return the first.
         let (mark, rank) = marks.rev().max_by_key(|(mark, _)| *mark).unwrap_or_default();
         (mark, rank.filter(|_| mark > 0))
     };
@@ -364,7 +366,7 @@ pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<PhaseNe
     Ok(phases.collect())
 }
 
-/// Returns the table of the phases that need most.
+/// Returns the table of the [`LINES`] phases that need most, in the order of time.
 pub(crate) fn sheet_of(phases: &[PhaseNeed]) -> Sheet {
     let header = ["phase", "from, s", "to, s", "PRQ mark", "rank", "UMQ mark", "rank", "added"];
     let title = "Phases between collective operations of all ranks, in seconds since the run began";
@@ -409,21 +411,22 @@ pub(crate) fn notes_of(phases: &[PhaseNeed]) -> Vec<String> {
     notes
 }
 
-/// Returns a note on the window, unless it is the whole run.
+/// Returns a note on the window, or `None` if it is the whole run.
 pub(crate) fn window_note(window: TimeWindow) -> Option<String> {
     let to = if window.to.is_finite() { format!("{} s", window.to) } else { "the end".to_owned() };
     (window != TimeWindow::ALL)
         .then(|| format!("From {} s to {to} since the run began", window.from))
 }
 
-/// Most ranges of ranks in a name.
+/// Largest number of ranges of ranks in a name. A longer list is replaced by the number of ranks.
 const RANGES: usize = 2;
 
-/// Names by context id.
+/// Names of communicators by context id.
 #[derive(Debug, Default)]
 pub(crate) struct Communicators(BTreeMap<u32, String>);
 
-/// Facts about a communicator from its elements.
+/// Facts about a communicator from its elements: the time of the first one in seconds, and the
+/// ranks.
 struct Members {
     first: f64,
     ranks: BTreeSet<u32>,

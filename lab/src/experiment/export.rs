@@ -12,7 +12,7 @@ use crate::results::columns::{TEXT, WHOLE};
 use crate::results::counters::{KIND, QUEUE};
 use crate::results::{Cell, ColumnFile};
 
-/// Names of all files. Only traces have `operations`.
+/// Names of all files. `operations` is written only from traces.
 pub(crate) const NAMES: [&str; 6] =
     ["queues", "kinds", "depths", "lengths", "origin", "operations"];
 
@@ -67,7 +67,7 @@ fn origin(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Erro
     lines.end()
 }
 
-/// Writes lengths over time, for one place of one queue of one rank after the other.
+/// Writes the lengths over time, sorted by rank, queue and place (table, then host).
 fn lengths(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Error> {
     let columns = [
         ("rank", WHOLE),

@@ -32,9 +32,9 @@ pub(crate) struct ElementClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Peer {
     Rank(u32),
-    /// A rank in a communicator of which the ranks in the job are not known.
+    /// A rank within a communicator other than `MPI_COMM_WORLD`. Its rank in the job is unknown.
     Member(u32),
-    /// A number of the provider for a peer whose rank is not known.
+    /// The provider's number of a peer whose rank is unknown.
     Number(u32),
     Any,
 }
@@ -55,29 +55,32 @@ impl TimeWindow {
 pub(crate) struct Filled {
     /// Largest number of elements at once.
     pub(crate) mark: u64,
-    /// Time of `mark` in seconds since the run began: that of the last reading of the clock.
+    /// Time when the queue reached `mark`, from the last reading of the clock, in seconds since the
+    /// run began.
     pub(crate) at: f64,
     /// Largest number of seconds by which `at` is too early.
     pub(crate) early: f64,
-    /// Elements at that moment, by number of the class.
+    /// Elements at that moment, by class number.
     pub(crate) at_mark: Vec<u64>,
-    /// Elements that entered the queue, by number of the class.
+    /// Elements that entered the queue in the window, by class number.
     pub(crate) added: Vec<u64>,
-    /// Elements that entered the queue.
+    /// Number of elements that entered the queue in the whole replay.
     entered: u64,
+    /// Elements in the queue, by class number.
     now: Vec<u64>,
     length: u64,
-    /// True if the queue is at its longest, and no element has left since.
+    /// True if the queue is at its longest, and `at_mark` does not contain its counts yet.
     fresh: bool,
-    /// True if it became longest after the last reading of the clock.
+    /// True if the queue became longest after the last reading of the clock, so that `early` is
+    /// unknown.
     untimed: bool,
     /// Largest length since the last sample, if samples are taken.
     lately: Option<Lately>,
-    /// Class of each element, by number.
+    /// Class number of each element, by number of the element.
     elements: HashMap<u64, u32>,
 }
 
-/// The moment since the last sample when a queue was longest.
+/// Length and counts at the moment since the last sample when a queue was longest.
 #[derive(Clone, Debug, Default)]
 struct Lately {
     most: u64,
@@ -125,7 +128,7 @@ impl Filled {
         }
     }
 
-    /// Notes a reading of the clock.
+    /// Notes a reading of the clock at time `now`, which bounds the error of `at`.
     fn tick(&mut self, now: f64) {
         if std::mem::take(&mut self.untimed) {
             self.early = now - self.at;
@@ -139,7 +142,8 @@ impl Filled {
         self.length -= 1;
     }
 
-    /// Keeps the counts, if the queue is at its longest.
+    /// Copies the counts of the present elements, if the queue is at its longest. This must precede
+    /// the removal of an element.
     fn settle(&mut self) {
         if std::mem::take(&mut self.fresh) {
             self.at_mark.clone_from(&self.now);
@@ -150,15 +154,16 @@ impl Filled {
         }
     }
 
-    /// Returns the counts when the queue was longest since the last sample. The first call begins
-    /// the samples.
+    /// Returns the counts at the moment since the last sample when the queue was longest. The first
+    /// call begins the samples and returns no counts.
     fn sample(&mut self) -> Vec<u64> {
         self.settle();
         let next = Lately { most: self.length, fresh: true, counts: Vec::new() };
         self.lately.replace(next).unwrap_or_default().counts
     }
 
-    /// Begins a window: forgets earlier lengths and elements.
+    /// Begins a window: the present elements stay, but earlier lengths and additions no longer
+    /// count.
     fn begin(&mut self, at: f64) {
         (self.mark, self.at, self.early, self.fresh) = (self.length, at, 0.0, true);
         self.untimed = false;
@@ -170,7 +175,7 @@ impl Filled {
 #[derive(Debug, Default)]
 pub(crate) struct RankAddresses {
     by_address: HashMap<String, u32>,
-    /// All addresses of a host with one port belong to one endpoint.
+    /// Ranks by host and port: addresses of a host with the same port belong to one endpoint.
     by_port: HashMap<(String, u16), u32>,
 }
 
@@ -186,6 +191,8 @@ impl RankAddresses {
         ranks
     }
 
+    /// Returns the rank whose endpoint has this address, or this port on this host. Returns `None`
+    /// if no trace of that endpoint is present.
     pub(crate) fn at(&self, host: &str, Address { ip, port }: Address) -> Option<u32> {
         let address = format!("{}:{port}", std::net::Ipv4Addr::from(ip));
         let same = || self.by_port.get(&(host.to_owned(), port));
@@ -193,17 +200,18 @@ impl RankAddresses {
     }
 }
 
-/// Numbers the classes.
+/// Assigns numbers to the classes of a trace.
 struct Classes<'a> {
     layout: TagLayout,
     host: &'a str,
     ranks: &'a RankAddresses,
     numbers: HashMap<ElementClass, u32>,
-    /// Numbers by key, because decoding a key takes longer than a lookup.
+    /// Class numbers by key, because decoding a key takes longer than a lookup.
     known: HashMap<(u64, u64, Source), u32>,
 }
 
 impl Classes<'_> {
+    /// Returns the class number of a key. Adds a new class to `makeup`.
     fn number(&mut self, key: Key, player: &Player<'_>, makeup: &mut Vec<ElementClass>) -> u32 {
         let known = (key.bits, key.ignore, key.source);
         if let Some(&number) = self.known.get(&known) {
@@ -234,13 +242,13 @@ impl Classes<'_> {
 /// A moment of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
-    /// The next operation has its time, and was not replayed yet.
+    /// The time of the operation is known, but the operation was not replayed yet.
     Before,
     After,
 }
 
-/// Replays a trace and counts the elements of its queues within a window. `each` is called before
-/// and after every operation, with its time and the counts.
+/// Replays a trace up to the end of a window, and counts the elements of its queues within the
+/// window. `each` is called before and after every operation, with its time and the counts.
 fn play(
     trace: &Trace,
     ranks: &RankAddresses,
@@ -323,14 +331,14 @@ pub(crate) fn of(
     play::each(&tagged(traces), bar, |trace, bar| play(trace, &ranks, window, bar, |_, _, _| {}))
 }
 
-/// Returns the makeup whose queue became longest.
+/// Returns the makeup whose queue became longest, or `None` without makeups.
 pub(crate) fn worst(makeups: &[Makeup], queue: QueueKind) -> Option<&Makeup> {
     worst_at(makeups, queue).map(|at| &makeups[at])
 }
 
-/// Returns the index of that makeup.
+/// Returns the index of the makeup whose queue became longest, or `None` without makeups.
 pub(crate) fn worst_at(makeups: &[Makeup], queue: QueueKind) -> Option<usize> {
-    // The first of equals.
+    // Of equal marks, `rev` makes `max_by_key` return the first.
     (0..makeups.len()).rev().max_by_key(|&at| makeups[at].of(queue).mark)
 }
 
@@ -345,10 +353,11 @@ pub(crate) struct Series {
     pub(crate) counts: [Vec<Vec<u64>>; 2],
 }
 
-/// Number of samples of a series.
+/// Number of samples of a series without pauses. Each pause adds two.
 const SAMPLES: u64 = 400;
 
-/// Returns the series of a trace whose makeup is known.
+/// Replays a trace and returns its series. `makeup` is the makeup of the trace from an earlier
+/// replay.
 pub(crate) fn series(
     traces: &[Trace],
     trace: &Trace,
@@ -375,7 +384,8 @@ pub(crate) fn series(
         }
         let before = std::mem::replace(&mut last, at);
         if makeup.operations == 0 || at - before > pause {
-            // Elements that come after a pause were not there during it.
+            // Without samples at both ends of a pause, the elements that come after it would be
+            // shown during it.
             sample(before);
             sample(at);
         }
@@ -402,7 +412,7 @@ pub(crate) struct OfRank {
 }
 
 /// Returns the needs of each rank in each of the phases. A trace enters the next phase after the
-/// operation in `ends`, or by time if it has no operations there.
+/// operation that its list in `ends` names, or by time if this list is empty.
 pub(crate) fn needed(
     traces: &[Trace],
     phases: &[TimeWindow],
@@ -435,7 +445,7 @@ pub(crate) fn needed(
             }
             let Some(of) = needed.get_mut(phase) else { return };
             for ((of, before), queue) in of.iter_mut().zip(&mut before).zip(&makeup.queues) {
-                // Elements that are present when a phase begins count in it, too.
+                // Elements that are present when a phase begins count in the phase, too.
                 of.0 = of.0.max(before.0).max(queue.length);
                 of.1 += queue.entered - before.1;
                 *before = (queue.length, queue.entered);

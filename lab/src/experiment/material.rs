@@ -9,20 +9,22 @@ use crate::capacity::{Swept, curve};
 use crate::error::Error;
 use crate::traces::play;
 
-/// Results of the replays, whatever is drawn of them.
+/// Results of the replays.
 #[derive(Debug, Default)]
 pub(crate) struct Material {
     /// Origin of the elements in the queues of each rank.
     pub(crate) makeups: Vec<Makeup>,
-    /// The capacity curve, if the traces have one.
+    /// The capacity curve, see [`curve::points`].
     pub(crate) curve: Option<Swept>,
-    /// Each queue on the rank where it was longest, with the index of the makeup.
+    /// Each queue that had elements, on the rank where it was longest: the index of its makeup and
+    /// its series.
     pub(crate) longest: Vec<(QueueKind, usize, Series)>,
 }
 
 impl Material {
-    /// Replays the traces twice, in parallel, and those of the ranks with the longest queues once
-    /// more. To keep the series of all ranks would cost more in memory than that costs in time.
+    /// Replays the traces for the makeups and for the curve, in parallel, and those of the ranks
+    /// with the longest queues once more. The series of all ranks would take too much memory in the
+    /// first replay.
     pub(crate) fn of(experiment: &Experiment) -> Result<Self, Error> {
         let traces = &experiment.traces;
         let (makeups, curve) = play::with_bar(traces, 2, |bar| {

@@ -19,31 +19,31 @@ pub(super) struct OperationRow<'a> {
     /// Nanoseconds since the run began.
     pub(super) ns: u64,
     operation: &'static str,
-    /// Number of the peer; none for any source, and for operations without a source.
+    /// Peer number of the source; `None` for any source, and for operations without a source.
     pub(super) source: Option<u32>,
     match_bits: Option<u64>,
     ignore_bits: Option<u64>,
     kind: Option<&'static str>,
     /// Length of a message, or of the buffer of a receive.
     bytes: Option<u64>,
-    /// True if the operation found an element; none for an operation that looks for none.
+    /// True if the operation found an element; `None` for an operation that looks for no element.
     found: Option<bool>,
-    /// Entries that the search compared; none for a search that is not counted.
+    /// Entries that the search compared; `None` without a counted search.
     pub(super) depth: Option<u64>,
     /// Elements that the search traversed in the host engine's queues.
     pub(super) traversed: Option<u64>,
-    /// Number of a receive or a message: how many its context had before. Other operations have
-    /// the number of the receive or message that they found.
+    /// For a post or an arrival, the number of earlier posts or arrivals in its context. For other
+    /// operations, the number of the receive or message that they name or found.
     number: Option<u64>,
-    /// The message that a receive matched, or the receive that a message matched.
+    /// Number of the message that a receive matched, or of the receive that a message matched.
     partner: Option<u64>,
     /// True if the buffer of a receive is contiguous.
     contiguous: Option<bool>,
-    /// Bytes used of a buffer that takes several messages.
+    /// Bytes already used of a buffer that takes several messages.
     multi_used: Option<u64>,
-    /// Least room that keeps such a buffer posted.
+    /// Smallest number of free bytes with which such a buffer stays posted.
     multi_least: Option<u64>,
-    /// Number of the peer that a message is sent to.
+    /// Peer number of the destination of a message.
     pub(super) destination: Option<u32>,
     /// Rank of the source, if its trace is present.
     pub(super) source_rank: Option<u32>,
@@ -51,13 +51,14 @@ pub(super) struct OperationRow<'a> {
     pub(super) destination_rank: Option<u32>,
     /// Number of the thread in its process.
     pub(super) thread: Option<u32>,
-    /// Processor time that the thread had taken, if it was recorded.
+    /// Processor time that the thread had used, in nanoseconds, if it was recorded.
     pub(super) cpu_ns: Option<u64>,
     /// True for a thread of the provider.
     pub(super) device_thread: Option<bool>,
 }
 
-/// A column of `operations`: its name, its type, and the value of an operation.
+/// A column of `operations`: its name, its type, and a function that returns the value of an
+/// operation.
 type Column = (&'static str, ColumnType, for<'a> fn(&OperationRow<'a>) -> Cell<'a>);
 
 /// The columns of `operations`.
@@ -87,7 +88,8 @@ pub(super) const COLUMNS: [Column; 23] = [
     ("device_thread", BOOL.optional(), |of| of.device_thread.into()),
 ];
 
-/// The search of one operation: whether it found an element, and its depth.
+/// The search of one operation: its queue, its result, and the entries that it compared and
+/// traversed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Search {
     pub(super) queue: QueueKind,
@@ -96,7 +98,7 @@ pub(super) struct Search {
     pub(super) traversed: u64,
 }
 
-/// Entries compared and traversed up to a moment.
+/// Counters of the searches of a queue at one moment: entries compared and traversed.
 struct Mark {
     hit_entries: u64,
     miss_entries: u64,
@@ -110,8 +112,8 @@ impl Mark {
         Self { hit_entries, miss_entries, traversed: context.traversals()[at].entries }
     }
 
-    /// Returns the search between two marks. A search that finds an element compares at least that
-    /// one.
+    /// Returns the search between two marks. `hit_entries` grows exactly if it found an element,
+    /// because it compares at least that element.
     fn search(&self, later: &Self, queue: QueueKind) -> Search {
         let traversed = later.traversed - self.traversed;
         let (found, depth) = match later.hit_entries - self.hit_entries {
@@ -122,8 +124,8 @@ impl Mark {
     }
 }
 
-/// Replays an operation. Returns the element that it found, and its search, if that is counted: an
-/// operation that takes a message and finds none is a probe, which is not counted.
+/// Replays an operation. Returns the number of the element that it found, and its search if the
+/// search is counted. A claim or discard that finds no message is a probe, which is not counted.
 pub(super) fn step(
     player: &mut Player<'_>,
     timed: &Timed,
@@ -150,7 +152,8 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Sets the numbers of a row from its operation and the element that it found.
+    /// Sets `number`, `partner` and `found` of a row from its operation and the element that it
+    /// met. An operation that looks for no element leaves the row unchanged.
     pub(super) fn tell(&mut self, op: &Op, met: Option<u64>, row: &mut OperationRow<'_>) {
         let next = |count: &mut u64| Some(std::mem::replace(count, *count + 1));
         (row.number, row.partner) = match op {
@@ -164,7 +167,8 @@ impl Numbers {
     }
 }
 
-/// Returns the element that an operation found, if the change has one.
+/// Returns the number of the element that an operation found, or `None` if the change only adds an
+/// element.
 fn met(change: Change) -> Option<u64> {
     match change {
         Change::Matched(number) | Change::Taken(number) | Change::Met(number) => Some(number),

@@ -21,11 +21,12 @@ use crate::traces::{Player, Trace, play};
 
 /// Rows that are sent from the replaying to the writing thread at a time.
 const BATCH: usize = 4096;
-/// Most batches in the channel.
+/// Maximum number of batches in the channel.
 const ON_THE_WAY: usize = 8;
 
-/// Writes `operations` and LogGOPSim's files. The contexts of a rank come one after the other. One
-/// thread replays and another writes `operations`, because both take about as long.
+/// Writes `operations` and LogGOPSim's files, rank by rank and context by context, and prints their
+/// paths. One thread replays and another thread writes `operations`, because both tasks take about
+/// the same time.
 pub(crate) fn write(
     experiment: &Experiment,
     out: &Path,
@@ -59,7 +60,8 @@ pub(crate) fn write(
     qstat.end()
 }
 
-/// Replays all traces by rank, and sends their operations.
+/// Replays all traces by rank, and sends their operations to the writing thread. Ends early if that
+/// thread has ended.
 fn play_all<'a>(
     traces: &[(u32, &'a Trace)],
     ranks: &RankAddresses,
@@ -99,19 +101,21 @@ impl<'a> Batch<'a> {
         self.rows.len() < BATCH || self.send()
     }
 
+    /// Sends the rows. Returns false if the writing thread has ended.
     fn send(&mut self) -> bool {
         let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(BATCH));
         self.sender.send(rows).is_ok()
     }
 }
 
-/// Returns the rank of a trace from the launcher, or else the number that stands for it.
+/// Returns the rank of a trace: the launcher's number, or else the number that the experiment gave
+/// the process.
 fn rank_of(experiment: &Experiment, trace: &Trace) -> u32 {
     trace.header.rank.or_else(|| experiment.number_of(&trace.endpoint())).unwrap_or(0)
 }
 
-/// Sends the operations of a trace. Returns the high-water marks of its queues if they are those of
-/// tagged messages, else 0. Ends early if the writing thread has ended.
+/// Replays a trace and sends its operations. Returns the high-water marks of the PRQ and the UMQ of
+/// tagged messages; zeros for another context. Ends early if the writing thread has ended.
 fn play<'a>(
     rank: u32,
     trace: &'a Trace,
@@ -167,11 +171,11 @@ fn failed(path: &Path, error: std::io::Error) -> Error {
     Error::Io { path: path.to_owned(), error }
 }
 
-/// LogGOPSim's files.
+/// LogGOPSim's files of queue statistics: a line for each rank.
 pub(super) struct Qstat {
-    /// Files of rq hit, rq miss, uq hit and uq miss.
+    /// Files of searches: PRQ found, PRQ not found, UMQ found, UMQ not found.
     searches: [(PathBuf, BufWriter<NewFile>); 4],
-    /// Files of rq and uq.
+    /// Files of high-water marks: PRQ and UMQ.
     most: [(PathBuf, BufWriter<NewFile>); 2],
 }
 
@@ -188,13 +192,14 @@ impl Qstat {
         })
     }
 
+    /// Adds a search at a time in nanoseconds since the run began to the line of the current rank.
     pub(super) fn add(&mut self, ns: u64, search: Search) -> Result<(), Error> {
         let at = 2 * usize::from(search.queue == QueueKind::Umq) + usize::from(!search.found);
         let (path, file) = &mut self.searches[at];
         write!(file, "{},{ns} ", search.depth).map_err(|error| failed(path, error))
     }
 
-    /// Ends the line of a rank.
+    /// Ends the line of a rank, and writes its high-water marks.
     pub(super) fn end_rank(&mut self, most: [u64; 2]) -> Result<(), Error> {
         for (path, file) in &mut self.searches {
             writeln!(file).map_err(|error| failed(path, error))?;
@@ -205,6 +210,7 @@ impl Qstat {
         Ok(())
     }
 
+    /// Moves the complete files to their names and prints their paths.
     pub(super) fn end(self) -> Result<(), Error> {
         for (path, mut file) in self.searches.into_iter().chain(self.most) {
             file.flush().map_err(Error::io(&path))?;

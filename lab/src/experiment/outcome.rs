@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An experiment: its reports, or its traces, which are replayed if there are no reports. Reports are
-//! added up as they are read; only the counts of each rank are kept, and the lengths over time of few
-//! ranks.
+//! An experiment: its reports, or its traces, which are replayed if there are no reports. Reports
+//! are added up as they are read. Only the counts of each rank and the lengths over time of a few
+//! ranks are kept.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,17 +49,17 @@ impl Inputs {
 /// Reports, traces, and the counts of each rank.
 #[derive(Debug)]
 pub(crate) struct Experiment {
-    /// At least one.
+    /// The heads of the reports, of which there is at least one.
     pub(crate) heads: Vec<ReportHead>,
     /// Empty unless [`Keep::Added`] was given.
     pub(crate) added: Vec<Added>,
     pub(crate) traces: Found,
     /// True if the counts are those of a replay.
     pub(crate) replayed: bool,
-    /// Ranks by number.
+    /// Ranks, sorted by number.
     pub(crate) ranks: Vec<Rank>,
     pub(crate) sum: Summary,
-    /// Number of the rank of each head.
+    /// For each head, the number of its rank.
     numbers: Vec<u32>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Counts<'a> {
     #[serde(flatten)]
     sum: Sum<'a>,
     by_rank: Vec<RankCounts<'a>>,
-    /// The need of each rank and each NIC; none without traces.
+    /// The need of each rank and each NIC; `None` without traces.
     need: Option<&'a Need>,
 }
 
@@ -82,13 +82,15 @@ struct RankCounts<'a> {
 }
 
 impl Experiment {
-    /// Prints which ranks are missing. Returns the exit code if nothing else fails.
+    /// Prints the sentence of [`Self::lack`] to standard error, if there is one. Returns the exit
+    /// code for the case that nothing else fails.
     pub(crate) fn code(&self, take: Take) -> u8 {
         self.lack().iter().for_each(|lack| eprintln!("{lack}"));
         self.silent_code(take)
     }
 
-    /// Returns a sentence on what the counts lack, or else the traces.
+    /// Returns a sentence on ranks that are missing in the counts, or else in the traces, or on a
+    /// failed program. Returns `None` if there is nothing to say.
     pub(crate) fn lack(&self) -> Option<String> {
         match self.sum.ranks.are_whole() {
             true => self.lack_of_traces().or_else(|| self.sum.lack()),
@@ -96,7 +98,8 @@ impl Experiment {
         }
     }
 
-    /// Returns the exit code without printing the missing ranks.
+    /// Returns the exit code for the case that nothing else fails: 0, or 3 for incomplete results
+    /// without `--partial`.
     pub(crate) fn silent_code(&self, take: Take) -> u8 {
         let of_traces = match self.traces.is_empty() {
             true => 0,
@@ -105,7 +108,8 @@ impl Experiment {
         self.sum.ranks.code(take.partial).max(of_traces)
     }
 
-    /// Reads reports and traces. Without reports the traces are replayed.
+    /// Reads reports and traces. If there are no reports, replays the traces. Fails if neither is
+    /// found, or if the traces are of another run than the reports.
     pub(crate) fn read(sources: &Inputs, keep: Keep) -> Result<Self, Error> {
         let (mut of_reports, mut of_traces) = (Vec::new(), Vec::new());
         for name in &sources.names {
@@ -118,7 +122,8 @@ impl Experiment {
             }
         }
         let mut gathering = Gathering::new(keep);
-        // Traces may contain more than drafts, so drafts wait for them.
+        // A trace may contain more than the draft of its endpoint, so drafts are added after the
+        // traces were read.
         let mut drafts = Vec::new();
         let mut take = |path: &Path, report: Report| match report.written_at {
             WrittenAt::Running if !of_traces.is_empty() => drafts.push(report),
@@ -174,7 +179,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Makes all times count from the moment when the first rank of the run began.
+    /// Changes the times of lengths and traces so that they count from the start of the first rank.
     fn set_clock(&mut self) {
         let of_traces = self.traces.iter().map(|trace| trace.header.start_ns);
         let starts = self.heads.iter().map(|head| head.start_ns).chain(of_traces);
@@ -186,7 +191,7 @@ impl Experiment {
         }
     }
 
-    /// Returns the number of the rank of an endpoint.
+    /// Returns the number of the rank of an endpoint, or `None` without a report of the endpoint.
     pub(crate) fn number_of(&self, (host, pid, address): &Endpoint) -> Option<u32> {
         let mut heads = self.heads.iter().zip(&self.numbers);
         let same =
@@ -194,8 +199,8 @@ impl Experiment {
         heads.find(|(head, _)| same(head)).map(|(_, number)| *number)
     }
 
-    /// Returns a sentence on what the traces lack. The reports may be complete although the traces
-    /// are not.
+    /// Returns a sentence on ranks without a complete trace, or `None` if all are complete or there
+    /// are no traces. The reports may be complete although the traces are not.
     pub(crate) fn lack_of_traces(&self) -> Option<String> {
         if self.traces.is_empty() || self.traces.ranks().are_whole() {
             return None;
@@ -215,7 +220,7 @@ impl Experiment {
         format!("{name} on {ranks}{replayed}")
     }
 
-    /// Returns the need that the traces show, if there are traces.
+    /// Replays the traces and returns their need, or `None` without traces.
     pub(crate) fn need(&self) -> Result<Option<Need>, Error> {
         if self.traces.is_empty() {
             return Ok(None);
@@ -232,8 +237,8 @@ impl Experiment {
         Counts { title: self.title(), sum: (&self.sum).into(), by_rank: by_rank.collect(), need }
     }
 
-    /// Returns the reasons why elements were not in the table: the queue, the reason, and the numbers
-    /// of elements of collective operations and of others.
+    /// Returns the reasons why elements were not in the table: the queue, the reason, and the
+    /// numbers of elements of collective operations and of point-to-point messages.
     pub(crate) fn reasons(&self) -> Vec<(QueueKind, &'static str, [u64; 2])> {
         let mut reasons = Vec::new();
         for queue in QueueKind::BOTH {
@@ -252,11 +257,12 @@ impl Experiment {
     /// Returns the rank whose queue became longest.
     pub(crate) fn worst(&self, queue: QueueKind) -> &Rank {
         let mark = |rank: &&Rank| queue.of(&rank.tagged).high_water;
-        // The first of equals.
+        // Of equal marks, `rev` makes `max_by_key` return the first.
         self.ranks.iter().rev().max_by_key(mark).expect("an experiment has ranks")
     }
 
-    /// Returns the ranks, those that need most first.
+    /// Returns the ranks, those that need most first. Of equal needs, more compared entries come
+    /// first.
     pub(crate) fn worst_first(&self) -> Vec<&Rank> {
         let mut ranks: Vec<_> = self.ranks.iter().collect();
         ranks.sort_by_key(|rank| std::cmp::Reverse((rank.need(), rank.compared())));
@@ -264,8 +270,9 @@ impl Experiment {
     }
 }
 
-/// Returns how the program ended, from the `run.tcam` in these directories, or in those of these
-/// files.
+/// Returns how the program ended, from the `run.tcam` in the named directories and in the
+/// directories of the named files. Returns the highest exit status, or `None` without a record of
+/// this run.
 fn ended(names: &[PathBuf], heads: &[ReportHead]) -> Option<Ended> {
     let directory = |name: &PathBuf| match name.is_dir() {
         true => Some(name.clone()),
@@ -277,7 +284,7 @@ fn ended(names: &[PathBuf], heads: &[ReportHead]) -> Option<Ended> {
     records.filter(|record| record.is_of(jobs())).map(|record| record.ended()).max()
 }
 
-/// Returns the error for a name without reports and traces.
+/// Returns the error if the named files and directories contain neither reports nor traces.
 fn nothing_in(names: &[PathBuf]) -> Error {
     for name in names {
         let has_reports = |run: &PathBuf| reports::old(run).is_ok_and(|found| !found.is_empty());
@@ -301,7 +308,7 @@ fn nothing_in(names: &[PathBuf]) -> Error {
 /// Largest number of directories that an error names.
 const BELOW: usize = 3;
 
-/// Returns directories in a directory that contain reports or traces.
+/// Returns the first [`BELOW`] subdirectories that contain reports or traces, sorted by name.
 fn below(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries
@@ -322,9 +329,9 @@ fn holds_traces(directory: &Path) -> Result<bool, Error> {
     files::trace_files(directory).map(|traces| !traces.is_empty())
 }
 
-/// Number of ranks that a picture shows next to the one whose queue became longest.
+/// Number of ranks that a picture shows in addition to the rank with the longest queue.
 pub(super) const OTHERS: usize = 7;
-/// Number of ranks with lengths above which lengths that no picture shows are dropped.
+/// If more ranks than this have lengths, the lengths that no picture shows are dropped.
 const MANY: usize = 64;
 
 /// Selects the data that are kept in addition to the counts of each rank.
@@ -343,7 +350,7 @@ pub(crate) enum Keep {
 #[derive(Debug)]
 pub(crate) struct Added {
     pub(crate) rank: Option<u32>,
-    /// Number of all elements, and of those of each source.
+    /// For PRQ and UMQ: the number of all elements, and the number of elements of each source.
     pub(crate) queues: [(u64, Vec<(u32, u64)>); 2],
 }
 
@@ -359,10 +366,12 @@ struct Gathering {
     /// Ranks in the order in which they were read.
     ranks: Vec<Rank>,
     index: BTreeMap<Who, usize>,
+    /// Ranks whose lengths are kept. Unused with [`Keep::Lengths`].
     with_lengths: BTreeSet<Who>,
     added: Vec<Added>,
     /// The file of each endpoint's report; empty for a report from a draft or a trace.
     seen: BTreeMap<Endpoint, PathBuf>,
+    /// True if an endpoint has two reports that differ.
     differ: bool,
 }
 
@@ -383,7 +392,9 @@ impl Gathering {
         job.is_some() && self.adding.heads().iter().any(|head| head.origin.job == job)
     }
 
-    /// Adds a report once, even if a directory and a file in it are both named.
+    /// Adds a report. If the same report was added before, because a directory and a file in it are
+    /// both named, does nothing. If an endpoint has two different reports, adds both and prints a
+    /// note.
     fn add(&mut self, path: &Path, mut report: Report) {
         match self.seen.entry(reports::endpoint(&report)) {
             Entry::Vacant(entry) => _ = entry.insert(path.to_owned()),
@@ -453,12 +464,13 @@ impl Gathering {
         self.with_lengths = shown;
     }
 
-    /// Sorts by rank. Reports are read in the order of their names.
+    /// Sorts the heads by rank, because reports are read in the order of file names.
     fn sort(&mut self) {
         self.adding.sort();
     }
 
-    /// Returns the experiment, or none if no report was added.
+    /// Returns the experiment, or `None` if no report was added. Ranks without a number from the
+    /// launcher get numbers above the highest known rank.
     fn experiment(mut self, traces: Found, replayed: bool) -> Option<Experiment> {
         self.drop_lengths();
         let (mut sum, heads) = self.adding.sum()?;
@@ -510,8 +522,7 @@ pub(crate) mod tests {
         gathering.experiment(Found::default(), false)
     }
 
-    /// Makes an experiment of ranks with lengths. The queues of some are longer than those of
-    /// others.
+    /// Makes an experiment of ranks with lengths. The ranks have queues of different lengths.
     pub(crate) fn experiment(ranks: u32, entries: u64) -> Experiment {
         let reports = (0..ranks).map(|rank| {
             let posts = 100 + u64::from(rank * 37 % 101) + if rank == 0 { 1500 } else { 0 };

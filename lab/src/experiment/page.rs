@@ -19,7 +19,7 @@ use crate::text::html::escaped;
 use crate::text::{Sheet, count, entries, html, share, whole as number};
 use crate::traces::{Placed, Trace};
 
-/// Number of ranks in the tables of a page.
+/// Largest number of ranks in the tables of a page.
 const RANKS: usize = 32;
 
 /// Explanations of the terms.
@@ -49,8 +49,9 @@ pub(crate) fn of(experiment: &Experiment, placed: &Placed) -> Result<String, Err
     Ok(whole(&experiment.title(), &lack(experiment), &sections))
 }
 
-/// Returns the answer of recordings of one program, by default for the placement for which they
-/// were recorded. Reports alone give a part of it.
+/// Returns the answer for recordings of one program, by default for the placement for which they
+/// were recorded. If a recording has no traces of tagged messages, the section contains only the
+/// need that the reports show.
 fn answer(runs: &[&Experiment], placed: &Placed) -> Result<String, Error> {
     let is_tagged =
         |run: &&Experiment| run.traces.iter().any(|trace| trace.header.context == "tagged");
@@ -75,8 +76,8 @@ fn answer(runs: &[&Experiment], placed: &Placed) -> Result<String, Error> {
     Ok(html::section("Answer", &html::list(lines)))
 }
 
-/// Returns what reports contain of the need: that of a rank exactly, and that of the NIC of a host
-/// between two bounds.
+/// Returns the need that reports show: the exact need of a rank and, if there is one host, two
+/// bounds of the need of its NIC.
 fn need_of_reports(experiment: &Experiment) -> Vec<String> {
     let Summary { prq_peak, umq_peak, .. } = &experiment.sum;
     let mut lines = vec![format!(
@@ -86,7 +87,8 @@ fn need_of_reports(experiment: &Experiment) -> Vec<String> {
     )];
     let hosts: BTreeSet<_> = experiment.heads.iter().map(|head| &head.host).collect();
     if hosts.len() == 1 {
-        // The queues are at their longest at different moments.
+        // The queues may be longest at different moments, so the need lies between the largest mark
+        // and the sum of all marks.
         let most = [&experiment.sum.tagged.prq, &experiment.sum.tagged.umq];
         let least = most.map(|queue| queue.high_water).into_iter().max().unwrap_or(0);
         let sum = experiment.ranks.iter().fold(0_u64, |sum, rank| sum.saturating_add(rank.marks));
@@ -99,8 +101,8 @@ fn need_of_reports(experiment: &Experiment) -> Vec<String> {
     lines
 }
 
-/// Returns the page of several recordings, one after the other. Repeats of one run begin with their
-/// spread.
+/// Returns the page of several recordings, one after the other. If they are repeats of one run, the
+/// page begins with their spread and one answer for all.
 pub(crate) fn of_several(
     from: &Inputs,
     experiments: &[Experiment],
@@ -159,7 +161,7 @@ fn whole(title: &str, summary: &str, sections: &str) -> String {
     )
 }
 
-/// Returns the note on missing ranks, which comes first.
+/// Returns a paragraph on missing ranks or a failed program; empty if there is nothing to say.
 fn lack(experiment: &Experiment) -> String {
     experiment.lack().map_or_else(String::new, |lack| html::lack(&lack))
 }
@@ -193,7 +195,8 @@ fn verdict(experiment: &Experiment, queue: QueueKind, peak: &Peak) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join("; ") + "."
 }
 
-/// Returns the parameters. If ranks differ, each value has the number of reports with it.
+/// Returns the facts about the run and the parameters. If ranks have different values of a
+/// parameter, each value has its number of reports.
 fn configuration(experiment: &Experiment) -> Sheet {
     let mut values: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     for head in &experiment.heads {

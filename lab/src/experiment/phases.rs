@@ -10,8 +10,8 @@
 //! call k has ended on a rank with the last receive of its k-th word
 //! ```
 //!
-//! The end of a phase is an operation of each rank, because the clock is read only every 64
-//! operations.
+//! The end of a phase is an operation of each rank, because the recorder may read the clock only
+//! every 64 operations.
 //!
 //! A word may itself be a repetition (a ring names one source), and the algorithm may change with
 //! the length of the message. Then the receives are divided where a rank posted another receive in
@@ -59,17 +59,18 @@ pub(crate) struct Phases {
     pub(crate) warnings: Vec<String>,
 }
 
-/// An operation of a rank: the number of operations up to it, and its time in seconds since the run
-/// began.
+/// An operation of a rank: its number, counted from 1, and its time in seconds since the run began.
 type End = (u64, f64);
 
 /// Receives that a rank posted for one collective operation, in order.
 #[derive(Clone, Debug, Default)]
 struct Receives {
     sources: Vec<u32>,
-    /// The operation at which each had been posted and had its message.
+    /// For each receive, the operation after which it was posted and its message had arrived.
+    /// `None` if the message never arrived.
     ends: Vec<Option<End>>,
-    /// Index of the first receive of each run that no other receive interrupts.
+    /// A run is a sequence of these receives without any other receive in between. Index of the
+    /// first receive of each run.
     runs: Vec<usize>,
 }
 
@@ -79,15 +80,16 @@ impl Receives {
         self.runs[at]..self.runs.get(at + 1).copied().unwrap_or(self.sources.len())
     }
 
-    /// Returns the end of each call. All calls have the same number of these receives.
+    /// Divides receives into calls, each with the same number of receives. Returns the end of each
+    /// call.
     fn ends_of_calls(&self, receives: Range<usize>, calls: usize) -> Vec<End> {
         let each = receives.len() / calls;
         let first = |call: usize| receives.start + each * call;
         (0..calls).map(|call| self.end(first(call)..first(call + 1))).collect()
     }
 
-    /// Drops receives whose message never came, and those after them, because the recording was cut
-    /// off.
+    /// Drops the first receive whose message never arrived, and all receives after it, because the
+    /// recording was cut off.
     fn cut(&mut self) {
         let whole = self.ends.iter().position(Option::is_none).unwrap_or(self.ends.len());
         self.sources.truncate(whole);
@@ -163,15 +165,16 @@ fn receives_of(trace: &Trace) -> Result<OfRank, Error> {
     Ok(found)
 }
 
-/// Returns the operation of all ranks of MPI_COMM_WORLD that a key belongs to, and the source of
-/// the key.
+/// Returns the operation of [`OF_ALL`] on `MPI_COMM_WORLD` that a key belongs to, and the source of
+/// the key. Returns `None` for any other key.
 fn operation(layout: TagLayout, key: &Key) -> Option<(&'static str, u32)> {
     let told = layout.tell(key);
     let name = told.operation.filter(|name| OF_ALL.contains(name) && told.communicator == Some(0));
     Some((name?, told.source.or(key.source.get()).unwrap_or(ANY)))
 }
 
-/// Returns the windows between calls.
+/// Returns the phases between calls of all ranks. `ranks` is the number of ranks with traces. If
+/// the ranks called operations in different orders, the whole run is one phase.
 fn between(each: &[OfRank], ranks: usize) -> Phases {
     // The calls of each trace, each with the operation that ended it.
     let mut calls: Vec<Vec<(End, &str)>> = vec![Vec::new(); each.len()];
@@ -224,7 +227,7 @@ fn between(each: &[OfRank], ranks: usize) -> Phases {
     Phases { windows, ends: ends.collect(), warnings }
 }
 
-/// Returns the end of each call of an operation, by rank. Returns none if the calls cannot be
+/// Returns the end of each call of an operation, by rank. Returns `None` if the calls cannot be
 /// distinguished.
 fn ends_of(ranks: &[&Receives]) -> Option<Vec<Vec<End>>> {
     let all: Vec<_> = ranks.iter().map(|rank| rank.sources.as_slice()).collect();
@@ -257,8 +260,8 @@ fn is_ring(words: &[&[u32]]) -> bool {
 }
 
 /// Returns the number of calls that the receives of all ranks belong to: 1 if they do not repeat.
-/// Returns none if there are too few receives for one call. In a call each rank hears of all
-/// others, which takes at least 2 (n - 1) messages in all.
+/// Returns `None` if there are too few receives for one call. In a call each of the n ranks depends
+/// on all others, which takes at least 2 (n - 1) messages in all.
 fn calls_in(words: &[&[u32]]) -> Option<usize> {
     let least = 2 * words.len().checked_sub(1).filter(|others| *others > 0)?;
     let total: usize = words.iter().map(|word| word.len()).sum();
@@ -269,7 +272,7 @@ fn calls_in(words: &[&[u32]]) -> Option<usize> {
     (1..=all.min(total / least)).rev().find(|calls| all.is_multiple_of(*calls))
 }
 
-/// Returns how often a word repeats its beginning.
+/// Returns how often a word consists of the same shorter word; 1 if it does not repeat.
 fn repeats(word: &[u32]) -> usize {
     // Length of the longest proper prefix of each prefix that is also its suffix (Knuth, Morris and
     // Pratt).
@@ -311,8 +314,8 @@ mod tests {
         (0..n).map(of).collect()
     }
 
-    /// Returns those of an allreduce of long messages on a power of two of ranks: halving and
-    /// doubling.
+    /// Returns the sources of the receives of each rank in an allreduce of long messages, by
+    /// halving and doubling. `n` is a power of two.
     fn halving(n: u32) -> Vec<Vec<u32>> {
         let of = |rank: u32| {
             let rounds = || (0..n.ilog2()).map(move |round| rank ^ (1 << round));
@@ -360,7 +363,7 @@ mod tests {
             assert_eq!((ends(&of), of.warnings.len()), (expected.clone(), 0), "ring of {n}");
         }
         for n in [4, 8, 32] {
-            // A short call first.
+            // The first call has a short message.
             let mut calls = vec![halving(n); 20];
             calls[0] = doubling(n);
             for (calls, apart) in [(&calls, true), (&vec![halving(n); 20], false)] {
@@ -372,7 +375,7 @@ mod tests {
 
     #[test]
     fn calls_that_cannot_be_distinguished_get_a_warning() {
-        // Only rank 0 posted other receives in between, and the sources do not repeat.
+        // Only rank 0 posted another receive between its calls, and the sources do not repeat.
         let calls = [halving(4), doubling(4)].concat();
         let mut each: Vec<_> = (0..4)
             .map(|rank| {

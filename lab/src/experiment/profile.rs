@@ -25,9 +25,9 @@ use crate::text::{Sheet, count, whole};
 pub(crate) const FORMAT: &str = "tcam-profile";
 /// Value of [`ProfileHeader::version`].
 const VERSION: u32 = 1;
-/// Largest source that queues count.
+/// Largest number of a source for which queues count elements.
 const LARGEST: u32 = 1 << 20;
-/// Number of ranks that are printed.
+/// Largest number of ranks in the table.
 const WORST: usize = 8;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,8 +53,8 @@ pub(crate) struct SourceProfile {
     pub(crate) rows: Vec<RankProfile>,
 }
 
-/// Checks before the work that a file of this format can be written. Refuses to replace a file of
-/// another kind. `-` is standard output.
+/// Checks before the work that a file of this format can be written. Fails if a file of another
+/// kind has this name. `-` is standard output.
 pub(crate) fn check_out(out: &Path, format: &str) -> Result<(), Error> {
     if out.as_os_str() == "-" {
         return Ok(());
@@ -63,14 +63,14 @@ pub(crate) fn check_out(out: &Path, format: &str) -> Result<(), Error> {
     file::check(out)
 }
 
-/// Returns a line of the file.
+/// Returns a value as a line of JSON.
 pub(crate) fn line(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("numbers are JSON") + "\n"
 }
 
 impl SourceProfile {
-    /// Returns the profile of an experiment, or none if it has elements and none of them has a
-    /// source.
+    /// Returns the profile of an experiment, or `None` if there are elements and no queue counted
+    /// their sources.
     pub(crate) fn of(experiment: &Experiment) -> Option<Self> {
         let mut rows: BTreeMap<u32, [BTreeMap<u32, u64>; 2]> = BTreeMap::new();
         let mut processes = 0;
@@ -110,9 +110,7 @@ impl SourceProfile {
         self.rows.iter().fold(line(&head), |text, row| text + &line(row))
     }
 
-    /// Reads a profile.
-    ///
-    /// If the file cannot be read, or is not a profile.
+    /// Reads a profile. Fails if the file cannot be read or is not a profile.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let bytes = host::regular::read(path, file::LONGEST).map_err(Error::io(path))?;
         Self::parse(&bytes).map_err(|why| Error::file(path, why))
@@ -193,21 +191,23 @@ const SEED: u64 = 20_170_925;
 /// The clusters of the sources of a queue.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Clustered {
-    /// The cluster of each source.
+    /// The cluster of each source; `None` for a source that added no elements.
     pub(crate) of: Vec<Option<u16>>,
     /// Number of clusters that have a source.
     pub(crate) clusters: usize,
-    /// Mean share of the elements that are in the queue of an element; 1 with one cluster.
+    /// Mean share of all elements that are in the same cluster as an element; 1 with one cluster or
+    /// without elements.
     pub(crate) part: f64,
 }
 
-/// Clusters sources by the number of elements that each added. Clusters are numbered from the one
-/// whose sources added least.
+/// Divides sources into up to `k` clusters by the number of elements that each added. Clusters are
+/// numbered from 0, those whose sources added fewest elements first.
 pub(crate) fn kmeans(added: &[(u32, u64)], k: u16) -> Clustered {
     let mut values: Vec<u64> = added.iter().map(|(_, elements)| *elements).collect();
     values.sort_unstable();
     values.dedup();
-    // Further clusters would stay empty.
+    // There are no more clusters than different numbers of elements: further clusters would be
+    // empty.
     let k = usize::from(k).min(values.len());
     let labels = if k < 2 { vec![0; added.len()] } else { labels(added, k) };
     let mut sums: Vec<(u64, u128, usize)> = (0..k.max(1)).map(|at| (0, 0, at)).collect();

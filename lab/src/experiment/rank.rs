@@ -13,7 +13,7 @@ pub(crate) struct Rank {
     /// Lengths of its queues. With several endpoints, those of the endpoint whose queues became
     /// longest.
     pub(crate) lengths: Lengths,
-    /// When that endpoint was opened, in nanoseconds since 1970.
+    /// Time when that endpoint was opened, in nanoseconds since 1970.
     pub(crate) start_ns: u64,
     /// Sum of the high-water marks of both queues of all its endpoints.
     pub(crate) marks: u64,
@@ -25,7 +25,7 @@ impl Rank {
         self.tagged.prq.high_water.max(self.tagged.umq.high_water)
     }
 
-    /// Returns the number of entries that its searches compared.
+    /// Returns the number of entries that the searches of both queues compared.
     pub(crate) fn compared(&self) -> u64 {
         QueueKind::BOTH.iter().map(|queue| queue.compared(self)).sum()
     }
@@ -62,7 +62,7 @@ impl QueueKind {
         }
     }
 
-    /// Returns the lengths over time in the table, and on the host.
+    /// Returns the lengths of this queue over time: in the table, and on the host.
     pub(crate) fn lengths(self, lengths: &Lengths) -> [&[u64]; 2] {
         match self {
             Self::Prq => [&lengths.prq_table, &lengths.prq_host],
@@ -70,12 +70,13 @@ impl QueueKind {
         }
     }
 
-    /// Returns the elements that the searches of a rank traversed on the host.
+    /// Returns the number of elements that the searches of a rank in this queue traversed on the
+    /// host.
     pub(crate) fn traversed(self, rank: &Rank) -> u64 {
         self.of(&rank.tagged).traversals.entries
     }
 
-    /// Returns the entries that the searches of a rank compared.
+    /// Returns the number of entries that the searches of a rank in this queue compared.
     pub(crate) fn compared(self, rank: &Rank) -> u64 {
         let depth = &self.of(&rank.tagged).search_depth;
         depth.hit_entries + depth.miss_entries

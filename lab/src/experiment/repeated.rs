@@ -23,7 +23,7 @@ pub(crate) struct Repeated {
     runs: Vec<Run>,
     prq_needs: Variation,
     umq_needs: Variation,
-    /// Upper bound of the probability that another run needs more. Unknown if a run is incomplete.
+    /// Upper bound of the probability that another run needs more. `None` if a run is incomplete.
     exceeded_with_probability_at_most: Option<f64>,
 }
 
@@ -49,8 +49,10 @@ fn measured(experiment: &Experiment) -> Measured<'_> {
     Measured::of(&head.program, &head.origin)
 }
 
-/// Reads each directory as an experiment. Returns them if two have a rank in common, and no process
-/// is in two. Reports and traces of one run have both in common.
+/// Reads each directory as an experiment. Returns the experiments if they are of separate runs: two
+/// have a rank in common, and no two have a process in common. Directories with reports and traces
+/// of one run have processes in common. Returns `None` for one run, for a single name, and if a
+/// name is not a directory.
 pub(crate) fn apart(sources: &Inputs) -> Result<Option<Vec<Experiment>>, Error> {
     let names = &sources.names;
     if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
@@ -60,7 +62,7 @@ pub(crate) fn apart(sources: &Inputs) -> Result<Option<Vec<Experiment>>, Error> 
     let experiments = names.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let mut processes = BTreeSet::new();
     let mut each = experiments.iter().map(|experiment| {
-        // Generated recordings differ in their program's arguments only.
+        // Processes of generated recordings may differ only in their program.
         let of = |head: &ReportHead| {
             (head.host.clone(), head.pid, head.address.clone(), head.program.clone())
         };

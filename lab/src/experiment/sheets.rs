@@ -8,12 +8,12 @@ use crate::results::summary::spilled;
 use crate::stats::depth_quantile;
 use crate::text::{Sheet, count, percent, share, whole};
 
-/// Number of ranks that are shown by default.
+/// Largest number of ranks in a table by default.
 pub(crate) const WORST: usize = 10;
 /// Shares of the searches whose depths are shown, in thousandths.
 const SHARES: [u64; 4] = [500, 900, 990, 999];
 
-/// Returns all tables, with up to `most` ranks; `None` for all ranks.
+/// Returns all tables. The table of ranks has up to `most` ranks, or all ranks if `most` is `None`.
 pub(crate) fn all(experiment: &Experiment, most: Option<usize>) -> Vec<Sheet> {
     vec![
         marks(experiment),
@@ -44,6 +44,7 @@ fn marks(experiment: &Experiment) -> Sheet {
     sheet
 }
 
+/// Returns the share of the matches that were in the table, in per cent.
 fn in_table(queues: [&QueueCounters; 2]) -> f64 {
     let table: u64 = queues.iter().map(|queue| queue.table_matches).sum();
     let host: u64 = queues.iter().map(|queue| queue.host_matches).sum();
@@ -141,7 +142,7 @@ fn depths(experiment: &Experiment) -> Sheet {
     sheet
 }
 
-/// Returns the host engine, if all ranks have the same.
+/// Returns the name of the host engine, or `None` if ranks have different engines or none is known.
 fn engine(experiment: &Experiment) -> Option<&str> {
     let mut engines = experiment.heads.iter().filter_map(|head| head.config.get("host_engine"));
     let first = engines.next()?;

@@ -30,9 +30,9 @@ const SECOND: f64 = 1e9;
 struct Searched {
     searches: u64,
     matches: u64,
-    /// Entries that a list in the order of age would have compared.
+    /// Entries that searches of a list in the order of age would have compared.
     compared: u64,
-    /// The most of them in one search.
+    /// Largest number of these entries in one search.
     most_compared: u64,
     /// Elements traversed in the queues of the host engine.
     host_traversed: u64,
@@ -57,7 +57,8 @@ impl Searched {
         self.host_traversed += other.host_traversed;
     }
 
-    /// Returns the cells of a table.
+    /// Returns the cells of a table: matches, their share of the searches, entries compared (mean
+    /// and most), and mean elements traversed on the host.
     fn cells(&self) -> [String; 5] {
         let mean = |sum: u64| match self.searches {
             0 => "-".to_owned(),
@@ -73,12 +74,12 @@ impl Searched {
     }
 }
 
-/// Operations of a thread.
+/// Operations of a thread, and their searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Asked {
     /// Receives that were posted.
     posts: u64,
-    /// Receives that were first held back.
+    /// Receives that were held back before they were posted.
     held: u64,
     /// Messages that arrived.
     arrivals: u64,
@@ -156,11 +157,12 @@ pub(crate) struct Threads {
     pub(crate) readings: Vec<String>,
 }
 
-/// Operations by number of the thread, each with true for a thread of the provider.
+/// Operations by number of the thread. The flag is true for a thread of the provider.
 type Told = BTreeMap<u32, (bool, Asked)>;
 
 impl Threads {
-    /// Counts the operations in traces within a window.
+    /// Counts the operations in traces within a window. Fails for generated traces, which contain
+    /// no threads.
     pub(crate) fn of(
         traces: &[Trace],
         window: TimeWindow,
@@ -222,7 +224,8 @@ impl Threads {
         vec![posts, arrivals]
     }
 
-    /// Returns the threads with the most operations, in their order, and the sum of the others.
+    /// Returns the [`LINES`] threads with the most operations, in their order, and the number and
+    /// sum of the other threads, if there are any.
     fn shown(&self) -> (Vec<&Thread>, Option<(u64, Asked)>) {
         let mut order: Vec<usize> = (0..self.threads.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(self.threads[at].asked.operations()));

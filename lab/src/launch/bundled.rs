@@ -9,8 +9,9 @@ use super::{Signals, launcher, signals};
 use crate::error::Error;
 use crate::file;
 
-/// Compiles a program in `directory`. `sources` are names and texts of its files, the C file first, whose
-/// name is that of the program. Returns the program, or `None` if a signal asks tcam to end.
+/// Compiles a program in `directory`. `sources` are the names and texts of its files. The first is
+/// the C file, which gives the program its name. The output of the compiler goes to `log`. Returns
+/// the path of the program, or `None` if a signal asks tcam to end.
 pub(crate) fn compile(
     sources: &[(&str, &str)],
     mpicc: &Path,
@@ -38,12 +39,12 @@ pub(crate) fn compile(
     Ok(Some(made))
 }
 
-/// Returns the compiler of the MPI that is beside a program.
+/// Returns the `mpicc` in the directory of a program, or `None` if it does not exist.
 pub(crate) fn compiler_beside(program: &Path) -> Option<PathBuf> {
     launcher::find(program.with_file_name("mpicc").as_os_str()).ok()
 }
 
-/// Returns the compiler of the MPI in PATH.
+/// Returns the `mpicc` in PATH, or `None` if it does not exist.
 pub(crate) fn compiler_in_path() -> Option<PathBuf> {
     launcher::find(OsStr::new("mpicc")).ok()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Endpoints that run, and those whose process has ended: the first pages of their segments
-//! ([`host::directory`]). No value in a page is used as a length.
+//! Reads the first pages of the segments ([`host::directory`]) of running endpoints, and of
+//! endpoints whose process has ended. No value in a page is used as a length.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,14 +22,14 @@ use nic::report::LiveContext;
 
 use crate::error::Error;
 
-/// Number of attempts to read a page, which may be written at the same time.
+/// Maximum number of attempts to read a page, which its process may write at the same time.
 const TRIES: usize = 20;
 
 /// Identifies an endpoint: process id, start of the process, port.
 pub(crate) type Id = (u32, u64, u16);
 
-/// Identifies a job, whose endpoints write their reports to one pattern: the last digits of
-/// [`host::names::job_of`]. 0 for endpoints that write no reports.
+/// Identifies a job, whose endpoints write their reports to one pattern: the last four hexadecimal
+/// digits of [`host::names::job_of`]. 0 for endpoints that write no reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Job(u16);
 
@@ -66,24 +66,25 @@ impl RunningEndpoint {
         self.page.live.as_ref()
     }
 
-    /// Returns the job of the endpoint, if its page contains it.
+    /// Returns the job of the endpoint, or `None` if its page contains no counters yet, or counters
+    /// of another version.
     pub(crate) fn job(&self) -> Option<Job> {
         self.live().map(|live| Job(live.job as u16))
     }
 }
 
-/// Returns the endpoints of this user, by rank.
+/// Returns the running endpoints of this user, sorted by rank.
 pub(crate) fn all() -> Result<Vec<RunningEndpoint>, Error> {
     let Some(directory) = open()? else { return Ok(Vec::new()) };
-    // An endpoint that ends in between is left out.
+    // An endpoint whose process ends before its page is read is left out.
     let lives = |name: String| endpoint(&directory, &name).ok().flatten();
     let mut found: Vec<_> = names(&directory, SEGMENT_NAME)?.filter_map(lives).collect();
     found.sort_by_key(|of| (of.live().map_or(Some(u32::MAX), |live| live.rank), of.id()));
     Ok(found)
 }
 
-/// Returns the last counters of the ended processes of a job, by rank. Removes their segments,
-/// which no process needs any more. Waits up to `patience` for processes that are ending.
+/// Returns the last counters of the endpoints of a job, sorted by rank. Waits up to `patience` for
+/// their processes to end, and removes the segments of those that have ended.
 pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> {
     let Some(directory) = open()? else { return Ok(Vec::new()) };
     let deadline = Instant::now() + patience;
@@ -100,7 +101,8 @@ pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> 
         }
         left.insert((live.rank, page.pid, page.started, page.port), live);
     }
-    // Also segments of dead endpoints that a process, maybe this one, has found and renamed.
+    // Also read the segments of dead endpoints that a process, maybe this one, has found and
+    // renamed.
     for name in names(&directory, LEFT)? {
         let Some((page, live)) = of_job(&name) else { continue };
         left.insert((live.rank, page.pid, page.started, page.port), live);
@@ -109,7 +111,7 @@ pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> 
     Ok(left.into_values().collect())
 }
 
-/// Adds up counters. Of the high-water marks it takes the largest.
+/// Adds up counters. Of table sizes and high-water marks, the sum contains the largest.
 pub(crate) fn sum(contexts: impl IntoIterator<Item = LiveContext>) -> LiveContext {
     let add = u64::saturating_add;
     let queue = |one: Tallies, other: Tallies| Tallies {
@@ -131,8 +133,8 @@ pub(crate) fn sum(contexts: impl IntoIterator<Item = LiveContext>) -> LiveContex
     })
 }
 
-/// Returns the counts that grow: posts, arrivals, unexpected messages, matches in the table,
-/// matches on the host, and spills.
+/// Returns the counts that only grow: posts, arrivals and unexpected messages; then, as sums of
+/// both queues, matches in the table, matches on the host, and spills.
 pub(crate) fn counts(of: &LiveContext) -> [u64; 6] {
     let LiveContext { posts, arrivals, unexpected, prq, umq } = of;
     let of_both = |of: fn(&Tallies) -> u64| of(prq).saturating_add(of(umq));
@@ -146,7 +148,7 @@ pub(crate) fn counts(of: &LiveContext) -> [u64; 6] {
     ]
 }
 
-/// Opens the directory of this user. Returns none if tcam has never run here.
+/// Opens the directory of this user. Returns `None` if tcam has never run on this host.
 pub(crate) fn open() -> Result<Option<Directory>, Error> {
     match Directory::open() {
         Ok(directory) => Ok(Some(directory)),
@@ -162,18 +164,19 @@ fn names(directory: &Directory, prefix: &str) -> Result<impl Iterator<Item = Str
     directory.names(prefix).map_err(Error::io(&directory::path()))
 }
 
-/// Returns the endpoint of a segment, if its process lives.
+/// Returns the endpoint of a segment, or `None` if its process has ended or its page cannot be read
+/// in a consistent state.
 fn endpoint(directory: &Directory, name: &str) -> io::Result<Option<RunningEndpoint>> {
     let endpoint = |page| Some(RunningEndpoint { program: program(&page)?, page });
     Ok(page_of(directory, name)?.and_then(endpoint))
 }
 
-/// Returns the first page of a segment.
+/// Returns the first page of a segment, or `None` if no attempt read it in a consistent state.
 fn page_of(directory: &Directory, name: &str) -> io::Result<Option<SegmentHeader>> {
     page(&directory.file(name)?)
 }
 
-/// Returns the name of the program that owns a segment, or none if it has ended.
+/// Returns the name of the program that owns a segment, or `None` if its process has ended.
 fn program(page: &SegmentHeader) -> Option<String> {
     let process = Path::new("/proc").join(page.pid.to_string());
     // A dead process leaves its segment, and another process may get its number.
@@ -183,7 +186,7 @@ fn program(page: &SegmentHeader) -> Option<String> {
     }
     let name = fs::read_link(process.join("exe")).unwrap_or_default();
     let program = name.file_name().unwrap_or_default().to_string_lossy();
-    // The name goes to the terminal.
+    // The name is printed to the terminal, so control characters are replaced.
     Some(plain(&program).into_owned())
 }
 

@@ -17,7 +17,7 @@ use crate::settings::Settings;
 
 /// MPICH: use libfabric between ranks of one host, too.
 const MPICH: &[(&str, &str)] = &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("MPIR_CVAR_NOLOCAL", "1")];
-/// Open MPI: leave matching to libfabric, which Debian's parameter file excludes.
+/// Open MPI: leave matching to libfabric. Debian's parameter file excludes libfabric by default.
 const OPEN_MPI: &[(&str, &str)] = &[
     ("OMPI_MCA_pml", "cm"),
     ("OMPI_MCA_mtl", "ofi"),
@@ -27,8 +27,8 @@ const OPEN_MPI: &[(&str, &str)] = &[
 /// Open MPI opens a second endpoint for one-sided operations, whose report would be empty in most
 /// programs. Set unless the user has set it.
 const ONE_ENDPOINT: &[(&str, &str)] = &[("OMPI_MCA_btl", "^ofi")];
-/// Providers that a site excludes in the environment. Open MPI does not start with both an
-/// exclusion and our choice.
+/// Variables with which a site excludes providers. Open MPI does not start if providers are both
+/// excluded and included (`OPEN_MPI`).
 const EXCLUDES: &[&str] = &[
     "OMPI_MCA_mtl_ofi_provider_exclude",
     "OMPI_MCA_btl_ofi_provider_exclude",
@@ -42,14 +42,14 @@ const OVERSUBSCRIBE: &[(&str, &str)] = &[
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
     ("PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe"),
 ];
-/// Variables that Open MPI sends to ranks on other hosts, separated by semicolons. By default it
-/// sends only variables of Open MPI.
+/// Variable with a list, separated by semicolons, of the variables that Open MPI sends to ranks on
+/// other hosts. By default Open MPI sends only its own variables.
 const HANDED_ON: &str = "OMPI_MCA_mca_base_env_list";
 /// Open MPI's launchers refuse to run for root without these.
 const ROOT: &[(&str, &str)] =
     &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 
-/// Secret that all processes of a job share.
+/// Variable with the secret that all processes of a job share.
 const KEY: &str = "FI_TCAM_JOB_KEY";
 
 fn random_key() -> Result<String, Error> {
@@ -90,7 +90,7 @@ pub(crate) struct Environment {
 
 impl Environment {
     /// Makes the environment for an MPI, a library and these settings. Each rank writes its report
-    /// to `place`.
+    /// to the directory `place`.
     pub(crate) fn new(
         mpi: Option<Mpi>,
         library: &Library,
@@ -119,7 +119,7 @@ impl Environment {
         for (name, value) in settings.all() {
             variables.push((format!("{PREFIX}{}", name.to_uppercase()), value.into()));
         }
-        // Ranks may have another working directory.
+        // Ranks may have another working directory, so the paths become absolute.
         for name in ["config", "clusters"].into_iter().filter(|name| settings.get(name).is_none()) {
             let variable = format!("{PREFIX}{}", name.to_uppercase());
             if let Some(value) = std::env::var_os(&variable).filter(|value| !value.is_empty()) {
@@ -140,7 +140,7 @@ impl Environment {
             command.env_remove(name);
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        // Open MPI 4 refuses `-x` together with this variable, so a user of `-x` names all
+        // Open MPI 4 refuses `-x` together with this variable, so a user of `-x` must name all
         // variables.
         if let Some(names) = &self.handed_on
             && !launcher::has_option(words, "-x")
@@ -168,7 +168,7 @@ const NAMES: [&str; 2] = ["libtcam-fi.so", "libtcam_fi.so"];
 /// The provider library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Library {
-    /// The file.
+    /// The file of the library.
     pub(crate) file: PathBuf,
     /// Its directory, the value of FI_PROVIDER_PATH.
     pub(crate) directory: PathBuf,
@@ -181,8 +181,8 @@ impl Library {
         Some(Self { file, directory })
     }
 
-    /// Finds the given library, or the one of this program, and checks that libfabric would load
-    /// it.
+    /// Finds the library as [`Library::find`] does, and checks that it is an ELF file with the
+    /// entry point of a provider.
     pub(crate) fn find_whole(given: Option<&Path>) -> Result<Self, Error> {
         let library = Self::find(given)?;
         let bytes =
@@ -198,7 +198,9 @@ impl Library {
         }
     }
 
-    /// Finds the given library, or the one of this program.
+    /// Finds the library in the given directory, or in the directory of the given file. Without a
+    /// path, searches the directory of this program, `../lib/libfabric` from there, and
+    /// FI_PROVIDER_PATH.
     pub(crate) fn find(given: Option<&Path>) -> Result<Self, Error> {
         if let Some(path) = given {
             let directory = if path.is_dir() { Some(path) } else { path.parent() };
@@ -223,7 +225,7 @@ impl Library {
     }
 }
 
-/// Returns the directories to search: that of the program, where cargo puts both;
+/// Returns the directories to search: that of this program, where cargo also puts the library;
 /// `../lib/libfabric` from there, where `make install` puts it; and FI_PROVIDER_PATH.
 fn places() -> Vec<PathBuf> {
     let mut places = Vec::new();

@@ -25,7 +25,7 @@ pub(crate) enum Mpi {
 }
 
 impl Mpi {
-    /// Returns the MPI of the command line; `None` leaves the choice to the launcher.
+    /// Returns the MPI that the command line chooses, or `None` if the launcher is to be asked.
     pub(crate) fn chosen(choice: MpiChoice) -> Option<Self> {
         match choice {
             MpiChoice::Auto => None,
@@ -49,8 +49,8 @@ impl fmt::Display for Mpi {
 
 /// Names of launchers.
 const LAUNCHERS: &[&str] = &["mpiexec", "mpirun", "orterun", "prterun", "prun"];
-/// Suffixes after a dot, as Debian has them for each MPI. A script `mpirun.sh` is not a launcher,
-/// because launchers are started with `--version`.
+/// Suffixes of the names of launchers on Debian, as in `mpiexec.hydra`. No other suffix is
+/// accepted, because launchers are started with `--version`, and a script `mpirun.sh` must not be.
 const SUFFIXES: &[&str] = &["hydra", "mpich", "openmpi"];
 
 /// Returns the launcher in a command: its first word that is the name of a launcher, so that
@@ -107,13 +107,13 @@ pub(crate) fn find(program: &OsStr) -> std::io::Result<PathBuf> {
     found.next().ok_or_else(|| Errno::NOENT.into())
 }
 
-/// Finds a program that is to be started.
+/// Finds a program as [`find`] does. If it cannot be started, the error names it.
 pub(crate) fn find_to_start(program: &OsStr) -> Result<PathBuf, Error> {
     let failed = |error| Error::Start { program: program.to_string_lossy().into_owned(), error };
     find(program).map_err(failed)
 }
 
-/// Runs a command and returns what it prints, to standard output and then to standard error.
+/// Runs a command. Returns its standard output, followed by its standard error.
 pub(crate) fn output_text(command: &mut Command) -> std::io::Result<String> {
     let output = command.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -130,7 +130,8 @@ pub(crate) fn detect(command: &[OsString]) -> Option<Mpi> {
     recognise(&version_text(in_command(command)?).ok()?)
 }
 
-/// Returns the MPI whose launcher prints this text for `--version`.
+/// Returns the MPI whose launcher prints this text for `--version`, or `None` if the MPI is
+/// unknown.
 pub(crate) fn recognise(text: &str) -> Option<Mpi> {
     if text.contains("Intel(R) MPI") {
         return Some(Mpi::Intel);
@@ -149,7 +150,8 @@ pub(crate) fn recognise(text: &str) -> Option<Mpi> {
     (text.contains("prterun") || text.contains("PRRTE")).then_some(Mpi::Open(5))
 }
 
-/// Returns the number of ranks that a command gives with `-n` or `-np`.
+/// Returns the number of ranks that a command gives with `-n` or `-np`, or `None` if the command
+/// has no such option.
 pub(crate) fn ranks(command: &[OsString]) -> Option<usize> {
     let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();
     let at = words.iter().position(|word| ["-n", "-np", "--np", "--n"].contains(word))?;
@@ -163,16 +165,16 @@ pub(crate) struct Unfit {
     pub(crate) advice: &'static str,
 }
 
-/// Returns the reason why the MPI of a command's launcher cannot use libfabric, if it was built
-/// without.
+/// Returns the reason why the MPI of a command's launcher cannot use libfabric, with advice.
+/// Returns `None` if that MPI can use libfabric, or if it is unknown.
 pub(crate) fn without_libfabric(command: &[OsString]) -> Option<String> {
     let path = find(in_command(command)?).ok()?;
     let Unfit { what, advice } = device(&path, detect(command)?)?.err()?;
     Some(format!("{what}: {advice}"))
 }
 
-/// Asks the tools of an MPI for its communication layer. Returns a description if it can use
-/// libfabric, and none if the tools cannot be asked.
+/// Asks the tools of an MPI for its communication layer. Returns a description if the MPI can use
+/// libfabric, an [`Unfit`] if it cannot, and `None` if it has no tool that answers.
 pub(crate) fn device(launcher: &Path, mpi: Mpi) -> Option<Result<String, Unfit>> {
     let (tool, arguments): (_, &[&str]) = match mpi {
         Mpi::Mpich => ("mpichversion", &[]),

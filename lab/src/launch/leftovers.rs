@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Counters of ranks that were ended before they wrote a report: the last ones that `tcam watch`
+//! Counters of ranks that were ended before they wrote a report: the last values that `tcam watch`
 //! would have shown.
 
 use std::fs::File;
@@ -17,15 +17,15 @@ use super::endpoints::{counts, left_by, sum};
 use crate::results::reports::PATTERN;
 use crate::text::{Sheet, count, whole};
 
-/// Longest time that ranks may take to end.
+/// Maximum time to wait for ranks that are ending.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// Largest number of ranks with a line.
+/// Maximum number of ranks in the table.
 const LINES: usize = 16;
 
-/// The segments that the ranks of a run leave in `/dev/shm`. While the claim exists, no other
-/// process removes them, as it otherwise does with segments of dead processes. They are removed
-/// when this value is dropped.
+/// The segments that the ranks of a run leave in `/dev/shm`. While the claim exists, other
+/// processes do not remove these segments, although they remove other segments of dead processes.
+/// Dropping this value removes the segments.
 #[derive(Debug)]
 pub(crate) struct Leftovers {
     job: u64,
@@ -51,7 +51,8 @@ impl Leftovers {
 
 impl Drop for Leftovers {
     fn drop(&mut self) {
-        // Segments of processes that still end are removed by the next process that needs space.
+        // Segments of processes that are still ending are removed by the next process that needs
+        // space.
         let _ = left_by(self.job, Duration::ZERO);
         if let (Some(_), Ok(directory)) = (self.claim.take(), Directory::open()) {
             let _ = directory.remove(&claim_of(self.job));
@@ -59,7 +60,7 @@ impl Drop for Leftovers {
     }
 }
 
-/// Locks a claim, unless another process holds it.
+/// Creates the file of a claim and locks it. Fails if a living process holds the claim.
 fn claim(name: &str) -> io::Result<File> {
     match directory::create_locked(name) {
         // A killed process leaves its claim behind.

@@ -22,7 +22,8 @@ use crate::settings::Settings;
 use crate::text::{bytes, count};
 use crate::traces::{Trace, play};
 
-/// Bytes that a rank takes: its draft and then its report, and the windows of two traces.
+/// Bytes that the files of a rank take: its draft, then its report, and the windows of two traces.
+/// An estimate.
 const OF_A_RANK: u64 = 2 * draft::LENGTH as u64;
 
 /// The checked plan of a run.
@@ -48,12 +49,12 @@ impl<'a> Plan<'a> {
         Ok(Self { words: command, mpi, library, settings, partial: common.partial })
     }
 
-    /// Runs the command; its reports go to a directory.
+    /// Runs the command with its reports in `directory`, and waits for its end.
     pub(crate) fn run(&self, signals: &mut Signals, directory: &Path) -> Result<Ended, Error> {
         signals.wait(&mut self.command(&self.settings, directory)?, &program(self.words), None)
     }
 
-    /// Returns the command with these settings; its reports go to a directory.
+    /// Returns the command with these settings. Its reports go to `directory`.
     pub(crate) fn command(&self, settings: &Settings, directory: &Path) -> Result<Command, Error> {
         let environment = Environment::new(self.mpi, &self.library, settings, directory)?;
         Ok(environment.command(self.words))
@@ -71,7 +72,9 @@ impl<'a> Plan<'a> {
     }
 
     /// Prints the sum of the reports in a directory, and of the traces of ranks without a report.
-    /// Without either, prints the last counters of the ranks. Returns the exit code.
+    /// If there are neither, prints the last counters of the ranks. Returns the exit code: that of
+    /// the program, or 3 if results are incomplete. Fails if a program that ended with 0 left no
+    /// report, or if its reports are damaged.
     pub(crate) fn summarise(
         &self,
         directory: &Path,
@@ -160,14 +163,15 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The error for ranks that counted something, did not fail, and wrote no report.
+/// Returns the error for ranks that counted something, did not fail, and wrote no report.
 fn unfinished() -> Error {
     let why = "ranks ended by _exit or the like, without MPI_Finalize";
     Error::NoReports { why: why.to_owned() }
 }
 
 /// Returns the reason why a program that ended like this wrote no report. `mpi` is the MPI of the
-/// run and `real` that of the launcher. `without` says that the MPI was built without libfabric.
+/// run and `real` that of the launcher. `without` is the reason why that MPI cannot use libfabric,
+/// if there is one.
 fn silence(
     program: &str,
     ended: Ended,
@@ -210,8 +214,8 @@ fn silence(
     why.join("; ")
 }
 
-/// Returns a note that a file system is full, if it lacks space for the files of this number of
-/// ranks.
+/// Returns a note that the file system of a directory is full. Returns `None` if it has space for
+/// the files of this number of ranks.
 pub(crate) fn shortage(directory: &Path, ranks: u32) -> Option<String> {
     let about = statvfs(directory).ok()?;
     let free = about.f_bavail.saturating_mul(about.f_frsize);

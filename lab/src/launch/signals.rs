@@ -6,8 +6,9 @@
 //! written all files.
 //!
 //! A program that takes too long is ended with all processes that it started. The launcher gets
-//! SIGTERM and ends its ranks. Processes that outlive it get SIGTERM, too. Processes that remain
-//! after some seconds get SIGKILL. Processes of a script that a signal ended are treated alike.
+//! SIGTERM and ends its ranks. Processes that outlive the launcher get SIGTERM, too. Processes that
+//! remain after five seconds get SIGKILL. Processes that a script started and that outlive it after
+//! a signal are ended in the same way.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
@@ -28,8 +29,7 @@ use signal_hook::low_level::signal_name;
 use crate::error::Error;
 use crate::file;
 
-/// Exit code of tcam's own failures after the command line was read. Every other code is that of
-/// the program.
+/// Exit code of tcam's own failures after the command line was read, as of timeout(1).
 pub(crate) const OWN_FAILURE: u8 = 125;
 /// Time between two polls of a child.
 const POLL: Duration = Duration::from_millis(20);
@@ -42,7 +42,7 @@ const TAIL: usize = 20;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    /// The signal that asked tcam to end.
+    /// The signal that asked tcam to end, if one arrived.
     pub(crate) caught: Option<i32>,
     /// True if the program took too long and was ended for that.
     pub(crate) late: bool,
@@ -66,11 +66,11 @@ pub(crate) fn code_of(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
-/// True while no [`Signals`] exists. A signal then ends tcam: signal-hook does not restore the
-/// default action.
+/// True after a [`Signals`] was dropped, until the next one is made. A signal then ends tcam,
+/// because signal-hook does not restore the default action itself.
 static IDLE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// The signals that have arrived since this was made.
+/// The signals that have arrived since this value was made.
 pub(crate) struct Signals {
     coming: iterator::Signals,
     caught: Option<i32>,
@@ -117,8 +117,8 @@ impl Signals {
     }
 
     /// Starts a command with its output in a log, and waits for its end. Ends it after `timeout`.
-    /// If standard input is a file, the command reads it from its beginning, because the command may
-    /// run several times. Otherwise it has no input.
+    /// If standard input is a file, the command reads it from its beginning, because the command
+    /// may run several times. Otherwise it has no input.
     pub(crate) fn wait_logged(
         &mut self,
         command: &mut Command,
@@ -132,7 +132,8 @@ impl Signals {
         self.wait(command, name, timeout)
     }
 
-    /// Starts a command and waits for its end. Ends it after `timeout`.
+    /// Starts a command and waits for its end. Ends it after `timeout`. A second Ctrl-C ends the
+    /// wait with [`Error::Interrupted`].
     pub(crate) fn wait(
         &mut self,
         command: &mut Command,
@@ -148,7 +149,8 @@ impl Signals {
         // not the processes that the script started.
         let mut started = Vec::new();
         loop {
-            // Checked before the signals, because the end of the child is one of them.
+            // The child is polled before the wait for signals, because its SIGCHLD may have been
+            // taken already.
             if let Some(status) = child.try_wait().map_err(failed)? {
                 let late = ending.is_some();
                 let kill = Instant::now() + GRACE;
@@ -205,7 +207,8 @@ fn input() -> Result<Stdio, Error> {
     }
 }
 
-/// Returns true if a child gets the signals of the terminal that tcam gets. timeout(1) does not.
+/// Returns true if a child gets the signals of the terminal that tcam gets. timeout(1) does not,
+/// because it makes its own process group.
 fn is_in_own_group(pid: i32) -> bool {
     getpgid(Pid::from_raw(pid)) == Ok(getpgrp())
 }
@@ -215,14 +218,14 @@ fn at_terminal() -> bool {
     File::open("/dev/tty").is_ok_and(|tty| tcgetpgrp(tty) == Ok(getpgrp()))
 }
 
-/// Returns true if a set of signals in `/proc/PID/status` has this signal.
+/// Returns true if a set of signals in `/proc/PID/status`, such as `SigIgn:`, contains this signal.
 fn has(status: &str, set: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix(set));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Returns the last lines of a log.
+/// Returns up to [`TAIL`] last lines of a log.
 pub(crate) fn tail(log: &Path) -> Result<String, Error> {
     let text = fs::read(log).map_err(Error::io(log))?;
     let text = String::from_utf8_lossy(&text);
@@ -233,12 +236,13 @@ pub(crate) fn tail(log: &Path) -> Result<String, Error> {
 /// A program that is being ended.
 #[derive(Debug)]
 struct Ending {
-    /// Processes that it had started.
+    /// Processes that the program had started, directly or indirectly.
     below: Vec<Process>,
+    /// Time at which the remaining processes get SIGKILL.
     kill: Instant,
 }
 
-/// A process. Its number may be reused by another process, which starts later.
+/// A process, identified by its number and its start. Another process may reuse the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Process {
     pid: i32,
@@ -252,16 +256,17 @@ impl Ending {
         Self { below, kill: Instant::now() + GRACE }
     }
 
-    /// Kills the launcher when the time has come. The caller has not waited for it yet.
+    /// Kills the launcher if its time is over. The caller must not have waited for the launcher
+    /// yet.
     fn go_on(&mut self, child: &mut Child) {
         if Instant::now() >= self.kill {
             self.below.extend(below(child));
-            // It may just have ended.
+            // The process may just have ended.
             let _ = child.kill();
         }
     }
 
-    /// Ends processes that outlive the launcher.
+    /// Ends the processes that outlive the launcher, and waits for them until the time to kill.
     fn finish(mut self) {
         self.below.retain(Process::lives);
         self.below.iter().for_each(|of| send(of.pid, Signal::TERM));
@@ -283,7 +288,7 @@ impl Process {
 /// Sends a signal to a process. A child must not have been waited for yet.
 fn send(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
-        // It may just have ended.
+        // The process may just have ended.
         let _ = kill_process(pid, signal);
     }
 }

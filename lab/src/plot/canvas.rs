@@ -20,10 +20,10 @@ pub(crate) const GREY: RGBColor = RGBColor(0x77, 0x77, 0x77);
 /// Colour of the grid.
 pub(crate) const LIGHT: RGBColor = RGBColor(0xe2, 0xe2, 0xe2);
 
-/// A point in units of the picture.
+/// A point in units of the picture: to the right and down from the upper left corner.
 pub(crate) type At = (f64, f64);
 
-/// Alignment of a text to its point. The text is always below the point.
+/// Horizontal alignment of a text to its point. The top of the text is at the point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Align {
     Left,
@@ -54,7 +54,7 @@ enum Shape {
 
 type Pixel = (i32, i32);
 
-/// Collects shapes at a multiple of the picture's size.
+/// Collects the shapes of a picture in pixels, at a multiple of the picture's size.
 pub(crate) struct Canvas {
     scale: i32,
     shapes: Vec<Shape>,
@@ -97,6 +97,7 @@ impl Canvas {
         }
     }
 
+    /// Draws the outline of a rectangle, one unit wide.
     pub(crate) fn rectangle(&mut self, from: At, to: At, colour: RGBColor) {
         let corners = [self.at(from), self.at(to)];
         self.shapes.push(Shape::Frame(corners, self.length(1.0).round() as u32, colour));
@@ -117,12 +118,13 @@ impl Canvas {
         self.shapes.push(Shape::Polygon(corners, colour));
     }
 
+    /// Draws a text. `size` is the height of the font.
     pub(crate) fn text(&mut self, text: &str, at: At, size: f64, colour: RGBColor, align: Align) {
         let (at, size) = (self.at(at), self.length(size));
         self.shapes.push(Shape::Text(text.to_owned(), at, size, colour, align));
     }
 
-    /// Returns the width of a text.
+    /// Returns the width of a text of this font size, in units of the picture.
     pub(crate) fn width(&self, text: &str, size: f64) -> f64 {
         let size = font(self.length(size)).box_size(text);
         let (width, _) = size.expect("the embedded font has all sizes");

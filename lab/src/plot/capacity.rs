@@ -35,7 +35,7 @@ const SIGNS: [(Sign, &str); 5] = [
     (Sign::Dashes, "table size and need"),
 ];
 
-/// Draws the curve. Returns the paths of the SVG and of the PNG.
+/// Writes the curve to `curve.svg` and `curve.png` in a directory. Returns both paths.
 pub(crate) fn draw(directory: &Path, title: &str, swept: &Swept) -> Result<[PathBuf; 2], Error> {
     let paths = ["curve.svg", "curve.png"].map(|name| directory.join(name));
     let curve = Picture::new(title.to_owned(), HEIGHT, |canvas| figure(canvas, swept));
@@ -44,7 +44,7 @@ pub(crate) fn draw(directory: &Path, title: &str, swept: &Swept) -> Result<[Path
     Ok(paths)
 }
 
-/// Draws the whole figure.
+/// Draws everything below the title: legend, four panels and the conclusions.
 pub(crate) fn figure(canvas: &mut Canvas, swept: &Swept) {
     let points = &swept.points;
     let (width, height) = (f64::from(WIDTH), f64::from(HEIGHT));
@@ -55,7 +55,8 @@ pub(crate) fn figure(canvas: &mut Canvas, swept: &Swept) {
         canvas.text(text, (40.0, y), 18.0, DARK, Align::Left);
     }
 
-    // The axis has the size of the PRQ's table, or that of the UMQ's if only it varies.
+    // The axis has the size of the PRQ's table, or the size of the UMQ's table if only that size
+    // varies.
     let by_umq = points.iter().all(|point| point.prq == points[0].prq) && points.len() > 1;
     let size = |point: &Point| if by_umq { point.umq } else { point.prq };
     let label = if swept.knob == Knob::Pool {
@@ -127,7 +128,7 @@ pub(crate) fn figure(canvas: &mut Canvas, swept: &Swept) {
     panel(frame(1, 1), what, "seconds", Axis::Linear, vec![time]);
 }
 
-/// Returns the smallest and the largest value.
+/// Returns the smallest and the largest value; 0 and 0 without values.
 fn range(values: &[u64]) -> (f64, f64) {
     let most = values.iter().max().copied().unwrap_or(0);
     (values.iter().min().copied().unwrap_or(most) as f64, most as f64)

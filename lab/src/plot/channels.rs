@@ -11,7 +11,7 @@ use super::{Align, Canvas, Picture, Sign};
 const HEIGHT: u32 = 1100;
 const STYLES: [Style; 2] = [(BLUE, Marker::Disc), (VERMILION, Marker::Triangle)];
 
-/// A line: sizes, each with the median and the quartiles.
+/// A line: message sizes in bytes, each with the median and the lower and upper quartile.
 pub(crate) type Line = Vec<(usize, f64, (f64, f64))>;
 
 /// The data of one panel.
@@ -22,7 +22,7 @@ pub(crate) struct ChannelPanel {
     pub(crate) is_share: bool,
     /// One line for each channel.
     pub(crate) lines: Vec<Line>,
-    /// The size from which the other channel stays better, with its label.
+    /// The message size from which the second channel stays better, with its label.
     pub(crate) mark: Option<(u64, String)>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The axes of a chart over time, over buckets, or of bars.
+//! A chart with its axes: values over time or over buckets, or horizontal bars.
 
 use super::canvas::{DARK, GREY, LIGHT};
 use super::panel::nice_steps;
@@ -16,7 +16,7 @@ pub(crate) struct Chart {
     /// Left, top, width and height of the plot itself, without labels.
     pub(crate) frame: (f64, f64, f64, f64),
     pub(crate) title: String,
-    /// A line below the title.
+    /// A line of text below the title.
     pub(crate) note: String,
     pub(crate) x_label: String,
     pub(crate) y_label: &'static str,
@@ -25,13 +25,13 @@ pub(crate) struct Chart {
 /// The scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scale {
-    /// From 0 to a little more than this, in even steps.
+    /// From 0 to 6 % above this value, in even steps.
     Linear(f64),
-    /// From 0 to this, in even steps.
+    /// From 0 to this value, in even steps.
     Span(f64),
-    /// Powers of ten from 1 to at least this; 0 is at the lower end.
+    /// Powers of ten from 1 to at least this value; 0 is at the lower end.
     Tens(f64),
-    /// Slots with their names.
+    /// Slots of equal size, one for each name.
     Slots(Vec<String>),
 }
 
@@ -68,7 +68,7 @@ impl Scale {
         }
     }
 
-    /// Returns positions with their labels.
+    /// Returns the positions of the ticks, from 0 to 1, with their labels.
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         match self {
             Self::Linear(most) | Self::Span(most) => {
@@ -96,8 +96,9 @@ impl Scale {
 }
 
 impl Chart {
-    /// Draws texts, grid and ticks, on which the values are drawn. The grid belongs to the vertical
-    /// axis, or to the horizontal one if the vertical axis has slots.
+    /// Draws the texts, the grid and the ticks. The caller draws the values over them. The lines of
+    /// the grid belong to the ticks of the vertical axis, or of the horizontal axis if the vertical
+    /// axis has slots.
     pub(crate) fn draw(&self, canvas: &mut Canvas, x: &Scale, y: &Scale) {
         let (left, top, width, height) = self.frame;
         let (right, bottom) = (left + width, top + height);
@@ -133,7 +134,7 @@ impl Chart {
         canvas.rectangle((left, top), (right, bottom), GREY);
     }
 
-    /// Returns the place of a point in the picture.
+    /// Returns the place in the picture of a point of the plot. `x` and `y` are from 0 to 1.
     pub(crate) fn at(&self, x: f64, y: f64) -> (f64, f64) {
         let (left, top, width, height) = self.frame;
         (left + x * width, top + height - y * height)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Pictures of the capacity curve, and the parts that all pictures share.
+//! Pictures of the capacity curve, of the need of a NIC and of channels, and the parts that all
+//! pictures share.
 
 pub(crate) mod canvas;
 pub(crate) mod capacity;

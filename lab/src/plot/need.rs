@@ -19,20 +19,21 @@ const SIGNS: [(Sign, &str); 4] = [
     (Sign::Dashes, "need"),
 ];
 
-/// The least and the most of all runs, at each size.
+/// The lowest and the highest value of all runs, at each size.
 pub(crate) type Ranges = Vec<(f64, f64)>;
 
 /// The data of the picture.
 #[derive(Debug)]
 pub(crate) struct NeedOfNic {
-    /// Entries that hold all elements.
+    /// Number of entries that hold all elements.
     pub(crate) need: u64,
+    /// Sizes of the NIC in entries, in rising order.
     pub(crate) sizes: Vec<usize>,
     /// Share of the elements that fit at once, in per cent.
     pub(crate) at_once: Ranges,
     /// Share of the run's time that searches of a list on the host cost, in per cent.
     pub(crate) list: Ranges,
-    /// That cost with the way from the NIC to the host and back.
+    /// Like `list`, with the time of the way from the NIC to the host and back.
     pub(crate) with_way: Ranges,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One panel: axes, grid and lines over the table size.
+//! One panel: axes, grid and lines over a size, such as the table size.
 
 use super::canvas::{DARK, GREY, LIGHT};
 use super::signs::Style;
@@ -12,7 +12,7 @@ const TICK: f64 = 15.0;
 /// A line of a panel.
 pub(super) struct Series {
     pub(super) style: Style,
-    /// Table sizes with their values.
+    /// Sizes on the x axis, with their values.
     pub(super) values: Vec<(usize, f64)>,
     /// Lowest and highest value at each size; may be empty.
     pub(super) spread: Vec<(f64, f64)>,
@@ -25,7 +25,7 @@ pub(super) enum Axis {
     Percent,
     /// From 0 in even steps.
     Linear,
-    /// Powers of two, as on the x axis. The table size is a dashed line.
+    /// Powers of two, as on the x axis. A dashed line shows the table size.
     Powers,
     /// A scale of powers of ten.
     Decades,
@@ -38,7 +38,7 @@ pub(super) struct Panel<'a> {
     pub(super) title: &'a str,
     pub(super) unit: &'a str,
     pub(super) x_label: &'a str,
-    /// Measured table sizes in rising order.
+    /// Measured sizes, in rising order.
     pub(super) sizes: &'a [usize],
     /// A size that a dashed line marks, with its label.
     pub(super) mark: Option<(u64, String)>,
@@ -87,7 +87,7 @@ impl Panel<'_> {
         let mark = self.mark.as_ref().map(|(at, label)| (*at as f64, label));
         let mark = mark.filter(|(at, _)| *at > 0.0 && *at <= 2.0 * largest);
         let x_scale = Powers::over(sizes.clone().chain(mark.map(|(at, _)| at)));
-        // A margin keeps the markers off the frame.
+        // A margin of 18 units keeps the markers off the frame.
         let x = |size: f64| left + 18.0 + (width - 36.0) * x_scale.part(size);
         let y_at = |part: f64| top + height - part * height;
 
@@ -127,7 +127,8 @@ impl Panel<'_> {
         canvas.rectangle((left, top), (left + width, top + height), GREY);
         for (at, series) in self.series.iter().enumerate() {
             let (colour, marker) = series.style;
-            // A line that covers the previous one is thinner, so that the edges of that one show.
+            // Each line is thinner than the previous line, so that the edges of a covered line
+            // remain visible.
             let width = 2.5 + 4.0 * (self.series.len() - 1 - at) as f64;
             let points: Vec<_> = series
                 .values
@@ -145,7 +146,8 @@ impl Panel<'_> {
         }
     }
 
-    /// Draws the table size itself, within the panel. If a line is below it, everything fits.
+    /// Draws the table size as a function of itself, within the panel. Where a line of the panel is
+    /// below this line, everything fits.
     fn table_size(&self, canvas: &mut Canvas, x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) {
         let top = self.frame.1;
         for pair in self.sizes.windows(2).filter(|pair| pair[0] > 0) {
@@ -162,7 +164,7 @@ impl Panel<'_> {
         }
     }
 
-    /// Returns the ticks of the y axis, and the function from values to positions.
+    /// Returns the ticks of the y axis, and a function that returns the position of a value.
     fn y_axis(&self) -> (Vec<Tick>, Box<dyn Fn(f64) -> f64>) {
         let values = self.series.iter().flat_map(|series| {
             let spread = series.spread.iter().map(|&(_, high)| high);
@@ -207,7 +209,8 @@ impl Panel<'_> {
     }
 }
 
-/// Returns ticks of powers of ten, with 2 and 5 between them if there is space.
+/// Returns ticks at powers of ten, with 2 and 5 between them if there is space, and a function that
+/// returns the position of a value.
 fn decades(values: impl Iterator<Item = f64>) -> (Vec<Tick>, Box<dyn Fn(f64) -> f64>) {
     let powers = values.filter(|value| *value > 0.0).map(f64::log10);
     let (low, high) = powers.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), power| {

@@ -14,7 +14,7 @@ use crate::file::NewFile;
 
 /// Width of every picture.
 pub(crate) const WIDTH: u32 = 1400;
-/// Factor by which the bitmap is drawn larger and then averaged, for smooth lines.
+/// The bitmap is drawn larger by this factor and then averaged, for smooth lines.
 const OVERSAMPLE: u32 = 3;
 
 /// A picture with its title, for any resolution.
@@ -61,7 +61,8 @@ impl<'a> Picture<'a> {
         write(path, size, &average(&pixels, large.0 as usize))
     }
 }
-/// Makes one pixel of every square of `OVERSAMPLE` by `OVERSAMPLE`.
+/// Averages each square of `OVERSAMPLE` by `OVERSAMPLE` pixels to one pixel. `width` is the number
+/// of pixels in a row.
 fn average(pixels: &[u8], width: usize) -> Vec<u8> {
     let step = OVERSAMPLE as usize;
     let row = width * 3;

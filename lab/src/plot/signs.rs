@@ -13,10 +13,11 @@ pub(crate) const VERMILION: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 
 /// Left edge of titles and legends.
 pub(crate) const MARGIN: f64 = 40.0;
-/// Place of the legend.
+/// Left end of the legend, at half its height.
 pub(crate) const LEGEND: At = (MARGIN, 78.0);
-/// Widths of the signs of areas, and of those of lines with markers.
+/// Width of the sign of an area.
 pub(crate) const AREA: f64 = 30.0;
+/// Width of the sign of a line with a marker.
 pub(crate) const LINE: f64 = 36.0;
 /// Half the size of a marker.
 const MARK: f64 = 5.5;
@@ -62,7 +63,7 @@ pub(crate) enum Sign {
     Dashes,
 }
 
-/// Draws the legend: each sign, of this width, with its name.
+/// Draws the legend from left to right: each sign, `width` units wide, with its name.
 pub(crate) fn legend<'a>(
     canvas: &mut Canvas,
     (mut x, y): At,

@@ -19,7 +19,7 @@ use serde::{Serialize, Serializer};
 use crate::error::Error;
 use crate::file::NewFile;
 
-/// Lines of a Parquet row group, which are kept until they are written.
+/// Number of lines of a Parquet row group. They are kept in memory until the group is written.
 const GROUP: usize = 1 << 18;
 
 /// A value of a line.
@@ -30,7 +30,7 @@ pub(crate) enum Cell<'a> {
     Real(f64),
     Bool(bool),
     Text(Cow<'a, str>),
-    /// Bits, written as 0x1f.
+    /// Bits, written in hexadecimal, such as `0x1f`.
     Bits(#[serde(serialize_with = "hexadecimal")] u64),
     /// No value: null in JSON, empty in CSV.
     Missing,
@@ -96,7 +96,7 @@ impl NamedValues {
         self.0.push((name.into(), value.into()));
     }
 
-    /// Replaces a value that was put.
+    /// Replaces a value. Does nothing if the line has no value of this name.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<Cell<'static>>) {
         if let Some((_, old)) = self.0.iter_mut().find(|(of, _)| of == name) {
             *old = value.into();
@@ -110,7 +110,7 @@ impl Serialize for NamedValues {
     }
 }
 
-/// Returns lines as CSV, after a line of names if `named` is true.
+/// Returns lines as CSV. If `named` is true, a line with the names comes first.
 pub(crate) fn csv<'a>(lines: impl IntoIterator<Item = &'a NamedValues>, named: bool) -> Vec<u8> {
     let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     for (NamedValues(cells), is_first) in
@@ -140,7 +140,7 @@ pub(crate) const BOOL: ColumnType = ColumnType { physical: Physical::BOOLEAN, op
 pub(crate) const TEXT: ColumnType = ColumnType { physical: Physical::BYTE_ARRAY, optional: false };
 
 impl ColumnType {
-    /// Returns the type of a column that lacks some values.
+    /// Returns this type for a column in which values may be missing.
     pub(crate) const fn optional(self) -> Self {
         Self { optional: true, ..self }
     }
@@ -158,7 +158,8 @@ enum To {
 }
 
 impl ColumnFile {
-    /// Makes `name.csv` or `name.parquet` with these columns.
+    /// Begins the file `name.csv` or `name.parquet` with these columns. The file appears with
+    /// [`Self::end`].
     pub(crate) fn new(
         out: &Path,
         name: &str,
@@ -179,7 +180,7 @@ impl ColumnFile {
         Ok(Self { path, to })
     }
 
-    /// Adds a line, with a cell for each column.
+    /// Adds a line. `cells` has a cell for each column, of the column's type.
     pub(crate) fn add<'a>(
         &mut self,
         cells: impl IntoIterator<Item = Cell<'a>>,
@@ -193,7 +194,7 @@ impl ColumnFile {
         }
     }
 
-    /// Writes the remaining lines and prints the path.
+    /// Writes the remaining lines, moves the complete file to its name and prints the path.
     pub(crate) fn end(self) -> Result<(), Error> {
         let file = match self.to {
             To::Csv(csv) => {
@@ -209,7 +210,7 @@ impl ColumnFile {
     }
 }
 
-/// An adapter for `map_err` on the errors of CSV and Parquet.
+/// Returns a function for `map_err` that makes an error of a file from an error of CSV or Parquet.
 pub(crate) fn failed<E: ToString>(path: &Path) -> impl Fn(E) -> Error {
     move |error| Error::file(path, error.to_string())
 }
@@ -224,9 +225,9 @@ struct Group {
 /// Values of a column in the row group.
 struct Column {
     values: Values,
-    /// 1 for a value and 0 for none, if the column is optional.
+    /// For an optional column, 1 for each value and 0 for each missing value.
     present: Option<Vec<i16>>,
-    /// Texts of this row group, by hash.
+    /// Texts of this row group, by their hashes.
     met: HashMap<u64, ByteArray, FxBuildHasher>,
 }
 
@@ -254,7 +255,7 @@ impl Column {
         }
         match (&mut self.values, cell) {
             (_, Cell::Missing) => {}
-            // No count exceeds this.
+            // No count exceeds `i64::MAX`.
             (Values::Whole(values), Cell::Whole(value)) => {
                 values.push(i64::try_from(*value).unwrap_or(i64::MAX));
             }
@@ -271,7 +272,8 @@ impl Column {
     }
 }
 
-/// Returns a text. Texts repeat, and one that was met before shares its memory.
+/// Returns a copy of a text. If the row group has the same text already, both share memory, because
+/// most texts repeat.
 fn shared(met: &mut HashMap<u64, ByteArray, FxBuildHasher>, bytes: &[u8]) -> ByteArray {
     let hash = FxBuildHasher.hash_one(bytes);
     let same = met.entry(hash).or_insert_with(|| bytes.to_vec().into());

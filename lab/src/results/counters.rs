@@ -5,7 +5,7 @@ use matching::{KindCounters, QueueCounters};
 
 use super::columns::{Cell, ColumnType, NamedValues, REAL, WHOLE};
 
-/// A counter: its name, the type of its column, and its value.
+/// A counter: its name, the type of its column, and a function that returns its value.
 pub(crate) type Counter<T> = (&'static str, ColumnType, fn(&T) -> Cell<'static>);
 
 /// Counters of a queue.
@@ -42,7 +42,8 @@ pub(crate) const KIND: [Counter<KindCounters>; 5] = [
     ("misses", WHOLE, |of| of.misses.into()),
 ];
 
-/// Puts some counters of a queue (`prq` or `umq`) into a record, with the queue in their names.
+/// Puts the named counters of a queue into a record. `queue` (`prq` or `umq`) precedes their names.
+/// Each name must be in [`QUEUE`].
 pub(crate) fn put(record: &mut NamedValues, queue: &str, of: &QueueCounters, names: &[&str]) {
     for name in names {
         let counter = QUEUE.iter().find(|(counter, ..)| counter == name);

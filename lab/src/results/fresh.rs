@@ -27,9 +27,10 @@ use crate::hint;
 /// Lists the files of one kind that an earlier run left in a directory.
 pub(crate) type Old = fn(&Path) -> Result<Vec<PathBuf>, Error>;
 
-/// A staging directory inside the directory of the files. It is removed when this value is dropped.
-// Fields are dropped in order. The outer directory is empty only after the inner one and the lock
-// are gone.
+/// A staging directory inside the final directory of the files. It is removed when this value is
+/// dropped.
+// Fields are dropped in order. `_made` must be last: the final directory can be removed only after
+// the staging directory and the lock file.
 #[derive(Debug)]
 pub(crate) struct Fresh {
     new: TempDir,
@@ -39,7 +40,8 @@ pub(crate) struct Fresh {
     _made: Option<Made>,
 }
 
-/// A directory that did not exist before. It is removed if it is empty.
+/// A directory that the command made. When this value is dropped, the directory is removed if it is
+/// empty.
 #[derive(Debug)]
 struct Made(PathBuf);
 
@@ -51,8 +53,8 @@ impl Drop for Made {
 }
 
 impl Fresh {
-    /// Makes both directories, and finds the files of an earlier run. The directory may contain
-    /// reports, so its name is checked. Nothing is removed yet.
+    /// Makes and locks the final directory, makes the staging directory, and finds the files of an
+    /// earlier run. Removes none of them. The directory may get reports, so its name is checked.
     pub(crate) fn inside(directory: &Path, kinds: &[Old]) -> Result<Self, Error> {
         check_name(directory)?;
         Self::in_any(directory, kinds)
@@ -75,18 +77,19 @@ impl Fresh {
         Ok(Self { new, directory, old, _lock: lock, _made: made })
     }
 
-    /// Returns the directory that the run writes to.
+    /// Returns the staging directory, to which the run writes.
     pub(crate) fn path(&self) -> &Path {
         self.new.path()
     }
 
-    /// Replaces the files of an earlier run by those of this run, if a file of this run has one of
-    /// these endings. Returns true if there is one.
+    /// Replaces the files of an earlier run by the files of this run and returns true, if a file of
+    /// this run has one of these endings. Otherwise changes nothing and returns false.
     pub(crate) fn keep(&self, endings: &[&str]) -> Result<bool, Error> {
         let mut files = Vec::new();
         for entry in fs::read_dir(self.path()).map_err(Error::io(self.path()))? {
             let path = entry.map_err(Error::io(self.path()))?.path();
-            // A file that a rank was writing when it was killed.
+            // A file with the ending `new` is incomplete: its rank was killed while it wrote the
+            // file.
             if path.extension() != Some(OsStr::new("new")) {
                 files.push(path);
             }
@@ -104,18 +107,18 @@ impl Fresh {
         Ok(true)
     }
 
-    /// Returns the directory of the files.
+    /// Returns the final directory of the files, as a full path.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 }
 
-/// Files that an earlier command may have left in a directory. Those that are not replaced describe
-/// another experiment.
+/// Files that an earlier command left in a directory, with their times. If the current command does
+/// not replace a file, the file describes another experiment.
 pub(crate) struct Earlier(Vec<(PathBuf, SystemTime)>);
 
 impl Earlier {
-    /// Finds files of these names in a directory.
+    /// Finds the files in a directory that have one of these names with one of these endings.
     pub(crate) fn of(directory: &Path, names: &[&str], endings: &[&str]) -> Self {
         let path = |name: &str, ending: &str| directory.join(name).with_extension(ending);
         let paths = names.iter().flat_map(|name| endings.iter().map(move |end| path(name, end)));
@@ -129,7 +132,7 @@ impl Earlier {
         left.filter_map(|(path, _)| Some(path.file_name()?.to_str()?.to_owned())).collect()
     }
 
-    /// Prints which files were not replaced.
+    /// Prints which files were not replaced, if there are any. `what` is their kind in the plural.
     pub(crate) fn note(&self, what: &str) {
         let left = self.left();
         if !left.is_empty() {
@@ -138,7 +141,7 @@ impl Earlier {
     }
 }
 
-/// Returns when a file was last written.
+/// Returns the time when a file was last written, or `None` if there is no such file.
 fn changed(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|meta| meta.modified()).ok()
 }
@@ -149,7 +152,8 @@ pub(crate) fn make_for_reports(directory: &Path) -> Result<PathBuf, Error> {
     make(directory)
 }
 
-/// Refuses the name of a directory that reports cannot be written to.
+/// Fails if the full name of a directory for reports is not UTF-8 or contains a `%`, which the
+/// provider would read as a pattern.
 pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
     let full = std::path::absolute(directory).map_err(Error::io(directory))?;
     match full.to_str() {
@@ -166,7 +170,7 @@ pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// Checks before the work that a directory can be made: nothing else may have its name.
+/// Checks before the work that a directory can be made. Fails if something else has its name.
 pub(crate) fn check(directory: &Path) -> Result<(), Error> {
     match directory.exists() && !directory.is_dir() {
         true => Err(Error::file(directory, "is no directory")),
@@ -181,13 +185,14 @@ pub(crate) fn make(directory: &Path) -> Result<PathBuf, Error> {
     directory.canonicalize().map_err(Error::io(directory))
 }
 
-/// Name of the file.
+/// Name of the lock file.
 const NAME: &str = ".tcam-lock";
-/// Largest part of the file that is shown, in bytes: the command line that [`Origin`] keeps,
-/// process and host.
+/// Largest part of the lock file that an error shows, in bytes. It has space for the command line
+/// as [`Origin`] keeps it, the process and the host.
 const SHOWN: u64 = 1500;
 
-/// Held while a command writes to a directory.
+/// The lock of a directory, which a command holds while it writes to the directory. Dropping it
+/// removes the lock file.
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,
@@ -195,7 +200,8 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Locks a directory. On a file system without locks it only writes the file.
+    /// Locks a directory. Fails if another command holds the lock. On a file system without locks,
+    /// only writes the lock file.
     pub(crate) fn of(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(NAME);
         loop {
@@ -211,7 +217,8 @@ impl Lock {
             let inode = |meta: fs::Metadata| meta.ino();
             let there = fs::symlink_metadata(&path).map(inode).ok();
             if there == file.metadata().map(inode).ok() {
-                // If this fails, the command is not shown, but the lock holds.
+                // If this fails, errors of other commands do not name this command, but the lock is
+                // valid.
                 let _ = file.set_len(0).and_then(|()| file.write_all(told().as_bytes()));
                 return Ok(Self { path, _file: file });
             }
@@ -225,14 +232,14 @@ impl Drop for Lock {
     }
 }
 
-/// Opens the file. Does not follow a link and does not wait for a pipe.
+/// Opens the lock file, or makes it. Does not follow a link and does not wait for a pipe.
 fn open(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false).custom_flags(flags).open(path)
 }
 
-/// Returns a description of this command.
+/// Returns a description of this command for the lock file: command line, process and host.
 fn told() -> String {
     let words: Vec<_> = std::env::args_os().skip(1).map(|it| hint::quoted(it.as_ref())).collect();
     let host = rustix::system::uname();
@@ -242,7 +249,8 @@ fn told() -> String {
     format!("`tcam {}` (process {pid} on {host})", origin.command)
 }
 
-/// Returns the command that holds the lock of a file, as far as it has written that.
+/// Returns the description of the command that holds the lock, or a general term if the command has
+/// not written it yet.
 fn holder(file: &File) -> String {
     let mut text = Vec::new();
     let _ = file.take(SHOWN).read_to_end(&mut text);

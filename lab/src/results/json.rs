@@ -88,7 +88,7 @@ struct Recordings<'a, T> {
 }
 
 impl Json {
-    /// Makes the option of a command whose standard output belongs to the program.
+    /// Makes the option for a command whose standard output belongs to the program. Fails for `-`.
     pub(crate) fn file(path: Option<&PathBuf>) -> Result<Self, Error> {
         let place = path.map(|path| Destination::from(path.clone().into_os_string()));
         match place {
@@ -104,7 +104,8 @@ impl Json {
         self.place == Some(Destination::Output)
     }
 
-    /// Prints lines: to standard error, if only JSON goes to standard output.
+    /// Prints lines: to standard error if only JSON goes to standard output, otherwise to standard
+    /// output.
     pub(crate) fn tell<T: std::fmt::Display>(&self, lines: impl IntoIterator<Item = T>) {
         for line in lines {
             match self.takes_output() {
@@ -122,7 +123,8 @@ impl Json {
         }
     }
 
-    /// Writes the numbers of one recording, or those of several.
+    /// Writes the numbers of one recording, or of several recordings in a list, if the option is
+    /// given.
     pub(crate) fn write_each(
         &self,
         format: Kind,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The origin of numbers: the facts that a reader needs to repeat the run, and the part of each report
-//! that is kept when its counts are added up.
+//! The origin of numbers: the facts that a reader needs to repeat the run, and the part of each
+//! report that remains after its counts are added up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct ReportHead {
     pub(crate) has_tagged: bool,
 }
 
-/// Values that several reports have in common.
+/// Values that several reports have in common, each kept once.
 #[derive(Debug, Default)]
 pub(super) struct Interned {
     texts: BTreeSet<Arc<str>>,
@@ -40,6 +40,7 @@ pub(super) struct Interned {
 }
 
 impl Interned {
+    /// Returns the head of a report. Its values share memory with equal values of earlier reports.
     pub(super) fn head(&mut self, report: &Report) -> ReportHead {
         let mut text = |of: &String| match self.texts.get(of.as_str()) {
             Some(there) => Arc::clone(there),
@@ -110,7 +111,8 @@ pub(super) fn lines(heads: &[ReportHead]) -> Vec<Line> {
 }
 
 /// Returns the number of processors on each host that its ranks could use together. Reports of
-/// earlier versions contain only the number of online processors.
+/// earlier versions contain only the number of online processors, which is returned for their
+/// hosts.
 pub(super) fn processors(heads: &[ReportHead]) -> BTreeMap<&str, u32> {
     let (mut usable, mut online) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
     for head in heads {
@@ -122,7 +124,8 @@ pub(super) fn processors(heads: &[ReportHead]) -> BTreeMap<&str, u32> {
     online
 }
 
-/// Returns the ranges of a list such as `0-3,8`, first and last. Invalid ranges are left out.
+/// Returns the first and the last number of each range of a list such as `0-3,8`. Invalid ranges
+/// are left out.
 fn ranges(list: &str) -> impl Iterator<Item = [u32; 2]> {
     list.split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -148,7 +151,8 @@ fn union(mut ranges: Vec<[u32; 2]>) -> u32 {
 const INTERPRETERS: [&str; 8] =
     ["python", "pypy", "perl", "ruby", "julia", "Rscript", "R", "octave"];
 
-/// Returns the name of a program for titles. For an interpreter that is the script or module.
+/// Returns the name of a program for titles. For an interpreter, returns the name of the script or
+/// module, if the command line has one.
 pub(crate) fn name_of<'a>(program: &'a str, command: &'a str) -> &'a str {
     let last = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
     let name = last(program);
@@ -168,7 +172,8 @@ pub(crate) fn name_of<'a>(program: &'a str, command: &'a str) -> &'a str {
     INTERPRETERS.contains(&bare).then(script).flatten().unwrap_or(name)
 }
 
-/// Returns date and time in UTC of seconds since 1970.
+/// Returns date and time in UTC of a number of seconds since 1970; empty for a number that is too
+/// large.
 fn date(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|at| Timestamp::from_second(at).ok());
     time.map_or_else(String::new, |time| time.to_string())

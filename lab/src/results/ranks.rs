@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The ranks of a job that counted something, and those that should have. If ranks are missing, the
-//! counts are a lower bound for the job.
+//! The ranks of a job that have a report or a trace, and the missing ranks. If ranks are missing,
+//! the counts are a lower bound for the job.
 //!
 //! Rejected: a bit for each rank. A report may contain any rank and any number of ranks; a set has
 //! no more members than there are reports.
@@ -36,12 +36,12 @@ impl Ended {
 /// The ranks of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranks {
-    /// Ranks with a report or trace, by the number of ranks that they know of. Spawned ranks form
-    /// another world, with numbers from 0.
+    /// Worlds: the ranks with a report or trace, by the number of ranks that they know of. Spawned
+    /// ranks form another world, with numbers from 0.
     worlds: BTreeMap<Option<u32>, BTreeSet<u32>>,
     /// Processes without a rank in their report or trace.
     nameless: u32,
-    /// Largest number of ranks that one of these knows of.
+    /// Largest number of ranks that one of these processes knows of.
     nameless_of: u32,
     /// Ranks whose counts end before their program.
     cut: BTreeSet<u32>,
@@ -58,13 +58,13 @@ pub(crate) struct Ranks {
 /// Completeness of results in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Completeness {
-    /// True if no rank is missing or was cut short.
+    /// True if no rank is missing or was cut short, and all ranks are of one run.
     pub(crate) complete: bool,
     /// Ranks of the job, as far as known.
     ranks_of: u32,
     /// Missing ranks, first and last of each range.
     missing_ranks: Vec<[u32; 2]>,
-    /// Ranks whose counts end before their program.
+    /// Ranks whose counts end before their program, first and last of each range.
     cut_short_ranks: Vec<[u32; 2]>,
     /// Exit status of the program, if it was recorded.
     exit_status: Option<u8>,
@@ -113,12 +113,13 @@ impl Ranks {
         self.failed().is_some()
     }
 
-    /// Returns how the program ended, if it failed.
+    /// Returns text on how the program ended, if it failed; otherwise `None`.
     fn failed(&self) -> Option<String> {
         self.ended.filter(|ended| ended.status != 0).map(Ended::told)
     }
 
-    /// Returns the exit code if nothing else failed.
+    /// Returns the exit code for the case that nothing else failed: [`INCOMPLETE`], or 0 if the
+    /// results are complete or `partial` accepts incomplete results.
     pub(crate) fn code(&self, partial: bool) -> u8 {
         if partial || self.are_whole() { 0 } else { INCOMPLETE }
     }
@@ -129,14 +130,14 @@ impl Ranks {
         have.fold(self.nameless, u32::saturating_add)
     }
 
-    /// Returns the number of ranks of the job.
+    /// Returns the number of ranks of the job, as far as it is known.
     pub(crate) fn of(&self) -> u32 {
         let known = self.sizes().map(|(_, of)| of).fold(0, u32::saturating_add);
         let known = known.max(self.nameless_of);
         if self.generated { self.told() } else { known.max(self.told()) }
     }
 
-    /// Returns true if no rank is missing or was cut short.
+    /// Returns true if no rank is missing or was cut short, and all ranks are of one run.
     pub(crate) fn are_whole(&self) -> bool {
         self.told() == self.of() && self.cut_short() == 0 && !self.mixed
     }
@@ -146,7 +147,7 @@ impl Ranks {
         (self.cut.len() as u32).saturating_add(self.nameless_cut)
     }
 
-    /// Returns the missing ranks, if their numbers are known.
+    /// Returns the missing ranks, first and last of each range; empty if their numbers are unknown.
     fn missing(&self) -> Vec<[u32; 2]> {
         if self.generated || self.nameless > 0 {
             return Vec::new();
@@ -183,8 +184,8 @@ impl Ranks {
         }
     }
 
-    /// Returns a sentence on missing ranks and on a failed program, or none if there are neither.
-    /// `source` is the kind of file that ranks lack: a report or a trace.
+    /// Returns a sentence on missing or incomplete ranks and on a failed program, or `None` if
+    /// there is nothing to say. `source` is the kind of file that ranks lack: a report or a trace.
     pub(crate) fn lack(&self, source: &str) -> Option<String> {
         if self.are_whole() {
             return self.failed().map(|how| {
@@ -226,7 +227,7 @@ impl Ranks {
     }
 }
 
-/// Returns the first and the last of each run of numbers.
+/// Returns the first and the last number of each range of consecutive numbers.
 pub(crate) fn ranges(of: &BTreeSet<u32>) -> Vec<[u32; 2]> {
     let mut ranges: Vec<[u32; 2]> = Vec::new();
     for &rank in of {

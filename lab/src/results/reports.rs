@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Reports of the ranks of a run, and their drafts, on the disk.
+//! Reports of the ranks of a run on the disk. A draft is the incomplete report of a process that
+//! runs, or that ended without a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -19,7 +20,7 @@ use crate::file;
 /// four queues, with up to 32 bytes for each source.
 const LONGEST: u64 = (4 * 32) << 20;
 
-/// Returns the files in a directory with this ending, in order.
+/// Returns the files in a directory with this ending, sorted by path.
 pub(crate) fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
@@ -36,7 +37,7 @@ fn json_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     files(directory, "json")
 }
 
-/// Returns the drafts in a directory.
+/// Returns the drafts in a directory, without files that tcam did not write.
 fn drafts(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut drafts = files(directory, draft::EXTENSION)?;
     drafts.retain(|path| {
@@ -47,7 +48,8 @@ fn drafts(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(drafts)
 }
 
-/// Returns the files of the reports of an earlier run, without files that tcam did not write.
+/// Returns the files of the reports and drafts of an earlier run, without files that tcam did not
+/// write.
 ///
 /// # Errors
 /// If another file has the name of a report, which a new report would replace.
@@ -71,13 +73,15 @@ fn is_report(text: &[u8]) -> bool {
     matches!(report, Ok(Ok(_) | Err(ReportError::Counts(_))))
 }
 
-/// Returns true for the name of a report: `RANK.json`, or with further numbers.
+/// Returns true for the name of a report: `RANK.json`, or a name with further numbers, such as
+/// `RANK.PID.json`.
 fn is_of_rank(path: &Path) -> bool {
     let name = path.file_stem().and_then(|name| name.to_str());
     name.is_some_and(|name| name.split('.').all(|word| word.parse::<u64>().is_ok()))
 }
 
-/// Makes a directory for reports and removes those of an earlier run. Other files stay.
+/// Makes a directory for reports and removes the reports and drafts of an earlier run. Other files
+/// stay. Returns the full path of the directory.
 pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
     let directory = fresh::make(directory)?;
     for path in old(&directory)? {
@@ -86,13 +90,13 @@ pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
     Ok(directory)
 }
 
-/// Pattern of `FI_TCAM_REPORT` in a run of tcam. Processes of the same rank, such as of a second
-/// program, must not write to one file.
+/// Pattern of `FI_TCAM_REPORT` in a run of tcam. Several processes may have the same rank, for
+/// example those of a second program. They must not write to the same file.
 pub(crate) const PATTERN: &str = "%r.%p";
 
 /// Renames reports with names of [`PATTERN`] to `RANK`, as in a run by hand. If several processes
-/// had that rank, the later ones keep `RANK.PID`. The run is over, so drafts become reports if the
-/// disk has space for them.
+/// had that rank, the process with the lowest id gets this name, and the others keep `RANK.PID`.
+/// Must be called after the run: drafts become reports if the disk has space for them.
 pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
     let drafts = drafts(directory)?;
     // A process may be killed after it wrote its report and before it removed its draft.
@@ -121,7 +125,7 @@ pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
             let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let name = name.replacen(&format!("{rank}.{pid}"), &rank.to_string(), 1);
             match fs::rename(&from, directory.join(name)) {
-                // The process ended after it wrote one of its two files.
+                // The process ended before it wrote its second file.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 done => done.map_err(Error::io(&from))?,
             }
@@ -130,8 +134,9 @@ pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes a report of a draft, unless there is one. A draft that cannot be read or written stays,
-/// and reading it later reports the error.
+/// Makes a report from a draft and removes the draft. If the endpoint is in `whole`, only removes
+/// the draft. A draft that cannot be read, or whose report cannot be written, stays; a later read
+/// reports the error.
 fn finish(directory: &Path, draft: &Path, whole: &BTreeSet<Endpoint>) {
     let Ok(Some(report)) = read_draft(draft) else { return };
     if whole.contains(&endpoint(&report)) {
@@ -151,7 +156,8 @@ fn finish(directory: &Path, draft: &Path, whole: &BTreeSet<Endpoint>) {
     }
 }
 
-/// Writes a report as the provider does: as JSON and as text, if nothing has these names.
+/// Writes a report as the provider does: as JSON and as text. Fails, and writes neither, if a file
+/// of one of these names exists.
 pub(crate) fn write(directory: &Path, name: &str, report: &Report) -> Result<(), Error> {
     let at = |ending: &str| directory.join(format!("{name}.{ending}"));
     let json = at("json");
@@ -161,8 +167,8 @@ pub(crate) fn write(directory: &Path, name: &str, report: &Report) -> Result<(),
     written.inspect_err(|_| _ = fs::remove_file(&json))
 }
 
-/// Returns rank and process of the name `RANK.PID.json` or, for a further endpoint,
-/// `RANK.PID.N.json`.
+/// Returns rank and process id from the name `RANK.PID.json` or, for a further endpoint,
+/// `RANK.PID.N.json`. Returns `None` for another name.
 fn rank_and_pid(path: &Path) -> Option<(u64, u64)> {
     let mut words = path.file_stem()?.to_str()?.split('.').map(str::parse);
     Some((words.next()?.ok()?, words.next()?.ok()?))
@@ -175,13 +181,14 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
     Ok(reports)
 }
 
-/// Reads every report in a directory, one after the other. Each must be complete and add up. For
-/// endpoints without a report their drafts are read.
+/// Reads every report in a directory and passes it to `take`, one after the other. Fails for a
+/// report that is incomplete or does not add up. For endpoints without a report, reads their
+/// drafts.
 pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Result<(), Error> {
     let mut whole = BTreeSet::new();
     for path in json_files(directory)? {
         match read_one(&path) {
-            // A file that `--json` wrote in the same directory.
+            // A file that `--json` wrote to the same directory is no report.
             Err(Error::Report { .. })
                 if regular::read_text(&path, LONGEST).is_ok_and(|text| json::is_ours(&text)) => {}
             report => {
@@ -192,7 +199,7 @@ pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Res
         }
     }
     for path in drafts(directory)? {
-        // The draft is removed when the report is written.
+        // The process may have removed its draft in the meantime, because it wrote its report.
         match read_draft(&path) {
             Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
             Ok(Some(report)) if !whole.contains(&endpoint(&report)) => take(&path, report),
@@ -202,7 +209,8 @@ pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Res
     Ok(())
 }
 
-/// Reads a report or a draft, which must be complete and add up.
+/// Reads a report or a draft. Fails if it is incomplete or does not add up, and for a draft without
+/// content.
 pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
     if path.extension() == Some(OsStr::new(draft::EXTENSION)) {
         return read_draft(path)?.ok_or_else(|| Error::Neither(path.to_owned()));
@@ -215,7 +223,7 @@ pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
     Report::from_json(&text).map_err(|error| Error::Report { path: path.to_owned(), error })
 }
 
-/// Reads the last state of a draft. Returns none if its process never wrote one.
+/// Reads the last state of a draft. Returns `None` if its process wrote no state.
 fn read_draft(path: &Path) -> Result<Option<Report>, Error> {
     let mut file = Vec::new();
     let most = draft::LENGTH as u64;
@@ -225,7 +233,7 @@ fn read_draft(path: &Path) -> Result<Option<Report>, Error> {
     report.map_err(|error| Error::Report { path: path.to_owned(), error })
 }
 
-/// The properties that a report shares with the traces of its endpoint: host, process and address.
+/// Identifies an endpoint in reports and traces: host, process id and address.
 pub(crate) type Endpoint = (String, u32, String);
 
 /// Returns the endpoint of a report.

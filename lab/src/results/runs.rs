@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Directories of runs: `run.tcam`, the command and the end of a run beside its reports and traces, and
-//! the runs of a sweep in its directory.
+//! Directories of runs. A file `run.tcam` beside the reports and traces of a run records its
+//! command and its exit status. A sweep has a directory for each of its runs.
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -16,12 +16,12 @@ use crate::file;
 /// Name of the file with the program's output, in the directory of a run.
 pub(crate) const LOG: &str = "output.log";
 
-/// Returns the name of the directory of a run.
+/// Returns the name of the directory of a run of a sweep: table sizes and number of the repeat.
 pub(crate) fn name_of(prq: usize, umq: usize, repeat: u32) -> String {
     format!("prq{prq}-umq{umq}-{repeat}")
 }
 
-/// Returns true for the name of the directory of a run.
+/// Returns true for a name that [`name_of`] returns.
 fn is_run(name: &str) -> bool {
     let numbers = || {
         let (prq, rest) = name.strip_prefix("prq")?.split_once("-umq")?;
@@ -31,7 +31,7 @@ fn is_run(name: &str) -> bool {
     numbers().is_some_and(|(prq, umq, repeat)| name_of(prq, umq, repeat) == name)
 }
 
-/// Returns the directories of the runs of a sweep, by name.
+/// Returns the directories of the runs of a sweep, sorted by name.
 pub(crate) fn runs_in(out: &Path) -> Result<Vec<PathBuf>, Error> {
     let place = out.join("runs");
     let mut runs = Vec::new();
@@ -45,14 +45,15 @@ pub(crate) fn runs_in(out: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(runs)
 }
 
-/// Checks before a sweep that the directories of earlier runs have no file of others that a report
-/// would replace.
+/// Checks before a sweep the directories of earlier runs. Fails if one contains a file of another
+/// program that a report would replace.
 pub(crate) fn check(out: &Path) -> Result<(), Error> {
     let earlier = if out.join("runs").is_dir() { runs_in(out)? } else { Vec::new() };
     earlier.iter().try_for_each(|run| reports::old(run).map(drop))
 }
 
-/// Removes the curve of an earlier sweep and its runs that this one does not repeat.
+/// Removes the curve of an earlier sweep, and the runs of that sweep that the new sweep does not
+/// repeat. Files that tcam did not write stay.
 pub(crate) fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Result<(), Error> {
     for name in ["curve.svg", "curve.png"] {
         file::remove(&out.join(name))?;
@@ -76,12 +77,12 @@ pub(crate) fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Resul
     Ok(())
 }
 
-/// Name of the file. It contains JSON, but has no such ending, because scripts read all `*.json` as
-/// reports.
+/// Name of the file with the record of a run. It contains JSON but does not end in `.json`, because
+/// scripts read all `*.json` as reports.
 const RECORD: &str = "run.tcam";
-/// Version of its format.
+/// Version of the format of records.
 const RECORD_VERSION: u32 = 1;
-/// Largest size of the file, in bytes.
+/// Largest size of a record that is read, in bytes.
 const LONGEST: u64 = 4 << 20;
 
 /// A run that tcam started.
@@ -96,7 +97,8 @@ pub(crate) struct RunRecord {
     pub(crate) exit_status: u8,
     /// The host of the launcher.
     pub(crate) host: String,
-    /// Processors that the launcher could use there, by affinity, cpuset and quota.
+    /// Number of processors of this host that the launcher could use, by affinity, cpuset and
+    /// quota.
     pub(crate) processors: usize,
     /// The job of the ranks, see [`nic::origin::Origin::job`].
     pub(crate) job: u64,
@@ -105,10 +107,10 @@ pub(crate) struct RunRecord {
     pub(crate) placed: RecordedPlacement,
 }
 
-/// A placement of ranks on nodes by a rule.
+/// A rule for the placement of ranks on nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedPlacement {
-    /// Number of ranks on a node.
+    /// Number of ranks on a node; `None` without a placement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ppn: Option<NonZeroU32>,
     /// True if ranks are dealt out to all nodes in turn.
@@ -117,7 +119,7 @@ pub(crate) struct RecordedPlacement {
 }
 
 impl RunRecord {
-    /// Makes a record of a run on this host.
+    /// Makes a record of a run that was started on this host.
     pub(crate) fn new(command: Vec<String>, exit_status: u8, processors: usize, job: u64) -> Self {
         Self {
             format: Kind::Run,
@@ -139,15 +141,15 @@ impl RunRecord {
         file::write(&directory.join(RECORD), text)
     }
 
-    /// Reads the record of a directory of reports or traces. Returns none for a recording of an
-    /// earlier version, and for a file of another kind or of a later version.
+    /// Reads the record of a directory of reports or traces. Returns `None` if there is no record,
+    /// as in recordings of earlier versions, and for a file of another kind or of a later version.
     pub(crate) fn beside(directory: &Path) -> Option<Self> {
         let text = regular::read_text(&directory.join(RECORD), LONGEST).ok()?;
         let record: Self = serde_json::from_str(&text).ok()?;
         (matches!(record.format, Kind::Run) && record.version == RECORD_VERSION).then_some(record)
     }
 
-    /// Returns true if one of these jobs is that of the run.
+    /// Returns true if one of these jobs is the job of the run.
     pub(crate) fn is_of(&self, jobs: impl IntoIterator<Item = Option<u64>>) -> bool {
         jobs.into_iter().any(|job| job == Some(self.job))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The sum of a job's reports, with remarks on its host engines, and its JSON.
+//! The sum of the reports of a job, with remarks on the host engines, and the JSON of the sum.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,13 +32,14 @@ pub(crate) const NO_LIBFABRIC: &str = "none";
 /// The sum of a run's reports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Summary {
-    /// Processes that wrote reports.
+    /// Number of processes with a report.
     pub(crate) processes: usize,
-    /// Reports written when a process exited without closing its endpoint.
+    /// Number of reports that were written when a process exited without closing its endpoint.
     pub(crate) at_exit: usize,
     /// The ranks of these reports, and those that the job should have.
     pub(crate) ranks: Ranks,
-    /// Ranks and processors of a host with more ranks than processors.
+    /// Numbers of ranks and processors of the first host with more ranks than processors; `None` if
+    /// there is no such host.
     pub(crate) crowd: Option<(u32, u32)>,
     /// Largest number of endpoints of a process that matched tagged messages.
     pub(crate) endpoints: u32,
@@ -48,11 +49,11 @@ pub(crate) struct Summary {
     pub(crate) replayed: bool,
     /// Remarks on the host engines.
     pub(crate) remarks: Vec<String>,
-    /// Reason to assume that the reports are of several runs.
+    /// Reason to assume that the reports are of several runs, if there is one.
     pub(crate) mixed: Option<String>,
-    /// Version of libfabric.
+    /// Version of libfabric in the first report, or [`NO_LIBFABRIC`].
     pub(crate) libfabric: String,
-    /// Longest time an endpoint was open, in seconds.
+    /// Longest time for which an endpoint was open, in seconds.
     pub(crate) seconds: f64,
     /// Seconds that the timing model charged to all ranks together.
     pub(crate) modelled: f64,
@@ -71,7 +72,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Returns the libfabric that sent the messages, and the time.
+    /// Returns text on the version of libfabric and the time, or `generated`.
     pub(crate) fn way(&self) -> String {
         match self.libfabric.as_str() {
             NO_LIBFABRIC => "generated".to_owned(),
@@ -79,18 +80,20 @@ impl Summary {
         }
     }
 
-    /// Adds up the counts of replays. Returns `None` without reports.
+    /// Adds up the reports of replays. `ranks` are the ranks of the traces. Returns `None` without
+    /// reports.
     pub(crate) fn of_traces(reports: &[Report], ranks: &Ranks) -> Option<Self> {
         Self::of(reports).map(|sum| Self { replayed: true, ranks: ranks.clone(), ..sum })
     }
 
-    /// Returns a sentence on missing ranks and on a failed program, or none if there are neither.
+    /// Returns a sentence on missing or incomplete ranks and on a failed program, or `None` if
+    /// there is nothing to say.
     pub(crate) fn lack(&self) -> Option<String> {
         self.ranks.lack(if self.replayed { "trace" } else { "report" })
     }
 
-    /// Returns a note that the queues of another run would have other lengths, if ranks share
-    /// processors.
+    /// Returns a note that the length of the UMQ depends on scheduling, if ranks share processors.
+    /// Returns `None` otherwise, and if there were no unexpected messages.
     pub(crate) fn turns(&self) -> Option<String> {
         let (ranks, cores) = self.crowd.filter(|_| self.tagged.umq.high_water > 0)?;
         Some(format!(
@@ -101,8 +104,8 @@ impl Summary {
         ))
     }
 
-    /// Returns a note on the need of a NIC that the endpoints of a rank share, if a rank has
-    /// several.
+    /// Returns a note that the need of a NIC is the sum over the endpoints of a rank, if a rank has
+    /// several endpoints; otherwise `None`.
     pub(crate) fn shares(&self) -> Option<String> {
         (self.endpoints > 1).then(|| {
             format!(
@@ -113,10 +116,11 @@ impl Summary {
         })
     }
 
-    /// See [`Ranks::count`].
+    /// Returns the number of ranks as text, see [`Ranks::count`]. If the ranks are complete and did
+    /// not fail, returns the number of processes.
     pub(crate) fn ranks(&self) -> String {
         match self.ranks.are_whole() && !self.ranks.has_failed() {
-            // The ranks of several programs count as well.
+            // Ranks of several programs may have equal numbers, so their processes are counted.
             true => count(self.processes as u64, "rank"),
             false => self.ranks.count(),
         }
@@ -129,7 +133,7 @@ impl Summary {
         adding.sum().map(|(sum, _)| sum)
     }
 
-    /// Returns the sum of a counter of the queues of tagged messages.
+    /// Returns the sum of a counter over the PRQ and the UMQ of tagged messages.
     pub(crate) fn of_both(&self, of: fn(&QueueCounters) -> u64) -> u64 {
         total([of(&self.tagged.prq), of(&self.tagged.umq)])
     }
@@ -206,7 +210,7 @@ impl Adding {
         &self.heads
     }
 
-    /// Sorts by rank. Reports are read in the order of their names.
+    /// Sorts the heads by rank, because reports are read in the order of file names.
     pub(crate) fn sort(&mut self) {
         self.heads.sort_by(|one, other| {
             let key = |of: &ReportHead| (of.rank, of.pid);
@@ -245,7 +249,8 @@ impl Adding {
     }
 }
 
-/// Returns ranks and processors of the first host with more ranks than processors.
+/// Returns the numbers of ranks and processors of the first host with more ranks than processors,
+/// or `None` if there is no such host.
 fn crowd(heads: &[ReportHead], processes: &BTreeSet<(&str, u32)>) -> Option<(u32, u32)> {
     let mut hosts: BTreeMap<&str, u32> = BTreeMap::new();
     for (host, _) in processes {
@@ -258,14 +263,14 @@ fn crowd(heads: &[ReportHead], processes: &BTreeSet<(&str, u32)>) -> Option<(u32
     })
 }
 
-/// Returns the number of ranks that a rank knows of: that of its launcher, or else the number of
-/// addresses that its MPI gave.
+/// Returns the number of ranks that a process knows of: the launcher's number or, for a process
+/// with a rank, the number of addresses that its MPI gave. Returns `None` if both are unknown.
 fn ranks_of(head: &ReportHead) -> Option<u32> {
     let addresses = Some(head.processes).filter(|number| *number > 0);
     head.origin.ranks.or(head.rank.and(addresses))
 }
 
-/// Returns a note if there are several programs.
+/// Returns a note if there are several programs; otherwise `None`.
 fn several<'a>(programs: impl Iterator<Item = &'a str>) -> Option<String> {
     let programs: BTreeSet<&str> = programs.collect();
     (programs.len() > 1).then(|| {
@@ -287,7 +292,8 @@ pub(crate) struct ProcessOrigin<'a> {
     pub(crate) origin: &'a Origin,
 }
 
-/// Returns the reason to assume that these are of several runs, whose counts cannot be added up.
+/// Returns the reason to assume that reports or traces are of several runs, whose counts cannot be
+/// added up. Returns `None` if there is no such reason.
 pub(crate) fn mixed(of: &[ProcessOrigin<'_>]) -> Option<String> {
     if let Some(several) = several(of.iter().map(|source| source.program)) {
         return Some(several);
@@ -330,7 +336,8 @@ fn source(head: &ReportHead) -> ProcessOrigin<'_> {
 }
 
 impl Peak {
-    /// Raises the peak. Of ranks with equal peaks the lowest is kept, in whatever order they come.
+    /// Raises the peak. Of ranks with equal peaks the lowest is kept, in any order of the calls. An
+    /// unknown rank is below all others.
     fn raise(&mut self, elements: u64, rank: Option<u32>) {
         if elements > self.elements || elements == self.elements && elements > 0 && rank < self.rank
         {
@@ -338,7 +345,7 @@ impl Peak {
         }
     }
 
-    /// Returns the higher of two peaks.
+    /// Returns the higher of two peaks; `self` if they are equal.
     pub(crate) fn highest(self, other: Self) -> Self {
         if other.elements > self.elements { other } else { self }
     }
@@ -349,19 +356,21 @@ pub(crate) fn spilled(queue: &QueueCounters) -> f64 {
     percent(queue.spills, queue.inserts)
 }
 
-/// Largest number of remarks that are repeated from reports, because a report may contain anything.
+/// Largest number of different remarks that are taken from reports, because a report may contain
+/// anything.
 const MOST: usize = 8;
 
-/// Remarks from reports, collected one report after the other.
+/// Collects remarks from reports, and the counts from which further remarks are made.
 #[derive(Debug, Default)]
 pub(super) struct Remarks {
+    /// The different remarks of the reports.
     said: Vec<String>,
     any_source: u64,
     any_tag: u64,
     unclustered: u64,
     /// Devices that had spills.
     devices: BTreeSet<String>,
-    /// Number of queues by the engine that `auto` chose last.
+    /// Number of queues for which `auto` chose an engine last, by engine.
     chosen: BTreeMap<String, u64>,
 }
 
@@ -424,9 +433,9 @@ pub(crate) struct Sum<'a> {
     ranks: usize,
     #[serde(flatten)]
     completeness: Completeness,
-    /// Reports that were written at exit, because the endpoint was never closed.
+    /// Number of reports that were written at exit, because the endpoint was never closed.
     written_at_exit: usize,
-    /// Reason to assume that the reports are of several runs.
+    /// Reason to assume that the reports are of several runs, if there is one.
     mixed: Option<&'a str>,
     /// Remarks on the host engines.
     remarks: &'a [String],

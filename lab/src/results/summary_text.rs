@@ -9,7 +9,7 @@ use super::summary::{Peak, Summary};
 use crate::stats::depth_quantile;
 use crate::text::{Sheet, bytes, count, entries, percent, share, total, whole};
 
-/// Returns a number with its share of a whole: `12,345 (98.7 %)`.
+/// Returns a number with its share of `of`, such as `12,345 (98.7 %)`.
 fn part_of(part: u64, of: u64) -> String {
     format!("{} ({})", whole(part), share(percent(part, of)))
 }
@@ -99,7 +99,7 @@ fn table(sum: &Summary) -> String {
     table.table().to_string()
 }
 
-/// Returns the lines of a channel.
+/// Returns the lines of a channel: its traffic and, if it was polled, the results of the polls.
 fn of_channel(name: &str, channel: &ChannelCounters) -> Vec<String> {
     let (what, unit) = match name {
         "rma" => ("Reads, writes and atomics".to_owned(), "operation"),
@@ -119,8 +119,8 @@ fn of_channel(name: &str, channel: &ChannelCounters) -> Vec<String> {
     ]
 }
 
-/// Returns the time that matching took in searches, insertions and removals, and the overhead of
-/// the host's queues.
+/// Returns the lines on the time that matching took in searches, insertions and removals, and on
+/// the overhead of the host's queues.
 fn measured(time: &MeasuredTime) -> Vec<String> {
     let MeasuredTime { search, insert, remove, .. } = time;
     let part = |ns| share(percent(ns, time.ns()));
@@ -144,7 +144,8 @@ fn measured(time: &MeasuredTime) -> Vec<String> {
     lines
 }
 
-/// Returns a sentence on whether a queue overflowed.
+/// Returns a sentence that a queue overflowed, was held back or did not overflow. If elements
+/// spilled, a second line has the reasons.
 pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String {
     let rank = rank_of(peak);
     if queue.spills == 0 && queue.held_back > 0 {
@@ -164,13 +165,14 @@ pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String 
         _ => format!("{name} overflowed: {spilled} spilled"),
     };
     let reasons = &queue.block_reasons;
-    // The queue left its table early, or because the other queue of the context overflowed.
+    // The queue left its table before the table was full, or because the other queue of the context
+    // overflowed.
     let left = reasons.preemptive > 0 || reasons.sticky > 0 && reasons.table_full == 0;
     let size = match unfit(queue) {
         0 if left => "its table was left before it was full".to_owned(),
         0 => format!("{} would have held all{rank}", entries(peak.elements)),
-        // Elements that went to the host because another was there may have followed one of
-        // `unfit`.
+        // Elements with these reasons followed older elements to the host. The older elements may
+        // be among `unfit`.
         _ if reasons.sticky > 0 || reasons.order > 0 => {
             "a larger table would not have held all of them".to_owned()
         }
@@ -179,13 +181,14 @@ pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String 
     format!("{what}; {size}\n  not in the table: {}", told(queue))
 }
 
-/// Returns the number of elements that a table of no size would have held.
+/// Returns the number of elements that no table would have held, whatever its size.
 fn unfit(queue: &QueueCounters) -> u64 {
     let reasons = &queue.block_reasons;
     total([reasons.refused, reasons.short, reasons.pool_share, reasons.pool_empty])
 }
 
-/// Returns the reasons why elements went to the host, each with the number of collective elements.
+/// Returns the reasons why elements went to the host, each with its number of elements and of
+/// collective elements.
 fn told(queue: &QueueCounters) -> String {
     let collective = queue.kinds.collective.block_reasons.iter();
     let named: Vec<_> = queue
@@ -251,7 +254,7 @@ mod tests {
         assert!(text.starts_with("INCOMPLETE, 1 of 4,294,967,295 ranks: no report of"), "{text}");
         let shares = Point::of(10, 10, &[sum.clone(), sum]);
         assert!((0.0..=100.0).contains(&shares.at_once()));
-        // A bucket without depths.
+        // Reports must not have more buckets than there are depths.
         let deeper = format!("[{}]", vec!["1"; 99].join(","));
         report.tagged.prq.search_depth.hit = serde_json::from_str(&deeper).unwrap();
         let error = Report::from_json(&report.to_json().unwrap()).unwrap_err().to_string();
@@ -279,7 +282,7 @@ mod tests {
         let expected = "PRQ overflowed: 15 elements spilled; a larger table would not have held 8 of \
                         them\n  not in the table: table full 7 (0 collective), refused 8 (0 collective)";
         assert_eq!(text, expected);
-        // It is not counted how many elements followed the refused ones.
+        // The counters do not show how many elements followed the refused elements.
         for (sticky, order) in [(7, 0), (0, 7)] {
             let mut queue = queue.clone();
             queue.block_reasons = BlockReasons { refused: 8, sticky, order, ..Default::default() };

@@ -7,7 +7,7 @@ use super::sheet::Sheet;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Returns a page with its title, a header below the title, and the main part.
+/// Returns a page. `header` (below the title) and `main` are HTML; `title` is text.
 pub(crate) fn page(title: &str, header: &str, main: &str) -> String {
     let title = escaped(title);
     format!(
@@ -20,7 +20,7 @@ pub(crate) fn page(title: &str, header: &str, main: &str) -> String {
     )
 }
 
-/// Returns a section with its heading.
+/// Returns a section. `heading` is text, `content` is HTML.
 pub(crate) fn section(heading: &str, content: &str) -> String {
     format!("<section>\n<h2>{}</h2>\n{content}</section>\n", escaped(heading))
 }
@@ -51,14 +51,14 @@ pub(crate) fn list(lines: impl IntoIterator<Item = String>) -> String {
     format!("<ul>\n{items}</ul>\n")
 }
 
-/// Returns a picture with its name and an explanation.
+/// Returns a picture with an explanation below it. `name` describes the picture to screen readers.
 pub(crate) fn figure(svg: &str, name: &str, reading: &str) -> String {
     let named = format!("<svg role=\"img\" aria-label=\"{}\" ", escaped(name));
     let (svg, reading) = (svg.replacen("<svg ", &named, 1), escaped(reading));
     format!("<figure>\n{svg}<figcaption>{reading}</figcaption>\n</figure>\n")
 }
 
-/// Returns a paragraph on missing ranks or a failed program, which comes first.
+/// Returns the paragraph on missing ranks or a failed program, which is the first on a page.
 pub(crate) fn lack(text: &str) -> String {
     format!("<p class=\"lack\">{}</p>\n", escaped(text))
 }

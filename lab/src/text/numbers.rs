@@ -3,12 +3,12 @@
 
 use indicatif::HumanCount;
 
-/// Writes a number with separators of thousands: `12,345`.
+/// Returns a number with separators of thousands, such as `12,345`.
 pub(crate) fn whole(number: u64) -> String {
     HumanCount(number).to_string()
 }
 
-/// Writes a number of bytes in a unit that keeps it short: `1.5 MB`.
+/// Returns a number of bytes in the largest unit with a value of at least 1, such as `1.5 MB`.
 pub(crate) fn bytes(number: u64) -> String {
     let mut value = number as f64;
     let mut units = ["B", "kB", "MB", "GB", "TB"].iter();
@@ -31,7 +31,8 @@ pub(crate) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// Writes a share in per cent. A share that is neither 0 nor 100 does not look like that.
+/// Returns a share in per cent with the unit, such as `12.3 %`. A share that is neither 0 nor 100
+/// is not rounded to 0 or 100.
 pub(crate) fn share(percent: f64) -> String {
     let rounded = (percent * 10.0).round() / 10.0;
     let misleads = (rounded == 0.0 && percent > 0.0) || (rounded == 100.0 && percent < 100.0);
@@ -43,12 +44,12 @@ pub(crate) fn share(percent: f64) -> String {
     }
 }
 
-/// Writes a number with its noun, in the plural except for 1.
+/// Returns a number with its noun, in the plural except for 1.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", whole(number), if number == 1 { "" } else { "s" })
 }
 
-/// Writes a number of entries.
+/// Returns a number of entries, such as `1 entry` or `12 entries`.
 pub(crate) fn entries(number: u64) -> String {
     format!("{} {}", whole(number), if number == 1 { "entry" } else { "entries" })
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Printing. These macros replace those of the standard library, which panic if the output is
-//! closed: a run must end as its program does. Printed text may contain parts that other users
-//! wrote, such as names of files. It must not contain commands for the terminal.
+//! Printing. These macros replace the macros of the standard library, which panic if the output is
+//! closed. `tcam run` must end with the status of its program all the same. Printed text may
+//! contain parts that other users wrote, such as names of files. To keep commands for the terminal
+//! out, control characters are printed as `?`.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
@@ -25,7 +26,7 @@ macro_rules! eprintln {
     ($($part:tt)*) => { $crate::text::output::error(format_args!("{}\n", format_args!($($part)*))) };
 }
 
-/// The first error of an output.
+/// The first error of standard output or standard error.
 static FAILED: OnceLock<io::Error> = OnceLock::new();
 
 /// Prints to standard output.
@@ -33,7 +34,7 @@ pub(crate) fn out(text: Arguments<'_>) {
     put(&mut io::stdout().lock(), text);
 }
 
-/// Prints to a terminal after clearing it.
+/// Clears the terminal, and prints to standard output.
 pub(crate) fn out_alone(text: Arguments<'_>) {
     put_behind("\x1b[H\x1b[J", &mut io::stdout().lock(), text);
 }
@@ -47,6 +48,8 @@ fn put(to: &mut impl Write, text: Arguments<'_>) {
     put_behind("", to, text);
 }
 
+/// Writes a command for the terminal, and then a text whose control characters are replaced. Keeps
+/// the first error in [`FAILED`].
 fn put_behind(command: &str, to: &mut impl Write, text: Arguments<'_>) {
     let shown = |char: char| if is_plain(char) || matches!(char, '\n' | '\t') { char } else { '?' };
     let text: String = command.chars().chain(text.to_string().chars().map(shown)).collect();
@@ -56,12 +59,13 @@ fn put_behind(command: &str, to: &mut impl Write, text: Arguments<'_>) {
     }
 }
 
-/// Returns the first error of an output, if there was one.
+/// Returns the first error of standard output or standard error, or `None` without an error.
 pub(crate) fn failed() -> Option<&'static io::Error> {
     FAILED.get()
 }
 
-/// Returns the first error of an output, except if the reader closed it.
+/// Returns the first error of standard output or standard error. Returns `None` without an error,
+/// and if the error is that the reader closed the output.
 pub(crate) fn incomplete() -> Option<&'static io::Error> {
     failed().filter(|error| error.kind() != ErrorKind::BrokenPipe)
 }

@@ -5,7 +5,8 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Prints the next step of long work, if there is no terminal for a bar.
+/// Prints the next step of long work to standard error, unless that is a terminal, which shows a
+/// bar.
 pub(crate) fn step(what: &str) {
     if !std::io::stderr().is_terminal() {
         eprintln!("{what}");

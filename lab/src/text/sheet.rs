@@ -4,10 +4,10 @@
 use comfy_table::{CellAlignment, ColumnConstraint, Table, TableComponent, Width, presets};
 use nic::plain::plain;
 
-/// Columns of a terminal. If a table is wider, its columns move together and names in the first
-/// column are wrapped.
+/// Number of characters in a line of a terminal. If a table is wider, its columns move together,
+/// and then names in the first column are wrapped.
 pub(crate) const WIDTH: usize = 80;
-/// Smallest width of the first column.
+/// Smallest width to which the first column is narrowed.
 const NAME: usize = 12;
 
 /// A table with its title.
@@ -55,7 +55,7 @@ impl Sheet {
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        // One blank between columns remains in any case.
+        // At least one blank remains between two columns.
         for blanks in [(1, 0), (0, 0)] {
             if width_of(&table) > WIDTH {
                 table.column_iter_mut().for_each(|column| _ = column.set_padding(blanks));
@@ -77,7 +77,7 @@ fn width_of(table: &Table) -> usize {
     table.to_string().lines().map(|line| line.chars().count()).max().unwrap_or(0)
 }
 
-/// Wraps words into lines of this width, or of that of the longest word.
+/// Wraps words into lines of this width, or of the width of the longest word if that is larger.
 fn wrapped(text: &str, width: usize) -> String {
     let len = |word: &str| word.chars().count();
     let width = text.split(' ').map(len).max().unwrap_or(0).max(width);
@@ -95,7 +95,8 @@ fn wrapped(text: &str, width: usize) -> String {
     lines
 }
 
-/// Returns a text without control characters, cut to `width` characters.
+/// Returns a text without control characters. A text of more than `width` characters is cut to
+/// `width`, of which the last three are `...`.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     let text = plain(text);
     match text.chars().count() {
@@ -104,7 +105,8 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     }
 }
 
-/// Folds a text into lines of the page. All but the first are indented.
+/// Folds a text into lines of up to [`WIDTH`] characters. All lines except the first are indented
+/// by `indent` blanks.
 pub(crate) fn folded(text: &str, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

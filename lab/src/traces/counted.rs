@@ -11,17 +11,18 @@ use crate::error::Error;
 use crate::results::Endpoint;
 use crate::settings::Settings;
 
-/// The counts of one trace.
+/// The counts of the replay of one trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Counted {
     pub(crate) trace: Trace,
     pub(crate) counters: ContextCounters,
+    /// Number of operations on the device. A send is no such operation.
     pub(crate) operations: u64,
     /// Seconds from the first record to the last.
     pub(crate) seconds: f64,
 }
 
-/// Returns a report for each endpoint.
+/// Returns a report for each endpoint, sorted by rank and process id.
 pub(crate) fn reports(counted: &[Counted], settings: &Settings) -> Result<Vec<Report>, Error> {
     let mut endpoints: BTreeMap<Endpoint, Vec<&Counted>> = BTreeMap::new();
     for counted in counted {
@@ -34,7 +35,7 @@ pub(crate) fn reports(counted: &[Counted], settings: &Settings) -> Result<Vec<Re
     Ok(reports)
 }
 
-/// Returns the report of an endpoint with at least one trace.
+/// Returns the report of one endpoint from its traces, of which there is at least one.
 fn report(contexts: &[&Counted], settings: &Settings) -> Result<Report, Error> {
     let Counted { trace, .. } = contexts[0];
     let (header, params) = (&trace.header, trace.params(settings)?);

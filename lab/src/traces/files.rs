@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Finds traces by the names of files and directories, and the ranks that they are of.
+//! Finds the traces in given files and directories, and the ranks whose traces are missing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -24,13 +24,14 @@ use crate::settings::Settings;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     traces: Vec<Trace>,
-    /// Ranks of the traces that were left out because they have no beginning.
+    /// Ranks, from the file names, of the traces that were left out because their header is
+    /// incomplete. `None` for a file name without a rank.
     left_out: Vec<Option<u32>>,
     /// Reports of endpoints without operations, from the same directories. These endpoints have no
-    /// trace, and none is missing.
+    /// trace, so their traces are not missing.
     quiet: Vec<Report>,
-    /// The record of the run, if the directory of the traces has one. Of several, the one with the
-    /// highest exit status.
+    /// The record of the run, if the directory of the traces has one. Of several records, the one
+    /// with the highest exit status.
     pub(crate) run: Option<RunRecord>,
 }
 
@@ -43,8 +44,8 @@ impl Deref for Found {
 }
 
 impl Found {
-    /// Returns the ranks of these traces, and those that are missing. Only a replay finds that a
-    /// trace was cut off.
+    /// Returns the ranks that have traces, and those that are missing or were cut short. Only a
+    /// replay finds that a trace was cut off, so the result may change after it.
     pub(crate) fn ranks(&self) -> Ranks {
         let mut ranks = Ranks::default();
         let mut processes = BTreeSet::new();
@@ -75,19 +76,21 @@ impl Found {
         ranks
     }
 
-    /// Sets when the first rank of the run began, in nanoseconds since 1970.
+    /// Sets the time at which the first rank of the run began, in nanoseconds since 1970.
     pub(crate) fn begin(&mut self, began_ns: u64) {
         self.traces.iter_mut().for_each(|trace| trace.began_ns = began_ns);
     }
 
-    /// Returns the number of nodes that the ranks were placed on, or none if they were not placed.
+    /// Returns the number of nodes that the ranks were placed on, or `None` if they were not
+    /// placed.
     pub(crate) fn placed_on(&self) -> Option<usize> {
         let nodes = |trace: &Trace| trace.nodes.as_ref()?.of(trace.header.rank?);
         let nodes: BTreeSet<_> = self.traces.iter().filter_map(nodes).collect();
         (!nodes.is_empty()).then_some(nodes.len())
     }
 
-    /// Places the ranks on nodes.
+    /// Places the ranks on nodes, if `placed` gives a placement. Fails if a trace has no rank, or
+    /// if a rank of the run has no trace.
     pub(crate) fn placed(mut self, placed: &Placed) -> Result<Self, Error> {
         let told = self.traces.iter().filter_map(|trace| trace.header.origin.ranks).max();
         let highest = self.traces.iter().filter_map(|trace| trace.header.rank).max();
@@ -108,8 +111,8 @@ pub(crate) fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Returns the traces of an earlier run, including damaged ones. A file of another kind is an error
-/// now, and not after the run.
+/// Returns the traces of an earlier run, including damaged ones. Fails if a `.trace` file is of
+/// another kind or cannot be read, so that the error comes before the run and not after it.
 pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let files = trace_files(directory)?;
     for path in &files {
@@ -122,15 +125,16 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Finds the given traces, and those in the given directories, in order. With `take.cut_off`,
-/// traces that were cut off are accepted, and those without a whole header are left out with a
-/// message.
+/// Finds the given traces, and those in the given directories. Returns them sorted by path. With
+/// `take.cut_off`, traces that were cut off are accepted, and those with an incomplete header are
+/// left out with a message. Fails if no trace remains, or if two traces are of the same context of
+/// an endpoint.
 pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     let (mut paths, mut quiet) = (Vec::new(), Vec::new());
     for name in names {
         if name.is_dir() {
             paths.extend(trace_files(name)?);
-            // Reports that cannot be read are ignored.
+            // If a report cannot be read, the reports of this directory are ignored.
             let known = quiet.len();
             let read = reports::each(name, |_, report| {
                 if !report.tagged.has_operations() && !report.msg.has_operations() {
@@ -183,7 +187,8 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// Returns the record of the run of the traces, from the `run.tcam` in their directories.
+/// Returns the record of the run from the `run.tcam` in the directories of the traces. Returns
+/// `None` if no record is of a job of the traces.
 fn run_of(traces: &[Trace]) -> Option<RunRecord> {
     let directories: BTreeSet<_> = traces.iter().filter_map(|trace| trace.path.parent()).collect();
     let jobs = || traces.iter().map(|trace| trace.header.origin.job);
@@ -191,7 +196,9 @@ fn run_of(traces: &[Trace]) -> Option<RunRecord> {
     records.filter(|record| record.is_of(jobs())).max_by_key(|record| record.exit_status)
 }
 
-/// Returns ranks by the addresses of their endpoints, which identify the peers of messages.
+/// Returns the ranks by the addresses of their endpoints: a trace names the peers of its messages
+/// by address. Fails if a trace has no rank, or, unless it is generated, if a rank of the run has
+/// no trace.
 fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     let mut ranks = HashMap::new();
     for trace in traces {
@@ -219,8 +226,8 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     Ok(ranks)
 }
 
-/// Prints the reason to assume that these are traces of several runs, whose counts cannot be added
-/// up, if there is one.
+/// If these seem to be traces of several runs, prints the reason: counts of different runs should
+/// not be added up.
 pub(crate) fn note_mixed(traces: &[Trace]) {
     let sources = traces.iter().map(|trace| {
         let Header { program, host, pid, rank, origin, .. } = &trace.header;

@@ -38,8 +38,8 @@ use crate::results::{RecordedPlacement, RunRecord};
 pub(crate) struct Placed {
     /// Number of ranks that share a NIC: P ranks on each node, with one NIC. Messages between ranks
     /// of a node, and the receives that name these ranks, are left out. A receive from any source
-    /// stays until it is matched; if a rank of the same node sends the message, it is cancelled
-    /// then. The traces of all ranks are needed.
+    /// stays until it is matched; if a rank of the same node sends that message, the receive is
+    /// cancelled then. The traces of all ranks are needed.
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = at_least_one)]
     pub(crate) ppn: Option<NonZeroU32>,
 
@@ -76,7 +76,7 @@ impl FromStr for Placement {
 }
 
 impl Placed {
-    /// Returns this placement, or else the one for which the run was recorded.
+    /// Returns this placement; if it is empty, the placement in the record of the run.
     pub(crate) fn or_recorded(&self, run: Option<&RunRecord>) -> Self {
         match (self, run) {
             (Self { ppn: None, placement: None }, Some(run)) => Self {
@@ -87,13 +87,16 @@ impl Placed {
         }
     }
 
-    /// Returns what a record of the run has of this placement: nothing if a file lists the nodes.
+    /// Returns this placement as the record of a run stores it. A placement by a file is not
+    /// stored.
     pub(crate) fn for_record(&self) -> RecordedPlacement {
         let cyclic = self.ppn.is_some() && self.placement == Some(Placement::Cyclic);
         RecordedPlacement { ppn: self.ppn, cyclic }
     }
 
-    /// Returns the rule for this number of ranks, or none if all stay on the hosts where they ran.
+    /// Returns the rule for this number of ranks. Returns `None` if no placement is given: the
+    /// ranks stay on the hosts where they ran. Fails if the options contradict each other, or if
+    /// the file places too few ranks.
     pub(super) fn rule(&self, ranks: u32) -> Result<Option<Rule>, Error> {
         Ok(Some(match (&self.placement, self.ppn) {
             (None, None) => return Ok(None),
@@ -139,7 +142,8 @@ impl Rule {
     }
 }
 
-/// Returns the node of each rank. Nodes are numbered in the order in which the file names them.
+/// Reads a placement file. Returns the node of each rank. Nodes are numbered in the order in which
+/// the file names them.
 fn listed(path: &Path) -> Result<Vec<u32>, Error> {
     let text = fs::read_to_string(path).map_err(Error::io(path))?;
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
@@ -165,7 +169,7 @@ fn listed(path: &Path) -> Result<Vec<u32>, Error> {
     Ok(nodes)
 }
 
-/// Largest number of ranks in a line of a placement.
+/// Maximum number of ranks in a line of a placement file.
 const MOST: usize = 1 << 20;
 
 /// The placement of ranks on nodes.
@@ -175,7 +179,8 @@ pub(crate) struct Nodes {
     /// Ranks by the addresses of their endpoints. Empty for generated traces, whose peer numbers
     /// are ranks.
     ranks: HashMap<Address, u32>,
-    /// All addresses of a host with one port belong to one endpoint.
+    /// Ranks by the ports of their endpoints, for an address that is not in `ranks`: a host may
+    /// have several addresses, and each of its ports belongs to one endpoint.
     by_port: HashMap<u16, u32>,
 }
 
@@ -189,7 +194,7 @@ impl Nodes {
         self.ranks.get(at).or_else(|| self.by_port.get(&at.port)).copied()
     }
 
-    /// Returns the node of a rank, or none for a rank without a node.
+    /// Returns the node of a rank, or `None` for a rank that the placement does not contain.
     pub(crate) fn of(&self, rank: u32) -> Option<u32> {
         self.rule.of(rank)
     }
@@ -205,9 +210,10 @@ pub(crate) struct Remote<'a> {
     layout: TagLayout,
     /// For each peer number, true if the peer is on this node.
     known: HashMap<u32, bool>,
-    /// Buffers that stayed, and that got a message of this node and have room left.
+    /// Numbers of the multi-receive buffers that stayed, contain a message of this node, and have
+    /// room left.
     shared: HashSet<u64>,
-    /// A further operation after the last one that was kept.
+    /// An operation that follows the one that [`Remote::keep`] returned last.
     pub(super) then: Option<Op>,
     posts: Left,
     arrivals: Left,
@@ -215,8 +221,8 @@ pub(crate) struct Remote<'a> {
     whole: Box<Replay>,
 }
 
-/// Numbers of the operations that were left out. Cancels and drops refer to receives and messages
-/// by number.
+/// Numbers of the receives, or of the messages, that were left out. Cancels and drops refer to
+/// receives and messages by number.
 #[derive(Debug, Default)]
 struct Left {
     next: u64,
@@ -231,7 +237,7 @@ impl Left {
         self.next += 1;
     }
 
-    /// Returns the number of an operation among those that stayed, or none if it was left out.
+    /// Returns the number of an operation among those that stayed, or `None` if it was left out.
     fn renumber(&self, number: u64) -> Option<u64> {
         match self.out.binary_search(&number) {
             Ok(_) => None,
@@ -251,8 +257,9 @@ impl<'a> Remote<'a> {
         Self { nodes, node, generated, layout, known, shared, then, posts, arrivals, whole }
     }
 
-    /// Returns the operation as it is without those that were left out, or none if it is left out
-    /// itself. [`Remote::then`] follows it.
+    /// Returns the operation that the NIC of the node sees instead of `op`, or `None` if it sees
+    /// none. The numbers in a cancel or drop count only operations that stayed. If [`Remote::then`]
+    /// is set, that operation follows.
     pub(crate) fn keep(&mut self, op: Op, peers: &BTreeMap<u32, Address>) -> Option<Op> {
         let mut met = None;
         self.whole.play_and_tell(&op, |change| met = met.or(Some(change)));
@@ -280,7 +287,8 @@ impl<'a> Remote<'a> {
                         self.posts.renumber(number).map(Op::Cancel)
                     }
                     Some(Change::Matched(number)) if self.shared.remove(&number) => {
-                        // Without the message of this node, the buffer has room left.
+                        // The run released the buffer here. Without the messages of this node, it
+                        // has room left, so it is cancelled.
                         self.then = self.posts.renumber(number).map(Op::Cancel);
                         Some(op)
                     }

@@ -33,12 +33,12 @@ use crate::text::{count, progress};
 pub(crate) const LONG: u64 = 16 << 20;
 const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {eta} left";
 
-/// Returns a progress bar for all traces, if their replay takes long enough.
+/// Returns a progress bar for `times` replays of all traces; a hidden one for short traces.
 pub(crate) fn bar(traces: &[Trace], times: usize) -> ProgressBar {
     length(traces, times).map_or_else(ProgressBar::hidden, |length| progress::bar(length, BAR))
 }
 
-/// Does work with a progress bar for all traces.
+/// Calls `work` with a progress bar for `times` replays of all traces.
 pub(crate) fn with_bar<T>(
     traces: &[Trace],
     times: usize,
@@ -50,12 +50,13 @@ pub(crate) fn with_bar<T>(
     done
 }
 
-/// Returns the largest number of bytes of records to be replayed, or none for a short replay.
+/// Returns the length of the progress bar, the maximum number of bytes of records that are
+/// replayed. Returns `None` for a short replay.
 fn length(traces: &[Trace], times: usize) -> Option<u64> {
     let all = |of: fn(&Trace) -> u64| {
         traces.iter().map(of).fold(0, u64::saturating_add).saturating_mul(times as u64)
     };
-    // The window of a long recording is full.
+    // The length includes the windows, because a long recording fills its window.
     (all(Trace::records) >= LONG).then(|| all(|trace| trace.bytes))
 }
 
@@ -87,7 +88,8 @@ pub(crate) fn all_to_each(
     Ok(counted)
 }
 
-/// Replays on all tables at once. Each may have `1 / shares` of the longest queue.
+/// Replays every trace on all tables at once. Each queue may have up to `max_queue / shares`
+/// elements.
 fn at_once(
     traces: &[Trace],
     settings: &[Settings],
@@ -183,7 +185,8 @@ pub(crate) fn each<T: Send>(
     work: impl Fn(&Trace, &ProgressBar) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
     let results: Vec<_> = traces.par_iter().map(|trace| work(trace, bar)).collect();
-    // The error of the first trace is returned, whichever occurred first.
+    // If several traces fail, the error of the first of them in `traces` is returned, not the
+    // earliest.
     results.into_iter().collect()
 }
 
@@ -207,9 +210,11 @@ fn together(
     Ok(together.players.iter().map(Player::counted).collect())
 }
 
-/// Adds counts from the traces of endpoints without a complete report: their processes were killed,
-/// or ended without `MPI_Finalize`. A draft contains less than the traces, and is replaced. Returns a
-/// note on the number of endpoints, if there are any.
+/// Adds to `drafts` the counts from the traces of endpoints without a complete report: their
+/// processes were killed, or ended without `MPI_Finalize`. `is_told` returns true for an endpoint
+/// with a complete report. A draft, the incomplete report of an endpoint, contains less than its
+/// traces and is replaced. Returns a note with the number of these endpoints, or `None` if all
+/// endpoints have a report.
 pub(crate) fn add_unreported(
     is_told: impl Fn(&Endpoint) -> bool,
     drafts: &mut Vec<Report>,
@@ -222,7 +227,7 @@ pub(crate) fn add_unreported(
     }
     let settings = Settings::default();
     let mut replayed = counted::reports(&all(&silent, &settings)?, &settings)?;
-    // A draft may continue where the recording stopped, and is kept then.
+    // A draft may contain operations after the end of a recording that ended early, so it is kept.
     let stopped: BTreeSet<Endpoint> =
         silent.iter().filter(|trace| trace.cut().is_some()).map(Trace::endpoint).collect();
     for report in &mut replayed {
@@ -246,7 +251,7 @@ pub(crate) fn add_unreported(
     Ok(Some(format!("No report of {endpoints}{ranks}: counted from traces")))
 }
 
-/// Returns true if a device would hold messages back.
+/// Returns true if one of the devices uses flow control, which holds messages back.
 pub(crate) fn holds_back(params: &[Params]) -> bool {
     params.iter().any(|params| params.overflow == Overflow::FlowControl)
 }

@@ -2,16 +2,16 @@
 //! The reader of one trace, and its replay on tables.
 //!
 //! # Times
-//! The recorder reads the clock every 64 operations, with cancels and, at most every 10 us, with
-//! the first operation after a poll that found nothing. So several operations have one time. The
-//! operations of a full group came one after the other until the next reading, and are spread
-//! evenly over that time:
+//! If sends are not recorded, the recorder reads the clock every 64 operations, with cancels and,
+//! at most every 10 us, with the first operation after a poll that found nothing. So several
+//! operations have one time. The operations of a full group came one after the other until the next
+//! reading, and are spread evenly over that time:
 //!
 //! ```text
 //! recorded   t0 t0 t0 ... t0               t1
 //! spread     t0    t0 + (t1 - t0) i / n    t1
 //! ```
-//! A smaller group ended with a poll, and its operations came at once.
+//! A smaller group ended early, with a poll or a cancel, and its operations came at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -33,10 +33,10 @@ use crate::settings::Settings;
 const STEP: u64 = 1 << 18;
 /// Number of operations that are read at a time.
 pub(super) const BATCH: usize = 4096;
-/// Smallest size of a full group: half of the operations between two readings, because records of
-/// peers count as operations there.
+/// Minimum size of a group whose times are spread: half of the 64 operations between two readings
+/// of the clock.
 const FULL: usize = 32;
-/// Most operations that are kept until the next reading.
+/// Maximum number of operations that are kept until the next reading.
 const MOST: usize = 4096;
 
 fn note_stop(trace: &Trace, op: &Op) {
@@ -57,11 +57,12 @@ pub(super) struct TraceReader<'a> {
     reader: Reader<fs::File>,
     /// Set if times between two readings of the clock matter.
     even: Option<EvenTimes>,
-    /// Facts about the last operation, if operations are read ahead.
+    /// Thread and recorded time of the last operation, if operations are read ahead (`even` is
+    /// set).
     known: Known,
     /// Set if messages between ranks of the same node are left out.
     remote: Option<Remote<'a>>,
-    /// Time of the last operation, including those that are left out, if some are.
+    /// Time of the last operation, even if it was left out. 0 unless `remote` is set.
     last: u64,
 }
 
@@ -77,13 +78,15 @@ impl<'a> TraceReader<'a> {
         Ok(Self { trace, reader: trace.reader()?, even, known, remote, last: 0 })
     }
 
-    /// Returns the next operation, with its time since the start.
+    /// Returns the next operation and its spread time, in nanoseconds since the start of the
+    /// recording. Returns `None` at the end of the trace.
     #[inline]
     fn next(&mut self) -> Result<Option<Timed>, Error> {
         if self.remote.is_none() { self.read_even() } else { self.next_remote() }
     }
 
-    /// Times are spread over all operations, including those that are left out.
+    /// Returns the next operation that is not left out. Times are spread over all operations,
+    /// including those that are left out.
     #[cold]
     fn next_remote(&mut self) -> Result<Option<Timed>, Error> {
         if let Some(then) = self.remote.as_mut().and_then(|remote| remote.then.take()) {
@@ -135,7 +138,7 @@ impl<'a> TraceReader<'a> {
         Err(self.trace.error(error))
     }
 
-    /// Replaces `batch` by the next operations. Returns false if there are no more after these.
+    /// Replaces `batch` by up to [`BATCH`] next operations. Returns false at the end of the trace.
     pub(super) fn batch(&mut self, batch: &mut Vec<Timed>) -> Result<bool, Error> {
         batch.clear();
         while batch.len() < BATCH {
@@ -163,7 +166,7 @@ impl<'a> TraceReader<'a> {
     }
 }
 
-/// The time of a trace.
+/// The clock of a replay. It shows the time of the operation that is replayed.
 #[derive(Debug, Default)]
 struct TraceClock(AtomicU64);
 
@@ -237,7 +240,8 @@ pub(super) struct Played<'a> {
 }
 
 impl<'a> Played<'a> {
-    /// `shares` is the number of tables that share the longest queue that is allowed.
+    /// Makes an empty replay. A queue may have up to `max_queue / shares` elements, because
+    /// `shares` tables are replayed at the same time.
     pub(super) fn new(
         trace: &'a Trace,
         device: DeviceConfig,
@@ -299,19 +303,20 @@ impl<'a> Played<'a> {
 pub(crate) struct Player<'a> {
     pub(super) source: TraceReader<'a>,
     pub(super) played: Played<'a>,
-    /// Bytes of records that a progress bar has.
+    /// Bytes of records that were added to a progress bar.
     told: u64,
 }
 
 impl<'a> Player<'a> {
-    /// Makes a player on the device of the recorded parameters, with those of `settings` instead.
+    /// Makes a player on a device with the recorded parameters; those of `settings` have priority.
     pub(crate) fn new(trace: &'a Trace, settings: &Settings) -> Result<Self, Error> {
         let device = trace.device(&trace.params(settings)?)?;
         let source = TraceReader::new(trace, std::iter::once(&device))?;
         Ok(Self { source, played: Played::new(trace, device, 1)?, told: 0 })
     }
 
-    /// Makes a player whose operations are merged with those of others.
+    /// Makes a player whose operations are merged with those of other players. So its times are
+    /// always spread evenly. For `shares` see [`Played::new`].
     pub(super) fn together(
         trace: &'a Trace,
         device: DeviceConfig,
@@ -322,7 +327,8 @@ impl<'a> Player<'a> {
         Ok(Self { source, played: Played::new(trace, device, shares)?, told: 0 })
     }
 
-    /// Returns the next operation, with its time since the start.
+    /// Returns the next operation without replaying it, and its spread time in nanoseconds since
+    /// the start of the recording. Returns `None` at the end of the trace.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Timed>, Error> {
         self.source.next()
@@ -343,7 +349,7 @@ impl<'a> Player<'a> {
         self.played.step_and_tell(timed, tell)
     }
 
-    /// Returns the thread of the last operation.
+    /// Returns the thread of the operation that was read last.
     pub(crate) fn thread(&self) -> Thread {
         self.source.thread()
     }
@@ -353,12 +359,12 @@ impl<'a> Player<'a> {
         self.source.recorded(timed)
     }
 
-    /// Returns the addresses of the peers that were named up to now.
+    /// Returns the addresses of the peers that the trace has named up to now.
     pub(crate) fn peers(&self) -> &BTreeMap<u32, Address> {
         self.source.reader.peers()
     }
 
-    /// Moves a progress bar on, if it is more than a step behind.
+    /// Advances a progress bar, if it is more than [`STEP`] bytes behind.
     pub(crate) fn tick(&mut self, bar: &ProgressBar) {
         if self.source.taken() - self.told > STEP {
             bar.inc(self.source.taken() - std::mem::replace(&mut self.told, self.source.taken()));

@@ -13,8 +13,10 @@ use nic::trace::Header;
 use super::{Found, Placed, Take, files};
 use crate::error::Error;
 
-/// Finds the recordings, each with its directory, and places their ranks on nodes. Repeats of one run form a group, in order.
-/// Recordings of other programs or other numbers of ranks form other groups.
+/// Finds the recordings and places their ranks on nodes. Repeats of one run form a group, in the
+/// order of `names`. Recordings of other programs or other numbers of ranks form other groups. If
+/// no rank is in two directories, or if one directory is a copy of another, there is one recording
+/// of all traces.
 pub(crate) fn groups(
     names: &[PathBuf],
     take: Take,
@@ -37,8 +39,8 @@ pub(crate) fn groups(
     Ok(groups)
 }
 
-/// Reads each directory as a recording. Returns none if no rank is in two of them, so that they are
-/// parts of one run.
+/// Reads each directory as a recording. Returns `None` if no rank is in two of them, because they
+/// are parts of one run then, and if `names` are not several directories.
 fn apart(names: &[PathBuf], take: Take) -> Result<Option<Vec<Recording>>, Error> {
     if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
         return Ok(None);
@@ -52,7 +54,8 @@ fn apart(names: &[PathBuf], take: Take) -> Result<Option<Vec<Recording>>, Error>
     Ok(overlap(each.iter().map(ranks)).then_some(each))
 }
 
-/// Returns true if two traces are of the same context of a process.
+/// Returns true if two traces are of the same context of a process: then one directory is a copy of
+/// another, not a repeat.
 fn have_same_process(recordings: &[Recording]) -> bool {
     let mut processes = BTreeSet::new();
     let mut traces = recordings.iter().flat_map(|of| of.found.iter());
@@ -61,15 +64,16 @@ fn have_same_process(recordings: &[Recording]) -> bool {
     })
 }
 
-/// Returns the name of the directory of the first recording, if several directories were given.
+/// Returns the name of the directory of the first recording, or `None` if it contains all traces.
 pub(crate) fn name_of(group: &[Recording]) -> Option<String> {
     let name = group[0].name.as_ref()?;
     Some(name.file_name().unwrap_or_default().display().to_string())
 }
 
-/// Traces of one run, and their directory, if several directories were given.
+/// Traces of one run.
 #[derive(Debug)]
 pub(crate) struct Recording {
+    /// The directory of the traces; `None` if there is one recording of all traces.
     pub(crate) name: Option<PathBuf>,
     pub(crate) found: Found,
 }
@@ -92,7 +96,7 @@ pub(crate) struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     pub(crate) fn of(program: &'a str, origin: &'a Origin) -> Self {
-        // Generated recordings contain the seed there, which varies between repeats.
+        // The program of a generated recording contains the seed, which varies between repeats.
         let program = program.split(" --seed ").next().unwrap_or(program);
         Self { program, command: &origin.command, mpi: &origin.mpi, ranks: origin.ranks }
     }
@@ -112,8 +116,9 @@ pub(crate) fn overlap(sets: impl Iterator<Item = BTreeSet<u32>>) -> bool {
     false
 }
 
-/// Returns the probability that the next run exceeds the highest of some runs. All orders of these
-/// runs and the next one are equally likely, if nothing changed between them.
+/// Returns a sentence with the probability that another run exceeds the highest of this number of
+/// runs. If nothing changes between runs, all orders of the runs and the next one are equally
+/// likely.
 pub(crate) fn exceeded(runs: usize) -> String {
     format!("another run exceeds the highest of {runs} with probability at most 1/{}", runs + 1)
 }

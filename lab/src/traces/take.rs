@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Options that select which traces are accepted.
+//! The options of all commands that replay traces.
 
 use clap::Args;
 
 /// Options that select which traces are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Take {
-    /// Accepts traces that were cut off, as by an incomplete copy, up to the cut; leaves out traces
-    /// without a beginning. Traces of a killed program are not cut off.
+    /// Accepts traces that were cut off, for example by an incomplete copy, up to the cut. Leaves
+    /// out traces with an incomplete header. Traces of a killed program do not count as cut off.
     #[arg(long)]
     pub(crate) cut_off: bool,
 
@@ -29,6 +29,6 @@ impl Default for Take {
     }
 }
 
-/// Up to a gigabyte. A trace of 62 KB can make such a queue, because a record can repeat an
-/// operation many times.
+/// Default of `--max-queue`: the elements take up to a gigabyte. A trace of 62 KB can make such a
+/// queue, because a record can repeat an operation many times.
 pub(crate) const MAX_QUEUE: usize = 4_000_000;

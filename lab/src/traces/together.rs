@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Traces of several endpoints, replayed together in the order of their times.
 //!
-//! Times between two readings of the clock are spread evenly ([`player`](super::player)).
-//! Otherwise ranks would take turns of 64 operations.
+//! The recorder reads the clock once per 64 operations. The times in between are interpolated
+//! ([`player`](super::player)). Otherwise ranks would take turns of 64 operations.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,21 +23,24 @@ use crate::settings::Settings;
 /// Traces of several endpoints that are replayed together.
 pub(crate) struct Together<'a> {
     pub(crate) players: Vec<Player<'a>>,
-    /// The time of the next operation of each trace; the index of the trace breaks ties.
+    /// The time of the next operation of each trace, in nanoseconds since the run began, and the
+    /// index of the trace. Of equal times, the lower index comes first.
     queue: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The next operation of each trace; `None` at its end.
     next: Vec<Option<Timed>>,
 }
 
 impl<'a> Together<'a> {
-    /// Replays traces on the devices of these settings. `join` gives each endpoint its share of a
-    /// pool.
+    /// Prepares replays of traces on the devices of these settings. `join` is called once for each
+    /// endpoint, and returns its share of a pool. A queue may have up to `max_queue / shares`
+    /// elements, because `shares` tables are replayed at the same time.
     pub(crate) fn new(
         traces: impl Iterator<Item = &'a Trace>,
         settings: &Settings,
         shares: usize,
         mut join: impl FnMut(&Trace, &Params) -> Result<Arc<dyn EntryPool>, Error>,
     ) -> Result<Self, Error> {
-        // Each trace is an open file.
+        // Each trace is an open file, so the limit on open files is raised.
         let mut limit = getrlimit(Resource::Nofile);
         limit.current = limit.maximum;
         let _ = setrlimit(Resource::Nofile, limit);
@@ -63,7 +66,7 @@ impl<'a> Together<'a> {
         Ok(together)
     }
 
-    /// Replays traces whose endpoints share no pool.
+    /// Prepares replays of traces whose endpoints share no pool.
     pub(crate) fn alone(
         traces: impl Iterator<Item = &'a Trace>,
         settings: &Settings,
@@ -72,7 +75,7 @@ impl<'a> Together<'a> {
     }
 
     /// Replays the next operation. Returns the index of its trace, the operation, and its first
-    /// change in the queues.
+    /// change in the queues, or `None` at the end.
     pub(crate) fn step_and_tell(
         &mut self,
         bar: &ProgressBar,
@@ -88,7 +91,7 @@ impl<'a> Together<'a> {
     }
 
     /// Replays the next operation. Returns the index of its trace and its recorded time in
-    /// nanoseconds since the run began, or none at the end.
+    /// nanoseconds since the run began, or `None` at the end.
     pub(crate) fn step(&mut self, bar: &ProgressBar) -> Result<Option<(usize, u64)>, Error> {
         self.step_with(bar, Player::step)
     }
@@ -148,6 +151,7 @@ impl<P> InTurn<P> {
         Self { engines: (0..params.pool_engines).map(|_| make(entries)).collect(), given: 0 }
     }
 
+    /// Returns the engine of the next endpoint.
     pub(crate) fn next(&mut self) -> &P {
         self.given += 1;
         &self.engines[(self.given - 1) % self.engines.len()]

@@ -20,7 +20,7 @@ use crate::results::Endpoint;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 
-/// A file of clusters of another job is reported once.
+/// Prints only once that a file of clusters is of another job.
 static OTHER_JOB: Once = Once::new();
 
 /// A trace on the disk.
@@ -28,7 +28,7 @@ static OTHER_JOB: Once = Once::new();
 pub(crate) struct Trace {
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
-    /// When the first rank of its run began, in nanoseconds since 1970.
+    /// Time at which the first rank of the run began, in nanoseconds since 1970.
     pub(super) began_ns: u64,
     /// Bytes of the window and of the records.
     pub(crate) bytes: u64,
@@ -55,12 +55,13 @@ impl Trace {
         Ok(Self { path, header, began_ns, bytes, take, unfinished, stop, cut, nodes })
     }
 
-    /// Returns when its recording began, in nanoseconds since the run began.
+    /// Returns the time at which the recording began, in nanoseconds since the run began.
     pub(crate) fn since_ns(&self) -> u64 {
         self.header.start_ns.saturating_sub(self.began_ns)
     }
 
-    /// Returns the filter of messages between ranks of the same node, if it is wanted.
+    /// Returns the filter of messages between ranks of the same node. Returns `None` if the ranks
+    /// were not placed on nodes, or if the rank of this trace is unknown.
     pub(crate) fn remote(&self) -> Option<Remote<'_>> {
         let (nodes, rank) = (self.nodes.as_deref()?, self.header.rank?);
         // With an unknown layout, a receive that names no address is from any source.
@@ -78,7 +79,8 @@ impl Trace {
         self.is_generated() || !self.header.origin.processors.is_empty()
     }
 
-    /// Returns the host of its process, or the node that its rank is placed on.
+    /// Identifies the NIC of the trace. Returns the host of the process, or an empty name and the
+    /// node on which the rank was placed.
     pub(crate) fn host(&self) -> (String, Option<u32>) {
         let node =
             self.nodes.as_ref().zip(self.header.rank).and_then(|(nodes, rank)| nodes.of(rank));
@@ -125,9 +127,11 @@ impl Trace {
         Error::Trace { path: self.path.clone(), error }
     }
 
-    /// Returns the recorded parameters, with those of `settings` instead of them.
+    /// Returns the recorded parameters; those of `settings` have priority. If `settings` contain a
+    /// device, no recorded parameter is used; if they contain a timing, no recorded cost. The
+    /// recorded kernel is never used.
     pub(crate) fn params(&self, settings: &Settings) -> Result<Params, Error> {
-        // Devices and timings set parameters whose values were recorded, too.
+        // A device or a timing sets parameters whose recorded values would have priority over it.
         let (device, timing) = (settings.get("device"), settings.get("timing"));
         let recorded = |name: &str| match (device, name) {
             // The kernel depends on the machine, not on the experiment.
@@ -139,7 +143,8 @@ impl Trace {
         Ok(Params::from_lookup(|name| set(name).or_else(|| recorded(name)))?)
     }
 
-    /// Returns the layout of match bits with these parameters.
+    /// Returns the layout of match bits: the one that the parameters set, or the recorded one.
+    /// Fails if this tcam does not know the recorded one.
     pub(crate) fn layout(&self, params: &Params) -> Result<TagLayout, Error> {
         if let Auto::Set(layout) = params.tag_layout {
             return Ok(layout);
@@ -153,8 +158,8 @@ impl Trace {
         })
     }
 
-    /// Reads the clusters of this rank from a file. Returns none, with a message, if the file is of
-    /// another job.
+    /// Reads the clusters of this rank from a file. Returns `None` if the file is of another job,
+    /// and prints a message.
     fn clusters(&self, file: &str) -> Result<Option<OwnClusters>, Error> {
         let path = Path::new(file);
         let Header { rank, origin, .. } = &self.header;
@@ -179,7 +184,7 @@ impl Trace {
         (config.prq.depths, config.umq.depths) = (true, true);
         config.times = false;
         if self.header.context != "tagged" {
-            // The MPI itself makes no promise.
+            // Untagged receives are those of the MPI itself, which makes no promise.
             config.promise = Promise::default();
         }
         if config.prq.engine == HostEngine::Kmeans {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The patterns, with the lengths of queues in papers.
+//! The communication patterns, with the lengths of queues that papers report.
 //!
 //! COL+PNP is Ghazimirsaeed, Grant, Afsahi, Parallel Computing 89 (2019); Tail queues is Dosanjh,
 //! Grant, Schonbein, Bridges, CCPE 2019; hints are *Hint-driven matching* in MPC-MPI; K-means is
-//! Ghazimirsaeed, Afsahi. COL+PNP has speedups and numbers of queues rather than lengths. Where it
-//! prints none, the patterns are those that give its numbers of queues and the shares of Fig. 1.
+//! Ghazimirsaeed, Afsahi. COL+PNP reports speedups and numbers of queues rather than lengths of
+//! queues. For applications without a reported length, the patterns reproduce its numbers of queues
+//! and the shares of Fig. 1.
 
 use clap::ValueEnum;
 use matching::TagLayout;
@@ -113,14 +114,14 @@ impl Pattern {
         rank == 0 || !matches!(self, Self::Gather | Self::Manager)
     }
 
-    /// Returns true if the pattern has options for the messages in flight, or the receives that
-    /// wait, and for the length of messages.
+    /// Returns true if the pattern takes `--messages`, the number of messages in flight or of
+    /// receives that wait, and `--bytes`.
     pub(crate) const fn takes_messages(self) -> bool {
         matches!(self, Self::Shuffle | Self::Burst | Self::Reverse | Self::Pingpong)
     }
 
-    /// Returns the lengths of queues in a paper, and the default number of processes, which is that
-    /// of the paper.
+    /// Returns the lengths of queues in a paper, and the default number of ranks. The default is
+    /// not always the number of processes in the paper.
     pub(crate) const fn paper(self) -> (Paper, u32) {
         use Basis::{Fitted, Given, Predicted};
         const TAIL: &str = "Tail queues, Table 2";
@@ -130,7 +131,7 @@ impl Pattern {
         const HINTS: &str = "hints, sections V.B and V.D";
         const FEW: [&str; 2] = ["10 to 20 queues are enough", ""];
         const ALL: [&str; 2] = ["as many as messages", ""];
-        // The length of the PRQ is given on the command line there.
+        // For these patterns, `--messages` gives the length of the PRQ.
         const OF_FLIGHT: [Basis; 2] = [Given, Predicted];
         let (default, ranks, [prq, umq], source, basis) = match self {
             Self::Radix => (512, 0, ["around 10"; 2], RADIX, [Predicted; 2]),
@@ -148,7 +149,8 @@ impl Pattern {
             }
             Self::Gather => (4096, 0, ["all but one process", ""], COLLECTIVES, [Predicted; 2]),
             Self::Allreduce => (1024, 0, FEW, COLLECTIVES, [Predicted; 2]),
-            // The number of calls at once is chosen so that they fill the paper's 10 to 20 queues.
+            // The number of calls at once ([`WINDOW`]) is chosen so that they fill the paper's 10
+            // to 20 queues.
             Self::Iallgather => (1024, 0, FEW, COLLECTIVES, [Fitted; 2]),
             Self::Shuffle | Self::Burst => (2, 0, ALL, HINTS, OF_FLIGHT),
             Self::Reverse => (2, 0, ALL, "K-means, section 5.1", OF_FLIGHT),
@@ -170,7 +172,8 @@ impl Pattern {
         Flight { messages, bytes: 256 }
     }
 
-    /// Generates every operation of one step of a rank. `flight` is for patterns that take it.
+    /// Generates every operation of one step of a rank. Only the patterns of
+    /// [`Self::takes_messages`] use `flight`.
     pub(crate) fn play(
         self,
         receiver: Receiver,
@@ -257,13 +260,14 @@ impl Pattern {
                 let (tag, each) = if is_window { (call, WINDOW) } else { (tag::ALLREDUCE, 1) };
                 let calls = |senders| vec![Messages { each, ..collective(0, tag, senders) }];
                 if is_odd {
-                    // The other ranks complete as much as they can without the late one.
+                    // The other ranks complete as much as they can without the late rank.
                     return vec![late(calls(doubling()))];
                 }
                 let partner = |round: u32| on_time(calls(behind(1 << round, 1)));
                 let mut exchanges: Vec<_> = (0..rounds(n)).map(partner).collect();
                 if is_window {
-                    // Later rounds of the calls begin as their sender completes them.
+                    // Only the messages of the first round arrive in the order of the calls. In
+                    // later rounds, the sender sends when it has completed the round before.
                     exchanges[0].order = Order::Same;
                 }
                 exchanges
@@ -315,7 +319,7 @@ const fn rounds(ranks: u32) -> u32 {
     (ranks - 1).ilog2() + 1
 }
 
-/// Returns an exchange with six neighbours, one after the other.
+/// Returns six exchanges, each with one neighbour.
 fn swaps(others: u32) -> Vec<Exchange> {
     let swap = |side| {
         let neighbour = behind(1 + side % others, 1);
@@ -324,8 +328,8 @@ fn swaps(others: u32) -> Vec<Exchange> {
     (0..6).map(swap).collect()
 }
 
-/// Returns the exchange of the PRQ (part 1), or with half the messages that of the UMQ (part 2). Fig.
-/// 1b has 25,000 and 11,000 elements.
+/// Returns the exchange that fills the PRQ (part 1), or the one with half the messages that fills
+/// the UMQ (part 2). Fig. 1b of COL+PNP has 25,000 and 11,000 elements.
 fn nbody(part: u32, others: u32, n: u32) -> Exchange {
     let partners = 16.min(others);
     let strangers = (n / 4 / part).saturating_sub(partners).min(others - partners);
@@ -340,9 +344,9 @@ fn nbody(part: u32, others: u32, n: u32) -> Exchange {
 }
 
 /// Returns step k of the factorization of 64 by 64 tiles on a grid of p by q processes. The tiles
-/// below the diagonal of column k come from the p processes that have them. The first exchange is for
-/// the rows of the update. The second is for its columns, and the receiver is late in every other
-/// step.
+/// below the diagonal of column k come from the p processes that hold them. The first exchange is
+/// for the rows of the update. The second is for its columns, and the receiver is late in every
+/// other step.
 fn cholesky(n: u32, k: u32) -> Vec<Exchange> {
     let p = n.isqrt().max(2).min(n - 1);
     let tiles = (TILES - k).div_ceil(p);
@@ -353,9 +357,9 @@ fn cholesky(n: u32, k: u32) -> Vec<Exchange> {
     ]
 }
 
-/// Returns one sweep. In even steps, half of up to 24 neighbours send faces early. In odd steps,
-/// receives of faces wait. In between, the other neighbours send corners and sums are reduced; the
-/// receiver is late for every other set of corners.
+/// Returns one sweep of the solver. In even steps, half of up to 24 neighbours send faces early. In
+/// odd steps, receives of faces wait. In between, the other neighbours send corners and sums are
+/// reduced; the receiver is late for every other set of corners.
 fn solver(n: u32, step: u32) -> Vec<Exchange> {
     let others = n - 1;
     let early = (others.min(24) / 2).max(1);
@@ -398,7 +402,7 @@ fn neighbours(receiver: Receiver) -> Vec<u32> {
     ranks
 }
 
-/// Returns three factors that are as equal as possible.
+/// Returns three factors of `ranks`, chosen to be nearly equal.
 fn sides(ranks: u32) -> [u32; 3] {
     let divisor = |of: u32, up_to: u32| (1..=up_to).rev().find(|side| of.is_multiple_of(*side));
     let cube = (1..=ranks).take_while(|side| side * side * side <= ranks).last().unwrap_or(1);

@@ -31,7 +31,8 @@ pub(crate) mod tag {
 /// The senders, as seen from the receiving rank.
 #[derive(Clone, Debug)]
 pub(crate) enum Senders {
-    /// `count` ranks behind the receiver, from the distance `first` on.
+    /// `count` ranks with numbers above that of the receiver, modulo the number of ranks, from the
+    /// distance `first` on.
     Behind { first: u32, count: u32 },
     /// This number of ranks, at distances 1, 2, 4 and so on.
     Doubling(u32),
@@ -52,7 +53,7 @@ pub(crate) struct Messages {
     /// Bytes of each message, and of its receive, because most programs know the length that they
     /// receive.
     pub(crate) len: u64,
-    /// True if receives name no source. Each message of a source has the tag of its number.
+    /// True if receives name no source: a receive matches the message with its tag from any source.
     pub(crate) any_source: bool,
 }
 
@@ -89,7 +90,7 @@ impl Messages {
         let (source, tag) = match &self.senders {
             Senders::Behind { first, .. } => (behind(u64::from(*first) + sender), round),
             Senders::Doubling(_) => (behind(1 << sender), round),
-            // A rank that is listed twice sends twice.
+            // A rank that is listed twice sends twice, so tags count all messages.
             Senders::Listed(ranks) => (ranks[sender as usize], number as u32),
         };
         let context = u64::from(self.communicator) << 1 | u64::from(self.collective);
@@ -109,9 +110,9 @@ pub(crate) struct Receiver {
 pub(crate) enum Order {
     /// An order that the seed gives.
     Shuffled,
-    /// The order in which they are received.
+    /// The order in which their receives are posted.
     Same,
-    /// The opposite of the order in which they are received.
+    /// The opposite of the order in which their receives are posted.
     Reversed,
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Search time of the host engines: on streams like the paper's (Ghazimirsaeed, Grant, Afsahi 2019,
-//! sections 5.2 and 5.3), with k_C from 1 to 16, and with wildcards against UCX's hash.
+//! Search time of the host engines and of UCX's hash: on streams like the paper's (Ghazimirsaeed,
+//! Grant, Afsahi 2019, sections 5.2 and 5.3), with k_C from 1 to 16, behind standing receives, and
+//! with wildcards.
 //!
 //! ```text
 //! cargo bench -p tcam-matching --bench engines -- [--only TEXT] [--ms N] [--auto]
@@ -13,8 +14,9 @@
 //! of reading the clock; posting is measured separately. The contenders take turns. Every result is
 //! checked, and a small instance of every stream is first replayed against the oracle.
 //!
-//! The paper's figures are from MVAPICH on clusters: gather is the latency of the whole operation,
-//! the applications are queue search time (PRQ).
+//! The paper's figures are from MVAPICH on clusters. Its speedups for gather are those of the
+//! latency of the whole operation; its speedups for applications are those of the search time of
+//! the PRQ.
 
 mod auto;
 mod contender;

@@ -13,8 +13,8 @@ use crate::{
 
 /// Number of steps before the measured ones.
 const WARM_UP: usize = 4;
-/// Minimum number of prepared keys, and of orders: the branch predictor would learn a few short
-/// ones.
+/// Minimum number of prepared keys, and of orders of keys. The branch predictor would learn a few
+/// short orders.
 const KEYS: usize = 16_384;
 const ORDERS: usize = 8;
 /// Number of turns of each contender.
@@ -23,7 +23,7 @@ const TURNS: u32 = 5;
 /// Minimum number of operations per sample, since the clock ticks every 10 ns.
 const SAMPLE: usize = 1024;
 
-/// Nanoseconds per operation, one sample for each few steps.
+/// Nanoseconds per operation; a sample covers one or several steps.
 #[derive(Default)]
 struct Samples {
     all: Vec<f64>,
@@ -82,7 +82,7 @@ impl Costs {
     }
 }
 
-/// Nanoseconds that reading the clock adds to a measured time.
+/// Nanoseconds that two reads of the clock add to a measured time.
 fn clock() -> f64 {
     const READINGS: u32 = 10_000;
     let total: Duration = (0..READINGS)

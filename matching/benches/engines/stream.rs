@@ -56,8 +56,8 @@ pub(crate) struct Stream {
     pub(crate) processes: usize,
     /// Whether the elements are unexpected messages.
     pub(crate) unexpected: bool,
-    /// Elements that stay in front of all others. If there are any, each other element is matched
-    /// before the next is posted.
+    /// Elements that stay in the queue, older than all others. If there are any, each other element
+    /// is matched before the next element is posted.
     pub(crate) standing: Vec<Element>,
     pub(crate) posts: Vec<Post>,
 }
@@ -100,7 +100,8 @@ impl Stream {
         self
     }
 
-    /// Keys of a step: first the point-to-point ones, which overtake, then the collective ones.
+    /// Keys of a step: first the point-to-point keys, whose messages overtake those of the
+    /// collectives, then the collective keys.
     pub(crate) fn order(&self, random: &mut Random) -> Order {
         [Kind::PointToPoint, Kind::Collective].map(|kind| {
             let of_kind = self.posts.iter().filter(|post| post.kind == kind);
@@ -111,8 +112,8 @@ impl Stream {
     }
 }
 
-/// Receives of the application, posted after the collectives of the process 0 to which all data is
-/// gathered.
+/// The collectives of process 0, to which all data is gathered, and then the receives of the
+/// application.
 fn fds(stream: Stream, n: usize) -> Stream {
     stream
         .collective(0, 4, n)
@@ -122,7 +123,7 @@ fn fds(stream: Stream, n: usize) -> Stream {
         .point_to_point(0..n / 4, 1)
 }
 
-/// Neighbours that send many messages, others that send few, and an allgather.
+/// Neighbours that send many messages, other sources that send one message each, and an allgather.
 fn nbody(stream: Stream, n: usize) -> Stream {
     stream.collective(0, 7, n / 16).point_to_point(0..16, n / 32).point_to_point(16..n / 4, 1)
 }
@@ -169,7 +170,8 @@ pub(crate) fn sweep(shrink: usize) -> Vec<Stream> {
     streams
 }
 
-/// Tokens from here on belong to standing elements. They are small numbers, as in a device.
+/// Tokens from this number on belong to standing elements. Tokens are small numbers, as in a
+/// device.
 const STANDING: u32 = 1 << 17;
 
 /// Pairs behind receives that no message of the stream matches.

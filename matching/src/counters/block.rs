@@ -5,18 +5,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::sums::add;
 
-/// The reason why an element is not in the table (DESIGN, "block reason").
+/// The reason why an element is not in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
     /// No entry of the table was free.
     TableFull,
     /// The table has no entries at all (capacity 0).
     Disabled,
-    /// An entry was free, but older elements that may enter are on the host.
+    /// An entry was free, but older elements are on the host.
     Order,
-    /// The table was full before, and every new element has gone to the host since (`sticky`).
+    /// The context has left its tables, so every new element goes to the host (`sticky`).
     Sticky,
-    /// The context left its tables before they were full (`sticky`, pre-emptive).
+    /// With this element, the context leaves its tables before they are full (`sticky`,
+    /// pre-emptive).
     Preemptive,
     /// The endpoint holds its maximum share of a shared pool.
     PoolShare,
@@ -24,7 +25,8 @@ pub enum Block {
     PoolEmpty,
     /// The device does not accept such an element.
     Refused,
-    /// The receive is too short to be offered to the device, unless a long one forces it.
+    /// The receive is too short to be offered to the device. A later long receive may force it into
+    /// the table.
     Short,
 }
 

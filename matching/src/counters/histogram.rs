@@ -8,8 +8,8 @@ use crate::sums::add;
 /// Number of buckets of a [`Histogram`]: 0, 1, 2-3, 4-7, ... up to 2^31 and more.
 pub const BUCKETS: usize = 33;
 
-/// A histogram over powers of two: bucket 0 counts zeros, bucket `b` counts
-/// values from `2^(b-1)` to `2^b - 1`.
+/// A histogram over powers of two: bucket 0 counts zeros, bucket `b` counts values from `2^(b-1)`
+/// to `2^b - 1`. The last bucket also counts all larger values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Histogram {

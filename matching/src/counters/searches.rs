@@ -34,8 +34,8 @@ impl SearchDepth {
 }
 
 /// Elements that searches on the host traversed in the queues of the engine, including the one
-/// found. The papers measure engines by this. Searches that the table answers are not counted;
-/// peeks that it does not answer are.
+/// found. The papers measure engines by this. Searches and peeks are counted if they go to the
+/// host: no element in the table matches, or an element on the host is older than the match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traversals {
     /// Searches that found an element on the host.
@@ -43,14 +43,15 @@ pub struct Traversals {
     /// Searches on the host that found nothing there, or only an element younger than the one in
     /// the table.
     pub miss: Histogram,
-    /// Sum of the elements traversed by all of them.
+    /// Sum of the elements traversed by all these searches.
     pub entries: u64,
-    /// Elements that a single list of all elements on the host would have compared instead.
+    /// Elements that the same searches would have compared in a single list of all elements on the
+    /// host.
     pub in_a_list: u64,
-    /// Traversals of each search that found an element; empty in reports of earlier versions.
+    /// Traversals of each search that `hit` counts; empty in reports of earlier versions.
     #[serde(default)]
     pub found: Profile,
-    /// Traversals of each search that found none.
+    /// Traversals of each search that `miss` counts; empty in reports of earlier versions.
     #[serde(default)]
     pub not_found: Profile,
 }

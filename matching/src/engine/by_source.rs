@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Common part of the engines that know the queue of an element by its source: `rank_array` and
+//! Common part of the engines that select the queue of an element by its source: `rank_array` and
 //! `kmeans`.
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //!          any source -> every queue, the oldest match wins
 //! ```
 //!
-//! Ages are the sequence numbers that decide between queues.
+//! Ages are the papers' sequence numbers: of the matches in several queues, the oldest wins.
 
 use super::{
     contract::{Engine, key_of},
@@ -31,12 +31,12 @@ pub trait SourceMap {
     /// Counts an element of a source.
     fn note(&mut self, _source: u32) {}
 
-    /// Number of queues for sources.
+    /// Number of dedicated queues; 0 if they are not counted.
     fn dedicated(&self) -> usize {
         0
     }
 
-    /// Number of elements of unknown sources.
+    /// Number of inserted elements whose source has no cluster (`kmeans`).
     fn unknown(&self) -> u64 {
         0
     }

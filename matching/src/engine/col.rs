@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! COL: queues of collective elements. An operation gets as many queues as its searches were long
-//! (section 4.1, Algorithms 1 and 2 of Ghazimirsaeed, Grant, Afsahi 2019).
+//! COL: queues of collective elements. An operation gets as many queues as its searches compared
+//! elements on average (section 4.1, Algorithms 1 and 2 of Ghazimirsaeed, Grant, Afsahi 2019).
 //!
 //! ```text
 //! insert(e), e of operation c with parameters p:             (Algorithm 1)
@@ -23,14 +23,15 @@
 //! - *A call* of p, the first of which is profiled: the call is over when an element of p arrives
 //!   and none is left in pq. A nonblocking call is also over when its tag changes. A call that
 //!   never ends is profiled for [`LONG_CALL`] searches. The profile averages the searches that
-//!   compared any element; if there was none, the next call is profiled as well.
+//!   compared any element; if no search did, the next call is profiled as well.
 //! - *Line 9 with a large nq*: taken literally, MPI_Gather on 1024 processes would get no queue at
-//!   all, because half of 1024 is above the cap. The evaluation says that it gets as many as the
-//!   cap allows (32 of sqrt(1024) with k = 1), so nq is limited to what the cap leaves.
+//!   all, because half of 1024 is above the cap. The evaluation says that it gets as many queues as
+//!   the cap allows (sqrt(1024) = 32 with k = 1), so nq is limited to the cap minus the queues made
+//!   so far.
 //! - *No room*: the last level of the operation with the most queues also becomes a level of c. If
 //!   there is no such level, or if one traversal is enough, p stays in pq.
 //! - *Number of p*: at most [`MOST_PROFILES`], so that match bits of a wrong layout cannot exhaust
-//!   memory. All others share one profile that stays in pq.
+//!   memory. All further p share one profile that stays in pq.
 //! - *Elements of pq and of older levels* are not always the older ones, because communicators
 //!   share the levels of an operation. Ages decide.
 
@@ -48,11 +49,11 @@ const LONG_CALL: u64 = 1024;
 /// Maximum number of p that are profiled separately.
 const MOST_PROFILES: usize = 4096;
 
-/// Index in `profiles` of the p beyond [`MOST_PROFILES`], and in `levels` of their operation, which
-/// has no levels.
+/// Index in `profiles` of the profile that all p beyond [`MOST_PROFILES`] share. Also the index in
+/// `levels` of their operation, which has no levels.
 const OTHERS: usize = 0;
 
-/// The id of these p: no communicator has this number.
+/// The id of the shared profile: no communicator has this number.
 const NO_OPERATION: CollectiveId =
     CollectiveId { communicator: u32::MAX, operation: CollectiveId::NONBLOCKING };
 
@@ -73,8 +74,8 @@ impl Level {
         Self { first, queues, reciprocal, lent: false }
     }
 
-    /// source mod queues: the fraction of the quotient times the divisor. (A division would take a
-    /// quarter of a search.)
+    /// The queue of a source: `first` plus source mod `queues`, computed as the fraction of the
+    /// quotient times the divisor. (A division would take a quarter of a search.)
     #[inline]
     fn queue(&self, source: u32) -> usize {
         let fraction = self.reciprocal.wrapping_mul(source.into());
@@ -85,16 +86,17 @@ impl Level {
 /// The profile of one p.
 struct CollectiveProfile {
     id: CollectiveId,
-    /// Index of its operation in `levels`.
+    /// Index of the operation in `levels`.
     operation: usize,
-    /// Number of its elements in pq.
+    /// Number of elements of this p in pq.
     in_pq: u32,
     /// Tag of the call being profiled.
     call: u32,
-    /// Elements compared by its searches of pq, and the number of searches that compared any.
+    /// Number of elements that the searches of pq for this p compared, and the number of searches
+    /// that compared any.
     compared: Cell<u64>,
     searches: Cell<u64>,
-    /// The first call is over.
+    /// The first call is over, so the searches are no longer profiled.
     done: bool,
 }
 
@@ -200,8 +202,10 @@ impl Col {
         at
     }
 
-    /// Ends the first call of a p. Makes a level with as many queues as a search compared elements,
-    /// if there is room and the operation has fewer.
+    /// Ends the first call of a p. Adds a level to its operation if a search compared more elements
+    /// on average than the last level has queues. The level is new, with one queue for each element
+    /// compared if the cap allows it; or it is the largest last level of all operations, if that
+    /// has more queues than the cap allows.
     #[cold]
     fn finish(&mut self, at: usize, cap: usize, queues: &mut impl Queues) {
         let profile = &mut self.profiles[at];
@@ -230,7 +234,7 @@ impl Col {
         self.pq
     }
 
-    /// An element of `id` left pq.
+    /// Counts that an element of `id` left pq.
     pub(super) fn note_removed(&mut self, id: CollectiveId) {
         if let Some(at) = self.find(id) {
             self.profiles[at].in_pq -= 1;
@@ -266,7 +270,7 @@ impl CollectiveProfile {
         Self { id, operation, in_pq: 0, call: 0, compared, searches, done: false }
     }
 
-    /// A search compared this many elements of pq.
+    /// Counts a search that compared this many elements of pq; 0 is not counted.
     fn note(&self, compared: u64) {
         if compared > 0 {
             self.compared.set(self.compared.get() + compared);
@@ -329,8 +333,8 @@ mod tests {
             });
         }
 
-        /// One call: `n` receives, matched from the last to the first, so that a search compares (n
-        /// + 1) / 2 elements of one queue on average.
+        /// One call: `n` receives, matched from the last to the first. A search of one queue then
+        /// compares (n + 1) / 2 elements on average.
         fn gather(&mut self, id: CollectiveId, n: u32, cap: usize) {
             let posted: Vec<_> = (0..n).map(|source| self.insert(id, 0, source, cap)).collect();
             for (source, handle) in (0..n).zip(posted).rev() {
@@ -350,7 +354,8 @@ mod tests {
         let mut harness = Harness::new();
         harness.gather(GATHER, 32, 99);
         assert_eq!(harness.levels(), []);
-        // Searches that hit compared 16.5 on average, the 31 that missed 15.5.
+        // The 32 searches that hit compared 16.5 elements on average, and the 31 misses that
+        // compared any element compared 16: together 16.25, rounded up.
         harness.gather(GATHER, 32, 99);
         assert_eq!((harness.levels(), harness.col.dedicated()), (vec![17], 17));
         harness.gather(GATHER, 32, 99);

@@ -28,8 +28,8 @@
 //!   limit is [`Queues::LIST`]. Up to the limit new elements get no queue, and COL does not profile
 //!   the searches.
 //! - *The cap* k·sqrt(n) is split as in the evaluation, k_C·sqrt(n) queues for COL and k_P·sqrt(n)
-//!   for PNP, so that neither starves the other. Either may be reached (the evaluation reaches it),
-//!   and no queue is ever given up.
+//!   for PNP, so that neither starves the other. Either cap may be reached exactly, as in the
+//!   evaluation, and no queue is ever removed.
 //! - *n*, unless it is set, is the number of sources seen so far.
 
 use super::{
@@ -53,10 +53,10 @@ pub struct ColPnp<Q> {
     queues: Q,
     fields: Fields,
     config: EngineConfig,
-    /// Maximum number of elements that are searched as one list. With more, every element has a
-    /// queue.
+    /// Maximum number of elements that are searched as one list. If there are more, every element
+    /// has a queue.
     short: usize,
-    /// There may be elements without a queue; if so, there are no more than `short`.
+    /// Some elements may have no queue. Then there are at most `short` elements in all.
     waiting: bool,
     seen: DistinctSources,
     /// Maximum number of dedicated queues of COL and of PNP.
@@ -153,7 +153,7 @@ impl<Q: Queues> ColPnp<Q> {
     /// and then to the youngest.
     #[inline(never)]
     fn place(&mut self, youngest: HostHandle, bits: u64, ignore: u64, source: Source) {
-        // The fields were in registers until here: see `Queues::Probe`.
+        // The fields were in registers until here: see `Lookup::Probe`.
         let key = Key { bits, ignore, source };
         let many = self.queues.len() > Q::LIST && self.short > Q::LIST;
         if many && matches!(Lane::of(&key, &self.fields), Lane::Collective(..)) {

@@ -59,7 +59,7 @@ pub enum Role {
     Unexpected,
 }
 
-/// Parameters of an engine. Engines with one queue, or with one per source, use only the first two.
+/// Parameters of an engine. `list`, `rank-array`, `kmeans` and `hash` use at most the first two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
     /// Storage of its queues (`FI_TCAM_HOST_STORAGE`).
@@ -70,13 +70,14 @@ pub struct EngineConfig {
     /// The queue that the engine serves.
     pub role: Role,
     /// Length of a shared queue at which partners get their own queues (`FI_TCAM_THETA`). The
-    /// paper's 100 is best for linked queues; packed ones are searched faster.
+    /// paper's 100 is best for linked queues. Packed queues are searched faster, so a larger value
+    /// is best for them.
     pub theta: u32,
     /// At most `k_collective * sqrt(n)` queues for collectives (`FI_TCAM_K_COL`).
     pub k_collective: u32,
     /// At most `k_point_to_point * sqrt(n)` queues for partners (`FI_TCAM_K_PNP`).
     pub k_point_to_point: u32,
-    /// Number of processes n. 0 takes the sources seen so far, until
+    /// Number of processes n. If 0, n is the number of sources seen so far, until
     /// [`Engine::set_processes`](super::Engine::set_processes) sets it.
     pub processes: u32,
 }

@@ -10,10 +10,10 @@ use crate::{Element, Key};
 /// Elements are inserted in age order, each with a higher age number than all before. A search must
 /// return the oldest element that matches.
 pub trait Engine {
-    /// The storage of its queues.
+    /// Type of the storage of the engine's queues.
     type Storage: Queues;
 
-    /// The storage of its queues, which holds all elements.
+    /// The storage of the engine's queues, which holds all elements.
     fn storage(&self) -> &Self::Storage;
 
     /// Adds the youngest element.
@@ -37,14 +37,14 @@ pub trait Engine {
     /// Removes an element. The handle must be valid.
     fn remove(&mut self, handle: HostHandle);
 
-    /// Returns the oldest element of all. It is the one to promote, and if a match in the table is
-    /// older, the host need not be searched.
+    /// Returns the oldest element of all, which is promoted next. If a match in the table is older
+    /// than this element, the host need not be searched.
     fn oldest(&self) -> Option<HostHit> {
         self.storage().oldest()
     }
 
-    /// Number of elements that a list in age order would have compared to reach this one, including
-    /// itself.
+    /// Number of elements that a list in age order would have compared to reach this element,
+    /// including the element itself.
     fn depth(&self, handle: HostHandle) -> usize {
         self.storage().depth(handle)
     }
@@ -63,13 +63,14 @@ pub trait Engine {
         self.len() == 0
     }
 
-    /// Number of queues made for one operation or source: of collective, and of point-to-point
-    /// elements.
+    /// Numbers of queues dedicated to an operation or a source: for collective elements, and for
+    /// point-to-point elements.
     fn dedicated(&self) -> (usize, usize) {
         (0, 0)
     }
 
-    /// Dedicated queues by level, first level first.
+    /// Numbers of dedicated queues by level, first level first: for collective elements, and for
+    /// point-to-point elements.
     fn levels(&self) -> [Vec<u64>; 2] {
         Default::default()
     }
@@ -79,7 +80,7 @@ pub trait Engine {
         0
     }
 
-    /// Sets the number of processes: n in the caps on dedicated queues.
+    /// Sets the number of processes, which is n in the caps on dedicated queues.
     fn set_processes(&mut self, _n: u32) {}
 
     /// Tokens and ages, oldest element first.

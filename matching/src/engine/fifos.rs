@@ -5,14 +5,14 @@
 //! buckets    first        first          chain: first elements whose hashes share a bucket
 //!   [0] ---> [ 7 ] -----> [ 2 ]
 //!   [1]       |  ^
-//!   [2]       v  |        next, prev: elements of one key, in a ring: what comes before the
-//!            [ 9 ]        first is the last, so that one is added without a walk
+//!   [2]       v  |        next, prev: elements of one key, in a ring: `prev` of the first
+//!            [ 9 ]        element is the last one, so an element is added without a search
 //! ```
 //!
 //! Elements are numbers chosen by the caller, which also compares keys. The links lie in an array
 //! indexed by number. The buckets are doubled when there are more keys than buckets.
 //!
-//! Rejected: the elements of all keys of a bucket in one chain, as in UCX. It saves the ring, but
+//! Rejected: the elements of all keys of a bucket in one chain, as in UCX. This needs no ring, but
 //! one long queue slows down every key that shares its bucket.
 
 /// No element.
@@ -50,8 +50,8 @@ impl Fifos {
         hash as usize & (self.buckets.len() - 1)
     }
 
-    /// The first element of a key. `same` returns true if an element has this key; it is called for
-    /// each element with the same hash.
+    /// The first element of a key, if there is one. `same` must return true if an element has this
+    /// key; it is called for the first elements of keys with this hash until it returns true.
     #[inline]
     pub(super) fn first(&self, hash: u32, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
         if self.keys == 0 {
@@ -67,7 +67,7 @@ impl Fifos {
         None
     }
 
-    /// The next element of the same key.
+    /// The next element of the same key; `None` after the last one.
     #[inline]
     pub(super) fn next(&self, at: u32) -> Option<u32> {
         let next = self.links[at as usize].next;
@@ -79,7 +79,7 @@ impl Fifos {
         std::iter::successors(first, |&at| self.next(at))
     }
 
-    /// Adds the youngest element of a key.
+    /// Adds the youngest element of a key; `same` as for [`first`](Self::first).
     #[inline]
     pub(super) fn append(&mut self, at: u32, hash: u32, same: impl FnMut(u32) -> bool) {
         if at as usize >= self.links.len() {

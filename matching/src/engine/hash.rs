@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Details that the paper leaves open:
-//! - *A wildcard despite the promise*. Such an element goes to a separate list, which every search
-//!   visits up to the age of the match in the table. A search with a wildcard uses the list of all
-//!   elements.
+//! - *A wildcard despite the promise*. An element with a wildcard goes to a separate list, which
+//!   every search visits up to the age of the match in the table. A search with a wildcard uses the
+//!   list of all elements.
 //! - *Other bits*, such as those of an MPI's protocol, which a receive ignores: the first element
 //!   of the queue that matches is taken.
 //!

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What engines and their storages return for an element.
+//! The handle and the search result that engines and their storages return.
 
 /// Identifies an element of an [`Engine`](super::Engine) from its insertion to its removal. A
-/// search may return another handle for the same element, which is valid until the next insertion.
+/// search may return another handle for the same element, which is valid until the next insertion
+/// or removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostHandle(pub(crate) u64);
 

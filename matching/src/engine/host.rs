@@ -97,7 +97,7 @@ impl<Q: Queues> HostOn<Q> {
     }
 }
 
-/// Calls the engine, or returns what an empty one returns.
+/// Calls the engine. If none is made yet, the value is `$empty`, the result of an empty engine.
 macro_rules! each {
     ($host:expr, $engine:ident => $call:expr, $empty:expr) => {
         match $host {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! first run:   A[i][j] = elements that source j added to the queues of process i
-//! in between:  B[i] = K-means of row i: the cluster of each source j (`tcam cluster`)
+//! afterwards:  B[i] = K-means of row i: the cluster of each source j (`tcam cluster`)
 //! next run:    process i keeps a queue for each cluster of B[i], and PRQ_ANY
 //!
 //! insert(e):  any source -> PRQ_ANY; source j -> queue B[i][j]
@@ -34,7 +34,7 @@ impl Clusters {
     /// Maximum number of clusters of a process.
     pub const MOST: u16 = 4096;
 
-    /// The clusters of sources 0, 1, ...; `None` for a source without a cluster.
+    /// Creates the clusters of sources 0, 1, ...; `None` stands for a source without a cluster.
     ///
     /// # Errors
     /// A cluster number is not below [`Clusters::MOST`].

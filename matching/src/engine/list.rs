@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{Element, Key};
 
-/// The engine; see the module. It uses the list of all elements and puts no element into a queue.
+/// The engine; see the module. It uses the storage's list of all elements and puts no element into
+/// a queue.
 pub struct List<Q>(Q);
 
 impl<Q: Queues> List<Q> {

@@ -6,8 +6,8 @@
 //! class           named by
 //! (source, tag)   communicator, source, tag
 //! (source, *)     communicator, source         a receive of any tag
-//! (*, tag)        communicator, tag            of any source
-//! (*, *)          communicator                 of both
+//! (*, tag)        communicator, tag            a receive from any source
+//! (*, *)          communicator                 a receive from any source and of any tag
 //! ```
 //!
 //! Two patterns of one class that match each other have the same name. Patterns with the same name
@@ -68,7 +68,8 @@ impl Names {
         Self(fields.wildcards())
     }
 
-    /// The class of a pattern; `None` if no MPI receive leaves these bits open.
+    /// The class of a pattern; `None` if it leaves a part of a field open, which no MPI receive
+    /// does.
     #[inline]
     pub(super) const fn class(&self, key: &Key) -> Option<OpenFields> {
         let FieldWildcards { told_by, any_tag, any_source } = self.0;
@@ -86,7 +87,8 @@ impl Names {
         Some(OpenFields(tag | (source as usize) << 1))
     }
 
-    /// The name of a pattern in a class that leaves open at least the fields of its own class.
+    /// The name of a pattern in `class`, which must leave open at least the fields that the pattern
+    /// leaves open.
     #[inline]
     pub(super) fn name(&self, class: OpenFields, key: &Key) -> Name {
         let FieldWildcards { told_by, any_tag, any_source } = self.0;

@@ -7,9 +7,10 @@
 //! tables:       (source, tag)  (source, *)  (*, tag)  (*, *)
 //!
 //! posted        insert(receive):   into the table of its wildcards
-//!               search(message):   the first of its queue in each of the four, the oldest wins
+//!               search(message):   the first of its queue in each of the four tables; the oldest
+//!                                  of these wins
 //!
-//! unexpected    insert(message):   into all four
+//! unexpected    insert(message):   into all four tables
 //!               search(receive):   the first of its queue in the table of its wildcards
 //! ```
 //!

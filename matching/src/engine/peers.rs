@@ -43,7 +43,7 @@ pub(super) struct DistinctSources {
 }
 
 impl DistinctSources {
-    /// Counts a source. Returns true if it is new.
+    /// Counts a source. Returns true if it is new and at most [`LARGEST`].
     pub(super) fn note(&mut self, source: u32) -> bool {
         let (word, bit) = (source as usize / 64, 1 << (source % 64));
         if word >= self.bits.len() {

@@ -11,17 +11,17 @@
 //!     a new level: a queue for each of them, and a shared one for the others
 //!
 //! search(source):
-//!   base; the shared queues of levels 0 to p, the level at which the source
-//!   became a partner (all of them if it is no partner); its own queue
+//!   base; the shared queues of levels 0 to p, where p is the level at which the
+//!   source became a partner (of all levels if it is no partner); its own queue
 //! ```
 //!
-//! The elements of one source lie in this order, so the first match is its oldest.
+//! The search visits the elements of a source in age order, so the first match is the oldest.
 //!
 //! Details that the paper leaves open:
 //! - *Elements of a source*: those in the shared queue when it reaches θ. They are counted only
-//!   then, so insertions pay nothing for it.
-//! - *No source above the average*: no level is made. The next attempt follows when the shared
-//!   queue has received as many elements again, at least θ.
+//!   then, so insertions pay nothing for the count.
+//! - *No source above the average*: no level is made. The next attempt follows when as many more
+//!   elements have been added to the shared queue as it holds now (at least θ).
 //! - *The cap*: k_P·sqrt(n) queues, including the shared ones of the levels. The sources with the
 //!   most elements come first.
 //! - *Any-source receives* have a separate queue, which every search for point-to-point elements
@@ -36,7 +36,7 @@ use crate::Element;
 /// A source with a dedicated queue.
 struct Partner {
     queue: usize,
-    /// Level at which it became a partner.
+    /// Level at which the source became a partner.
     level: usize,
 }
 

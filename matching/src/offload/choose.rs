@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `auto`: chooses the engine behind a table by the traffic, and again when the traffic changes. It
-//! is in no paper.
+//! `auto`: chooses the engine behind a table by the traffic, and again when the traffic changes. No
+//! paper describes this engine.
 //!
 //! ```text
 //! each element that goes to the host:        count it, the queue length, its wildcards and source
 //! each search on the host:                   count it, and its wildcards
 //! every window of elements:                  best = the engine that suits the window
-//!     best is the engine in use        ->  forget the candidate
-//!     best was best for some windows   ->  make it, insert all elements, oldest first
+//!     best is the engine in use          ->  forget the candidate
+//!     best was the same in the last few
+//!     windows (their number: patience)   ->  make it, insert all elements, oldest first
 //!
 //! elements on the host, on average           packed                  linked
 //! few                                        list                    list
 //! more, no wildcards                         hash                    rank-array if sources have
 //!                                                                    few each, else hash
-//! more, with wildcards                       list                    rank-array, as above
+//! more, with wildcards                       list                    rank-array if sources have
+//!                                                                    few each, else newmadeleine
 //! more, most from any source                 list                    list
 //! many, with wildcards                       list if unexpected,     newmadeleine
 //!                                            else rank-array
@@ -21,9 +23,10 @@
 //! ```
 //!
 //! A window has theta elements. Each move doubles the number of windows that must agree on the next
-//! one, so that a program that alternates between two phases does not move all the time. Wildcards
-//! are the exception: behind a hash table a search for a wildcard element uses the list of all, so
-//! the hash table is left at once and not chosen again for [`MEMORY`] windows.
+//! move, so that a program that alternates between two phases does not move all the time. Wildcards
+//! are the exception. With `hash`, a search with a wildcard uses the list of all elements, and
+//! every search visits the elements with wildcards. So `hash` is left at once, and is not chosen
+//! again for [`MEMORY`] windows.
 //!
 //! Rejected: clocks. The choice would depend on the load of the machine, and a replay would choose
 //! differently from the run.
@@ -43,7 +46,7 @@ const LONGEST_PATIENCE: u32 = 256;
 const RARE: u64 = 1024;
 /// Windows without wildcards after which the traffic counts as free of wildcards.
 const MEMORY: u32 = 32;
-/// Windows without searches after which an engine is chosen all the same.
+/// Number of windows with too few searches after which an engine is chosen all the same.
 const UNSEARCHED: u64 = 16;
 /// Elements per source up to which a queue per source is as fast as a hash table.
 const FEW: u64 = 5;
@@ -87,14 +90,14 @@ impl SourceMask {
 /// The state of `auto`; see the module.
 pub(super) struct Chooser {
     fields: Fields,
-    /// Match bits that name an exact pattern, none of which is ignored.
+    /// A pattern that ignores any of these match bits has a wildcard.
     named_by: u64,
-    /// The source is among these bits.
+    /// The match bits contain the source.
     in_bits: bool,
     config: EngineConfig,
     engine: HostEngine,
     window: Window,
-    /// Elements at which the window ends.
+    /// Number of elements at which the window ends.
     due: u64,
     /// Windows since the last wildcards, at most [`MEMORY`].
     clean: u32,
@@ -141,8 +144,8 @@ impl Chooser {
         }
     }
 
-    /// Counts an element that comes to the host, where `length` elements are. Returns the engine to
-    /// move to, if any.
+    /// Counts an element that goes to the host, which holds `length` elements. Returns the engine
+    /// to move to, or `None` to keep the current one.
     #[inline]
     pub(super) fn note_element(&mut self, element: &Element, length: usize) -> Option<HostEngine> {
         let Element { bits, ignore, source, .. } = *element;
@@ -166,7 +169,7 @@ impl Chooser {
     fn look_again(&mut self) -> Option<HostEngine> {
         let Window { elements, ref searches, .. } = self.window;
         let theta = u64::from(self.config.theta);
-        // Without searches, neither their kind nor the usual queue length is known.
+        // With few searches, neither their kind nor the usual queue length is known.
         if searches.get() * 4 < elements && elements < UNSEARCHED * theta {
             self.due = elements + theta;
             return None;
@@ -269,7 +272,8 @@ mod tests {
         Element { bits: u64::from(token), ignore: 0, source, token }
     }
 
-    /// Inserts this many elements, then takes them by searches, youngest first.
+    /// Inserts `elements` elements and takes them by searches, youngest first; all this `times`
+    /// times.
     fn play(queue: &mut Offload, elements: u32, source: Source, times: u32) {
         for _ in 0..times {
             for token in 0..elements {

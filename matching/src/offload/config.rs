@@ -7,7 +7,7 @@ use crate::{Kernel, Leave, Overflow, TableKind};
 /// Configuration of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffloadConfig {
-    /// Capacity of the table, 0 to 65,536; 0 keeps everything on the host.
+    /// Capacity of the table, 0 to 65,536. With 0, all elements are on the host.
     pub entries: usize,
     /// Kind of the table.
     pub table: TableKind,
@@ -19,9 +19,9 @@ pub struct OffloadConfig {
     pub engine_config: EngineConfig,
     /// Behaviour if the table is full.
     pub overflow: Overflow,
-    /// When and how the table is left, with [`Overflow::Sticky`].
+    /// When and how the queue leaves the table, with [`Overflow::Sticky`].
     pub leave: Leave,
-    /// Whether to record search-depth histograms.
+    /// Whether to count search depths, traversals on the host, and elements by source.
     pub depths: bool,
 }
 

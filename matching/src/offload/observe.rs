@@ -62,8 +62,8 @@ impl Offload {
         }
     }
 
-    /// Counts the traversals on the host of a search with this result, if it went there, and
-    /// charges the search. Does each only if it is enabled.
+    /// Counts the traversals of a search with this result if it went to the host, and charges the
+    /// search to the timing model. Each part is done only if it is enabled.
     #[cold]
     fn note_work(&mut self, key: &Key, found: Option<Found>) {
         if !self.depths && self.timing.is_none() {
@@ -149,7 +149,7 @@ impl Offload {
         }
     }
 
-    /// Entries that a linear search on the host compares.
+    /// Number of entries that a linear search on the host compares.
     fn compared(&self, key: &Key, found: Option<Found>) -> u64 {
         let hit = match found.map(|found| self.locations[found.token as usize]) {
             Some(Location::Host { handle, .. }) => Some(handle),
@@ -159,7 +159,8 @@ impl Offload {
         hit.map_or(self.host.len(), |handle| self.host.depth(handle)) as u64
     }
 
-    /// Entries that a linear search of table and host compares to reach an element.
+    /// Number of entries that a linear search of the table and then of the host compares to reach
+    /// an element; `None` if no element has this token.
     #[inline]
     fn depth(&self, token: u32) -> Option<usize> {
         match *self.locations.get(token as usize)? {
@@ -173,7 +174,7 @@ impl Offload {
 /// Operations on the table and on the host, measured if there is a clock. Without one, the check
 /// costs a predicted branch per operation; so does the check for the CAM.
 impl Offload {
-    /// Runs `work`. Returns its result and its time in nanoseconds.
+    /// Runs `work`. Returns its result and its time in nanoseconds (0 without a clock).
     fn measure<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (T, u64) {
         let start = self.watch.as_ref().map_or(0, Watch::now);
         let result = work(self);

@@ -30,7 +30,7 @@ fn unknown(name: &str) -> UnknownTable {
     UnknownTable(name.to_owned())
 }
 
-/// The table of a queue. Fast paths know from `Offload::detour` that it is the index, and use
+/// The table of a queue. If `Offload::detour` is false, the table is the index, and fast paths use
 /// `index` directly.
 pub(super) struct Tables {
     /// Has no entries if there is a CAM.

@@ -21,7 +21,7 @@ impl Field {
     }
 }
 
-/// The fields of a layout, computed once per engine.
+/// The fields of the match bits in a layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields {
     /// The bit that marks collective messages; 0 for an opaque layout.
@@ -42,8 +42,9 @@ pub(crate) struct Fields {
 pub(crate) struct FieldWildcards {
     /// The bits of communicator and tag.
     pub(crate) told_by: u64,
+    /// The bits that an any-tag receive ignores.
     pub(crate) any_tag: u64,
-    /// 0 if the bits do not contain the source.
+    /// The bits of the source; 0 if the match bits do not contain it.
     pub(crate) any_source: u64,
 }
 
@@ -95,7 +96,7 @@ impl Fields {
         if self.negative { tag.wrapping_neg() & self.tag.of(u64::MAX) } else { tag }
     }
 
-    /// The bits in which elements of one source differ.
+    /// The bits of tag and communicator. Other bits do not distinguish elements of one source.
     #[inline]
     pub(crate) const fn tag_and_communicator(&self) -> u64 {
         self.told_by

@@ -3,7 +3,7 @@
 
 use super::kind::CollectiveId;
 
-/// Names of collective operations, by the tags of MPICH from 1 up and of Open MPI from -10 down.
+/// Names of MPICH's collective operations, by their tags from 1 up.
 const MPICH_OPERATIONS: [&str; 28] = [
     "barrier",
     "bcast",
@@ -35,6 +35,7 @@ const MPICH_OPERATIONS: [&str; 28] = [
     "reduce_scatter_block",
 ];
 
+/// Names of Open MPI's collective operations, by their tags from -10 down.
 const OPEN_MPI_OPERATIONS: [&str; 17] = [
     "allgather",
     "allgatherv",
@@ -55,7 +56,8 @@ const OPEN_MPI_OPERATIONS: [&str; 17] = [
     "scatterv",
 ];
 
-/// Name of a blocking collective operation, or of all nonblocking ones.
+/// Name of a blocking collective operation, the common name of all nonblocking ones, or `other
+/// collective` if the tag is unknown.
 pub(super) fn operation_name(open_mpi: bool, operation: u32) -> &'static str {
     if operation == CollectiveId::NONBLOCKING {
         return "nonblocking collective";

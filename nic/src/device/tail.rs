@@ -5,23 +5,27 @@
 //! explains why no message is lost.
 //!
 //! ```text
-//!   UMQL: table | host engine of unexpected messages     TL: UMQT, messages on their way there
-//!   PRQL: table | host engine of posted receives             PRQT, receives on their way there:
-//!                                                            the command queue of the device
+//! lock   protects
+//! UMQL   UMQ: table | host engine of unexpected messages
+//! PRQL   PRQ: table | host engine of posted receives
+//! TL     the inboxes: UMQT, messages to be added to the UMQ,
+//!                     PRQT, receives to be added to the PRQ: the command queue of the device
+//!
 //! post(R):
-//!     lock UMQL; take UMQT out (TL), and add what was in it to the UMQ, in order
-//!     a message of the UMQ matches R: it goes to R
+//!     lock UMQL; empty UMQT (under TL), and add its messages to the UMQ, in order
+//!     a message of the UMQ matches R: it goes to R, end
 //!     lock TL
-//!     no message of UMQT matches R, which has some again if messages came meanwhile:
+//!     no message of UMQT, which may have got messages since then, matches R:
 //!         R goes to the end of PRQT
-//!     take UMQT out; unlock TL; add what was in it to the UMQ
-//!     one of these matched: it goes to R
+//!     empty UMQT; unlock TL; add its messages to the UMQ, in order
+//!     one of these messages matched R: the first that did goes to R
 //! arrive(M) is its mirror image
 //! ```
 //!
-//! Elements enter the tables in order: they come out of one inbox, oldest first, before any search
-//! that could find them. Operations that do not overlap therefore count the same as with one lock.
-//! An operation takes effect, and is recorded, while it holds TL or when it finds its match.
+//! Elements enter the tables in order: each queue has one inbox, which is emptied, oldest element
+//! first, before any search that could find its elements. So operations that do not overlap are
+//! counted as with one lock. An operation takes effect, and is recorded, while it holds TL or when
+//! it finds its match.
 //!
 //! Probes, cancels and counters use the device as a [`Whole`], an ordinary [`Device`].
 //!
@@ -44,11 +48,11 @@ use crate::{
     trace::{Op, Recorder},
 };
 
-/// See the module.
+/// A device whose two queues two threads can search at once; see the module.
 pub struct TailDevice<R, M> {
-    /// Protected by UMQL: the contexts whose UMQs are used.
+    /// Protected by UMQL: the contexts whose UMQs are used, and whose PRQs stay empty.
     messages: Mutex<Device<R, M>>,
-    /// Protected by PRQL: the contexts whose PRQs are used.
+    /// Protected by PRQL: the contexts whose PRQs are used, and whose UMQs stay empty.
     receives: Mutex<Device<R, M>>,
     /// Protected by TL: the inboxes of tagged and untagged messages.
     tail: Mutex<[Tail<R, M>; 2]>,
@@ -61,7 +65,7 @@ pub struct TailDevice<R, M> {
 /// The inboxes of tagged or untagged messages. TL protects them.
 struct Tail<R, M> {
     messages: VecDeque<Unexpected<M>>,
-    /// Each receive with its number: how many were posted before it.
+    /// Each receive with its number: the number of receives posted before it.
     receives: VecDeque<(u64, Receive<R>)>,
     /// Number of the next post. Posts that found a message in the UMQ are counted only if
     /// operations are recorded.
@@ -118,7 +122,8 @@ impl<R, M> Tail<R, M> {
     }
 }
 
-/// An element with the fields of the key, to be compared with a key of the other side.
+/// An element with the fields of the key, so that the key of a message can be compared with the key
+/// of a receive.
 fn element(key: &Key) -> Element {
     let Key { bits, ignore, source } = *key;
     Element { bits, ignore, source, token: 0 }
@@ -209,8 +214,9 @@ impl<R: Clone, M> TailDevice<R, M> {
         found.map_or(Post::Pending, |found| messages.give(found.token, receive))
     }
 
-    /// Handles the arrival of a message: the earliest posted receive that matches gets it. If there
-    /// is none, the message that `make` returns is kept ([`Context::arrive`], [`Context::keep`]).
+    /// Handles the arrival of a message: the earliest posted receive that matches gets it. If none
+    /// matches, keeps the message that `make` returns, and returns `None` ([`Context::arrive`],
+    /// [`Context::keep`]).
     pub fn arrive(
         &self,
         tagged: bool,
@@ -267,8 +273,8 @@ impl<R: Clone, M> TailDevice<R, M> {
         found.map(|found| receives.grant(found.token, envelope))
     }
 
-    /// Locks one side for an operation. Returns `None` if the queue lengths must be recorded first;
-    /// the operation then needs the whole device.
+    /// Locks one side, the messages or the receives, for an operation. Returns `None` if the queue
+    /// lengths must be recorded first; the operation then needs the whole device.
     fn begin<'a>(
         &'a self,
         kind: usize,
@@ -290,7 +296,8 @@ impl<R: Clone, M> TailDevice<R, M> {
         std::mem::take(&mut tail[kind].receives)
     }
 
-    /// Locks the whole device: no thread can post and no message can arrive meanwhile.
+    /// Locks the whole device: until the result is dropped, no thread can post and no message can
+    /// arrive.
     pub fn whole(&self) -> Whole<'_, R, M> {
         let mut whole = Whole {
             messages: self.messages.lock(),
@@ -322,7 +329,7 @@ impl<R: Clone, M> Context<R, M> {
         self.admit_receive(number, receive);
     }
 
-    /// Swaps UMQs with the other context and adds its counters.
+    /// Swaps UMQs with the other context, and moves that context's counters to this one.
     fn join(&mut self, other: &mut Self) {
         self.exchange(other);
         let counters = std::mem::take(&mut other.counters);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One operation at a time, a tail device does and counts what an ordinary device does. With two
-//! threads, one that posts and one on which messages arrive, each message goes to the receive that
-//! MPI requires.
+//! With one operation at a time, a tail device gives the results and counts of an ordinary device.
+//! With two threads, one that posts and one on which messages arrive, each message goes to the
+//! receive that MPI requires.
 
 use std::sync::{Arc, Barrier, atomic::AtomicU32};
 
@@ -168,9 +168,9 @@ proptest! {
     }
 }
 
-/// Given the order of receives and of messages in their threads, there is only one pairing, however
-/// the threads interleave: a receive and a message that are each other's oldest match are never
-/// given to others.
+/// Given the order of receives and of messages in their threads, all interleavings of the threads
+/// give the same pairs: a receive and a message that are each other's oldest match always form a
+/// pair.
 #[test]
 fn two_threads_pair_receives_and_messages_as_one_does() {
     // Elements that never match make searches long, so that they overlap.
@@ -223,8 +223,8 @@ fn two_threads_pair_receives_and_messages_as_one_does() {
         let mut found = std::thread::scope(|scope| {
             let posts = scope.spawn(|| {
                 start.wait();
-                // Every other round the arriving thread is ahead, and the posting thread finds a
-                // full inbox.
+                // In every other round, the arriving thread is ahead, and the posting thread finds
+                // many messages in the inbox.
                 while round % 2 == 0 && ahead.load(Ordering::Relaxed) < OTHERS + 10 {}
                 let posted = (OTHERS..OPERATIONS).map(|of| {
                     match tail.post(true, &mut receive_of(of), false) {

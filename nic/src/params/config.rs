@@ -14,7 +14,7 @@ use std::io::{self, Read};
 
 use super::{PARAMS, PREFIX, ParamError, Params};
 
-/// Name of the parameter.
+/// Name of the parameter that contains the path of the file.
 pub const NAME: &str = "config";
 /// Maximum size of a file in bytes.
 const LARGEST: u64 = 64 * 1024;
@@ -37,7 +37,7 @@ pub enum ConfigError {
     /// A line is not UTF-8 text.
     #[error("line {0}: is no text (UTF-8): `name = value` is expected, such as idle = spin")]
     NoText(usize),
-    /// A line is not a setting.
+    /// A line is neither a setting, a comment nor empty.
     #[error("line {line}: {text}: `name = value` is expected, such as idle = spin")]
     NoSetting {
         /// Number of the line, from 1.
@@ -120,7 +120,7 @@ impl Config {
         Ok(Self(settings))
     }
 
-    /// The value of a parameter that the file sets, by its lower-case name.
+    /// The value of a parameter by its lower-case name, or `None` if the file does not set it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

@@ -15,7 +15,7 @@ use super::values::{NONE, Param, Values};
 use crate::polling::Polling;
 use crate::{models, timings};
 
-/// Defines [`PARAMS`] and [`Params`], a field for each parameter.
+/// Defines [`PARAMS`], and [`Params`] with a field for each parameter.
 macro_rules! parameters {
     ($($name:ident: $kind:ty { values: $values:expr, default: $default:expr, help: $help:expr, })*) => {
         /// Every parameter of the provider.
@@ -26,7 +26,7 @@ macro_rules! parameters {
             help: $help,
         }),*];
 
-        /// The parameters in force, set or default.
+        /// The parameters in force: values that are set, of presets, or default.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Params {
             $(#[doc = $help] pub $name: $kind,)*

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Types of parameters. Each is parsed from a text that its [`Values`](super::Values) allow.
+//! Types of parameters. A value is parsed from a text that the parameter's
+//! [`Values`](super::Values) allow.
 
 use std::convert::Infallible;
 use std::num::ParseFloatError;
@@ -7,7 +8,7 @@ use std::str::FromStr;
 
 use strum::{EnumString, VariantNames};
 
-/// A switch: `off` or `no`, or `on`, `yes` or `auto`.
+/// A switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString)]
 pub enum Switch {
     /// `off` or `no`.
@@ -26,7 +27,8 @@ impl Switch {
     }
 }
 
-/// Handling of a posted receive after `FI_TCAM_FLOW_TIMEOUT` (`FI_TCAM_EXHAUSTED`).
+/// Handling of a posted receive that finds no free entry within `FI_TCAM_FLOW_TIMEOUT`
+/// (`FI_TCAM_EXHAUSTED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Exhausted {
@@ -40,11 +42,11 @@ pub enum Exhausted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum MrMode {
-    /// With offsets and keys of the application.
+    /// No requirement: offsets as addresses, and keys of the application.
     Scalable,
-    /// With virtual addresses and keys of the provider.
+    /// Virtual addresses, allocated memory, and keys of the provider.
     Basic,
-    /// Bound to an endpoint and enabled.
+    /// Allocated memory, in regions that are bound to an endpoint and enabled.
     Endpoint,
 }
 
@@ -74,7 +76,8 @@ pub enum Net {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum IdlePolicy {
-    /// Yields the core if there are more polling threads than cores, or other threads use it.
+    /// Yields the core if there are more polling threads than cores, or if other threads use the
+    /// core.
     Auto,
     /// Never yields the core.
     Spin,

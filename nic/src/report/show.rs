@@ -171,7 +171,7 @@ impl fmt::Display for ContextCounters {
     }
 }
 
-/// The quartiles as text.
+/// The quartiles as text, or `-` without values.
 fn typical(profile: &Profile) -> String {
     profile.quartiles().map_or_else(|| "-".to_owned(), |all| all.map(|of| of.to_string()).join("/"))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Encodes operations as words and decodes them (see the module above).
+//! Encodes operations as words and decodes them; `nic/src/trace.rs` describes the format.
 
 use std::io;
 
@@ -55,16 +55,17 @@ pub const fn again(count: u32) -> u32 {
 /// memory.
 pub const MOST_AGAIN: u32 = 255;
 
-/// Largest source number. Source numbers are dense: a larger one means damage, and a host engine
-/// with one queue per source would take all memory for it.
+/// Largest source number. Source numbers are dense, so a larger one means that the trace is
+/// damaged; a host engine with one queue per source would use all memory for it.
 pub(super) const LARGEST_SOURCE: u32 = 1 << 20;
 
-/// Largest thread number. All threads from this one on share it.
+/// Largest thread number. All threads with a larger number are recorded with this one.
 const LARGEST_THREAD: u32 = u32::MAX >> NUMBER;
 
 const NO_KEY: Key = Key { bits: 0, ignore: 0, source: Source::new(0) };
-/// A key that no operation has. The encoder must not take [`NO_KEY`] for a key that was written,
-/// because a recorder writes a peer's address when its first key is new.
+/// A key that no operation has, with which the encoder's list begins. If it began with [`NO_KEY`],
+/// that key would not be new at its first use. But a recorder writes a peer's address when it meets
+/// a new key of the peer.
 const UNWRITTEN: Key = Key { source: Source::new(u32::MAX - 1), ..NO_KEY };
 
 /// Output of an encoder.
@@ -137,7 +138,8 @@ impl Op {
     }
 }
 
-/// The place of a key in the list. Any function will do, since a trace records the places.
+/// The place of a key in the list. Decoders do not need this function, because a trace records the
+/// places.
 #[inline]
 fn place(key: &Key) -> usize {
     let source = u64::from(key.source.get().unwrap_or(u32::MAX));
@@ -158,7 +160,8 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// The record for the result of [`Op::short`], if the key is already in the list.
+    /// The record for the result of [`Op::short`] if the key is already in the list, otherwise
+    /// `None`.
     #[inline]
     #[must_use]
     pub fn known(&self, head: OpWord, key: &Key) -> Option<u32> {
@@ -248,7 +251,7 @@ pub fn put_peer<S: Sink>(sink: &mut S, number: u32, address: Address) -> Result<
     sink.put([kind::PEER, number, address.ip, u32::from(address.port)])
 }
 
-/// Writes the thread of the following operations.
+/// Writes the thread of the following operations, with its processor time if that is known.
 ///
 /// # Errors
 /// There is no room.
@@ -278,15 +281,16 @@ pub(super) enum Record {
     Peer(u32, Address),
     /// The thread of the following operations.
     Thread(Thread),
-    /// A part of a record that follows.
+    /// No operation: a key, a part of a record that follows, a repetition, or a fill.
     More,
 }
 
-/// Input of a decoder. `None` is the end, also within a record: a killed process leaves such a
-/// file.
+/// Input of a decoder.
 pub(super) trait WordSource {
     type Error;
 
+    /// Returns the next N words. `None` is the end, also within a record: a killed process leaves
+    /// such a file.
     fn take<const N: usize>(&mut self) -> Result<Option<[u32; N]>, Self::Error>;
 }
 
@@ -310,7 +314,7 @@ pub(super) struct Decoder {
     multi: Option<MultiRecv>,
     long: Option<u64>,
     last: Option<Op>,
-    /// How often the last operation is still to be repeated.
+    /// Number of times that the last operation must still be returned again.
     again: u32,
 }
 
@@ -438,7 +442,8 @@ impl Decoder {
     }
 }
 
-/// Encodes the end of a header: laps of the window, and how the recording ended.
+/// Encodes the end of a header: the number of windows that were appended, and how the recording
+/// ended.
 #[must_use]
 pub fn state(laps: u64, end: End) -> [u32; 4] {
     let [low, high] = halves(laps);

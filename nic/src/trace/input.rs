@@ -15,12 +15,13 @@ const PART: usize = 1 << 18;
 #[derive(Debug)]
 pub(super) struct Input<R> {
     from: R,
-    /// Bytes of appended windows still to be read; the window is returned after them.
+    /// Bytes of appended windows still to be read. The window is returned after them. `u64::MAX` if
+    /// there is no window: then all records are read as appended.
     appended: u64,
-    /// The window at the start of the file, which is returned last. Empty if there is none, or once
-    /// it was returned.
+    /// The window at the start of the file, which is returned last. Empty if the file has no window
+    /// or after the window was returned.
     window: Vec<u8>,
-    /// Bytes read.
+    /// The bytes read last, from the first that was not returned when they were read.
     part: Vec<u8>,
     /// Bytes of `part` that were returned.
     at: usize,
@@ -52,8 +53,8 @@ impl<R: Read> Input<R> {
         Self { from, appended, window, part: Vec::new(), at: 0, is_last: false, taken: 0 }
     }
 
-    /// Reads the next part if fewer than `len` bytes are left. Returns true if `len` bytes are
-    /// available.
+    /// Reads the next part, called if fewer than `len` bytes are left. Returns true if `len` bytes
+    /// are available then, and false at the end of the records.
     #[cold]
     fn read_on(&mut self, len: usize) -> Result<bool, NoWords> {
         if self.is_last {

@@ -10,7 +10,7 @@ use crate::message::{Envelope, MultiRecv, Receive};
 pub enum Op {
     /// A receive is posted.
     Post(Posted),
-    /// A receive is posted that cannot be held back.
+    /// A receive is posted that is never held back.
     PostAnyway(Posted),
     /// A receive was held back.
     Held(Posted),
@@ -22,9 +22,10 @@ pub enum Op {
     Claim(Key),
     /// The oldest unexpected message that matches is dropped by a probe.
     Discard(Key),
-    /// A posted receive is cancelled; the number of receives posted before it.
+    /// A posted receive is cancelled. The value is the number of receives posted before it.
     Cancel(u64),
-    /// An unexpected message is dropped; the number of messages that arrived before it.
+    /// An unexpected message is dropped. The value is the number of messages that arrived before
+    /// it.
     Drop(u64),
     /// This endpoint sent a message.
     Send(Sent),
@@ -34,7 +35,7 @@ pub enum Op {
     Stop(Stop),
 }
 
-/// A receive that is posted.
+/// A receive that is posted or held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posted {
     /// The key that it matches.
@@ -69,7 +70,7 @@ pub struct Sent {
 /// The thread that does an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
-    /// Number in its process: how many threads were recorded before it.
+    /// Number of the thread in its process: the number of threads recorded before it.
     pub number: u32,
     /// Whether it is the provider's progress thread (`FI_PROGRESS_AUTO`).
     pub is_device: bool,
@@ -110,7 +111,7 @@ pub trait Recorder: Send {
     /// Records any operation.
     fn record(&mut self, op: &Op);
 
-    /// Called when no operation was done for a while: a good moment to read the clock.
+    /// Called when no operation was done for a while, which is a good moment to read the clock.
     fn idle(&mut self) {}
 
     /// Called when no operation will follow.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! for each turn, for each engine:            a slow moment of the machine affects all engines
-//!     replay steps, the first not measured   queues are made, caches filled
+//!     replay steps, the first two unmeasured queues are made, caches filled
 //!     time each section of equal operations  less the time of reading the clock
 //! time = median of samples of at least 1024 operations
 //! ```
@@ -30,13 +30,15 @@ use serde_json::json;
 
 /// Number of turns of each engine.
 const TURNS: u32 = 3;
-/// Steps at the beginning of a turn that are not measured, and least number of measured steps.
+/// Number of steps at the beginning of a turn that are not measured.
 const WARM_UP: usize = 2;
+/// Least number of measured steps of a turn.
 const MEASURED: usize = 4;
 /// Least number of operations of a sample.
 const SAMPLE: u64 = 1024;
-/// Steps in which queues are counted, and in which making queues is measured.
+/// Number of steps, from the first one on, whose operations and queues are counted.
 const COUNTED: usize = 2;
+/// Number of steps, from the first one on, in which the time of making queues is measured.
 const MAKING: usize = 10;
 /// Results of an operation: a receive waits, a message finds its receive, a message waits, a
 /// receive finds its message.
@@ -44,7 +46,8 @@ const ROLES: [&str; 4] = ["waits", "finds receive", "unexpected", "finds message
 
 type Failed = Box<dyn Error>;
 
-/// Consecutive operations with the same result and the same kind of traffic.
+/// Consecutive operations with the same result and the same kind of traffic. `role` is an index of
+/// [`ROLES`].
 struct Section {
     role: usize,
     collective: bool,
@@ -61,7 +64,8 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Reads a trace. The first `once` operations become one step, the others `steps` steps.
+    /// Reads the posts and arrivals of a trace. The first `once` operations become one step, the
+    /// others become `steps` steps.
     pub(crate) fn read(path: &str, steps: usize, once: usize) -> Result<Self, Failed> {
         let reader = Reader::new(BufReader::new(File::open(path)?))?;
         let ranks = reader.header().config.get("nprocs").cloned().unwrap_or_default();
@@ -102,14 +106,15 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Returns the step with a number. Steps repeat after the last one.
+    /// Returns the step with a number. After the last step the steps repeat, without the first step
+    /// if `once` is set.
     fn step(&self, number: usize) -> &[Section] {
         let (all, once) = (self.steps.len(), usize::from(self.once));
         let at = if number < all { number } else { once + (number - all) % (all - once) };
         &self.steps[at]
     }
 
-    /// Returns the operations of the first `steps` steps. Steps repeat after the last one.
+    /// Returns the operations of the first `steps` steps, which repeat as in [`Stream::step`].
     fn first(&self, steps: usize) -> impl Iterator<Item = &Op> {
         let sections = (0..steps).flat_map(|number| self.step(number));
         sections.flat_map(|section| &self.operations[section.operations.clone()])
@@ -154,6 +159,7 @@ impl Samples {
     }
 
     /// Returns the median of the samples, or the mean if there are too few operations for a sample.
+    /// Returns `None` without operations.
     fn median(mut self) -> Option<f64> {
         if self.all.is_empty() && self.operations > 0 {
             self.all.push(self.time / self.operations as f64);
@@ -230,7 +236,7 @@ fn making(stream: &Stream, config: DeviceConfig) -> Result<[u64; 2], Failed> {
     Ok([sum(|of| of.dedicate.ns), sum(|of| of.search.host.ns)])
 }
 
-/// Prints the times and counters of each engine.
+/// Prints the times and counters of each engine, as a line of JSON for each of `settings`.
 pub(crate) fn replay(stream: &Stream, ms: u64, settings: &[&str]) -> Result<(), Failed> {
     let configs = settings.iter().map(|settings| stream.config(settings));
     let configs = configs.collect::<Result<Vec<_>, _>>()?;

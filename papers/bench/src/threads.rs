@@ -21,7 +21,7 @@ use matching::{Element, EngineConfig, Kernel, Linked, Packed, Queues, Scanner, S
 
 use papers_bench::tail_queues::{Binning, Locks, Mcs, OneLock, ParkingLot, TailQueues, Unit};
 
-/// Tags of standing receives, of standing messages, and of the first thread.
+/// Match bits of standing receives, of standing messages, and of the first thread.
 const RECEIVES: u64 = 1;
 const MESSAGES: u64 = 2;
 const FIRST: u64 = 3;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Any bytes may be what a peer sends over the network. Nothing crashes, nothing outside is touched,
-//! and messages of a peer in good health still arrive.
+//! A peer sends arbitrary bytes over the network. The endpoint must not crash or access other
+//! memory than it offered, and must still receive the messages of a healthy peer.
 //!
 //! With cargo-fuzz: `cd provider && cargo +nightly fuzz run network`.
 //! Without: `SANITIZER=address tests/nightly/fuzz.sh provider network SECONDS`.

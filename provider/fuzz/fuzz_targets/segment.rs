@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Any bytes may be what a peer writes: slots of the ring, payloads, its own segment, and
-//! the segment of the endpoint itself. Nothing crashes, nothing outside is touched, and
-//! messages of a peer in good health still arrive.
+//! A peer on this host writes arbitrary bytes: slots and payloads, its own segment, and the segment
+//! of the endpoint. The endpoint must not crash or access other memory than it offered. While its
+//! own segment is intact, it must still receive the messages of a healthy peer.
 //!
 //! With cargo-fuzz: `cd provider && cargo +nightly fuzz run segment`.
 //! Without: `SANITIZER=address tests/nightly/fuzz.sh provider segment SECONDS`.

@@ -12,12 +12,13 @@ pub(crate) struct RecvOp {
     /// Whether success is reported on a queue with selective completion.
     pub(crate) report: bool,
     pub(crate) multi: bool,
-    /// Deferred work that this receive is; see [`crate::engine::completions::Completions`].
+    /// Number of the deferred work that this receive is, or 0; see
+    /// [`crate::engine::completions::Completions`].
     pub(crate) work: u32,
 }
 
-/// Inlined, field by field. Out of line, the value would be stored and at once copied as a whole,
-/// and the copy would wait until the stores have left the store buffer.
+/// Inlined, field by field. A call out of line would store the fields and then copy the value as a
+/// whole, and the copy would wait until the stores have left the store buffer.
 impl Clone for RecvOp {
     #[inline(always)]
     fn clone(&self) -> Self {
@@ -39,12 +40,12 @@ impl Clone for RecvOp {
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) about: About,
-    /// Number of its endpoint in a shared receive context.
+    /// Number, in a shared receive context, of the endpoint that received the message; 0 otherwise.
     pub(crate) holder: u32,
-    /// The peer that sent it and gets the answer. If that is a later context of a scalable
-    /// endpoint, receives name another peer.
+    /// The peer that sent the message and gets the answer. If it is a context other than 0 of a
+    /// scalable endpoint, receives name another peer.
     pub(crate) peer: u32,
-    /// Epoch of the sender, which distinguishes it from earlier endpoints at its address
+    /// Epoch of the sender, which distinguishes the sender from earlier endpoints at its address
     /// (`Peers::epoch`).
     pub(crate) epoch: u32,
     pub(crate) body: Body,
@@ -65,15 +66,15 @@ pub(crate) struct About {
     pub(crate) flags: Flags,
     /// Remote CQ data.
     pub(crate) data: u64,
-    /// Operation of the sender.
+    /// Number of the sender's operation.
     pub(crate) op: u64,
     /// Checksum, if the flags include [`Flags::CHECKED`].
     pub(crate) check: u32,
 }
 
 impl About {
-    /// The operation whose memory contains the message; `None` if it is in a copy that outlives the
-    /// operation.
+    /// Returns the sender's operation whose memory contains the message; `None` if the message is
+    /// in a copy that outlives the operation.
     pub(crate) fn op_of_memory(&self) -> Option<u64> {
         (!self.flags.contains(Flags::COPIED)).then_some(self.op)
     }

@@ -12,7 +12,7 @@ use nic::{
 
 use crate::job;
 
-/// The reason why the file has no source of this process, once found.
+/// The reason why the file has no clusters for this process, once it is known.
 static REMARK: OnceLock<String> = OnceLock::new();
 
 fn is_wanted(params: &Params) -> bool {
@@ -28,10 +28,10 @@ fn refuse(params: &Params, error: &ClustersError) -> Errno {
     Errno::EINVAL
 }
 
-/// Refuses an invalid file before anything is opened.
+/// Checks the header of the file, if the engine needs one, before any object is opened.
 ///
 /// # Errors
-/// `EINVAL`.
+/// `EINVAL` if the header is invalid or the file cannot be read.
 pub(crate) fn check(params: &Params) -> Result<()> {
     if !is_wanted(params) {
         return Ok(());
@@ -40,11 +40,11 @@ pub(crate) fn check(params: &Params) -> Result<()> {
     head.map(drop).map_err(|error| refuse(params, &error))
 }
 
-/// The clusters of this process. Returns `None` if the file belongs to another job; the report then
-/// contains a remark.
+/// Returns the clusters of this process; `None` for another engine, or if the file belongs to
+/// another job. In the latter case the report contains a remark.
 ///
 /// # Errors
-/// `EINVAL` for a file that cannot be read.
+/// `EINVAL` for a file that is invalid or cannot be read.
 pub(crate) fn own(params: &Params) -> Result<Option<OwnClusters>> {
     if !is_wanted(params) {
         return Ok(None);
@@ -65,7 +65,7 @@ pub(crate) fn own(params: &Params) -> Result<Option<OwnClusters>> {
     }
 }
 
-/// Remarks about the file, for readers of a report.
+/// Returns the remarks about the file for a report.
 pub(crate) fn remarks() -> Vec<String> {
     REMARK.get().cloned().into_iter().collect()
 }

@@ -6,16 +6,16 @@
 //!                              without a free entry, this receive and those after it
 //!                              go to the host until one is free; or, with
 //!                              FI_TCAM_EXHAUSTED=fail, fi_trecv returns FI_ENOSPC
-//! a message without either     is kept on the host, and the ring of the endpoint
-//!                              stands still: senders wait once it is full. It moves on
+//! a message without a          is kept on the host, and the ring of the endpoint
+//! receive or an entry          stands still: senders wait once it is full. It moves on
 //!                              when an entry is free, when a receive expects the next
 //!                              message in the ring, or after RECOVERY
 //! ```
 //!
 //! Each wait has an end, so that programs do not hang. A receive may wait for a message behind one
 //! that no receive is posted for, and a program may post all its receives before any message is
-//! sent. For the first, CXI moves unexpected messages to host memory (fi_cxi(7), flow control). For
-//! the second it has no solution.
+//! sent. In the first case, CXI moves unexpected messages to host memory (fi_cxi(7), flow control).
+//! In the second case, CXI has no solution.
 
 use std::time::{Duration, Instant};
 
@@ -28,15 +28,15 @@ const RECOVERY: Duration = Duration::from_micros(100);
 /// State of the flow control.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// Time for which receives are held back without a free entry.
+    /// Maximum time for which receives are held back without a free entry.
     timeout: Duration,
     /// Whether receives fail after that time.
     fails: bool,
-    /// Time at which the first receive was held back since an entry was free: for untagged and for
-    /// tagged messages. Each kind has a separate table, and a free entry in one ends no wait for
-    /// the other.
+    /// Time at which a receive was first held back since an entry was last free: for untagged, then
+    /// for tagged messages. Each kind has a separate table, and a free entry in one ends no wait
+    /// for the other.
     posts: [Option<Instant>; 2],
-    /// Time until which the ring stands still.
+    /// Time until which the ring stands still at most; `None` if it does not.
     ring: Option<Instant>,
 }
 
@@ -56,7 +56,8 @@ impl Flow {
         self.posts[usize::from(tagged)] = None;
     }
 
-    /// Returns whether a receive that is held back may go to the host.
+    /// Returns `Ok` if a receive that is held back may go to the host. Returns `EAGAIN` if it must
+    /// wait, and `ENOSPC` after the timeout with `FI_TCAM_EXHAUSTED=fail`.
     #[cold]
     pub(crate) fn hold_post(&mut self, tagged: bool) -> Result<(), Errno> {
         let posts = &mut self.posts[usize::from(tagged)];
@@ -76,7 +77,7 @@ impl Flow {
         Err(Errno::ENOSPC)
     }
 
-    /// Notes a message without a receive and without an entry.
+    /// Lets the ring stand still, because a message has neither a receive nor an entry.
     #[cold]
     pub(crate) fn hold_ring(&mut self) {
         self.ring = Some(Instant::now() + RECOVERY);
@@ -88,7 +89,7 @@ impl Flow {
         self.ring.is_some()
     }
 
-    /// Returns whether the ring stood still for long enough.
+    /// Returns whether the ring has stood still for long enough, or does not stand still.
     pub(crate) fn is_ring_due(&self) -> bool {
         self.ring.is_none_or(|until| Instant::now() >= until)
     }

@@ -25,7 +25,7 @@ use crate::device::{
     tag_layout::tag_layout,
 };
 
-/// The clock for measurements: the time since the endpoint was opened, which is read without a
+/// The clock for measurements: nanoseconds since the endpoint was opened, which are read without a
 /// system call.
 #[derive(Debug)]
 struct Monotonic {
@@ -45,13 +45,13 @@ impl Clock for Monotonic {
     }
 }
 
-/// The timing model; `None` if all costs are zero.
+/// Returns the timing model; `None` if all costs are zero.
 fn timing(params: &Params) -> Option<Timing> {
     let costs = config::costs(params);
     (costs != Costs::default()).then(|| Timing { costs, pace: Arc::new(Spin::new()) })
 }
 
-/// Joins the pool, if endpoints share one.
+/// Joins the pool of entries, if endpoints share one; returns `None` otherwise.
 pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<NodePool>>> {
     if params.pool == PoolOwner::Endpoint {
         return Ok(None);
@@ -61,7 +61,7 @@ pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<Nod
     Ok(Some(Arc::new(pool)))
 }
 
-/// The configuration of a device.
+/// Returns the configuration of a device.
 fn config_of(
     params: &Params,
     directed: Directed,
@@ -75,7 +75,7 @@ fn config_of(
         clock: Some(Arc::new(Monotonic::since(opened)) as Arc<dyn Clock>),
         ..DeviceConfig::from_params(params, tag_layout(params, directed.tagged))
     };
-    // A receive that names no source is refused.
+    // With `FI_EXACT_DIRECTED_RECV`, a directed receive without a source is refused.
     config.promise.no_any_source |= directed.exact;
     Ok(config)
 }
@@ -98,8 +98,8 @@ pub(crate) fn device(
     Ok((made(params, Device::new(&config))?, config.prq.engine_config.processes))
 }
 
-/// Creates the device of an endpoint that one thread at a time uses, or several (`locked`). Returns
-/// it with the number of processes in its configuration.
+/// Creates the device of an endpoint that several threads use if `locked`, and otherwise one thread
+/// at a time. Returns it with the number of processes in its configuration.
 pub(crate) fn matching(
     params: &Params,
     directed: Directed,

@@ -6,7 +6,7 @@
 //! then device.
 //!
 //! ```text
-//! post      device locked: match, or wait there; unlocked: if it matched, engine locked: deliver
+//! post      device locked: match or keep; unlocked; if a message matches: engine locked: deliver
 //! arrival   engine locked: device locked: match or keep; unlocked: deliver
 //! ```
 
@@ -30,7 +30,7 @@ pub(crate) enum Matching {
     Here(Device<RecvOp, Kept>),
     /// Outside of the engine: several threads use the endpoint.
     Beside(Arc<Shared>),
-    /// In a shared context. The previous device still records sends.
+    /// In a shared context. The endpoint's own device still records sends.
     Context(Member, Box<Self>),
 }
 
@@ -57,8 +57,9 @@ impl Member {
 }
 
 impl Matching {
-    /// Handles an arriving message. The earliest matching receive gets it; otherwise it is kept as
-    /// `make` returns it. The flag is true if its sender may have to wait.
+    /// Handles an arriving message. Returns the grant of the earliest matching receive. If no
+    /// receive matches, keeps the message that `make` returns. The flag is true if a kept message
+    /// holds its sender back (`flow-control`).
     pub(crate) fn arrive(
         &mut self,
         tagged: bool,
@@ -82,7 +83,8 @@ impl Matching {
         }
     }
 
-    /// The own device, if it has tail queues.
+    /// Returns the own device, if it has tail queues and receives do not belong to a shared
+    /// context.
     #[inline]
     pub(crate) fn tails(&self) -> Option<&Arc<Shared>> {
         self.own_beside().filter(|shared| matches!(***shared, Shared::Tail(..)))
@@ -96,7 +98,7 @@ impl Matching {
         }
     }
 
-    /// The endpoint's own device, even if its messages are matched elsewhere.
+    /// Locks the endpoint's own device, even if messages are matched in a shared context.
     pub(crate) fn lock_own(&mut self) -> Matcher<'_> {
         match self {
             Self::Context(_, own) => own.lock(),
@@ -104,8 +106,8 @@ impl Matching {
         }
     }
 
-    /// The device in the engine, if one thread at a time uses the endpoint and its receives do not
-    /// belong to a shared context.
+    /// Returns the device in the engine, if one thread at a time uses the endpoint and its receives
+    /// do not belong to a shared context.
     #[inline]
     pub(crate) fn own_here(&mut self) -> Option<&mut Device<RecvOp, Kept>> {
         match self {
@@ -114,7 +116,8 @@ impl Matching {
         }
     }
 
-    /// The device outside of the engine, unless receives belong to a shared context.
+    /// Returns the own device, if it is outside of the engine and receives do not belong to a
+    /// shared context.
     pub(crate) fn own_beside(&self) -> Option<&Arc<Shared>> {
         match self {
             Self::Beside(shared) => Some(shared),
@@ -128,7 +131,8 @@ impl Matching {
         self.own_beside().is_none_or(|shared| shared.lock_at_exit().is_some())
     }
 
-    /// The device that counts the parts in multi-receive buffers; `None` if the engine counts them.
+    /// Returns the device that counts the messages in progress into multi-receive buffers; `None`
+    /// if the engine counts them.
     pub(crate) fn counts_parts(&self) -> Option<&Arc<Shared>> {
         match self {
             Self::Here(_) => None,
@@ -136,7 +140,8 @@ impl Matching {
         }
     }
 
-    /// Notes that no member watches a peer any more. A receive that names it is reported again.
+    /// Notes that no endpoint watches a peer any more. [`Shared::post`] returns the peer again for
+    /// the next receive that names it.
     pub(crate) fn unwatch(&mut self, peer: u32) {
         if let Some(shared) = self.counts_parts() {
             shared.unwatch(peer);
@@ -155,16 +160,17 @@ impl Matching {
         *self = Self::Context(member, Box::new(own));
     }
 
-    /// The number of this endpoint as holder of the messages that it keeps.
+    /// Returns the number of this endpoint in the shared context, as holder of the messages that it
+    /// keeps; 0 without a shared context.
     #[inline]
     pub(crate) fn holder(&self) -> u32 {
         if let Self::Context(member, _) = self { member.holder } else { 0 }
     }
 
-    /// Leaves the shared context, if there is one. Messages that it held for the endpoint are lost.
+    /// Leaves the shared context, if there is one. Unexpected messages of this endpoint are lost.
     pub(crate) fn leave(&mut self) {
         let Self::Context(Member { shared, context, holder }, _) = self else { return };
-        // Another endpoint must watch the peers from now on.
+        // Other members must watch the peers of later receives.
         shared.unwatch_all();
         let mut device = shared.lock();
         let contexts = device.contexts().into_iter();

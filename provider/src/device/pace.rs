@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Lets modelled time pass (`FI_TCAM_TABLE_NS` and related parameters): it spins, so that the
-//! application waits as it would for the device.
+//! Lets modelled time pass (`FI_TCAM_TABLE_NS` and related parameters): the calling thread spins,
+//! so that the application waits as it would for the device.
 //!
-//! A cost may be shorter than the time to read the clock. Excess time is credit for the next costs,
-//! which pass at once until it is used up: the sum is right, and no cost is off by more than two
-//! reads of the clock.
+//! A cost may be shorter than the time to read the clock. Time that passes in excess is a credit
+//! for the next costs, which take no time until the credit is used up. The sum is therefore right,
+//! and no cost is off by more than two reads of the clock.
 
 use std::{
     hint,
@@ -14,7 +14,8 @@ use std::{
 
 use matching::timing::Pace;
 
-/// Most credit in picoseconds: time in which another process had the core must not count.
+/// Maximum credit in picoseconds: time in which another process had the core must not become
+/// credit.
 const MOST_CREDIT: u64 = 200_000;
 
 /// Spins on the clock, which is read without a system call.
@@ -28,7 +29,7 @@ pub(crate) struct Spin {
 
 impl Spin {
     pub(crate) fn new() -> Self {
-        // The minimum of some rounds, because other processes use the core too.
+        // The minimum of several measurements, because other processes use the core too.
         let unseen = (0..20).map(|_| {
             let (start, rounds) = (Instant::now(), 32);
             let seen: u64 = (0..rounds).map(|_| picoseconds_since(Instant::now())).sum();

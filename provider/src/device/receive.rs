@@ -13,10 +13,11 @@ use nic::message::{MultiRecv, Receive};
 
 use crate::{attr, device::carried::RecvOp};
 
-/// `FI_TRANSMIT_COMPLETE` allows a receive to be reported before all threads can see its bytes.
+/// Flags that a receive may have. `FI_TRANSMIT_COMPLETE` allows a receive to be reported before all
+/// threads can see its bytes.
 const RECV_FLAGS: u64 = attr::RX_OP_FLAGS | flags::TRANSMIT_COMPLETE | flags::MORE | flags::RECV;
 
-/// Smallest rest of a multi-receive buffer, unless the application sets another.
+/// Default of `FI_OPT_MIN_MULTI_RECV` in bytes: a multi-receive buffer with less room is returned.
 const MIN_MULTI_RECV: usize = 64;
 
 /// Which receives name a source, and whether they must (`FI_DIRECTED_RECV` and related
@@ -47,12 +48,12 @@ pub(crate) struct RecvSettings {
     tagged_multi: bool,
     /// Flags of receives without flags; may change at any time.
     op_flags: AtomicU64,
-    /// Smallest rest of a multi-receive buffer; may change at any time.
+    /// `FI_OPT_MIN_MULTI_RECV` in bytes; may change at any time.
     min_multi_recv: AtomicUsize,
 }
 
 impl RecvSettings {
-    /// The settings for these capabilities and default flags.
+    /// Creates the settings for these capabilities and default flags.
     pub(crate) fn new(caps: u64, op_flags: u64) -> Self {
         Self {
             directed: Directed::of(caps),
@@ -67,13 +68,14 @@ impl RecvSettings {
         self.tagged_multi
     }
 
-    /// Flags of receives without flags.
+    /// Returns the flags of receives without flags.
     #[inline]
     pub(crate) fn op_flags(&self) -> u64 {
         self.op_flags.load(Ordering::Relaxed)
     }
 
-    /// Sets the flags of receives without flags (`FI_SETOPSFLAG`).
+    /// Sets the flags of receives without flags (`FI_SETOPSFLAG`). Returns `EBADFLAGS` for other
+    /// flags than [`attr::RX_OP_FLAGS`].
     pub(crate) fn set_op_flags(&self, value: u64) -> Result<()> {
         let op_flags = value & !flags::RECV;
         ffi::object::only(op_flags, attr::RX_OP_FLAGS)?;
@@ -81,18 +83,19 @@ impl RecvSettings {
         Ok(())
     }
 
-    /// Smallest rest of a multi-receive buffer.
+    /// Returns the minimum room, in bytes, of a multi-receive buffer that is not returned.
     #[inline]
     pub(crate) fn min_multi_recv(&self) -> usize {
         self.min_multi_recv.load(Ordering::Relaxed)
     }
 
-    /// Sets the smallest rest of a multi-receive buffer.
+    /// Sets the minimum room, in bytes, of a multi-receive buffer that is not returned.
     pub(crate) fn set_min_multi_recv(&self, len: usize) {
         self.min_multi_recv.store(len, Ordering::Relaxed);
     }
 
-    /// Returns whether a receive names its source.
+    /// Returns whether a receive names its source, and `EINVAL` if it must
+    /// (`FI_EXACT_DIRECTED_RECV`) and does not.
     #[inline]
     pub(crate) fn names_source(&self, op: &Recv) -> Result<bool> {
         let directed = if op.tag.is_some() { self.directed.tagged } else { self.directed.msg };
@@ -102,7 +105,8 @@ impl RecvSettings {
         Ok(directed && op.source != flags::ADDR_UNSPEC)
     }
 
-    /// A receive in the form for the device. `work`: the deferred work that it is, or 0.
+    /// Converts a receive to the form for the device. `work`: the number of the deferred work that
+    /// posts it, or 0. Returns `EBADFLAGS` for flags that a receive cannot have.
     #[inline(always)]
     pub(crate) fn receive(&self, op: &Recv, source: Source, work: u32) -> Result<Receive<RecvOp>> {
         let op_flags = match op.flags {

@@ -30,8 +30,8 @@ use super::{
 pub(crate) enum Matcher<'a> {
     Own(&'a mut Device<RecvOp, Kept>),
     Shared(SerialGuard<'a, LockedDevice>),
-    /// Boxed: otherwise each message drops three guards that it never has, which takes 31
-    /// instructions.
+    /// Boxed, because every message would otherwise execute the code that drops three guards, even
+    /// without tail queues. It takes 31 instructions.
     Tail(Box<Whole<'a, RecvOp, Kept>>, &'a Mutex<Needs>),
 }
 
@@ -84,11 +84,11 @@ impl Matcher<'_> {
     }
 }
 
-/// See the module.
+/// A device that is used without the lock of an engine.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "it is behind an `Arc`")]
 pub(crate) enum Shared {
-    /// With one lock.
+    /// With one lock, or none if one thread at a time uses the device.
     One(Serial<LockedDevice>),
     /// With the locks of tail queues.
     Tail(Box<TailDevice<RecvOp, Kept>>, Mutex<Needs>),
@@ -106,17 +106,17 @@ pub(crate) struct LockedDevice {
 pub(crate) struct Needs {
     flow: Flow,
     /// Messages in progress into multi-receive buffers, by context and address of the buffer. The
-    /// endpoint with the last one returns the buffer.
+    /// endpoint that ends the last one returns the buffer to the application.
     parts: HashMap<(OpContext, usize), Parts>,
-    /// Peers that an endpoint watches, one bit each by number: the peers named by receives that
-    /// were posted since the peer last had no link.
+    /// Peers that an endpoint watches, one bit each by number. A receive that names a peer sets its
+    /// bit. [`Shared::unwatch`] clears it.
     watched: Vec<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Parts {
     under_way: u32,
-    /// No further message goes into the buffer.
+    /// Whether no further message goes into the buffer.
     ended: bool,
 }
 
@@ -131,9 +131,10 @@ impl Shared {
         Self::Tail(Box::new(device), Mutex::new(Needs::new(flow)))
     }
 
-    /// Handles a message that arrives at tail queues; see [`TailDevice::arrive`]. Messages of an
-    /// endpoint arrive in one thread at a time, so that no other part of a buffer ends before this
-    /// one begins.
+    /// Handles a message that arrives at tail queues; see [`TailDevice::arrive`]. Returns `None` if
+    /// no receive matches; the message is then kept. The device must have tail queues. Messages of
+    /// an endpoint arrive in one thread at a time, so no other message into the same buffer ends
+    /// before this one begins.
     pub(crate) fn arrive_at_tails(
         &self,
         tagged: bool,
@@ -155,7 +156,8 @@ impl Shared {
         }
     }
 
-    /// Locks the device when the process exits: a thread that holds it may never release it.
+    /// Locks the device when the process exits. Returns `None` if another thread does not release
+    /// it in time, because it may never do so.
     pub(crate) fn lock_at_exit(&self) -> Option<Matcher<'_>> {
         match self {
             Self::One(state) => state.lock_at_exit().map(Matcher::Shared),
@@ -173,13 +175,14 @@ impl Shared {
         }
     }
 
-    /// Ends a part that [`Matcher::begin`] announced. Returns whether the buffer is returned with
-    /// it.
+    /// Ends a message that [`Matcher::begin`] announced. Returns whether its completion returns the
+    /// buffer.
     pub(crate) fn end(&self, op: &RecvOp) -> bool {
         self.with_needs(|needs| needs.end(op))
     }
 
-    /// Notes that no endpoint watches a peer any more. A receive that names it is reported again.
+    /// Notes that no endpoint watches a peer any more. [`Self::post`] returns the peer again for
+    /// the next receive that names it.
     pub(crate) fn unwatch(&self, peer: u32) {
         self.with_needs(|needs| needs.unwatch(peer));
     }
@@ -189,9 +192,10 @@ impl Shared {
         self.with_needs(|needs| needs.watched.clear());
     }
 
-    /// Posts a receive. `deliver` gives it an unexpected message, without the lock; it returns
-    /// false if the message was lost meanwhile. If the receive waits for a named peer that no
-    /// endpoint watches yet, that peer is returned: the caller must have it watched.
+    /// Posts a receive. If an unexpected message matches, calls `deliver`, without the lock, to
+    /// give the message to the receive. `deliver` returns false if the message was lost meanwhile.
+    /// If the receive waits for a peer that it names and that no endpoint watches yet, returns this
+    /// peer: the caller must let an endpoint watch it.
     ///
     /// # Errors
     /// Those of a receive that is held back ([`super::flow`]).
@@ -225,8 +229,8 @@ impl Shared {
         }
     }
 
-    /// Posts a receive, or the rest of one (`again`). Returns the peer that must be watched, as
-    /// [`Self::post`] does.
+    /// Posts a receive once. `again`: it was posted before, and is not held back now. Returns the
+    /// peer that must be watched, as [`Self::post`] does.
     fn post_once(
         &self,
         tagged: bool,
@@ -277,7 +281,7 @@ impl Needs {
         Self { flow, parts: HashMap::new(), watched: Vec::new() }
     }
 
-    /// The peer of a source, if no endpoint watches it yet.
+    /// Marks the peer of a source as watched. Returns it if it was not marked before.
     fn watch(&mut self, source: Source) -> Option<u32> {
         let peer = source.get()?;
         let (word, bit) = (peer as usize / 64, 1 << (peer % 64));

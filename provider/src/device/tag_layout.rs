@@ -4,12 +4,12 @@
 use matching::TagLayout;
 use nic::params::{Params, types::Auto};
 
-/// The layout of match bits on an endpoint. `directed`: receives may name a source
+/// Returns the layout of match bits on an endpoint. `directed`: receives may name a source
 /// (`FI_DIRECTED_RECV`).
 pub(crate) fn tag_layout(params: &Params, directed: bool) -> TagLayout {
     match params.tag_layout {
         Auto::Auto => {
-            // If it is unreadable, the variables of the launcher still help.
+            // If the file is unreadable, the variables of the launcher may still identify the MPI.
             let loaded = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
             let layout = layout_of(&loaded, directed, |name| std::env::var(name).ok());
             tracing::info!("FI_TCAM_TAG_LAYOUT=auto: {layout}");
@@ -19,8 +19,8 @@ pub(crate) fn tag_layout(params: &Params, directed: bool) -> TagLayout {
     }
 }
 
-/// The layout of the MPI whose library is mapped. If it is linked statically, the variables of its
-/// launcher decide.
+/// Returns the layout of the MPI whose library is mapped. If the MPI is linked statically,
+/// variables of its launcher identify it. Without an MPI, the layout is `Opaque`.
 fn layout_of(maps: &str, directed: bool, variable: impl Fn(&str) -> Option<String>) -> TagLayout {
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let libmpi = |version: &str| {

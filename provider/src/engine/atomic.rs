@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_atomic(3)`: operations that the peer executes on its memory, one at a time. They are sent
-//! like writes, with their operands. The previous values return like the answer of a read.
+//! like writes, with their operands. The previous values come back like the answer to a read.
 
 use channel::{
     bytes::SharedBytes,
@@ -35,6 +35,7 @@ fn pack(form: Form, datatype: Datatype, op: Op) -> u64 {
     form | u64::from(datatype.raw()) << 8 | u64::from(op.raw()) << 16
 }
 
+/// Decodes the result of [`pack`]. Returns `None` if the operation is not supported.
 fn unpack(bits: u64) -> Option<(Form, Datatype, Op)> {
     let form = match bits & 0xff {
         0 => Form::Base,
@@ -49,7 +50,7 @@ fn unpack(bits: u64) -> Option<(Form, Datatype, Op)> {
 
 /// The kinds of access that an atomic operation with these `bits` counts as (`fi_cntr(3)`). A
 /// fetching or comparing operation reads and writes, as the sockets and psm3 providers count it;
-/// `FI_ATOMIC_READ` only reads.
+/// `FI_ATOMIC_READ` only reads. Invalid `bits` count as no access.
 pub(crate) fn accesses_of_atomic(bits: u64) -> Accesses {
     match unpack(bits) {
         Some((_, _, Op::Read)) => Accesses { reads: true, writes: false },
@@ -59,7 +60,10 @@ pub(crate) fn accesses_of_atomic(bits: u64) -> Accesses {
 }
 
 impl Tx {
-    /// Any form of `fi_atomic`, `fi_fetch_atomic` and `fi_compare_atomic`.
+    /// Starts an atomic operation on a peer's memory. `work`: the deferred work that it is, or 0.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is no room, `ECONNABORTED` if the peer is gone.
     pub(super) fn atomic(
         &mut self,
         peers: &mut Peers,
@@ -97,13 +101,17 @@ pub(super) struct AtomicOp {
     form: Form,
     datatype: Datatype,
     op: Op,
-    /// Bytes of the operand, and of the comparison.
+    /// Bytes of the operand.
     operand: usize,
+    /// Bytes that memory is compared with.
     compare: usize,
 }
 
 impl AtomicOp {
     /// Checks a request for these parts of local memory, whose operands are `rest`.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` for an operation that is not supported, `EPROTO` for wrong lengths.
     pub(super) fn read(
         header: &Header,
         parts: &RemoteParts,
@@ -121,7 +129,7 @@ impl AtomicOp {
         Ok(Self { form, datatype, op, operand, compare })
     }
 
-    /// The access to local memory that it needs.
+    /// The access to local memory that the operation needs.
     pub(super) fn access(&self) -> u64 {
         if self.op == Op::Read { flags::REMOTE_READ } else { flags::REMOTE_WRITE }
     }
@@ -159,5 +167,5 @@ impl AtomicBuffers {
     }
 }
 
-// Operand, comparison and four parts must fit a buffer.
+// Operand, comparison and the descriptions of four parts must fit a buffer.
 const _: () = assert!(2 * MAX_BYTES + 4 * 24 <= LONGEST);

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Wrong bytes cause an error completion (`FI_ECRC`) and a log message. The error of a damaged slot
-//! goes to the receive that waits for the message. If there is no such receive, the slot could be
-//! anything: its error names no operation. It ends no operation that a peer may still copy for.
+//! goes to the receive that waits for the message. If there is no such receive, the slot may belong
+//! to any operation, so the error names none. Operations in progress do not end with that error,
+//! because a peer may still copy for them.
 
 use channel::{
     contract::Body,
@@ -35,8 +36,8 @@ pub(super) fn sum(buffer: &Buffer) -> u32 {
     })
 }
 
-/// Returns whether the buffer of a frame differs from what its sender wrote. A frame in a slot is
-/// checked with the slot.
+/// Returns whether the buffer of a frame differs from what its sender wrote; false if the frame has
+/// no checksum or is in a slot, which is checked separately.
 pub(crate) fn is_frame_damaged(header: &Header, check: u32, body: &Body<'_>) -> bool {
     let is_checked = header.flags.contains(Flags::CHECKED) && body.is_lent();
     let is_damaged = is_checked && crc32c::crc32c(&body.bytes().keep()) != check;

@@ -61,8 +61,9 @@ fn send(engine: &mut Engine, to: u32) {
     assert_eq!(engine.peers.push(to, &header, Payload::Part(&part)), Ok(Sent::Yes));
 }
 
-/// Sends a message between two new endpoints, after `tamper` has run. Returns the error of the
-/// receive.
+/// Sends a message between two new endpoints, and calls `tamper` before the message is received.
+/// `expected`: the receive is posted before the message comes. Returns the error of the receive, if
+/// it has one.
 fn end_of(
     ports: [u16; 2],
     expected: bool,
@@ -121,7 +122,7 @@ fn a_word_that_changes_in_a_slot_is_an_error() {
         });
         let end = end.unwrap();
         assert_eq!(end.errno, Errno::ECRC, "word {word}");
-        // Receives are not matched by these words.
+        // Matching does not use the words from 3 on, so the error goes to the receive.
         if word > 2 {
             assert_eq!(
                 (end.completion.context, end.completion.tag),

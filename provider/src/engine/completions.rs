@@ -58,12 +58,13 @@ impl Counters {
 #[derive(Debug, Default)]
 pub(crate) struct CqBinding {
     pub(crate) cq: Option<Arc<CompletionQueue>>,
-    /// Success is reported only if an operation requests it.
+    /// Whether success is reported only for operations that request it.
     pub(crate) selective: bool,
 }
 
 impl CqBinding {
-    /// Inlined down to the queue: out of line, it costs 20 instructions per message.
+    /// Reports a success to the queue, if there is a queue and `report` is set. Inlined down to the
+    /// queue: out of line, this costs 20 instructions per message.
     #[inline(always)]
     pub(super) fn complete(&self, report: bool, completion: Completion) {
         if let (true, Some(cq)) = (report, &self.cq) {
@@ -71,6 +72,7 @@ impl CqBinding {
         }
     }
 
+    /// Reports a failure to the queue, if there is one.
     #[cold]
     pub(super) fn fail(&self, failure: Failure) {
         if let Some(cq) = &self.cq {
@@ -87,8 +89,8 @@ pub(crate) struct Completions {
     pub(crate) counters: Counters,
     /// Deferred work in progress.
     works: Slab<DeferredOp>,
-    /// The deferred work whose operation is being started: its index in `works` + 1, or 0. It is
-    /// kept with the operation.
+    /// The deferred work whose operation is being started: its index in `works` + 1, or 0. The
+    /// operation keeps this number.
     work: u32,
 }
 
@@ -118,7 +120,7 @@ impl Completions {
         self.work_done(op.work, true);
     }
 
-    /// Reports a receive that got its message.
+    /// Reports a receive that succeeded.
     #[inline(always)]
     pub(super) fn complete_recv(&mut self, op: &RecvOp, completion: Completion) {
         let completion_flags = completion.flags;
@@ -143,14 +145,16 @@ impl Completions {
 
 /// Deferred work.
 impl Completions {
-    /// The deferred work that an operation that starts now belongs to, or 0.
+    /// Returns the number of the deferred work that is being started, or 0. It is kept with the
+    /// operation.
     #[inline]
     pub(super) fn work(&self) -> u32 {
         self.work
     }
 
-    /// Begins to start a triggered operation, which may be deferred work. Returns whether transmits
-    /// of the endpoint are reported selectively, for [`Self::end_start`].
+    /// Begins to start a triggered operation, which may be deferred work. Until
+    /// [`Self::end_start`], transmits are reported selectively if the deferred work does not report
+    /// its success. Returns the previous value of `tx.selective`, for [`Self::end_start`].
     pub(super) fn begin_start(&mut self, deferred: Option<DeferredOp>) -> bool {
         let selective = self.tx.selective;
         self.tx.selective |= deferred.as_ref().is_some_and(|deferred| !deferred.reports);
@@ -180,7 +184,8 @@ impl Completions {
         self.works.try_remove((work as usize).wrapping_sub(1));
     }
 
-    /// Counts deferred work that has completed, on the counter that it names.
+    /// Counts deferred work that has ended, on the counter that it names, and forgets it. `work`
+    /// may be 0.
     #[inline]
     pub(super) fn work_done(&mut self, work: u32, failed: bool) {
         if work != 0 {
@@ -209,8 +214,8 @@ impl Completions {
         }
     }
 
-    /// Returns whether the success of an operation, which may be deferred work, is reported to the
-    /// endpoint.
+    /// Returns whether the success of an operation is reported to the queues and counters of the
+    /// endpoint; false for deferred work without `FI_COMPLETION`.
     #[inline]
     fn is_reported(&self, work: u32) -> bool {
         work == 0 || self.work_reports(work)

@@ -36,13 +36,14 @@ pub(crate) struct LongRecv {
 }
 
 impl LongRecv {
-    /// Returns whether the sender is still there. A later endpoint at its address must not get its
-    /// answers.
+    /// Returns whether the sender of the message has not been forgotten. A later endpoint at its
+    /// address must not get its answers.
     pub(super) fn is_current(&self, peers: &Peers) -> bool {
         self.epoch == peers.epoch(self.peer)
     }
 
-    /// Where `len` bytes of its message go, from an offset on.
+    /// Returns the part of the receive's buffer for bytes of the message, `len` bytes from `offset`
+    /// on. It is shorter if the buffer ends before.
     pub(super) fn buffer(&self, offset: usize, len: usize) -> Buffer {
         self.grant.data.buffer.part(self.grant.offset as usize + offset, len)
     }
@@ -56,6 +57,7 @@ pub(crate) enum LongCopy {
 }
 
 impl LongCopy {
+    /// Makes the copy. The result goes to [`super::Engine::copied`].
     pub(crate) fn make(&self) -> Result<(), CopyError> {
         match self {
             Self::Message(copy) => copy.copier.read(&copy.remote, &copy.to),
@@ -76,8 +78,8 @@ pub(crate) struct MessageCopy {
     pub(super) recv: LongRecv,
 }
 
-/// A read of local memory by a peer, or a write. Slots that came after its request wait until it is
-/// done.
+/// A copy for a peer's read or write of local memory. Slots that came after the request wait until
+/// the copy is done.
 #[derive(Debug)]
 pub(crate) struct MemoryCopy {
     pub(super) copier: Copier,
@@ -97,9 +99,10 @@ pub(crate) struct Copies {
     due: VecDeque<LongCopy>,
     /// Number of copies that are being made.
     under_way: u32,
-    /// A copy of local memory is due or in progress: slots that came after its request wait.
+    /// Whether a copy for a peer's read or write is due or in progress. Slots that came after the
+    /// request wait.
     holds_arrivals: bool,
-    /// The endpoint is being closed: no copy starts.
+    /// Whether the endpoint is being closed, so that no copy begins.
     closes: bool,
 }
 
@@ -131,7 +134,7 @@ impl Copies {
         self.holds_arrivals = true;
     }
 
-    /// Begins the next copy.
+    /// Begins the next copy. Returns `None` if no copy is due, or if the endpoint is being closed.
     pub(crate) fn begin(&mut self) -> Option<LongCopy> {
         let next = if self.closes { None } else { self.due.pop_front() };
         self.under_way += u32::from(next.is_some());
@@ -146,13 +149,13 @@ impl Copies {
         }
     }
 
-    /// Begins no further copy. Returns whether none is in progress.
+    /// Returns whether no copy is in progress. If one is, no further copy begins from now on.
     pub(crate) fn close(&mut self) -> bool {
         self.closes |= self.under_way > 0;
         self.under_way == 0
     }
 
-    /// Removes the copies of messages that are due.
+    /// Removes the copies of messages that are due, and returns their receives.
     pub(super) fn take_messages(&mut self) -> Vec<LongRecv> {
         let mut receives = Vec::new();
         for copy in std::mem::take(&mut self.due) {

@@ -2,15 +2,15 @@
 //! Answers that found no room, in a queue for each peer: a slow peer delays no other.
 //!
 //! A peer may request more than it receives. If its pending answers need [`MOST`] bytes, its
-//! requests fail with `ENOBUFS`. At twice as many bytes, they get no answer. This happens only to a
-//! peer with more operations in progress than `fi_getinfo` allows.
+//! requests fail with `ENOBUFS`. If they need twice as many bytes, its requests get no answer. This
+//! happens only to a peer with more operations in progress than `fi_getinfo` allows.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use channel::wire::Header;
 
-/// Most bytes of pending answers to one peer. The default size of a transmit queue, 1,024
-/// operations, needs a quarter.
+/// If the pending answers to a peer need this many bytes, its requests fail. The default size of a
+/// transmit queue, 1,024 operations, needs a quarter.
 pub(crate) const MOST: usize = 64 << 20;
 
 /// Approximate bytes of an answer without its payload.
@@ -41,7 +41,7 @@ impl Deferred {
         !self.queues.is_empty() && self.queues.contains_key(&peer)
     }
 
-    /// Returns the bytes that the answers to a peer need.
+    /// Returns the bytes that the pending answers to a peer need.
     pub(crate) fn size(&self, peer: u32) -> usize {
         self.queues.get(&peer).map_or(0, |queue| queue.size)
     }
@@ -52,12 +52,13 @@ impl Deferred {
         queue.answers.push_back((header, bytes));
     }
 
-    /// Drops the answers to a peer.
+    /// Drops the pending answers to a peer.
     pub(crate) fn forget(&mut self, peer: u32) {
         self.queues.remove(&peer);
     }
 
-    /// Sends answers to each peer, until one finds no room.
+    /// Sends the pending answers to each peer in order, until `send` returns false: there is no
+    /// room.
     pub(crate) fn flush(&mut self, mut send: impl FnMut(u32, &Header, &[u8]) -> bool) {
         self.queues.retain(|&peer, queue| {
             while let Some((header, bytes)) = queue.answers.front() {

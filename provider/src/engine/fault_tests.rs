@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations between two endpoints over the loopback, with a fault in each phase; a wrong answer.
+//! Operations between two endpoints over the loopback, with a fault in each phase, and a read with
+//! an incomplete answer.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -47,7 +48,8 @@ fn a_fault_in_any_phase_ends_in_an_error_or_in_the_right_bytes() {
             }
         }
     }
-    // Only shared memory sends messages in buffers, and only an error causes `Failed`.
+    // Not expected: `Buffered`, which only shared memory sends, and `Failed`, which only a fault
+    // causes.
     let phases: BTreeSet<String> = seen.iter().map(|(_, _, at, _)| format!("{at:?}")).collect();
     let sends =
         ["Answer", "Atomic", "Chunk", "Done", "Inline", "Pull", "Read", "Rendezvous", "Write"];
@@ -86,7 +88,7 @@ impl Planned {
             one.step();
             steps += 1;
         }
-        // For the last answers.
+        // Lets the last answers arrive.
         for _ in 0..4 {
             other.step();
             one.step();

@@ -10,7 +10,7 @@ use channel::{
 #[derive(Debug)]
 pub(crate) struct Inbound {
     receivers: Receivers,
-    /// A slot waits until descriptors or memory are available.
+    /// Whether a slot waits until descriptors or memory are available to open its sender.
     is_short: bool,
 }
 
@@ -25,26 +25,29 @@ impl Inbound {
         self.receivers.iter_mut().flatten().any(|receiver| !receiver.is_empty())
     }
 
-    /// Returns whether there are slots of this host to handle, which is a quick check.
+    /// Returns whether there are slots to handle over other transports than the network, which is a
+    /// quick check.
     #[inline]
     pub(crate) fn has_local(&mut self) -> bool {
         let local = self.receivers.iter_mut().flatten().filter(|receiver| !receiver.is_net());
         local.into_iter().any(|receiver| !receiver.is_empty())
     }
 
-    /// Returns whether a transport other than shared memory is open.
+    /// Returns whether a transport other than shared memory is open; always true in tests, which
+    /// have the loopback.
     #[inline]
     pub(super) fn has_others(&self) -> bool {
         TRANSPORTS > NET + 1 || self.has_net()
     }
 
+    /// Returns whether the network is open.
     #[inline]
     pub(super) fn has_net(&self) -> bool {
         self.receivers[NET].is_some()
     }
 
-    /// Takes the receiver of a transport if it has slots, so that they can be lent, until
-    /// [`Self::put_back`].
+    /// Takes the receiving end of a transport until [`Self::put_back`], so that its slots can be
+    /// borrowed while the engine is used. Returns `None` if it has no slots.
     #[inline(always)]
     pub(super) fn take(&mut self, transport: usize) -> Option<Box<Rx>> {
         self.receivers[transport].take_if(|receiver| !receiver.is_empty())
@@ -66,7 +69,8 @@ impl Inbound {
         self.is_short
     }
 
-    /// The positions after all slots that were claimed before.
+    /// Returns, for each transport that is open, the position after all slots that were sent or are
+    /// being sent.
     pub(super) fn ends(&mut self) -> [Option<u64>; TRANSPORTS] {
         self.receivers.each_mut().map(|receiver| receiver.as_mut().map(|receiver| receiver.end()))
     }
@@ -78,7 +82,8 @@ impl Inbound {
             .all(|(receiver, end)| receiver.as_ref().map(|receiver| receiver.position()) >= *end)
     }
 
-    /// Skips slots that were claimed one interval ago by senders that have died.
+    /// Skips slots that a dead sender claimed and did not fill, once two calls in a row have found
+    /// them.
     pub(super) fn skip_stuck(&mut self) {
         for receiver in self.receivers.iter_mut().flatten() {
             if receiver.skip_stuck() {
@@ -87,7 +92,7 @@ impl Inbound {
         }
     }
 
-    /// Number of slots over shared memory that were handled.
+    /// Returns the number of slots over shared memory that were handled.
     #[cfg(test)]
     pub(super) fn position(&self) -> u64 {
         self.receivers[0].as_ref().map_or(0, |receiver| receiver.position())

@@ -16,15 +16,19 @@ use matching::Source;
 use super::{Engine, peer_checks::PeerChecks, peers::Unknown};
 use crate::wait::{callers, idle::RETRY, pollable::Progress};
 
-/// Peers in the list that have not sent yet: this many are checked in each round.
+/// Most peers that are checked at a time, of those in the list that have not sent yet.
 const SILENT_A_ROUND: usize = 64;
 
-/// Longest sleep of a thread that waits at an endpoint: a peer may die, also one that another
-/// thread sends to meanwhile.
+/// Longest sleep of a thread that waits at an endpoint. Meanwhile a peer may die, even one that
+/// another thread sends to.
 const LOOK_AROUND: Duration = Duration::from_millis(250);
 
 impl Engine {
-    /// Opens a link to the endpoint at a peer's address, unless it exists, for a new operation.
+    /// Opens a link to the endpoint at a peer's address for a new operation, unless it exists.
+    ///
+    /// # Errors
+    /// `EAGAIN` if messages of an earlier endpoint at the address cannot all be handled yet, and
+    /// the errors of [`super::peers::Peers::check_route`] and [`super::peers::Peers::open`].
     #[inline]
     pub(crate) fn link_to(&mut self, peer: u32) -> Result<()> {
         if self.peers.is_ready(peer) {
@@ -45,13 +49,16 @@ impl Engine {
             return Err(Errno::EAGAIN);
         }
         if self.peers.is_linked(peer) {
-            // A new endpoint has sent already, and may have closed since.
+            // A new endpoint at the address has sent already, and may have closed since.
             return if self.peers.is_open(peer) { Ok(()) } else { Err(Errno::EAGAIN) };
         }
         self.peers.open(peer)
     }
 
-    /// The source of a slot, as receives name it.
+    /// Returns the source of a slot, as receives name it. Opens its sender, if that is new.
+    ///
+    /// # Errors
+    /// The reason why the sender is not known.
     #[inline]
     pub(super) fn source_of(&mut self, header: &Header) -> std::result::Result<u32, Unknown> {
         match self.peers.source(header) {
@@ -76,7 +83,8 @@ impl Engine {
         Ok(self.peers.enter(&sender))
     }
 
-    /// Longest sleep that delays nothing but messages; zero if one has come.
+    /// Prepares the network for a sleep. Returns how long a thread may sleep without delaying work
+    /// that no doorbell announces; zero if a slot has come or a copy is due.
     pub(crate) fn longest_sleep(&mut self) -> Duration {
         if self.inbound.is_short() {
             return RETRY;
@@ -92,7 +100,7 @@ impl Engine {
         LOOK_AROUND
     }
 
-    /// Returns whether there is work that no doorbell announces.
+    /// Returns whether copies, answers or parts of operations wait, which no doorbell announces.
     pub(crate) fn goes_on(&self) -> bool {
         !(self.rx.copies.is_empty() && self.peers.has_answered() && self.tx.has_streamed())
     }
@@ -102,7 +110,8 @@ impl Engine {
         self.peers.wants_room || !self.peers.has_answered() || !self.tx.has_streamed()
     }
 
-    /// Checks some peers and the load of the host, if it is time.
+    /// Does the periodic work, if it is time: shows the counters, and checks some peers and the
+    /// load of the host.
     pub(crate) fn look_around(&mut self) {
         let now = Instant::now();
         self.checks.pace(now);
@@ -148,14 +157,15 @@ impl Engine {
         }
         if self.checks.is_silent_due() {
             let gone = self.peers.silent_and_gone(SILENT_A_ROUND);
-            // Messages that they sent before may still be in the ring.
+            // Slots of these senders may still be in the ring.
             if !gone.is_empty() && self.has_received_all() {
                 self.peers.strike_unknown(gone);
             }
         }
     }
 
-    /// Counts the other pollers on the processors that this thread may run on.
+    /// Counts the pollers on the processors that this thread may run on. Polls and the doorbell
+    /// adapt to the result.
     pub(crate) fn update_population(&mut self) {
         let allowed = Cores::of_thread();
         self.peers.own().show_cores(&allowed);
@@ -165,7 +175,7 @@ impl Engine {
         Doorbell::set_crowded(self.peers.own(), self.idle.is_crowded());
     }
 
-    /// Watches the peer that a receive names: it may die before there is a link to it.
+    /// Watches the peer that a receive names, if it has no link: it may die before there is one.
     #[inline]
     pub(crate) fn watch(&mut self, source: Source) {
         if let Some(peer) = source.get()
@@ -183,18 +193,18 @@ impl Engine {
     }
 
     /// Opens links to peers that receives wait for. A peer that was never there, or that was seen
-    /// to close, may still come; receives from any other peer that is gone fail.
+    /// to close, may still come. Receives that name any other peer that is gone fail.
     fn meet_awaited(&mut self) {
         for peer in self.checks.awaited_now() {
             let (is_far, is_there) = (self.peers.is_far(peer), self.peers.is_there(peer));
             let met = if is_there { self.link_to(peer) } else { Err(Errno::ENOENT) };
             match met {
-                // It may be there at the next check.
+                // The peer may be there at the next check.
                 Err(Errno::EAGAIN) => continue,
                 Err(Errno::ECONNREFUSED) if !is_far => continue,
-                // A peer of this host that cannot be opened has another version or too many peers,
-                // and the next check would not change that.
                 Err(_) if is_far || !is_there => {}
+                // There is a link now, or the peer of this host has another version or too many
+                // peers, which the next check would not change.
                 _ => {
                     self.stop_awaiting(peer);
                     continue;
@@ -216,7 +226,8 @@ impl Engine {
         }
     }
 
-    /// Handles all slots that were sent before. Returns false if some are still being written.
+    /// Handles all slots that were sent before the call. Returns false if some are still being
+    /// written, or must wait.
     pub(super) fn has_received_all(&mut self) -> bool {
         let ends = self.inbound.ends();
         while !self.inbound.has_reached(&ends) {
@@ -230,7 +241,7 @@ impl Engine {
 
     fn look_at(&mut self, at: usize, look: Look) {
         let Some((peer, gone, liveness)) = self.peers.look_at(at, look) else { return };
-        // The peer's name may have been inserted after its first message came.
+        // The secret in the peer's name may have been learned after its first message came.
         if !self.peers.is_verified(peer) {
             self.rx.drop_messages(&self.peers, peer);
         } else if liveness == Liveness::Alive {
@@ -239,21 +250,22 @@ impl Engine {
         self.part(peer, gone);
     }
 
-    /// Handles what an endpoint sent that is gone, and forgets it. Returns false if that must wait,
-    /// because an earlier message is still being written.
+    /// Handles the slots of an endpoint that is gone, and forgets the endpoint. Returns false if
+    /// that must wait, because an earlier slot is still being written.
     pub(crate) fn part(&mut self, peer: u32, gone: Identity) -> bool {
         if !self.has_received_all() {
             return false;
         }
-        // A later endpoint may have sent as well, and was opened.
+        // If a later endpoint at the address has sent as well, the earlier one was forgotten when
+        // the later one was opened.
         if self.peers.who_is_at(peer) == Some(gone) {
             self.forget(peer);
         }
         true
     }
 
-    /// Ends all operations that wait for the endpoint at a peer's address. It is gone, and all its
-    /// messages were handled.
+    /// Ends all operations that wait for the endpoint at a peer's address, and forgets the
+    /// endpoint. It is gone, and all its slots were handled.
     pub(crate) fn forget(&mut self, peer: u32) {
         let address = self.peers.address_of(peer);
         let end = self.peers.liveness(peer);
@@ -262,7 +274,7 @@ impl Engine {
         } else {
             tracing::info!("{address} closed its endpoint");
         }
-        // This comes before the operations are taken: a thread without the engine must not send
+        // This comes before the operations are taken, so that no thread without the engine starts
         // another one.
         self.peers.disconnect(peer);
         self.tx.forget(&mut self.completions, peer);
@@ -290,7 +302,7 @@ impl Engine {
 
     fn end_leaving(&mut self, now: Instant) {
         for peer in self.checks.leaving_now(now) {
-            // A peer with a link has come back.
+            // If the peer has a link, there is an endpoint at its address again.
             if !self.peers.is_linked(peer) {
                 self.rx.fail_directed(&mut self.completions, peer);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Deaths that only a check finds.
+//! Tests of deaths that only a check finds.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4},
@@ -43,7 +43,7 @@ fn header(number: u16) -> Header {
     Header { kind, flags, peer, count: 0, bits: 0, data: 0, len: 0, op: 0 }
 }
 
-/// Starts an operation to a peer that does not answer.
+/// Starts an operation to a peer that does not answer. Returns the number of the operation.
 fn wait_for(engine: &mut Engine, port: u16) -> u64 {
     let peer = engine.domain.peers.number(address(port));
     engine.link_to(peer).unwrap();
@@ -84,7 +84,7 @@ fn a_claim_of_a_living_peer_is_waited_for() {
     let (own, mut engine) = endpoint(124);
     let (living, _other) = endpoint(125);
     assert_eq!(testing::enter(own.port(), living.identity()), Ok(0));
-    // The living peer is between claim and turn.
+    // The living peer has claimed a slot and not published it.
     testing::intend(&living, &own);
     testing::claim(&own);
     let started = Instant::now();
@@ -104,7 +104,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
     let number = wait_for(&mut engine, 128);
     let to = engine.domain.peers.number(address(128));
     engine.peers.transports.take_all(to);
-    // The file of the peer goes with it.
+    // This also removes the file of the peer's segment.
     drop((dying, its_engine));
     let (mut sender, started) = (Writer::new(&own), Instant::now());
     while engine.tx.is_at(to, number) {
@@ -126,7 +126,7 @@ fn a_peer_is_awaited_until_it_was_seen() {
     };
     look(&mut engine);
     assert!(engine.checks.awaits(peer), "it may come yet");
-    // It came and went between two checks.
+    // The peer opened and died between two checks.
     engine.domain.peers.saw(peer);
     testing::claim(&own);
     look(&mut engine);
@@ -180,7 +180,8 @@ fn a_late_copy_is_not_answered_to_a_later_endpoint_at_the_address() {
         operation.start(&mut one).unwrap();
         other.engine.progress();
         let copy = begun.then(|| other.engine.rx.copies.begin().expect("a copy is due"));
-        // The sender goes, and an endpoint at its address has an operation of the same number.
+        // The sender is forgotten, and a later endpoint at its address has an operation with the
+        // same number.
         let peer = other.engine.domain.peers.number(address(351));
         other.engine.forget(peer);
         other.engine.link_to(peer).unwrap();

@@ -12,7 +12,7 @@
 //! copies                     copies that are made without the lock of the engine
 //! completions                queues, counters and deferred work
 //! peers  peer_checks         links and senders; when they are checked
-//! inbound  publisher         slots that have come; the counters that are shown
+//! inbound  publisher         slots that have come; when the counters are shown
 //!
 //! ops  outgoing  deferred    operations in progress, options of a message, pending answers
 //! check                      checksums
@@ -102,15 +102,15 @@ pub(crate) struct Engine {
     pub(crate) node_pool: Option<Arc<NodePool>>,
     pub(crate) eq: Option<Arc<EventQueue>>,
     pub(crate) enabled: bool,
-    /// It was opened for a shared transmit context, and none is bound yet.
+    /// Whether the endpoint was opened for a shared transmit context, and none is bound yet.
     pub(crate) awaits_stx: bool,
-    /// Number of processes that the device knows; 0 if none yet.
+    /// Number of processes, as set in the device; 0 if it is not known yet.
     processes: u32,
     /// Whether sends are recorded.
     pub(crate) records_sends: bool,
-    /// The device thread sleeps, or is about to.
+    /// Whether the device thread sleeps, or is about to.
     pub(crate) device_sleeps: bool,
-    /// Whether it is a context of a scalable endpoint.
+    /// Whether the endpoint is a context of a scalable endpoint.
     pub(crate) is_context: bool,
     /// The index of the context, if the scalable endpoint has several.
     pub(crate) context: Option<u32>,
@@ -167,7 +167,7 @@ impl Engine {
         })
     }
 
-    /// Sets the number of processes in the device, unless `FI_TCAM_NPROCS` is set.
+    /// Sets the number of processes, here and in the device, unless `FI_TCAM_NPROCS` is set.
     pub(crate) fn set_processes(&mut self, n: u32) {
         if self.domain.params.nprocs == 0 {
             self.processes = n;
@@ -219,10 +219,10 @@ impl Engine {
         self.rx.post(&mut self.peers, &mut self.completions, op, source)
     }
 
-    /// A receive with `FI_PEEK`, `FI_CLAIM` or `FI_DISCARD`.
+    /// Handles a receive with `FI_PEEK`, `FI_CLAIM` or `FI_DISCARD`.
     fn probe(&mut self, op: &Recv, op_flags: u64) -> Result<()> {
         if self.rx.device.is_shared() {
-            // Receives are posted to the shared context.
+            // The receives of this endpoint are posted to the shared context.
             return Err(Errno::EOPNOTSUPP);
         }
         let probe = Probe::read(op, op_flags)?;
@@ -233,7 +233,8 @@ impl Engine {
         }
         // Messages in the rings have arrived too.
         self.receive();
-        // A program that only probes finds messages, so that none of its polls seems empty.
+        // The queue of a program that only probes is never empty, so that no empty poll reads the
+        // clock.
         if self.publisher.is_due_after_probe() {
             self.show_and_look();
         }
@@ -243,7 +244,10 @@ impl Engine {
         Ok(())
     }
 
-    /// The source that a receive names.
+    /// Returns the source that a receive names; [`Source::ANY`] if it names none.
+    ///
+    /// # Errors
+    /// `EINVAL` if the source is not in the address vector, or is missing but required.
     #[inline(always)]
     fn source(&self, op: &Recv) -> Result<Source> {
         if self.rx.settings.names_source(op)? {
@@ -253,25 +257,25 @@ impl Engine {
         }
     }
 
-    /// Gives a claimed message of a shared context to its receive, or drops it.
+    /// See [`Rx::give_claimed`].
     pub(crate) fn give_claimed(&mut self, op: &Recv, op_flags: u64, claimed: (Envelope, Kept)) {
         let Self { rx, peers, completions, .. } = self;
         rx.give_claimed(peers, completions, op, op_flags, claimed);
     }
 
-    /// Reports what a probe of a shared context found.
+    /// See [`Rx::probed`].
     pub(crate) fn probed(&mut self, op: &Recv, found: Option<ProbeResult>) {
         let Self { rx, peers, completions, .. } = self;
         rx.probed(peers, completions, op, found);
     }
 
-    /// Gives a kept message to its receive.
+    /// See [`Rx::deliver_kept`].
     pub(crate) fn deliver(&mut self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) {
         let Self { rx, peers, completions, .. } = self;
         rx.deliver_kept(peers, completions, grant, envelope, message);
     }
 
-    /// `fi_cancel`.
+    /// `fi_cancel`; see [`Rx::cancel`].
     pub(crate) fn cancel(&mut self, context: OpContext) -> Result<()> {
         self.rx.cancel(&mut self.completions, context)
     }
@@ -296,7 +300,12 @@ impl Engine {
         self.tx.atomic(&mut self.peers, work, peer, op, options)
     }
 
-    /// Begins an operation on a peer's memory; see [`Tx::rma_options`].
+    /// Prepares an operation on a peer's memory. `sizes`: its class, its length, and how many bytes
+    /// are sent to the peer. Returns the peer and the options.
+    ///
+    /// # Errors
+    /// Those of [`Tx::rma_options`], [`Peers::at`] and [`Self::link_to`], and `EAGAIN` if the
+    /// operation must wait for earlier ones (`FI_FENCE`).
     #[inline]
     fn start_rma(
         &mut self,
@@ -332,25 +341,22 @@ impl Engine {
 /// Transmit and receive contexts, which open and close while their endpoint stays open
 /// ([`crate::context`]).
 impl Engine {
-    /// Drops posted receives without completions. `at_once`: also drops receives that long messages
-    /// are being received into. Returns whether none is left.
+    /// See [`Rx::drop_receives`].
     pub(crate) fn drop_receives(&mut self, at_once: bool) -> bool {
         self.rx.drop_receives(&mut self.peers, &mut self.completions, at_once)
     }
 
-    /// Drops all transmits in progress, without completions. Their memory belongs to the
-    /// application again when no peer [reaches](Self::is_reached) it.
+    /// See [`Tx::drop_all`].
     pub(crate) fn drop_transmits(&mut self) {
         self.tx.drop_all(&mut self.peers, &mut self.completions);
     }
 
-    /// Returns whether a living peer copies from or to local memory. Once its operations are void,
-    /// or the endpoint is closed, no new copy begins.
+    /// See [`Peers::is_any_reaching`].
     pub(crate) fn is_reached(&self) -> bool {
         self.peers.is_any_reaching()
     }
 
-    /// Ends the endpoint's membership in a shared receive context.
+    /// Ends the endpoint's membership in a shared receive context, if it is a member.
     pub(crate) fn leave(&mut self) {
         self.rx.end_receives(&mut self.completions);
         self.rx.device.leave();
@@ -385,7 +391,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes the report, if one is requested.
+    /// Writes the report and prints the summary, as far as requested.
     pub(crate) fn write_report(&mut self, address: SocketAddrV4, written_at: WrittenAt) {
         let domain = Arc::clone(&self.domain);
         if let Some(mut report) = self.publisher.end(&domain.params, address, written_at) {
@@ -406,7 +412,7 @@ impl Engine {
         self.peers.report(report);
     }
 
-    /// Shows the counters to `tcam watch`, and writes the draft of the report.
+    /// Shows the counters to `tcam watch`, and writes the draft of the report, if it is due.
     #[cold]
     pub(crate) fn show(&mut self) {
         let live = self.publisher.live(&self.rx.device.lock());
@@ -427,7 +433,8 @@ impl Engine {
         }
     }
 
-    /// Does the periodic work while messages come.
+    /// Does the periodic work while polls find messages: shows the counters and checks peers, if it
+    /// is time.
     #[cold]
     fn show_and_look(&mut self) {
         self.show_in_turn();

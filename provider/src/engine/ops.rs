@@ -74,8 +74,9 @@ impl OpKind {
     }
 }
 
-/// The number of operations in progress. Only the thread that holds the engine changes it. Any
-/// thread may read it: a thread that started an operation sees it counted until it has ended.
+/// The number of reads, writes and atomic operations in progress. Only the thread that holds the
+/// engine changes it. Any thread may read it. If a thread started an operation, it sees the
+/// operation counted until that has ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnderWay(Arc<AtomicUsize>);
 
@@ -94,12 +95,12 @@ impl UnderWay {
     }
 }
 
-/// An operation in progress: the receiver reports its end.
+/// An operation in progress, until its peer answers.
 #[derive(Clone, Debug)]
 pub(crate) struct SendOp {
     pub(crate) kind: OpKind,
     pub(crate) peer: u32,
-    /// The data to send; for reads, where the answer goes.
+    /// The data to send; for reads and fetching atomic operations, the memory for the answer.
     pub(crate) buffer: Buffer,
     /// The peer's memory, for reads and writes.
     pub(crate) remote: RemoteParts,
@@ -107,7 +108,7 @@ pub(crate) struct SendOp {
     pub(crate) data: Option<u64>,
     pub(crate) context: OpContext,
     pub(crate) report: bool,
-    /// Whether it completes only when its receiver has said so.
+    /// Whether the operation completes only when its peer has answered, over any transport.
     pub(crate) acknowledged: bool,
     /// Deferred work that this operation is; see [`crate::engine::completions::Completions`].
     pub(crate) work: u32,
@@ -133,8 +134,8 @@ impl SendOp {
     }
 }
 
-/// The operations of an endpoint in progress, by the numbers that peers answer with. Threads that
-/// send without the engine enter theirs too ([`crate::tx_fast_path`]).
+/// The operations of an endpoint that are in progress, by the numbers that peers answer with.
+/// Threads that send without the engine also enter their operations here ([`crate::tx_fast_path`]).
 #[derive(Debug)]
 pub(crate) struct Ops(Serial<Table>);
 
@@ -166,14 +167,14 @@ impl Ops {
         Self(Serial::new(Table { ops, next_age: 0 }, locked))
     }
 
-    /// Enters an operation until its peer answers. Returns the number for the answer.
+    /// Enters an operation. Returns the number for the answer of its peer.
     pub(crate) fn enter(&self, op: SendOp) -> u64 {
         self.0.lock().enter(op)
     }
 
-    /// Enters an operation if `go`, which gets its number, sends it. Returns whether it was sent.
-    /// The table is locked meanwhile: after a disconnect, [`Self::take_of_peer`] returns all
-    /// operations that were sent.
+    /// Enters an operation if `go` sends it under the number that it is given. Returns whether it
+    /// was sent. The table is locked meanwhile: after a disconnect, [`Self::take_of_peer`] returns
+    /// all operations that were sent.
     pub(crate) fn enter_if(&self, op: SendOp, go: impl FnOnce(u64) -> bool) -> bool {
         let mut table = self.0.lock();
         let number = table.enter(op);
@@ -185,13 +186,14 @@ impl Ops {
         goes
     }
 
-    /// Removes and returns the operation with a number.
+    /// Removes and returns the operation with a number; `None` if it is not in progress.
     pub(crate) fn take(&self, number: u64) -> Option<SendOp> {
         let mut table = self.0.lock();
         table.key(number).map(|key| table.ops.remove(key))
     }
 
-    /// Calls `look` with the operation with a number.
+    /// Returns what `look` returns for the operation with a number; `None` if it is not in
+    /// progress.
     pub(crate) fn find<T>(&self, number: u64, look: impl FnOnce(&SendOp) -> T) -> Option<T> {
         let table = self.0.lock();
         table.key(number).map(|key| look(&table.ops[key]))
@@ -205,8 +207,8 @@ impl Ops {
         keys.into_iter().map(|key| table.ops.remove(key)).collect()
     }
 
-    /// Removes and returns all operations but copies of messages, with the age of the next
-    /// operation.
+    /// Removes and returns all operations but copies of injected messages. Also returns the age of
+    /// the next operation.
     pub(crate) fn end_all(&self) -> (Vec<SendOp>, u64) {
         let mut table = self.0.lock();
         let all = table.ops.iter().filter(|(_, op)| !op.buffer.is_copied()).map(|(key, _)| key);

@@ -44,7 +44,7 @@ pub(crate) enum Route {
 pub(crate) struct EagerSizes {
     /// `FI_TCAM_EAGER_SIZE`.
     pub(crate) size: usize,
-    /// Longest message that is copied at once over any transport.
+    /// Longest message that is copied at once over every transport.
     pub(crate) any: usize,
     shm: usize,
     if_quick: usize,
@@ -59,7 +59,8 @@ impl EagerSizes {
         Self { size, any, shm, if_quick: (EAGER_AT_TIMES * size).min(LONGEST), net }
     }
 
-    /// How a message of `len` bytes is sent, over the network or to a peer of this host.
+    /// Returns how a message of `len` bytes is sent, over the network (`is_net`) or to a peer of
+    /// this host.
     #[inline(always)]
     pub(crate) fn route(&self, len: usize, is_net: bool) -> Route {
         let eager = if is_net { self.net } else { self.shm };
@@ -76,7 +77,7 @@ impl EagerSizes {
 /// The settings of transmits. Threads that send share them.
 #[derive(Debug)]
 pub(crate) struct TxSettings {
-    /// Flags of transmits without flags; may change at any time.
+    /// Flags of transmits without flags of their own; may change at any time.
     op_flags: AtomicU64,
     pub(crate) sizes: OpSizes,
     pub(crate) eager: EagerSizes,
@@ -127,7 +128,7 @@ impl Outgoing {
     /// completion.
     ///
     /// # Errors
-    /// `EBADFLAGS`, and `EMSGSIZE` for a message that is too long.
+    /// `EBADFLAGS` for flags that a message cannot have, `EMSGSIZE` if the message is too long.
     #[inline(always)]
     pub(crate) fn of(op: &Send, selective: bool, settings: &TxSettings) -> Result<Self> {
         let (op_flags, silent) = match op.flags {
@@ -149,7 +150,7 @@ impl Outgoing {
         })
     }
 
-    /// The header of the message.
+    /// The header of the message, as [`Kind::Inline`]; the transport sets another kind.
     #[inline(always)]
     pub(crate) fn header(&self, op: &Send) -> Header {
         let mut message_flags = Flags::empty();

@@ -43,7 +43,7 @@ pub(super) const TAG: u64 = 7;
 pub(super) const AT_ONE: OpContext = OpContext(1);
 pub(super) const AT_OTHER: OpContext = OpContext(2);
 
-/// An endpoint and what it has reported.
+/// An endpoint and the completions that were read from its queue.
 pub(super) struct TestNode {
     pub(super) own: Arc<Segment>,
     pub(super) end: Option<Arc<LoopbackEnd>>,
@@ -76,6 +76,7 @@ impl TestNode {
         assert_eq!(self.engine.peers.av.as_ref().unwrap().insert_one(&bytes), Some(0));
     }
 
+    /// Makes the next copy, or progress if no copy is due. Reads the completions.
     pub(super) fn step(&mut self) {
         // A copy is a separate step: either end may die before and after it.
         if !self.engine.make_copy() {
@@ -84,12 +85,14 @@ impl TestNode {
         self.reported.extend(std::iter::from_fn(|| self.cq.next()));
     }
 
+    /// Checks peers, and makes a step.
     pub(super) fn look(&mut self) {
         self.engine.checks.hurry();
         self.engine.look_around();
         self.step();
     }
 
+    /// Returns the result of the operation with this context; `None` if it was not reported.
     pub(super) fn has_reported(
         &self,
         context: OpContext,
@@ -115,7 +118,8 @@ impl TestNode {
         self.end.as_ref().is_some_and(|end| end.is_dead())
     }
 
-    /// Returns whether no operation is in progress.
+    /// Returns whether no operation or copy is in progress, no answer is pending, and no buffer is
+    /// lent.
     pub(super) fn is_at_rest(&mut self) -> bool {
         let engine = &mut self.engine;
         engine.tx.ops.len() == 0
@@ -148,7 +152,7 @@ pub(super) struct Operation {
     pub(super) expected: Vec<u8>,
 }
 
-/// Memory that is never freed.
+/// Allocates memory with these bytes, which is never freed.
 pub(super) fn memory(bytes: &[u8]) -> (RegionMemory, Buffer) {
     let window = RegionMemory::from(&mut *bytes.to_vec().leak());
     let buffer = window.part(0, bytes.len()).unwrap();
@@ -162,7 +166,7 @@ pub(super) fn read(buffer: &Buffer) -> Vec<u8> {
 }
 
 impl Operation {
-    /// Prepares the other end.
+    /// Prepares an operation: posts its receive, or registers its memory, at the other end.
     pub(super) fn prepare(what: TestOp, len: usize, other: &mut TestNode) -> Self {
         let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8 + 1).collect();
         let (from_window, from) = memory(&bytes);
@@ -267,6 +271,7 @@ pub(super) fn friends(net: Option<&Arc<Loopback>>, port: u16, settings: Settings
     nodes
 }
 
+/// Starts an operation. While it finds no room, both ends make progress.
 pub(super) fn starts(operation: &Operation, one: &mut TestNode, other: &mut TestNode) {
     for _ in 0..STEPS {
         match operation.start(one) {

@@ -13,17 +13,17 @@ use host::owner::Look;
 const STALE: Duration = Duration::from_micros(10);
 /// Time between two checks.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
-/// Most empty polls between two reads of the clock, which take as long as a poll.
+/// Most empty polls between two reads of the clock. A read takes as long as a poll.
 pub(super) const MOST_POLLS: u32 = 64;
 /// Time in which all peers are checked, however rarely the endpoint makes a check.
 const ROUND: Duration = Duration::from_secs(2);
 /// Least number of peers per check.
 const PEERS_A_LOOK: usize = 8;
-/// Up to this many peers, each check is close.
+/// Up to this many peers, each check is a [close](Look::Closely) one.
 const FEW: usize = 32;
-/// With more peers, one round in this many is close.
+/// With more peers, one round over all peers in this many is close.
 const CLOSE: usize = 4;
-/// Peers per check whose segment is read for whether they have closed it.
+/// Number of peers per check whose state is read, to find those that have closed.
 const STATES_A_LOOK: usize = 1024;
 /// Time in which the other members of a shared context receive what a peer sent before it was gone.
 const GRACE: Duration = Duration::from_secs(1);
@@ -43,6 +43,7 @@ pub(crate) struct PeerChecks {
     next: usize,
     /// Position of the next check for closed peers.
     next_closed: usize,
+    /// Time of the last check of senders that have not sent yet.
     silent_checked: Instant,
     /// Peers without a link that receives name.
     pub(super) awaited: BTreeSet<u32>,
@@ -73,7 +74,7 @@ impl PeerChecks {
         }
     }
 
-    /// Returns whether the clock is to be read, after a poll that found nothing.
+    /// Counts a poll that found nothing. Returns whether the clock is to be read now.
     #[inline]
     pub(crate) fn is_look_due(&mut self) -> bool {
         let is_due = self.until_look == 0;
@@ -98,7 +99,8 @@ impl PeerChecks {
         self.until_look = self.look_every - 1;
     }
 
-    /// Returns whether recorders are to be notified of idleness.
+    /// Returns whether recorders are to be notified of idleness now; false if operations are not
+    /// recorded.
     pub(super) fn is_idle_due(&mut self, now: Instant) -> bool {
         let is_due = self.idled.is_some_and(|then| now - then >= STALE);
         if is_due {
@@ -107,7 +109,8 @@ impl PeerChecks {
         is_due
     }
 
-    /// Returns the time since the last check, if it is time for the next one.
+    /// Begins a check, if it is time. Returns the time since the last one; `None` if it is not
+    /// time.
     pub(super) fn begin(&mut self, now: Instant) -> Option<Duration> {
         let since = now - self.checked;
         if since < INTERVAL {
@@ -139,8 +142,8 @@ impl PeerChecks {
         from..to
     }
 
-    /// Returns whether senders that have not sent yet are to be checked. They are few, and opening
-    /// one takes 20 us, which 256 ranks of a core cannot afford often.
+    /// Returns whether senders that have not sent yet are to be checked now. There are few of them,
+    /// and opening one takes 20 us, which 256 ranks on one core cannot afford often.
     pub(super) fn is_silent_due(&mut self) -> bool {
         let is_due = self.silent_checked.elapsed() >= ROUND;
         if is_due {
@@ -149,7 +152,7 @@ impl PeerChecks {
         is_due
     }
 
-    /// The awaited peers to look for.
+    /// Returns the awaited peers to look for in this check.
     pub(super) fn awaited_now(&mut self) -> Vec<u32> {
         let (before, after) = (..self.next_awaited, self.next_awaited..);
         let turns = self.awaited.range(after).chain(self.awaited.range(before));
@@ -165,7 +168,7 @@ impl PeerChecks {
         self.leaving.push((Instant::now() + GRACE, peer));
     }
 
-    /// The peers whose time to leave has come.
+    /// Removes and returns the peers for which receives of a shared context fail now.
     pub(super) fn leaving_now(&mut self, now: Instant) -> Vec<u32> {
         self.leaving.extract_if(.., |(end, _)| *end <= now).map(|(_, peer)| peer).collect()
     }

@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The peers of an endpoint: links to them, the numbers under which they send, and the answers that
-//! wait for room at them. One endpoint at a time is known at each address.
+//! wait for room at them. A *link* is this endpoint's [`Peer`] for the endpoint at an address. One
+//! endpoint at a time is known at each address.
 //!
 //! Matching compares addresses (*peer numbers*), because receives name addresses. All other state
-//! belongs to one endpoint: a link, a number in the list of senders, operations in progress, and
-//! long messages that wait in its memory. Its identity distinguishes the endpoint from earlier ones
-//! at its address.
+//! belongs to one endpoint: its link, its number in the list of senders, operations in progress,
+//! and long messages that wait in its memory. Its identity distinguishes the endpoint from earlier
+//! ones at its address.
 //!
 //! ```text
 //! send, no endpoint known        open the current endpoint
-//! send, endpoint is gone         handle what it sent, forget it, open the current endpoint
-//! a new endpoint sends           open only this one; the earlier endpoint at that address is gone, and
-//!                                its slots come before this one in the ring: forget it first
+//! send, known endpoint is gone   handle its slots, forget it, open the current endpoint
+//! a new endpoint sends           forget the earlier endpoint at its address, which is gone and
+//!                                whose slots were all handled; open exactly the new endpoint
 //! ```
 //!
-//! So the next endpoint at an address never receives what an earlier one sent, held or was owed.
-//! Unexpected messages outlive their sender here. They contain its epoch ([`Peers::epoch`]).
+//! So no endpoint gets messages or answers for an earlier endpoint at its address, or buffers that
+//! the earlier one held. Unexpected messages stay here after their sender is gone. They contain the
+//! epoch of the sender ([`Peers::epoch`]).
 //!
 //! Each context of a scalable endpoint has its own port and is a separate peer, which gets the
-//! answers to what it sends. For matching, the sender is the peer at the port of context 0, which
-//! is the address that receives name.
+//! answers to what it sends. For matching, the sender is the peer at the port of context 0, because
+//! receives name that address.
 //!
-//! If descriptors or memory are short, peers cannot be opened. Sends then return `FI_EAGAIN`, and a
-//! slot stays in the ring until its sender can be opened. Nothing is lost.
+//! If descriptors, memory or room in `/dev/shm` are short, peers cannot be opened. A send then
+//! returns `FI_EAGAIN`, or `FI_ENOMEM` if the peer's segment cannot be mapped. A slot stays in the
+//! ring until its sender can be opened. Nothing is lost.
 
 use std::{
     net::SocketAddrV4,
@@ -50,17 +53,19 @@ use nic::report::{ChannelCounters, Report};
 use super::deferred::Deferred;
 use crate::{address, av::AddressVector, diagnosis, peer_numbers::PeerNumbers, regions::Target};
 
-/// Added to the peer number of a later context of a scalable endpoint.
+/// Added to the peer number of a sender that is a context of a scalable endpoint, but not context
+/// 0.
 const CONTEXT: u32 = 1 << 31;
-/// A sender without a peer number.
+/// Stands for the peer number of a sender that is not known.
 const UNKNOWN: u32 = u32::MAX;
 
 /// The reason why the sender of a slot is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
-    /// The number is not in the list.
+    /// The number is not in the list of senders, or its sender is not the endpoint that it claims
+    /// to be.
     Unlisted,
-    /// The sender cannot be opened now.
+    /// The sender cannot be opened now, because descriptors or memory are short.
     Short,
 }
 
@@ -70,16 +75,17 @@ pub(super) struct NewSender {
     number: u32,
     pub(super) who: Identity,
     pub(super) peer: u32,
-    /// The peer that receives name to receive from it.
+    /// The peer that receives name if they are to match messages of this sender.
     source: u32,
 }
 
 /// Messages and bytes by channel.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
-    /// Includes messages that were sent whole over the network, which [`Tx`] counts separately.
+    /// Includes messages that were sent whole over the network. [`Tx`] also counts those
+    /// separately.
     pub(super) shm: ChannelCounters,
-    /// Messages of all lengths, without those.
+    /// All other messages over the network, of any length.
     pub(super) net: ChannelCounters,
     kernel_copy: ChannelCounters,
     copy_pipeline: ChannelCounters,
@@ -88,7 +94,7 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// Moves what was received since `before` from shared memory to the network.
+    /// Moves the counts of messages that were received since `before` from `shm` to `net`.
     pub(super) fn turn_far(&mut self, before: ChannelCounters) {
         let Self { shm, net, .. } = self;
         net.received += shm.received - before.received;
@@ -97,7 +103,7 @@ impl Channels {
     }
 }
 
-/// Logs, once, what is short.
+/// Logs why peers cannot be opened. Only the first call in the process logs.
 #[cold]
 fn say_short(errno: Errno) {
     static SAID: AtomicBool = AtomicBool::new(false);
@@ -126,29 +132,33 @@ pub(crate) struct Peers {
     own: Arc<Segment>,
     /// Opens peers and sends to them, over any transport.
     pub(crate) transports: Tx,
-    /// By peer number: the link to the endpoint there.
+    /// By peer number: the link to the endpoint at the peer's address. `None` while the link is
+    /// [taken](Peers::take).
     links: Vec<Option<Box<Peer>>>,
     /// The peers that have links.
     linked: Vec<u32>,
     /// By peer number: how many earlier endpoints at its address are gone.
     epochs: Vec<u32>,
-    /// By a sender's number in the segment's list: its peer number, [`CONTEXT`] + peer number, or
-    /// [`UNKNOWN`].
+    /// By a sender's number in the segment's list or, from [`FAR`](channel::wire::FAR) on, on the
+    /// network: its peer number, [`CONTEXT`] + peer number, or [`UNKNOWN`].
     sources: Vec<u32>,
-    /// By the same number, for a [`CONTEXT`]: the peer that receives name.
+    /// By the same number, for a sender with [`CONTEXT`]: the peer that receives name, which is
+    /// context 0.
     endpoints: Vec<u32>,
-    /// By peer number: the number and the identity under which the endpoint there sends, if it has
-    /// sent.
+    /// By peer number: the number and the identity under which the endpoint at the peer's address
+    /// sends, if it has sent.
     numbers: Vec<Option<(u32, Identity)>>,
-    /// Peers that sent and are gone without a link, until their slots are handled.
+    /// Senders that were gone before they could be opened, until their slots are handled.
     passing: Vec<(u32, Identity)>,
-    /// The page of the list that is checked next.
+    /// Number of pages of the list of senders that were checked, over all rounds.
     next_page: usize,
-    /// Whether a peer sent over the network whose name was not inserted yet.
+    /// Whether any sender over the network could not yet be checked when it was first seen, because
+    /// its name was not inserted. Never reset.
     has_unnamed: bool,
-    /// Answers that found no room.
+    /// Answers that wait for room at their peers.
     deferred: Deferred,
-    /// The last send found no room. No message announces when there is some.
+    /// Whether the last transmit returned `EAGAIN`. No message announces free room; see
+    /// [`Self::look_for_room`].
     pub(crate) wants_room: bool,
     pub(super) channels: Channels,
 }
@@ -183,7 +193,7 @@ impl Peers {
         }
     }
 
-    /// The own segment.
+    /// The endpoint's own segment.
     pub(super) fn own(&self) -> &Arc<Segment> {
         &self.own
     }
@@ -199,7 +209,8 @@ impl Peers {
         self.addresses.address(peer)
     }
 
-    /// The address of a peer in completions, if the application requested sources.
+    /// Returns the `fi_addr_t` of a peer for completions; `FI_ADDR_UNSPEC` if the application did
+    /// not request sources.
     #[inline]
     pub(super) fn source_address(&self, peer: u32) -> u64 {
         match &self.av {
@@ -208,7 +219,7 @@ impl Peers {
         }
     }
 
-    /// The peer at a destination.
+    /// Returns the peer at a destination, which is an `fi_addr_t`.
     ///
     /// # Errors
     /// `ENOAV` without an address vector, `EINVAL` for an address that is not in it.
@@ -221,14 +232,20 @@ impl Peers {
         }
     }
 
-    /// The peer of an address that names a context.
+    /// Returns the peer of an address that names a context of a scalable endpoint.
+    ///
+    /// # Errors
+    /// `EINVAL` if the address names none.
     #[cold]
     fn at_context(&self, destination: u64) -> Result<u32> {
         let peer = self.av.as_ref().and_then(|av| av.peer_of_context(destination));
         peer.ok_or(Errno::EINVAL)
     }
 
-    /// The source that a receive names.
+    /// Returns the source for matching of a receive that names an address.
+    ///
+    /// # Errors
+    /// `EINVAL` without an address vector, or for an address that is not in it.
     #[inline(always)]
     pub(crate) fn source_at(&self, address: u64) -> Result<Source> {
         let peer = self.av.as_ref().and_then(|av| av.source(address));
@@ -244,13 +261,13 @@ impl Peers {
         self.get(peer).is_some()
     }
 
-    /// The link to a peer.
+    /// Returns the link to a peer; `None` if it does not exist, or while it is [taken](Self::take).
     #[inline]
     pub(super) fn get(&self, peer: u32) -> Option<&Peer> {
         self.links.get(peer as usize).and_then(Option::as_deref)
     }
 
-    /// The link to a peer.
+    /// Returns the link to a peer, for use that changes it.
     ///
     /// # Errors
     /// `ECONNABORTED` if there is no link: the peer is gone.
@@ -262,8 +279,8 @@ impl Peers {
         }
     }
 
-    /// Takes the link to a peer, so that a payload can be lent while the peers are used, until
-    /// [`Self::put_back`].
+    /// Takes the link to a peer out of the table until [`Self::put_back`], so that a payload can be
+    /// borrowed from it while the peers are used. Returns `None` if there is no link.
     #[inline]
     pub(super) fn take(&mut self, peer: u32) -> Option<Box<Peer>> {
         self.links.get_mut(peer as usize)?.take()
@@ -274,55 +291,59 @@ impl Peers {
         self.links[peer as usize] = Some(link);
     }
 
-    /// Returns whether a peer is reached over the network.
+    /// Returns whether the link to a peer is over the network; false without a link.
     #[inline]
     pub(super) fn is_net(&self, peer: u32) -> bool {
         self.get(peer).is_some_and(Peer::is_net)
     }
 
-    /// Returns whether there is a link to a peer that has not closed.
+    /// Returns whether there is an open link to a peer. The link of a peer that died on this host
+    /// stays open until the death is detected.
     #[inline]
     pub(super) fn is_open(&self, peer: u32) -> bool {
         self.get(peer).is_some_and(Peer::is_open)
     }
 
-    /// Returns whether operations to a peer may start at once.
+    /// Returns whether operations to a peer may start at once: its link is open, and it is not
+    /// known to claim a wrong address.
     #[inline]
     pub(super) fn is_ready(&self, peer: u32) -> bool {
         self.is_open(peer) && (!self.has_unnamed || self.is_verified(peer))
     }
 
-    /// The epoch of a peer number, which distinguishes the endpoints that follow each other at its
-    /// address.
+    /// Returns the epoch of a peer: how many earlier endpoints at its address are gone.
     #[inline]
     pub(super) fn epoch(&self, peer: u32) -> u32 {
         self.epochs.get(peer as usize).copied().unwrap_or(0)
     }
 
-    /// The identity of the endpoint that is known at a peer's address.
+    /// Returns the identity of the endpoint that is known at a peer's address; `None` if none is
+    /// known.
     pub(super) fn who_is_at(&self, peer: u32) -> Option<Identity> {
         let number = self.numbers.get(peer as usize).copied().flatten();
         self.get(peer).map(Peer::identity).or(number.map(|(_, who)| who))
     }
 
-    /// Returns whether an endpoint is reached over the network: it is on another host, or its
-    /// segment is not visible here.
+    /// Returns whether an address is reached over the network: it is on another host or, if there
+    /// is a network, no endpoint of this user here holds its port.
     fn is_far_at(&self, address: SocketAddrV4) -> bool {
         let is_local = address::is_local(*address.ip());
         !is_local || self.transports.has_net() && !self.transports.is_there(address.port())
     }
 
-    /// Returns whether a peer is reached over the network.
+    /// Returns whether a peer is to be reached over the network, with or without a link. See
+    /// [`Self::is_far_at`].
     pub(super) fn is_far(&self, peer: u32) -> bool {
         self.is_far_at(self.address_of(peer))
     }
 
-    /// Returns whether an endpoint is at a peer's address, or may be there on another host.
+    /// Returns whether an endpoint may be at a peer's address: one holds its port on this host, or
+    /// the address is reached over the network and cannot be checked.
     pub(super) fn is_there(&self, peer: u32) -> bool {
         self.is_far(peer) || self.transports.is_there(self.address_of(peer).port())
     }
 
-    /// Checks that a peer may be opened.
+    /// Checks that this endpoint has a transport to a peer.
     ///
     /// # Errors
     /// `ENETUNREACH` if it is on another host, and there is no network.
@@ -336,6 +357,11 @@ impl Peers {
     }
 
     /// Opens a link to the endpoint at a peer's address.
+    ///
+    /// # Errors
+    /// `EAGAIN` if descriptors or room in `/dev/shm` are short, or until the handshake over the
+    /// network is complete; `ENOMEM` if memory is short; otherwise those of [`Tx::open`] and
+    /// [`Tx::open_far`].
     pub(super) fn open(&mut self, peer: u32) -> Result<()> {
         let address = self.address_of(peer);
         let is_far = self.is_far_at(address);
@@ -353,7 +379,8 @@ impl Peers {
                 diagnosis::explain(address.port());
                 Err(Errno::ECONNREFUSED)
             }
-            // If memory for a mapping is short, it may stay short (mlockall).
+            // Not turned into `EAGAIN`: if memory for a mapping is short, it may stay short
+            // (mlockall).
             Err(Errno::ENOMEM) => Err(Errno::ENOMEM),
             Err(errno) if is_short(errno) => {
                 say_short(errno);
@@ -368,7 +395,7 @@ impl Peers {
         }
     }
 
-    /// The secret in the name of a peer.
+    /// Returns the secret in the name of a peer; `None` if it is not known.
     fn secret_of(&self, peer: u32) -> Option<Secret> {
         let secret = self.addresses.secret(peer);
         (secret != 0).then(|| Secret::of_endpoint(secret))
@@ -385,20 +412,21 @@ impl Peers {
         self.addresses.saw(peer);
     }
 
-    /// Sends nothing more to a peer that is gone: drops its pending answers, and reclaims its
-    /// buffers.
+    /// Sends nothing more to a peer that is gone: drops its pending answers, and reclaims the
+    /// buffers that it held.
     pub(super) fn disconnect(&mut self, peer: u32) {
         self.deferred.forget(peer);
         self.transports.disconnect(peer);
     }
 
-    /// Returns whether the endpoint that a peer has a link to is alive; `None` without a link.
+    /// Returns whether the endpoint that is linked to a peer number is alive, closed or dead;
+    /// `None` without a link.
     pub(super) fn liveness(&self, peer: u32) -> Option<Liveness> {
         self.get(peer).map(|link| link.liveness(Look::Briefly))
     }
 
-    /// Drops the link to a peer, and its number in the list of senders. Returns whether there was a
-    /// link.
+    /// Forgets the endpoint at a peer's address: drops the link to it, frees its number in the list
+    /// of senders, and begins the next epoch. Returns whether there was a link.
     pub(super) fn drop_link(&mut self, peer: u32) -> bool {
         let index = peer as usize;
         let had_link = self.take(peer).is_some();
@@ -421,15 +449,17 @@ impl Peers {
         self.linked.len()
     }
 
-    /// The identity of a peer with a link, and whether it is alive: the peer at a place of the list
-    /// of those peers, which may have become shorter.
+    /// Checks the peer at a place in the list of linked peers. Returns the peer, its identity and
+    /// whether it is alive, closed or dead; `None` if the list has become shorter.
     pub(super) fn look_at(&self, at: usize, look: Look) -> Option<(u32, Identity, Liveness)> {
         let peer = *self.linked.get(at)?;
         let link = self.get(peer)?;
         Some((peer, link.identity(), link.liveness(look)))
     }
 
-    /// The peers at these places of the list that have closed. Their segments show it at once.
+    /// Returns the peers at these places in the list of linked peers whose link is not open: their
+    /// segment is closed or marked as dead, or their connection has ended. Unlike
+    /// [`Self::look_at`], this does not check the peer's process.
     pub(super) fn closed(&self, places: std::ops::Range<usize>) -> Vec<(u32, Identity)> {
         let closed = |&peer: &u32| {
             let link = self.get(peer)?;
@@ -438,15 +468,15 @@ impl Peers {
         self.linked[places].iter().filter_map(closed).collect()
     }
 
-    /// Returns whether a living peer copies from or to local memory. Once its operations are void,
-    /// or the endpoint is closed, no new copy begins.
+    /// Returns whether a living peer is copying from or to memory of this endpoint. Once the
+    /// endpoint has made its operations void, or has closed, no new copy begins.
     pub(super) fn is_any_reaching(&self) -> bool {
         let reaches =
             |link: &Peer| link.reaches() && link.liveness(Look::Closely) == Liveness::Alive;
         self.links.iter().flatten().any(|link| reaches(link))
     }
 
-    /// Notes that a peer has closed its endpoint. It may come back at the same address.
+    /// Notes that a peer has closed its endpoint. Another endpoint may open at the same address.
     pub(super) fn saw_close(&self, peer: u32) {
         self.addresses.saw_close(peer);
     }
@@ -459,10 +489,10 @@ impl Peers {
 
 /// Slots to peers.
 impl Peers {
-    /// Sends a slot and its payload, if there is room.
+    /// Sends a slot and its payload, if there is room; otherwise returns what is missing.
     ///
     /// # Errors
-    /// `ECONNABORTED` if the peer is gone.
+    /// `ECONNABORTED` if there is no link: the peer is gone.
     #[inline(always)]
     pub(super) fn push(
         &mut self,
@@ -487,14 +517,15 @@ impl Peers {
         }
     }
 
-    /// Sends the result of an operation to its sender.
+    /// Sends the result of an operation to the peer that started it, now or when there is room. The
+    /// meaning of `len` depends on the kind.
     pub(super) fn answer(&mut self, peer: u32, kind: Kind, op: u64, len: u64) {
         let flags = Flags::empty();
         let header = Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op };
         self.reply(peer, header);
     }
 
-    /// Sends a control message, now or when the peer's ring has room.
+    /// Sends a control message without a payload, now or when there is room.
     #[inline(never)]
     pub(super) fn reply(&mut self, peer: u32, header: Header) {
         self.send_or_keep(peer, header, Payload::Nothing, Box::default);
@@ -539,7 +570,7 @@ impl Peers {
         self.deferred.is_empty()
     }
 
-    /// Bytes of the answers to a peer that are pending.
+    /// Returns the bytes that the pending answers to a peer need.
     pub(super) fn unanswered(&self, peer: u32) -> usize {
         self.deferred.size(peer)
     }
@@ -555,7 +586,7 @@ impl Peers {
         self.deferred = deferred;
     }
 
-    /// Checks whether a send that found no room would find some now.
+    /// Resets [`Self::wants_room`] if every peer has room and a buffer is free.
     pub(super) fn look_for_room(&mut self) {
         if self.wants_room {
             let full = self.links.iter().flatten().any(|link| !link.has_room());
@@ -566,14 +597,14 @@ impl Peers {
 
 /// Counters of the channels.
 impl Peers {
-    /// The counters of messages to or from a peer that are copied whole out of their sender's
-    /// memory.
+    /// Returns the counters of messages to or from a peer that the receiver copies whole out of the
+    /// sender's memory.
     pub(super) fn copied(&mut self, peer: u32) -> &mut ChannelCounters {
         let is_net = self.is_net(peer);
         if is_net { &mut self.channels.net } else { &mut self.channels.kernel_copy }
     }
 
-    /// The counters of messages to or from a peer that go in parts.
+    /// Returns the counters of messages to or from a peer that go in parts.
     pub(super) fn in_parts(&mut self, peer: u32) -> &mut ChannelCounters {
         let is_net = self.is_net(peer);
         if is_net { &mut self.channels.net } else { &mut self.channels.copy_pipeline }
@@ -604,7 +635,8 @@ impl Peers {
 
 /// Senders.
 impl Peers {
-    /// The source of a slot, as receives name it; `None` if its sender is new.
+    /// Returns the source of a slot, as receives name it; `None` if its sender is unknown or has
+    /// [`CONTEXT`].
     #[inline]
     pub(super) fn source(&self, header: &Header) -> Option<u32> {
         match self.sources.get(header.peer as usize) {
@@ -613,19 +645,24 @@ impl Peers {
         }
     }
 
-    /// The sender of a slot whose source is known. It gets the answers.
+    /// Returns the peer that sent a slot, and that gets the answers. The source must be known.
     #[inline]
     pub(super) fn sender(&self, header: &Header) -> u32 {
         self.sources.get(header.peer as usize).map_or(UNKNOWN, |peer| peer & !CONTEXT)
     }
 
-    /// The source of slots with this sender's number, if the sender is a known context.
+    /// Returns the source of slots with this sender's number, as receives name it; `None` unless
+    /// the sender is a known context.
     pub(super) fn source_of_context(&self, number: u32) -> Option<u32> {
         let index = number as usize;
         self.sources.get(index).filter(|&&peer| peer != UNKNOWN).map(|_| self.endpoints[index])
     }
 
     /// Looks up a sender that is not known yet.
+    ///
+    /// # Errors
+    /// [`Unknown::Unlisted`] if the number is not in the list, or for a sender over the network
+    /// that cannot be at the address that it claims; it is disconnected.
     pub(super) fn new_sender(&mut self, number: u32) -> std::result::Result<NewSender, Unknown> {
         let (who, address) = self.transports.listed(number).ok_or(Unknown::Unlisted)?;
         let at = |port: u16| {
@@ -642,7 +679,11 @@ impl Peers {
         Ok(sender)
     }
 
-    /// Opens a new sender; `None` if it is gone.
+    /// Opens a new sender. Returns `None` if it is gone.
+    ///
+    /// # Errors
+    /// [`Unknown::Short`] if descriptors or memory are short, [`Unknown::Unlisted`] if its entry in
+    /// the list is invalid.
     pub(super) fn open_sender(
         &mut self,
         sender: &NewSender,
@@ -656,7 +697,8 @@ impl Peers {
         }
         match opened {
             Ok(link) => Ok(Some(link)),
-            // Earlier endpoints were opened before: the list of senders was overwritten.
+            // Another endpoint at this address is open. Any earlier one would have been opened
+            // before it, so this entry in the list of senders was overwritten.
             Err(_) if self.is_open(sender.peer) => Err(Unknown::Unlisted),
             Err(errno) => {
                 let port = sender.who.port();
@@ -666,7 +708,7 @@ impl Peers {
         }
     }
 
-    /// Adds a sender, with what [`Self::open_sender`] returned.
+    /// Adds a sender, with the result of [`Self::open_sender`].
     pub(super) fn add_sender(&mut self, sender: &NewSender, opened: Option<Peer>) {
         match opened {
             Some(link) => self.add(sender.peer, link),
@@ -703,7 +745,8 @@ impl Peers {
         source
     }
 
-    /// Returns whether a peer is the one that it claims to be; see
+    /// Returns false if a peer is proved not to be at the address that it claims. Returns true if
+    /// there is nothing to check, or if the secret for the check is not known. See
     /// [`channel::tx::Tx::is_at_its_address`].
     pub(super) fn is_verified(&self, peer: u32) -> bool {
         let Some(&Some((number, _))) = self.numbers.get(peer as usize) else { return true };
@@ -713,14 +756,15 @@ impl Peers {
     }
 
     /// Returns whether a sender over the network knows the secrets in the names at its address and,
-    /// if it claims to be a context, at that of its endpoint. Names that were not inserted are not
-    /// checked.
+    /// if it claims to be a context, at the address of its endpoint. A secret that is not known
+    /// here is not checked.
     fn knows_secrets(&self, number: u32, peer: u32, source: u32) -> bool {
         let knows = |of: u32| self.transports.is_at_its_address(number, || self.secret_of(of));
         knows(peer) && (source == peer || knows(source))
     }
 
-    /// Returns whether a sender over the network may be at the address that it claims.
+    /// Returns whether a sender over the network may be at the address that it claims. Notes a
+    /// sender that cannot be checked in `has_unnamed`.
     fn may_be_there(&mut self, sender: &NewSender) -> bool {
         let NewSender { number, who, peer, source } = *sender;
         // An endpoint of this host sends over shared memory.
@@ -733,18 +777,19 @@ impl Peers {
         is_certain || !self.is_open(peer) || self.who_is_at(peer) == Some(who)
     }
 
-    /// Takes the peers that sent and are gone without a link.
+    /// Takes the senders that were gone before they could be opened.
     pub(super) fn take_passing(&mut self) -> Vec<(u32, Identity)> {
         std::mem::take(&mut self.passing)
     }
 
-    /// Keeps a peer that is gone without a link until its slots are handled.
+    /// Keeps a sender that is gone and was not opened, until its slots are handled.
     pub(super) fn pass_later(&mut self, peer: u32, gone: Identity) {
         self.passing.push((peer, gone));
     }
 
-    /// Senders of the next page of the list that are gone without having sent a message. Checks at
-    /// most `most` senders, and the following ones in the next round over all pages.
+    /// Returns the senders in the next page of the list that are gone and have sent nothing. Checks
+    /// at most `most` senders of the page. The next round over all pages continues with the senders
+    /// that follow them.
     pub(super) fn silent_and_gone(&mut self, most: usize) -> Vec<(u32, Identity)> {
         let parts = self.transports.list_parts();
         let (page, round) = (self.next_page % parts, self.next_page / parts);

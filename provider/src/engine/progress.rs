@@ -22,7 +22,7 @@ use super::{
 };
 use crate::wait::pollable::Progress;
 
-/// Most slots that are handled before the caller gets its completions.
+/// Most slots of one transport that are handled before the caller gets its completions.
 const BATCH: u32 = 64;
 
 impl Engine {
@@ -54,7 +54,7 @@ impl Engine {
     }
 
     /// Handles slots of the other transports, after `local` slots over shared memory. Returns
-    /// whether there were any.
+    /// whether there were slots.
     #[inline(never)]
     fn receive_others(&mut self, local: u32) -> bool {
         let mut some = false;
@@ -94,6 +94,8 @@ impl Engine {
         count
     }
 
+    /// Handles a batch of slots of a receiving end, until one must stay there. Returns their
+    /// number.
     fn empty<I: Arrivals>(&mut self, receiver: &mut I) -> u32 {
         let mut count = 0;
         while count < BATCH && !self.rx.copies.holds_arrivals() {
@@ -134,7 +136,8 @@ impl Engine {
         count
     }
 
-    /// Inlined: out of line, with the header in memory, a message takes 23 instructions more.
+    /// Handles a slot. Inlined: out of line, with the header in memory, a message takes 23
+    /// instructions more.
     #[inline(always)]
     fn handle(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
         match header.kind {
@@ -184,12 +187,12 @@ impl Engine {
             // Its receive fails: the next message must not take its place.
             return self.arrive_remote(source, header, Remote::default());
         }
-        // Taken for a moment, so that the bytes can be lent to `arrive`.
+        // The link is taken for a moment, so that the bytes can be lent to `arrive`.
         let Some(link) = self.peers.take(from) else { return };
         let matched = match link.body(header, payload) {
             Some(body) => {
-                // The bytes come while the receive is searched. For bytes in a slot this gains
-                // nothing.
+                // The first bytes are loaded into the cache while the receive is searched. For
+                // bytes in a slot this gains nothing.
                 body.bytes().expect();
                 self.arrive(source, header, body.bytes())
             }
@@ -220,12 +223,13 @@ impl Engine {
         self.arrive_remote(source, header, remote);
     }
 
-    /// Handles a message whose bytes are in its sender's memory.
+    /// See [`super::rx::Rx::arrive_remote`].
     fn arrive_remote(&mut self, source: u32, header: &Header, remote: Remote) {
         self.rx.arrive_remote(&mut self.peers, &mut self.completions, source, header, remote);
     }
 
-    /// Returns whether the next slot, which has checksums, is what its sender wrote.
+    /// Returns whether the next slot, which has checksums, is what its sender wrote. Notes the
+    /// checksum of its payload.
     #[cold]
     fn is_slot_whole(&mut self, receiver: &impl Arrivals) -> bool {
         let check = receiver.check();
@@ -233,7 +237,8 @@ impl Engine {
         check.is_some()
     }
 
-    /// Reports that the next slot differs from what its sender wrote.
+    /// Reports that the next slot differs from what its sender wrote: to the receive that expects
+    /// its message, or without naming a receive.
     #[cold]
     fn fail_damaged(&mut self, receiver: &mut impl Arrivals) {
         tracing::error!("FI_TCAM_CHECK: a slot does not hold what was put into it");
@@ -259,7 +264,7 @@ impl Engine {
         true
     }
 
-    /// Handles the result of a copy that was made without the lock.
+    /// Handles the result of a copy that [`super::copies::Copies::begin`] returned.
     pub(crate) fn copied(&mut self, copy: LongCopy, copied: std::result::Result<(), CopyError>) {
         let Self { peers, completions, rx, target, .. } = self;
         rx.copies.end(&copy);

@@ -17,8 +17,8 @@ use crate::{
     record::report::{self, Growing},
 };
 
-/// Most polls that found something, and posts, between reads of the clock. With a draft of a
-/// report, each read also shows the counters.
+/// Maximum number of polls that find something, and of posts, between two reads of the clock. If
+/// there is a draft of a report, each read also shows the counters.
 const LOOK: u32 = 128;
 /// Most probes between reads of the clock.
 const PROBES: u32 = 64;
@@ -32,13 +32,14 @@ pub(super) struct Publisher {
     /// See [`host::names::job_of`].
     job: u64,
     opened: Instant,
-    /// Progress and posts until the clock is read again.
+    /// Polls that find something, and posts, until the clock is read again.
     until_look: u32,
-    /// Number of such reads.
+    /// Number of times that the clock was read.
     looks: u32,
     /// The draft of the report, if a report is requested.
     draft: Option<Box<Growing>>,
-    /// Whether the endpoint has a report and a trace. Contexts have them once they are opened.
+    /// Whether [`Self::begin`] was called: report and trace have begun, if they are requested. A
+    /// context of a scalable endpoint begins them when it is opened.
     is_recorded: bool,
 }
 
@@ -61,7 +62,7 @@ impl Publisher {
         self.is_recorded = true;
     }
 
-    /// Creates the report at the end, if one is requested.
+    /// Creates the report at the end. Returns `None` if no report is requested or begun.
     pub(super) fn end(
         &self,
         params: &Params,
@@ -72,13 +73,13 @@ impl Publisher {
         is_wanted.then(|| report::make(params, address.to_string(), self.opened, written_at))
     }
 
-    /// Writes the report at the end, and removes the draft.
+    /// Writes the report at the end, as [`report::finish`] does.
     pub(super) fn finish(&mut self, params: &Params, report: &mut Report) {
         let draft = self.draft.take().map(|growing| growing.into_draft());
         report::finish(params, report, draft);
     }
 
-    /// Returns whether the endpoint has a report and a trace.
+    /// Returns whether report and trace have begun.
     pub(super) fn is_recorded(&self) -> bool {
         self.is_recorded
     }
@@ -106,7 +107,8 @@ impl Publisher {
         }
     }
 
-    /// Starts to count again. Returns whether the counters are to be shown this time.
+    /// Begins the count for the next read of the clock. Returns whether the counters are to be
+    /// shown this time.
     pub(super) fn shows_in_turn(&mut self) -> bool {
         self.until_look = LOOK;
         let shows = self.draft.is_some() || self.looks.is_multiple_of(SHOW);
@@ -114,7 +116,8 @@ impl Publisher {
         shows
     }
 
-    /// Reads the clock as often as after `look_every` empty polls, of which there are at most
+    /// Sets the number of polls until the next read of the clock: [`LOOK`], or proportionally fewer
+    /// if `look_every`, the number of empty polls between two reads, is below its maximum
     /// [`MOST_POLLS`].
     pub(super) fn pace(&mut self, look_every: u32) {
         self.until_look = LOOK.min(LOOK / MOST_POLLS * look_every);
@@ -131,7 +134,7 @@ impl Publisher {
         }
     }
 
-    /// Returns whether the draft is to be written.
+    /// Returns whether the draft is to be written; false without a draft.
     pub(super) fn is_draft_due(&self, now: Instant) -> bool {
         self.draft.as_ref().is_some_and(|draft| draft.is_due(now))
     }

@@ -2,7 +2,7 @@
 //! `fi_rma(3)`: reads and writes of a peer's memory.
 //!
 //! The peer executes them, in the order in which they arrive, between the messages of the same
-//! ring. It knows its regions, and no other process accesses its memory.
+//! ring. Only the peer knows its regions and accesses its memory.
 //!
 //! ```text
 //! initiator                               target
@@ -19,9 +19,9 @@
 //!   <----------------- Answer, ... / Done
 //! ```
 //!
-//! Rejected: the initiator copies, with a table of regions in shared memory. That saves the peer's
-//! progress, but a region could be closed during a copy, and order, counters and atomic operations
-//! need the peer anyway.
+//! Rejected: the initiator copies, with a table of regions in shared memory. Then the peer need not
+//! make progress. But a region could be closed during a copy, and order, counters and atomic
+//! operations need the peer anyway.
 
 use std::{
     net::SocketAddrV4,
@@ -103,7 +103,8 @@ pub(super) struct RmaOptions {
     pub(super) fence: bool,
 }
 
-/// The header of a request for parts of a peer's memory. The payload has its data.
+/// The header of a request for parts of a peer's memory. The payload contains the parts, and the
+/// data or its location.
 #[inline]
 pub(super) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
     let flags = Flags::empty();
@@ -115,7 +116,8 @@ impl Tx {
     /// peer. The endpoint may be bound for `selective` completion.
     ///
     /// # Errors
-    /// `EBADFLAGS`, `EMSGSIZE`, and `EAGAIN` if too many operations are in progress.
+    /// `EBADFLAGS` for flags that such an operation cannot have, `EMSGSIZE` if it is too long,
+    /// `EAGAIN` if too many operations are in progress.
     #[inline]
     pub(super) fn rma_options(
         &self,
@@ -154,7 +156,11 @@ impl Tx {
         goes_in_pieces(peers, peer) == Ok(true) && self.ops.any(piecemeal)
     }
 
-    /// Starts an operation: `send` sends the request with the number that it gets.
+    /// Starts an operation of `len` bytes on a peer's memory: enters it, and calls `send` with its
+    /// number to send the request.
+    ///
+    /// # Errors
+    /// Those of `send`. The operation has not started then.
     pub(super) fn start_rma(
         &mut self,
         peers: &mut Peers,
@@ -174,7 +180,10 @@ impl Tx {
         Ok(())
     }
 
-    /// Any form of `fi_read` and `fi_write`.
+    /// Starts a read or a write of a peer's memory. `work`: the deferred work that it is, or 0.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is no room, `ECONNABORTED` if the peer is gone.
     pub(super) fn rma(
         &mut self,
         peers: &mut Peers,
@@ -230,7 +239,7 @@ impl Tx {
         }
         let in_pieces = goes_in_pieces(peers, peer)?;
         if short && (inject || in_pieces) {
-            // Longer writes may be overtaken, this one may not.
+            // In pieces, the write could be overtaken, which is allowed only for longer ones.
             return Err(Errno::EAGAIN);
         }
         if in_pieces {
@@ -249,7 +258,8 @@ impl Tx {
         }
         let header = request(Kind::Read, &op.remote, number);
         let parts = op.remote.as_slice();
-        // Without local segments, the answer comes at once, whatever the peer's sizes are.
+        // A request without local segments is answered with the data, whatever the
+        // `FI_TCAM_EAGER_SIZE` of the peer is.
         let payload = match in_pieces {
             true => Payload::Frame(parts, &[]),
             false => Payload::Segments(parts, &op.buffer),
@@ -289,7 +299,8 @@ impl Tx {
         stream.offset > start
     }
 
-    /// Handles an answer to a read, or a part of one. `check`: checksum of the slot's payload.
+    /// Handles an answer to a read or a fetching atomic operation, or a part of an answer. `check`:
+    /// checksum of the slot's payload.
     pub(super) fn answered(
         &mut self,
         peers: &mut Peers,
@@ -331,7 +342,8 @@ impl Tx {
         }
     }
 
-    /// Where the bytes of an answer go.
+    /// Returns the memory for the bytes of an answer; `None` if the operation is not in progress at
+    /// this peer.
     fn answer_buffer(&self, from: u32, header: &Header) -> Option<Buffer> {
         let offset = usize::try_from(header.data).unwrap_or(usize::MAX);
         let to = self.ops.find(header.op, |op| {
@@ -344,6 +356,9 @@ impl Tx {
 
 /// Returns whether reads and writes of a peer's memory go in pieces, because the kernel refuses to
 /// copy.
+///
+/// # Errors
+/// `ECONNABORTED` if the peer is gone.
 fn goes_in_pieces(peers: &mut Peers, peer: u32) -> Result<bool> {
     Ok(peers.link(peer)?.goes_in_pieces())
 }

@@ -32,15 +32,15 @@ use crate::{
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "the hot path allocates nothing")]
 enum Served {
-    /// Done.
+    /// The request is executed, and its answer has no data.
     Done,
-    /// The answer is in this memory.
+    /// The answer is the contents of this memory.
     Data(Target),
-    /// The answer is in the first bytes of the results.
+    /// The answer is this many bytes of the results of an atomic operation.
     Results(usize),
-    /// The kernel refuses to copy.
+    /// The kernel does not copy: the peer must use pieces.
     Refused,
-    /// It is being copied without the lock.
+    /// The copy is queued, to be made without the lock.
     Later,
 }
 
@@ -48,7 +48,7 @@ enum Served {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "the hot path allocates nothing")]
 enum Access {
-    /// There is nothing more to do.
+    /// The request has this result already.
     Over(Served),
     /// The kernel is to copy between this memory and that of the requesting peer.
     Copy(Direction, Target),
@@ -116,7 +116,7 @@ impl RmaTarget {
             if untaken < 2 * MOST {
                 self.answer(peers, from, header, Err(Errno::ENOBUFS));
             }
-            // The buffer of the request goes back.
+            // The buffer of the request goes back to the peer.
             drop(peers.get(from).and_then(|link| link.body(header, payload)));
             return;
         }
@@ -131,7 +131,7 @@ impl RmaTarget {
         self.answer(peers, from, header, served.map(|(served, _)| served));
     }
 
-    /// Answers a request, unless it is executed later.
+    /// Answers a request, unless it is executed later or more parts of it follow.
     fn answer(&self, peers: &mut Peers, from: u32, header: &Header, served: Result<Served>) {
         let whole = !header.flags.contains(Flags::PART);
         match served {
@@ -152,7 +152,8 @@ impl RmaTarget {
         }
     }
 
-    /// Executes a request. Returns the result, and the memory that the request names.
+    /// Executes a request, or queues its copy. Returns the result, and the memory that the request
+    /// names.
     fn execute(
         &mut self,
         peers: &Peers,
@@ -197,8 +198,8 @@ impl RmaTarget {
         Ok((served, parts))
     }
 
-    /// Handles the result of a copy that was made without the lock. The requesting peer may have
-    /// gone meanwhile.
+    /// Handles the result of a copy for a request that was made without the lock. The requesting
+    /// peer may have gone meanwhile.
     pub(super) fn memory_copied(
         &self,
         peers: &mut Peers,
@@ -217,7 +218,8 @@ impl RmaTarget {
         self.answer(peers, *peer, header, served);
     }
 
-    /// Counts a request that was served, and reports its remote CQ data.
+    /// Counts a request that was served, unless more parts of it follow, and reports its remote CQ
+    /// data.
     fn count(
         &self,
         peers: &mut Peers,
@@ -250,11 +252,11 @@ impl RmaTarget {
         }
     }
 
-    /// The memory that a request names.
+    /// Returns the memory that a request of this class names.
     ///
     /// # Errors
-    /// `EACCES` if the endpoint was opened without the capability, and the errors of
-    /// [`crate::regions::Regions::resolve`].
+    /// `EACCES` if the endpoint does not have the capabilities `class` and `access`, and the errors
+    /// of [`crate::regions::Regions::resolve`].
     fn target(&self, parts: &RemoteParts, class: u64, access: u64) -> Result<Target> {
         if (class | access) & !self.caps != 0 {
             return Err(Errno::EACCES);
@@ -311,7 +313,7 @@ impl RmaTarget {
     }
 }
 
-/// The result of a request after a kernel copy.
+/// Returns the result of a request after a kernel copy.
 fn copied(exchanged: std::result::Result<(), CopyError>) -> Result<Served> {
     match exchanged {
         Ok(()) => Ok(Served::Done),

@@ -9,10 +9,10 @@
 //!                               process_vm_readv: read it            kernel copy
 //!   <------------------ Done
 //!
-//!                               or, if the kernel refuses:
+//!                               or, if the kernel refuses, or over the network:
 //!   <------------------ Pull (transfer, length)
 //!   Chunk, Chunk, ... ------->  copy out, free the buffer            copy pipeline
-//!   <------------------ Done
+//!   <------------------ Done        over the network only if the sender requested it
 //! ```
 
 use std::sync::Arc;
@@ -48,7 +48,7 @@ use crate::device::{
     shared::Shared,
 };
 
-/// A receive that gets its message through buffers.
+/// A receive that gets its message in parts.
 #[derive(Debug)]
 struct Transfer {
     recv: LongRecv,
@@ -56,7 +56,8 @@ struct Transfer {
     age: u64,
     wanted: usize,
     received: usize,
-    /// Parts are written directly to the buffer until this is dropped.
+    /// Until this is dropped, parts from the network are written directly to the buffer. `None`
+    /// over other transports.
     landing: Option<Landing>,
 }
 
@@ -91,8 +92,12 @@ impl Rx {
         }
     }
 
-    /// Posts a receive. It is inlined, like the functions that it calls: an operation that is
+    /// Posts a receive. This is inlined, like the functions that it calls: an operation that is
     /// copied from call to call waits for the store buffer each time.
+    ///
+    /// # Errors
+    /// Those of [`RecvSettings::receive`], and of a receive that is held back
+    /// ([`crate::device::flow`]).
     #[inline(always)]
     pub(super) fn post(
         &mut self,
@@ -104,8 +109,8 @@ impl Rx {
         let tagged = op.tag.is_some();
         let mut receive = self.settings.receive(op, source, completions.work())?;
         let Some(device) = self.device.own_here() else {
-            // A copy: of an argument that is lent to a call, every field is stored, even if the
-            // call is not made.
+            // The call gets a copy. If `receive` itself were borrowed, all its fields would be
+            // stored, even if the call is not made.
             return self.post_beside(peers, completions, tagged, receive.clone());
         };
         let mut posted = device.context(tagged).post(&mut receive);
@@ -128,8 +133,11 @@ impl Rx {
         }
     }
 
-    /// Posts a receive in a thread that already holds the engine: triggered or deferred work, or a
-    /// receive of a context of a scalable endpoint.
+    /// Posts a receive to the device outside of the engine, in a thread that holds the engine:
+    /// triggered or deferred work, or a receive of a context of a scalable endpoint.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` if receives belong to a shared context, and those of [`Shared::post`].
     #[cold]
     fn post_beside(
         &mut self,
@@ -138,7 +146,7 @@ impl Rx {
         tagged: bool,
         mut receive: Receive<RecvOp>,
     ) -> Result<()> {
-        // Receives of a shared context are posted there.
+        // Receives of a shared context are posted to the context, not to its endpoints.
         let shared = self.device.own_beside().map(Arc::clone).ok_or(Errno::EOPNOTSUPP)?;
         shared.post(tagged, &mut receive, |grant, envelope, message| {
             self.deliver_kept(peers, completions, grant, envelope, message);
@@ -147,7 +155,8 @@ impl Rx {
         Ok(())
     }
 
-    /// Gives a kept message to its receive.
+    /// Gives a kept message to its receive. If the message is still in its sender's memory and the
+    /// sender is gone, the receive fails.
     pub(super) fn deliver_kept(
         &mut self,
         peers: &mut Peers,
@@ -177,7 +186,10 @@ impl Rx {
         }
     }
 
-    /// `fi_cancel`: only receives can be cancelled.
+    /// `fi_cancel`: only posted receives can be cancelled.
+    ///
+    /// # Errors
+    /// `ENOENT` if no posted receive has this context.
     pub(super) fn cancel(
         &mut self,
         completions: &mut Completions,
@@ -200,7 +212,8 @@ impl Rx {
 
 /// The end of receives.
 impl Rx {
-    /// Reports a receive that got its message.
+    /// Reports the end of a receive that got its message: an error if the message was longer than
+    /// the buffer (`ETRUNC`) or is damaged (`ECRC`), and otherwise success.
     #[inline(always)]
     pub(super) fn complete(
         &mut self,
@@ -241,7 +254,8 @@ impl Rx {
         }
     }
 
-    /// Reports a receive that failed. `message`: whether it is tagged, and its match bits.
+    /// Reports a receive that failed. `tagged` and `bits` are those of its message or, without a
+    /// message, of the receive. `last`: no further message goes into its buffer.
     #[cold]
     fn fail(
         &mut self,
@@ -272,8 +286,8 @@ impl Rx {
         self.fail(completions, &grant.data, message, grant.last, errno);
     }
 
-    /// Returns whether a message into a multi-receive buffer returns the buffer. `last`: no further
-    /// message goes into it.
+    /// Returns whether the buffer of a multi-receive is returned to the application now that a
+    /// message into it has ended. `last`: no further message goes into the buffer.
     fn releases(&mut self, op: &RecvOp, last: bool) -> bool {
         match self.device.counts_parts() {
             None => last && !self.passes_release(op),
@@ -281,8 +295,8 @@ impl Rx {
         }
     }
 
-    /// Returns whether another message is still being received into a multi-receive buffer that is
-    /// about to be returned. That message then returns it.
+    /// Leaves the return of a multi-receive buffer to another message that is still being received
+    /// into it. Returns whether such a message exists.
     fn passes_release(&mut self, op: &RecvOp) -> bool {
         let mut grants = self.transfers.iter_mut().map(|(_, transfer)| &mut transfer.recv.grant);
         let other = grants.find(|grant| {
@@ -292,8 +306,9 @@ impl Rx {
         other.map(|grant| grant.last = true).is_some()
     }
 
-    /// Drops posted receives without completions. `at_once`: also drops receives that long messages
-    /// are being received into. Returns whether none is left.
+    /// Drops posted receives without completions. `at_once`: also drops the receives of long
+    /// messages, and fails the sends of those messages, except messages that another thread is
+    /// copying now. Returns whether the endpoint [is idle](Self::is_idle).
     pub(super) fn drop_receives(
         &mut self,
         peers: &mut Peers,
@@ -316,13 +331,14 @@ impl Rx {
         self.is_idle()
     }
 
-    /// Returns whether no long message is being received.
+    /// Returns whether no long message is being received, and no copy for a peer's read or write is
+    /// due or in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.copies.is_done() && self.transfers.is_empty()
     }
 
-    /// Ends the receives of a shared context that long messages are being received into. The
-    /// endpoint that receives them closes, but the receives belong to the context.
+    /// Fails the receives of a shared context that this endpoint gets long messages for. The
+    /// endpoint closes, but the receives belong to the context.
     pub(super) fn end_receives(&mut self, completions: &mut Completions) {
         if self.device.is_shared() {
             for recv in self.take_long() {
@@ -331,7 +347,7 @@ impl Rx {
         }
     }
 
-    /// Removes the receives that long messages are being received into.
+    /// Removes the receives of long messages, except messages that another thread is copying now.
     fn take_long(&mut self) -> Vec<LongRecv> {
         let mut receives = self.copies.take_messages();
         let transfers = std::mem::take(&mut self.transfers);
@@ -339,7 +355,7 @@ impl Rx {
         receives
     }
 
-    /// Fails the receives of messages that come from a peer in parts. The peer is gone.
+    /// Fails the receives of messages that come in parts from a peer that is gone.
     pub(super) fn forget(&mut self, completions: &mut Completions, peer: u32) {
         let of_peer = self.transfers.iter().filter(|(_, it)| it.recv.peer == peer);
         let keys: Vec<usize> = of_peer.map(|(key, _)| key).collect();
@@ -367,7 +383,7 @@ impl Rx {
         }
     }
 
-    /// Drops the messages of a peer that is not at the address that it claims.
+    /// Drops the unexpected messages of a peer that is not at the address that it claims.
     pub(super) fn drop_messages(&mut self, peers: &Peers, peer: u32) {
         let (holder, epoch) = (self.device.holder(), peers.epoch(peer));
         for tagged in [true, false] {
@@ -380,15 +396,16 @@ impl Rx {
 
 /// Arriving messages.
 impl Rx {
-    /// The data that completes the message of a slot.
+    /// The data of a slot that completes its message, besides envelope and bytes.
     #[inline(always)]
     fn about(&self, header: &Header) -> About {
         let Header { flags, data, op, .. } = *header;
         About { flags, data, op, check: self.slot_check }
     }
 
-    /// Handles a message whose bytes have come. Returns whether a receive got it. Inlined, like the
-    /// functions that it calls: out of line, a message takes 120 instructions more.
+    /// Handles a message whose bytes have come. Returns whether a receive got it; otherwise it is
+    /// kept. Inlined, like the functions that it calls: out of line, a message takes 120
+    /// instructions more.
     #[inline(always)]
     pub(super) fn arrive(
         &mut self,
@@ -403,8 +420,8 @@ impl Rx {
         peers.channels.shm.received_bytes += header.len;
         let (holder, about) = (self.device.holder(), self.about(header));
         if let Some(shared) = self.device.tails() {
-            // Copies: of an argument that is lent to a call, every field is stored, even if the
-            // call is not made.
+            // The call gets copies. If the arguments themselves were borrowed, all their fields
+            // would be stored, even if the call is not made.
             let (shared, envelope, header) = (Arc::clone(shared), envelope, *header);
             return self.arrive_at_tails(peers, completions, &shared, &envelope, &header, bytes);
         }
@@ -428,8 +445,9 @@ impl Rx {
         }
     }
 
-    /// As [`Self::arrive`], if another thread may search the unexpected messages meanwhile. Out of
-    /// line, for the reason given there.
+    /// [`Self::arrive`] for a device with tail queues: another thread may search the unexpected
+    /// messages meanwhile. Out of line, so that messages for other devices take no more
+    /// instructions.
     #[inline(never)]
     fn arrive_at_tails(
         &mut self,
@@ -452,7 +470,7 @@ impl Rx {
         grant.is_some()
     }
 
-    /// Gives a message whose bytes have come to its receive.
+    /// Copies the bytes of a message into the buffer of its receive, and completes the receive.
     #[inline(always)]
     fn give(
         &mut self,
@@ -471,7 +489,8 @@ impl Rx {
         self.complete(peers, completions, grant, envelope, about, received);
     }
 
-    /// Handles a message whose bytes are in its sender's memory.
+    /// Handles a message whose bytes are in its sender's memory: copies them if a receive matches,
+    /// and otherwise keeps their location.
     pub(super) fn arrive_remote(
         &mut self,
         peers: &mut Peers,
@@ -494,13 +513,14 @@ impl Rx {
         }
     }
 
-    /// Returns whether messages may have to stay in the ring.
+    /// Returns whether messages may have to stay in the ring (`FI_TCAM_OVERFLOW=flow-control`).
     #[inline]
     pub(super) fn holds_ring(&self) -> bool {
         self.flow.holds_ring()
     }
 
-    /// Returns whether the next message in the ring must stay there.
+    /// Returns whether the next message in the ring must stay there. Lets the ring move on if it
+    /// need not stand still any more.
     #[cold]
     pub(super) fn is_held_back(&mut self, source: u32, header: &Header) -> bool {
         if !is_message(header.kind) {
@@ -528,8 +548,8 @@ impl Rx {
         self.slot_check
     }
 
-    /// Fails the receive that waits for the message in a damaged slot. Returns whether there was
-    /// one.
+    /// Fails the posted receive that matches the message in a damaged slot. Returns whether such a
+    /// receive was posted.
     pub(super) fn fail_expected(
         &mut self,
         completions: &mut Completions,
@@ -552,7 +572,8 @@ impl Rx {
 
 /// Long messages.
 impl Rx {
-    /// Copies a matched message from its sender's memory.
+    /// Copies a matched message from its sender's memory. Queues a copy of [`UNLOCKED`] bytes or
+    /// more instead, if it can be made without the lock.
     fn fetch(
         &mut self,
         peers: &mut Peers,
@@ -562,7 +583,7 @@ impl Rx {
     ) {
         let to = recv.buffer(0, usize::try_from(recv.envelope.len).unwrap_or(usize::MAX));
         let wanted = to.len();
-        // Not for a multi-receive buffer: the copy may be the part that returns the buffer.
+        // Not into a multi-receive buffer: this message may be the one that returns the buffer.
         let later = self.locked && wanted >= UNLOCKED && !recv.grant.data.multi;
         let copied = match peers.link(recv.peer) {
             Ok(link) => {
@@ -578,8 +599,8 @@ impl Rx {
         self.fetched(peers, completions, recv, wanted, copied);
     }
 
-    /// Handles the result of a copy that was made without the lock. The peer may have gone
-    /// meanwhile.
+    /// Handles the result of a copy of a message that was made without the lock. The sender may
+    /// have gone meanwhile.
     pub(super) fn message_copied(
         &mut self,
         peers: &mut Peers,
@@ -598,7 +619,8 @@ impl Rx {
         self.fetched(peers, completions, recv, to.len(), copied);
     }
 
-    /// Continues after a long message was copied, or was not.
+    /// Continues after an attempt to copy a long message: completes or fails its receive, or
+    /// requests the message in parts.
     fn fetched(
         &mut self,
         peers: &mut Peers,
@@ -614,7 +636,7 @@ impl Rx {
                 channel.received += 1;
                 channel.received_bytes += wanted as u64;
                 self.complete(peers, completions, &recv.grant, &recv.envelope, about, wanted);
-                // `len` is the channel that was used.
+                // `len` names the channel: 1 is the kernel copy.
                 peers.answer(peer, Kind::Done, about.op, 1);
             }
             Err(CopyError::Refused) => self.pull(peers, recv, wanted),
@@ -625,7 +647,7 @@ impl Rx {
         }
     }
 
-    /// Requests a message in parts.
+    /// Requests a message in parts from its sender.
     fn pull(&mut self, peers: &mut Peers, recv: LongRecv, wanted: usize) {
         let (peer, op, to) = (recv.peer, recv.about.op, recv.buffer(0, wanted));
         let age = self.next_age;
@@ -648,7 +670,8 @@ impl Rx {
         peers.reply(peer, header);
     }
 
-    /// Handles a part of a message that comes through buffers.
+    /// Handles a part of a message that comes in parts. The bytes of a [`Kind::Landed`] are in the
+    /// buffer of the receive already.
     pub(super) fn chunk(
         &mut self,
         peers: &mut Peers,
@@ -660,7 +683,7 @@ impl Rx {
         let Some(key) = self.transfer(from, header.op) else {
             tracing::debug!("a part of a message that is not under way any more");
             if header.kind == Kind::Chunk {
-                // Its buffer goes back to the sender.
+                // The buffer of the part goes back to the sender.
                 drop(peers.get(from).and_then(|link| link.body(header, payload)));
             }
             return;
@@ -695,14 +718,15 @@ impl Rx {
         }
     }
 
-    /// Returns the key of the transfer with this number, if it is from this peer.
+    /// Returns the key of the transfer with this number; `None` unless it is in progress from this
+    /// peer.
     fn transfer(&self, from: u32, transfer: u64) -> Option<usize> {
         let (age, key) = parts_of(transfer);
         let is_it = |it: &Transfer| it.recv.peer == from && it.age == age;
         self.transfers.get(key).is_some_and(is_it).then_some(key)
     }
 
-    /// Fails a message that comes through buffers, if it has not come.
+    /// Fails the receive of a message that comes in parts, unless all parts have come.
     pub(super) fn end_transfer(&mut self, completions: &mut Completions, from: u32, transfer: u64) {
         if let Some(key) = self.transfer(from, transfer) {
             let Transfer { recv, .. } = self.transfers.remove(key);
@@ -716,8 +740,8 @@ pub(super) fn is_message(kind: Kind) -> bool {
     matches!(kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous)
 }
 
-/// Reads a copy of an injected message. Returns `None` if that is impossible; the message is then
-/// handled like any long one.
+/// Reads the copy of an injected message in its sender's memory. Returns `None` if that is
+/// impossible; the message is then handled like any long one.
 #[cold]
 pub(super) fn read_copy(
     peers: &mut Peers,

@@ -4,10 +4,12 @@
 //! | flags           | what happens                                            |
 //! |-----------------|---------------------------------------------------------|
 //! | PEEK            | completion of the oldest match, or an error `FI_ENOMSG` |
-//! | PEEK, CLAIM     | the same, and it is set aside under the context         |
-//! | PEEK, DISCARD   | the same, and it is dropped                             |
-//! | CLAIM           | receives what was set aside under the context           |
-//! | CLAIM, DISCARD  | drops what was set aside under the context              |
+//! | PEEK, CLAIM     | the same, and the message is set aside                  |
+//! | PEEK, DISCARD   | the same, and the message is dropped                    |
+//! | CLAIM           | receives the message that was set aside                 |
+//! | CLAIM, DISCARD  | drops the message that was set aside                    |
+//!
+//! A message is set aside under the context of the operation (`op_context`).
 
 use channel::wire::{Flags, Kind};
 use ffi::{
@@ -25,7 +27,7 @@ use crate::device::carried::{About, Body, Kept, RecvOp};
 /// Flags that make a receive a probe.
 const PROBE_FLAGS: u64 = flags::PEEK | flags::CLAIM | flags::DISCARD;
 
-/// The flags of a receive, if it is a probe.
+/// Returns the flags of a receive if it is a probe, and otherwise `None`.
 #[inline]
 pub(crate) fn probe_flags(op: &Recv) -> Option<u64> {
     match op.flags {
@@ -44,19 +46,23 @@ pub(crate) enum Probe {
     TakeClaimed,
 }
 
-/// A message that was found.
+/// A message that a probe found.
 #[derive(Debug)]
 pub(crate) struct ProbeResult {
     envelope: Envelope,
     flags: Flags,
     data: u64,
     pub(crate) holder: u32,
-    /// The message, if it was dropped.
+    /// The message, if the probe takes it out of the queue to drop it.
     dropped: Option<Kept>,
 }
 
 impl Probe {
-    /// The kind of a probe with these flags.
+    /// Returns the kind of a probe with these flags.
+    ///
+    /// # Errors
+    /// `EBADFLAGS` for flags that a probe does not have, or without a tag; `EINVAL` for
+    /// combinations that are not in the table of the module.
     pub(crate) fn read(op: &Recv, op_flags: u64) -> Result<Self> {
         ffi::object::only(op_flags, PROBE_FLAGS | flags::COMPLETION | flags::MORE)?;
         if op.tag.is_none() {
@@ -72,10 +78,11 @@ impl Probe {
         }
     }
 
-    /// Searches the oldest message that matches.
+    /// Searches the oldest message that matches, and sets it aside or takes it out of the queue, as
+    /// the probe requires. Returns `None` if no message matches, and for [`Self::TakeClaimed`].
     ///
     /// # Errors
-    /// `EBUSY` for a second claim under one context, whose first message would be lost.
+    /// `EBUSY` if the context has a claimed message already, which would be lost.
     pub(crate) fn find(
         self,
         device: &mut Device<RecvOp, Kept>,
@@ -107,7 +114,7 @@ impl Probe {
 }
 
 impl Rx {
-    /// Reports what a probe found.
+    /// Reports the message that a probe found, or `ENOMSG` without a message.
     pub(crate) fn probed(
         &self,
         peers: &mut Peers,
@@ -115,7 +122,7 @@ impl Rx {
         op: &Recv,
         found: Option<ProbeResult>,
     ) {
-        // The probe may be deferred work, which ends with it.
+        // The probe may be deferred work, which ends now.
         completions.work_done(completions.work(), found.is_none());
         let mut completion = Completion {
             context: op.context,
@@ -143,7 +150,7 @@ impl Rx {
         }
     }
 
-    /// Receives or drops a claimed message.
+    /// Gives a claimed message to its receive or, with `FI_DISCARD`, drops it.
     pub(crate) fn give_claimed(
         &mut self,
         peers: &mut Peers,

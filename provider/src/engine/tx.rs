@@ -5,24 +5,24 @@
 //! ```text
 //! an injected message, and
 //! no buffer is free                FI_EAGAIN
-//! none for 1 ms                    the message is copied; its receiver reads the copy when it
+//! no buffer was free for 1 ms      the message is copied; its receiver reads the copy when it
 //!                                  handles the slot, whether a receive is posted or not
 //! MOST operations in progress      FI_EAGAIN
 //! ```
 //!
-//! A receiver that computes keeps its buffers. The sender of a short message must not wait for it
-//! (`MPI_Isend` returns at once), and a receiver that holds all buffers must not delay messages to
-//! other peers. But if the receiver makes progress, a buffer comes back soon, and costs less than a
-//! copy, which takes the receiver a system call.
+//! While a receiver computes, it keeps the buffers of messages that it has not handled. The sender
+//! of a short message must not wait for it (`MPI_Isend` returns at once), and a receiver that holds
+//! all buffers must not delay messages to other peers. But if the receiver makes progress, a buffer
+//! becomes free soon. It costs less than a copy, which takes the receiver a system call.
 //!
-//! If the kernel refuses the copy, the receiver gets the message through buffers, once some are
-//! free.
+//! If the kernel does not let the receiver read the copy, the receiver gets the message through
+//! buffers, once some are free.
 //!
-//! The send completed when the message was copied. Nothing more is reported, even if the receiver
+//! The send completes when the message is copied. Nothing more is reported, even if the receiver
 //! dies. A message in a buffer is handled the same way.
 //!
-//! Rejected: a queue from which the sender sends later. The sender would have to call for that, and
-//! all later messages would wait behind it.
+//! Rejected: a queue from which the sender sends later. The sender would have to call the provider
+//! again for that, and all later messages would wait behind it.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -42,7 +42,8 @@ use super::{
 };
 use crate::attr;
 
-/// Operations in progress at which no more injected messages are copied: 4 MiB at most.
+/// Number of operations in progress at which no more injected messages are copied. The copies take
+/// 4 MiB at most.
 const MOST: usize = 1024;
 
 /// An operation that is being sent in parts, through buffers.
@@ -51,7 +52,7 @@ pub(super) struct TxStream {
     /// Number of the operation.
     pub(super) op: u64,
     pub(super) peer: u32,
-    /// Number of the receiver's transfer, for a message.
+    /// For a message: number of the receiver's transfer.
     transfer: u64,
     pub(super) offset: usize,
     pub(super) len: usize,
@@ -63,9 +64,10 @@ pub(super) struct TxStream {
 #[derive(Debug)]
 pub(crate) struct Tx {
     pub(crate) ops: Arc<Ops>,
-    /// Number of operations on peers' memory in progress.
+    /// Number of reads, writes and atomic operations on peers' memory that are in progress.
     pub(crate) rma_under_way: UnderWay,
-    /// Most such operations: peers keep answers that find no room.
+    /// Maximum of `rma_under_way`. A limit is needed because peers must keep the answers that find
+    /// no room.
     pub(crate) rma_limit: usize,
     pub(super) streams: VecDeque<TxStream>,
     pub(crate) settings: Arc<TxSettings>,
@@ -92,6 +94,10 @@ impl Tx {
     }
 
     /// Sends a message to a peer that has a link.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is no room, or if the message must wait for earlier operations;
+    /// `ECONNABORTED` if the peer is gone.
     #[inline]
     pub(super) fn send(
         &mut self,
@@ -119,7 +125,8 @@ impl Tx {
         }
     }
 
-    /// Sends a message that does not have to go through a buffer.
+    /// Sends a message that is too long to be copied at once over every transport: its route
+    /// depends on the peer.
     #[inline(never)]
     fn send_longer(
         &mut self,
@@ -143,9 +150,10 @@ impl Tx {
         }
     }
 
-    /// Sends a message through a buffer; `IF_QUICK`: only if that is faster than a copy by the
-    /// receiver. The payload is chosen at compile time: passed in memory, it costs 15 instructions
-    /// per message.
+    /// Sends a message in a slot or through a buffer; `IF_QUICK`: only if that is faster than a
+    /// copy by the receiver. Without a buffer, sends the location of the message or, if it is
+    /// injected, of a copy. The payload is chosen at compile time: passed in memory, it costs 15
+    /// instructions per message.
     #[inline(never)]
     fn send_eager<const IF_QUICK: bool>(
         &mut self,
@@ -189,6 +197,9 @@ impl Tx {
     }
 
     /// Sends the location of a message, which stays in local memory.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is no room, `ECONNABORTED` if the peer is gone.
     fn send_rendezvous(
         &mut self,
         peers: &mut Peers,
@@ -207,7 +218,11 @@ impl Tx {
         Err(Errno::EAGAIN)
     }
 
-    /// Sends an injected message, which is longer than a slot, without a buffer.
+    /// Copies an injected message for which no buffer is free, and sends the location of the copy.
+    ///
+    /// # Errors
+    /// `EAGAIN` if the message cannot be copied yet (see the module) or needs an acknowledgement,
+    /// and the errors of [`Self::send_rendezvous`].
     #[cold]
     fn send_copied(
         &mut self,
@@ -247,7 +262,7 @@ impl Tx {
 
 /// Operations in progress.
 impl Tx {
-    /// Returns whether receivers have not read all copies of injected messages.
+    /// Returns whether receivers still have to read copies of injected messages.
     pub(crate) fn has_copies(&self) -> bool {
         self.ops.any(|op| op.buffer.is_copied())
     }
@@ -263,14 +278,15 @@ impl Tx {
         self.ops.find(number, |op| op.peer == peer) == Some(true)
     }
 
-    /// Removes an operation, which ends, and stops sending parts of it.
+    /// Removes an operation, which ends, and stops sending parts of it. Returns `None` if no
+    /// operation with this number is in progress.
     pub(super) fn take(&mut self, number: u64) -> Option<SendOp> {
         let op = self.ops.take(number)?;
         self.streams.retain(|stream| stream.op != number);
         Some(op)
     }
 
-    /// Handles the answer to an operation: the peer has completed it, or failed.
+    /// Handles the answer of a peer to an operation, which completed or failed.
     pub(super) fn finished(
         &mut self,
         peers: &mut Peers,
@@ -310,7 +326,8 @@ impl Tx {
         }
     }
 
-    /// Reports a failed operation.
+    /// Reports a failed operation, unless it was a copy of an injected message, which was reported
+    /// before.
     #[cold]
     pub(super) fn fail(&self, completions: &mut Completions, op: &SendOp, errno: Errno) {
         self.ended(op);
@@ -333,8 +350,9 @@ impl Tx {
         }
     }
 
-    /// Drops all operations in progress, without completions. Their memory belongs to the
-    /// application again when no peer [reaches](Peers::is_any_reaching) it.
+    /// Drops all operations in progress, without completions, except copies of injected messages.
+    /// Their memory belongs to the application again when no peer [reaches](Peers::is_any_reaching)
+    /// it. Receivers of messages in parts are informed.
     pub(super) fn drop_all(&mut self, peers: &mut Peers, completions: &mut Completions) {
         let of_message = |op: &SendOp| op.kind.is_message() && !op.buffer.is_copied();
         let dropped: Vec<_> = self
@@ -365,7 +383,7 @@ impl Tx {
         self.streams.is_empty()
     }
 
-    /// Handles a request of the receiver to send through buffers.
+    /// Handles a peer's request to send an operation through buffers.
     pub(super) fn pulled(&mut self, peers: &mut Peers, from: u32, header: &Header) {
         let found = self.ops.find(header.op, |op| (op.peer, op.kind, op.buffer.len()));
         let Some((_, kind, most)) = found.filter(|&(peer, ..)| peer == from) else {
@@ -441,7 +459,8 @@ impl Tx {
             }
             stream.offset += part.len();
         }
-        // Over the network there is no answer, unless the sender requested an acknowledgement.
+        // The receiver of a message in parts over the network answers only if the sender requested
+        // an acknowledgement.
         if stream.offset == stream.len
             && peers.is_net(stream.peer)
             && !op.acknowledged

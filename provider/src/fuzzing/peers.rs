@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Endpoints without libfabric, and two peers of one: one that writes arbitrary data, and a healthy
-//! one. Both are on this host, or both on the network.
+//! An endpoint without libfabric, and two peers of it: one that writes arbitrary data, and a
+//! healthy one. Both peers are on this host, or both on the network.
 
 use std::{
     io::Write as _,
@@ -30,11 +30,12 @@ pub(super) struct Ports {
     pub(super) healthy: u16,
 }
 
-/// See the module.
+/// The two peers: first the one that writes arbitrary data, then the healthy one.
 pub(super) enum TestPeers {
-    /// The writer belongs to the first peer.
+    /// Peers on this host. The writer belongs to the first peer.
     Near([Segment; 2], Writer),
-    /// The address is that of the endpoint; a stranger may be connected to it.
+    /// Peers on the network, the endpoint's address, and perhaps a stranger that is connected to
+    /// it.
     Far([Arc<Net>; 2], SocketAddrV4, Option<TcpStream>),
 }
 
@@ -78,7 +79,7 @@ pub(crate) fn on_net(
 pub(super) fn far() -> Met {
     let [own, peer, healthy] = [(); 3].map(|()| on_net(Some(Secret::of_job("fuzz")), 0, None));
     let ports = Ports { own: own.0.port(), peer: peer.0.port(), healthy: healthy.0.port() };
-    // Peers whose segments are not visible here are on other hosts.
+    // The segments of the peers are dropped below. Then the peers seem to be on other hosts.
     let peers = [peer.2, healthy.2];
     let start = Instant::now();
     while !peers.iter().all(|net| net.has_met(own.0, None).unwrap()) {
@@ -136,7 +137,7 @@ impl TestPeers {
     }
 
     /// Over the network, sends arbitrary bytes: from the first peer, from a stranger that has just
-    /// begun a handshake, or from a stranger that continues.
+    /// connected, or from the stranger of an earlier call.
     pub(super) fn push_bytes(&mut self, bytes: &[u8], how: u8) {
         let Self::Far([peer, _], to, stranger) = self else { return };
         if how & 3 == 0 {

@@ -25,7 +25,7 @@ static NUMBERED: AtomicU32 = AtomicU32::new(0);
 static ENDED: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// It exists until other thread-locals were dropped.
+    /// It needs no drop, so it can still be used while other thread-locals are dropped.
     static OWN: Cell<Option<Thread>> = const { Cell::new(None) };
     static END: EndOfThread = const { EndOfThread };
 }
@@ -39,8 +39,8 @@ impl Drop for EndOfThread {
     }
 }
 
-/// The calling thread. Its number is the number of threads recorded before it in any trace of this
-/// process.
+/// Returns the calling thread. Its number is the number of threads that were recorded before it in
+/// any trace of this process.
 fn own() -> Thread {
     OWN.get().unwrap_or_else(|| {
         let _ = END.try_with(|_| ());
@@ -54,15 +54,16 @@ fn own() -> Thread {
 /// The last calling thread.
 #[derive(Debug, Default)]
 pub(super) struct Caller {
-    /// Its name; 0, which no thread has, before the first call.
+    /// Its [`thread::current`]; 0, which no thread has, before the first call.
     name: usize,
+    /// Value of [`ENDED`] at its call.
     ended: usize,
     thread: Thread,
 }
 
 impl Caller {
-    /// Returns whether the same thread calls again. A new thread with its control block was created
-    /// after it had ended, and sees that in the count.
+    /// Returns whether the thread that was noted last calls again. If a new thread has got its
+    /// control block, the noted thread had ended before, which increased [`ENDED`].
     #[inline(always)]
     pub(super) fn is_same(&self) -> bool {
         self.name == thread::current() && self.ended == ENDED.load(Ordering::Relaxed)

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 /// An object that writes or releases something when the process exits.
 pub(crate) trait AtExit: Send + Sync {
+    /// Called once, when the process exits.
     fn at_exit(&self);
 }
 
@@ -27,12 +28,12 @@ pub(crate) fn register_endpoint<T: AtExit + 'static>(endpoint: &Arc<T>) {
     register(Arc::downgrade(endpoint) as Weak<dyn AtExit>, &ENDPOINTS);
 }
 
-/// Registers a shared receive context. Contexts come before all endpoints.
+/// Registers a shared receive context. At exit, contexts are called before endpoints.
 pub(crate) fn register_context<T: AtExit + 'static>(context: &Arc<T>) {
     register(Arc::downgrade(context) as Weak<dyn AtExit>, &CONTEXTS);
 }
 
-/// Calls all registered objects when the process exits.
+/// Calls all registered objects that still exist, when the process exits.
 pub(crate) fn run_all() {
     for open in [&CONTEXTS, &ENDPOINTS] {
         let open = std::mem::take(&mut *open.lock());

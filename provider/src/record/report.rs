@@ -28,8 +28,8 @@ use crate::{
     record::summary,
 };
 
-/// Begins the draft of an endpoint's report, if a report is requested. If it cannot be created,
-/// prints the reason to the error output.
+/// Begins the draft of an endpoint's report. Returns `None` if no report is requested, or if the
+/// draft cannot be created; then it prints the reason to the error output.
 pub(crate) fn begin(params: &Params, address: String, opened: Instant) -> Option<Box<Growing>> {
     if params.report.is_empty() {
         return None;
@@ -54,19 +54,19 @@ pub(crate) fn begin(params: &Params, address: String, opened: Instant) -> Option
 pub(crate) struct Growing {
     draft: Draft,
     report: Report,
-    /// The counters that were last written.
+    /// The counters in the draft, when they were last written.
     told: Option<[LiveContext; 2]>,
     opened: Instant,
     due: Instant,
 }
 
 impl Growing {
-    /// Returns whether it is time to write.
+    /// Returns whether it is time to write the draft.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         now >= self.due
     }
 
-    /// Writes the counts, if they have changed.
+    /// Writes the draft, if the counters in `live` have changed. `count` fills in all counters.
     pub(crate) fn put(&mut self, count: impl FnOnce(&mut Report), live: &Live, now: Instant) {
         self.due = now + INTERVAL;
         let told = Some([live.tagged, live.msg]);
@@ -85,13 +85,15 @@ impl Growing {
     }
 }
 
-/// Returns whether a report is requested when an endpoint closes, as a file or as a summary.
+/// Returns whether an endpoint must produce a report at its end: for the file of `FI_TCAM_REPORT`,
+/// or for the summary.
 pub(crate) fn is_wanted(params: &Params) -> bool {
     !params.report.is_empty() || summary::is_wanted(params)
 }
 
-/// Prints and writes a complete report, as far as requested. If it cannot be written, prints the
-/// reason to the error output.
+/// Prints the summary of a complete report and writes the report, as far as requested. Removes the
+/// draft. If the report cannot be written, prints the reason to the error output, and keeps the
+/// draft with the report in it.
 pub(crate) fn finish(params: &Params, report: &mut Report, draft: Option<Draft>) {
     if summary::is_wanted(params) {
         summary::print(report);
@@ -108,7 +110,8 @@ fn save_checked(params: &Params, report: &mut Report, draft: Option<Draft>) {
     let base = expand(&params.report, report);
     let Err(error) = save(&base, report) else { return };
     let Some(mut draft) = draft else { return say(&base, &error, "") };
-    // Its space was reserved when the endpoint was opened.
+    // The draft's space was reserved when the endpoint was opened, so this needs no room on the
+    // disk.
     draft.put(report);
     say(&base, &error, &format!("; what it would say is in {}", draft.path().display()));
     draft.keep();
@@ -118,7 +121,7 @@ fn say(base: &Path, error: &io::Error, rest: &str) {
     eprintln!("tcam: cannot write the report FI_TCAM_REPORT={}: {error}{rest}", base.display());
 }
 
-/// The report of an object that was opened at `opened`, without counts.
+/// Creates the report of an object that was opened at `opened`, without counts.
 pub(crate) fn make(
     params: &Params,
     address: String,
@@ -146,19 +149,22 @@ pub(crate) fn make(
     }
 }
 
-/// Writes `base.json` and `base.txt`, each whole or not at all: if there is no room, earlier files
-/// stay. A process with several endpoints gets `base.1.json` and so on for all but the first.
-/// for all but the first.
+/// Writes `base.json` and `base.txt`, each whole or not at all: if the disk is full, earlier files
+/// stay. Replaces reports of earlier processes. If the process has several endpoints, all but the
+/// first get `base.1.json` and so on.
 ///
 /// Other users may write to the directory too: no file is opened for writing by a name that they
 /// can predict, and links are replaced, not followed.
+///
+/// # Errors
+/// The files cannot be written, or a file with such a name is no report of tcam.
 fn save(base: &Path, report: &Report) -> io::Result<()> {
     let directory = match base.parent() {
         Some(directory) if directory != Path::new("") => directory,
         _ => Path::new("."),
     };
     fs::create_dir_all(directory)?;
-    // Endpoints of a process must not use the same number.
+    // Two endpoints of a process that close at once must not use the same number.
     static SAVING: Mutex<()> = Mutex::new(());
     let _saving = SAVING.lock();
     let json = report.to_json().map_err(io::Error::other)?;
@@ -188,7 +194,7 @@ fn save(base: &Path, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// A file that is removed unless it is renamed.
+/// Creates a file with this text. It is removed when it is dropped, unless it was renamed.
 fn new_file(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new()
         .prefix(".tcam-")
@@ -202,7 +208,11 @@ fn new_file(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
 /// More bytes than any report has.
 const MOST: usize = 16 << 20;
 
-/// Up to `most` bytes of the file with this name. An empty file or a link contains nothing to keep.
+/// Returns up to `most` bytes of the file with this name; `None` if there is no file, or an empty
+/// file or a link, which contains nothing to keep.
+///
+/// # Errors
+/// The file cannot be read, or is not a regular file.
 fn head_of(path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
     let about = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -211,7 +221,7 @@ fn head_of(path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
     if about.is_symlink() || about.is_file() && about.len() == 0 {
         return Ok(None);
     }
-    // Other users may replace it meanwhile.
+    // Other users may replace the file meanwhile.
     let no_link = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = fs::File::options().read(true).custom_flags(no_link).open(path);
     let file = file.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;

@@ -13,8 +13,8 @@ pub(crate) fn is_wanted(params: &Params) -> bool {
     params.summary.is_on()
 }
 
-/// Prints the summary of an endpoint or a shared receive context. Contexts without a message and a
-/// receive are omitted.
+/// Prints the summary of an endpoint or a shared receive context. Matching contexts with neither
+/// messages nor receives are omitted.
 pub(crate) fn print(report: &Report) {
     let text: String = lines(report).map(|line| line + "\n").collect();
     // In one call, so that the lines of several ranks do not mix.
@@ -33,7 +33,7 @@ fn lines(report: &Report) -> impl Iterator<Item = String> {
     })
 }
 
-/// The counts of a context.
+/// Returns the counts of a matching context in one line.
 fn line(context: &ContextCounters) -> String {
     let ContextCounters { arrivals, unexpected, prq, umq, .. } = context;
     let share = 100.0 * *unexpected as f64 / (*arrivals).max(1) as f64;

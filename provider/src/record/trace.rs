@@ -34,14 +34,14 @@ use crate::{
 /// Operations between two reads of the clock: a read takes longer than recording.
 const CLOCK: u32 = 64;
 /// If sends are recorded: operations of one kind in a row between two reads. Before an operation of
-/// another kind, a program computes or waits.
+/// another kind, a program may have computed or waited.
 const RUN: u32 = 16;
 /// A computation or a wait is recorded if it takes longer.
 const PAUSE: Duration = Duration::from_micros(10);
 /// Bytes per unit of `FI_TCAM_TRACE_MAX`.
 const MIB: u64 = 1 << 20;
 
-/// No record.
+/// Value of [`Trace::last`] without a record.
 const NONE: u32 = 0;
 
 type Recorded = std::result::Result<(), Stop>;
@@ -61,14 +61,15 @@ struct Trace {
     /// Set if sends are recorded.
     pauses: Option<Pauses>,
     encoder: Encoder,
-    /// The record of the last operation, if it was short and its key was known.
+    /// The record of the last operation, if it was short and its key was known; otherwise [`NONE`].
     last: u32,
     peers: Arc<PeerNumbers>,
     /// Peers whose addresses were written.
     named: HashSet<u32>,
 }
 
-/// The times at which both clocks are read, if sends are recorded (`FI_TCAM_TRACE_SENDS`).
+/// Decides when the clock and the processor time of the thread are read, if sends are recorded
+/// (`FI_TCAM_TRACE_SENDS`).
 #[derive(Debug, Default)]
 struct Pauses {
     /// The kind of the last operation.
@@ -80,8 +81,9 @@ struct Pauses {
 }
 
 impl Pauses {
-    /// Returns whether the clocks are due before an operation of this kind: another thread calls,
-    /// or the last read was long ago.
+    /// Returns whether both are to be read before an operation of this kind: another thread calls
+    /// (`is_other`), or the last read was at least [`PAUSE`] ago. Within a run of one kind, only
+    /// every [`RUN`]th operation is checked.
     fn is_due(&mut self, kind: Option<u32>, is_other: bool) -> bool {
         if !is_other && self.kind == kind && self.more > 0 {
             self.more -= 1;
@@ -91,7 +93,7 @@ impl Pauses {
         is_other || self.looked.is_none_or(|then| then.elapsed() >= PAUSE)
     }
 
-    /// Reads the processor time of the calling thread.
+    /// Returns the processor time of the calling thread in nanoseconds.
     fn look(&mut self) -> u64 {
         self.looked = Some(Instant::now());
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -121,7 +123,8 @@ impl Recorder for Trace {
 
     #[cold]
     fn record(&mut self, op: &Op) {
-        // These are rare, and often the last of all, long after other operations.
+        // Cancels and drops are rare, and often the last operations, long after others: they get
+        // their own time.
         if matches!(op, Op::Cancel(_) | Op::Drop(_)) {
             self.idle();
         }
@@ -146,7 +149,7 @@ impl Recorder for Trace {
     }
 
     fn close(&mut self) {
-        // A forked child has the same file.
+        // A forked child has the same file, and must not write to it.
         if self.header.pid == std::process::id()
             && let TraceState::Recording(file) =
                 std::mem::replace(&mut self.state, TraceState::Stopped)
@@ -200,7 +203,7 @@ impl Trace {
     }
 
     /// Writes the record of an operation with a known key, or that the last one is repeated.
-    /// Returns false if the key is unknown or the window is full.
+    /// Returns false if the key is unknown, the window is full, or the trace has no open file.
     #[inline(always)]
     fn has_put_known(&mut self, head: OpWord, key: &Key) -> bool {
         if let TraceState::Recording(file) = &mut self.state
@@ -213,7 +216,7 @@ impl Trace {
         false
     }
 
-    /// Writes the address of a peer, before the first operation that names it.
+    /// Writes the address of the peer that an operation names, before the first such operation.
     fn tell(&mut self, source: Source) {
         let Some(number) = source.get().filter(|number| !self.named.contains(number)) else {
             return;
@@ -232,8 +235,8 @@ impl Trace {
         }
     }
 
-    /// Prepares an operation: reads the clock, if it is due, and records the calling thread, if it
-    /// has changed.
+    /// Prepares the record of an operation: records the time, if it is due, and the calling thread,
+    /// if it has changed.
     fn look_if_due(&mut self, kind: Option<u32>) {
         let is_other = !self.caller.is_same() && self.caller.has_changed();
         let is_due = match &mut self.pauses {
@@ -294,8 +297,8 @@ impl Trace {
     }
 }
 
-/// Records the operations of a device, if that is requested. `name` distinguishes it from other
-/// devices of this process.
+/// Records the operations of a device from now on, if that is requested. `name` distinguishes it
+/// from other devices of this process.
 ///
 /// # Errors
 /// The directory cannot be created. The reason is printed to the error output, because the

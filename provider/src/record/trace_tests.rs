@@ -22,7 +22,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Bits that decide which receives and messages match. The other bits are the thread and the step.
+/// Match bits that are compared. The other bits are the thread and the step.
 const CLASS: u64 = 3;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The threads that call an endpoint, and whether one of them may be waiting for the thread that
-//! polls.
+//! polls it.
 //!
 //! Under `MPI_THREAD_MULTIPLE`, a thread of MPICH polls while it holds a lock that the other
 //! threads of its process need to send. A thread that waits for that lock has not called the
 //! provider yet, so no doorbell can ring for it. A poll that sleeps delays it until the end of the
 //! sleep. The only sign of such a thread is that it called before.
 //!
-//! A thread that starts an operation stores its name, without reading the clock. A thread that is
-//! about to sleep finds the name and notes the time.
+//! A thread that starts an operation stores its name ([`thread::current`]), without reading the
+//! clock. A thread that is about to sleep finds the name and notes the time.
 
 use std::{
     cell::Cell,
@@ -25,22 +25,23 @@ use ffi::thread;
 /// The threads other than the polling one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Others {
-    /// None has called for a long time, so none is delayed.
+    /// No other thread has called for a long time, so none is delayed by a sleep.
     Away,
-    /// One has called, and may call again.
+    /// Another thread has called, and may call again.
     About,
-    /// One has just started an operation. The next one may follow at any moment.
+    /// Another thread has just started an operation, and may start the next one at any moment.
     Active,
 }
 
-/// Time from an operation of another thread to the next sleep. A thread that starts operations this
-/// often must find the lock free; one that starts fewer is delayed little.
+/// Time after an operation of another thread in which polls of the application do not sleep. A
+/// thread that starts operations this often must find the lock free; a thread that starts fewer is
+/// delayed little.
 const ACTIVE: Duration = Duration::from_millis(20);
-/// Time from a call of another thread to the next long sleep. While one thread sleeps the others
-/// cannot leave a sign, and some compute for seconds between two calls.
+/// Time after a call of another thread in which polls sleep only briefly. While one thread sleeps,
+/// the others cannot leave a sign, and some compute for seconds between two calls.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
-/// Number of separate words for names of threads.
+/// Number of separate words for the names of threads.
 const STARTERS: usize = 4;
 
 /// The signs of threads that start operations without the lock of the endpoint.
@@ -50,12 +51,12 @@ pub(crate) struct Beside {
     /// ([`thread::current`]), or 0. Several words keep threads that start operations continuously
     /// from taking the cache line from each other.
     starters: [CachePadded<AtomicUsize>; STARTERS],
-    /// Whether an operation went to a peer since a wait ended in a sleep.
+    /// Whether an operation went to a peer since [`Callers::take_acts`] was last called.
     acted: AtomicBool,
 }
 
 impl Beside {
-    /// Notes that this thread starts an operation.
+    /// Notes that this thread starts an operation without the lock of the endpoint.
     #[inline]
     pub(crate) fn start(&self) {
         leave(&self.starters[thread::current_of(STARTERS)], thread::current());
@@ -87,7 +88,7 @@ pub(crate) fn pollers() -> usize {
     POLLERS.load(Ordering::Relaxed)
 }
 
-/// Counts this thread, once.
+/// Counts this thread as a poller, once.
 pub(crate) fn note_poller() {
     thread_local!(static COUNTED: Cell<bool> = const { Cell::new(false) });
     if !COUNTED.replace(true) {
@@ -112,18 +113,20 @@ pub(crate) struct Callers {
 }
 
 impl Callers {
-    /// Notes that this thread starts an operation.
+    /// Notes that this thread starts an operation with the lock of the endpoint.
     #[inline(always)]
     pub(crate) fn start(&mut self) {
         self.starter = thread::current();
     }
 
-    /// The signs of threads that start operations without the lock of the endpoint.
+    /// Returns the signs that threads leave which start operations without the lock of the
+    /// endpoint.
     pub(crate) fn beside(&self) -> Arc<Beside> {
         Arc::clone(&self.beside)
     }
 
-    /// Returns whether such a thread has sent something since the last call.
+    /// Returns whether a thread without the lock of the endpoint has sent something since the last
+    /// call.
     pub(crate) fn take_acts(&self) -> bool {
         self.beside.acted.swap(false, Ordering::Relaxed)
     }
@@ -136,7 +139,8 @@ impl Callers {
         self.polled_by_several |= before != this && before != 0;
     }
 
-    /// Returns what the other threads do, for a thread that is about to sleep.
+    /// Returns what the other threads do, for a thread that is about to sleep. Takes the signs that
+    /// they have left.
     pub(crate) fn others(&mut self) -> Others {
         let now = Instant::now();
         let this = thread::current();

@@ -3,13 +3,13 @@
 //! computes, as a NIC does.
 //!
 //! ```text
-//! progress on all endpoints; some: again
-//! no progress for SPIN: arm all doorbells; no arrivals: sleep on epoll:
+//! make progress on all endpoints; if there was any: again
+//! after SPIN without progress: arm all doorbells; if nothing has come: sleep on epoll:
 //!     the sockets of the doorbells | an event descriptor for commands
 //! ```
 //!
 //! A thread of the application that polls makes progress itself, which saves a wakeup for each
-//! message: meanwhile it clears the device's bit of the doorbell (see [`crate::ep_shared`]). Long
+//! message. Meanwhile it clears the device's bit of the doorbell (see [`crate::ep_shared`]). Long
 //! messages are copied without the endpoint's lock, so that the application can post meanwhile.
 
 use std::{
@@ -36,10 +36,11 @@ use super::{
 const SPIN: Duration = Duration::from_micros(20);
 /// Polls between two reads of the clock.
 const LOOKS: u32 = 16;
-/// Longest wait for the thread to obey: it takes longer only if the process is not scheduled.
+/// Longest wait for the thread to execute a command. It takes longer only if the process is not
+/// scheduled.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest wait for the thread when the process exits. It may wait for a lock of this very thread,
-/// if a signal interrupted it and the handler calls `exit`.
+/// Longest wait for the thread when the process exits. If a signal handler calls `exit`, the thread
+/// may wait for a lock that the interrupted thread holds.
 const AT_EXIT: Duration = Duration::from_secs(1);
 
 /// Time from a panic, which is a defect of the provider, to the next attempt: a panic in each round
@@ -59,7 +60,7 @@ pub(crate) struct DeviceThread {
     commands: Sender<Command>,
     event: Arc<OwnedFd>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// A forked child does not have the thread.
+    /// The process that has the thread: a forked child does not have it.
     pid: u32,
 }
 
@@ -83,6 +84,9 @@ pub(crate) fn stop_all() {
 
 impl DeviceThread {
     /// Starts the thread of a domain with these triggers.
+    ///
+    /// # Errors
+    /// The thread or its descriptors cannot be created, which is logged.
     pub(crate) fn start(triggers: &Arc<Triggers>) -> Result<Arc<Self>> {
         let make = || -> std::io::Result<_> {
             let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -118,18 +122,22 @@ impl DeviceThread {
         Ok(device)
     }
 
+    /// Sends a command to the thread, and wakes it.
+    ///
+    /// # Errors
+    /// `EOPBADSTATE` if the thread has ended.
     fn tell(&self, command: Command) -> Result<()> {
         self.commands.send(command).map_err(|_| Errno::EOPBADSTATE)?;
         self.wake().map_err(std::io::Error::from)?;
         Ok(())
     }
 
-    /// Ends a sleep of the thread. A descriptor that is full has ended it.
+    /// Ends a sleep of the thread. If the descriptor is full, an earlier write has ended the sleep.
     fn wake(&self) -> rustix::io::Result<usize> {
         rustix::io::write(&self.event, &1_u64.to_ne_bytes())
     }
 
-    /// Has the thread start work that became ripe elsewhere.
+    /// Has the thread start work that became ripe in another thread.
     #[cold]
     pub(crate) fn run_triggers(&self) {
         if !is_current() {
@@ -137,7 +145,7 @@ impl DeviceThread {
         }
     }
 
-    /// Makes progress on an endpoint from now on.
+    /// Has the thread make progress on an endpoint from now on.
     ///
     /// # Errors
     /// No descriptors are left, or the thread is gone.
@@ -146,7 +154,8 @@ impl DeviceThread {
         self.tell(Command::Add(Arc::clone(port) as Arc<dyn Pollable>))
     }
 
-    /// Returns when the thread no longer uses an endpoint and the buffers of its receives.
+    /// Has the thread make no more progress on an endpoint. Returns when it uses neither the
+    /// endpoint nor the buffers of its receives, or after [`PATIENCE`].
     pub(crate) fn remove<P: Pollable + 'static>(&self, port: &Arc<P>) {
         let (done, is_done) = bounded(1);
         if self.pid == std::process::id()
@@ -156,7 +165,7 @@ impl DeviceThread {
         }
     }
 
-    /// Ends the thread.
+    /// Ends the thread. Waits for its end, for at most [`PATIENCE`].
     pub(crate) fn stop(&self) {
         self.stop_within(PATIENCE);
     }
@@ -184,7 +193,7 @@ impl Drop for DeviceThread {
         if self.pid == std::process::id() {
             self.stop();
         } else {
-            // The handle of a thread that does not exist must not be used.
+            // A forked child must not use the handle of a thread that it does not have.
             std::mem::forget(self.thread.lock().take());
         }
     }

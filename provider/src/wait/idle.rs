@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Decides what a poll does that found nothing.
+//! Decides what an endpoint does after a poll that found nothing.
 //!
 //! If there is a core for each poller, a poll spins: a message is seen 0.1 us after it was sent.
 //! MPICH yields the core after each empty poll, which takes 0.3 us and more. A caller that does
@@ -37,7 +37,7 @@ pub(crate) enum Pause {
     None,
     /// Poll again for a moment, [`SPINS`] times.
     Spin,
-    /// Let another process run.
+    /// Give the core to another thread or process.
     Yield,
     /// Sleep until a message comes, for at most this time.
     Sleep(Duration),
@@ -50,8 +50,8 @@ pub(crate) enum Caller {
     Waits,
     /// The application.
     Polls,
-    /// The application, which may poll other endpoints as well: their messages must not wait for a
-    /// spin, and a thread that finds messages there is not idle.
+    /// The application, which may poll other endpoints as well. Their messages must not wait for a
+    /// spin at this one, and a thread that finds messages there is not idle.
     PollsSeveral,
 }
 
@@ -80,23 +80,23 @@ pub(crate) struct Idle {
     backoffs: u32,
     /// Length of the last sleep.
     backoff: Duration,
-    /// Whether the last sleep was that of a caller that may only wait, and nothing was found or
-    /// started since.
+    /// Whether a poll of the application has slept, and nothing was found or started since.
     rests: bool,
-    /// Waits that must end in a sleep until the caller counts as one that only waits: it has
-    /// started an operation without having found anything.
+    /// Number of waits with a sleep until the caller counts again as one that only waits; 0 if it
+    /// does. [`ACTS`] after it has started an operation without having found anything since a
+    /// sleep.
     acts: u32,
-    /// Whether the caller recently did nothing but wait.
+    /// Whether the caller did nothing but wait when that was last measured.
     waits: bool,
     /// Returns whether the host has an idle processor. `None` if this thread may not run on all
     /// processors.
     ask: Option<fn() -> bool>,
-    /// The last answer of `ask`.
+    /// The last answer of `ask`; false once something is found, unless `acts` is set.
     room: bool,
     /// The last value of [`FOUND`].
     found: u32,
-    /// Each poll also polls the network: it has no time to poll the ring repeatedly, or to read the
-    /// clock.
+    /// Whether each poll also polls the network. Then it has no time to poll the ring repeatedly,
+    /// or to read the clock.
     pub(crate) asks_elsewhere: bool,
     pub(crate) callers: Callers,
 }
@@ -108,14 +108,14 @@ pub(crate) const SPINS: u32 = 80;
 /// Empty polls in a row that spin: the message comes soon, or the caller may have something else to
 /// do.
 const SPINNING: u32 = 16;
-/// Empty polls before the core is given away although there is one for each poller: some 30 ms, in
+/// Empty polls before a poll yields the core although there is one for each poller: some 30 ms, in
 /// case other programs need it.
 const PATIENCE: u32 = 20_000;
 /// Empty polls before a sleep although there is a core for each poller. After such a long wait, a
 /// wakeup does not matter.
 const LONG: u32 = 200_000;
 /// Empty polls before a sleep if cores are short. A caller that waits long must leave the core to
-/// processes that compute, but a message that comes at once should find it awake.
+/// processes that compute, but a message that comes at once should find the caller awake.
 ///
 /// Measured on 2 cores, with a sleep after 20 / 100 / 300 / 1000 polls:
 /// - FDS-like program on 32 ranks of MPICH: 0.14 / 0.20 / 0.30 / 0.47 s.
@@ -151,22 +151,22 @@ const AGAIN: u32 = 200;
 /// `fds_gather`, 32 ranks of MPICH on 2 cores, takes 0.84 / 0.74 / 0.69 / 0.63 s after 1 / 4 / 16
 /// sleeps / never (medians of 11).
 const LATE: u32 = 16;
-/// Waits that must end in a sleep until a caller counts as one that only waits, after it did
-/// something else after a sleep without a message. The ranks of NWChem serve others between steps:
-/// on 4 ranks of Open MPI and 2 cores it takes 4.5 s with 1, and with 64 it takes 3.5 s, as without
-/// sleeping.
+/// Number of waits with a sleep until a caller counts again as one that only waits, after it
+/// started something although a sleep had found no message. The ranks of NWChem serve others
+/// between steps: on 4 ranks of Open MPI and 2 cores it takes 4.5 s with 1, and with 64 it takes
+/// 3.5 s, as without sleeping.
 const ACTS: u32 = 64;
-/// Sleeps without a message after which a thread checks again whether it shares its core, although
-/// there is one for each poller.
+/// Number of sleeps without a message after which a thread checks again whether it shares its core,
+/// although there is one for each poller.
 const ENOUGH: u32 = 256;
 /// First sleep. Each further sleep without a message is twice as long.
 pub(crate) const BACKOFF: Duration = Duration::from_millis(1);
-/// Longest sleep of a poll while another thread may call. The kernel adds 50 us.
+/// Longest sleep of a poll while another thread may call the endpoint. The kernel adds 50 us.
 const BRIEF_BACKOFF: Duration = Duration::from_micros(50);
 /// Longest sleep. 256 ranks that wake every millisecond keep two cores busy.
 pub(crate) const LONGEST_BACKOFF: Duration = Duration::from_millis(16);
 
-/// How often threads that poll several endpoints have found something.
+/// Number of times that threads which poll several endpoints have found something.
 static FOUND: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -174,13 +174,13 @@ thread_local! {
     static POLLED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Polls before the first sleep over which the processor time is measured. Reading it takes 0.7 us,
-/// which a short wait does not pay.
+/// Returns the number of polls before the first sleep over which the processor time is measured.
+/// Reading it takes 0.7 us, which is too much for a short wait.
 fn watched(patience: u32) -> u32 {
     (patience / 2).max(2)
 }
 
-/// The processor time that this thread has used.
+/// Returns the processor time that this thread has used.
 fn cpu_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
@@ -212,7 +212,8 @@ impl Idle {
     }
 
     /// Sets the number of threads that poll endpoints, as far as known, and of cores for them.
-    /// `ask` returns whether a core is idle; it is given if this thread may run on any core.
+    /// `ask` returns whether the host has an idle core; `None` if this thread may not run on all
+    /// cores.
     pub(crate) fn set_population(
         &mut self,
         population: usize,
@@ -249,8 +250,8 @@ impl Idle {
         }
     }
 
-    /// Notes that a poll found something. `several`: there are other endpoints, which the same
-    /// thread may poll.
+    /// Notes that a poll found something. `several`: the process has other endpoints, which the
+    /// same thread may poll.
     #[inline]
     pub(crate) fn busy(&mut self, several: bool) {
         if std::mem::take(&mut self.rests) {
@@ -263,13 +264,14 @@ impl Idle {
         }
     }
 
-    /// Returns whether this thread polled another endpoint since it last polled this one.
+    /// Returns whether this thread polled another endpoint since it last polled this one. Notes
+    /// that it polls this one.
     fn comes_from_another(&self) -> bool {
         let this = std::ptr::from_ref(self).addr();
         POLLED.replace(this) != this
     }
 
-    /// Handles an empty poll.
+    /// Counts an empty poll. Returns what to do after it.
     #[inline]
     pub(crate) fn pause(&mut self, caller: Caller) -> Pause {
         self.callers.poll();
@@ -304,7 +306,7 @@ impl Idle {
         if spins { Pause::Spin } else { Pause::None }
     }
 
-    /// The number of empty polls before a sleep.
+    /// Returns the number of empty polls before a sleep.
     fn patience(&self, crowded: bool) -> u32 {
         match (crowded, self.backoffs) {
             (true, _) if self.room => ROOMY,
@@ -316,8 +318,8 @@ impl Idle {
         }
     }
 
-    /// Sleeps, unless another thread needs a lock that this one may hold, the caller worked between
-    /// its polls, or a core is idle.
+    /// Returns a sleep, unless another thread needs a lock that this one may hold, the caller
+    /// worked between its polls, or a core is idle.
     #[cold]
     fn sleep(&mut self, patience: u32, crowded: bool, caller: Caller) -> Pause {
         let others = self.callers.others();
@@ -353,8 +355,9 @@ impl Idle {
         Pause::Sleep(if others == Others::Away { self.backoff } else { BRIEF_BACKOFF })
     }
 
-    /// Returns whether this thread may go on polling: it had a core for itself while it was
-    /// measured and `used` that much processor time, or the host has an idle core.
+    /// Returns whether this thread may go on polling. With a core for each poller, it may if it had
+    /// a core for itself while it was measured and `used` that much processor time, or if it is to
+    /// be measured again ([`ENOUGH`]). Otherwise it may if the host has an idle core.
     fn has_core(&mut self, used: Duration, crowded: bool) -> bool {
         if !crowded {
             let has_one = match self.backoffs {
@@ -366,7 +369,7 @@ impl Idle {
             }
             return has_one;
         }
-        // With many pollers, not each of them asks after each of its sleeps.
+        // With many pollers per core, a poller does not ask after each of its sleeps.
         let turns = (self.pollers / 4).max(1);
         let is_late = self.backoffs >= LATE && self.backoffs.is_multiple_of(turns);
         let asks = self.policy == IdlePolicy::Auto && (self.room || self.acts > 0 || is_late);
@@ -374,9 +377,9 @@ impl Idle {
         self.room
     }
 
-    /// The longest sleep. It grows with the number of endpoints per core, so that wakeups take a
-    /// bounded share of the core. With few it stays short: a caller that tests a request a number
-    /// of times and goes on must not be delayed.
+    /// Returns the longest sleep. It grows with the number of pollers per core, so that wakeups
+    /// take a bounded share of the core. With few pollers it stays short: a caller that tests a
+    /// request a number of times and goes on must not be delayed.
     fn longest_backoff(&self) -> Duration {
         (BACKOFF * self.pollers.min(256) / 16).clamp(BACKOFF, LONGEST_BACKOFF)
     }
@@ -391,7 +394,7 @@ impl Idle {
         }
     }
 
-    /// Empty polls of this endpoint in a row.
+    /// Returns the number of empty polls of this endpoint in a row.
     pub(crate) fn empty_polls(&self) -> u32 {
         self.empty_here
     }

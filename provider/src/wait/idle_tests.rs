@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! When polls sleep, and for how long.
+//! Tests of when polls sleep, and for how long.
 
 use super::*;
 
-/// Polls until the next sleep, if there is one within `most` polls, and its length.
+/// Polls until the next sleep. Returns the number of these polls and the length of the sleep;
+/// `None` if none of `most` polls sleeps.
 fn next_sleep(idle: &mut Idle, most: u32) -> Option<(u32, Duration)> {
     (1..=most).find_map(|polls| match idle.pause(Caller::Polls) {
         Pause::Sleep(backoff) => Some((polls, backoff)),
@@ -67,7 +68,7 @@ fn a_caller_that_waits_for_very_long_polls_on_while_a_core_is_idle() {
     assert!(sleeps.count() > LATE as usize);
 }
 
-/// Between two polls, the caller computes what others wait for.
+/// Between two polls, the caller computes something that other processes wait for.
 #[test]
 fn a_caller_that_starts_something_after_a_sleep_in_vain_does_not_only_wait() {
     let mut idle = Idle::new(IdlePolicy::Auto);

@@ -28,7 +28,7 @@ pub(crate) const FOR_EVER: Duration = Duration::from_secs(3600);
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// Creates the deadline `timeout` milliseconds from now; negative: never.
+    /// Creates the deadline `timeout` milliseconds from now, or none if `timeout` is negative.
     pub(crate) fn after(timeout: c_int) -> Self {
         Self(
             u64::try_from(timeout)
@@ -41,7 +41,7 @@ impl Deadline {
         self.0.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// Time left, at most `most`.
+    /// Returns the time left, but at most `most`.
     pub(crate) fn left(&self, most: Duration) -> Duration {
         self.0.map_or(most, |end| end.saturating_duration_since(Instant::now()).min(most))
     }

@@ -19,38 +19,40 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     /// Makes progress.
     fn progress(&self) -> Progress;
 
-    /// Makes progress and checks peers, if it is time, unless another thread uses this endpoint, or
-    /// a device thread makes progress on it.
+    /// Makes progress, and checks peers if it is time. Does nothing if another thread uses this
+    /// endpoint, or if a device thread makes progress on it.
     fn try_progress(&self);
 
-    /// Decides what to do after an empty poll. Checks peers, if it is time. Spins itself, if that
-    /// is due; returns [`Pause::Spin`] if a message came.
+    /// Decides what to do after an empty poll. Checks peers, if it is time. If a spin is due, this
+    /// function spins, and returns [`Pause::Spin`] only if a message came meanwhile.
     fn pause(&self, caller: Caller) -> Pause;
 
     /// Checks peers, if it is time.
     fn look_around(&self);
 
-    /// Sleeps until a message comes, another thread wakes this one, or the time is over. Does not
+    /// Sleeps until a message comes, another thread wakes this one, or `at_most` is over. Does not
     /// sleep if something is `ready`.
     fn sleep(&self, at_most: Duration, ready: &dyn Fn() -> bool);
 
     /// Wakes the threads that sleep here.
     fn wake(&self);
 
-    /// Returns whether a device thread makes progress.
+    /// Returns whether a device thread makes progress on the endpoint.
     fn is_auto(&self) -> bool;
 
-    /// Calls `look` with each descriptor of the endpoint. One of them becomes readable when a
-    /// message comes after [`Self::arm_bells`].
+    /// Calls `look` with each descriptor of the endpoint. After [`Self::arm_bells`], one of them
+    /// becomes readable when a message comes.
     ///
     /// # Errors
     /// No descriptors are left, or an error of `look`.
     fn bells(&self, look: &mut dyn FnMut(BorrowedFd<'_>) -> rustix::io::Result<()>) -> Result<()>;
 
-    /// Arms the doorbells: from now on one of them becomes readable. Returns the longest sleep.
+    /// Arms the doorbells: from now on, a message makes one of the descriptors readable. Returns
+    /// the longest sleep; zero if there is work.
     fn arm_bells(&self) -> Duration;
 
-    /// Returns when no other thread is in the middle of work on the endpoint.
+    /// Returns when no other thread is in the middle of work on the endpoint. Makes the copies that
+    /// are due.
     fn settle(&self);
 
     /// Sets the number of processes to `count`, which is called under the endpoint's lock.
@@ -59,7 +61,7 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     /// Makes progress in the device thread.
     fn progress_as_device(&self) -> Progress;
 
-    /// Prepares a sleep of the device thread. Returns the longest sleep.
+    /// Prepares a sleep of the device thread. Returns the longest sleep; zero if there is work.
     fn arm_device(&self) -> Duration;
 
     /// Notes that the device thread is awake again.
@@ -68,19 +70,19 @@ pub(crate) trait Pollable: Debug + Send + Sync {
 
 /// A counter, for objects that count on it or wait for it.
 pub(crate) trait Count: Debug + Send + Sync {
-    /// The count, without progress.
+    /// Returns the count, without progress.
     fn value(&self) -> u64;
 
-    /// The failures, without progress.
+    /// Returns the number of failures, without progress.
     fn failures(&self) -> u64;
 
-    /// Counts an operation.
+    /// Counts an operation that has ended.
     fn count(&self, failed: bool);
 
-    /// Adds to the count. Operations that wait for it are found at the next check.
+    /// Adds to the count. Operations that wait for the counter start at the next check.
     fn raise(&self, value: u64);
 
-    /// Sets the count. Operations that wait for it are found at the next check.
+    /// Sets the count. Operations that wait for the counter start at the next check.
     fn put(&self, value: u64);
 }
 

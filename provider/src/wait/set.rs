@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The endpoints that a queue or counter polls when it is read, and its sleep.
+//! The endpoints that a queue or counter polls when it is read, and the sleep of threads that wait
+//! for it.
 //!
 //! Two events end a sleep: a message in the ring of one of the endpoints, whose sender rings
 //! ([`channel::shm::doorbell`]), and a report of this process to the queue or counter, for which
 //! [`WaitSet::ring`] rings. Both are armed before the sleeping thread checks once more.
 //!
 //! ```text
-//! one endpoint     sleep on the word of its doorbell; `ring` rings that too
+//! one endpoint     sleep on the word of its doorbell; `ring` also rings that doorbell
 //! several, or a    epoll descriptor: the sockets of their doorbells | an event
 //! descriptor       descriptor for `ring` | a timer, if a peer may die unseen
 //! ```
@@ -42,13 +43,13 @@ use super::{
 /// Spinning polls before a sleep, about 15 us.
 const SPINS: u32 = 10;
 
-/// The endpoints that a queue or counter polls when it is read, or that look up their peers in an
-/// address vector.
+/// The endpoints that a queue or counter polls when it is read, that look up their peers in an
+/// address vector, or that belong to a domain.
 #[derive(Debug)]
 pub(crate) struct WaitSet {
     ports: Serial<Vec<Arc<dyn Pollable>>>,
     wait_obj: WaitObj,
-    /// A thread sleeps or is about to: reports must ring.
+    /// Whether a thread sleeps or is about to, so that reports must ring.
     armed: AtomicBool,
     sleepers: Mutex<Sleepers>,
     descriptors: OnceLock<Descriptors>,
@@ -86,8 +87,8 @@ impl Descriptors {
         Ok(descriptors)
     }
 
-    /// Adds the doorbell of an endpoint. The device thread empties its doorbell itself, and its
-    /// results are reported here.
+    /// Adds the descriptors of an endpoint, unless the device thread makes progress on it: that
+    /// thread sleeps on them, and its reports ring here.
     fn add(&self, port: &dyn Pollable) -> Result<()> {
         if port.is_auto() {
             return Ok(());
@@ -130,7 +131,7 @@ fn is<P: Pollable>(one: &Arc<dyn Pollable>, other: &Arc<P>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }
 
-/// Sleeps until one of the descriptors is readable.
+/// Sleeps until one of the descriptors is readable, for at most `at_most`.
 pub(crate) fn sleep_on(descriptors: &[BorrowedFd<'_>], at_most: Duration) {
     let mut polled: Vec<_> =
         descriptors.iter().map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
@@ -169,7 +170,10 @@ impl WaitSet {
         }
     }
 
-    /// The descriptors, which are created when they are first needed.
+    /// Returns the descriptors, which are created when they are first needed.
+    ///
+    /// # Errors
+    /// No descriptors are left.
     fn descriptors(&self, ports: &[Arc<dyn Pollable>]) -> Result<&Descriptors> {
         if self.descriptors.get().is_none() {
             let _ = self.descriptors.set(Descriptors::new(ports)?);
@@ -177,10 +181,10 @@ impl WaitSet {
         self.descriptors.get().ok_or(Errno::EOTHER)
     }
 
-    /// Handles `fi_control` of a queue or counter: its wait object.
+    /// Handles `fi_control` of a queue or counter: returns its wait object, or its descriptor.
     ///
     /// # Errors
-    /// `ENOSYS` for other commands, and for the descriptor if it does not exist.
+    /// `ENOSYS` for other commands, and for a descriptor that does not exist.
     pub(crate) fn control(&self, command: Control<'_>) -> Result<()> {
         match (command, self.wait_obj, self.descriptors.get()) {
             (Control::GetWaitObj(to), wait_obj, _) => *to = wait_obj.raw(),
@@ -252,7 +256,8 @@ impl WaitSet {
         progress
     }
 
-    /// Makes progress for a caller that does not pause after an empty poll: also checks peers.
+    /// Makes progress for a caller that does not pause after an empty poll. If there was nothing,
+    /// also checks peers.
     pub(crate) fn progress_and_look(&self) {
         if self.progress() == Progress::None {
             self.ports.lock().iter().for_each(|port| port.look_around());
@@ -266,9 +271,9 @@ impl WaitSet {
         }
     }
 
-    /// Handles an empty poll: polls a moment longer, or gives the core away if that helps, unless
-    /// another thread has reported something that is `ready`. Returns whether another poll may find
-    /// something.
+    /// Handles an empty poll: polls a moment longer, yields the core or sleeps, if that helps. Does
+    /// not sleep if another thread has reported something that is `ready`. Returns whether another
+    /// poll may find something.
     pub(crate) fn pause(&self, ready: impl Fn() -> bool) -> bool {
         let ports = self.ports.lock();
         let several = own_count() > 1;
@@ -301,8 +306,8 @@ impl WaitSet {
     /// Wakes sleeping threads, after something was reported.
     #[inline]
     pub(crate) fn ring(&self) {
-        // A thread that arms checks for reports afterwards, in the order of one lock or of
-        // sequentially consistent operations.
+        // A thread that arms the set checks for reports afterwards. A lock, or sequentially
+        // consistent operations, order its check and this report.
         if self.armed.load(Ordering::SeqCst) {
             self.wake();
         }
@@ -346,7 +351,7 @@ impl WaitSet {
                 port.sleep(at_most, &ready);
             }
             (Some(Ok(descriptors)), ports) => {
-                // A wakeup of one thread may be meant for the other.
+                // A wakeup of one thread may be meant for another sleeping thread.
                 let at_most = if sleepers > 1 { at_most.min(BACKOFF) } else { at_most };
                 let longest = self.arm(descriptors, ports).min(at_most);
                 if longest > Duration::ZERO && !ready() {
@@ -361,8 +366,8 @@ impl WaitSet {
         }
     }
 
-    /// Begins a sleep, on the doorbell of an endpoint or on the descriptors. Returns the number of
-    /// sleeping threads.
+    /// Begins a sleep, on the doorbell of `port` or, if it is `None`, on the descriptors. Returns
+    /// the number of sleeping threads.
     fn begin_sleep(&self, port: Option<&Arc<dyn Pollable>>) -> u32 {
         let mut sleepers = self.sleepers.lock();
         sleepers.count += 1;
@@ -392,11 +397,12 @@ impl WaitSet {
         false
     }
 
-    /// Arms the descriptors: from now on they become readable. Returns the longest sleep.
+    /// Arms the descriptors: from now on, a message or a report makes one of them readable. Returns
+    /// the longest sleep.
     fn arm(&self, descriptors: &Descriptors, ports: &[Arc<dyn Pollable>]) -> Duration {
         descriptors.empty();
         self.armed.store(true, Ordering::SeqCst);
-        // The device thread reports what comes to its endpoints.
+        // The device thread makes progress on the other endpoints, and its reports ring.
         let ports = ports.iter().filter(|port| !port.is_auto());
         ports.map(|port| port.arm_bells()).min().unwrap_or(Duration::MAX)
     }

@@ -9,9 +9,9 @@
 //!             start it, in the order of thresholds; without room it stays ripe
 //! ```
 //! One thread at a time starts work, with one value of each counter. Otherwise, while a counter
-//! rises, work with a higher threshold or submitted later could start first. Work is started
-//! outside of the lock of the endpoint whose completion made it ripe. It keeps no object open: work
-//! of a closed object is dropped.
+//! rises, work with a higher threshold, or work that was submitted later, could start first. Work
+//! is started outside of the lock of the endpoint whose completion made it ripe. Waiting work keeps
+//! no object open: work of a closed object is dropped.
 
 use std::{
     fmt::Debug,
@@ -31,8 +31,8 @@ use super::pollable::Count;
 
 /// An object that starts operations: an endpoint.
 pub(crate) trait Start: Debug + Send + Sync {
-    /// Starts an operation that waited for a counter. After `EAGAIN` it is tried again. Another
-    /// error is reported as if the operation had failed later.
+    /// Starts an operation that waited for a counter. After `EAGAIN` the caller tries again.
+    /// Another error is reported as if the operation had failed later.
     fn start_op(&self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()>;
 }
 
@@ -49,10 +49,11 @@ pub(crate) struct DeferredOp {
 #[derive(Debug, Default)]
 pub(crate) struct Triggers {
     waiting: Mutex<Vec<Waiting>>,
+    /// Whether work waits or is being started.
     any: AtomicBool,
     /// Held by the thread that starts work.
     turn: Mutex<()>,
-    /// Another thread found the turn taken.
+    /// A check was requested since the last one began.
     again: AtomicBool,
 }
 
@@ -63,6 +64,7 @@ pub(crate) struct Waiting {
     pub(crate) name: Option<WorkName>,
     pub(crate) counter: Weak<dyn Count>,
     pub(crate) threshold: u64,
+    /// The counter that counts deferred work when it completes.
     pub(crate) completion: Option<Weak<dyn Count>>,
     pub(crate) action: Action,
 }
@@ -108,7 +110,10 @@ impl Triggers {
         self.run();
     }
 
-    /// `FI_CANCEL_WORK`.
+    /// `FI_CANCEL_WORK`: drops deferred work that has not been started.
+    ///
+    /// # Errors
+    /// `ENOENT` if no such work waits.
     pub(crate) fn cancel(&self, name: WorkName) -> Result<()> {
         let mut waiting = self.waiting.lock();
         let index = waiting.iter().position(|work| work.name == Some(name)).ok_or(Errno::ENOENT)?;
@@ -121,7 +126,7 @@ impl Triggers {
         self.waiting.lock().retain(|work| work.name.is_none());
     }
 
-    /// Starts ripe work.
+    /// Starts ripe work, unless another thread does.
     #[inline]
     pub(crate) fn run(&self) {
         if self.has_any() {
@@ -129,7 +134,7 @@ impl Triggers {
         }
     }
 
-    /// Returns whether work waits.
+    /// Returns whether work waits or is being started.
     #[inline]
     pub(crate) fn has_any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
@@ -158,7 +163,7 @@ impl Triggers {
             self.any.store(!waiting.is_empty() || !ripe.is_empty(), Ordering::Release);
             drop(waiting);
             let found = ripe.len();
-            // Work without room stays in front of work that ripens later.
+            // Work that found no room stays in front of work that ripens later.
             ripe.retain(|work| !work.start());
             let stuck = ripe.len() == found;
             let mut waiting = self.waiting.lock();
@@ -188,7 +193,8 @@ impl Waiting {
         value.saturating_add(errors) >= self.threshold
     }
 
-    /// Starts the work. Returns false if it must be tried again.
+    /// Starts the work, or drops it if its object is closed. Returns false if it must be tried
+    /// again.
     fn start(&self) -> bool {
         match &self.action {
             Action::Start(endpoint, op) => {

@@ -15,7 +15,7 @@ const ROUNDS: usize = 64;
 /// The argument with which this program runs itself under callgrind.
 pub(crate) const CHILD: &str = "--rounds";
 
-/// Instructions per pair of the table for a stream, at each of [`DEPTHS`].
+/// Returns the instructions per pair of the table for a stream, at each of [`DEPTHS`].
 ///
 /// # Errors
 /// A message if Valgrind is missing or failed.

@@ -2,15 +2,16 @@
 //! The matching streams, measured in nanoseconds per pair (insert + match + remove).
 //!
 //! Every competitor runs every stream in this process, and every result is checked. `cargo bench -p
-//! ternary_cam` prints one row per stream and depth, then instructions per pair. Options after
+//! tcam-ternary-cam` prints one row per stream and depth, then instructions per pair. Options after
 //! `--`:
 //!
 //! - `--only TEXT` runs the streams whose names contain the text.
 //! - `--depths 1,4` uses other depths.
-//! - `--competitors avx512,list` runs only these.
+//! - `--competitors avx512,list` runs only these competitors.
 //! - `--passes N` runs all streams N times and keeps the fastest results.
 //! - `--ms N` is the time per competitor and row in a pass.
 //! - `--report ../papers` writes the results to this directory (relative to the package).
+//! - `--no-instructions` does not count instructions.
 
 mod instructions;
 mod matcher;

@@ -8,10 +8,10 @@ pub(crate) trait Matcher {
     /// Adds the youngest entry.
     fn insert(&mut self, entry: Entry);
 
-    /// Removes the oldest entry that matches and returns its token.
+    /// Removes the oldest entry that matches and returns its token; `None` if no entry matches.
     fn take(&mut self, key: &Key) -> Option<u32>;
 
-    /// Token of the oldest entry that matches.
+    /// Returns the token of the oldest entry that matches; `None` if no entry matches.
     fn find(&self, key: &Key) -> Option<u32>;
 }
 

@@ -11,8 +11,8 @@ use crate::matcher::Matcher;
 use crate::peers::{FullScan, List, PerPeer, Ucx};
 use crate::stream::{Shape, Stream};
 
-/// Columns, in the order printed. The first three are the table (index); `scan` is a full ternary
-/// scan with AVX-512.
+/// Columns, in the order printed. The first three are [`Table`] with each kernel, the next three
+/// are [`Cam`]; `scan` is a full ternary scan with AVX-512.
 const COMPETITORS: &[&str] = &[
     "avx512",
     "avx2",
@@ -29,10 +29,11 @@ const COMPETITORS: &[&str] = &[
 /// The command line.
 pub(crate) struct Options {
     pub(crate) depths: Vec<usize>,
+    /// Part of the names of the streams to run; empty for all.
     pub(crate) only: String,
     /// Directory for `ternary_cam-results.csv` and `.md`.
     pub(crate) report: Option<PathBuf>,
-    /// Run the table for this many rounds without timing, to be counted from outside.
+    /// Run the table for this many rounds without timing, so that callgrind can count instructions.
     pub(crate) rounds: Option<usize>,
     /// Count instructions.
     pub(crate) instructions: bool,
@@ -100,7 +101,7 @@ pub(crate) fn run_only(stream: &Stream, rounds: usize) {
     }
 }
 
-/// Nanoseconds per pair of every competitor; `None` if it cannot run.
+/// Nanoseconds per pair of every competitor; `None` if it cannot run or was not selected.
 pub(crate) struct Row(Vec<Option<f64>>);
 
 impl Row {
@@ -129,7 +130,7 @@ impl Row {
         Self(COMPETITORS.iter().map(run).collect())
     }
 
-    /// Keeps the lower time of each competitor.
+    /// Keeps the lower time of each competitor. If `other` is `None`, keeps this row.
     pub(crate) fn or_quicker(mut self, other: Option<Self>) -> Self {
         for (ns, other) in self.0.iter_mut().zip(other.into_iter().flat_map(|other| other.0)) {
             *ns = ns.zip(other).map(|(ns, other)| ns.min(other));
@@ -142,7 +143,7 @@ impl Row {
     }
 }
 
-/// Names of the columns.
+/// Returns the names of the columns.
 pub(crate) fn header() -> String {
     COMPETITORS.iter().map(|name| format!("{name:>16}")).collect()
 }
@@ -161,8 +162,8 @@ impl std::fmt::Display for Row {
     }
 }
 
-/// Nanoseconds per pair: the minimum of at least three runs of a fraction of the budget, because
-/// other load only ever adds time.
+/// Returns nanoseconds per pair: the minimum of at least three runs, each of which takes a fraction
+/// of the budget. It is the minimum, because other load only ever adds time.
 fn time<M: Matcher>(stream: &Stream, mut matcher: M, options: &Options) -> f64 {
     stream.prepare(&mut matcher);
     stream.round(&mut matcher);

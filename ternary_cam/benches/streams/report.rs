@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::instructions::DEPTHS;
 use crate::measure::Row;
 
-/// All measurements so far.
+/// All measurements.
 #[derive(Default)]
 pub(crate) struct Report {
     /// `(stream, depth, competitor, ns a pair)`.
@@ -91,7 +91,7 @@ impl Report {
     }
 }
 
-/// Returns a line with processor, cores, kernel and load.
+/// Returns a line with processor, number of cores, Linux version and load average.
 fn machine() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");

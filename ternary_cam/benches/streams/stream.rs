@@ -4,12 +4,13 @@
 use crate::matcher::Matcher;
 use ternary_cam::{Entry, Key, Source};
 
-/// Fields of the match bits: context id, then tag.
+/// Lowest bit of the context id in the match bits.
 const CONTEXT: u32 = 32;
+/// Match bits of the tag: those below the context id.
 const TAG: u64 = (1 << CONTEXT) - 1;
 /// Protocol bits, which every receive of MPICH and Open MPI ignores.
 const BASE: u64 = 0xf << 60;
-/// Bit in the tags of entries that no pair takes.
+/// Tag bit that only standing entries have, which no pair takes.
 const STANDING: u64 = 1 << 24;
 /// Pairs per round of the streams with standing entries.
 const TAIL_PAIRS: usize = 64;
@@ -17,7 +18,7 @@ const TAIL_PAIRS: usize = 64;
 /// The operations of a round on the entries and keys of a [`Stream`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Insert every entry, then take every key.
+    /// Insert every entry, then take an entry with every key.
     Batch,
     /// With the standing entries in place: insert one entry and take it, and so on.
     Tail,
@@ -29,17 +30,17 @@ pub(crate) enum Shape {
 pub(crate) struct Stream {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
-    /// Whether the keys, not the entries, have wildcards.
+    /// True if the keys, not the entries, may have wildcards.
     pub(crate) unexpected: bool,
     /// Standing entries, which are never taken.
     pub(crate) standing: Vec<Entry>,
     /// Entries of the pairs, in insertion order.
     pub(crate) entries: Vec<Entry>,
-    /// Keys of the pairs, in the order in which they are taken, each with the token it must find.
+    /// Keys of the pairs, in the order of the searches, each with the token that it must find.
     pub(crate) keys: Vec<(Key, Option<u32>)>,
 }
 
-/// Wildcards of an entry (posted receives) or key (unexpected messages).
+/// Wildcards of an entry (for posted receives) or of a key (for unexpected messages).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wild {
     None,
@@ -79,7 +80,7 @@ pub(crate) const NAMES: &[&str] = &[
     "ignore-all-differ",
 ];
 
-/// The stream of this name with `depth` entries.
+/// Returns the stream of this name with `depth` entries.
 pub(crate) fn make(name: &'static str, depth: usize) -> Stream {
     use Order::{Fifo, Random, Reverse};
     use Wild::{AnySource, AnyTag, Both};
@@ -137,8 +138,8 @@ fn exact(bits: u64, source: u32, token: usize) -> Entry {
     Entry { bits, ignore: 0, source: Source::new(source), token: token as u32 }
 }
 
-/// A posted receive that only its own message matches. Tags differ; an any-tag receive has a source
-/// that no other receive names, and one with both wildcards a separate context.
+/// Returns a posted receive that only its own message matches. Tags differ; an any-tag receive has
+/// a source that no other receive names, and a receive with both wildcards has a separate context.
 fn receive(i: usize, wild: Wild) -> Entry {
     let (tag, of) = (i as u64, i as u32);
     match wild {
@@ -151,7 +152,7 @@ fn receive(i: usize, wild: Wild) -> Entry {
     }
 }
 
-/// The message for a receive made by [`receive`].
+/// Returns the message for a receive made by [`receive`].
 fn message(entry: &Entry) -> Key {
     let tag = u64::from(entry.token);
     Key {
@@ -161,7 +162,7 @@ fn message(entry: &Entry) -> Key {
     }
 }
 
-/// The key that takes an unexpected message with these wildcards.
+/// Returns the key with these wildcards that takes an unexpected message.
 fn key(entry: &Entry, wild: Wild) -> Key {
     let any_source = matches!(wild, Wild::AnySource | Wild::Both);
     let any_tag = matches!(wild, Wild::AnyTag | Wild::Both);
@@ -176,8 +177,8 @@ fn posted(name: &'static str, depth: usize, wild: impl Fn(usize) -> Wild, order:
     batch(name, false, (0..depth).map(|i| receive(i, wild(i))).collect(), order, message)
 }
 
-/// Messages of 64 sources. Those taken with any tag come from 64 other sources, and those taken
-/// with both wildcards are in a separate context.
+/// Makes a stream of messages from 64 sources. Messages that are taken with any tag come from 64
+/// other sources, and messages that are taken with both wildcards are in a separate context.
 fn unexpected(
     name: &'static str,
     depth: usize,
@@ -219,7 +220,8 @@ fn batch(
     Stream { name, shape: Shape::Batch, unexpected, standing: Vec::new(), entries, keys }
 }
 
-/// `depth` standing receives of one source, with tags above those of the pairs.
+/// Returns `depth` standing receives that match no key of the pairs: receives without ignore bits
+/// have tags above those of the pairs.
 fn standing(depth: usize, wild: impl Fn(usize) -> Wild) -> Vec<Entry> {
     let other_tag = |entry: Entry| match entry.ignore {
         0 => Entry { bits: entry.bits | STANDING, ..entry },
@@ -263,7 +265,7 @@ fn shuffle(entries: &mut [Entry]) {
 }
 
 impl Stream {
-    /// Pairs (or searches) in one round.
+    /// Returns the number of pairs (or searches) in one round.
     pub(crate) fn pairs(&self) -> usize {
         self.keys.len()
     }

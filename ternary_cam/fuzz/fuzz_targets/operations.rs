@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Any bytes are a sequence of operations. The table must behave like the list.
+//! Any bytes are a sequence of operations. Both tables must give the results of a naive list.
 //!
-//! With cargo-fuzz: `cd ternary_cam && cargo +nightly fuzz run operations`. Without:
-//! `tests/nightly/fuzz.sh ternary_cam operations SECONDS` builds and runs the same program, and
-//! `TCAM_SOAK_SECONDS=3600 cargo test -p tcam-ternary-cam long_sequences` needs neither nightly nor
-//! libFuzzer.
+//! With cargo-fuzz: `cd ternary_cam && cargo +nightly fuzz run operations`. Without cargo-fuzz,
+//! `tests/nightly/fuzz.sh ternary_cam operations SECONDS` builds and runs the same program.
+//! `TCAM_SOAK_SECONDS=3600 cargo test -p tcam-ternary-cam long_sequences` runs random operations
+//! and needs neither nightly nor libFuzzer.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

@@ -2,32 +2,35 @@
 //! Fingerprints: 16 bits for the 96 bits of match bits and source. If an entry and a key
 //! match, their fingerprints agree in the bits that both compare.
 //!
-//! A bit of the fingerprint is the sum of some match bits and, in part, of a hash of the source. It
-//! is compared only if all of these are. Match bits that MPIs ignore together are summed together,
-//! so that a wildcard excludes few bits of the fingerprint.
+//! A bit of the fingerprint is the XOR of some match bits; bits 11 to 15 also contain a hash of the
+//! source. A bit is compared only if everything that it contains is compared. Match bits that MPIs
+//! ignore together are combined, so that a wildcard excludes few bits of the fingerprint.
 //!
 //! ```text
 //! match bits    63 .. 48   47 .. 32    31 .. 19    18 .. 0
 //!                              |                      |
-//! fingerprint       15 14 .. 11 <----+        10 .. 0 <-----+
-//!              \____/_________ a hash of the source
+//!                              v                      v
+//! fingerprint        15     14 .. 11               10 .. 0
+//!                    ^         ^
+//!                    +---------+---- a hash of the source
 //! ```
-//! Bits 0 to 18 are a tag in all MPIs, bits 32 to 47 communicators. Protocol bits that all receives
-//! ignore are elsewhere, with one exception. So an any-tag receive is distinguished by source and
-//! communicator, and an any-source receive by its tag.
+//! In all MPIs, bits 0 to 18 are a tag and bits 32 to 47 a communicator. Protocol bits that all
+//! receives ignore are outside of both, except a bit of one MPI. So an any-tag receive is
+//! distinguished by source and communicator, and an any-source receive by its tag.
 
 use crate::entry::Source;
 use crate::wildcards::GOLDEN_RATIO;
 
-/// Match bits that hold a tag.
+/// Match bits that contain a tag.
 const TAG: u64 = (1 << 19) - 1;
 /// Number of bits of the fingerprint for the tag.
 const TAG_BITS: u32 = 11;
+/// Bits of the fingerprint for the tag.
 const OF_TAG: u64 = (1 << TAG_BITS) - 1;
 /// Number of bits of the fingerprint for the source.
 const SOURCE_BITS: u32 = u16::BITS - TAG_BITS;
 
-/// The fingerprint of match bits and a source.
+/// Returns the fingerprint of match bits and a source.
 #[inline(always)]
 pub(super) const fn of(bits: u64, source: Source) -> u16 {
     let tag = bits & TAG;
@@ -38,8 +41,8 @@ pub(super) const fn of(bits: u64, source: Source) -> u16 {
     ((tag ^ tag >> TAG_BITS) & OF_TAG | (rest & 0xf ^ hash) << TAG_BITS) as u16
 }
 
-/// The bits of a fingerprint that are compared if these match bits are ignored, and the source as
-/// well if it is any source.
+/// Returns the bits of a fingerprint that are compared if these match bits are ignored. If `source`
+/// is [`Source::ANY`], the source is ignored as well.
 #[inline(always)]
 pub(super) const fn care(ignore: u64, source: Source) -> u16 {
     let of_source = if source.is_any() { OF_TAG as u16 } else { u16::MAX };

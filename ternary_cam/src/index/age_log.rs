@@ -11,8 +11,8 @@
 //! A new entry takes the position at the tail; a removal leaves a hole, which costs one bit. The
 //! words before the head have no entry. When the tail reaches the end, the entries close up towards
 //! the front, and the end is set to `SPARE` times as many positions as there are entries. The
-//! arrays grow to the end and never shrink, so a short queue takes a few cache lines. An insert
-//! costs at most `1 / (SPARE - 1)` move, and no age counter can wrap.
+//! arrays grow to the end and never shrink, so a short queue takes a few cache lines. On average an
+//! insert costs at most `1 / (SPARE - 1)` moves, and no age counter can wrap.
 
 use crate::bits::Bits;
 use crate::kernel::{self, Available};
@@ -28,10 +28,11 @@ const WORD: usize = u64::BITS as usize;
 pub(crate) struct AgeLog {
     ids: Vec<u16>,
     live: Vec<u64>,
-    /// A word of the bitmap; all words before it are zero.
+    /// Index of a word of the bitmap; all words before it are zero.
     head: usize,
+    /// Position of the next entry.
     tail: usize,
-    /// The tail closes up when it reaches this position, a multiple of a word.
+    /// When the tail reaches this position, a multiple of [`WORD`], the entries close up.
     end: usize,
 }
 
@@ -52,7 +53,7 @@ impl AgeLog {
         position as u32
     }
 
-    /// Leaves a hole at a live position.
+    /// Removes the entry at a live position, which becomes a hole.
     #[inline]
     pub(crate) fn remove(&mut self, position: u32) {
         let position = position as usize;
@@ -101,19 +102,20 @@ impl AgeLog {
         }
     }
 
-    /// Number of entries at or before a live position.
+    /// Returns the number of entries at or before a live position.
     pub(crate) fn rank(&self, kernel: Available, position: u32) -> usize {
         let (word, bit) = (position as usize / WORD, position as usize % WORD);
         let here = self.live[word] << (WORD - 1 - bit);
         kernel::count_ones(kernel, &self.live[self.head..word]) + here.count_ones() as usize
     }
 
-    /// Bitmap of the live positions, and the position of its first bit, a multiple of 64.
+    /// Returns the position of the head, a multiple of 64, and the bitmap of the live positions
+    /// from there on.
     pub(crate) fn live(&self) -> (usize, &[u64]) {
         (self.head * WORD, &self.live[self.head..self.tail.div_ceil(WORD)])
     }
 
-    /// The id at a live position.
+    /// Returns the slot number at a live position.
     #[inline]
     pub(crate) fn id(&self, position: usize) -> u16 {
         self.ids[position]

@@ -35,8 +35,8 @@ const PREV: usize = 1;
 pub(crate) struct BucketLists {
     /// Empty until the table is cleared for the first time.
     nodes: Vec<Node>,
-    /// Has few buckets with few entries, because the first clearing of all buckets would wait for 32
-    /// page faults.
+    /// Few buckets are in use while there are few entries, because the first clearing of all
+    /// buckets would wait for 32 page faults.
     seeded: SeededHash,
 }
 
@@ -55,14 +55,14 @@ impl BucketLists {
     /// Makes room for the entries of this many slots.
     pub(crate) fn grow(&mut self, slots: usize) {
         if self.nodes.is_empty() {
-            // Pages of zeros, which `resize` would write.
+            // Allocates pages of zeros without writing them; `resize` would write them.
             self.nodes = vec![Node::default(); BUCKETS + slots];
         }
         self.nodes.resize(BUCKETS + slots, Node::default());
     }
 
-    /// Removes all entries and resets the search statistics, for this many entries to come, in this
-    /// many slots.
+    /// Removes all entries and resets the search statistics. Prepares the table for up to `entries`
+    /// entries in `slots` slots.
     pub(crate) fn clear(&mut self, entries: usize, slots: usize) {
         self.grow(slots);
         let buckets = (2 * ROOM * entries).next_power_of_two().clamp(FEWEST, BUCKETS);
@@ -83,8 +83,8 @@ impl BucketLists {
         }
     }
 
-    /// Takes another hash if that is due ([`SeededHash::changes`]). Returns true if so; the table
-    /// is empty then.
+    /// Chooses another hash if that is due ([`SeededHash::changes`]). Returns true if so; the table
+    /// is then empty, and the caller must fill it.
     pub(crate) fn reseed(&mut self, inserts: usize, entries: usize) -> bool {
         let anew = self.seeded.changes(inserts, entries);
         if anew {
@@ -93,13 +93,13 @@ impl BucketLists {
         anew
     }
 
-    /// The node of a bucket.
+    /// Returns the node of the bucket of these bits and this source.
     #[inline(always)]
     const fn bucket(&self, pattern: &Pattern, bits: u64, source: u32) -> usize {
         self.seeded.bucket(self.seeded.hash(pattern, bits, source))
     }
 
-    /// The node of a slot.
+    /// Returns the node of a slot.
     #[inline(always)]
     const fn node(id: u16) -> usize {
         BUCKETS + id as usize
@@ -125,8 +125,8 @@ impl BucketLists {
         self.nodes[prev as usize][NEXT] = next;
     }
 
-    /// The oldest entry that agrees with a key in all fields that the pattern compares. It is
-    /// nearly always the first one in its bucket.
+    /// Returns the oldest entry that agrees with a key in all fields that the pattern compares. It
+    /// is nearly always the first entry in its bucket.
     #[inline(always)]
     pub(crate) fn first_for<'a>(
         &self,
@@ -144,7 +144,7 @@ impl BucketLists {
         self.first_behind(slots, pattern, key, oldest)
     }
 
-    /// The oldest entry after node `at` that agrees.
+    /// Returns the oldest entry after node `at` that agrees, and notes how many entries it passed.
     #[inline(never)]
     fn first_behind<'a>(
         &self,
@@ -170,7 +170,8 @@ impl BucketLists {
 
 #[cfg(test)]
 impl BucketLists {
-    /// Number of entries. Checks that each is in the list of its bucket, in age order.
+    /// Checks that each entry is in the list of its bucket, in age order. Returns the number of
+    /// entries.
     pub(crate) fn check(&self, slots: &[Slot], pattern: &Pattern) -> usize {
         let mut entries = 0;
         for bucket in 0..self.seeded.buckets() {
@@ -204,7 +205,7 @@ mod tests {
 
     const ANY_TAG: Wildcards = Wildcards { ignore: 0xffff, any_source: false };
 
-    /// Slots of four sources in turn, in age order.
+    /// Returns slots with entries of four sources in turn, in age order.
     fn slots(count: usize) -> Vec<Slot> {
         let slot = |i| Slot {
             bits: i,

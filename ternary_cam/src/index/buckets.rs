@@ -28,7 +28,7 @@
 //! [ unmarked | mark        | occupied | slot ]
 //! ```
 //!
-//! All entries of a class that match a key are in the same bucket, so the first match in its ring
+//! All entries of a class that match a key are in the same bucket, so the first match in the ring
 //! is the oldest match of the class. A search passes only entries that share the bucket by chance.
 //! If these are many, the index is rebuilt with another hash.
 
@@ -47,21 +47,21 @@ const EMPTY: u32 = 0;
 /// In a bucket: the bucket is not empty.
 const OCCUPIED: u32 = 1 << u16::BITS;
 
-/// In a bucket: it may hold any entry. It holds several entries, or did since it was last empty, or
-/// its entry was added without a mark.
+/// In a bucket: the bucket may hold any entry, because it has or had several entries since it was
+/// last empty, or because its entry was added without a mark.
 const UNMARKED: u32 = 1 << 31;
 
 /// In a bucket: the mark of its only entry.
 const MARK: u32 = UNMARKED - 2 * OCCUPIED;
 
-/// The bucket whose oldest entry is `id`.
+/// Returns the word of a bucket whose oldest entry is `id`.
 #[inline(always)]
 const fn bucket_of(id: u16, mark: u32) -> u32 {
     id as u32 | OCCUPIED | mark
 }
 
-/// The bits of a hash after those that choose the bucket, at the place of [`MARK`]. The caller
-/// masks the other bits.
+/// Returns the bits of a hash after those that choose the bucket, shifted to the place of [`MARK`].
+/// The caller masks the other bits.
 #[inline(always)]
 const fn mark(hash: u64) -> u32 {
     (hash >> (u64::BITS - BUCKETS.trailing_zeros() - UNMARKED.trailing_zeros())) as u32
@@ -70,9 +70,9 @@ const fn mark(hash: u64) -> u32 {
 /// Number of buckets of all classes.
 const ALL_BUCKETS: usize = PATTERNS * BUCKETS;
 
-/// The place of a bucket among those of all classes. Class and bucket are narrowed separately, and
-/// functions that access a bucket take them separately: otherwise the compiler makes one shift over
-/// both (`shld`), which is slow on AMD processors.
+/// Returns the place of a bucket among the buckets of all classes. Class and bucket are narrowed
+/// separately, and functions that access a bucket take them separately: otherwise the compiler
+/// makes one shift over both (`shld`), which is slow on AMD processors.
 #[inline(always)]
 const fn place(class: Class, bucket: usize) -> u32 {
     (class.pattern() % PATTERNS * BUCKETS) as u32 + bucket as u32
@@ -85,7 +85,7 @@ const ROOM: usize = 16;
 /// Minimum number of buckets of a class: one page.
 const FEWEST: usize = 1024;
 
-/// The oldest entry of a bucket that is not empty.
+/// Returns the oldest entry of a bucket that is not empty.
 #[inline(always)]
 const fn head_of(bucket: u32) -> u16 {
     bucket as u16
@@ -114,7 +114,7 @@ impl Offer {
 pub(crate) struct Buckets {
     buckets: Box<[u32; ALL_BUCKETS]>,
     seeded: SeededHash,
-    /// Entries that searches passed, minus those credited.
+    /// Number of entries that searches passed, minus those credited by [`Buckets::credit`].
     walked: AtomicU32,
 }
 
@@ -128,8 +128,9 @@ impl Buckets {
         Self { buckets, seeded: SeededHash::with_buckets(1), walked: AtomicU32::new(0) }
     }
 
-    /// Uses more buckets if few are in use for this many slots. Returns true if so; the index is
-    /// empty then. Bit `i` of `live`: class `i` may have had entries.
+    /// Uses more buckets if too few are in use for this many slots. Returns true if so; the index
+    /// is then empty, and the caller must fill it. Bit `i` of `live`: class `i` may have had
+    /// entries.
     pub(crate) fn grow(&mut self, slots: usize, live: u8) -> bool {
         let buckets = (ROOM * slots).next_power_of_two().clamp(FEWEST, BUCKETS);
         let more = buckets > self.seeded.buckets();
@@ -140,7 +141,7 @@ impl Buckets {
         more
     }
 
-    /// Entries that searches passed, minus those credited.
+    /// Returns the number of entries that searches passed, minus those credited.
     #[inline(always)]
     pub(crate) fn walked(&self) -> u32 {
         self.walked.load(Relaxed)
@@ -166,8 +167,9 @@ impl Buckets {
         }
     }
 
-    /// Takes another hash if that is due ([`SeededHash::changes`]). Returns true if so; the index
-    /// is empty then. Bit `i` of `live`: class `i` may have had entries.
+    /// Chooses another hash if that is due ([`SeededHash::changes`]). Returns true if so; the index
+    /// is then empty, and the caller must fill it. Bit `i` of `live`: class `i` may have had
+    /// entries.
     pub(crate) fn reseed(&mut self, inserts: usize, entries: usize, live: u8) -> bool {
         let anew = self.seeded.changes(inserts, entries);
         if anew {
@@ -176,22 +178,22 @@ impl Buckets {
         anew
     }
 
-    /// The bucket of a hash in a class.
+    /// Returns the bucket of a hash in a class.
     #[inline(always)]
     fn bucket(&self, class: Class, hash: u64) -> &u32 {
         let (classes, _) = self.buckets.as_chunks::<BUCKETS>();
         &classes[class.pattern() % PATTERNS][self.seeded.bucket(hash)]
     }
 
-    /// The bucket of a hash in a class.
+    /// Returns the bucket of a hash in a class, to change it.
     #[inline(always)]
     fn bucket_mut(&mut self, class: Class, hash: u64) -> &mut u32 {
         let (classes, _) = self.buckets.as_chunks_mut::<BUCKETS>();
         &mut classes[class.pattern() % PATTERNS][self.seeded.bucket(hash)]
     }
 
-    /// Returns the bucket of these bits and this source in a class, and whether it may hold a
-    /// match.
+    /// Returns the bucket of these bits and this source in a class, and true if the bucket may hold
+    /// a match.
     #[inline(always)]
     pub(crate) fn offer(
         &self,
@@ -204,8 +206,8 @@ impl Buckets {
         (Offer(bucket), (bucket ^ (mark(hash) | UNMARKED | OCCUPIED)) < UNMARKED + OCCUPIED)
     }
 
-    /// The oldest match in the bucket of these bits and this source in a class. It is nearly always
-    /// the first entry there.
+    /// Returns the oldest match in the bucket of these bits and this source in a class. It is
+    /// nearly always the first entry there.
     #[inline(always)]
     pub(crate) fn first<'a>(
         &self,
@@ -218,7 +220,8 @@ impl Buckets {
         if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, id, matches) }
     }
 
-    /// The oldest base entry that agrees with a key in all fields that the pattern compares.
+    /// Returns the oldest base entry that agrees with a key in all fields that the pattern
+    /// compares.
     #[inline(always)]
     pub(crate) fn first_for<'a>(
         &self,
@@ -230,9 +233,9 @@ impl Buckets {
         self.first(slots, (Class::BASE, pattern), (key.bits, key.source.0), agrees)
     }
 
-    /// The oldest entry of a class that agrees with a key in all bits that the pattern compares and
-    /// in its source; the key names its source. The pattern, and so the bucket, may include the
-    /// source or not.
+    /// Returns the oldest entry of a class that agrees with a key in its source and in all bits
+    /// that the pattern compares. The key names its source. The pattern, and so the bucket, may
+    /// include the source or not.
     #[inline(always)]
     pub(crate) fn first_named<'a>(
         &self,
@@ -245,7 +248,8 @@ impl Buckets {
         self.first(slots, (class, pattern), (key.bits, key.source.0), equals)
     }
 
-    /// The oldest entry of a bucket.
+    /// Returns the oldest entry in the bucket of these bits and this source, whether it matches or
+    /// not.
     #[inline(always)]
     fn oldest<'a>(
         &self,
@@ -258,7 +262,7 @@ impl Buckets {
         (first != EMPTY).then(|| (head_of(first), &slots[usize::from(head_of(first))]))
     }
 
-    /// The oldest match in a bucket that may hold one.
+    /// Returns the oldest match in a bucket that is not empty.
     #[inline(always)]
     pub(crate) fn first_offered<'a>(
         &self,
@@ -271,7 +275,8 @@ impl Buckets {
         if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, id, matches) }
     }
 
-    /// The oldest match after the head of a ring.
+    /// Returns the oldest match after the head of a ring, and counts the entries that the search
+    /// passes.
     #[inline(never)]
     fn first_behind<'a>(
         &self,
@@ -303,8 +308,8 @@ impl Buckets {
         self.insert_as::<false>(slots, under, id);
     }
 
-    /// Like [`Buckets::insert`], with a mark, by which [`Buckets::offer`] can exclude the bucket.
-    /// It takes three more instructions.
+    /// Like [`Buckets::insert`], but marks a bucket that was empty, so that [`Buckets::offer`] can
+    /// exclude the bucket. Takes three more instructions.
     #[inline(always)]
     pub(crate) fn insert_marked(&mut self, slots: &mut [Slot], under: (Class, &Pattern), id: u16) {
         self.insert_as::<true>(slots, under, id);
@@ -359,7 +364,8 @@ impl Buckets {
 
 #[cfg(test)]
 impl Buckets {
-    /// Number of entries. Checks that each is in the ring of its bucket, in age order.
+    /// Checks that each entry is in the ring of its bucket, in age order. Returns the number of
+    /// entries.
     pub(crate) fn check<'a>(
         &self,
         slots: &'a [Slot],

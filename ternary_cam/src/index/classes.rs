@@ -6,9 +6,9 @@
 //! of Srinivasan, Suri and Varghese, SIGCOMM 1999. A tuple is a class here.
 //!
 //! MPIs also ignore a few protocol bits in every receive: in MPICH and Open MPI, those that mark a
-//! synchronous send. These bits are the *base*, which is set by the first entry of an empty table.
-//! Entries that ignore exactly these bits and name their source are of [`Class::BASE`]; they
-//! compare every bit except the base.
+//! synchronous send. These bits are the *base*. The first entry that enters an empty index and
+//! names its source sets the base. Entries that ignore exactly these bits and name their source are
+//! of [`Class::BASE`]; they compare every bit except the base.
 
 use crate::bits::Bits;
 use crate::index::pattern::Pattern;
@@ -44,9 +44,9 @@ pub(crate) struct Classes {
 /// probe without shortening the scan.
 #[derive(Default)]
 struct Variety {
-    /// The last pattern hash of each hash slot.
+    /// The last hash of a pattern, indexed by the highest bits of the hash.
     seen: [u64; Self::SEEN],
-    /// Falls with each pattern that was seen before, rises with each that was not.
+    /// Falls with each pattern that is in `seen`, rises with each other pattern.
     level: u32,
 }
 
@@ -94,8 +94,8 @@ impl Classes {
         self.state.raise_extra_work();
     }
 
-    /// Counts an entry that is not of the base class. Returns its class, or [`Class::NONE`] if
-    /// there are too many classes.
+    /// Counts an entry whose wildcards are not those of the base class. Returns the class of the
+    /// entry: [`Class::BASE`] if the entry sets the base, and [`Class::NONE`] if it gets no class.
     #[inline(always)]
     pub(crate) fn enter_wild(&mut self, wildcards: Wildcards) -> Class {
         for class in Bits((self.live() & !TableState::ONLY_BASE.live()).into()) {
@@ -120,7 +120,7 @@ impl Classes {
         self.len[CLASS] += 1;
     }
 
-    /// Counts an entry if it is of the base class. Returns true if it is.
+    /// Counts an entry if its wildcards are those of the base class, and then returns true.
     #[inline(always)]
     pub(crate) fn enter_base(&mut self, wildcards: Wildcards) -> bool {
         if wildcards != self.base().wildcards() {
@@ -157,14 +157,15 @@ impl Classes {
         self.uniform.quiet_state = TableState::EMPTY;
     }
 
-    /// Notes that a search left that request.
+    /// Notes that a search left the request
+    /// [`RebuildRequest::PrimaryUsed`](super::rebuild_requests::RebuildRequest).
     pub(crate) fn note_primary_used(&mut self) {
         self.primary_used = true;
     }
 
     /// Determines whether the queue is uniform from now on; every entry is in the primary index.
-    /// `keys` are the keys that it serves. `secondary_indexes` is true if there are secondary
-    /// indexes, and `others` if further structures are maintained.
+    /// `keys` are the keys that the primary index serves. `secondary_indexes` is true if there are
+    /// secondary indexes. `others` is true if further structures are maintained or requested.
     pub(crate) fn find_uniform(&mut self, keys: Wildcards, secondary_indexes: bool, others: bool) {
         let last = std::mem::replace(&mut self.uniform, Uniform::NOTHING).class;
         let class = match self.live() {
@@ -196,14 +197,15 @@ impl Classes {
         self.uniform = Uniform { state, insert_state, quiet_state, class, entries, keys, pattern };
     }
 
-    /// The pattern of the base class.
+    /// Returns the pattern of the base class.
     #[inline(always)]
     pub(crate) fn base(&self) -> Pattern {
         self.pattern(Class::BASE).with_source(true)
     }
 
-    /// Makes a class for one entry, if classes are worth it. The bits that the first entry of an
-    /// empty table ignores become the base.
+    /// Makes a class for one entry and counts the entry. If the state is [`TableState::EMPTY`] and
+    /// the entry names its source, the bits that it ignores become the base. Returns
+    /// [`Class::NONE`] if no class is free, or if patterns differ so much that a class is useless.
     #[inline(always)]
     fn make(&mut self, wildcards: Wildcards) -> Class {
         if self.variety.is_too_much(wildcards) {
@@ -219,8 +221,9 @@ impl Classes {
         class
     }
 
-    /// A class without entries for these wildcards: in the pair that ignores the same bits, in a
-    /// pair without entries, or else an unpaired one.
+    /// Returns a class without entries for these wildcards: in the pair that ignores the same bits,
+    /// in a pair without entries other than the first, or else an unpaired class. Returns `None` if
+    /// no class is free.
     fn find_free(&self, wildcards: Wildcards) -> Option<usize> {
         let is_free = |&class: &usize| self.len[class] == 0;
         let is_beside = |&class: &usize| self.patterns[class ^ 1].ignore() == wildcards.ignore;
@@ -244,7 +247,7 @@ impl Classes {
         }
     }
 
-    /// Uncounts an entry that has a class.
+    /// Subtracts a removed entry from the entries of its class.
     #[inline(always)]
     pub(crate) fn leave(&mut self, class: Class) {
         let len = &mut self.len[class.pattern() % PATTERNS];
@@ -259,13 +262,13 @@ impl Classes {
         &self.patterns[class.pattern() % PATTERNS]
     }
 
-    /// Bit `i`: class `i` has entries.
+    /// Returns a bitmap: bit `i` is set if class `i` has entries.
     #[inline(always)]
     pub(crate) fn live(&self) -> u8 {
         self.state().live()
     }
 
-    /// The classes with entries, and their patterns.
+    /// Returns the classes with entries, and their patterns.
     #[inline(always)]
     pub(crate) fn live_patterns(&self) -> impl Iterator<Item = (Class, &Pattern)> + '_ {
         let classes = Bits(self.live().into()).map(Class::hashed);
@@ -289,7 +292,7 @@ impl Classes {
         self.live() == 0
     }
 
-    /// Number of entries with a class.
+    /// Returns the number of entries with a class.
     pub(crate) fn len(&self) -> usize {
         self.len.iter().map(|&len| len as usize).sum()
     }

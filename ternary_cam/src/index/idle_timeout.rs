@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// State of a structure: it is maintained or not, and the time since a search used it.
+/// State of a structure: maintained or not, and the number of inserts since a search used it.
 #[derive(Default)]
 pub(crate) struct IdleTimeout {
     active: bool,
     used: AtomicBool,
-    /// Inserts since the last use.
+    /// Inserts since the last use, as of the last tick.
     idle: usize,
 }
 
@@ -19,7 +19,7 @@ impl IdleTimeout {
     const LEAST: usize = 512;
     pub(crate) const PER_ENTRY: usize = 4;
 
-    /// A structure that is maintained from the start.
+    /// Creates the timeout of a structure that is maintained from the start.
     pub(crate) fn active() -> Self {
         Self { active: true, ..Self::default() }
     }
@@ -29,7 +29,7 @@ impl IdleTimeout {
         self.active
     }
 
-    /// Inserts since the last search; `usize::MAX` if the structure is not maintained.
+    /// Returns the inserts since the last use; `usize::MAX` if the structure is not maintained.
     pub(crate) fn idle(&self) -> usize {
         match self.active {
             false => usize::MAX,

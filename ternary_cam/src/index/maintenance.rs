@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! every ASK ticks:                     blocks the fast path (Uniform::quiet_state)
-//! a search with uniform keys:          takes the general path, notes its use, and leaves
-//!                                      the request RebuildRequest::PrimaryUsed
+//! a search with uniform keys:          takes the general path, notes the use of the index,
+//!                                      and leaves the request RebuildRequest::PrimaryUsed
 //! a later remove or insert:            opens the fast path again
 //! no use for long (IdleTimeout):       the index is rebuilt for other keys
 //! ```
@@ -71,7 +71,7 @@ impl Index {
         self.refresh_state();
     }
 
-    /// Fills the scan with the entries of some classes.
+    /// Clears the scan, and fills it with the entries whose class `wanted` accepts.
     fn fill_scan(&mut self, slots: &[Slot], wanted: impl Fn(Class) -> bool) {
         let used = self.slots_used(slots);
         self.scan.clear();
@@ -83,7 +83,8 @@ impl Index {
         }
     }
 
-    /// Sets the state's flags according to the structures besides the primary index.
+    /// Sets the flags of the state according to the keys of the primary index and the other
+    /// structures. Also determines whether the queue is uniform.
     pub(super) fn refresh_state(&mut self) {
         if self.small_set.is_in_use() {
             self.classes.suspend_uniform();
@@ -220,9 +221,9 @@ impl Index {
         }
     }
 
-    /// Splits a primary index in which searches with a source pass too many entries. It then serves
-    /// only keys with a source, and a secondary index serves those without. Each split lasts longer
-    /// than the one before.
+    /// Splits a primary index in which searches with a source pass too many entries. The primary
+    /// index then serves only keys with a source, and a secondary index serves keys without a
+    /// source. Each split lasts longer than the one before.
     #[cold]
     pub(super) fn split_primary(&mut self, slots: &mut [Slot]) {
         let primary = &mut self.primary;
@@ -236,7 +237,8 @@ impl Index {
     }
 
     /// Called if no search has used the primary index for long. Rebuilds it for the keys of the
-    /// secondary index that was used last, and drops that index.
+    /// secondary index that was used last, and drops that secondary index. Does nothing if there is
+    /// no secondary index, or if entries have wildcards.
     fn serve_other_keys(&mut self, slots: &mut [Slot]) {
         if !self.entries_are_exact() {
             return;
@@ -271,7 +273,7 @@ impl Index {
         }
     }
 
-    /// All entries are exact, and the primary index does not serve the key.
+    /// Called if all entries are exact and the primary index does not serve the key.
     #[inline(never)]
     pub(super) fn first_match_in_secondary<'a>(
         &self,
@@ -287,9 +289,9 @@ impl Index {
         secondary.first(slots, key)
     }
 
-    /// Builds a secondary index for keys of this kind. It takes the place of one that is not
-    /// maintained or, if all are, of the one that was unused for longest. Does nothing if that one
-    /// was used in the last `len` inserts.
+    /// Builds a secondary index for keys of this kind. It replaces one that is not maintained or,
+    /// if all are maintained, the one that was unused for longest. Does nothing if that one was
+    /// used within as many inserts as the index has entries.
     pub(super) fn activate_secondary(&mut self, slots: &[Slot], keys: Wildcards) {
         let len = self.len();
         let idle = |&which: &usize| self.secondary[which].timeout.idle();
@@ -308,7 +310,7 @@ impl Index {
         self.fill_secondary(slots, which);
     }
 
-    /// Fills an empty index with the base entries.
+    /// Fills an empty secondary index with the base entries.
     pub(super) fn fill_secondary(&mut self, slots: &[Slot], which: usize) {
         let used = self.slots_used(slots);
         for &id in put_in_order(&mut self.order, used) {
@@ -318,7 +320,8 @@ impl Index {
         }
     }
 
-    /// Stops maintaining an index. Returns the keys that it served.
+    /// Stops maintaining a secondary index. Returns the keys that it served; `None` if it was not
+    /// maintained.
     pub(super) fn deactivate(&mut self, which: usize) -> Option<Wildcards> {
         self.active &= !(1 << which);
         self.secondary[which].timeout.deactivate();
@@ -375,7 +378,7 @@ impl Index {
         self.refresh_state();
     }
 
-    /// Moves all entries to the structures that contain them without a small set.
+    /// Moves all entries from the small set to the indexes and the scan.
     pub(super) fn leave_small_set(&mut self, slots: &mut [Slot]) {
         let (ids, live) = (self.small_set.entries.ids, self.small_set.entries.live);
         self.small_set.entries.live = 0;
@@ -387,7 +390,7 @@ impl Index {
         }
     }
 
-    /// Takes the small set into use if there are few entries, of several kinds.
+    /// Takes the small set into use if there are few entries, and these are of several kinds.
     #[inline(never)]
     pub(super) fn consider_small_set(&mut self, slots: &mut [Slot]) {
         if self.small_set_suits() && (self.classes.are_several() || self.unclassed != 0) {
@@ -403,7 +406,7 @@ impl Index {
     }
 
     /// Returns true if indexes for many kinds of keys are maintained, if most entries have no
-    /// class, or if the scan compares keys of several kinds with entries of several kinds.
+    /// class, or if all entries are in the scan and some are not base entries.
     #[inline(always)]
     pub(super) fn have_many_kinds(&self) -> bool {
         self.active.count_ones() >= MANY
@@ -412,7 +415,7 @@ impl Index {
     }
 
     /// Leaves a small set that is no longer needed. If the small set is not in use, counts the
-    /// ticks until it may be. Returns true if it is in use.
+    /// ticks until it may be used. Returns true if the small set is in use afterwards.
     pub(super) fn tick_small_set(&mut self, slots: &mut [Slot], peak: usize) -> bool {
         let noting = std::mem::replace(self.small_set.policy.noting.get_mut(), Noting::NONE.0);
         if !self.small_set.in_use {

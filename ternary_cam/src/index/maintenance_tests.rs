@@ -28,8 +28,8 @@ fn kinds_of_keys_in_one_cell_are_both_served() {
     }
 }
 
-/// Phases of entries of one kind and keys of one kind, one or the other exact. Between phases,
-/// entries of both are mixed.
+/// In each phase, entries are of one kind and keys are of one kind, and the entries or the keys are
+/// exact. At the start of a phase, entries of the previous phase remain.
 #[test]
 fn a_queue_that_one_pattern_serves_becomes_uniform() {
     const TAG: u64 = 0xff;
@@ -122,8 +122,8 @@ fn searches_are_uniform_while_ranks_are_requested() {
     assert!(uniform.holds_quietly(state) && !uniform.will_hold(state));
 }
 
-/// Receives that ignore some bits come first, and then receives that ignore none. The latter must
-/// count as exact: only then does an index serve keys with wildcards.
+/// Adds receives that ignore some bits, and then receives that ignore no bits. The second receives
+/// must count as exact: only then does an index serve keys with wildcards.
 #[test]
 fn plain_entries_do_not_stay_in_another_class() {
     let mut table = Table::new(256, Kernel::Scalar).unwrap();

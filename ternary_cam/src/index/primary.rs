@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! keys of one kind                         an index under their pattern
-//! those that name a source and those       an index that does not compare sources, unless
-//!     that do not, with the same bits      searches with a source pass too many entries there
-//! of other kinds                           the most used ones; the others have secondary indexes
+//! keys with and keys without a source,     an index that does not compare sources, unless
+//!     which ignore the same bits           searches with a source pass too many entries there
+//! keys of other kinds                      an index for the most used kind; the other kinds have
+//!                                          secondary indexes
 //! ```
 
 use crate::index::buckets::Buckets;
@@ -13,15 +14,15 @@ use crate::index::idle_timeout::IdleTimeout;
 use crate::index::pattern::Pattern;
 use crate::wildcards::Wildcards;
 
-/// Entries per insert that searches may pass in the primary index without a match: serving some of
-/// the keys in a secondary index would cost as much.
+/// Number of entries without a match that searches may pass in the primary index per insert:
+/// serving some of the keys in a secondary index would cost as much.
 pub(super) const WALK_PER_INSERT: usize = 2;
 
-/// In addition, entries that searches may pass per entry of the table: there may be many searches
-/// between two inserts.
+/// Number of entries that searches may pass in addition, per entry of the table: there may be many
+/// searches between two inserts.
 const WALK_PER_ENTRY: usize = 8;
 
-/// The primary index: base entries under the pattern of its keys, others under that of their class.
+/// The primary index: base entries under the pattern of `keys`, others under that of their class.
 /// The fields that every operation loads come first, in one cache line.
 #[repr(C, align(64))]
 pub(super) struct PrimaryIndex {
@@ -32,9 +33,10 @@ pub(super) struct PrimaryIndex {
     pub(super) timeout: IdleTimeout,
     /// Timeout for keys without a source.
     pub(super) timeout_any_source: IdleTimeout,
-    /// Number of entries that searches may pass.
+    /// Value of [`Buckets::walked`] beyond which the index should be split.
     walk_budget: u32,
-    /// Ticks for which the index stays split, that is, does not also serve keys without a source.
+    /// Number of further ticks for which the index stays split, that is, does not also serve keys
+    /// without a source.
     pub(super) split: u32,
     /// How often the time of a split was doubled.
     pub(super) doublings: u32,

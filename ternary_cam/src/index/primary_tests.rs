@@ -11,7 +11,7 @@ const EXACT: Wildcards = Wildcards::NONE;
 const ANY_SOURCE: Wildcards = Wildcards { ignore: 0, any_source: true };
 const ANY_TAG: Wildcards = Wildcards { ignore: 0xff, any_source: false };
 
-/// Messages of some sources with some tags, taken by keys of these kinds in turn.
+/// Inserts messages of some sources with some tags, and takes them by keys of these kinds in turn.
 fn take(table: &mut Table, sources: u32, tags: u64, kinds: &[Wildcards]) {
     let mut naive = Vec::new();
     for token in 0..if cfg!(miri) { 300 } else { 20_000 } {
@@ -38,7 +38,7 @@ fn take(table: &mut Table, sources: u32, tags: u64, kinds: &[Wildcards]) {
     }
 }
 
-/// The keys that the primary index and the secondary indexes serve.
+/// Returns the keys that the primary index serves, and the keys that each secondary index serves.
 fn served(table: &Table) -> (Wildcards, Vec<Wildcards>) {
     let index = table.index();
     let active = Bits(index.active.into());
@@ -115,7 +115,7 @@ fn keys_that_slow_each_other_down_are_split_without_an_insert() {
     assert_eq!(served(&table), (EXACT, vec![ANY_SOURCE]));
 }
 
-/// The entries that are searched do not change.
+/// Only recent entries are added and removed; the entries in the index do not change.
 #[test]
 fn keys_are_served_although_all_entries_leave_young() {
     let mut table = Table::new(256, Kernel::Scalar).unwrap();

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::wildcards::Wildcards;
 
-/// Number of searches with the same wildcards before an index is built for them: if all keys ignore
-/// different bits, no index must be built for each.
+/// Number of searches with the same wildcards after which an index is built for them. If all keys
+/// ignore different bits, no index is built.
 const ENOUGH: u64 = 4;
 
-/// Number of wildcards that are counted at a time.
+/// Number of different wildcards whose searches are counted at a time.
 const COUNTERS: usize = 8;
 
 /// The counting bits of a counter; the other bits identify the wildcards.
@@ -22,7 +22,7 @@ const COUNT: u64 = 0xff;
 /// A rebuild request of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RebuildRequest {
-    /// An index for keys with these wildcards.
+    /// Build an index for keys with these wildcards.
     Keys(Wildcards),
     /// Put all entries into the scan, for keys that no index serves.
     ScanAll,
@@ -37,9 +37,11 @@ pub(crate) enum RebuildRequest {
 pub(crate) struct RebuildRequests {
     /// One bit for each variant of [`RebuildRequest`].
     pending: AtomicU8,
-    /// The keys of [`RebuildRequest::Keys`].
+    /// Ignore bits of the keys of [`RebuildRequest::Keys`].
     ignore: AtomicU64,
+    /// True if the keys of [`RebuildRequest::Keys`] name no source.
     any_source: AtomicBool,
+    /// Numbers of searches, indexed by a hash of their wildcards.
     counters: [AtomicU64; COUNTERS],
 }
 
@@ -68,7 +70,7 @@ impl RebuildRequests {
     }
 
     /// Counts a search with wildcards that no index serves. Returns true if there were enough of
-    /// them for [`RebuildRequest::Keys`].
+    /// these searches for [`RebuildRequest::Keys`]; the count then starts again.
     #[cold]
     pub(crate) fn count(&self, keys: Wildcards) -> bool {
         let hash = keys.hash();
@@ -85,7 +87,7 @@ impl RebuildRequests {
         self.pending.load(Relaxed) != 0
     }
 
-    /// Takes all requests.
+    /// Removes all pending requests and returns them.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = RebuildRequest> + use<> {
         let pending = std::mem::take(self.pending.get_mut());
         let keys =

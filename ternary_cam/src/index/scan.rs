@@ -54,7 +54,7 @@ impl Scan {
         self.log.clear();
     }
 
-    /// The oldest entry that matches.
+    /// Returns the slot number of the oldest entry that matches.
     #[inline]
     pub(crate) fn first_match(&self, kernel: Available, key: &Key) -> Option<u16> {
         let (first, live) = self.log.live();
@@ -62,7 +62,7 @@ impl Scan {
         Some(self.log.id(first + kernel::first(kernel, blocks, live, key)?))
     }
 
-    /// Number of entries of this age or older, including itself.
+    /// Returns the number of entries that are as old as this one or older, including itself.
     pub(crate) fn rank(&self, kernel: Available, id: u16) -> usize {
         self.log.rank(kernel, self.positions[usize::from(id)])
     }

@@ -28,7 +28,7 @@ impl SecondaryIndex {
         Self { keys: None, pattern, lists, timeout: IdleTimeout::default() }
     }
 
-    /// The oldest match of one of its keys, if all entries are exact.
+    /// Returns the oldest entry that matches a key of the kind `keys`. All entries must be exact.
     #[inline(always)]
     pub(super) fn first<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         self.timeout.note_use();

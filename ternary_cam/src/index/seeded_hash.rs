@@ -18,16 +18,16 @@ pub(super) const BUCKETS: usize = 1 << 14;
 /// If a search passes more entries than this in a bucket, the index is rebuilt with another hash.
 pub(super) const LONG: u32 = 64;
 
-/// Maximum number of doublings of the wait between two hashes; after these, rebuilding the index
-/// costs next to nothing.
+/// Maximum number of doublings of the wait between two hashes. After the longest wait, rebuilding
+/// the index costs next to nothing per insert.
 const MOST_DOUBLINGS: u32 = 6;
 
-/// The lowest bit of a hash that chooses the bucket. Those above are masked.
+/// The lowest bit of a hash that chooses the bucket. A mask limits the bits above it.
 const BUCKET_SHIFT: u32 = u64::BITS - BUCKETS.trailing_zeros();
 
-/// The multiplier for this number of buckets, minus one. In `BUCKETS` buckets, the multiples of
-/// the seed choose the bucket by their highest bits. A mask keeps lower ones for fewer buckets, so
-/// the seed is shifted down by as much.
+/// Returns the multiplier for `last + 1` buckets. With `BUCKETS` buckets, the highest bits of the
+/// multiples of the seed choose the bucket. With fewer buckets, a mask keeps only lower bits, so
+/// the seed is shifted down by as many bits as the mask removes.
 const fn factor(seed: u64, last: u32) -> u64 {
     seed >> (BUCKETS.trailing_zeros() - last.count_ones()) | 1
 }
@@ -35,11 +35,11 @@ const fn factor(seed: u64, last: u32) -> u64 {
 /// The hash of an index. The fields that every operation loads come first.
 #[repr(C)]
 pub(super) struct SeededHash {
-    /// Multiplier of the bits; odd. The high bits of `seed`, see [`SeededHash::set_buckets`].
+    /// Multiplier of the match bits; odd. Consists of the high bits of `seed` ([`factor`]).
     factor: u64,
     /// Number of buckets of each class, a power of two, minus one.
     last: u32,
-    /// True if a search passed more than [`LONG`] entries.
+    /// True if a search passed more than [`LONG`] entries since the flag was last reset.
     long: AtomicBool,
     seed: u64,
     /// Inserts since this hash was chosen.
@@ -49,7 +49,7 @@ pub(super) struct SeededHash {
 }
 
 impl SeededHash {
-    /// The first hash of an index with this many buckets per class, a power of two.
+    /// Returns the first hash of an index with this many buckets per class, a power of two.
     pub(super) const fn with_buckets(buckets: usize) -> Self {
         let mut hash = Self {
             factor: 0,
@@ -69,7 +69,7 @@ impl SeededHash {
         self.set_seed(self.seed);
     }
 
-    /// Number of buckets of each class.
+    /// Returns the number of buckets of each class.
     #[inline(always)]
     pub(super) const fn buckets(&self) -> usize {
         self.last as usize + 1
@@ -86,13 +86,13 @@ impl SeededHash {
         (self.since, self.doublings) = (u32::MAX, 0);
     }
 
-    /// The hash of the fields that a pattern compares.
+    /// Returns the hash of the fields that a pattern compares.
     #[inline(always)]
     pub(super) const fn hash(&self, pattern: &Pattern, bits: u64, source: u32) -> u64 {
         pattern.hash(self.factor, bits, source)
     }
 
-    /// The bucket of a hash.
+    /// Returns the bucket of a hash.
     #[inline(always)]
     pub(super) const fn bucket(&self, hash: u64) -> usize {
         (hash >> BUCKET_SHIFT) as usize & self.last as usize
@@ -129,8 +129,8 @@ impl SeededHash {
     }
 }
 
-/// Match bits that all have the same bucket under the first hash of an index with this many
-/// buckets per class, if the pattern compares them.
+/// Returns match bits that have the same bucket for every `i` under the first hash of an index with
+/// this many buckets per class, if the pattern compares all bits.
 #[cfg(test)]
 pub(super) fn colliding(i: u64, buckets: usize) -> u64 {
     let factor = factor(GOLDEN_RATIO, (buckets - 1) as u32);
@@ -145,7 +145,7 @@ pub(super) fn colliding(i: u64, buckets: usize) -> u64 {
 mod tests {
     use super::{BUCKETS, LONG, SeededHash};
 
-    /// All entries stay in one bucket at first, and later do not.
+    /// At first all entries share a bucket under every hash; later they do not.
     #[test]
     fn entries_that_no_hash_separates_are_rehashed_less_and_less_often() {
         const ENTRIES: usize = 100;

@@ -31,8 +31,8 @@ use policy::{GROUP, MANY, POSITIONS, Policy};
 /// ```
 ///
 /// The slot of an entry contains its position. Entries are added at the tail, and removals leave
-/// holes. The entries close up if that saves searches a step, and the tail starts again when the
-/// set is empty.
+/// holes. The entries close up if that saves searches a step. When the set becomes empty, the tail
+/// returns to 0.
 pub(super) struct SmallSet {
     pub(super) entries: ShortQueue,
     pub(super) tail: usize,
@@ -55,13 +55,14 @@ impl SmallSet {
         self.entries.live.count_ones() as usize
     }
 
-    /// Number of entries of this age or older.
+    /// Returns the number of entries of this age or older, and notes that a rank was requested.
     pub(super) fn rank(&self, slot: &Slot) -> usize {
         self.policy.note_several();
         (self.entries.live << (POSITIONS - 1 - position_of(slot))).count_ones() as usize
     }
 
-    /// The oldest entry that matches.
+    /// Returns the slot number and the slot of the oldest entry that matches. Notes the key if the
+    /// policy wants it.
     #[inline(always)]
     pub(super) fn first<'a>(
         &self,
@@ -75,8 +76,8 @@ impl SmallSet {
         self.find(kernel, slots, key)
     }
 
-    /// Notes the key and searches. If it only noted the key, the caller would have to save
-    /// registers for the search.
+    /// Notes the key and searches. If this function only noted the key, the caller would have to
+    /// save registers for the search.
     #[cold]
     #[inline(never)]
     fn note_and_find<'a>(
@@ -130,7 +131,7 @@ impl SmallSet {
         }
     }
 
-    /// Returns true if the set is allowed this many entries.
+    /// Returns true if the policy allows this many entries in the set.
     #[inline(always)]
     pub(super) fn has_room_for(&mut self, entries: usize, slots: &[Slot]) -> bool {
         entries <= self.policy.most || self.find_room_for(entries, slots)
@@ -163,8 +164,8 @@ impl SmallSet {
         false
     }
 
-    /// Returns true if the entries should close up before the next push: a step of positions was
-    /// used up, and there are as many holes.
+    /// Returns true if the entries should close up before the next push: the next entry would begin
+    /// a new step of positions, and there are at least as many holes as a step has positions.
     #[inline(always)]
     pub(super) fn is_sparse(&self) -> bool {
         self.tail.is_multiple_of(STEP) && self.tail >= self.len() + STEP
@@ -191,7 +192,7 @@ impl SmallSet {
     }
 }
 
-/// The position of an entry in the small set.
+/// Returns the position of an entry in the small set.
 #[inline(always)]
 fn position_of(slot: &Slot) -> usize {
     slot.link.bucket as usize % POSITIONS

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use crate::slot::Class;
 
-/// Maximum number of classes: a search probes for each class with entries. Those after the pairs
-/// have arbitrary patterns; entries of further patterns go to the scan.
+/// Maximum number of classes, since a search probes once for each class with entries. Classes after
+/// the pairs have arbitrary patterns; entries of further patterns go to the scan.
 pub(crate) const CLASSES: usize = 6;
 
 // Flags lie above the classes.
@@ -31,7 +31,7 @@ impl TableState {
     /// Flag: inserts and removes must update more than the primary index, or fulfil a request.
     pub(crate) const EXTRA_WORK: Self = Self(1 << 7);
 
-    /// Bit `i`: class `i` has entries.
+    /// Returns a bitmap: bit `i` is set if class `i` has entries.
     #[inline(always)]
     pub(crate) const fn live(self) -> u8 {
         self.0 & (Self::WILD_KEYS.0 - 1)
@@ -65,8 +65,8 @@ impl TableState {
     }
 }
 
-/// The state of a table, in which searches can raise [`TableState::EXTRA_WORK`]. It is a byte,
-/// because its bits are set by a byte store, which cannot be forwarded to a wider load.
+/// The state of a table, in which searches can raise [`TableState::EXTRA_WORK`]. The state is a
+/// byte, because the byte store that sets a bit cannot be forwarded to a wider load.
 pub(crate) struct StateCell(AtomicU8);
 
 impl StateCell {
@@ -85,7 +85,8 @@ impl StateCell {
         *state = change(TableState(*state)).0;
     }
 
-    /// Raises the flag. Searches may run concurrently, but changes may not, so no update is lost.
+    /// Raises [`TableState::EXTRA_WORK`]. Concurrent searches may raise the flag as well, but
+    /// [`StateCell::change`] has exclusive access, so no update is lost.
     pub(crate) fn raise_extra_work(&self) {
         if !self.get().has_extra_work() {
             self.0.fetch_or(TableState::EXTRA_WORK.0, Relaxed);

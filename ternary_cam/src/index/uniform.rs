@@ -45,15 +45,15 @@ impl Uniform {
         state == self.state
     }
 
-    /// Returns true if also no search needs to leave the request
+    /// Returns true if [`Uniform::holds`] is true, and no search needs to leave the request
     /// [`RebuildRequest::PrimaryUsed`](crate::index::rebuild_requests::RebuildRequest).
     #[inline(always)]
     pub(crate) fn holds_quietly(&self, state: TableState) -> bool {
         state == self.quiet_state
     }
 
-    /// Returns true if all entries are of this kind after one of them is added in this state, to
-    /// the primary index and secondary indexes only.
+    /// Returns true if all entries are of this kind after an entry of this kind is added in
+    /// `state`, and if the insert updates only the primary index and secondary indexes.
     #[inline(always)]
     pub(crate) fn will_hold(&self, state: TableState) -> bool {
         state.with_class(self.class) == self.insert_state

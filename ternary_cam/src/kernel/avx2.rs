@@ -39,7 +39,7 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Bit `i` is set when entry `at + i` of the block matches.
+/// Returns a bitmap: bit `i` is set if entry `at + i` of the block matches.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
@@ -58,7 +58,8 @@ fn candidates8(block: &Block, at: usize, key: &Key) -> i32 {
     same_bits & _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_or_si256(named, every)))
 }
 
-/// Bit `i` is set if entry `at + i`, of four, agrees with the key in the bits that both compare.
+/// Returns a bitmap: bit `i` is set if entry `at + i`, of four entries, agrees with the key in the
+/// bits that both compare.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn same_bits(block: &Block, at: usize, key: &Key) -> i32 {

@@ -39,8 +39,8 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Bit `i` is set when entry `at + i` of the block matches. The masks are combined in mask
-/// registers: moved out one by one, they would be shuffled through vectors.
+/// Returns a bitmap: bit `i` is set if entry `at + i` of the block matches. The masks are combined
+/// in mask registers: moved out one by one, they would be shuffled through vectors.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
@@ -54,7 +54,8 @@ pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
     _mm512_mask_testn_epi32_mask(same_bits, least, least)
 }
 
-/// Bit `i` is set if entry `at + i`, of eight, agrees with the key in the bits that both compare.
+/// Returns a bitmap: bit `i` is set if entry `at + i`, of eight entries, agrees with the key in the
+/// bits that both compare.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn same_bits(block: &Block, at: usize, key: &Key) -> u8 {

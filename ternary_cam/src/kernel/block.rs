@@ -4,7 +4,7 @@
 use super::lanes::LANES;
 use crate::entry::Source;
 
-/// 64 entries, one array per field, so that a vector load takes neighbours.
+/// 64 entries, one array per field, so that one vector load reads a field of several entries.
 ///
 /// ```text
 ///          entry 0   1   2  ...  63
@@ -12,8 +12,8 @@ use crate::entry::Source;
 /// ignore  [  u64 | u64 | u64 ... u64 ]   8 cache lines
 /// peer    [  u32 | u32 | u32 ... u32 ]   4 cache lines
 /// ```
-/// A peer is a source with all its bits inverted, so that any source is zero: the AVX-512 kernel
-/// then needs one test for both ways to agree.
+/// A peer is a source with all its bits inverted, so that [`Source::ANY`] is zero. In the AVX-512
+/// kernel, one test for zero then covers equal sources and any source in the entry or the key.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Block {

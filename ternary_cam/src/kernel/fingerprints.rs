@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The fingerprints of a [`Cam`](crate::Cam). A kernel compares 32 of them per
+//! The fingerprints of a [`Cam`](crate::Cam). The AVX-512 kernel compares 32 of them per
 //! instruction.
 //!
+//! An entry with the fingerprint `f`, of which it compares the bits `cares`, may match a key with
+//! the fingerprint `sought`, of which the key compares the bits `care`, if
+//!
 //! ```text
-//! a fingerprint may match if        (fingerprint ^ sought) & cares & care == 0
-//! one of 256 may match if the minimum of these is 0
+//! (f ^ sought) & cares & care == 0
 //! ```
-//! While all entries compare the same bits, `cares` is not loaded, which halves the data.
+//! One of 256 entries may match if the minimum of their 256 values of this expression is 0. While
+//! all entries compare the same bits, `cares` is not loaded, which halves the data.
 
 mod avx2;
 mod avx512;
@@ -21,11 +24,12 @@ use super::lanes::LANES;
 pub(crate) use page::Sought;
 use page::{GROUP, Page, first_accepted_with};
 
-/// Fingerprints and places in age order.
+/// The fingerprints of all entries, in age order.
 pub(crate) struct Fingerprints {
     pub(crate) pages: Box<[Page]>,
-    /// The compared bits of all entries, unless they are mixed.
+    /// The bits of a fingerprint that every entry compares, unless `mixed`.
     care: u16,
+    /// True if entries compare different bits. The pages then contain the bits of each entry.
     mixed: bool,
 }
 
@@ -35,7 +39,7 @@ impl Fingerprints {
         Self { pages: vec![Page::EMPTY; pages].into(), care: 0, mixed: false }
     }
 
-    /// Stores an entry; `first` is true if there is no other.
+    /// Stores an entry at a place; `first` is true if there is no other entry.
     #[inline(always)]
     pub(crate) fn set(
         &mut self,
@@ -54,8 +58,8 @@ impl Fingerprints {
         page.live |= 1 << lane;
     }
 
-    /// Stores the compared bits of an entry. If it is the first with other bits, also stores those
-    /// of all entries before it.
+    /// Stores the compared bits of an entry. If the entry is the first with other bits, also stores
+    /// the compared bits of all entries before it.
     #[inline(never)]
     fn mix(&mut self, place: usize, care: u16) {
         if !std::mem::replace(&mut self.mixed, true) {
@@ -65,7 +69,8 @@ impl Fingerprints {
         self.pages[place / LANES].cares[place % LANES] = care;
     }
 
-    /// Moves the entry of `from` to a place that is not higher. Returns its slot.
+    /// Moves the entry at the place `from` to the place `to`, which is not higher. Returns the slot
+    /// of the entry. The caller has cleared the live bit of `from`.
     pub(crate) fn move_down(&mut self, from: usize, to: usize) -> u16 {
         let (old, lane) = (&self.pages[from / LANES], from % LANES);
         let care = if self.mixed { old.cares[lane] } else { self.care };
@@ -75,7 +80,8 @@ impl Fingerprints {
     }
 }
 
-/// The lowest place in these pages whose fingerprint may match and which `accept` accepts.
+/// Returns the lowest place in these pages that has an entry, whose fingerprint may match, and that
+/// `accept` accepts.
 #[inline(always)]
 pub(crate) fn first_accepted(
     kernel: Available,
@@ -112,7 +118,7 @@ fn first_of<const MIXED: bool>(
     }
 }
 
-/// The kernel for every processor, against which the others are tested.
+/// The kernel of [`first_accepted`] for every processor. The other kernels are tested against it.
 #[inline(never)]
 fn scalar<const MIXED: bool>(
     pages: (&[Page], usize),

@@ -4,8 +4,8 @@
 use super::block::Block;
 use super::lanes::{LANES, STEP};
 
-/// The loop around every kernel. It skips entries that are not live and stops at the first hit.
-/// `candidates` compares [`STEP`] entries of a block.
+/// Returns the index of the first live entry that matches. Skips steps without a live entry and
+/// stops at the first hit. `candidates` compares [`STEP`] entries of a block.
 #[inline(always)]
 pub(super) fn first_with(
     blocks: &[Block],

@@ -11,7 +11,8 @@ use crate::entry::{Key, Source};
 /// wait for entries that were just stored.
 const ALONE: u32 = 4;
 
-/// The loop around the vector kernels for a short queue. `candidates` compares [`STEP`] entries.
+/// Calls `found` with the slot of the first live entry that matches, and returns its result.
+/// `candidates` compares [`STEP`] entries of a block with a vector kernel.
 #[inline(always)]
 pub(super) fn first_in_queue_with<T>(
     queue: &ShortQueue,

@@ -16,13 +16,13 @@ impl Kernel {
     /// All kernels, fastest first.
     pub(super) const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Scalar];
 
-    /// The fastest kernel this processor supports.
+    /// Returns the fastest kernel that this processor supports.
     #[must_use]
     pub fn best() -> Self {
         Self::available().next().unwrap_or(Self::Scalar)
     }
 
-    /// Every kernel this processor supports, fastest first.
+    /// Returns every kernel that this processor supports, fastest first.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|kernel| kernel.is_available())
     }

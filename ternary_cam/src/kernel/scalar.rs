@@ -28,7 +28,7 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Bit `i` is set when entry `at + i` of the block matches.
+/// Returns a bitmap: bit `i` is set if entry `at + i` of the block matches.
 #[inline]
 pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
     (0..STEP).fold(0, |hits, bit| hits | u16::from(matches(block, at + bit, key)) << bit)

@@ -36,8 +36,8 @@ fn names_are_read_back() {
     );
 }
 
-/// Every number of live entries from zero to two blocks and one, with the match at every place,
-/// before and after a duplicate.
+/// Tests every number of live entries from zero to two blocks and one entry, without a match and
+/// with the first match at every place, followed only by entries that match as well.
 #[test]
 fn finds_the_first_of_every_length_and_place() {
     let key = Key { bits: 5, ignore: 0, source: Source::new(2) };
@@ -105,7 +105,7 @@ proptest! {
         for_each_kernel(|kernel| {
             assert_eq!(first(kernel, &blocks, &live, &key), expected, "{kernel:?}");
         });
-        // A small number of them is compared one by one.
+        // The vector kernels compare few live entries one by one.
         let few = live[0] & live[1] & live[0].rotate_left(1) & live[1].rotate_left(7);
         for live in [live[0], few] {
             let expected = naive(&blocks, &[live, 0], &key).map(|lane| 100 + lane as u16);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Searches ([`Search`]) of queues made of words. They are entered here, in code that is compiled
-//! for the instructions of a kernel.
+//! Runs searches ([`Search`]) of queues made of words, in code that is compiled for the
+//! instructions of a kernel.
 
 mod avx2;
 mod avx512;
@@ -12,7 +12,7 @@ use super::instructions::Kernel;
 use super::lanes::{LANES, STEP};
 pub use search::{Compare, Search};
 
-/// Runs a search.
+/// Runs a search with a kernel and returns its result.
 #[inline(always)]
 pub(crate) fn enter<S: Search>(kernel: Available, search: S) -> S::Found {
     match kernel.get() {
@@ -26,7 +26,7 @@ pub(crate) fn enter<S: Search>(kernel: Available, search: S) -> S::Found {
     }
 }
 
-/// Never inlined, like the functions of the other kernels, which must not be.
+/// Never inlined, like `enter` of the other kernels, which the compiler cannot inline here.
 #[inline(never)]
 fn enter_scalar<S: Search>(search: S) -> S::Found {
     search.run(Words)

@@ -80,7 +80,7 @@ type Naive = Vec<(Handle, Entry)>;
 /// large enough to use every structure.
 const CAPACITIES: [usize; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 63, 64, 65, 129, 300];
 
-/// The bytes, followed by endless zeros.
+/// Returns the bytes one by one, and then zeros without end.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -91,7 +91,8 @@ impl Bytes<'_> {
     }
 }
 
-/// The side with wildcards.
+/// Selects whether entries (posted receives), keys (for unexpected messages) or both may have
+/// wildcards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     Posted,
@@ -99,12 +100,12 @@ enum Use {
     Both,
 }
 
-/// Match bits: a context of two bits at the top, a tag of three bits at the bottom.
+/// Returns match bits: a context in bits 56 and 57, and a tag in the lowest three bits.
 fn bits(byte: u8) -> u64 {
     u64::from(byte >> 6) << 56 | u64::from(byte & 7)
 }
 
-/// Ignore bits: none, an MPI's, or any.
+/// Returns ignore bits: no bits, those of an MPI, or arbitrary bits.
 fn ignore(byte: u8) -> u64 {
     match byte {
         0..112 => 0,
@@ -222,7 +223,7 @@ fn check(table: &mut impl Tested, naive: &Naive, stale: Option<Handle>) {
     }
 }
 
-/// Every kernel that this processor supports; prints which ones it lacks.
+/// Returns every kernel that this processor supports, and prints which kernels it lacks.
 #[allow(dead_code, reason = "the fuzz target runs the best kernel and the scalar one")]
 pub(crate) fn kernels() -> impl Iterator<Item = Kernel> {
     ["avx512", "avx2", "scalar"]

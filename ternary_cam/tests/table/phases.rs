@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use crate::common::{Tested, kernels};
 use ternary_cam::{Entry, Handle, Kernel, Key, Source};
 
-/// Minimum number of tables; `TCAM_SOAK_SECONDS` is the time to continue with others.
+/// Minimum number of tables. If `TCAM_SOAK_SECONDS` is set, the test continues with further tables
+/// for this time.
 const TABLES: u64 = if cfg!(miri) { 1 } else { 2000 };
+/// Number of phases of each table.
 const PHASES: usize = if cfg!(miri) { 4 } else { 40 };
 
 /// Ignore bits of entries and keys.
@@ -37,35 +39,40 @@ impl Random {
 #[derive(Clone, Copy)]
 enum Wanted {
     Any,
-    /// One of the oldest, up to this number.
+    /// One of this number of oldest entries.
     Oldest(usize),
+    /// One of this number of youngest entries.
     Youngest(usize),
 }
 
 /// A mix of operations for some time; shares in percent.
 struct Phase {
-    /// Maximum number of entries, from which the table shrinks again.
+    /// Maximum number of entries; at this number, the table begins to shrink.
     most: usize,
-    /// Whether entries are added and removed in turn; otherwise all are added first.
+    /// True if inserts and removals are mixed at random. Otherwise the table fills up to `most`
+    /// entries, and then becomes empty.
     in_turn: bool,
     steps: usize,
     tags: usize,
-    /// The lowest bit of the tag. The highest bits choose no bucket in a table with few slots.
+    /// The lowest bit of the tag. In a table with few slots, the highest match bits do not affect
+    /// the bucket.
     shift: u32,
     sources: usize,
-    /// Ignore bits of entries without wildcards.
+    /// Ignore bits of the entries that are not in `wild_entries`.
     base: u64,
-    /// Percentage of entries with wildcards, and their ignore bits.
+    /// Percentage of entries whose ignore bits are from `ignored`, and whose source may be any.
     wild_entries: usize,
     ignored: [u64; 2],
-    /// Percentages of any-source keys, and of keys with ignore bits.
+    /// Percentage of any-source keys.
     any_source: usize,
+    /// Percentage of keys whose ignore bits are from `ignored_by_keys`.
     wild_keys: usize,
     ignored_by_keys: [u64; 3],
-    /// Number of different ignore bits of keys.
+    /// Number of values of `ignored_by_keys` in use.
     kinds: usize,
-    /// Percentages of searches that may find nothing, and of searches before an insert.
+    /// Percentage of keys that are drawn without looking at the entries, and may find nothing.
     misses: usize,
+    /// Percentage of steps that begin with an additional search.
     looks: usize,
     wanted: Wanted,
     /// Percentage of entries removed by handle.
@@ -137,7 +144,8 @@ struct Both<T> {
 }
 
 impl<T: Tested> Both<T> {
-    /// Searches both. Returns the rank of the match.
+    /// Searches the table and the list, and compares the results. Returns the rank of the match in
+    /// age order from 0; `None` if no entry matches.
     fn find(&self, key: &Key, why: &str) -> Option<usize> {
         let rank = self.naive.iter().position(|(_, entry)| entry.matches(key));
         let found = self.table.first_match(key).map(|hit| (hit.handle, hit.token));

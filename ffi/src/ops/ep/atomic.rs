@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_atomic(3)`. Ten calls become an [`Atomic`]; three return which operations are supported.
+//! `fi_atomic(3)`. Ten calls become an [`Atomic`]; three return whether an operation is supported.
 
 use std::{
     ffi::{c_int, c_void},
@@ -21,7 +21,7 @@ use crate::{
 };
 use Elements::{Address, Vector};
 
-/// Most bytes that one atomic operation changes.
+/// Maximum number of bytes that one atomic operation changes.
 pub const MAX_BYTES: usize = 4096;
 
 entry_points! {
@@ -127,7 +127,7 @@ entry_points! {
     }
 }
 
-/// Returns the types of the arguments, and the most elements of one operation.
+/// Returns the converted arguments, and the maximum number of elements of one operation.
 ///
 /// # Errors
 /// `EOPNOTSUPP` if the operation does not exist for the datatype.
@@ -183,7 +183,8 @@ impl Call {
         Self { form, datatype, op, operand, compare, result, context, flags: OpFlags::Default }
     }
 
-    /// The operation on one part of the peer's memory, as long as the operand.
+    /// Returns the operation on one part of the peer's memory. It is as long as the operand, or for
+    /// a read as long as the result.
     ///
     /// # Safety
     /// The elements are as `fi_atomic(3)` describes them.
@@ -192,8 +193,8 @@ impl Call {
         unsafe { self.on(peer, |_, len| RemoteParts::new([RemotePart { addr, len, key }])) }
     }
 
-    /// The operation on the parts that `remote` returns for the size of an element and the length
-    /// of the operand.
+    /// Returns the operation on the parts that `remote` returns for the size of an element and the
+    /// length in bytes of the operand (for a read, of the result).
     ///
     /// # Safety
     /// The elements are as `fi_atomic(3)` describes them.
@@ -227,7 +228,7 @@ impl Call {
     }
 }
 
-/// The operation of a `*msg` call.
+/// Returns the operation of a `*msg` call.
 ///
 /// # Safety
 /// `msg`, the memory that it points to, `result` and `compare` are as `fi_atomic(3)` describes

@@ -11,7 +11,8 @@ use crate::{
     sys,
 };
 
-/// An endpoint. By default, it does not support the calls that only some kinds of endpoints have.
+/// An endpoint. By default, the calls that only some kinds of endpoints support return
+/// `EOPNOTSUPP`.
 pub trait Endpoint: Object<Raw = sys::fid_ep> {
     /// `fi_[t]send*`, `fi_[t]inject*`.
     ///
@@ -59,7 +60,7 @@ pub trait Endpoint: Object<Raw = sys::fid_ep> {
     /// `ENOENT` if no operation with that context can be cancelled.
     fn cancel(&self, context: OpContext) -> Result<()>;
 
-    /// `fi_getname`.
+    /// `fi_getname`: returns the bytes of the address.
     ///
     /// # Errors
     /// `EOPBADSTATE` if the endpoint has no address yet.

@@ -157,7 +157,7 @@ pub(crate) unsafe fn tagged(
     Ok(operation(buffer, msg.addr, bits, msg.data, msg.context, flags, send))
 }
 
-/// `bits` are the match bits of a send and those of a receive.
+/// Returns a send or a receive. `bits` are the match bits for a send and those for a receive.
 fn operation(
     buffer: Buffer,
     peer: u64,

@@ -16,7 +16,7 @@ use crate::{
 /// Source of the flags of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpFlags {
-    /// The endpoint's `op_flags`: every call but `*msg` and inject.
+    /// The endpoint's `op_flags`, for every call except `*msg` and inject.
     Default,
     /// The flags of a `*msg` call.
     Given(u64),
@@ -137,13 +137,13 @@ pub struct Atomic {
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "made in place, moved once")]
 pub enum EndpointOp {
-    /// `fi_[t]sendmsg`.
+    /// A send.
     Send(Send),
-    /// `fi_[t]recvmsg`.
+    /// A receive.
     Recv(Recv),
-    /// `fi_readmsg`, `fi_writemsg`.
+    /// A read or a write.
     Rma(Rma),
-    /// `fi_atomicmsg`, `fi_fetch_atomicmsg`, `fi_compare_atomicmsg`.
+    /// An atomic operation.
     Atomic(Atomic),
 }
 
@@ -166,20 +166,21 @@ impl EndpointOp {
         }
     }
 
-    /// The flags of a `*msg` call; 0 for other calls.
+    /// Returns the flags of a `*msg` call; 0 for other calls.
     #[must_use]
     pub fn flags(&self) -> u64 {
         if let OpFlags::Given(given) = self.parts().1 { given } else { 0 }
     }
 
-    /// The context that the completion reports.
+    /// Returns the context that the completion reports.
     #[must_use]
     pub fn context(&self) -> OpContext {
         self.parts().0
     }
 
-    /// The condition of an operation with `FI_TRIGGER`, and the operation without the flag. The
-    /// application vouches for the context, as `fi_trigger(3)` describes it.
+    /// Returns the condition of an operation with `FI_TRIGGER`, and the operation without this
+    /// flag; `None` if it has no such flag. The application vouches for the context, as
+    /// `fi_trigger(3)` describes it.
     ///
     /// # Errors
     /// `EINVAL` if the context is null, `ENOSYS` if the condition is not a threshold.
@@ -212,7 +213,7 @@ pub struct Trigger {
     pub threshold: u64,
 }
 
-/// Buffer of a call with an I/O vector.
+/// Returns the buffer of a call with an I/O vector.
 ///
 /// # Safety
 /// `iov` holds `count` entries whose memory stays valid for the operation.
@@ -221,7 +222,7 @@ pub(super) unsafe fn vector(iov: *const sys::iovec, count: usize) -> Result<Buff
     unsafe { Buffer::vector(iov.cast(), count) }
 }
 
-/// Parts of the peer's memory, as a `*msg` call has them.
+/// Returns the parts of the peer's memory that a `*msg` call names.
 ///
 /// # Errors
 /// `EINVAL` for more than [`IOV_LIMIT`], or if the pointer to the parts is null.

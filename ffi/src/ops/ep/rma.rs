@@ -106,7 +106,7 @@ impl Rma {
     }
 }
 
-/// The operation of a `*msg` call.
+/// Returns the operation of a `*msg` call.
 ///
 /// # Safety
 /// `msg` and the memory that it points to are as `fi_rma(3)` describes them.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What `tcam doctor` checks, and the findings.
+//! The library and the command that `tcam doctor` checks, and its findings.
 
 use std::ffi::OsString;
 
 use crate::error::Error;
 use crate::launch::Library;
 
-/// What is checked.
+/// The library and the command that are checked.
 pub(super) struct Subject<'a> {
     pub(super) library: Result<Library, Error>,
     pub(super) command: &'a [OsString],

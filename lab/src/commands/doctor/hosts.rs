@@ -28,16 +28,17 @@ const ALLOCATED: &str = "SLURM_JOB_NUM_NODES";
 
 /// First word of a rank's line; some launchers put a label before it.
 const BEGINS: &str = "tcam-shm ";
-/// Prints the boot id of the kernel, the network namespace, and the device and inode of /dev/shm.
-/// Ranks with the same kernel and namespace must see the same /dev/shm.
+/// Shell command that prints the boot id of the kernel, the network namespace, and the device and
+/// inode of /dev/shm. Ranks with the same kernel and namespace must see the same /dev/shm.
 const PROBE: &str = "echo tcam-shm $(cat /proc/sys/kernel/random/boot_id) \
                      $(readlink /proc/self/ns/net) $(stat -Lc %d:%i /dev/shm)";
-/// Longest time that the launcher may take.
+/// Maximum time that the launcher may take.
 const LIMIT: Duration = Duration::from_secs(20);
 /// Largest output that is read, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// The value of the first of these options, `--name VALUE` or `--name=VALUE`.
+/// Returns the value of the first word that is one of these options, as `--name VALUE` or
+/// `--name=VALUE`. Returns `None` if no word is.
 fn value<'a>(words: &[&'a str], names: &[&str]) -> Option<&'a str> {
     words.iter().enumerate().find_map(|(at, word)| match word.split_once('=') {
         Some((name, value)) if names.contains(&name) => Some(value),
@@ -75,7 +76,8 @@ pub(super) fn ranks_here(subject: &Subject<'_>) -> Option<usize> {
     Some(ranks.div_ceil(subject.hosts.max(1)))
 }
 
-/// Returns the number of hosts that the options of a launcher name.
+/// Returns the number of hosts that the options of a launcher name, or `None` if they name no host.
+/// `read` returns the text of a file of hosts.
 fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<usize> {
     let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();
     let distinct = |names: &mut dyn Iterator<Item = &str>| {
@@ -106,7 +108,7 @@ pub(super) fn number(command: &[OsString]) -> usize {
     named.or_else(|| allocated().filter(|_| starts)).unwrap_or(1)
 }
 
-/// Checks what a job on several hosts needs. Finds nothing for one host.
+/// Checks what a job on several hosts needs. Adds no finding for one host.
 pub(super) fn network(subject: &Subject<'_>, findings: &mut Findings) {
     if subject.hosts < 2 {
         return;
@@ -158,15 +160,16 @@ fn judge_pmi(library: &str, given: Option<&str>, findings: &mut Findings) {
 }
 
 /// Checks that the ranks of a host see the same /dev/shm. The launcher starts a shell instead of
-/// the program, which prints the identity of /dev/shm as each rank sees it. Finds nothing if fewer
-/// than two ranks answer.
+/// the program, which prints the identity of /dev/shm as each rank sees it. Adds no finding if
+/// fewer than two ranks answer.
 pub(super) fn share_memory(subject: &Subject<'_>, findings: &mut Findings) {
     if let Some(text) = probed(subject.command) {
         judge_memory(&text, findings);
     }
 }
 
-/// Returns the lines of the ranks of a command whose program is linked to an MPI.
+/// Runs [`PROBE`] in place of the program. Returns the output of the ranks, or `None` if the
+/// command has no known launcher or no program that is linked to an MPI.
 fn probed(command: &[OsString]) -> Option<String> {
     launcher::in_command(command)?;
     let at = mpi::linked(command)?.at;
@@ -179,7 +182,7 @@ fn probed(command: &[OsString]) -> Option<String> {
     host::regular::read_text(&output, LONGEST).ok()
 }
 
-/// Judges the lines of the ranks.
+/// Judges the output of the ranks. Adds no finding for fewer than two ranks.
 fn judge_memory(text: &str, findings: &mut Findings) {
     let mut hosts: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
     let mut ranks = 0;

@@ -89,8 +89,9 @@ fn trace_place(directory: &str, findings: &mut Findings) {
     }
 }
 
-/// Returns the error of making a file in a directory, which may not exist yet. In a pattern, only
-/// the part before the first `%` is checked, which all ranks share.
+/// Returns the error of making a file in a directory, or `None` if that works. The directory may
+/// not exist yet; then its nearest existing parent is checked. In a pattern, only the part before
+/// the first `%` is checked, which all ranks share.
 fn unwritable(directory: &Path) -> Option<std::io::Error> {
     let shared: PathBuf = directory
         .components()
@@ -195,7 +196,7 @@ fn judge_ptrace(scope: Option<&str>, findings: &mut Findings) {
     }
 }
 
-/// Reports the compare kernel for this processor.
+/// Reports the kernel that compares table entries on this processor.
 pub(super) fn processor(_: &Subject<'_>, findings: &mut Findings) {
     let kernel = matching::Kernel::best();
     findings.good(format!("tables are searched with the {kernel} kernel here"));

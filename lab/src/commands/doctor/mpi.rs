@@ -38,7 +38,7 @@ pub(super) struct Linked {
     /// Index of its word in the command.
     pub(super) at: usize,
     path: PathBuf,
-    /// The MPI.
+    /// Name of the MPI.
     pub(super) library: &'static str,
 }
 
@@ -51,7 +51,8 @@ pub(super) fn linked(words: &[OsString]) -> Option<Linked> {
     })
 }
 
-/// Returns the MPI that a program is linked to.
+/// Returns the name of the MPI that a program is linked to, or `None` if it names none of
+/// [`LIBRARIES`].
 fn library(content: &[u8]) -> Option<&'static str> {
     let has = |name: &[u8]| content.windows(name.len()).any(|part| part == name);
     let linked = LIBRARIES.iter().find(|(name, _)| content.starts_with(ELF) && has(name));
@@ -120,7 +121,8 @@ fn not_started(program: &OsStr, error: &io::Error, findings: &mut Findings) {
 fn program(command: &[OsString], launcher: &OsStr, mpi: Mpi, findings: &mut Findings) {
     let behind = command.iter().position(|word| word == launcher).map_or(0, |at| at + 1);
     let words = &command[behind..];
-    // Numbers and most other arguments of options are no programs; `node` is one on some hosts.
+    // If no word is linked to an MPI, the program is the first word that can be run. This may be an
+    // argument of an option: `node` is a program on some hosts.
     let first = || words.iter().find_map(|word| launcher::find(word).ok());
     let Some(path) = linked(words).map(|linked| linked.path).or_else(first) else {
         let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
@@ -156,11 +158,11 @@ fn judge(path: &Path, content: &[u8], mpi: Mpi, findings: &mut Findings) {
     );
 }
 
-/// Finds the libfabric that an MPI contains, below its prefix.
+/// Reports the libfabric that an MPI contains below its prefix.
 fn bundled(launcher: &Path, findings: &mut Findings) {
     let Ok(launcher) = launcher.canonicalize() else { return };
     let Some(prefix) = launcher.parent().and_then(Path::parent) else { return };
-    // A system directory has the system's libfabric, which fi_info showed.
+    // An MPI in a system directory uses the system's libfabric, which another check reports.
     if prefix == Path::new("/usr") || prefix == Path::new("/usr/local") {
         return;
     }

@@ -34,7 +34,8 @@ fn judge_filter(value: Option<&str>, findings: &mut Findings) {
     );
 }
 
-/// Checks that the library is there and can be loaded, and that FI_PROVIDER_PATH has it.
+/// Checks that the library exists and can be loaded, and that FI_PROVIDER_PATH contains its
+/// directory.
 pub(super) fn library(subject: &Subject<'_>, findings: &mut Findings) {
     match &subject.library {
         Ok(library) => {
@@ -117,7 +118,7 @@ pub(super) fn fi_info(subject: &Subject<'_>, findings: &mut Findings) {
     let version = version.unwrap_or("?").trim();
     let mut listing = Command::new("fi_info");
     listing.args(["-p", "tcam"]).env("FI_PROVIDER_PATH", &library.directory);
-    // Other checks report variables of tcam.
+    // A wrong value of these variables would hide the provider, and another check reports it.
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             listing.env_remove(name);

@@ -74,7 +74,7 @@ impl Comparison {
         let params = found[0][0].params(settings)?;
         let entries = [params.prq_entries as u64, params.umq_entries as u64];
         let now = now(&params);
-        // Counting reads the traces, and keeps nothing.
+        // Counting reads the traces, and keeps no operation.
         let count = |trace| Ok(LoadedTrace::of(trace, settings, 0)?.operations);
         let counts = found.iter().flat_map(|found| found.iter()).map(count);
         let most = level(counts.collect::<Result<_, Error>>()?, most);
@@ -124,7 +124,7 @@ impl Comparison {
 }
 
 /// Returns the engine and storage that traces were recorded with, or that are set. The default
-/// engine replaces an engine that is not measured.
+/// engine replaces an engine that is not measured, and a message says so.
 fn now(params: &Params) -> Contender {
     let queue = params.host_storage;
     let mut engine = params.host_engine;
@@ -257,8 +257,8 @@ impl Case {
     }
 }
 
-/// Returns the most operations of a trace such that those of all traces are at most `most`. Short
-/// traces leave their part to the others.
+/// Returns the maximum number of operations to measure of each trace, so that all traces together
+/// have up to `most`. Short traces leave their part to longer ones. The result is at least 1.
 fn level(mut counts: Vec<u64>, mut most: u64) -> usize {
     counts.sort_unstable();
     for (at, &count) in counts.iter().enumerate() {

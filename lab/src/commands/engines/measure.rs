@@ -27,13 +27,14 @@ use crate::settings::Settings;
 use crate::stats;
 use crate::traces::Trace;
 
-/// Rounds of a measurement; fewer if it takes longer than ten seconds.
+/// Rounds of a measurement; fewer if it takes longer than [`LONGEST`], but at least
+/// [`FEWEST_ROUNDS`].
 const ROUNDS: usize = 15;
 const FEWEST_ROUNDS: usize = 5;
 const LONGEST: Duration = Duration::from_secs(10);
-/// Shortest time of an engine in a round. A short stream is replayed several times.
+/// Shortest time of an engine in a round. Short traces are replayed several times.
 const SPAN: Duration = Duration::from_millis(1);
-/// Most replays of an engine in a round, because making a context takes time, too.
+/// Maximum number of replays of an engine in a round, because making a context takes time, too.
 const REPLAYS: u32 = 100;
 
 /// A host engine with a storage of its queues.
@@ -100,7 +101,7 @@ pub(super) struct LoadedTrace {
     /// Number of operations of the whole trace.
     pub(super) operations: u64,
     layout: TagLayout,
-    /// Recorded parameters, by name.
+    /// Recorded parameters with the user's settings, by name.
     params: BTreeMap<String, String>,
     /// Wildcards of the whole trace.
     pub(super) wildcards: WildcardCounts,
@@ -199,7 +200,7 @@ impl LoadedTrace {
     }
 
     /// Returns the processor time of one replay on an empty context. Other programs on the machine
-    /// change processor time less than wall time.
+    /// affect processor time less than wall time.
     pub(super) fn time(&self, config: &DeviceConfig) -> Result<Duration, Error> {
         let mut replay = Replay::new(config)?;
         let before = processor_time();
@@ -230,7 +231,7 @@ impl Middle {
     }
 }
 
-/// Nanoseconds that each engine took for all streams, by round.
+/// Nanoseconds that each engine took for all traces, by round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rounds(Vec<Vec<f64>>);
 
@@ -278,7 +279,7 @@ impl Rounds {
     }
 }
 
-/// Returns the nanoseconds of a replay of all streams, one after the other. Short streams are
+/// Returns the nanoseconds of a replay of all traces, one after the other. Short traces are
 /// replayed several times, and the mean is returned.
 fn time(traces: &[LoadedTrace], configs: &[DeviceConfig]) -> Result<f64, Error> {
     let (mut spent, mut replays) = (Duration::ZERO, 0);

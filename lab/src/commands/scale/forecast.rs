@@ -17,7 +17,7 @@ use crate::traces::{Found, Placed, Recording, Take, play, repeats};
 /// Elements of a rank, or of a NIC.
 type Count = fn(&Most) -> u64;
 
-/// Counts of a page, their names, and the part that another run may differ by.
+/// Names of the counts of the page, the counts, and the share by which another run may differ.
 const COUNTS: [(&str, Count, f64); 4] = [
     ("prq", |most| most.each.prq, SHARE),
     ("umq", |most| most.each.umq, TIMED),
@@ -25,7 +25,7 @@ const COUNTS: [(&str, Count, f64); 4] = [
     ("at_once", |most| most.at_once.all(), TIMED),
 ];
 
-/// An assumption on counts that depend on timing, where no size has several runs.
+/// Share by which counts that depend on timing are assumed to differ, if no size has several runs.
 const TIMED: f64 = 0.25;
 
 /// The numbers of the page.
@@ -36,11 +36,12 @@ pub(super) struct Forecast {
     pub(super) sizes: Vec<RecordedSize>,
     /// Sizes that were left out: all ranks were placed on one node.
     pub(super) on_one_node: Vec<u32>,
-    /// PRQ, UMQ, those of the MPI itself and all at once, of a rank and then of a NIC.
+    /// PRQ, UMQ, receives of the MPI itself, and all elements at once: first of a rank, then of a
+    /// NIC.
     pub(super) needs: Vec<Scaled>,
     pub(super) placed: bool,
-    /// Ranks of the node that has most, by size. If they grow, the need of a NIC follows no law of
-    /// one machine, and is not predicted.
+    /// Number of ranks on the fullest node, by size. If it changes with the size, the need of a NIC
+    /// does not follow from the number of ranks alone, and is not predicted.
     pub(super) ranks_of_a_node: Vec<usize>,
     pub(super) generated: bool,
     /// Describes missing ranks and failed programs, a sentence for each recording.
@@ -69,7 +70,8 @@ pub(super) struct Scaled {
 }
 
 impl Forecast {
-    /// Returns true if a program was recorded only once at some size.
+    /// Returns true if a program was recorded only once at some size; false for generated
+    /// recordings.
     pub(super) fn has_single_runs(&self) -> bool {
         !self.generated && self.sizes.iter().any(|size| size.runs == 1)
     }
@@ -150,7 +152,8 @@ fn most_on_a_node(found: &Found) -> usize {
     nodes.values().map(BTreeSet::len).max().unwrap_or(0)
 }
 
-/// Returns a count at all sizes. A size with one run may differ as much as the runs of others do.
+/// Returns a count at all sizes. The need at a size with one run may differ as much as between the
+/// runs of another size, or by `share` if no size has several runs.
 fn points(
     needs: &BTreeMap<u32, Vec<Need>>,
     share: f64,
@@ -172,7 +175,7 @@ fn points(
     points
 }
 
-/// At least three numbers of ranks, with the repeats of each.
+/// Recordings at three or more numbers of ranks, with the repeats of each.
 #[derive(Debug)]
 pub(super) struct RecordingsBySize {
     pub(super) by_ranks: BTreeMap<u32, Vec<Recording>>,
@@ -181,7 +184,8 @@ pub(super) struct RecordingsBySize {
 }
 
 impl RecordingsBySize {
-    /// Reads recordings from directories, and places their ranks on nodes.
+    /// Reads recordings from directories, and places their ranks on nodes. Fails if they are of
+    /// different programs, if fewer than three sizes remain, or if `to` is below a recorded size.
     pub(super) fn find(
         names: &[PathBuf],
         take: Take,
@@ -252,11 +256,11 @@ fn ranks(recording: &Recording) -> u32 {
     ran.unwrap_or_else(|| found.ranks().of())
 }
 
-/// Returns what recordings of all sizes have in common: the program, without arguments, and the MPI.
+/// Returns the program, without arguments, and the MPI, which must be the same for all sizes.
 fn program(recording: &Recording) -> String {
     let header = &recording.found[0].header;
     let name = origin::name_of(&header.program, &header.origin.command);
-    // A generated recording has the number of ranks there.
+    // The program of a generated recording contains the number of ranks.
     let name = name.split(" --ranks ").next().unwrap_or_default();
     match header.origin.mpi.as_str() {
         "" => name.to_owned(),

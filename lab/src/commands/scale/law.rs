@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! How a need grows with the number of ranks.
 //!
-//! The band of a size is the range of its runs, widened on either side by its own width, by 2 elements
-//! or by a share of the need, whichever is most. A law fits if one of its curves, `a + b f(n)` with
-//! `b >= 0`, passes through all bands. The prediction of a law is the range of all such curves. If the
-//! need follows one of the four laws within the bands, the range of all laws that fit has its value.
+//! The band of a size is the range of its runs, widened on either side by its own width, by 2
+//! elements or by a share of the need, whichever is most. A law fits if a curve of it, `a + b f(n)`
+//! with `b >= 0`, passes through all bands. The prediction of a law is the range of all such
+//! curves. If the need follows one of the four laws within the bands, the range of all laws that
+//! fit contains its value.
 //!
-//! Rejected: leave-one-out errors. With three sizes each is the error of a line through two points, and
-//! the smallest of four such errors is often small by chance.
+//! Rejected: leave-one-out errors. With three sizes, each is the error of a line through two
+//! points, and the smallest of four such errors is often small by chance.
 
 use serde::Serialize;
 
-/// A band is no narrower than this many elements on either side.
+/// A band is widened by at least this number of elements on either side.
 const ELEMENTS: f64 = 2.0;
-/// Nor than this share of the need.
+/// A band is widened by at least this share of the need on either side.
 pub(super) const SHARE: f64 = 0.02;
 const ROUNDING: f64 = 1e-6;
 
@@ -23,7 +24,7 @@ pub(super) struct Point {
     pub(super) ranks: u32,
     pub(super) least: u64,
     pub(super) most: u64,
-    /// Part of the need that another run may differ by, if the runs do not show more.
+    /// Share of the need by which another run may differ, if the runs do not differ by more.
     pub(super) share: f64,
 }
 
@@ -78,8 +79,9 @@ impl Law {
         }
     }
 
-    /// Returns the least and the most that its curves through all bands have at `ranks`, which is
-    /// not below any of the points. Returns none if no curve passes through all bands.
+    /// Returns the lowest and the highest value at `ranks` of the curves of this law that pass
+    /// through all bands. `ranks` must not be below the size of any point. Returns `None` if no
+    /// curve passes through all bands.
     ///
     /// The curves are a convex set of lines. The extreme ones pass through ends of two bands, or
     /// are horizontal and pass through one end.
@@ -112,14 +114,14 @@ impl Law {
     }
 }
 
-/// A law with its distance from the needs.
+/// A law, its closest curve, and its prediction.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Fit {
     pub(super) law: Law,
     /// Coefficients of `a + b f(ranks)` with the least squares.
     a: f64,
     b: f64,
-    /// Most elements between a need and this curve.
+    /// Largest distance of a need from this curve, in elements.
     pub(super) misses_by: f64,
     /// Prediction, if the law fits.
     pub(super) predicts: Option<[u64; 2]>,
@@ -143,13 +145,13 @@ impl Fit {
     }
 }
 
-/// Rounds up, to two digits above 100.
+/// Rounds up to an integer; above 100, to two digits.
 fn up(value: f64) -> u64 {
     let unit = unit(value);
     ((value / unit - ROUNDING).ceil().max(0.0) * unit) as u64
 }
 
-/// Rounds down, to two digits above 100.
+/// Rounds down to an integer; above 100, to two digits.
 fn down(value: f64) -> u64 {
     let unit = unit(value);
     ((value / unit + ROUNDING).floor().max(0.0) * unit) as u64
@@ -164,15 +166,16 @@ fn unit(value: f64) -> f64 {
 pub(super) struct Growth {
     /// All laws, the closest first.
     pub(super) laws: Vec<Fit>,
-    /// The need does not grow within the bands.
+    /// True if the need does not grow within the bands.
     pub(super) constant: bool,
     /// The range of all laws that fit.
     pub(super) predicts: Option<[u64; 2]>,
-    /// The prediction is too wide to be of use.
+    /// True if there is no prediction, or if it is too wide to be of use.
     pub(super) refused: bool,
-    /// Runs differ by timing, so the range is from the largest part to the sum of all parts.
+    /// True if the range is from the largest part to the sum of all parts, because runs differ by
+    /// timing.
     pub(super) bracket: bool,
-    /// A number of ranks at which the predictions of the laws that fit are apart.
+    /// A number of ranks at which the predictions of the laws that fit do not overlap.
     pub(super) apart_at: Option<u32>,
 }
 
@@ -225,8 +228,9 @@ impl Growth {
     }
 }
 
-/// Returns the smallest of the doubled sizes below `to` at which the ranges of these laws are more
-/// than a band apart, so that a recording leaves one law.
+/// Doubles the largest recorded size repeatedly. Returns the first such size below `to` at which
+/// the ranges of these laws are more than a band apart, so that a recording of that size would
+/// leave one law. Returns `None` if there is no such size, or fewer than two laws.
 fn apart(laws: &[Law], points: &[Point], to: u32) -> Option<u32> {
     let largest = points.last()?.ranks;
     let sizes = std::iter::successors(largest.checked_mul(2), |ranks| ranks.checked_mul(2));

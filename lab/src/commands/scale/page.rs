@@ -5,7 +5,7 @@ use super::forecast::{Forecast, Scaled, grows};
 use super::law::{Law, Point};
 use crate::text::{count, folded, whole};
 
-/// Widest range of a cell of the table.
+/// Width of a column of the table, in characters.
 const CELL: usize = 11;
 
 pub(super) fn lines(forecast: &Forecast) -> Vec<String> {
@@ -48,7 +48,8 @@ pub(super) fn lines(forecast: &Forecast) -> Vec<String> {
     lines
 }
 
-/// Receives of the MPI itself are a part of all at once.
+/// Returns the counts that the page shows. Receives of the MPI itself are only shown as a part of
+/// all at once.
 fn shown(forecast: &Forecast) -> impl Iterator<Item = &Scaled> {
     forecast.needs.iter().filter(|scaled| scaled.count != "internal")
 }
@@ -66,7 +67,7 @@ fn cell(point: Point) -> String {
     }
 }
 
-/// The prediction of a count in a sentence, or the reason for no prediction.
+/// Returns the prediction of a count as a sentence, or the reason why there is none.
 fn verdict(scaled: &Scaled, forecast: &Forecast) -> String {
     let growth = &scaled.growth;
     let of = if scaled.of == "rank" { "a rank" } else { "a NIC" };

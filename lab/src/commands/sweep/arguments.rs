@@ -23,10 +23,10 @@ use crate::traces::take::MAX_QUEUE;
 ///
 /// With --trace the smallest tables with which 0, 1, 5 and 10 percent of the elements spill are
 /// printed first. They are printed for the worst rank, for all ranks, for each kind of traffic, and
-/// for the ranks that need most. For repeats the need has a median, a range, and the highest probability that
-/// another run needs more. The last column has the entries that a linear search on the host
-/// compares for a message, or with --set host_engine or host_storage the entries that this engine
-/// traverses.
+/// for the ranks that need most. For repeats the need has a median, a range, and the highest
+/// probability that another run needs more. The last column has the entries that a linear search on
+/// the host compares for a message, or with --set host_engine or host_storage the entries that this
+/// engine traverses.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam sweep --prq 0,64,...,8192 -- mpiexec -n 32 ./app
@@ -61,8 +61,8 @@ pub(crate) struct Sweep {
     )]
     pub(crate) pool: Option<Sizes>,
 
-    /// Runs of every size; the curve shows their median. If standard input is a file, each run reads
-    /// it from its beginning; otherwise the program has no input.
+    /// Runs of every size; the curve shows their median. If standard input is a file, each run
+    /// reads it from its beginning; otherwise the program has no input.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..1000))]
     pub(crate) repeat: u32,
@@ -87,8 +87,8 @@ pub(crate) struct Sweep {
     )]
     pub(crate) trace: Vec<PathBuf>,
 
-    /// Accepts traces that were cut off, as by an incomplete copy, up to the cut; leaves out traces
-    /// without a beginning. Traces of a killed program are not cut off.
+    /// Accepts traces that were cut off, for example by an incomplete copy, up to the cut. Leaves
+    /// out traces with an incomplete header. Traces of a killed program do not count as cut off.
     #[arg(long, requires = "trace")]
     pub(crate) cut_off: bool,
 

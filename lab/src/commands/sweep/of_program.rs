@@ -56,7 +56,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let out = fresh::make_for_reports(&arguments.out)?;
     let _lock = Lock::of(&out)?;
     runs::check(&out)?;
-    // The file of `--json` may be in that directory.
+    // The file of `--json` may be in that directory, so it is checked after the directory is made.
     arguments.json.check()?;
 
     let pairs = match chosen(arguments, &plan, &mut signals, &out)? {
@@ -110,7 +110,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
                     rows.put(rows::row(Knob::Tables, (prq, umq), repeat, seconds, &sum, None))?;
                     runs[at].push(sum);
                 }
-                // Then no run at another size would write a report either.
+                // If the first run writes no report, no run at another size would write one either.
                 Err(mut failure) if failure.silent && repeat == 1 && at == 0 => {
                     progress.finish_and_clear();
                     if pairs.len() > 1 {
@@ -177,8 +177,8 @@ enum Chosen {
     Failed(Failure),
 }
 
-/// If no sizes are given, runs the program once with large tables to find its need. A list of sizes
-/// of the UMQ goes with the usual sizes instead.
+/// If no sizes are given, runs the program once with large tables to find its need. If only a list
+/// of sizes of the UMQ is given, it is combined with the usual sizes, without a first run.
 fn chosen(
     arguments: &Sweep,
     plan: &Plan<'_>,
@@ -215,7 +215,8 @@ fn progress_bar(runs: u64) -> ProgressBar {
     bar
 }
 
-/// Does one run, with its output in a log in the directory of its reports.
+/// Does one run, with its output in a log in the directory of its reports. Returns the sum of its
+/// reports, or why it failed. The outer error ends the sweep.
 fn one(
     plan: &Plan<'_>,
     signals: &mut Signals,
@@ -282,7 +283,7 @@ struct Failure {
     which: String,
     /// The larger of both table sizes.
     size: usize,
-    /// How the program ended.
+    /// How the program ended, or which results are missing.
     why: String,
     code: u8,
     log: PathBuf,
@@ -290,7 +291,8 @@ struct Failure {
     silent: bool,
 }
 
-/// Returns the error of the sweep: all sizes that failed, with the exit code and log of the first.
+/// Returns the error of the sweep: all runs that failed, with the exit code and log of the first.
+/// Returns 0 if no run failed.
 fn failure_of(failed: &[Failure]) -> Result<u8, Error> {
     let Some(first) = failed.first() else { return Ok(0) };
     Err(Error::Program {

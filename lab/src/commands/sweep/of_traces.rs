@@ -84,7 +84,7 @@ fn one(
     if play::holds_back(&params) {
         play::note_flow_control("overflow=flow-control");
     }
-    // A list of sizes of the UMQ goes with the usual sizes only.
+    // If only a list of sizes of the UMQ is given, it is combined with the usual sizes.
     let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);
     let given = arguments.prq.is_some() || arguments.umq.is_some();
     let knob = if given { Knob::Tables } else { Knob::of(&params[0]) };
@@ -110,7 +110,8 @@ fn one(
     };
     // Wrong sizes fail before a replay.
     pairs(0)?;
-    // This is the first line of the output. Only the replay finds that a trace was cut off.
+    // The note on missing ranks is printed first. Only the replay finds that a trace was cut off,
+    // so the note is computed again after it.
     let lacks = || {
         runs.iter().find_map(|found| {
             let lack = found.ranks().lack("trace")?;
@@ -167,8 +168,8 @@ fn one(
     Ok((told, ranks.iter().map(|ranks| ranks.code(arguments.common.partial)).max().unwrap_or(0)))
 }
 
-/// Extends the note on ranks that share cores by the UMQ that the order of messages forces under
-/// any scheduling.
+/// Returns `turns`, the note on ranks that share cores, with the length of the UMQ that the order
+/// of messages forces under any scheduling.
 fn forced(runs: &[Found], turns: &str) -> Result<String, Error> {
     let late = runs.iter().map(|run| Ok(late::of(run, &ProgressBar::hidden())?.rank));
     let late = late.collect::<Result<Vec<_>, Error>>()?;

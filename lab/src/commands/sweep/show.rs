@@ -11,7 +11,8 @@ use crate::error::Error;
 use crate::plot::capacity;
 use crate::text::{Sheet, share, whole};
 
-/// Draws and prints the points of a sweep.
+/// Draws the curve. Prints the table of the points and sentences about them, unless JSON goes to
+/// standard output. `lack` is the note on missing ranks; `failed` are sizes whose runs failed.
 pub(crate) fn show(
     arguments: &Sweep,
     out: &Path,
@@ -49,8 +50,8 @@ fn points_table(swept: &Swept) -> Table {
     let header = ["entries", "fit at once", "promoted first", "PRQ spilled", "UMQ spilled"];
     let mut sheet = Sheet::new("", header);
     let mut columns = |names: &[&str]| sheet.header.extend(names.iter().map(|&of| of.to_owned()));
-    // Without the column of high-water marks: the length of a queue does not vary with the size if
-    // the order of operations does not.
+    // With modelled costs there are no columns of high-water marks: in replays the order of
+    // operations, and so the length of a queue, does not depend on the table size.
     let is_modelled = matches!(points[0].cost, Some(Cost::Modelled(_)));
     if !is_modelled {
         columns(&["PRQ high water", "UMQ high water"]);

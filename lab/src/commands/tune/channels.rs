@@ -77,18 +77,18 @@ pub(super) const NETWORK: Pair = Pair {
     off: None,
 };
 
-/// Without permission to copy, each attempt of a kernel copy fails.
+/// Setting that turns kernel copy off. Without permission to copy, each attempt would fail.
 pub(super) const KERNEL_COPY_OFF: (&str, &str) = ("kernel_copy", "off");
 
 /// Every parameter that tune sets.
 pub(super) const PARAMETERS: [&str; 3] = ["eager_size", "kernel_copy", "net_eager_size"];
 
-/// The threshold by one measure.
+/// The threshold that one measure gives.
 #[derive(Debug, Serialize)]
 pub(super) struct Threshold {
     pub(super) measure: Measure,
     pub(super) crossing: Crossing,
-    /// Empty if the defaults are kept.
+    /// Settings for this threshold; empty if the defaults are kept.
     pub(super) settings: Vec<(&'static str, String)>,
 }
 

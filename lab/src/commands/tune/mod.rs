@@ -144,7 +144,7 @@ pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// Returns the facts of the first run and a curve for each channel, or none after a signal.
+/// Returns the facts of the first run and a curve for each channel, or `None` after a signal.
 fn measure(
     arguments: &Tune,
     program: &Program<'_>,

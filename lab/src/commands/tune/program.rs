@@ -34,7 +34,7 @@ pub(super) struct MessageSizes {
     pub(super) bytes: &'static [usize],
 }
 
-/// Sizes that are closer together where thresholds may be.
+/// The sizes of a normal measurement. They are closer together where thresholds may be.
 pub(super) const ALL: MessageSizes = MessageSizes {
     ms: 20,
     bytes: &[
@@ -45,7 +45,7 @@ pub(super) const ALL: MessageSizes = MessageSizes {
 /// Sizes of `--quick`.
 pub(super) const QUICK: MessageSizes =
     MessageSizes { ms: 2, bytes: &[8, 512, 2048, 4096, 8192, 16_384, 65_536, 262_144] };
-/// Sizes of the first run. The kernel copies the larger one, if it copies at all.
+/// Sizes of the first run. The kernel copies the larger message, if it copies at all.
 pub(super) const FIRST: MessageSizes = MessageSizes { ms: 2, bytes: &[8192, 131_072] };
 
 /// The compiled program, with its launcher.
@@ -61,8 +61,9 @@ pub(super) struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// Runs the program with these settings, which have priority over the user's. Returns none
-    /// after a signal. A report slows the run.
+    /// Runs the program with these settings, which have priority over the user's. Returns `None`
+    /// after a signal. Ranks write reports only if `report` gives a directory, because reports slow
+    /// the run.
     pub(super) fn run(
         &self,
         forced: &[(&str, &str)],
@@ -160,7 +161,7 @@ pub(super) fn compiler(launcher: &[OsString]) -> Result<PathBuf, Error> {
     })
 }
 
-/// Reads the line of a size.
+/// Reads the line of a size. Returns `None` for other lines.
 fn line(text: &str) -> Option<Measurement> {
     let words = text.strip_prefix("channels ")?;
     let of = |name: &str| {

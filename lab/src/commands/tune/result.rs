@@ -59,7 +59,7 @@ fn row(channel: &Channel, bytes: usize, measure: Measure, quartiles: &Quartiles)
     row
 }
 
-/// Names of the facts that are written about the place.
+/// Names of the facts about the run that are written.
 const ORIGIN: [&str; 6] = ["started", "hosts", "processors", "MPI", "libfabric", "tcam"];
 
 impl<'a> TuneResult<'a> {
@@ -100,8 +100,8 @@ impl<'a> TuneResult<'a> {
         Self { origin, how, by, reading, crossings, settings, measured, channels, curves }
     }
 
-    /// Writes all files. The settings come last, so that whoever finds them finds the other files
-    /// too.
+    /// Writes all files. The settings are written last, so that the other files exist if the
+    /// settings do.
     pub(super) fn write(&self, directory: &Path) -> Result<(), Error> {
         file::write(&directory.join("tune.csv"), columns::csv(&self.measured, true))?;
         let picture = self.picture();

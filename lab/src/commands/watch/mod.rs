@@ -20,7 +20,7 @@ use crate::launch::{Id, Job, RunningEndpoint, endpoints};
 use crate::options::number;
 use crate::text::output;
 
-/// Columns if the output is no terminal.
+/// Width of the table, in characters, if the output is no terminal.
 const COLUMNS: usize = 120;
 /// Lines of the view that show no endpoint, and the line below the view.
 const OTHER_LINES: usize = 5;
@@ -64,7 +64,8 @@ pub(crate) struct Watch {
     pub(crate) once: bool,
 }
 
-/// Shows tables until Ctrl-C or `--count`. Returns 1 if `--once` found no program.
+/// Shows tables until Ctrl-C, or up to `--count`. Returns 1 if `--once` found no program, otherwise
+/// 0.
 pub(crate) fn watch(arguments: &Watch) -> Result<u8, Error> {
     let count = if arguments.once { Some(1) } else { arguments.count };
     let all = || -> Result<Vec<RunningEndpoint>, Error> {

@@ -21,8 +21,8 @@ struct EndpointRow {
     rank: String,
     pid: String,
     program: String,
-    /// Growth of the [`counts`] per second. None until an endpoint updated its counters between two
-    /// tables.
+    /// Growth of the [`counts`] per second. None if the endpoint did not update its counters since
+    /// the last table.
     rates: Option<[f64; 6]>,
     counters: LiveContext,
 }
@@ -61,7 +61,7 @@ const COLUMNS: [Column; 13] = [
     },
 ];
 
-/// Writes a number in up to five characters, or six: `12345`, `123 k`, `1.2 M`.
+/// Writes a number in up to five characters: `12345`, `123 k`, `1.2 M`.
 fn short(number: u64) -> String {
     let mut value = number as f64;
     if number < 100_000 {
@@ -110,7 +110,8 @@ impl EndpointRow {
     }
 }
 
-/// Returns the growth of the counts over the time between two updates of the endpoint.
+/// Returns the growth of the counts per second, over the time between two updates of the endpoint.
+/// Returns `None` if there was no update in between.
 fn rates(before: &Live, now: &Live) -> Option<[f64; 6]> {
     let seconds = now.ns.checked_sub(before.ns).filter(|ns| *ns > 0)? as f64 * 1e-9;
     let (before, now) = (counts(context(before)), counts(context(now)));
@@ -133,8 +134,8 @@ fn line(columns: &[&Column], text: impl Fn(&Column) -> String) -> String {
     columns.iter().map(cell).collect::<String>() + "\n"
 }
 
-/// Returns a line for each job, at most `most`, if several run. The lines have the names that
-/// `--job` takes.
+/// Returns a line for each of up to `most` jobs, and one for the number of other jobs. Returns no
+/// line unless several jobs run. The lines contain the names that `--job` takes.
 fn jobs(endpoints: &[RunningEndpoint], most: usize) -> Vec<String> {
     let mut jobs: BTreeMap<Job, (u64, &str)> = BTreeMap::new();
     for (job, of) in endpoints.iter().filter_map(|of| Some((of.job()?, of))) {

@@ -11,12 +11,12 @@ use crate::plot::{Align, Canvas, Chart, Scale, Sign};
 use crate::text::{entries, percent, share, whole};
 
 pub(crate) const DEPTHS_HEIGHT: u32 = 900;
-/// Height of a row of block reasons.
+/// Height of the row of one block reason.
 const ROW: f64 = 46.0;
 /// Smallest number of buckets that are drawn, so that bars do not become too wide.
 const LEAST_BUCKETS: usize = 8;
 
-/// Returns the counts by number of the bucket.
+/// Returns the counts of a histogram by number of the bucket.
 fn counts(histogram: &Histogram) -> Vec<u64> {
     let mut counts = Vec::new();
     for (low, _, count) in histogram.buckets() {

@@ -13,8 +13,8 @@ use crate::text::whole;
 pub(crate) const HEIGHT: u32 = 900;
 /// Width by which a step reaches into the next one, so that no seam shows between them.
 const OVERLAP: f64 = 0.7;
-/// Colours that people with any colour vision can distinguish (Okabe and Ito). The last is for the
-/// rest.
+/// Colours that people with any colour vision can distinguish (Okabe and Ito). If there are more
+/// names than colours, the last colour is for all names without a colour.
 const COLOURS: [RGBColor; 7] = [
     BLUE,
     ORANGE,
@@ -25,15 +25,16 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(0x99, 0x99, 0x99),
 ];
 
-/// Returns the name that a colour stands for.
+/// A function that returns the name of a class. Each name has a colour.
 type Name<'a> = &'a dyn Fn(&ElementClass) -> String;
 
 /// The data of the picture: each queue on the rank where it was longest.
 pub(crate) struct Fill {
-    /// Communicators, or tags if there is one communicator, those with most elements first. Names
-    /// beyond the number of colours are one group.
+    /// Names of communicators, or of tags if there is only one communicator, those with most
+    /// elements first. All other names share the name `others`, which is the last.
     names: Vec<String>,
     panels: Vec<FillPanel>,
+    /// Time of the last sample, in seconds since the run began.
     end: f64,
 }
 
@@ -49,7 +50,7 @@ struct FillPanel {
 }
 
 impl Fill {
-    /// Takes the data from the replayed traces. Returns none without tagged messages.
+    /// Takes the data from the replayed traces. Returns `None` if the queues had no elements.
     pub(crate) fn of(material: &Material) -> Option<Self> {
         let series: Vec<_> = (material.longest.iter())
             .map(|(queue, at, series)| (*queue, &material.makeups[*at], series))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The ranks as squares of a grid, coloured by the entries that their searches compared, and by
-//! those that the host engine traversed, as the K-means matching paper shows them.
+//! The ranks as squares of a grid, coloured as in the K-means matching paper. One picture shows the
+//! entries that their searches compared, another the entries that the host engine traversed.
 
 use plotters::prelude::RGBColor;
 
@@ -25,19 +25,19 @@ const VIRIDIS: [[u8; 3]; 9] = [
 ];
 /// Largest number of squares. With more ranks, one square stands for several.
 const SQUARES: usize = 4096;
-/// Width of a grid.
+/// Largest width and height of a grid.
 const GRID: f64 = 540.0;
 const TOP: f64 = 190.0;
 const LEFTS: [f64; 2] = [110.0, 740.0];
-/// Largest ratio of both ends for which a scale is linear.
+/// Largest ratio of the highest to the lowest value for which a scale is linear.
 const WIDE: f64 = 20.0;
 
-/// Both grids.
+/// The grids of PRQ and UMQ.
 pub(crate) struct Map {
     what: &'static str,
     /// Values of the PRQ and the UMQ, by square.
     values: [Vec<u64>; 2],
-    /// The first rank.
+    /// Number of the first rank.
     first: u32,
     /// Number of ranks of each square.
     each: usize,
@@ -65,7 +65,8 @@ impl Range {
         }
     }
 
-    /// Returns positions and labels: even steps, or both ends and the powers of ten between them.
+    /// Returns the positions of ticks, from 0 to 1, and their labels: even steps on a linear scale,
+    /// otherwise both ends and the powers of ten between them.
     fn ticks(&self) -> Vec<(f64, String)> {
         if !self.is_wide() {
             let ticks = Scale::Span(self.high).ticks().into_iter();
@@ -94,7 +95,8 @@ fn colour(part: f64) -> RGBColor {
 }
 
 impl Map {
-    /// Makes the map of a count of each rank and queue.
+    /// Makes the map of a count of each rank and queue. A square of several ranks has the largest
+    /// of their counts.
     pub(crate) fn of(
         experiment: &Experiment,
         what: &'static str,
@@ -125,6 +127,7 @@ impl Map {
         (TOP + (self.side() * self.rows as f64).max(240.0) + 70.0) as u32
     }
 
+    /// Returns the range of the values above 0, or `None` if all values are 0.
     fn range(&self) -> Option<Range> {
         let values = self.values.iter().flatten().filter(|value| **value > 0);
         let (low, high) = (values.clone().min()?, values.max()?);

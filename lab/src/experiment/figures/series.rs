@@ -16,11 +16,12 @@ pub(crate) const HEIGHT: u32 = 900;
 const OVERLAP: f64 = 0.7;
 const PALE: RGBColor = RGBColor(0xb8, 0xb8, 0xb8);
 
-/// Time of the samples, in a unit that fits. If no clock was read, the number of operations.
+/// The time axis: time in a suitable unit or, if no clock was read, the number of operations.
 #[derive(Clone)]
 struct Times {
+    /// Label of the axis.
     unit: String,
-    /// Microseconds, or operations, in one unit.
+    /// Number of microseconds, or of operations, in one unit.
     per: f64,
     timed: bool,
     most: f64,
@@ -65,7 +66,7 @@ impl Times {
     }
 }
 
-/// A panel of one queue: its chart, its scales and its ranks, the worst first.
+/// A panel of one queue: its frame, its scales and its ranks, those with the longest queues first.
 struct LengthPanel<'a> {
     queue: QueueKind,
     ranks: Vec<&'a Rank>,
@@ -98,7 +99,7 @@ impl<'a> LengthPanel<'a> {
         }
     }
 
-    /// Draws the axes. The series come next, and the size of the table last.
+    /// Draws the axes. The caller draws the series next, and then calls [`Self::end`].
     fn begin(&self, canvas: &mut Canvas) -> Chart {
         let worst = self.ranks[0];
         let counters = self.queue.of(&worst.tagged);
@@ -121,6 +122,7 @@ impl<'a> LengthPanel<'a> {
         chart
     }
 
+    /// Draws the size of the table, if it is on the axis.
     fn end(&self, canvas: &mut Canvas, chart: &Chart) {
         let entries = self.queue.of(&self.ranks[0].tagged).entries;
         let part = self.y.part(entries as f64);
@@ -129,7 +131,8 @@ impl<'a> LengthPanel<'a> {
         }
     }
 
-    /// Returns the line of some values of a series.
+    /// Returns the points of a line on the chart. `value` returns the value of a sample by its
+    /// index.
     fn line(
         &self,
         lengths: &Lengths,
@@ -143,16 +146,18 @@ impl<'a> LengthPanel<'a> {
     }
 }
 
-/// Makes a line with steps: the value of a sample holds since the sample before.
+/// Makes a line with steps: the value of a sample holds from the time of the previous sample to its
+/// own time.
 fn steps(line: &[At]) -> Vec<At> {
     let corners = line.windows(2).flat_map(|pair| [pair[0], (pair[0].0, pair[1].1)]);
     let mut steps: Vec<_> = corners.chain(line.last().copied()).collect();
-    // Two equal points in a row would hide from `pieces` that a line turns back.
+    // If two equal points followed each other, `pieces` would not notice that a line turns back.
     steps.dedup();
     steps
 }
 
-/// Cuts a line into pieces that never turn back: a thick line has no width where it does.
+/// Cuts a line into pieces that never turn back, because plotters draws a thick line without width
+/// where it turns back.
 fn pieces(line: &[At]) -> Vec<&[At]> {
     let turns_back = |corner: &[At]| {
         let [a, b, c] = [corner[0], corner[1], corner[2]];
@@ -212,7 +217,7 @@ pub(crate) fn occupancy(canvas: &mut Canvas, experiment: &Experiment) {
         let middle = panel.line(lengths, |at| table[at], &chart);
         let top = panel.line(lengths, |at| table[at] + host[at], &chart);
         for (low, high, colour) in [(&foot, &middle, BLUE), (&middle, &top, ORANGE)] {
-            // The value of a sample holds since the sample before.
+            // The value of a sample holds from the time of the previous sample to its own time.
             for at in 1..low.len() {
                 let (from, to) = ((low[at - 1].0, low[at].1), (low[at].0 + OVERLAP, high[at].1));
                 if from.1 > to.1 {

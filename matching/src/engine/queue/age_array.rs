@@ -10,9 +10,10 @@
 //!
 //! All arrays of [`Places`] share pages of 64 ([`FingerprintPage`]). Each array has a region of 8,
 //! 16, 32, ... places, allocated with its first element; a region starts at a multiple of its
-//! length, or of 64. An array whose tail reaches its end closes up. If it is more than half full,
-//! it moves to a region twice as long and frees its own. A long array also closes up when only an
-//! eighth of it is left. Both add a constant number of moves per insertion or removal.
+//! length, or of 64. An array closes up when its tail reaches the end of its region. If the region
+//! is more than half full, the array moves to a region twice as long, and the old region becomes
+//! free. A long array also closes up when only an eighth of its places are in use. Both add a
+//! constant number of moves per insertion or removal.
 
 use ternary_cam::{Compare, Scanner};
 
@@ -32,8 +33,8 @@ const SPARSE: u32 = 8;
 
 /// A queue, in half a cache line. Places are counted from the start of the pages.
 ///
-/// Tail and length are not adjacent: the compiler would increment both at once as a vector, which
-/// is slower than an insertion and waits for values that a removal just stored one by one.
+/// Tail and length are not adjacent. Otherwise the compiler would increment both at once as a
+/// vector, which waits for values that a removal just stored one by one.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(32))]
 pub(super) struct AgeArray {
@@ -46,7 +47,8 @@ pub(super) struct AgeArray {
     pub(super) len: u32,
 }
 
-/// The pages, and an item for each place: the data that the fingerprint stands for.
+/// The pages of fingerprints, and an item for each place: the element, or the place of the element
+/// in the array of all elements.
 pub(super) struct Places<T> {
     pages: Vec<FingerprintPage>,
     items: Vec<T>,
@@ -62,13 +64,13 @@ const fn page_of(at: u32) -> usize {
     (at / PAGE) as usize
 }
 
-/// The elements that a removal left.
+/// The elements that remain after a removal.
 pub(super) enum Left {
     /// No element.
     Empty,
     /// There are other elements, some in the same page.
     SamePage,
-    /// There are other elements, but in other pages: there may be too many holes.
+    /// There are other elements, but only in other pages. So there may be too many holes.
     EmptyPage,
 }
 
@@ -78,13 +80,13 @@ impl AgeArray {
         self.tail == self.end
     }
 
-    /// Returns true if its region ends after this place.
+    /// Returns true if the region ends after this place.
     #[inline]
     pub(super) const fn ends_behind(&self, at: u64) -> bool {
         at < self.end as u64
     }
 
-    /// Returns true if its region is longer than a page.
+    /// Returns true if the region is longer than a page.
     #[inline]
     pub(super) const fn is_long(&self) -> bool {
         self.end - self.start > PAGE
@@ -163,8 +165,9 @@ impl AgeArray {
         self.span() > PAGE && self.span() > SPARSE * self.len
     }
 
-    /// Moves the elements together, into a longer region if they fill more than half of this one.
-    /// Calls `moved` with each item, its old and its new place.
+    /// Moves the elements together. If they fill more than half of this region, moves them to a
+    /// region twice as long, of at least `least` places. Calls `moved` with each item, its old
+    /// place and its new place.
     #[cold]
     pub(super) fn close_up<T: Copy>(
         &mut self,
@@ -195,7 +198,7 @@ impl AgeArray {
         }
     }
 
-    /// Returns true if its region is not longer than a step.
+    /// Returns true if the region is not longer than a step.
     #[inline]
     pub(super) const fn is_short(&self) -> bool {
         self.end - self.start <= Scanner::STEP as u32
@@ -209,7 +212,7 @@ impl AgeArray {
     }
 
     /// The place of the oldest element that agrees with `fingerprint`, or [`NO_PLACE`]. The array
-    /// must be the only one of its places and span at most a step.
+    /// must be the only array in `places` and span at most a step.
     #[inline(always)]
     pub(super) fn first_of_step<T>(
         &self,
@@ -219,7 +222,8 @@ impl AgeArray {
     ) -> u32 {
         let Some(page) = places.pages.first() else { return NO_PLACE };
         if self.len <= 1 {
-            // Its words may have been stored too recently to be loaded as part of a vector.
+            // The words of the only element may have been stored too recently to be loaded as part
+            // of a vector.
             return if self.len == 0 { NO_PLACE } else { page.live.trailing_zeros() };
         }
         page.first(page.agree_in_step(0, compare, fingerprint))
@@ -313,7 +317,7 @@ impl AgeArray {
         None
     }
 
-    /// Items of its elements, oldest first.
+    /// Items of the elements, oldest first.
     pub(super) fn iter<T: Copy>(self, places: &Places<T>) -> impl Iterator<Item = T> + '_ {
         let taken = std::iter::successors(self.next(self.start, places), move |&at| {
             self.next(at + 1, places)
@@ -321,7 +325,7 @@ impl AgeArray {
         taken.map(|at| places.items[at as usize])
     }
 
-    /// Number of elements up to the one at `at`.
+    /// Number of elements up to and including the one at `at`.
     pub(super) fn rank<T>(&self, at: u32, places: &Places<T>) -> usize {
         let pages = &places.pages[page_of(self.head)..=page_of(at)];
         let all: u32 = pages.iter().map(|page| page.live.count_ones()).sum();
@@ -343,7 +347,7 @@ impl<T: Copy> Places<T> {
         self.items.get(at as usize)
     }
 
-    /// The page and the item of a place.
+    /// The page and the item of a place; `None` if the place does not exist.
     #[inline(always)]
     pub(super) fn at_mut(&mut self, at: u32) -> Option<(&mut FingerprintPage, &mut T)> {
         Some((self.pages.get_mut(page_of(at))?, self.items.get_mut(at as usize)?))

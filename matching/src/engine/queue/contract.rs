@@ -46,7 +46,8 @@ pub trait Lookup {
     /// The oldest match among all elements.
     fn oldest_match(&self, probe: &Self::Probe<'_>) -> Best;
 
-    /// The oldest match among all elements, known to be in one of these `count` queues.
+    /// The oldest match among all elements. The caller knows that it is in one of `queues`, and
+    /// that these are about `count` queues.
     fn oldest_match_in(
         &self,
         count: usize,
@@ -54,8 +55,9 @@ pub trait Lookup {
         probe: &Self::Probe<'_>,
     ) -> Best;
 
-    /// Returns true if elements with queues are found faster in the list of all. `short` is the
-    /// length up to which the list is not split, and `split` is true if any queue was made.
+    /// Returns true if a search of the list of all elements is faster than a search of queues.
+    /// `short` is the length up to which the list is not split into queues. `split` is true if any
+    /// queue was made.
     fn prefers_list(&self, short: usize, split: bool) -> bool;
 }
 
@@ -89,7 +91,7 @@ pub trait Queues: Lookup {
     /// The oldest element without a queue.
     fn unplaced(&self) -> Option<HostHandle>;
 
-    /// Appends the oldest element without a queue to a queue.
+    /// Appends an element to a queue. It must be the oldest element without a queue.
     fn place(&mut self, handle: HostHandle, queue: usize);
 
     /// The element of a handle.
@@ -98,11 +100,11 @@ pub trait Queues: Lookup {
     /// The handle of a token, if it is in use. Searches all elements.
     fn handle_of(&self, token: u32) -> Option<HostHandle>;
 
-    /// Removes an element. If it is in a queue, calls `leaves` with the queue.
+    /// Removes an element. If it is in a queue, calls `leaves` with the element and the queue.
     fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize));
 
-    /// Number of elements of a queue that a list would have compared to find `best`, or to find
-    /// that none is older.
+    /// Number of elements of a queue that a linear search would have compared to find `best` or, if
+    /// `best` is in another queue, to find no older match.
     fn compared(&self, queue: usize, best: Best) -> u64;
 
     /// [`Lookup::oldest_match`] for a single search.
@@ -125,7 +127,7 @@ pub trait Queues: Lookup {
         self.hit(found).map_or(self.len(), |hit| self.depth(hit.handle)) as u64
     }
 
-    /// Converts a match for callers outside the storage.
+    /// Converts a match for callers outside the storage; `None` for [`Best::NONE`].
     fn hit(&self, best: Best) -> Option<HostHit>;
 
     /// Number of elements in a queue.

@@ -2,7 +2,8 @@
 //! A view of the queues that counts the elements that searches traverse. The papers measure engines
 //! by this (COL+PNP, section 4.1: "the average number of traversals").
 //!
-//! A counted search is repeated on this view, so that searches that are not counted pay nothing.
+//! To count a search, the engine repeats it on this view. So searches that are not counted pay
+//! nothing.
 //! Linked queues are traversed up to the match, or up to the first element that is younger than the
 //! match of another queue. Packed queues are traversed up to the match or, without one, completely.
 

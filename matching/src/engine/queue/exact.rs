@@ -116,7 +116,8 @@ impl Exact {
         if head == at {
             self.heads[bucket] = successor;
         } else {
-            // Finds the head before it. There is none if the element is not the oldest of its key.
+            // Finds the oldest element of another key whose sibling is this element. There is none
+            // if this element is not the oldest of its key.
             while head != NO_PLACE && self.nodes[head as usize].sibling != at {
                 head = self.nodes[head as usize].sibling;
             }

@@ -2,9 +2,9 @@
 //! Fingerprints: 16 bits for the tag and communicator of a pattern and 16 for its source. If two
 //! patterns match, they agree in each part that neither ignores.
 //!
-//! A pattern that ignores a part of tag and communicator ignores the whole tag part. So an
-//! any-source pattern is distinguished by its tag, and an any-tag pattern by its source. Other bits
-//! of the layout are left out (protocol bits, which every receive ignores).
+//! If a pattern ignores any bit of tag or communicator, its fingerprint ignores the whole tag part.
+//! So an any-source pattern is distinguished by its tag, and an any-tag pattern by its source.
+//! Other bits of the layout are left out (protocol bits, which every receive ignores).
 
 use crate::{Key, Source, traffic::Fields};
 

@@ -18,7 +18,7 @@ use crate::{Element, Key};
 /// No node, no queue.
 const NIL: u32 = u32::MAX;
 
-/// The lists of a node: the list of all nodes, and that of its queue.
+/// Indexes of the lists that contain a node: the list of all nodes, and the list of its queue.
 const ALL: usize = 0;
 const OWN: usize = 1;
 
@@ -71,13 +71,13 @@ impl Default for Linked {
 }
 
 impl Linked {
-    /// The number of an element, by which engines with separate tables know it. Numbers are small
-    /// and are reused after a removal.
+    /// The number by which engines with separate tables identify an element. Numbers are small and
+    /// are reused after a removal.
     pub(crate) const fn index(handle: HostHandle) -> u32 {
         handle.0 as u32
     }
 
-    /// The number of the element that a search found.
+    /// The number of the element that a search found; `None` if it found none.
     pub(crate) fn number(found: Best) -> Option<u32> {
         (found.at != NIL).then_some(found.at)
     }
@@ -104,7 +104,7 @@ impl Linked {
         self.nodes.get(self.placed as usize).map_or(self.all.head, |node| node.next[ALL])
     }
 
-    /// The oldest match among the `limit` oldest elements.
+    /// The oldest match among the `limit` oldest elements, if there is one.
     fn match_within(&self, limit: usize, key: &Key) -> Option<Best> {
         let mut walk = self.walk(self.all.head, ALL).take(limit);
         walk.find(|(_, node)| node.element.matches(key)).map(|(index, node)| best(index, node))

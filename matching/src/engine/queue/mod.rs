@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Storage of the engines: queues of elements, and the list of all elements.
 //!
-//! Each is in age order, because elements are inserted in age order. A search takes the first match
-//! of each queue that may hold one, and the oldest of these wins.
+//! The queues and the list are in age order, because elements are inserted in age order. A search
+//! takes the first match of each queue that may hold one, and the oldest of these matches wins.
 //!
-//! The youngest elements may have no queue yet; they are only in the list of all.
+//! The youngest elements may have no queue yet; they are only in the list of all elements.
 
 mod age_array;
 mod contract;

@@ -3,7 +3,7 @@
 //! each queue, and one for all elements. The compare kernels of the table search them.
 //!
 //! ```text
-//! array of all elements   a, b, d, e   elements and their ages; e has no queue yet
+//! array of all elements   a, b, d, e   elements and their ages; element e has no queue yet
 //! array of queue 0        b            their places in the array of all elements
 //! array of queue 1        a, d
 //!
@@ -70,8 +70,8 @@ struct Placed {
     at: u32,
 }
 
-/// An element that moved when the array closed up. If it was removed since, its place may hold a
-/// younger element.
+/// An element that moved when the array closed up. If it was removed since then, its place may hold
+/// a younger element.
 #[derive(Clone, Copy)]
 struct Moved {
     /// The handle, which does not change.

@@ -41,7 +41,8 @@ const GROUP: usize = 4;
 /// No place.
 pub(super) const NO_PLACE: u32 = u32::MAX;
 
-/// No place is known; a closer look must decide whether there is a match.
+/// Only unused places of the first page with hits agree: a further search must decide whether there
+/// is a match.
 pub(super) const SOMEBODY: u32 = u32::MAX - 1;
 
 impl FingerprintPage {
@@ -83,7 +84,7 @@ impl FingerprintPage {
         }
     }
 
-    /// The places, used or not, whose fingerprint agrees.
+    /// Bitmap of the places, used or not, whose fingerprint agrees.
     #[inline(always)]
     pub(super) fn agree(&self, compare: impl Compare, fingerprint: Fingerprint) -> u64 {
         let tags = compare.page(&self.tags, fingerprint.tag);
@@ -91,7 +92,8 @@ impl FingerprintPage {
         self.merge(tags, sources, fingerprint)
     }
 
-    /// The places of a step whose fingerprint agrees, and possibly unused others.
+    /// Bitmap of the places of a step, used or not, whose fingerprint agrees. It may also contain
+    /// places outside the step.
     #[inline(always)]
     pub(super) fn agree_in_step(
         &self,
@@ -106,7 +108,7 @@ impl FingerprintPage {
         self.merge(tags, sources, fingerprint)
     }
 
-    /// The places of elements with wildcards whose fingerprint agrees.
+    /// Bitmap of the places of elements with wildcards whose fingerprint agrees.
     #[inline(always)]
     pub(super) fn agree_with_wildcards(
         &self,
@@ -128,7 +130,7 @@ impl FingerprintPage {
             & (sources | self.any_source | fingerprint.any_source)
     }
 
-    /// The first of `hits` that is in use, or [`NO_PLACE`].
+    /// The first place of the bitmap `hits` that is in use, or [`NO_PLACE`].
     ///
     /// Usually the first hit is in use. A branch tests this, so that the processor can proceed
     /// before it knows the value of `live` that the last removal stored.
@@ -148,7 +150,8 @@ impl FingerprintPage {
         lane
     }
 
-    /// The place of the first element that agrees in several pages, or [`SOMEBODY`].
+    /// The place of the first element that agrees in several pages; [`NO_PLACE`] or [`SOMEBODY`] if
+    /// there is none or its place is not known.
     ///
     /// No address is computed from the number of pages: the last removal may have changed it, and
     /// the search would wait for it.

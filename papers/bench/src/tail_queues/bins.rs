@@ -10,7 +10,7 @@
 //! walk:
 //!     for position = head, head + 1, ...:
 //!         lock the bin of the position
-//!         if its position has changed: all its elements were taken; next
+//!         if the position of this bin has changed: all its elements were taken; next
 //!         if it has a match: take it, unlock, return it
 //!         if it is not the last: unlock; next (an empty head makes the next one the head)
 //!         end of the list: run the caller's closure, with the last bin locked
@@ -102,8 +102,9 @@ impl<Q: Queues + Send, L: Locks> Bins<Q, L> {
         &self.ring[position as usize & (self.ring.len() - 1)].0
     }
 
-    /// Searches the bins, oldest elements first, until `look` returns a result. At the end of the
-    /// list, `end` fills an empty vector with the elements to add.
+    /// Searches the bins, oldest elements first, until `look` returns a result, and returns this
+    /// result. At the end of the list, calls `end`, which puts elements to be added into an empty
+    /// vector, and returns its result.
     #[inline]
     pub(super) fn walk<R>(
         &self,

@@ -54,7 +54,7 @@ struct Outcome {
     left: [Vec<u32>; 2],
 }
 
-/// The operations before the threads start, and those of each thread.
+/// The operations before the threads start, and the operations of each thread.
 struct Program {
     before: Vec<Op>,
     threads: [Vec<Op>; 2],

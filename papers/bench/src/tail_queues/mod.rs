@@ -37,8 +37,8 @@
 //!   `bins.rs`. TL is acquired only with the lock of the last bin, to which elements of the inbox
 //!   move.
 //! - *Moving.* The paper appends UMQT to UMQ under TL. Here the inbox is emptied under TL and
-//!   appended afterwards, under UMQL. In between its elements are in neither list, but a search for
-//!   a message needs UMQL to get there, and arrivals do not search for messages.
+//!   appended afterwards, under UMQL. In between, these elements are in neither list. No search
+//!   misses them: a search for a message must hold UMQL, and arrivals do not search for messages.
 //! - *Cancels and probes* search a list and then its inbox without releasing the lock. Otherwise
 //!   they would miss an element that another thread moves to the list in between.
 //!
@@ -93,8 +93,8 @@ impl Inbox {
         self.0.iter().position(|element| element.matches(key))
     }
 
-    /// Removes and returns the oldest match. It is mostly the youngest element, which needs no
-    /// move.
+    /// Removes the oldest match and returns its token. The match is mostly the youngest element,
+    /// whose removal moves no other element.
     fn take(&mut self, key: &Key) -> Option<u32> {
         let at = self.find(key)?;
         let taken = if at + 1 == self.0.len() { self.0.pop() } else { Some(self.0.remove(at)) };
@@ -116,8 +116,9 @@ impl<Q: Queues + Send, L: Locks> TailQueues<Q, L> {
         }
     }
 
-    /// Removes the oldest match of `own` from a list or its inbox, or adds `own` to the other
-    /// inbox. `inboxes` returns the inbox of the list and the other inbox.
+    /// Removes the oldest match of `own` from a list or its inbox and returns its token. Without a
+    /// match, adds `own` to the other inbox and returns `None`. `inboxes` returns the inbox of the
+    /// list and the other inbox.
     #[inline]
     fn meet(
         &self,

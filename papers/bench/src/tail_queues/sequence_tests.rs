@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Compares random sequences in one thread, with wildcards, cancels and probes, with the naive
-//! lists. Tests both units on every storage, with every lock, and with bins of several sizes.
+//! Runs random sequences of operations in one thread, with wildcards, cancels and probes, and
+//! compares the results with naive lists. Tests both units on every storage, with every lock, and
+//! with bins of several sizes.
 
 use proptest::prelude::*;
 

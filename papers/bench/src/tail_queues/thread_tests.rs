@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Compares threads with random operations of MPI with the naive lists.
+//! Runs random MPI operations in several threads, and compares the results with naive lists.
 //!
 //! The locks are wrapped so that every operation draws a ticket when it takes effect, which is
 //! between its call and its return. After each round the test repeats the operations of all threads
@@ -25,8 +25,9 @@ struct TicketedLock<K>(K);
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Number of locks that this thread has acquired since it last held none, and its ticket.
+    /// Number of locks that this thread has acquired since it last held no lock, and its ticket.
     static TAKEN: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
+    /// Number of locks that this thread holds.
     static HELD: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -49,7 +50,8 @@ impl<T, K: Lock<T>> Lock<T> for TicketedLock<K> {
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         self.0.with(|value| {
             let taken = if HELD.get() == 0 { 1 } else { TAKEN.get().0 + 1 };
-            // The lock of a bin, or TL within it, gives the ticket. Later locks only add bins.
+            // The lock of a bin gives the ticket, and TL, acquired within it, replaces the ticket.
+            // Later locks only add bins.
             let ticket =
                 if taken <= 2 { NEXT.fetch_add(1, Ordering::Relaxed) } else { TAKEN.get().1 };
             TAKEN.set((taken, ticket));
@@ -139,7 +141,7 @@ impl<U: Unit> History<U> {
     }
 }
 
-/// Returns the least duration of each test.
+/// Returns the least duration of each test: `TCAM_SOAK_SECONDS`, or 0 if it is not set.
 fn soak() -> Duration {
     let seconds = std::env::var("TCAM_SOAK_SECONDS").ok();
     Duration::from_secs(seconds.map_or(0, |seconds| seconds.parse().expect("seconds")))

@@ -23,7 +23,8 @@ pub trait Unit: Sync {
     /// unique.
     fn cancel(&self, token: u32) -> bool;
 
-    /// Returns the token of the unexpected message that a receive would take.
+    /// Returns the token of the unexpected message that a receive with this key would take, or
+    /// `None` if no message matches. Removes nothing.
     fn probe(&self, key: &Key) -> Option<u32>;
 
     /// Returns the tokens of the waiting receives, earliest first. `&mut` excludes other
@@ -39,7 +40,7 @@ pub(super) const fn key_of(element: &Element) -> Key {
     Key { bits: element.bits, ignore: element.ignore, source: element.source }
 }
 
-/// Removes the oldest match from a queue. Returns its token.
+/// Removes the oldest match from a queue and returns its token; `None` if no element matches.
 #[inline]
 pub(super) fn take(queue: &mut impl Queues, key: &Key) -> Option<u32> {
     let found = queue.hit(queue.oldest_match_of(key))?;
@@ -47,7 +48,7 @@ pub(super) fn take(queue: &mut impl Queues, key: &Key) -> Option<u32> {
     Some(found.token)
 }
 
-/// Returns the token of the oldest match.
+/// Returns the token of the oldest match; `None` if no element matches.
 pub(super) fn peek(queue: &impl Queues, key: &Key) -> Option<u32> {
     queue.hit(queue.oldest_match_of(key)).map(|found| found.token)
 }

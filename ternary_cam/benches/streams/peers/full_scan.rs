@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A full ternary scan with AVX-512, as a CAM compares: every entry in use, every time; the lowest
-//! age among the candidates wins.
+//! A full ternary scan with AVX-512: like a CAM, each search compares every entry in use. Of the
+//! entries that match, the one with the lowest `age`, the oldest, wins.
 
 use crate::matcher::Matcher;
 #[cfg(target_arch = "x86_64")]
 use ternary_cam::Source;
 use ternary_cam::{Entry, Key};
 
-/// Structure of arrays. Free places are reused; a scan ends at the highest place ever used.
+/// The entries as a structure of arrays. Free places are reused; a scan ends at the highest place
+/// ever used.
 pub(crate) struct FullScan {
     bits: Vec<u64>,
     ignore: Vec<u64>,

@@ -8,7 +8,7 @@ use ternary_cam::{Entry, Key};
 
 pub(crate) struct PerPeer {
     slab: Slab,
-    /// Indexed by source; the last one holds the any-source entries.
+    /// Indexed by source; the last queue holds the any-source entries.
     queues: Vec<Queue>,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Pooled nodes and doubly linked queues of them, equivalent to the peers' request pools and list
-//! macros. A node is one cache line, like the matched fields of a request.
+//! Pooled nodes and doubly linked queues of them, equivalent to the request pools and list macros
+//! of the MPIs. A node is one cache line, like the matched fields of a request.
 
 use ternary_cam::{Entry, Key, Source};
 
@@ -17,7 +17,7 @@ pub(crate) struct Node {
     pub(crate) prev: u32,
 }
 
-/// Nodes. The unused ones are linked by `next`, last freed first.
+/// A pool of nodes. The unused nodes are linked by `next`, last freed first.
 pub(crate) struct Slab {
     pub(crate) nodes: Vec<Node>,
     unused: u32,
@@ -89,7 +89,7 @@ impl Queue {
         }
     }
 
-    /// The oldest node that matches, or NIL.
+    /// Returns the oldest node that matches, or [`NIL`].
     #[inline]
     pub(crate) fn find(&self, slab: &Slab, key: &Key) -> u32 {
         let mut at = self.head;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! UCX: 1021 hash buckets of lists for complete tags, and one list for entries with wildcards; the
-//! older match wins. Unexpected messages are in a bucket and in a list of all, which a key with
-//! wildcards searches (src/ucp/tag/tag_match.{h,c,inl}).
+//! UCX: 1021 hash buckets of lists for exact entries, and one list for entries with wildcards; the
+//! older match wins. Unexpected messages are in a bucket and in a list of all messages, which a key
+//! with wildcards searches (src/ucp/tag/tag_match.{h,c,inl}).
 
 use super::slab::{NIL, Queue, Slab};
 use crate::matcher::Matcher;
@@ -23,10 +23,12 @@ pub(crate) struct Ucx {
     of: Use,
     slab: Slab,
     buckets: Vec<Queue>,
-    /// Wildcard entries, or all entries.
+    /// For [`Use::Posted`], the entries with wildcards; for [`Use::Unexpected`], all entries.
     list: Queue,
-    /// For [`Use::Unexpected`]: nodes of `list` by node of `slab`; their tokens lead back.
+    /// For [`Use::Unexpected`]: the nodes of `list`. The token of each is the number of the entry's
+    /// node in `slab`.
     all: Slab,
+    /// For [`Use::Unexpected`], indexed by node of `slab`: the entry's node in `all`.
     twin: Vec<u32>,
 }
 
@@ -42,14 +44,15 @@ impl Ucx {
         }
     }
 
-    /// UCX packs the source rank into the tag; here it is mixed in.
+    /// Returns the bucket. UCX packs the source rank into the tag; here the hash includes the
+    /// source.
     #[inline(always)]
     fn bucket(bits: u64, source: Source) -> usize {
         let source = u64::from(source.get().unwrap_or(0));
         ((bits ^ source << 20) % BUCKETS) as usize
     }
 
-    /// Returns the node, and whether it is in a bucket.
+    /// Returns the node of the oldest match, or [`NIL`], and true if the node is from a bucket.
     #[inline(always)]
     fn find_node(&self, key: &Key) -> (u32, bool) {
         if key.ignore != 0 || key.source.is_any() {

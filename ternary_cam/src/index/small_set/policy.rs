@@ -35,12 +35,12 @@ pub(in crate::index) const LEAVE_AFTER: u32 = 8;
 /// Consecutive samples, two per tick, with keys of one kind after which the small set is left.
 pub(in crate::index) const ALIKE: u32 = 64;
 
-/// The second sample of a tick comes up to this many keys after the first, a different number in
-/// each tick. Otherwise a program that repeats itself would always show the same keys.
+/// Between the two samples of a tick, fewer keys than this are skipped, in each tick a different
+/// number. Otherwise a program that repeats itself would always show the same keys.
 const STRIDE: u32 = 8;
 
-/// Ticks after which the observed kinds are forgotten. Also the wait after nearly every insert
-/// would have closed up.
+/// Ticks after which the observed kinds are forgotten. Also the ticks for which the small set stays
+/// unused because nearly every insert would have closed it up.
 pub(in crate::index) const REVIEW: u32 = 512;
 
 /// Number of kinds of keys with wildcards that counts as many: an index for each would be
@@ -54,11 +54,12 @@ pub(in crate::index) struct Policy {
     pub(in crate::index) most: usize,
     /// Number of entries of few kinds up to which the small set is faster than an index.
     pub(in crate::index) few: usize,
-    /// The cells of some kinds of keys with wildcards.
+    /// Bit `i`: a key with wildcards whose [`Wildcards::cell`] is `i` was noted.
     pub(in crate::index) wild_keys: AtomicU64,
     pub(in crate::index) sample: Sample,
     /// Ticks in use since the observed kinds were forgotten.
     pub(in crate::index) ticks: u32,
+    /// A [`Noting`].
     pub(in crate::index) noting: AtomicI8,
     pub(in crate::index) last: LastEntry,
     /// Consecutive ticks in use with entries of one kind and exact keys.
@@ -77,19 +78,19 @@ impl Noting {
     pub(in crate::index) const SEVERAL: Self = Self(-1);
     /// No further key: there was a key with wildcards.
     const WILD: Self = Self(0);
-    /// The first key with wildcards: all keys so far were exact.
+    /// The first key with wildcards: since the last tick, all keys were exact.
     pub(in crate::index) const EXACT: Self = Self(1);
-    /// Any key: there was no key yet.
+    /// Any key: since the last tick, there was no key.
     pub(in crate::index) const NONE: Self = Self(2);
     /// Any key, as the second sample: the first had wildcards.
     const SECOND: Self = Self(3);
 
-    /// [`Noting::SECOND`] after this many keys.
+    /// Returns the value that becomes [`Noting::SECOND`] after this many keys.
     const fn second_after(keys: u32) -> Self {
         Self(Self::SECOND.0 + keys as i8)
     }
 
-    /// One key less until the second sample.
+    /// Returns the value with one key less until the second sample.
     const fn countdown(self) -> Self {
         Self(self.0 - 1)
     }
@@ -104,7 +105,7 @@ pub(in crate::index) struct LastEntry {
 }
 
 impl LastEntry {
-    /// Stores the next entry's kind. Returns zero if it is the same kind.
+    /// Stores the kind of the next entry. Returns zero if the entry before had the same kind.
     #[inline(always)]
     pub(in crate::index) fn next(&mut self, entry: Wildcards) -> u64 {
         let next = Self { ignore: entry.ignore, any_source: entry.any_source.into() };
@@ -133,7 +134,7 @@ impl Sample {
         self.any_source.store(keys.any_source, Relaxed);
     }
 
-    /// Restarts the count, because keys or entries of other kinds came.
+    /// Restarts the count, because keys or entries of other kinds were seen.
     pub(in crate::index) fn reject(&self) {
         self.alike.store(0, Relaxed);
     }
@@ -161,7 +162,7 @@ impl Policy {
         Noting(self.noting.load(Relaxed))
     }
 
-    /// Notes that there are several kinds of entries, or that a rank was requested.
+    /// Notes that entries of several kinds were seen, or that a rank was requested.
     #[inline]
     pub(in crate::index) fn note_several(&self) {
         self.noting.store(Noting::SEVERAL.0, Relaxed);
@@ -196,7 +197,7 @@ impl Policy {
                 Noting::WILD
             }
             later if later > Noting::SECOND => later.countdown(),
-            // Another search was faster.
+            // A concurrent search has changed the value.
             enough => enough,
         };
         self.noting.store(next.0, Relaxed);
@@ -215,19 +216,20 @@ impl Policy {
         }
     }
 
-    /// Maximum number of entries for the small set.
+    /// Returns the maximum number of entries for the small set.
     #[inline(always)]
     pub(in crate::index) fn good_for(&self, many_kinds: bool) -> usize {
         if many_kinds { POSITIONS } else { self.few }
     }
 
-    /// Returns true if the entries fit, given their maximum number since the last tick.
+    /// Returns true if the small set has room for `peak` entries, the maximum since the last tick,
+    /// and the next group.
     #[inline(always)]
     pub(in crate::index) fn has_room(&self, peak: usize, many_kinds: bool) -> bool {
         peak + GROUP <= self.good_for(many_kinds)
     }
 
-    /// Keeps the small set out of use for this many ticks.
+    /// Keeps the small set out of use for this many ticks with few entries.
     pub(in crate::index) fn wait(&mut self, ticks: u32) {
         self.wait = ticks;
     }

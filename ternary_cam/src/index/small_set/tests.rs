@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Tests of when the small set is in use. Every search result is checked.
+//! Tests of the conditions under which the small set is in use. Every search result is checked.
 
 use super::policy::{ALIKE, ENTER_AFTER, GROUP, LEAVE_AFTER, REVIEW};
 use crate::entry::{Entry, Key, Source};
@@ -79,7 +79,8 @@ impl Queue {
         self.naive.push((self.table.insert(entry).unwrap(), entry));
     }
 
-    /// Takes entries until one more fits, by keys that ignore these bits and possibly the source.
+    /// Takes entries until one more fits into `length`. `ignore` returns the bits that a key
+    /// ignores, and true if the key also ignores the source.
     fn take_down_to(&mut self, length: usize, ignore: impl Fn(u32) -> (u64, bool)) {
         while self.naive.len() >= length {
             let (ignore, any) = ignore(self.token + self.naive.len() as u32);
@@ -149,7 +150,7 @@ fn more_entries_of_many_kinds_are_in_the_small_set() {
     }
 }
 
-/// The entries would close up at nearly every insert.
+/// The small set is left because its entries would close up at nearly every insert.
 #[test]
 fn the_small_set_is_left_if_its_positions_are_used_up_at_once() {
     for kernel in Kernel::available() {
@@ -163,8 +164,8 @@ fn the_small_set_is_left_if_its_positions_are_used_up_at_once() {
     }
 }
 
-/// Few entries of another kind stay. Keys with wildcards come, and then none until an insert leaves
-/// the small set. That insert may then add many entries.
+/// A few entries of another kind stay. Keys with wildcards are used at first, and then only exact
+/// keys until an insert leaves the small set. There may then be more entries than fit into it.
 #[test]
 fn no_more_entries_are_moved_to_the_small_set_than_fit() {
     for kernel in Kernel::available() {
@@ -196,7 +197,7 @@ fn no_more_entries_are_moved_to_the_small_set_than_fit() {
     }
 }
 
-/// Exact entries are added and removed; those of the other kind stay.
+/// Exact entries are added and removed; the entry of the other kind stays.
 #[test]
 fn the_small_set_is_in_use_while_there_are_several_kinds() {
     for kernel in Kernel::available() {
@@ -234,8 +235,8 @@ fn few_entries_of_one_kind_are_not_in_the_small_set() {
     }
 }
 
-/// Unless there are very few entries, an index for their keys is faster; not if some keys are
-/// exact.
+/// For keys of one kind with wildcards, an index is faster than the small set, unless there are
+/// very few entries. For keys of two kinds, the small set is faster.
 #[test]
 fn few_entries_under_keys_of_one_kind_are_not_in_the_small_set() {
     const ANY_SOURCE: (u64, bool) = (0, true);
@@ -271,8 +272,8 @@ fn few_entries_under_keys_of_one_kind_are_not_in_the_small_set() {
     }
 }
 
-/// The primary index serves any-source keys when the small set is taken into use, and is left
-/// empty. Then any-source entries come, which it cannot contain.
+/// The primary index serves any-source keys when the small set is taken into use, and is then
+/// empty. When any-source entries are added later, it must serve exact keys again.
 #[test]
 fn the_primary_index_serves_exact_keys_again_where_it_must() {
     for kernel in Kernel::available() {
@@ -289,8 +290,8 @@ fn the_primary_index_serves_exact_keys_again_where_it_must() {
     }
 }
 
-/// Uniform entries do not enter the small set while there are secondary indexes. They do after an
-/// entry without a class takes it into use, whenever that happens.
+/// Uniform entries do not enter the small set while there are secondary indexes. They enter it
+/// after an entry without a class has taken it into use, at whichever insert that happens.
 #[test]
 fn uniform_entries_enter_the_small_set_once_it_is_in_use() {
     const KINDS: &[(u64, bool)] = &[(0, false), (0xff, false)];

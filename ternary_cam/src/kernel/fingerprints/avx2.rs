@@ -49,7 +49,7 @@ pub(super) fn first_accepted<const MIXED: bool>(
     first_accepted_with(pages, any, which, accept)
 }
 
-/// A quarter of the words of a page.
+/// Loads a quarter of the words of a page.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(words: &[u16; LANES], quarter: usize) -> __m256i {

@@ -44,7 +44,7 @@ pub(super) fn first_accepted<const MIXED: bool>(
     first_accepted_with(pages, any, which, accept)
 }
 
-/// Half of the words of a page.
+/// Loads half of the words of a page.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(words: &[u16; LANES], half: usize) -> __m512i {

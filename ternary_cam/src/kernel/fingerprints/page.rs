@@ -8,7 +8,7 @@ use crate::kernel::lanes::LANES;
 /// match.
 pub(super) const GROUP: usize = 4;
 
-/// 64 places: fingerprints, their compared bits, and the owner's data of their entries.
+/// 64 places: the fingerprints, the compared bits and the slots of their entries.
 ///
 /// Removing an entry changes only the bitmap: a word that was just overwritten could not be loaded
 /// as part of a vector before the store completes.
@@ -16,7 +16,7 @@ pub(super) const GROUP: usize = 4;
 #[repr(C, align(64))]
 pub(crate) struct Page {
     pub(super) fingerprints: [u16; LANES],
-    /// Used only if entries are mixed.
+    /// The compared bits of each fingerprint. Used only if entries compare different bits.
     pub(super) cares: [u16; LANES],
     /// Slots of the entries.
     pub(crate) ids: [u16; LANES],
@@ -24,7 +24,7 @@ pub(crate) struct Page {
     pub(crate) live: u64,
 }
 
-/// The fingerprint that is searched for.
+/// The fingerprint of a key that is searched for, or of an entry that is stored.
 #[derive(Clone, Copy)]
 pub(crate) struct Sought {
     pub(crate) fingerprint: u16,
@@ -37,8 +37,9 @@ impl Page {
         Self { fingerprints: [0; LANES], cares: [0; LANES], ids: [0; LANES], live: 0 };
 }
 
-/// The loop around every kernel, starting at page `at`. `any` returns true if any fingerprint of a
-/// whole group may match; `which` returns a bitmap of those of a page that may.
+/// Returns the lowest place from page `at` on that has an entry, whose fingerprint may match, and
+/// that `accept` accepts. `any` returns true if any fingerprint of a whole group may match. `which`
+/// returns a bitmap of the fingerprints of a page that may match.
 #[inline(always)]
 pub(super) fn first_accepted_with(
     (pages, mut at): (&[Page], usize),
@@ -56,8 +57,8 @@ pub(super) fn first_accepted_with(
         for _ in 0..GROUP {
             let page = pages.get(at)?;
             for lane in Bits(which(page)) {
-                // It nearly always is live. Combining both bitmaps would wait for the last
-                // removal's store; this branch does not.
+                // The place nearly always has an entry. Combining both bitmaps would wait for the
+                // store of the last removal; this branch does not.
                 if page.live >> lane & 1 == 1 && accept(at * LANES + lane) {
                     return Some(at * LANES + lane);
                 }

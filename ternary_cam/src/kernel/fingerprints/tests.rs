@@ -49,7 +49,7 @@ fn check(fingerprints: &Fingerprints, pages: Range<usize>, sought: Sought) {
     }
 }
 
-/// The only match at each place, and every number of pages before and after it.
+/// Tests the only match at each place, with searches that begin or end at several pages.
 #[test]
 fn finds_the_only_one_at_every_place() {
     let sought = Sought { fingerprint: 5, care: u16::MAX };

@@ -27,7 +27,7 @@ impl Compare for Avx2Words {
     }
 }
 
-/// Bit `i` is set when word `i` equals `value`.
+/// Returns a bitmap: bit `i` is set if word `i` equals `value`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn equal64(words: &[u16; LANES], value: u16) -> u64 {

@@ -33,7 +33,7 @@ impl Compare for Avx512Words {
     }
 }
 
-/// Bit `i` is set when word `i` equals `value`.
+/// Returns a bitmap: bit `i` is set if word `i` equals `value`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn equal16(words: &[u16; STEP], value: u16) -> u64 {
@@ -42,7 +42,7 @@ fn equal16(words: &[u16; STEP], value: u16) -> u64 {
     _mm256_cmpeq_epi16_mask(words, _mm256_set1_epi16(value.cast_signed())).into()
 }
 
-/// Bit `i` is set when word `i` equals `value`.
+/// Returns a bitmap: bit `i` is set if word `i` equals `value`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn equal64(words: &[u16; LANES], value: u16) -> u64 {

@@ -16,8 +16,8 @@ pub trait Compare: Copy {
     fn page(self, words: &[u16; LANES], value: u16) -> u64;
 }
 
-/// A search, compiled for the instructions of every kernel: entering such code for each comparison
-/// would cost as much as the comparison.
+/// A search, which is compiled as a whole for the instructions of each kernel: a call of such code
+/// for each comparison would cost as much as the comparison.
 pub trait Search {
     /// The result.
     type Found;
@@ -27,8 +27,8 @@ pub trait Search {
     fn run(self, compare: impl Compare) -> Self::Found;
 }
 
-/// Bit `i` is set if word `i` equals `value`, compared with instructions that every processor of
-/// the architecture has.
+/// Returns a bitmap: bit `i` is set if word `i` equals `value`. Uses instructions that every
+/// processor of the architecture has.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn equal(words: &[u16; STEP], value: u16) -> u64 {
@@ -45,7 +45,7 @@ fn equal(words: &[u16; STEP], value: u16) -> u64 {
     }
 }
 
-/// Bit `i` is set when word `i` equals `value`.
+/// Returns a bitmap: bit `i` is set if word `i` equals `value`.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn equal(words: &[u16; STEP], value: u16) -> u64 {

@@ -5,14 +5,14 @@ use crate::engine::queue::age_array::AgeArray;
 use crate::engine::queue::exact::Exact;
 use crate::engine::queue::page::NO_PLACE;
 
-/// Number of elements from which on an array is indexed: with more, searching all fingerprints
-/// takes longer than an index.
+/// Number of elements from which on an array is indexed: a search of more fingerprints takes longer
+/// than a search of the index.
 pub(super) const LONG: u32 = 2048;
 
 /// The index of a long array.
 pub(super) struct LongIndex {
     /// Number of elements from which on the array is indexed; `u32::MAX` while there are queues and
-    /// all are short.
+    /// all of them are short.
     pub(super) from: u32,
     pub(super) exact: Exact,
     /// With an index, the place of the last removal plus one (without an index, `Packed::left`).
@@ -28,8 +28,8 @@ impl Default for LongIndex {
 }
 
 impl LongIndex {
-    /// Called when the first queues are made. From then on, most searches use them and not the
-    /// array of all.
+    /// Called when the first queues are made. From then on, most searches use the queues and not
+    /// the array of all elements.
     pub(super) fn wait_for_long_queue(&mut self) {
         self.from = u32::MAX;
     }

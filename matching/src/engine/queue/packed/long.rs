@@ -9,7 +9,8 @@
 //!     the one of both at the lower place
 //! ```
 //!
-//! Other keys are compared with all elements. Counters of list comparisons do not change.
+//! Keys with wildcards are compared with all elements. The counted search lengths are those without
+//! the index.
 
 use ternary_cam::{Compare, Search};
 
@@ -138,7 +139,8 @@ impl Packed {
         }
     }
 
-    /// Builds the index after elements moved, if there are enough of them.
+    /// Builds the index after elements moved, if there are enough of them. `indexed` is true if
+    /// there was an index before.
     pub(super) fn enter_index(&mut self, indexed: bool) {
         if self.all.len >= if indexed { SHORT } else { self.index.from } {
             self.build_index();
@@ -192,7 +194,9 @@ impl Packed {
         wild.or(found).map_or(Best::NONE, |at| Best { at, age: self.slot(at).age })
     }
 
-    /// The first match of a long queue, if it is also the first match among all elements.
+    /// The first match of a long queue, or [`Best::NONE`], if the index of all elements shows it.
+    /// `None` if there is no index, the queue is short, the key has wildcards, or the first match
+    /// among all elements is in another queue.
     pub(super) fn first_of_all_in(
         &self,
         queue: usize,

@@ -11,7 +11,7 @@ use crate::engine::queue::contract::{Best, Lookup, Queues};
 use crate::engine::queue::fingerprint::Fingerprint;
 use crate::{Element, Key};
 
-/// Number of places up to which a search of all is as fast as selecting the queue.
+/// Number of places up to which a search of all elements is as fast as selecting a queue.
 const NEAR: u32 = 64;
 
 impl Lookup for Packed {
@@ -88,7 +88,7 @@ impl Queues for Packed {
             return self.push_again(bits, ignore, source, token, age);
         };
         let at = self.all.push_to(page, fingerprint);
-        // Stored field by field: see `Queues::Probe`.
+        // Stored field by field: see `Lookup::Probe`.
         *slot = PackedSlot { element: Element { bits, ignore, source, token }, age };
         self.handle(at)
     }

@@ -82,8 +82,8 @@ impl<T: Copy, F: Fn(u32) -> u32> Search for AgreeingSearch<'_, T, F> {
 }
 
 impl Packed {
-    /// The first match in the array of all elements. It is at `found` if that is a place and not a
-    /// false hit.
+    /// The first match in the array of all elements, given `found`, the first place whose
+    /// fingerprint agrees. If the element there does not match, checks all elements that agree.
     #[inline(always)]
     pub(super) fn verified(&self, found: u32, key: &Key) -> Best {
         if let Some(slot) = self.slots.item(found)
@@ -132,14 +132,14 @@ impl Packed {
         }
     }
 
-    /// The match in a queue of one element.
+    /// The match in a queue of one element, or [`Best::NONE`].
     #[inline(never)]
     pub(super) fn only_of_queue(&self, array: &AgeArray, key: &Key) -> Best {
         self.verified_own(array.only(&self.names), array, key)
     }
 
-    /// The first match of an array in which elements may agree by their fingerprints, but not
-    /// match.
+    /// The first match of an array in which the fingerprints of elements may agree although the
+    /// elements do not match.
     #[inline(never)]
     pub(super) fn first_of_several<T: Copy>(
         &self,
