@@ -322,6 +322,24 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn ranks_that_a_job_has_spawned_are_no_other_run() {
+        let of = |rank, pid, ranks, job| {
+            let mut report = sample(rank, 10, 25);
+            (report.pid, report.origin.ranks, report.origin.job) = (pid, Some(ranks), job);
+            report
+        };
+        let summary = |job| {
+            let parents = (0..2).map(|rank| of(rank, 100 + rank, 2, job));
+            let spawned = (0..4).map(|rank| of(rank, 200 + rank, 4, job));
+            Summary::of(&parents.chain(spawned).collect::<Vec<_>>()).unwrap()
+        };
+        let sum = summary(Some(7));
+        assert_eq!((sum.mixed, sum.ranks.are_whole(), sum.ranks.told()), (None, true, 6));
+        // Without a job they may be of another run.
+        assert!(summary(None).mixed.is_some());
+    }
+
+    #[test]
     fn reports_of_several_runs_are_noticed() {
         let one = sample(0, 10, 25);
         let endpoint = Report { address: "127.0.0.1:2".to_owned(), ..one.clone() };
