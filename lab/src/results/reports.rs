@@ -178,6 +178,14 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
 /// Reads every report in a directory, one after the other. Each must be complete and add up. For
 /// endpoints without a report their drafts are read.
 pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Result<(), Error> {
+    // Before the reports: a draft is removed once its report is written.
+    let mut begun = Vec::new();
+    for path in drafts(directory)? {
+        match read_draft(&path) {
+            Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
+            read => begun.extend(read?.map(|report| (path, report))),
+        }
+    }
     let mut whole = BTreeSet::new();
     for path in json_files(directory)? {
         match read_one(&path) {
@@ -191,12 +199,9 @@ pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Res
             }
         }
     }
-    for path in drafts(directory)? {
-        // The draft is removed when the report is written.
-        match read_draft(&path) {
-            Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
-            Ok(Some(report)) if !whole.contains(&endpoint(&report)) => take(&path, report),
-            read => drop(read?),
+    for (path, report) in begun {
+        if !whole.contains(&endpoint(&report)) {
+            take(&path, report);
         }
     }
     Ok(())
