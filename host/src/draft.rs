@@ -86,14 +86,16 @@ impl Draft {
         if let Err(error) = put(report, turn, &mut self.slot) {
             return tracing::debug!("{}: {error}", self.path.display());
         }
-        let length = self.slot.len().min(SLOT);
+        if self.slot.len() > SLOT {
+            return tracing::debug!("{}: a report is longer than its slot", self.path.display());
+        }
         // SAFETY: the file has LENGTH bytes, which are mapped as long as self lives, and both slots
         // of SLOT bytes lie within them; no reference into them exists here. Other processes that
         // map the file may read them meanwhile; the checksum shows them that the bytes are
         // inconsistent.
         unsafe {
             let to = self.map.as_mut_ptr().add(place(turn));
-            to.copy_from_nonoverlapping(self.slot.as_ptr(), length);
+            to.copy_from_nonoverlapping(self.slot.as_ptr(), self.slot.len());
         }
         self.turn = turn;
     }

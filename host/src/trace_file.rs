@@ -126,7 +126,7 @@ impl TraceFile {
 
     /// Marks the trace as complete.
     pub fn close(self) {
-        self.tell(End::Closed);
+        self.tell(End::Closed(self.used as u32));
     }
 
     /// Writes the state at the end of the header: the laps, and whether and why the recording
@@ -278,6 +278,25 @@ mod tests {
         assert!(whole(&bytes));
         bytes[HEADER - STATE..HEADER].copy_from_slice(&after[HEADER - STATE..HEADER]);
         assert!(whole(&bytes));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn zeros_in_a_closed_trace_are_no_end() {
+        let path = path("zeros");
+        let mut trace = TraceFile::create(&path, &header(), u64::MAX).unwrap();
+        let count = RECORDS as u64 + 9;
+        (0..count).for_each(|number| push(&mut trace, number).unwrap());
+        trace.close();
+        let whole = std::fs::read(&path).unwrap();
+        assert_eq!(ops(&whole).len() as u64, count);
+        // In the window, at its first record, and in the windows that were appended.
+        for from in [HEADER + 3 * CANCEL * WORD, HEADER, HEADER + WINDOW + 30 * CANCEL * WORD] {
+            let mut bytes = whole.clone();
+            bytes[from..(from + 12 * CANCEL * WORD).min(whole.len())].fill(0);
+            let read: Result<Vec<_>, _> = Reader::new(&bytes[..]).unwrap().collect();
+            assert!(matches!(read, Err(nic::trace::TraceError::Cut(_))), "{from}: {read:?}");
+        }
         std::fs::remove_file(&path).unwrap();
     }
 

@@ -28,8 +28,9 @@ pub(crate) struct NewFile {
 enum To {
     /// A temporary file in the same directory, renamed when it is complete.
     Beside(NamedTempFile),
-    /// A device, a pipe or standard output, or a file in a directory that takes no other: written
-    /// in place.
+    /// A file in a directory that takes no other: written in place, over what it contains.
+    Over(File),
+    /// A device, a pipe or standard output: written in place.
     Straight(File),
 }
 
@@ -38,13 +39,16 @@ impl NewFile {
     /// for [`To::Straight`].
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         let to = open(path).map_err(Error::io(path))?;
+        if let To::Over(file) = &to {
+            file.set_len(0).map_err(Error::io(path))?;
+        }
         Ok(Self { to, path: path.into() })
     }
 
     fn file(&mut self) -> &mut File {
         match &mut self.to {
             To::Beside(file) => file.as_file_mut(),
-            To::Straight(file) => file,
+            To::Over(file) | To::Straight(file) => file,
         }
     }
 
@@ -55,7 +59,7 @@ impl NewFile {
                 .persist(&self.path)
                 .map(drop)
                 .map_err(|error| Error::io(self.path)(error.error)),
-            To::Straight(_) => Ok(()),
+            To::Over(_) | To::Straight(_) => Ok(()),
         }
     }
 
@@ -69,7 +73,7 @@ impl NewFile {
                 }
                 kept => kept.map(drop).map_err(|error| Error::io(self.path)(error.error)),
             },
-            To::Straight(_) => Err(Error::NoReportThere { path: self.path.into() }),
+            To::Over(_) | To::Straight(_) => Err(Error::NoReportThere { path: self.path.into() }),
         }
     }
 }
@@ -111,7 +115,7 @@ fn open(path: &Path) -> io::Result<To> {
     match beside {
         // The directory takes no other file, so the file is written in place.
         Err(error) if is_file && error.kind() == ErrorKind::PermissionDenied => {
-            options.truncate(true).open(path).map(To::Straight)
+            options.open(path).map(To::Over)
         }
         // The error without the path of the temporary file, which tempfile adds.
         Err(error) => Err(why.map_or(error, io::Error::from_raw_os_error)),
@@ -138,6 +142,9 @@ pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error>
 
 /// Writes a file if nothing is there yet; otherwise fails with [`Error::NoReportThere`].
 pub(crate) fn write_first(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(Error::NoReportThere { path: path.into() });
+    }
     written(path, content)?.keep_first()
 }
 
@@ -175,7 +182,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
     match fs::metadata(path) {
         // Opening a pipe waits for its reader, and closing it ends what the reader gets.
         Ok(there) if !there.is_file() && !there.is_dir() => Ok(()),
-        _ => NewFile::create(path).map(drop),
+        _ => open(path).map(drop).map_err(Error::io(path)),
     }
 }
 

@@ -10,7 +10,8 @@
 //!      | header | window | record | record | ...  the end |
 //! header   "tcam-trace 6\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
 //!          laps (8), why the recording ended (4; 1 size limit reached, 2 full
-//!          disk, 3 endpoint closed, or 0) and zeros
+//!          disk, 3 endpoint closed, or 0), and the number of words in the window
+//!          (4; 0 if the endpoint was not closed)
 //! window   record | record | ... | a zero word unless it is full        if present
 //! record   word 0   4..0 kind   5 flag   15..6 place of a key   31..16 length
 //!          then the further words of the kind
@@ -252,7 +253,7 @@ impl<R: Read> Reader<R> {
     pub fn stop(&self) -> Option<Stop> {
         match self.end {
             End::Stopped(stop) => Some(stop),
-            End::Open | End::Closed => None,
+            End::Open | End::Closed(_) => None,
         }
     }
 
@@ -278,6 +279,10 @@ impl<R: Read> Reader<R> {
                 Ok(Record::Thread(thread)) => self.thread = thread,
                 Ok(Record::More) => {}
                 Err(NoRecord::End) => {
+                    let words = if let End::Closed(words) = self.end { words } else { 0 };
+                    if !self.from.ends_at(words) {
+                        return Err(TraceError::Cut(self.position));
+                    }
                     self.at_end = true;
                     return Ok(self.stop().map(|stop| (self.now, Op::Stop(stop))));
                 }

@@ -193,7 +193,7 @@ fn a_recording_may_end_between_the_two_records_of_a_post() {
 fn an_unclosed_recording_is_reported_if_its_recorder_marks_the_end() {
     for (marks_end, end, unfinished) in [
         (true, End::Open, true),
-        (true, End::Closed, false),
+        (true, End::Closed(0), false),
         (true, End::Stopped(Stop::Disk), false),
         (false, End::Open, false),
     ] {

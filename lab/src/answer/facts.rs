@@ -181,7 +181,7 @@ impl Facts {
             command: origin.command.clone(),
             mpi: origin.mpi.clone(),
             ranks: ranks.told(),
-            ranks_of: ranks.of(),
+            ranks_of: if generated { origin.ranks.unwrap_or(ranks.of()) } else { ranks.of() },
             hosts: hosts.len(),
             processors: processors.filter(|_| !generated),
             crowded: !generated

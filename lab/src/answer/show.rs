@@ -30,13 +30,17 @@ pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
 /// Returns text such as `up to 101 entries (ranks 0-7)`.
 fn needs_of(facts: &Facts) -> String {
     let Range { least, most } = facts.nic.at_once;
-    let up_to = if least == most { "" } else { "up to " };
-    let more = if failed(facts) { " or more" } else { "" };
-    format!("{up_to}{}{more} ({})", entries(most), facts.nic.name)
+    let bound = match is_lower_bound(facts) {
+        true => "at least ",
+        false if least == most => "",
+        false => "up to ",
+    };
+    format!("{bound}{} ({})", entries(most), facts.nic.name)
 }
 
-fn failed(facts: &Facts) -> bool {
-    facts.exit_status.is_some_and(|status| status != 0)
+/// Returns true if the program failed or operations are missing, so that it may need more.
+fn is_lower_bound(facts: &Facts) -> bool {
+    facts.lack.is_some() || facts.exit_status.is_some_and(|status| status != 0)
 }
 
 /// Returns the devices that are products.
@@ -46,23 +50,32 @@ pub(super) fn products(facts: &Facts) -> impl Iterator<Item = &DeviceResult> {
 
 /// Returns the cells of a device without the reason: name, entries, whether it holds all elements
 /// (`yes`, `no`, or in how many runs), and both costs.
-pub(super) fn device_cells(device: &DeviceResult, runs: usize) -> [String; 5] {
+pub(super) fn device_cells(device: &DeviceResult, facts: &Facts) -> [String; 5] {
     let DeviceResult { judged, suffices_in, cpu_list_percent, with_way_percent, .. } = device;
     let holds = match *suffices_in {
-        all if all == runs => "yes".to_owned(),
+        all if all == facts.runs => "yes".to_owned(),
         0 => "no".to_owned(),
-        some => format!("{some} of {runs}"),
+        some => format!("{some} of {}", facts.runs),
     };
     let sizes: Vec<_> = device.entries.iter().map(|&entries| whole(entries)).collect();
-    let [cost, way] = [cpu_list_percent, with_way_percent].map(|cost| percent(*cost));
+    let cost = |of: &Range<f64>| if facts.generated { "-".to_owned() } else { percent(*of) };
+    let [cost, way] = [cpu_list_percent, with_way_percent].map(cost);
     [judged.device.clone(), sizes.join("+"), holds, cost, way]
+}
+
+/// Returns text such as `8 ranks`, or `1 of 27 ranks` if traces of some were generated.
+fn ranks_of(facts: &Facts) -> String {
+    match facts.generated && facts.ranks < facts.ranks_of {
+        true => format!("{} of {} ranks", whole(facts.ranks.into()), whole(facts.ranks_of.into())),
+        false => count(u64::from(facts.ranks), "rank"),
+    }
 }
 
 /// Returns a description of the runs: command, ranks, processors, exit status, messages and time.
 pub(super) fn ran(facts: &Facts) -> String {
     let Facts { command, mpi, runs, processors, hosts, .. } = facts;
     let command = if command.is_empty() { &facts.title } else { command };
-    let mut told = format!("{}: {}", cut(command, 100), count(u64::from(facts.ranks), "rank"));
+    let mut told = format!("{}: {}", cut(command, 100), ranks_of(facts));
     if !mpi.is_empty() {
         told += &format!(" of {}", plain(mpi));
     }
@@ -86,12 +99,12 @@ pub(super) fn ran(facts: &Facts) -> String {
             format!("{messages} messages{between} a run")
         }
     };
+    told += &format!("; {}, {status}; {messages}", count(*runs as u64, "run"));
+    if facts.generated {
+        return told;
+    }
     let seconds = |seconds| format!("{seconds:.3}");
-    told + &format!(
-        "; {}, {status}; {messages}; {} s",
-        count(*runs as u64, "run"),
-        told_of(facts.seconds.least, facts.seconds.most, seconds)
-    )
+    told + &format!("; {} s", told_of(facts.seconds.least, facts.seconds.most, seconds))
 }
 
 /// Returns text such as `12`, or `12 to 15` if the values differ as text.
@@ -151,6 +164,12 @@ pub(super) fn limits(facts: &Facts) -> Vec<String> {
         );
     }
     limits.push("Unavoidable: they come before their receive, whatever the timing.".to_owned());
+    if facts.generated {
+        limits.push(
+            "The times of a generated recording are invented, so no costs are given.".to_owned(),
+        );
+        return limits;
+    }
     limits.push(format!(
         "Costs are modelled shares of the run's time on the rank that pays most, without overlap. \
          Search: of a list on the host. +1 us each: also {} ns, an assumption, for each message that \
@@ -172,7 +191,7 @@ pub(super) fn limits(facts: &Facts) -> Vec<String> {
 /// Returns a paragraph for a paper or a tender.
 pub(super) fn quote(facts: &Facts) -> String {
     let command = if facts.command.is_empty() { &facts.program } else { &facts.command };
-    let mut ranks = count(u64::from(facts.ranks), "rank");
+    let mut ranks = ranks_of(facts);
     if let Some(processors) = facts.processors.filter(|_| facts.crowded) {
         ranks += &format!(" ({})", count(processors as u64, "processor"));
     }
@@ -182,7 +201,7 @@ pub(super) fn quote(facts: &Facts) -> String {
     }
     let holding = products(facts).filter(|of| of.suffices_in == facts.runs);
     let holding: Vec<_> = holding.map(|of| of.judged.device.as_str()).collect();
-    let holding = match (holding.as_slice(), failed(facts)) {
+    let holding = match (holding.as_slice(), is_lower_bound(facts)) {
         ([], _) => "No emulated device holds all".to_owned(),
         (names, false) => format!("Of the emulated devices {} hold all", names.join(", ")),
         (names, true) => format!("Of the emulated devices {} held that", names.join(", ")),
@@ -192,6 +211,7 @@ pub(super) fn quote(facts: &Facts) -> String {
         Some(status) if status != 0 => {
             ("at least", format!("The program failed (exit status {status}). "))
         }
+        _ if is_lower_bound(facts) => ("at least", "The recording is incomplete. ".to_owned()),
         _ => ("up to", String::new()),
     };
     let own = match nic.internal.most {
@@ -232,7 +252,7 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     let header = ["device", "entries", "holds all", "search", "+1 us each", "why not all"];
     let mut devices = Sheet::new("Devices, and what overflow costs of the run's time", header);
     for device in products(facts) {
-        let cells = device_cells(device, facts.runs).into_iter();
+        let cells = device_cells(device, facts).into_iter();
         devices.row(cells.chain([device.judged.why.clone()]));
     }
     text += &html::table(&devices);
@@ -262,10 +282,7 @@ fn paragraph(text: &str) -> String {
     format!("<p>{}</p>\n", escaped(text))
 }
 
-/// Number of lines on the terminal beyond which limits are left out.
-const LINES: usize = 40;
-
-/// Returns the lines for the terminal. Limits are left out if the answer would exceed [`LINES`].
+/// Returns the lines for the terminal.
 pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
     lines.extend(facts.lack.iter().flat_map(|lack| folded(lack, 0)));
@@ -285,20 +302,11 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
         "why not all",
     ]));
     lines.push(device_row(["", "", "all", "search", "+1 us each", ""]));
-    lines.extend(products(facts).flat_map(|device| of_device(device, facts.runs)));
+    lines.extend(products(facts).flat_map(|device| of_device(device, facts)));
     lines.push(String::new());
-    let room = LINES.saturating_sub(lines.len() + 1);
-    let quote = folded(&format!("To quote: {}", quote(facts)), 0);
-    let mut room = room.saturating_sub(quote.len());
-    for limit in limits(facts).iter().map(|limit| folded(&format!("- {limit}"), 2)) {
-        // A sentence that does not fit is left out, not cut off.
-        if limit.len() <= room {
-            room -= limit.len();
-            lines.extend(limit);
-        }
-    }
+    lines.extend(limits(facts).iter().flat_map(|limit| folded(&format!("- {limit}"), 2)));
     lines.push(String::new());
-    lines.extend(quote);
+    lines.extend(folded(&format!("To quote: {}", quote(facts)), 0));
     lines
 }
 
@@ -319,8 +327,8 @@ fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
 }
 
 /// Returns the lines of a device. Reasons that do not fit the first line go to the next lines.
-fn of_device(device: &DeviceResult, runs: usize) -> Vec<String> {
-    let [name, entries, holds, cost, way] = device_cells(device, runs);
+fn of_device(device: &DeviceResult, facts: &Facts) -> Vec<String> {
+    let [name, entries, holds, cost, way] = device_cells(device, facts);
     let mut why = vec![String::new()];
     for part in device.judged.why.split("; ").filter(|part| !part.is_empty()) {
         let line = why.last_mut().expect("there is a line");

@@ -62,6 +62,9 @@ struct Difference {
     quantity: Quantity,
 }
 
+/// Smallest difference of means that counts: they are shown with one decimal.
+const SHOWN_MEAN: f64 = 0.1;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Quantity {
     Count,
@@ -84,6 +87,7 @@ struct Changes<'a> {
 impl Difference {
     fn new(what: impl Into<String>, quantity: Quantity, [before, after]: [f64; 2]) -> Self {
         let change = match (quantity, before) {
+            (Quantity::Mean, _) if (after - before).abs() < SHOWN_MEAN => Some(0.0),
             (Quantity::Share, _) => Some(after - before),
             (_, 0.0) if after == 0.0 => Some(0.0),
             (_, 0.0) => None,
@@ -237,6 +241,8 @@ mod tests {
             (line(Quantity::Count, 0.0, 0.0), "=", false),
             (line(Quantity::Share, 0.0, 12.5), "+12.5 points", true),
             (line(Quantity::Share, 50.0, 55.0), "+5.0 points", false),
+            (line(Quantity::Mean, 0.02, 0.04), "=", false),
+            (line(Quantity::Mean, 0.1, 1.0), "+900.0 %", true),
         ] {
             assert_eq!(line.cells()[3], change);
             assert_eq!(line.grew_above(10.0), above, "{line:?}");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam export`: the numbers of an experiment, for other programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use crate::error::Error;
-use crate::experiment::{Experiment, Inputs, Keep, export, operations};
+use crate::experiment::{Experiment, Inputs, Keep, export, operations, repeated};
 use crate::file;
 use crate::results::{Earlier, Lock, fresh};
 
@@ -68,12 +68,26 @@ pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let expected = "there are several files: give a directory; --parquet says of which kind";
     file::check_kind(&arguments.out, &[], expected)?;
     fresh::check(&arguments.out)?;
-    let experiment = Experiment::read(&arguments.from, Keep::Lengths)?;
+    let Some(experiments) = repeated::apart(&arguments.from, Keep::Lengths)? else {
+        let experiment = Experiment::read(&arguments.from, Keep::Lengths)?;
+        let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
+        return write(arguments, &experiment, &arguments.out);
+    };
     let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
-    let earlier = Earlier::of(&arguments.out, &export::NAMES, &["csv", "parquet"]);
-    export::write(&experiment, &arguments.out, arguments.parquet)?;
+    let mut code = 0;
+    for (at, (name, experiment)) in arguments.from.names.iter().zip(&experiments).enumerate() {
+        let out = fresh::make(&arguments.out.join(repeated::name_of(at, name)))?;
+        code = code.max(write(arguments, experiment, &out)?);
+    }
+    Ok(code)
+}
+
+/// Writes the files of one experiment. Returns the exit code.
+fn write(arguments: &Export, experiment: &Experiment, out: &Path) -> Result<u8, Error> {
+    let earlier = Earlier::of(out, &export::NAMES, &["csv", "parquet"]);
+    export::write(experiment, out, arguments.parquet)?;
     if !experiment.traces.is_empty() {
-        operations::write(&experiment, &arguments.out, &arguments.qstat, arguments.parquet)?;
+        operations::write(experiment, out, &arguments.qstat, arguments.parquet)?;
     }
     earlier.note("files");
     Ok(experiment.code(arguments.from.take))

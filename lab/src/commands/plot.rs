@@ -48,7 +48,7 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let expected = "there are several pictures: give a directory; --format says svg or png";
     file::check_kind(&arguments.out, &[], expected)?;
     fresh::check(&arguments.out)?;
-    let experiments = repeated::apart(&arguments.from)?;
+    let experiments = repeated::apart(&arguments.from, Keep::Shown)?;
     let lock = || Lock::of(&fresh::make(&arguments.out)?);
     let Some(experiments) = experiments else {
         let experiment = Experiment::read(&arguments.from, Keep::Shown)?;
@@ -58,8 +58,7 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let _lock = lock()?;
     let mut code = 0;
     for (at, (name, experiment)) in arguments.from.names.iter().zip(&experiments).enumerate() {
-        let of = format!("{}-{}", at + 1, name.file_name().unwrap_or_default().display());
-        let out = fresh::make(&arguments.out.join(of))?;
+        let out = fresh::make(&arguments.out.join(repeated::name_of(at, name)))?;
         code = code.max(draw(arguments, experiment, &out)?);
     }
     Ok(code)

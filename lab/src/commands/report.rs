@@ -39,7 +39,7 @@ pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
     if !is_output {
         file::check_page(&arguments.out)?;
     }
-    let (experiments, page) = match repeated::apart(&arguments.from)? {
+    let (experiments, page) = match repeated::apart(&arguments.from, Keep::Shown)? {
         Some(experiments) => {
             let page = page::of_several(&arguments.from, &experiments, &arguments.placed)?;
             (experiments, page)

@@ -80,7 +80,7 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     arguments.json.check()?;
     let window = window(arguments)?;
     let sources = &arguments.sources;
-    let (names, experiments) = match repeated::apart(sources)? {
+    let (names, experiments) = match repeated::apart(sources, Keep::Shown)? {
         Some(experiments) if arguments.by.is_none() && repeated::are_repeats(&experiments) => {
             return stats_of_runs(arguments, &experiments);
         }

@@ -2,7 +2,7 @@
 //! `tcam stats` of several runs of one program: the need of each, and its spread.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nic::plain::plain;
 use serde::Serialize;
@@ -53,12 +53,12 @@ fn measured(experiment: &Experiment) -> Measured<'_> {
 /// have a rank in common, and no two have a process in common. Directories with reports and traces
 /// of one run have processes in common. Returns `None` for one run, for a single name, and if a
 /// name is not a directory.
-pub(crate) fn apart(sources: &Inputs) -> Result<Option<Vec<Experiment>>, Error> {
+pub(crate) fn apart(sources: &Inputs, keep: Keep) -> Result<Option<Vec<Experiment>>, Error> {
     let names = &sources.names;
     if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
         return Ok(None);
     }
-    let read = |name: &PathBuf| Experiment::read(&Inputs::one(name, sources.take), Keep::Shown);
+    let read = |name: &PathBuf| Experiment::read(&Inputs::one(name, sources.take), keep);
     let experiments = names.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let mut processes = BTreeSet::new();
     let mut each = experiments.iter().map(|experiment| {
@@ -72,6 +72,11 @@ pub(crate) fn apart(sources: &Inputs) -> Result<Option<Vec<Experiment>>, Error> 
     let ranks = |of: &Experiment| of.heads.iter().filter_map(|head| head.rank).collect();
     let separate = apart && overlap(experiments.iter().map(ranks));
     Ok(separate.then_some(experiments))
+}
+
+/// Returns the name of the directory for the files of one of several recordings: `1-NAME`.
+pub(crate) fn name_of(at: usize, name: &Path) -> String {
+    format!("{}-{}", at + 1, name.file_name().unwrap_or_default().display())
 }
 
 impl Repeated {

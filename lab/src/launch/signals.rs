@@ -11,6 +11,7 @@
 //! a signal are ended in the same way.
 
 use std::fs::{self, File};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -202,9 +203,20 @@ impl Drop for Signals {
 fn input() -> Result<Stdio, Error> {
     let path = Path::new("/dev/stdin");
     match fs::metadata(path) {
+        Ok(meta) if meta.file_type().is_fifo() && holds_bytes() => {
+            fail!(
+                "standard input is a pipe, and each run must read it from its beginning: write the \
+                 input into a file, and give it with < FILE"
+            );
+        }
         Ok(meta) if meta.is_file() => File::open(path).map(Stdio::from).map_err(Error::io(path)),
         _ => Ok(Stdio::null()),
     }
+}
+
+/// Returns true if standard input has bytes to read.
+fn holds_bytes() -> bool {
+    rustix::io::ioctl_fionread(std::io::stdin()).is_ok_and(|bytes| bytes > 0)
 }
 
 /// Returns true if a child gets the signals of the terminal that tcam gets. timeout(1) does not,

@@ -185,6 +185,14 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
 /// report that is incomplete or does not add up. For endpoints without a report, reads their
 /// drafts.
 pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Result<(), Error> {
+    // Before the reports: a draft is removed once its report is written.
+    let mut begun = Vec::new();
+    for path in drafts(directory)? {
+        match read_draft(&path) {
+            Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
+            read => begun.extend(read?.map(|report| (path, report))),
+        }
+    }
     let mut whole = BTreeSet::new();
     for path in json_files(directory)? {
         match read_one(&path) {
@@ -198,12 +206,9 @@ pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Res
             }
         }
     }
-    for path in drafts(directory)? {
-        // The process may have removed its draft in the meantime, because it wrote its report.
-        match read_draft(&path) {
-            Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
-            Ok(Some(report)) if !whole.contains(&endpoint(&report)) => take(&path, report),
-            read => drop(read?),
+    for (path, report) in begun {
+        if !whole.contains(&endpoint(&report)) {
+            take(&path, report);
         }
     }
     Ok(())
@@ -327,6 +332,24 @@ pub(crate) mod tests {
         assert!((sum.spilled() - 100.0 * 15.0 / 36.0).abs() < 1e-9);
         sum.tagged.check().unwrap();
         assert!(Summary::of(&[]).is_none());
+    }
+
+    #[test]
+    fn ranks_that_a_job_has_spawned_are_no_other_run() {
+        let of = |rank, pid, ranks, job| {
+            let mut report = sample(rank, 10, 25);
+            (report.pid, report.origin.ranks, report.origin.job) = (pid, Some(ranks), job);
+            report
+        };
+        let summary = |job| {
+            let parents = (0..2).map(|rank| of(rank, 100 + rank, 2, job));
+            let spawned = (0..4).map(|rank| of(rank, 200 + rank, 4, job));
+            Summary::of(&parents.chain(spawned).collect::<Vec<_>>()).unwrap()
+        };
+        let sum = summary(Some(7));
+        assert_eq!((sum.mixed, sum.ranks.are_whole(), sum.ranks.told()), (None, true, 6));
+        // Without a job they may be of another run.
+        assert!(summary(None).mixed.is_some());
     }
 
     #[test]

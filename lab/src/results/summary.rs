@@ -238,13 +238,13 @@ impl Adding {
         sum.origin = origin::lines(&heads);
         sum.remarks = remarks.told();
         sum.mixed = mixed(&heads.iter().map(source).collect::<Vec<_>>());
-        // Spawned ranks have another number of ranks. Then a rank number occurs twice, and there
-        // are fewer ranks than processes.
+        // Spawned ranks are of the same job, and have another number of ranks. If the job is not
+        // known, they show in a rank number that occurs twice.
+        let jobs: BTreeSet<_> = heads.iter().map(|head| head.origin.job).collect();
         let sizes: BTreeSet<_> = heads.iter().filter_map(|head| head.origin.ranks).collect();
-        let runs: BTreeSet<_> = heads.iter().filter_map(|head| head.origin.job).collect();
-        if runs.len() > 1 || sizes.len() > 1 && processes.len() as u32 == sum.ranks.told() {
-            sum.ranks.mixed = true;
-        }
+        let numbers: BTreeSet<_> = heads.iter().filter_map(|head| head.rank).collect();
+        sum.ranks.mixed = jobs.iter().flatten().count() > 1
+            || jobs.contains(&None) && sizes.len() > 1 && processes.len() == numbers.len();
         Some((sum, heads))
     }
 }
@@ -297,6 +297,11 @@ pub(crate) struct ProcessOrigin<'a> {
 pub(crate) fn mixed(of: &[ProcessOrigin<'_>]) -> Option<String> {
     if let Some(several) = several(of.iter().map(|source| source.program)) {
         return Some(several);
+    }
+    // Ranks that one job has spawned begin with 0 again.
+    let job = of.first().and_then(|first| first.origin.job);
+    if job.is_some() && of.iter().all(|source| source.origin.job == job) {
+        return None;
     }
     let mut processes = BTreeMap::new();
     let twice = of.iter().find_map(|ProcessOrigin { host, pid, rank, .. }| {

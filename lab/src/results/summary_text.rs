@@ -23,6 +23,7 @@ pub(crate) fn rank_of(peak: &Peak) -> String {
 pub(crate) fn of(sum: &Summary) -> String {
     let fit = match (sum.of_both(|queue| queue.spills), sum.tagged.arrivals) {
         (_, 0) => String::new(),
+        (0, _) if sum.lack().is_some() => ": all that was counted fits without a spill".to_owned(),
         (0, _) => ": all fits without a spill".to_owned(),
         _ => format!(
             ": DOES NOT FIT, {} of the elements are in the table at once, {} promoted first",
@@ -162,6 +163,7 @@ pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String 
     let spilled = count(queue.spills, "element");
     let what = match queue.entries {
         0 => format!("{name} has no table: {spilled} went to the host"),
+        _ if unfit(queue) == queue.spills => format!("{name} did not overflow: {spilled} spilled"),
         _ => format!("{name} overflowed: {spilled} spilled"),
     };
     let reasons = &queue.block_reasons;
@@ -176,7 +178,18 @@ pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String 
         _ if reasons.sticky > 0 || reasons.order > 0 => {
             "a larger table would not have held all of them".to_owned()
         }
-        unfit => format!("a larger table would not have held {} of them", whole(unfit)),
+        _ => {
+            let refused = total([reasons.refused, reasons.short]);
+            let no_entry = total([reasons.pool_share, reasons.pool_empty]);
+            let parts = [
+                (refused, "the device does not accept"),
+                (no_entry, "the pool of the NIC had no entry for"),
+            ];
+            let parts = parts.iter().filter(|(of, _)| *of > 0);
+            let parts: Vec<_> =
+                parts.map(|(of, why)| format!("{why} {} of them", whole(*of))).collect();
+            parts.join(", ")
+        }
     };
     format!("{what}; {size}\n  not in the table: {}", told(queue))
 }
@@ -279,8 +292,8 @@ mod tests {
         queue.block_reasons.table_full = 7;
         queue.block_reasons.refused = 8;
         let text = verdict("PRQ", queue, &Peak { elements: 25, rank: Some(0) });
-        let expected = "PRQ overflowed: 15 elements spilled; a larger table would not have held 8 of \
-                        them\n  not in the table: table full 7 (0 collective), refused 8 (0 collective)";
+        let expected = "PRQ overflowed: 15 elements spilled; the device does not accept 8 of them\n  \
+                        not in the table: table full 7 (0 collective), refused 8 (0 collective)";
         assert_eq!(text, expected);
         // The counters do not show how many elements followed the refused elements.
         for (sticky, order) in [(7, 0), (0, 7)] {

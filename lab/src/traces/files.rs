@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nic::params::Params;
-use nic::report::Report;
+use nic::report::{ContextCounters, Report};
 use nic::trace::{Address, Header, TraceError};
 
 use super::node::Nodes;
@@ -27,6 +27,8 @@ pub(crate) struct Found {
     /// Ranks, from the file names, of the traces that were left out because their header is
     /// incomplete. `None` for a file name without a rank.
     left_out: Vec<Option<u32>>,
+    /// Ranks that have one trace, and lack that of the other kind of messages.
+    halved: Vec<Option<u32>>,
     /// Reports of endpoints without operations, from the same directories. These endpoints have no
     /// trace, so their traces are not missing.
     quiet: Vec<Report>,
@@ -61,7 +63,7 @@ impl Found {
                 ranks.generated = true;
             }
         }
-        self.left_out.iter().for_each(|rank| ranks.note_cut(*rank));
+        self.left_out.iter().chain(&self.halved).for_each(|rank| ranks.note_cut(*rank));
         ranks.note_ended(self.run.as_ref().map(RunRecord::ended));
         let runs: BTreeSet<_> =
             self.traces.iter().filter_map(|trace| trace.header.origin.job).collect();
@@ -81,21 +83,25 @@ impl Found {
         self.traces.iter_mut().for_each(|trace| trace.began_ns = began_ns);
     }
 
-    /// Returns the number of nodes that the ranks were placed on, or `None` if they were not
-    /// placed.
+    /// Returns the number of ranks of the job, as far as the traces know.
+    fn ranks_of(&self) -> u32 {
+        let known = self.traces.iter().filter_map(|trace| trace.header.origin.ranks).max();
+        let highest = self.traces.iter().filter_map(|trace| trace.header.rank).max();
+        known.unwrap_or(0).max(highest.map_or(0, |rank| rank.saturating_add(1)))
+    }
+
+    /// Returns the number of nodes that the ranks of the job were placed on, or none if they were
+    /// not placed.
     pub(crate) fn placed_on(&self) -> Option<usize> {
-        let nodes = |trace: &Trace| trace.nodes.as_ref()?.of(trace.header.rank?);
-        let nodes: BTreeSet<_> = self.traces.iter().filter_map(nodes).collect();
+        let nodes = self.traces.iter().find_map(|trace| trace.nodes.as_ref())?;
+        let nodes: BTreeSet<_> = (0..self.ranks_of()).filter_map(|rank| nodes.of(rank)).collect();
         (!nodes.is_empty()).then_some(nodes.len())
     }
 
     /// Places the ranks on nodes, if `placed` gives a placement. Fails if a trace has no rank, or
     /// if a rank of the run has no trace.
     pub(crate) fn placed(mut self, placed: &Placed) -> Result<Self, Error> {
-        let told = self.traces.iter().filter_map(|trace| trace.header.origin.ranks).max();
-        let highest = self.traces.iter().filter_map(|trace| trace.header.rank).max();
-        let ranks = told.unwrap_or(0).max(highest.map_or(0, |rank| rank.saturating_add(1)));
-        if let Some(rule) = placed.rule(ranks)? {
+        if let Some(rule) = placed.rule(self.ranks_of())? {
             let nodes = Arc::new(Nodes::new(rule, addresses(&self.traces)?));
             self.traces.iter_mut().for_each(|trace| trace.nodes = Some(Arc::clone(&nodes)));
         }
@@ -130,19 +136,14 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 /// left out with a message. Fails if no trace remains, or if two traces are of the same context of
 /// an endpoint.
 pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
-    let (mut paths, mut quiet) = (Vec::new(), Vec::new());
+    let (mut paths, mut read) = (Vec::new(), Vec::new());
     for name in names {
         if name.is_dir() {
             paths.extend(trace_files(name)?);
             // If a report cannot be read, the reports of this directory are ignored.
-            let known = quiet.len();
-            let read = reports::each(name, |_, report| {
-                if !report.tagged.has_operations() && !report.msg.has_operations() {
-                    quiet.push(report);
-                }
-            });
-            if read.is_err() {
-                quiet.truncate(known);
+            let known = read.len();
+            if reports::each(name, |_, report| read.push(report)).is_err() {
+                read.truncate(known);
             }
         } else {
             paths.push(name.clone());
@@ -180,8 +181,30 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
             return Err(Error::SameEndpoint { first, second });
         }
     }
+    let is_quiet =
+        |report: &Report| !report.tagged.has_operations() && !report.msg.has_operations();
+    let (quiet, counted): (Vec<_>, Vec<_>) = read.into_iter().partition(is_quiet);
+    let halved = counted.iter().filter(|report| {
+        let endpoint = (report.host.clone(), report.pid, report.address.clone());
+        let has = |context: &str| contexts.contains_key(&(endpoint.clone(), context.to_owned()));
+        let lacks =
+            |context, counters: &ContextCounters| counters.has_operations() && !has(context);
+        // Without any trace, the rank is missing.
+        let (tagged, msg) = (lacks("tagged", &report.tagged), lacks("msg", &report.msg));
+        if tagged && has("msg") || msg && has("tagged") {
+            let what = if tagged { "tagged" } else { "msg" };
+            let rank = report.rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
+            eprintln!(
+                "no trace {rank}.{}.*.{what}.trace, whose operations a report has",
+                report.pid
+            );
+            return true;
+        }
+        false
+    });
+    let halved = halved.map(|report| report.rank).collect();
     let run = run_of(&traces);
-    let mut found = Found { traces, left_out, quiet, run };
+    let mut found = Found { traces, left_out, halved, quiet, run };
     let starts = found.traces.iter().map(|trace| trace.header.start_ns);
     found.begin(starts.min().unwrap_or(0));
     Ok(found)

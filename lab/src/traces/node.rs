@@ -180,13 +180,19 @@ pub(crate) struct Nodes {
     /// are ranks.
     ranks: HashMap<Address, u32>,
     /// Ranks by the ports of their endpoints, for an address that is not in `ranks`: a host may
-    /// have several addresses, and each of its ports belongs to one endpoint.
+    /// have several addresses. A port that endpoints of several ranks have, on different hosts, is
+    /// not listed.
     by_port: HashMap<u16, u32>,
 }
 
 impl Nodes {
     pub(super) fn new(rule: Rule, ranks: HashMap<Address, u32>) -> Self {
-        let by_port = ranks.iter().map(|(at, rank)| (at.port, *rank)).collect();
+        let mut by_port = HashMap::<_, Option<u32>>::new();
+        for (at, rank) in &ranks {
+            let same = |known: &mut Option<u32>| *known = known.filter(|known| known == rank);
+            by_port.entry(at.port).and_modify(same).or_insert(Some(*rank));
+        }
+        let by_port = by_port.into_iter().filter_map(|(port, rank)| Some((port, rank?))).collect();
         Self { rule, ranks, by_port }
     }
 

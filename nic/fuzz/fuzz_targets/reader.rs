@@ -72,7 +72,7 @@ fuzz_target!(|data: &[u8]| {
     let (laps, window) = (u64::from(window >> 4 & 3), pick(&[0, 128, 1024], window));
     let mut trace = Header { window, ..Header::default() }.to_bytes();
     assert_eq!(trace.len(), HEADER);
-    let ends = [End::Open, End::Stopped(Stop::Size), End::Stopped(Stop::Disk), End::Closed];
+    let ends = [End::Open, End::Stopped(Stop::Size), End::Stopped(Stop::Disk), End::Closed(0), End::Closed(3)];
     let end = pick(&ends, first[5]);
     trace[HEADER - STATE..].copy_from_slice(state(laps, end).map(u32::to_le_bytes).as_flattened());
     trace.extend_from_slice(records);

@@ -448,21 +448,21 @@ impl Decoder {
 pub fn state(laps: u64, end: End) -> [u32; 4] {
     let [low, high] = halves(laps);
     let end = match end {
-        End::Open => 0,
-        End::Stopped(Stop::Size) => 1,
-        End::Stopped(Stop::Disk) => 2,
-        End::Closed => 3,
+        End::Open => [0, 0],
+        End::Stopped(Stop::Size) => [1, 0],
+        End::Stopped(Stop::Disk) => [2, 0],
+        End::Closed(words) => [3, words],
     };
-    [low, high, end, 0]
+    [low, high, end[0], end[1]]
 }
 
 /// Decodes the end of a header; `None` if it is invalid.
-pub(super) fn state_of([low, high, end, zero]: [u32; 4]) -> Option<(u64, End)> {
-    let end = match (end, zero) {
+pub(super) fn state_of([low, high, end, words]: [u32; 4]) -> Option<(u64, End)> {
+    let end = match (end, words) {
         (0, 0) => End::Open,
         (1, 0) => End::Stopped(Stop::Size),
         (2, 0) => End::Stopped(Stop::Disk),
-        (3, 0) => End::Closed,
+        (3, words) => End::Closed(words),
         _ => return None,
     };
     Some((whole([low, high]), end))

@@ -87,6 +87,15 @@ impl<R: Read> Input<R> {
     }
 }
 
+impl<R: Read> Input<R> {
+    /// Returns true if the zero word that was just taken can be the end of a complete recording:
+    /// it is not in an appended window, which is full of records, and follows the `words` words of
+    /// the window, if their number is known (not 0).
+    pub(super) fn ends_at(&self, words: u32) -> bool {
+        self.window.is_empty() && (words == 0 || self.at == (words as usize + 1) * WORD)
+    }
+}
+
 impl<R: Read> WordSource for Input<R> {
     type Error = NoWords;
 

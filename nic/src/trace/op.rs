@@ -95,8 +95,9 @@ pub enum End {
     Open,
     /// The recording ended before its program.
     Stopped(Stop),
-    /// The recording is complete.
-    Closed,
+    /// The recording is complete, and this many words of the window are records; 0 if the recorder
+    /// did not write their number.
+    Closed(u32),
 }
 
 /// Word 0 of an operation with a key, without the key's place.

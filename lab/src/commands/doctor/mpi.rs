@@ -97,12 +97,37 @@ pub(super) fn mpi(subject: &Subject<'_>, findings: &mut Findings) {
     };
     findings.good(format!("MPI: {shown} is {mpi}"));
     program(command, launcher, mpi, findings);
+    options(command, launcher, findings);
     match launcher::device(&path, mpi) {
         Some(Ok(what)) => findings.good(what),
         Some(Err(Unfit { what, advice })) => findings.bad(what, advice),
         None => {}
     }
     bundled(&path, findings);
+}
+
+/// Checks the options of a launcher: some choose another communication layer or provider, and
+/// `tcam run` does not overrule them.
+fn options(command: &[OsString], launcher: &OsStr, findings: &mut Findings) {
+    let behind = command.iter().position(|word| word == launcher).map_or(0, |at| at + 1);
+    let words = &command[behind..];
+    let words = &words[..linked(words).map_or(words.len(), |linked| linked.at)];
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    for at in 0..words.len() {
+        let word = |after: usize| words.get(at + after).map_or("", |word| word.as_ref());
+        let len = match (word(0).trim_start_matches('-'), word(1), word(2)) {
+            ("mca" | "pmixmca", "pml", layer) if layer != "cm" => 3,
+            ("mca", "mtl", layer) if layer != "ofi" => 3,
+            ("env" | "genv", "FI_PROVIDER", provider) if provider != "tcam" => 3,
+            ("x", set, _) if set.starts_with("FI_PROVIDER=") && !set.ends_with("=tcam") => 2,
+            _ => continue,
+        };
+        let option = words[at..(at + len).min(words.len())].join(" ");
+        findings.bad(
+            format!("MPI: `{option}` keeps the program from tcam"),
+            "leave this option out: `tcam run` sets what chooses tcam",
+        );
+    }
 }
 
 /// Adds the finding for a word that should be a program and cannot be started.

@@ -18,7 +18,7 @@ use matching::{HostEngine, HostStorage, TagLayout};
 use nic::config::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
-use nic::trace::Op;
+use nic::trace::{Op, TraceError};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Serialize, Serializer};
 
@@ -166,7 +166,7 @@ impl LoadedTrace {
                         ops.push(op);
                     }
                 }
-                Err(error) if trace.take.cut_off => {
+                Err(error @ TraceError::Cut(_)) if trace.take.cut_off => {
                     trace.tell(&error.to_string());
                     break;
                 }
