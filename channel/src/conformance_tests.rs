@@ -46,7 +46,7 @@ fn messages_of_all_lengths_arrive_in_order_and_whole() {
             }
             assert!(other.take().is_none() && other.rx().is_empty());
             assert_eq!((other.rx().position(), other.rx().end()), (600, 600));
-            assert_eq!(one.until(|it| (!it.tx.is_lent()).then_some(())), Some(()));
+            assert_eq!(one.until(|it| (!it.tx.has_unfinished_sends()).then_some(())), Some(()));
         }
     }
 }
@@ -69,7 +69,8 @@ fn requests_and_their_answers_arrive_whole() {
             let parts = [RemotePart { addr: 1, len: len as u64, key: 2 }; 2];
             let (mut bytes, buffer) = message(number, len);
             let data = [buffer.part(0, len / 2), buffer.part(len / 2, len)];
-            let sent = one.send(header(Kind::Write, number, len), Payload::Frame(&parts, &data));
+            let sent =
+                one.send(header(Kind::Write, number, len), Payload::PartsAndData(&parts, &data));
             assert_eq!(sent, Sent::Yes);
             let (header_, body) = other.take().unwrap();
             let frame = Frame::unpack(header_.count);
@@ -238,12 +239,12 @@ fn closed_and_dead_peers_differ_and_both_return_their_buffers() {
                 assert!(body[..300] == bytes);
             }
             one.tx.disconnect(0);
-            assert!(!one.tx.is_lent());
+            assert!(!one.tx.has_unfinished_sends());
             let (_window, to) = room(10);
             let read = one.peers[0].read(&crate::bytes::Remote::default(), &to, None);
             assert!(matches!(read, Err(CopyError::Failed(_))));
             assert_eq!(one.tx.open_only(gone).unwrap_err(), Errno::ECONNREFUSED);
-            assert!(!one.tx.is_there(gone.port()));
+            assert!(!one.tx.has_segment(gone.port()));
             drop(other);
         }
     }
@@ -256,7 +257,7 @@ fn an_endpoint_differs_from_the_next_one_at_its_port() {
         let first = Endpoint::new(&transport, port + 1, COPIES);
         one.meet(&first);
         let gone = one.peers[0].identity();
-        assert!(one.tx.is_there(port + 1));
+        assert!(one.tx.has_segment(port + 1));
         let mut first = first;
         first.close();
         drop(first);
@@ -270,7 +271,7 @@ fn an_endpoint_differs_from_the_next_one_at_its_port() {
 
 #[test]
 fn a_slot_names_its_sender() {
-    for (transport, port) in transports().into_iter().zip([245, 250, 0]) {
+    for (transport, port) in transports().into_iter().zip([245, 250, 0, 0]) {
         let mut to = Endpoint::new(&transport, port, COPIES);
         let mut senders: Vec<_> =
             (1..4).map(|at| Endpoint::new(&transport, port + at, COPIES)).collect();
@@ -286,11 +287,11 @@ fn a_slot_names_its_sender() {
             let (header, _) = to.take().unwrap();
             // Over the network, messages of several senders come in any order.
             let who = senders[header.bits as usize].own.identity();
-            let (listed, address) = to.tx.listed(header.peer).unwrap();
+            let (listed, address) = to.tx.sender(header.peer).unwrap();
             assert_eq!((listed, address.is_some()), (who, to.net.is_some()));
             assert_eq!(header.is_far(), to.net.is_some());
             to.tx.strike(header.peer, who);
-            assert_eq!(to.tx.listed(header.peer).is_some(), to.net.is_some());
+            assert_eq!(to.tx.sender(header.peer).is_some(), to.net.is_some());
         }
     }
 }
@@ -298,7 +299,7 @@ fn a_slot_names_its_sender() {
 #[test]
 fn many_senders_lose_nothing_and_keep_their_order() {
     const EACH: u64 = 5000;
-    for (transport, port) in transports().into_iter().zip([255, 259, 0]) {
+    for (transport, port) in transports().into_iter().zip([255, 259, 0, 0]) {
         let mut to = Endpoint::new(&transport, port, COPIES);
         let senders: Vec<_> =
             (1..4).map(|at| Endpoint::new(&transport, port + at, COPIES)).collect();

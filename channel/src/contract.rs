@@ -22,7 +22,7 @@ pub enum Payload<'a> {
     /// A part of a message, of up to [`Peer::part_len`](crate::peer::Peer::part_len) bytes.
     Part(&'a Buffer),
     /// A request or an answer: parts of the peer's memory, and data.
-    Frame(&'a [RemotePart], &'a [Buffer]),
+    PartsAndData(&'a [RemotePart], &'a [Buffer]),
     /// Bytes that are not in a buffer of the application.
     Bytes(&'a [u8]),
     /// The location of a message that stays in local memory:
@@ -90,7 +90,7 @@ pub enum Direction {
 pub struct Body<'a> {
     pub(crate) bytes: SharedBytes<'a>,
     /// The state word of the sender's buffer; `None` if the payload is in the slot.
-    pub(crate) lent: Option<&'a AtomicU32>,
+    pub(crate) buffer_state: Option<&'a AtomicU32>,
 }
 
 impl<'a> Body<'a> {
@@ -106,16 +106,16 @@ impl<'a> Body<'a> {
     /// Returns whether the payload is in a buffer of the sender, and not in the slot.
     #[inline]
     #[must_use]
-    pub fn is_lent(&self) -> bool {
-        self.lent.is_some()
+    pub fn is_in_buffer(&self) -> bool {
+        self.buffer_state.is_some()
     }
 }
 
 impl Drop for Body<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(lent) = self.lent {
-            lent.store(0, Ordering::Release);
+        if let Some(state) = self.buffer_state {
+            state.store(0, Ordering::Release);
         }
     }
 }

@@ -35,8 +35,8 @@ use ffi::Errno;
 use parking_lot::Mutex;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-const CONTEXT: u32 = 40;
-const INCARNATION: u64 = (1 << CONTEXT) - 1;
+const CONTEXT_SHIFT: u32 = 40;
+const INCARNATION_MASK: u64 = (1 << CONTEXT_SHIFT) - 1;
 
 /// Fills an array with random bytes.
 ///
@@ -58,13 +58,13 @@ impl Identity {
     /// # Errors
     /// The kernel has no random numbers.
     pub fn new(port: u16, context: u8) -> Result<Self, Errno> {
-        let incarnation = (u64::from_ne_bytes(random()?) & INCARNATION).max(1);
-        Ok(Self(u64::from(port) << 48 | u64::from(context) << CONTEXT | incarnation))
+        let incarnation = (u64::from_ne_bytes(random()?) & INCARNATION_MASK).max(1);
+        Ok(Self(u64::from(port) << 48 | u64::from(context) << CONTEXT_SHIFT | incarnation))
     }
 
     /// Returns the identity in a word; `None` if its incarnation is 0.
     pub fn of_word(word: u64) -> Option<Self> {
-        (word & INCARNATION != 0).then_some(Self(word))
+        (word & INCARNATION_MASK != 0).then_some(Self(word))
     }
 
     /// Returns the identity as one word.
@@ -82,7 +82,7 @@ impl Identity {
     /// Returns the index of the context in its scalable endpoint; 0 for any other endpoint.
     #[must_use]
     pub fn context(self) -> u8 {
-        (self.0 >> CONTEXT) as u8
+        (self.0 >> CONTEXT_SHIFT) as u8
     }
 
     /// Returns the port in the address of the endpoint: the port of its context 0.
@@ -112,7 +112,7 @@ pub(crate) struct ExecId {
     /// Process id.
     pub(crate) pid: u32,
     /// Address of WORD in the process.
-    pub(crate) at: u64,
+    pub(crate) address: u64,
     /// Value of WORD.
     pub(crate) word: u64,
 }
@@ -130,8 +130,8 @@ impl ExecId {
             WORD.store(u64::from_ne_bytes(random()?), Ordering::Relaxed);
             *owner = Some(pid);
         }
-        let at = (&raw const WORD).addr() as u64;
-        Ok(Self { pid, at, word: WORD.load(Ordering::Relaxed) })
+        let address = (&raw const WORD).addr() as u64;
+        Ok(Self { pid, address, word: WORD.load(Ordering::Relaxed) })
     }
 }
 
@@ -162,6 +162,6 @@ mod tests {
         assert_eq!((context.port(), context.context()), (4711, 255));
         assert_eq!(context.endpoint_port(), 4456);
         assert_eq!(Identity::of_word(context.word()), Some(context));
-        assert_eq!(Identity::of_word(7 << 48 | 3 << CONTEXT), None);
+        assert_eq!(Identity::of_word(7 << 48 | 3 << CONTEXT_SHIFT), None);
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! receiving    Peer::body            the payload of a slot; dropping it frees its buffer
 //! copying      Peer::read, copier    Refused: ask for parts | Failed: the operation fails
-//! state        Peer::liveness, is_open, reaches
+//! state        Peer::liveness, is_open, copies_our_memory
 //! ```
 
 use ffi::Buffer;
@@ -251,9 +251,9 @@ impl Peer {
 
     /// Returns whether the peer is copying from or to memory of this endpoint, which has closed.
     #[must_use]
-    pub fn reaches(&self) -> bool {
+    pub fn copies_our_memory(&self) -> bool {
         match self {
-            Self::Shm(peer) => peer.reaches(),
+            Self::Shm(peer) => peer.copies_our_memory(),
             // Only this process accesses its memory.
             Self::Net(_) => false,
             // The thread that closes also makes all copies, so no copy is in progress.

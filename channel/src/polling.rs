@@ -10,22 +10,22 @@
 //! auto:        after a near message: ratio + 1; after a far one came or was sent: ratio = 0
 //! ```
 //! *Near* is over shared memory, *far* is over the network. The ratio of *dynamic* and *auto* is at
-//! most [`MOST`], so that no transport starves. *Static* and *dynamic* are the schemes of these
-//! names in section 3.2 of *Analysis of Design Considerations for Optimizing Multi-Channel MPI over
-//! InfiniBand* (Chai, Sur, Jin, Panda; IPDPS 2005). *Auto* is the dynamic scheme with a history
-//! that begins at the last far message. After many near messages, it finds the next far message
-//! late, and those that follow it at once.
+//! most [`MAX_RATIO`], so that no transport starves. *Static* and *dynamic* are the schemes of
+//! these names in section 3.2 of *Analysis of Design Considerations for Optimizing Multi-Channel
+//! MPI over InfiniBand* (Chai, Sur, Jin, Panda; IPDPS 2005). *Auto* is the dynamic scheme with a
+//! history that begins at the last far message. After many near messages, it finds the next far
+//! message late, and those that follow it at once.
 
 use std::time::{Duration, Instant};
 
 use nic::polling::Polling;
 
 /// Maximum ratio, except for a static one.
-const MOST: u32 = 256;
+const MAX_RATIO: u32 = 256;
 
 /// The schedule of the polls of the network; see the module.
 #[derive(Debug)]
-pub struct Turns {
+pub struct NetworkSchedule {
     policy: Polling,
     ratio: u32,
     /// Polls without the network before the next one that includes it.
@@ -38,7 +38,7 @@ pub struct Turns {
     empty: u64,
     /// Time of the last poll of the network; `None` if polls are not timed, because reading the
     /// clock takes a tenth of the time of a poll.
-    asked: Option<Instant>,
+    last_poll: Option<Instant>,
     /// Time between the last two polls of the network.
     gap: Duration,
     /// Sum of `gap` over the polls that found something.
@@ -57,7 +57,7 @@ pub struct Polls {
     pub discovery: Duration,
 }
 
-impl Turns {
+impl NetworkSchedule {
     /// Creates the schedule of a policy. `times`: measure the time of discovery.
     #[must_use]
     pub fn new(policy: Polling, times: bool) -> Self {
@@ -69,7 +69,7 @@ impl Turns {
             far: 0,
             polls: 0,
             empty: 0,
-            asked: times.then(Instant::now),
+            last_poll: times.then(Instant::now),
             gap: Duration::ZERO,
             discovery: Duration::ZERO,
         }
@@ -77,16 +77,16 @@ impl Turns {
 
     /// If polls are timed, notes the time of a poll of the network that begins now.
     #[inline]
-    pub fn ask(&mut self) {
-        if let Some(asked) = &mut self.asked {
+    pub fn note_poll_time(&mut self) {
+        if let Some(last_poll) = &mut self.last_poll {
             let now = Instant::now();
-            self.gap = now - std::mem::replace(asked, now);
+            self.gap = now - std::mem::replace(last_poll, now);
         }
     }
 
-    /// Returns whether this poll includes the network. Call it once for each poll: it counts them.
+    /// Counts a poll. Returns whether it includes the network.
     #[inline]
-    pub fn is_due(&mut self) -> bool {
+    pub fn advance(&mut self) -> bool {
         match self.left.checked_sub(1) {
             Some(less) => {
                 self.left = less;
@@ -103,21 +103,21 @@ impl Turns {
     /// Returns whether each poll includes the network at the current ratio.
     #[inline]
     #[must_use]
-    pub fn is_each(&self) -> bool {
+    pub fn is_every_poll(&self) -> bool {
         self.ratio == 0
     }
 
     /// Notes that a poll of the network found nothing.
     #[inline]
-    pub fn found_nothing(&mut self) {
+    pub fn note_empty_poll(&mut self) {
         self.empty += 1;
     }
 
     /// Notes `count` messages over shared memory.
     #[inline]
-    pub fn came_near(&mut self, count: u32) {
+    pub fn note_near(&mut self, count: u32) {
         match self.policy {
-            Polling::Auto => self.ratio = (self.ratio + count).min(MOST),
+            Polling::Auto => self.ratio = (self.ratio + count).min(MAX_RATIO),
             Polling::Dynamic(history) => {
                 self.near += count;
                 self.settle(history);
@@ -128,7 +128,7 @@ impl Turns {
 
     /// Notes that the last poll of the network found `count` messages.
     #[inline]
-    pub fn came_far(&mut self, count: u32) {
+    pub fn note_far(&mut self, count: u32) {
         self.discovery += self.gap;
         match self.policy {
             Polling::Auto => self.turn_far(),
@@ -142,7 +142,7 @@ impl Turns {
 
     /// Notes a send over the network: an answer may come.
     #[inline]
-    pub fn sent_far(&mut self) {
+    pub fn note_far_send(&mut self) {
         if self.policy == Polling::Auto {
             self.turn_far();
         }
@@ -150,12 +150,12 @@ impl Turns {
 
     /// Counts `count` additional looks into shared memory as polls.
     #[inline]
-    pub fn looked(&mut self, count: u32) {
+    pub fn advance_by(&mut self, count: u32) {
         self.left = self.left.saturating_sub(count);
     }
 
     /// Makes the next poll include the network, regardless of the ratio.
-    pub fn hurry(&mut self) {
+    pub fn make_due(&mut self) {
         self.left = 0;
     }
 
@@ -165,7 +165,7 @@ impl Turns {
 
     fn settle(&mut self, history: u32) {
         if self.near + self.far >= history {
-            self.ratio = (self.near / (self.far + 1)).min(MOST);
+            self.ratio = (self.near / (self.far + 1)).min(MAX_RATIO);
             self.left = self.left.min(self.ratio);
             (self.near, self.far) = (0, 0);
         }
@@ -183,68 +183,68 @@ mod tests {
     use super::*;
 
     /// Returns which of the next `polls` polls include the network, by index.
-    fn due(turns: &mut Turns, polls: usize) -> Vec<usize> {
-        (0..polls).filter(|_| turns.is_due()).collect()
+    fn due(schedule: &mut NetworkSchedule, polls: usize) -> Vec<usize> {
+        (0..polls).filter(|_| schedule.advance()).collect()
     }
 
     #[test]
     fn a_static_ratio_never_changes() {
-        let mut turns = Turns::new(Polling::Static(3), false);
-        assert_eq!(due(&mut turns, 9), [0, 4, 8]);
-        turns.came_near(1000);
-        turns.came_far(1000);
-        assert_eq!(due(&mut turns, 8), [3, 7]);
-        assert_eq!(turns.counts(), Polls { all: 5, ..Polls::default() });
-        assert_eq!(due(&mut Turns::new(Polling::Every, false), 3), [0, 1, 2]);
-        let mut turns = Turns::new(Polling::Static(50), false);
-        assert_eq!(due(&mut turns, 1), [0]);
-        turns.looked(48);
-        assert_eq!(due(&mut turns, 4), [2]);
-        turns.looked(80);
-        assert_eq!(due(&mut turns, 2), [0]);
+        let mut schedule = NetworkSchedule::new(Polling::Static(3), false);
+        assert_eq!(due(&mut schedule, 9), [0, 4, 8]);
+        schedule.note_near(1000);
+        schedule.note_far(1000);
+        assert_eq!(due(&mut schedule, 8), [3, 7]);
+        assert_eq!(schedule.counts(), Polls { all: 5, ..Polls::default() });
+        assert_eq!(due(&mut NetworkSchedule::new(Polling::Every, false), 3), [0, 1, 2]);
+        let mut schedule = NetworkSchedule::new(Polling::Static(50), false);
+        assert_eq!(due(&mut schedule, 1), [0]);
+        schedule.advance_by(48);
+        assert_eq!(due(&mut schedule, 4), [2]);
+        schedule.advance_by(80);
+        assert_eq!(due(&mut schedule, 2), [0]);
     }
 
     #[test]
     fn discovery_is_the_time_since_the_poll_before() {
-        let mut turns = Turns::new(Polling::Every, true);
+        let mut schedule = NetworkSchedule::new(Polling::Every, true);
         std::thread::sleep(Duration::from_millis(2));
-        turns.ask();
-        turns.found_nothing();
-        assert_eq!(turns.counts().discovery, Duration::ZERO);
+        schedule.note_poll_time();
+        schedule.note_empty_poll();
+        assert_eq!(schedule.counts().discovery, Duration::ZERO);
         let before = Instant::now();
         std::thread::sleep(Duration::from_millis(2));
-        turns.ask();
-        turns.came_far(3);
-        let discovery = turns.counts().discovery;
+        schedule.note_poll_time();
+        schedule.note_far(3);
+        let discovery = schedule.counts().discovery;
         assert!(discovery >= Duration::from_millis(2), "{discovery:?}");
         assert!(discovery <= before.elapsed() + Duration::from_millis(1), "{discovery:?}");
     }
 
     #[test]
     fn a_dynamic_ratio_is_that_of_the_papers_formula() {
-        let mut turns = Turns::new(Polling::Dynamic(10), false);
-        turns.came_near(9);
-        assert!(turns.is_each());
-        turns.came_far(1);
-        assert_eq!(turns.ratio, 9 / 2);
-        turns.came_near(10);
-        assert_eq!(turns.ratio, 10);
-        turns.came_far(10);
-        assert!(turns.is_each());
+        let mut schedule = NetworkSchedule::new(Polling::Dynamic(10), false);
+        schedule.note_near(9);
+        assert!(schedule.is_every_poll());
+        schedule.note_far(1);
+        assert_eq!(schedule.ratio, 9 / 2);
+        schedule.note_near(10);
+        assert_eq!(schedule.ratio, 10);
+        schedule.note_far(10);
+        assert!(schedule.is_every_poll());
     }
 
     #[test]
     fn no_transport_starves_and_a_send_resets_the_ratio() {
         for policy in [Polling::Auto, Polling::Dynamic(10_000)] {
-            let mut turns = Turns::new(policy, false);
-            (0..20_000).for_each(|_| turns.came_near(1));
-            assert_eq!(turns.ratio, MOST);
-            assert!(due(&mut turns, 2 * MOST as usize + 2).len() >= 2);
+            let mut schedule = NetworkSchedule::new(policy, false);
+            (0..20_000).for_each(|_| schedule.note_near(1));
+            assert_eq!(schedule.ratio, MAX_RATIO);
+            assert!(due(&mut schedule, 2 * MAX_RATIO as usize + 2).len() >= 2);
         }
-        let mut turns = Turns::new(Polling::Auto, false);
-        turns.came_near(1000);
-        assert!(turns.is_due() && !turns.is_due());
-        turns.sent_far();
-        assert!(turns.is_due() && turns.is_due());
+        let mut schedule = NetworkSchedule::new(Polling::Auto, false);
+        schedule.note_near(1000);
+        assert!(schedule.advance() && !schedule.advance());
+        schedule.note_far_send();
+        assert!(schedule.advance() && schedule.advance());
     }
 }

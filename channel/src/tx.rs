@@ -20,7 +20,7 @@ use crate::{
     identity::Identity,
     net::{Net, peer::NetPeer, rx::NetRx, secret::Secret},
     peer::Peer,
-    polling::Turns,
+    polling::NetworkSchedule,
     rx::{Receivers, Rx},
     shm::{peer::ShmPeer, ring::ShmRx, segment::Segment, tx::ShmTx},
     wire::{FAR, Header},
@@ -34,7 +34,7 @@ pub struct Tx {
     settings: Settings,
     net: Option<Arc<Net>>,
     /// Decides which polls include the network.
-    pub turns: Turns,
+    pub schedule: NetworkSchedule,
     /// Number of messages that were sent whole over the network, and of their bytes.
     sent_far: (u64, u64),
     #[cfg(any(test, feature = "testing"))]
@@ -48,7 +48,7 @@ impl Tx {
     pub fn new(
         own: &Arc<Segment>,
         net: Option<Arc<Net>>,
-        turns: Turns,
+        schedule: NetworkSchedule,
         settings: Settings,
         locked: bool,
     ) -> Self {
@@ -56,7 +56,7 @@ impl Tx {
             shm: Arc::new(ShmTx::new(own, settings.checks, locked)),
             settings,
             net,
-            turns,
+            schedule,
             sent_far: (0, 0),
             #[cfg(any(test, feature = "testing"))]
             loopback: None,
@@ -93,25 +93,25 @@ impl Tx {
         Ok(Peer::Net(NetPeer::new(net, number, who, self.settings)))
     }
 
-    /// Returns whether the sender with this number is at the address that [`Tx::listed`] returns.
+    /// Returns whether the sender with this number is at the address that [`Tx::sender`] returns.
     /// Over the network, the sender must know the secret in the name of the endpoint at that
     /// address; if it does not, it is disconnected. The result is true for senders of this host, in
     /// a job with a secret, and if `secret` returns `None`; it is false for an unknown number.
     #[must_use]
     pub fn is_at_its_address(&self, number: u32, secret: impl FnOnce() -> Option<Secret>) -> bool {
-        self.of_net(number).is_none_or(|(net, number)| net.is_at_its_address(number, secret))
+        self.on_net(number).is_none_or(|(net, number)| net.is_at_its_address(number, secret))
     }
 
     /// Returns whether the sender with this number has proved that it is at its address. The result
     /// is true for senders of this host, which need no proof.
     #[must_use]
     pub fn is_vouched_for(&self, number: u32) -> bool {
-        self.of_net(number).is_none_or(|(net, number)| net.is_vouched_for(number))
+        self.on_net(number).is_none_or(|(net, number)| net.is_vouched_for(number))
     }
 
     /// Disconnects the sender with this number, if it is on the network.
     pub fn disown(&self, number: u32) {
-        if let Some((net, number)) = self.of_net(number) {
+        if let Some((net, number)) = self.on_net(number) {
             net.disown(number);
         }
     }
@@ -161,7 +161,7 @@ impl Tx {
     /// # Errors
     /// Those of [`Tx::open_only`]. `ECONNREFUSED` if the connection over the network has ended.
     pub fn open_sender(&self, number: u32, who: Identity) -> Result<Peer, Errno> {
-        match self.of_net(number) {
+        match self.on_net(number) {
             None => self.open_only(who),
             Some((net, number)) => {
                 let peer = NetPeer::new(net, number, who, self.settings);
@@ -172,12 +172,12 @@ impl Tx {
 
     /// Returns whether this user has a segment for a port on this host. Its endpoint may be dead.
     #[must_use]
-    pub fn is_there(&self, port: u16) -> bool {
+    pub fn has_segment(&self, port: u16) -> bool {
         #[cfg(any(test, feature = "testing"))]
         if let Some(end) = &self.loopback {
-            return end.is_there(port);
+            return end.has_end(port);
         }
-        owner::is_there(port)
+        owner::has_segment(port)
     }
 
     /// From now on, [`Tx::send_shm`] sends slots for `number` to this peer, if it is a peer over
@@ -236,7 +236,7 @@ impl Tx {
     fn send_net(&mut self, peer: &mut NetPeer, header: &Header, payload: Payload<'_>) -> Sent {
         let is_whole = matches!(payload, Payload::Message(_) | Payload::IfQuick(_));
         let sent = peer.send(*header, payload);
-        self.turns.sent_far();
+        self.schedule.note_far_send();
         if sent == Sent::Yes && is_whole {
             self.sent_far = (self.sent_far.0 + 1, self.sent_far.1 + header.len);
         }
@@ -268,9 +268,9 @@ impl Tx {
     }
 
     /// Returns whether receivers still hold buffers, bytes wait to be sent over the network, or,
-    /// after [`Tx::say_bye`], peers of other hosts have not confirmed all frames.
-    pub fn is_lent(&self) -> bool {
-        self.shm.is_lent() || self.net.as_ref().is_some_and(|net| net.is_lent())
+    /// after [`Tx::send_bye`], peers of other hosts have not confirmed all frames.
+    pub fn has_unfinished_sends(&self) -> bool {
+        self.shm.has_lent_buffers() || self.net.as_ref().is_some_and(|net| net.has_unsent())
     }
 
     /// Returns the time that a peer of another host may take to confirm the frames that it got;
@@ -283,20 +283,20 @@ impl Tx {
     /// Returns the sender with a number, and its address if it sends over the network. Returns
     /// `None` if no sender has the number.
     #[must_use]
-    pub fn listed(&self, number: u32) -> Option<(Identity, Option<SocketAddrV4>)> {
-        if let Some((net, number)) = self.of_net(number) {
-            return net.listed(number).map(|(who, address)| (who, Some(address)));
+    pub fn sender(&self, number: u32) -> Option<(Identity, Option<SocketAddrV4>)> {
+        if let Some((net, number)) = self.on_net(number) {
+            return net.peer(number).map(|(who, address)| (who, Some(address)));
         }
         let number = u16::try_from(number).ok()?;
         #[cfg(any(test, feature = "testing"))]
         if let Some(end) = &self.loopback {
-            return Some((end.listed(number)?, None));
+            return Some((end.sender(number)?, None));
         }
-        Some((self.shm.own.listed(number)?, None))
+        Some((self.shm.own.sender(number)?, None))
     }
 
     /// Returns the network and the number of a sender in it; `None` for a sender of this host.
-    fn of_net(&self, number: u32) -> Option<(&Arc<Net>, u16)> {
+    fn on_net(&self, number: u32) -> Option<(&Arc<Net>, u16)> {
         let number = u16::try_from(number.checked_sub(FAR)?).ok()?;
         Some((self.net.as_ref()?, number))
     }
@@ -304,11 +304,16 @@ impl Tx {
     /// Returns the senders in a part of the list of senders over shared memory. Part numbers wrap
     /// around.
     #[must_use]
-    pub fn listed_in(&self, part: usize) -> Vec<(u32, Identity)> {
-        self.shm.own.listed_in(part).into_iter().map(|(number, who)| (number.into(), who)).collect()
+    pub fn senders_in(&self, part: usize) -> Vec<(u32, Identity)> {
+        self.shm
+            .own
+            .senders_in(part)
+            .into_iter()
+            .map(|(number, who)| (number.into(), who))
+            .collect()
     }
 
-    /// Returns the number of parts of the list that [`Tx::listed_in`] reads.
+    /// Returns the number of parts of the list that [`Tx::senders_in`] reads.
     #[must_use]
     pub fn list_parts(&self) -> usize {
         self.shm.own.list_pages()
@@ -341,9 +346,9 @@ impl Tx {
 
     /// Sends Bye, with the number of frames that were sent, to peers of other hosts. If answers are
     /// sent afterwards, the next call sends another Bye.
-    pub fn say_bye(&self) {
+    pub fn send_bye(&self) {
         if let Some(net) = &self.net {
-            net.say_bye();
+            net.send_bye();
         }
     }
 

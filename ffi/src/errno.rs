@@ -43,16 +43,16 @@ errnos! {
     EBUSY = libc::EBUSY, "still in use by another object";
     EEXIST = libc::EEXIST, "exists already";
     EINVAL = libc::EINVAL, "invalid argument";
-    ENOSPC = libc::ENOSPC, "no space left in /dev/shm";
+    ENOSPC = libc::ENOSPC, "no space left in /dev/shm or on the disk, or no table entry is free";
     ENOSYS = libc::ENOSYS, "not implemented by tcam";
-    ENODATA = libc::ENODATA, "tcam has nothing that satisfies this";
+    ENODATA = libc::ENODATA, "tcam offers nothing that meets the request";
     EMSGSIZE = libc::EMSGSIZE, "message is too long";
     ENOMSG = libc::ENOMSG, "no message matches";
     ENOPROTOOPT = libc::ENOPROTOOPT, "no such option";
     EOPNOTSUPP = libc::EOPNOTSUPP, "not supported on this object";
     EADDRINUSE = libc::EADDRINUSE, "address is in use";
     EADDRNOTAVAIL = libc::EADDRNOTAVAIL, "address is not one of this host";
-    ENETUNREACH = libc::ENETUNREACH, "peer is on another host that no network leads to";
+    ENETUNREACH = libc::ENETUNREACH, "the network is off, or has no route to the peer's host";
     ECONNREFUSED = libc::ECONNREFUSED, "no endpoint of this user has that address";
     ENETDOWN = libc::ENETDOWN, "the network interface is down";
     EHOSTDOWN = libc::EHOSTDOWN, "the peer's host is down";
@@ -62,7 +62,7 @@ errnos! {
     ECONNRESET = libc::ECONNRESET, "the peer's host has reset the connection";
     EMFILE = libc::EMFILE, "this process has too many open files (ulimit -n)";
     ENFILE = libc::ENFILE, "this host has too many open files";
-    ENOBUFS = libc::ENOBUFS, "the peer holds too many answers that were not taken, or the kernel has no memory for sockets";
+    ENOBUFS = libc::ENOBUFS, "too many answers wait at the peer for this endpoint, or the kernel has no memory for sockets";
     ECONNABORTED = libc::ECONNABORTED, "peer died";
     ETIMEDOUT = libc::ETIMEDOUT, "timed out";
     EALREADY = libc::EALREADY, "already done";
@@ -76,7 +76,7 @@ errnos! {
     ENOEQ = 261, "no event queue is bound";
     EDOMAIN = 262, "objects of different domains";
     ENOCQ = 263, "no completion queue is bound";
-    ECRC = 264, "bytes are not those that were sent";
+    ECRC = 264, "bytes differ from those that were sent";
     ETRUNC = 265, "message was longer than the receive buffer";
     ENOKEY = 266, "no memory region has that key";
     ENOAV = 267, "no address vector is bound";

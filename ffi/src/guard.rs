@@ -66,7 +66,7 @@ impl<T> Status<*mut T> for *mut T {
 #[inline]
 pub(crate) fn call<S: Status<Value>, Value>(body: impl FnOnce() -> Result<Value>) -> S {
     let result = catch_unwind(AssertUnwindSafe(body));
-    S::from_result(result.unwrap_or_else(|panic| Err(caught(&*panic))))
+    S::from_result(result.unwrap_or_else(|panic| Err(log_panic(&*panic))))
 }
 
 /// Runs the body of a thread of the provider.
@@ -74,11 +74,11 @@ pub(crate) fn call<S: Status<Value>, Value>(body: impl FnOnce() -> Result<Value>
 /// # Errors
 /// `FI_EOTHER` after a panic, which is logged.
 pub fn thread(body: impl FnOnce()) -> Result<()> {
-    catch_unwind(AssertUnwindSafe(body)).map_err(|panic| caught(&*panic))
+    catch_unwind(AssertUnwindSafe(body)).map_err(|panic| log_panic(&*panic))
 }
 
 #[cold]
-fn caught(panic: &(dyn std::any::Any + Send)) -> Errno {
+fn log_panic(panic: &(dyn std::any::Any + Send)) -> Errno {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

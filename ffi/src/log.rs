@@ -46,13 +46,18 @@ fn level(level: Level) -> sys::fi_log_level {
 fn subsystem(target: &str) -> sys::fi_log_subsys {
     match target.rsplit("::").next().unwrap_or_default() {
         "fabric" => sys::FI_LOG_FABRIC,
-        "domain" => sys::FI_LOG_DOMAIN,
-        "ep" | "cm" => sys::FI_LOG_EP_CTRL,
-        "msg" | "tagged" | "progress" | "shm" | "segment" | "ring" | "copy" => sys::FI_LOG_EP_DATA,
-        "av" => sys::FI_LOG_AV,
+        "domain" | "open" => sys::FI_LOG_DOMAIN,
+        // Endpoints, their contexts, and their connections to peers.
+        "ep" | "ep_shared" | "sep" | "context" | "bind" | "srx" | "stx" | "sizes" | "peers"
+        | "liveness" | "diagnosis" | "segment" | "peer" | "senders" | "peer_table"
+        | "connections" => sys::FI_LOG_EP_CTRL,
+        // Messages, reads, writes and atomic operations.
+        "progress" | "inbound" | "rx" | "tx" | "tagged" | "rma" | "rma_target" | "atomic"
+        | "copies" | "check" | "matcher" | "flow" => sys::FI_LOG_EP_DATA,
+        "av" | "rx_contexts" | "shared_av" => sys::FI_LOG_AV,
         "cq" => sys::FI_LOG_CQ,
         "eq" => sys::FI_LOG_EQ,
-        "mr" => sys::FI_LOG_MR,
+        "mr" | "regions" => sys::FI_LOG_MR,
         "cntr" => sys::FI_LOG_CNTR,
         _ => sys::FI_LOG_CORE,
     }
@@ -72,7 +77,7 @@ impl FabricLog {
     }
 
     /// Returns true for the first event of each place in the code.
-    fn is_news(&self, metadata: &Metadata<'_>) -> bool {
+    fn mark_printed(&self, metadata: &Metadata<'_>) -> bool {
         let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
         printed.insert(metadata.callsite())
     }
@@ -88,7 +93,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for FabricLog {
         let mut text = Text(String::new());
         event.record(&mut text);
         if !self.takes(metadata) {
-            if self.is_news(metadata) {
+            if self.mark_printed(metadata) {
                 // One write, since other ranks write to the same output.
                 let line = format!("tcam: {}\n", text.0);
                 let _ = std::io::stderr().write_all(line.as_bytes());

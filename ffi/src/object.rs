@@ -233,7 +233,7 @@ pub(crate) fn context(raw: *mut libc::c_void) -> OpContext {
 ///
 /// # Errors
 /// `EBADFLAGS` otherwise.
-pub fn only(value: u64, allowed: u64) -> Result<()> {
+pub fn check_flags(value: u64, allowed: u64) -> Result<()> {
     if value & !allowed == 0 { Ok(()) } else { Err(Errno::EBADFLAGS) }
 }
 

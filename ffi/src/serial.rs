@@ -52,13 +52,13 @@ impl<T> Serial<T> {
     /// Takes exclusive use of the state for a process that exits. Returns `None` after a limited
     /// wait: this thread may hold the lock itself, if a signal handler calls `exit`.
     pub fn lock_at_exit(&self) -> Option<SerialGuard<'_, T>> {
-        at_exit(|| self.try_lock())
+        try_lock_at_exit(|| self.try_lock())
     }
 }
 
 /// Calls `try_lock` until it returns a guard. Returns `None` after the maximum time for which an
 /// exit waits for other threads.
-pub fn at_exit<G>(try_lock: impl Fn() -> Option<G>) -> Option<G> {
+pub fn try_lock_at_exit<G>(try_lock: impl Fn() -> Option<G>) -> Option<G> {
     let end = Instant::now() + AT_EXIT;
     loop {
         let guard = try_lock();

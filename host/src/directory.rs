@@ -90,7 +90,7 @@ impl Directory {
         }
         tracing::error!(
             "{}",
-            obstacle().unwrap_or_else(|| format!("{}: no access", path.display()))
+            obstacle().unwrap_or_else(|| format!("no access to {}", path.display()))
         );
         Err(Errno::ACCESS.into())
     }
@@ -142,7 +142,7 @@ impl Directory {
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         if !is_file || stat.st_uid != user() || stat.st_mode & 0o077 != 0 {
             tracing::warn!(
-                "{}/{name} belongs to another user, is open to others or no file",
+                "{}/{name} is not a regular file, or is not private to this user: remove it",
                 path().display()
             );
             return Err(Errno::ACCESS.into());
@@ -194,7 +194,7 @@ impl Directory {
 
     /// Returns when a file in the directory was last made, renamed or removed; `None` if unknown.
     #[must_use]
-    pub fn changed(&self) -> Option<SystemTime> {
+    pub fn change_time(&self) -> Option<SystemTime> {
         let stat = fstat(&self.fd).ok()?;
         let seconds = u64::try_from(stat.st_mtime).ok()?;
         let since = std::time::Duration::new(seconds, u32::try_from(stat.st_mtime_nsec).ok()?);
@@ -271,12 +271,12 @@ pub fn obstacle() -> Option<String> {
     let stat = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     if stat.st_uid != user() {
         return Some(format!(
-            "{shown} belongs to {}, who keeps this user from tcam: that user or root must remove it",
+            "{shown} belongs to {}, so this user cannot use tcam: that user or root must remove it",
             name_of(stat.st_uid)
         ));
     }
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        return Some(format!("{shown} is no directory: remove it"));
+        return Some(format!("{shown} is not a directory: remove it"));
     }
     (stat.st_mode & 0o077 != 0)
         .then(|| format!("{shown} is open to other users: chmod 700 {shown}, or remove it"))
@@ -323,14 +323,14 @@ fn keep_spares() {
 /// Opens a file; if no descriptor is left, releases one from the reserve and tries again.
 fn with_spare<T>(open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     match open() {
-        Err(Errno::MFILE | Errno::NFILE) if give_spare() => open(),
+        Err(Errno::MFILE | Errno::NFILE) if release_spare() => open(),
         opened => opened,
     }
 }
 
 /// Releases a descriptor from the reserve. Returns false if the reserve is empty, or if the program
 /// has closed that descriptor.
-fn give_spare() -> bool {
+fn release_spare() -> bool {
     let Some((fd, inode)) = SPARES.lock().pop() else { return false };
     let is_ours = fstat(fd.as_fd()).is_ok_and(|stat| stat.st_ino == inode);
     if !is_ours {
@@ -360,7 +360,7 @@ pub fn is_short(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// No descriptor is left.
-pub fn behind_streams(file: File) -> io::Result<File> {
+pub fn move_above_streams(file: File) -> io::Result<File> {
     if file.as_raw_fd() > libc::STDERR_FILENO {
         return Ok(file);
     }
@@ -371,10 +371,11 @@ pub fn behind_streams(file: File) -> io::Result<File> {
 ///
 /// # Errors
 /// `EFBIG`, which is also logged with `what` as the name of the file.
-pub fn check_limit(length: usize, what: &str) -> io::Result<()> {
+pub fn check_file_size(length: usize, what: &str) -> io::Result<()> {
     if getrlimit(Resource::Fsize).current.is_some_and(|most| most < length as u64) {
         tracing::error!(
-            "a {what} of {length} bytes is larger than files may be here: raise ulimit -f"
+            "cannot make a {what} of {length} bytes: files must not be that long here \
+             (raise ulimit -f)"
         );
         return Err(Errno::FBIG.into());
     }
@@ -385,10 +386,10 @@ pub fn check_limit(length: usize, what: &str) -> io::Result<()> {
 /// later. Signals of the program may interrupt the call, which is then repeated.
 ///
 /// # Errors
-/// Those of [`check_limit`]; others, such as `ENOSPC`, if there is no room. All are logged with
+/// Those of [`check_file_size`]; others, such as `ENOSPC`, if there is no room. All are logged with
 /// `what` as the name of the file.
-pub fn give_memory(file: &File, length: usize, what: &str) -> io::Result<()> {
-    check_limit(length, what)?;
+pub fn allocate(file: &File, length: usize, what: &str) -> io::Result<()> {
+    check_file_size(length, what)?;
     let reserve = || fallocate(file, FallocateFlags::empty(), 0, length as u64);
     let given = match retry_on_intr(reserve).map_err(io::Error::from) {
         // Some file systems other than tmpfs do not support it.

@@ -40,7 +40,7 @@ pub struct Draft {
     /// Buffer for the slot that is written.
     slot: Vec<u8>,
     pid: u32,
-    stays: bool,
+    is_kept: bool,
 }
 
 impl Draft {
@@ -66,7 +66,7 @@ impl Draft {
         options.read(true).write(true).create_new(true).custom_flags(libc::O_NOFOLLOW);
         let begun = options.open(&path).and_then(Self::begin);
         let map = begun.inspect_err(|_| drop(std::fs::remove_file(&path)))?;
-        Ok(Self { map, path, turn: 0, slot: Vec::new(), pid, stays: false })
+        Ok(Self { map, path, turn: 0, slot: Vec::new(), pid, is_kept: false })
     }
 
     fn begin(mut file: File) -> io::Result<MmapRaw> {
@@ -107,13 +107,13 @@ impl Draft {
 
     /// Leaves the file in place.
     pub fn keep(mut self) {
-        self.stays = true;
+        self.is_kept = true;
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if !self.stays && self.pid == std::process::id() {
+        if !self.is_kept && self.pid == std::process::id() {
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -20,24 +20,24 @@ use nic::report::LiveContext;
 /// "tcamshm" and the version of the segment layout.
 pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x08");
 /// Offset of [`MAGIC`] in bytes.
-pub const IDENTITY: usize = 0;
+pub const MAGIC_AT: usize = 0;
 /// Offset of the process id.
 pub const PID: usize = 8;
 /// Offset of the address.
 pub const ADDRESS: usize = 16;
 /// Offset of the identity of the endpoint: its port, context and incarnation; see
 /// `channel/src/identity.rs`.
-pub const INCARNATION: usize = 24;
+pub const ENDPOINT_IDENTITY: usize = 24;
 /// Offset of the start of the process, in clock ticks since boot.
 pub const STARTED: usize = 64;
 /// Offset of the number of the process's namespace, which is 0 if it is not known.
-pub const PROCESSES: usize = STARTED + 8;
+pub const NAMESPACE: usize = STARTED + 8;
 /// Offset of the owner's exec id: the address of a word in its memory, then the value of the word.
-pub const EXEC_ID: usize = PROCESSES + 8;
+pub const EXEC_ID: usize = NAMESPACE + 8;
 /// Offset of the state.
 pub const STATE: usize = 128;
 /// Offset of the age of the owner's first operation that is not void; see `channel/src/wire.rs`.
-pub const FIRST: usize = STATE + 8;
+pub const FIRST_VALID_AGE: usize = STATE + 8;
 /// State of an open endpoint.
 pub const OPEN: u32 = 1;
 /// State of an endpoint that was closed.
@@ -168,7 +168,7 @@ impl SegmentHeader {
         };
         let short = |at: usize| first[at..].first_chunk::<4>().map(|at| u32::from_ne_bytes(*at));
         // The counters of dead endpoints are returned as well.
-        if word(first, IDENTITY)? != MAGIC || !matches!(short(STATE)?, OPEN | DEAD) {
+        if word(first, MAGIC_AT)? != MAGIC || !matches!(short(STATE)?, OPEN | DEAD) {
             return None;
         }
         let live = match word(first, COUNTERS)? {
@@ -206,7 +206,7 @@ mod tests {
     fn page(turn: u64) -> [u8; PAGE] {
         let mut page = [0; PAGE];
         let mut put = |at: usize, word: u64| page[at..at + 8].copy_from_slice(&word.to_ne_bytes());
-        put(IDENTITY, MAGIC);
+        put(MAGIC_AT, MAGIC);
         put(PID, 42);
         put(ADDRESS, 5000);
         put(STARTED, 7);

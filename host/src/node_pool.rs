@@ -33,12 +33,12 @@ use rustix::{
 };
 
 use crate::{
-    directory::{Directory, give_memory},
+    directory::{Directory, allocate},
     names::namespace,
     owner::Owner,
 };
 
-const IDENTITY: usize = 0;
+const MAGIC_AT: usize = 0;
 const ENTRIES: usize = 8;
 const ENGINES: usize = 16;
 const JOINED: usize = 24;
@@ -59,16 +59,16 @@ const SHARE: usize = 32;
 const MAGIC: u64 = u64::from_be_bytes(*b"tcampol\x02");
 
 /// Maximum number of members that one call of [`NodePool::look_around`] checks.
-const MEMBERS_A_LOOK: usize = 8;
+const MEMBERS_PER_LOOK: usize = 8;
 
 /// Record locks belong to a process, and closing any descriptor of the file releases them. So the
 /// threads of a process take turns, from before they open the file until it is closed or unlocked.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Holds the record lock: no other process adds or removes members.
-struct Only<'a>(&'a File);
+struct RecordLock<'a>(&'a File);
 
-impl<'a> Only<'a> {
+impl<'a> RecordLock<'a> {
     fn lock(file: &'a File, how: FlockOperation) -> io::Result<Self> {
         // Signals of the program may interrupt the call.
         retry_on_intr(|| fcntl_lock(file, how))?;
@@ -76,7 +76,7 @@ impl<'a> Only<'a> {
     }
 }
 
-impl Drop for Only<'_> {
+impl Drop for RecordLock<'_> {
     fn drop(&mut self) {
         let _ = fcntl_lock(self.0, FlockOperation::Unlock);
     }
@@ -92,15 +92,15 @@ struct Map {
 impl Map {
     /// A word of the file header.
     fn header(&self, offset: usize) -> &AtomicU64 {
-        self.at(offset)
+        self.word_at(offset)
     }
 
     /// A word of the engine.
     fn word(&self, offset: usize) -> &AtomicU64 {
-        self.at(self.engine * LENGTH + offset)
+        self.word_at(self.engine * LENGTH + offset)
     }
 
-    fn at(&self, offset: usize) -> &AtomicU64 {
+    fn word_at(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes.len());
         // SAFETY: aligned and within the mapping, which lives as long as self.
         // Only atomics are ever referenced; other processes use them as such.
@@ -154,19 +154,19 @@ impl PoolWords for Map {
 }
 
 /// Prefix of the names of pools.
-const NAMES: &str = "pool.";
+const NAME_PREFIX: &str = "pool.";
 
 fn name_of(entries: u32, engines: u32) -> String {
     match engines {
-        1 => format!("{NAMES}{}.{entries}", namespace()),
-        _ => format!("{NAMES}{}.{entries}x{engines}", namespace()),
+        1 => format!("{NAME_PREFIX}{}.{entries}", namespace()),
+        _ => format!("{NAME_PREFIX}{}.{entries}x{engines}", namespace()),
     }
 }
 
 /// Removes pools without members.
 pub fn clean_up() {
     let Ok(directory) = Directory::open() else { return };
-    for name in directory.names(NAMES).into_iter().flatten() {
+    for name in directory.names(NAME_PREFIX).into_iter().flatten() {
         let _turn = TURN.lock();
         if let Ok(file) = directory.file(&name) {
             remove_if_alone(&directory, &file, &name);
@@ -200,7 +200,7 @@ pub struct NodePool {
     /// Member that the next check begins with.
     next: AtomicU16,
     /// True after the log message that the pool is damaged.
-    said: AtomicBool,
+    has_logged_damage: AtomicBool,
 }
 
 impl NodePool {
@@ -223,7 +223,7 @@ impl NodePool {
                     tracing::error!("cannot open the pool {name}: {error}");
                 })?,
             };
-            let only = Only::lock(&file, FlockOperation::LockExclusive)?;
+            let lock = RecordLock::lock(&file, FlockOperation::LockExclusive)?;
             if file.metadata()?.nlink() == 0 {
                 continue;
             }
@@ -231,7 +231,7 @@ impl NodePool {
             if joined.is_err() {
                 remove_if_alone(&directory, &file, &name);
             }
-            drop(only);
+            drop(lock);
             let (ledger, number) = joined?;
             return Ok(Self {
                 ledger,
@@ -242,7 +242,7 @@ impl NodePool {
                 file: Mutex::new(Some(file)),
                 pid: std::process::id(),
                 next: AtomicU16::new(0),
-                said: AtomicBool::new(false),
+                has_logged_damage: AtomicBool::new(false),
             });
         }
     }
@@ -263,7 +263,7 @@ impl NodePool {
         if fresh {
             // Discard the contents of a pool without members.
             ftruncate(file, 0).map_err(io::Error::from)?;
-            give_memory(file, length, "pool")?;
+            allocate(file, length, "pool")?;
         }
         // An access beyond the end of a shorter file would raise SIGBUS.
         if file.metadata()?.len() != length as u64 {
@@ -273,11 +273,11 @@ impl NodePool {
         if fresh {
             map.header(ENTRIES).store(u64::from(entries), Ordering::Relaxed);
             map.header(ENGINES).store(u64::from(engines), Ordering::Relaxed);
-            map.header(IDENTITY).store(MAGIC, Ordering::Relaxed);
+            map.header(MAGIC_AT).store(MAGIC, Ordering::Relaxed);
         }
         flock(file, FlockOperation::NonBlockingLockShared).map_err(io::Error::from)?;
-        let told = [IDENTITY, ENTRIES, ENGINES].map(|at| map.header(at).load(Ordering::Relaxed));
-        if told != [MAGIC, entries.into(), engines.into()] {
+        let header = [MAGIC_AT, ENTRIES, ENGINES].map(|at| map.header(at).load(Ordering::Relaxed));
+        if header != [MAGIC, entries.into(), engines.into()] {
             return Err(damaged(Refusal::Damaged));
         }
         let joined = map.header(JOINED).fetch_add(1, Ordering::Relaxed);
@@ -285,7 +285,7 @@ impl NodePool {
         let entries = entries / engines;
         let ledger = Ledger::new(map, entries);
         for number in 0..MAX_MEMBERS {
-            return_dead(&ledger, entries, number).map_err(damaged)?;
+            reclaim_if_dead(&ledger, entries, number).map_err(damaged)?;
         }
         let map = ledger.words();
         let (taken, free): (Vec<u16>, Vec<u16>) =
@@ -302,7 +302,9 @@ impl NodePool {
             return Err(Errno::INVAL.into());
         }
         let Some(&number) = free.first() else {
-            tracing::error!("{MAX_MEMBERS} endpoints share the pool: there is no room for more");
+            tracing::error!(
+                "cannot join the pool {name}: it has {MAX_MEMBERS} endpoints, the maximum"
+            );
             return Err(Errno::NOSPC.into());
         };
         map.set_owner(number, owner, share);
@@ -316,15 +318,15 @@ impl NodePool {
         let first = self.next.load(Ordering::Relaxed);
         let members = (0..MAX_MEMBERS).map(|step| (first + step) % MAX_MEMBERS);
         let members = members.filter(|&number| number != self.number);
-        for number in members.filter(|&number| map.owner(number).is_some()).take(MEMBERS_A_LOOK) {
+        for number in members.filter(|&number| map.owner(number).is_some()).take(MEMBERS_PER_LOOK) {
             self.next.store((number + 1) % MAX_MEMBERS, Ordering::Relaxed);
-            if map.owner(number).is_some_and(|owner| !owner.lives())
+            if map.owner(number).is_some_and(|owner| !owner.check_alive())
                 && let Some(file) = &*self.file.lock()
                 && let Some(_turn) = TURN.try_lock()
-                && let Ok(_only) = Only::lock(file, FlockOperation::NonBlockingLockExclusive)
-                && return_dead(&self.ledger, self.entries, number).is_err()
+                && let Ok(_lock) = RecordLock::lock(file, FlockOperation::NonBlockingLockExclusive)
+                && reclaim_if_dead(&self.ledger, self.entries, number).is_err()
             {
-                self.say_damaged();
+                self.log_damage();
             }
         }
     }
@@ -336,9 +338,9 @@ impl NodePool {
         }
         let _turn = TURN.lock();
         let Some(file) = self.file.lock().take() else { return };
-        let Ok(_only) = Only::lock(&file, FlockOperation::LockExclusive) else { return };
+        let Ok(_lock) = RecordLock::lock(&file, FlockOperation::LockExclusive) else { return };
         if self.ledger.leave(self.number, self.share).is_err() {
-            self.say_damaged();
+            self.log_damage();
         }
         self.ledger.words().clear_owner(self.number);
         if let Ok(directory) = Directory::open() {
@@ -347,25 +349,28 @@ impl NodePool {
     }
 
     #[cold]
-    fn say_damaged(&self) {
-        if !self.said.swap(true, Ordering::Relaxed) {
-            tracing::error!("the pool {} is damaged: it gives no entries", self.name);
+    fn log_damage(&self) {
+        if !self.has_logged_damage.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                "the pool {} is damaged and gives no more entries: all elements spill",
+                self.name
+            );
         }
     }
 
     fn check(&self, done: Result<(), Refusal>) -> Result<(), Refusal> {
         if done == Err(Refusal::Damaged) {
-            self.say_damaged();
+            self.log_damage();
         }
         done
     }
 }
 
 /// Reclaims the entries of a member if it is dead. The caller holds the record lock.
-fn return_dead(ledger: &Ledger<Map>, entries: u32, number: u16) -> Result<(), Refusal> {
+fn reclaim_if_dead(ledger: &Ledger<Map>, entries: u32, number: u16) -> Result<(), Refusal> {
     let map = ledger.words();
-    let Some(owner) = map.owner(number).filter(|owner| !owner.lives()) else { return Ok(()) };
-    tracing::info!("returning the entries of process {}, which died", owner.pid);
+    let Some(owner) = map.owner(number).filter(|owner| !owner.check_alive()) else { return Ok(()) };
+    tracing::info!("reclaiming the pool entries of process {}, which died", owner.pid);
     let share = map.share(number);
     if share.reserved > entries {
         return Err(Refusal::Damaged);

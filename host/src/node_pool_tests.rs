@@ -91,7 +91,7 @@ fn entries_of_a_dead_member_are_reclaimed() {
 
 #[test]
 fn every_member_is_checked_if_one_call_cannot_check_all() {
-    let owners: Vec<_> = (120..122 + MEMBERS_A_LOOK as u16).map(segment).collect();
+    let owners: Vec<_> = (120..122 + MEMBERS_PER_LOOK as u16).map(segment).collect();
     let pools: Vec<_> = owners.iter().map(|of| join(1008, of).unwrap()).collect();
     let (first, last) = (&pools[0], &pools[pools.len() - 1]);
     last.take().unwrap();

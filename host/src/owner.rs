@@ -35,7 +35,7 @@ use rustix::{
 
 use crate::{
     directory::{self, Directory, is_short},
-    live::{COUNTERS, DEAD, IDENTITY, JOB, MAGIC, OPEN, PID, PROCESSES, STARTED, STATE, VERSION},
+    live::{COUNTERS, DEAD, JOB, MAGIC, MAGIC_AT, NAMESPACE, OPEN, PID, STARTED, STATE, VERSION},
     names::{CLAIM, DOORBELL, LEFT, NEW, SEGMENT_NAME, claim_of, doorbell_of, name_of, prefix},
 };
 
@@ -73,7 +73,7 @@ pub fn try_lock(file: &File) -> bool {
 /// determined. The file of a dead owner is removed. `process` is the owner's id and start time, if
 /// the owner is visible from here.
 #[must_use]
-pub fn lives(name: &str, inode: u64, process: Option<(u32, u64)>, look: Look) -> bool {
+pub fn check_alive(name: &str, inode: u64, process: Option<(u32, u64)>, look: Look) -> bool {
     let opened = Directory::open().and_then(|directory| Ok((directory.file(name)?, directory)));
     match opened {
         Ok((file, directory)) if file.metadata().is_ok_and(|meta| meta.ino() == inode) => {
@@ -105,14 +105,14 @@ pub fn remove_if_dead(directory: &Directory, name: &str) -> bool {
 /// holds the lock. Returns false if the process is not visible, and for files that are not
 /// segments.
 fn has_ended(file: &File) -> bool {
-    let mut header = [0; PROCESSES + 8];
+    let mut header = [0; NAMESPACE + 8];
     if file.read_exact_at(&mut header, 0).is_err() {
         return false;
     }
     let word = |at: usize| header[at..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
     let started = word(STARTED);
-    word(IDENTITY) == MAGIC
-        && is_visible(word(PROCESSES), started)
+    word(MAGIC_AT) == MAGIC
+        && is_visible(word(NAMESPACE), started)
         && !process_lives(word(PID) as u32, started)
 }
 
@@ -131,19 +131,20 @@ pub fn remove(directory: &Directory, file: &File, name: &str) -> bool {
     take_turn(file)
         && file.metadata().is_ok_and(|meta| {
             directory.inode(name) == Some(meta.ino()) && {
-                say_dead(file);
+                mark_dead(file);
                 if let Some(endpoint) = name.strip_prefix(SEGMENT_NAME) {
                     let _ = directory.remove(&format!("{DOORBELL}{endpoint}"));
                 }
-                leave(directory, file, name, meta.ino()) || directory.remove(name).is_ok()
+                leave_to_claimant(directory, file, name, meta.ino())
+                    || directory.remove(name).is_ok()
             }
         })
 }
 
 /// Marks a segment as that of a dead owner, unless the owner closed it.
-fn say_dead(file: &File) {
+fn mark_dead(file: &File) {
     let mut state = [0; 4];
-    let is_segment = word(file, IDENTITY) == Some(MAGIC);
+    let is_segment = word(file, MAGIC_AT) == Some(MAGIC);
     if is_segment
         && file.read_exact_at(&mut state, STATE as u64).is_ok()
         && u32::from_ne_bytes(state) == OPEN
@@ -154,7 +155,7 @@ fn say_dead(file: &File) {
 
 /// Leaves the file of a dead owner to the process that has claimed it, under another name. Returns
 /// false if there is no such process.
-fn leave(directory: &Directory, file: &File, name: &str, inode: u64) -> bool {
+fn leave_to_claimant(directory: &Directory, file: &File, name: &str, inode: u64) -> bool {
     let Some(left) = left_name(name).filter(|_| is_claimed(directory, file)) else { return false };
     directory.rename(name, &format!("{left}-{inode}")).is_ok()
 }
@@ -176,7 +177,7 @@ pub fn remove_if_unclaimed(directory: &Directory, name: &str) {
 /// Returns true if a running `tcam run` claims the segment, whose counters it reads and which it
 /// then removes.
 fn is_claimed(directory: &Directory, file: &File) -> bool {
-    let shows = word(file, IDENTITY) == Some(MAGIC) && word(file, COUNTERS) == Some(VERSION);
+    let shows = word(file, MAGIC_AT) == Some(MAGIC) && word(file, COUNTERS) == Some(VERSION);
     let job = word(file, JOB).filter(|&job| shows && job != 0);
     let claim = job.and_then(|job| directory.file(&claim_of(job)).ok());
     // The lock is a shared one, because several processes may check at the same time.
@@ -259,11 +260,11 @@ impl Owner {
 
     /// Returns true if the owner is still alive, or if that cannot be determined.
     #[must_use]
-    pub fn lives(&self) -> bool {
+    pub fn check_alive(&self) -> bool {
         if self.port == 0 {
             return !is_visible(self.inode, self.started) || process_lives(self.pid, self.started);
         }
-        lives(&name_of(self.port), self.inode, Some((self.pid, self.started)), Look::Closely)
+        check_alive(&name_of(self.port), self.inode, Some((self.pid, self.started)), Look::Closely)
     }
 }
 
@@ -361,7 +362,7 @@ pub fn remove_files(port: u16, inode: u64) {
 
 /// Returns true if this user has a segment for a port on this host. Its owner may be dead.
 #[must_use]
-pub fn is_there(port: u16) -> bool {
+pub fn has_segment(port: u16) -> bool {
     Directory::open().is_ok_and(|directory| directory.inode(&name_of(port)).is_some())
 }
 

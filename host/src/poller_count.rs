@@ -71,7 +71,7 @@ impl PollerCount {
         }
         // If no descriptor is left to read the directory, the old count stands.
         let Ok(directory) = Directory::open() else { return };
-        let changed = directory.changed();
+        let changed = directory.change_time();
         let is_known = changed.is_some() && changed == self.changed && *cores == self.cores;
         if is_known && since < LONGEST {
             return;

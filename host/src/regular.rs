@@ -39,7 +39,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         (&file).take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     }
     if length.max(bytes.len() as u64) > most {
-        let why = format!("longer than the {most} bytes that are read of such a file");
+        let why = format!("longer than {most} bytes, the maximum for such a file");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(bytes)
@@ -51,7 +51,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Like [`read`], and `InvalidData` if it is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let text = String::from_utf8(read(path, most)?);
-    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no text (UTF-8)"))
+    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not text in UTF-8"))
 }
 
 #[cfg(test)]

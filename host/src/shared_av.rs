@@ -19,7 +19,7 @@ use std::{
 };
 
 use crate::{
-    directory::{self, Directory, give_memory},
+    directory::{self, Directory, allocate},
     names::namespace,
     owner::remove_if_dead,
 };
@@ -27,7 +27,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use rustix::io::Errno;
 
 /// Prefix of the names of vectors.
-const NAMES: &str = "av.";
+const NAME_PREFIX: &str = "av.";
 
 /// "tcam-av" and the version of this layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"tcam-av\x02");
@@ -37,11 +37,11 @@ const HEADER: usize = 64;
 /// Bytes of an entry: the `fi_addr_t` and the address.
 const ENTRY: usize = 16;
 /// Minimum capacity in addresses.
-const LEAST: usize = 1024;
+const MIN_CAPACITY: usize = 1024;
 /// Maximum capacity in addresses.
-const MOST: usize = 1 << 24;
+const MAX_CAPACITY: usize = 1 << 24;
 /// Maximum length of a name in bytes.
-const NAME: usize = 128;
+const MAX_NAME: usize = 128;
 
 /// A mapped vector.
 #[derive(Debug)]
@@ -61,20 +61,23 @@ impl SharedAddresses {
     /// `EINVAL` for an invalid name, `ENOENT` if it does not exist and is opened read-only,
     /// `EPROTO` if it is damaged, `ENOSPC` if `/dev/shm` is full.
     pub fn open(name: &str, count: usize, read_only: bool) -> io::Result<Self> {
-        if name.is_empty() || name.len() > NAME || name.contains('/') {
-            tracing::info!("{name:?} is no name for an address vector");
+        if name.is_empty() || name.len() > MAX_NAME || name.contains('/') {
+            tracing::info!(
+                "{name:?} is not a valid name for an address vector: it needs 1 to {MAX_NAME} \
+                 bytes, and no slash"
+            );
             return Err(Errno::INVAL.into());
         }
-        let name = format!("{NAMES}{}.{name}", namespace());
+        let name = format!("{NAME_PREFIX}{}.{name}", namespace());
         loop {
             match Directory::open().and_then(|directory| {
                 _ = remove_if_dead(&directory, &name);
-                Self::open_made(&directory, &name, read_only)
+                Self::open_existing(&directory, &name, read_only)
             }) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !read_only => {}
                 opened => return opened,
             }
-            match Self::make(name.clone(), count.clamp(LEAST, MOST)) {
+            match Self::make(name.clone(), count.clamp(MIN_CAPACITY, MAX_CAPACITY)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => return made,
             }
@@ -84,7 +87,7 @@ impl SharedAddresses {
     fn make(name: String, capacity: usize) -> io::Result<Self> {
         let file = directory::create_locked(&name)?;
         let length = HEADER + capacity * ENTRY;
-        let map = give_memory(&file, length, "shared address vector")
+        let map = allocate(&file, length, "shared address vector")
             .and_then(|()| MmapOptions::new().len(length).map_raw(&file))
             .inspect_err(|_| remove(&name))?;
         let made = Some((file, name, std::process::id()));
@@ -96,7 +99,7 @@ impl SharedAddresses {
         Ok(addresses)
     }
 
-    fn open_made(directory: &Directory, name: &str, read_only: bool) -> io::Result<Self> {
+    fn open_existing(directory: &Directory, name: &str, read_only: bool) -> io::Result<Self> {
         let file = directory.file(name)?;
         // The maker may still be initialising the file.
         for _ in 0..1000 {
@@ -117,7 +120,7 @@ impl SharedAddresses {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        tracing::warn!("{name} is damaged or of another version of tcam");
+        tracing::warn!("the address vector {name} is damaged or of another version of tcam");
         Err(Errno::PROTO.into())
     }
 
@@ -196,7 +199,7 @@ fn remove(name: &str) {
 /// Removes the vectors of dead makers.
 pub fn clean_up() {
     let Ok(directory) = Directory::open() else { return };
-    for name in directory.names(NAMES).into_iter().flatten() {
+    for name in directory.names(NAME_PREFIX).into_iter().flatten() {
         let _ = remove_if_dead(&directory, &name);
     }
 }
@@ -218,9 +221,12 @@ mod tests {
         let reader = SharedAddresses::open(&name, 0, true).unwrap();
         assert_eq!((made.claim(), other.claim(), reader.used()), (Some(0), Some(1), 2));
         other.set(1, 7);
-        assert_eq!((made.get(1), reader.get(1), reader.get(0), reader.get(LEAST)), (7, 7, 0, 0));
+        assert_eq!(
+            (made.get(1), reader.get(1), reader.get(0), reader.get(MIN_CAPACITY)),
+            (7, 7, 0, 0)
+        );
         while made.claim().is_some() {}
-        assert_eq!(reader.used(), LEAST);
+        assert_eq!(reader.used(), MIN_CAPACITY);
         drop(made);
         assert_eq!(refusal(SharedAddresses::open(&name, 0, true)), Some(Errno::NOENT));
         assert_eq!(reader.get(1), 7, "still mapped");
@@ -228,7 +234,7 @@ mod tests {
 
     #[test]
     fn invalid_names_and_damaged_files_are_refused() {
-        for name in ["", "a/b", &"x".repeat(NAME + 1)] {
+        for name in ["", "a/b", &"x".repeat(MAX_NAME + 1)] {
             assert_eq!(refusal(SharedAddresses::open(name, 0, false)), Some(Errno::INVAL));
         }
         let name = format!("damaged-{}", std::process::id());

@@ -21,9 +21,9 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use crate::directory::behind_streams;
+use crate::directory::move_above_streams;
 use memmap2::{MmapOptions, MmapRaw};
-use nic::trace::{End, FILL, HEADER, MOST_AGAIN, STATE, Sink, Stop, WORD, again, state};
+use nic::trace::{End, FILL, HEADER, MOST_REPEATS, STATE, Sink, Stop, WORD, repeat_record, state};
 
 /// Bytes of the window; a multiple of the page size.
 pub const WINDOW: usize = 64 * 1024;
@@ -61,7 +61,7 @@ impl TraceFile {
             .custom_flags(libc::O_NOFOLLOW)
             .open(path)?;
         // An incomplete file must not remain: it would occupy the name of a recording.
-        behind_streams(file)
+        move_above_streams(file)
             .and_then(|file| Self::begin(file, header, max))
             .inspect_err(|_| drop(std::fs::remove_file(path)))
     }
@@ -89,12 +89,12 @@ impl TraceFile {
             None
         };
         if let Some(stop) = stop {
-            self.tell(End::Stopped(stop));
+            self.write_state(End::Stopped(stop));
             return Err(stop);
         }
         self.word(HEADER / WORD).store(0, Ordering::Relaxed);
         self.laps += 1;
-        self.tell(End::Open);
+        self.write_state(End::Open);
         self.end = end;
         (self.used, self.again) = (0, 0);
         Ok(())
@@ -126,12 +126,12 @@ impl TraceFile {
 
     /// Marks the trace as complete.
     pub fn close(self) {
-        self.tell(End::Closed(self.used as u32));
+        self.write_state(End::Closed(self.used as u32));
     }
 
     /// Writes the state at the end of the header: the laps, and whether and why the recording
     /// ended.
-    fn tell(&self, end: End) {
+    fn write_state(&self, end: End) {
         for (word, at) in state(self.laps, end).into_iter().zip((HEADER - STATE) / WORD..) {
             self.word(at).store(word.to_le(), Ordering::Release);
         }
@@ -150,9 +150,9 @@ impl TraceFile {
     }
 
     /// Writes a one-word record. If the window is full, returns false and writes nothing. Always
-    /// inlined, like `has_repeated`, so that the caller saves no registers for a call.
+    /// inlined, like `try_repeat`, so that the caller saves no registers for a call.
     #[inline(always)]
-    pub fn has_put(&mut self, word: u32) -> bool {
+    pub fn try_put(&mut self, word: u32) -> bool {
         let (at, end) = (self.used, self.used + 1);
         if end >= WORDS {
             return false;
@@ -166,15 +166,16 @@ impl TraceFile {
     /// Records that the last operation was repeated. If the window is full, returns false and
     /// records nothing.
     #[inline(always)]
-    pub fn has_repeated(&mut self) -> bool {
+    pub fn try_repeat(&mut self) -> bool {
         let count = self.again + 1;
-        if !(2..=MOST_AGAIN).contains(&count) {
-            let begun = self.has_put(again(1));
+        if !(2..=MOST_REPEATS).contains(&count) {
+            let begun = self.try_put(repeat_record(1));
             self.again = u32::from(begun);
             return begun;
         }
         self.again = count;
-        self.word(HEADER / WORD + self.used - 1).store(again(count).to_le(), Ordering::Release);
+        self.word(HEADER / WORD + self.used - 1)
+            .store(repeat_record(count).to_le(), Ordering::Release);
         true
     }
 
@@ -319,18 +320,18 @@ mod tests {
         let path = path("repetitions");
         let mut trace = TraceFile::create(&path, &header(), u64::MAX).unwrap();
         push(&mut trace, 7).unwrap();
-        for count in 1..=2 * MOST_AGAIN as usize + 3 {
-            assert!(trace.has_repeated());
+        for count in 1..=2 * MOST_REPEATS as usize + 3 {
+            assert!(trace.try_repeat());
             // The file that a killed process would leave.
             assert_eq!(ops(&std::fs::read(&path).unwrap()).len(), count + 1);
         }
         assert_eq!(trace.used, CANCEL + 3);
         // Up to the last word of the window, which must hold the zero.
-        while trace.has_put(FILL) {}
-        assert!(!trace.has_repeated());
+        while trace.try_put(FILL) {}
+        assert!(!trace.try_repeat());
         let before = ops(&std::fs::read(&path).unwrap()).len();
         push(&mut trace, 8).unwrap();
-        assert!(trace.has_repeated() && trace.has_repeated());
+        assert!(trace.try_repeat() && trace.try_repeat());
         let all = ops(&std::fs::read(&path).unwrap());
         assert_eq!(all[before..], [Op::Cancel(8); 3]);
         std::fs::remove_file(&path).unwrap();

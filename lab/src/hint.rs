@@ -114,7 +114,8 @@ pub(crate) fn quoted(path: &Path) -> String {
 /// Returns advice on an error in a trace; empty for most errors.
 pub(crate) fn of_trace(path: &Path, error: &TraceError) -> String {
     match error {
-        TraceError::Cut(_) => "; with --cut-off what is before is taken".to_owned(),
+        TraceError::Cut(_) => "; --cut-off accepts the part before the cut".to_owned(),
+        TraceError::Empty | TraceError::Short(_) => "; --cut-off leaves this trace out".to_owned(),
         TraceError::Foreign => foreign(path),
         _ => String::new(),
     }

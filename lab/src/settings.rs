@@ -221,7 +221,10 @@ pub(crate) fn note_unused() {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let unused: Vec<_> = names.filter(|name| name.starts_with(PREFIX)).collect();
     if !unused.is_empty() {
-        eprintln!("{}: not used, a recording has its own; --set does", unused.join(", "));
+        eprintln!(
+            "{}: not used, because a recording contains its parameters; --set changes them",
+            unused.join(", ")
+        );
     }
 }
 
@@ -229,7 +232,7 @@ pub(crate) fn note_unused() {
 pub(crate) fn note_report(option: &str) {
     let name = format!("{PREFIX}REPORT");
     if std::env::var_os(&name).is_some() {
-        eprintln!("{name}: not used, the reports are where {option} says");
+        eprintln!("{name}: not used; {option} gives the directory of the reports");
     }
 }
 

@@ -177,7 +177,9 @@ impl QueueCounters {
         ] {
             // Reports of versions before levels were counted have no levels.
             if !levels.is_empty() && sum(levels) != i128::from(all) {
-                return Err(format!("{name}: levels of {levels:?} queues are not {all}"));
+                return Err(format!(
+                    "{name}: levels with {levels:?} queues do not add up to {all} dedicated queues"
+                ));
             }
         }
         let SearchDepth { hit, miss, .. } = &self.search_depth;
@@ -198,18 +200,24 @@ impl QueueCounters {
         // `host_matches` does not.
         if counted && hit.total() < self.host_matches {
             return Err(format!(
-                "traversals of {} searches of which the host answered {}",
+                "traversals of {} searches with a match are counted, but the host had {} matches",
                 hit.total(),
                 self.host_matches
             ));
         }
         // An element that moves between table and host may go to the host more than once.
         if i128::from(self.unclustered) > sum(&[self.spills, self.onloads]) {
-            return Err(format!("{} elements on the host are in no cluster", self.unclustered));
+            return Err(format!(
+                "{} elements in no cluster are more than went to the host",
+                self.unclustered
+            ));
         }
         let added: i128 = self.added.iter().map(|(_, added)| i128::from(*added)).sum();
         if added > i128::from(self.inserts) {
-            return Err(format!("{added} of {} elements have a source", self.inserts));
+            return Err(format!(
+                "{added} elements are counted by source, but only {} were inserted",
+                self.inserts
+            ));
         }
         self.check_measured()?;
         self.check_kinds()

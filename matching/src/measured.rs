@@ -20,18 +20,18 @@ pub trait Clock: fmt::Debug + Send + Sync {
 pub(crate) struct Watch {
     clock: Arc<dyn Clock>,
     /// Nanoseconds between two reads with nothing in between.
-    look: u64,
+    read_ns: u64,
 }
 
 impl Watch {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        // The minimum of several readings, because other processes may use the core meanwhile.
-        let looks = (0..64).map(|_| {
+        // The minimum of several reads, because other processes may use the core meanwhile.
+        let reads = (0..64).map(|_| {
             let start = clock.now();
             clock.now() - start
         });
-        let look = looks.min().unwrap_or(0);
-        Self { clock, look }
+        let read_ns = reads.min().unwrap_or(0);
+        Self { clock, read_ns }
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -40,7 +40,7 @@ impl Watch {
 
     /// Nanoseconds of the work between two reads, without the time of reading the clock.
     pub(crate) fn between(&self, start: u64, end: u64) -> u64 {
-        end.saturating_sub(start).saturating_sub(self.look)
+        end.saturating_sub(start).saturating_sub(self.read_ns)
     }
 }
 

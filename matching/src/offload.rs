@@ -94,11 +94,12 @@ pub struct Offload {
     overflow: Overflow,
     leave: Leave,
     /// `Sticky`: the queue has left its table.
-    software: bool,
-    /// `FlowControl`: `has_room` returned false, and this element is already counted as held back.
-    holding: bool,
+    left_table: bool,
+    /// `FlowControl`: `check_room` returned false, and this element is already counted as held
+    /// back.
+    counted_held_back: bool,
     /// The overflow model promotes, and there is no pool.
-    plain: bool,
+    always_promotes: bool,
     /// Number of elements on the host that wait for an entry, and of those that were refused
     /// (always, or until `force`).
     waiting: usize,
@@ -125,7 +126,7 @@ pub struct Offload {
     /// Clock for measured times, if these are requested.
     watch: Option<Watch>,
     /// Operations on the table are measured, or the table is the CAM.
-    detour: bool,
+    indirect_table: bool,
     /// Timing, measured times or the curve are requested, or the table is the CAM.
     observed: bool,
 }
@@ -137,7 +138,7 @@ impl Offload {
     /// The table is too large, or this processor does not support the kernel.
     pub fn new(config: &OffloadConfig) -> Result<Self, TableError> {
         let table = Tables::new(config.table, config.entries, config.kernel)?;
-        let detour = table.is_cam();
+        let indirect_table = table.is_cam();
         let plan = HostPlan {
             engine: config.engine,
             config: config.engine_config,
@@ -157,9 +158,9 @@ impl Offload {
             plan,
             overflow: config.overflow,
             leave: config.leave,
-            software: false,
-            holding: false,
-            plain: config.overflow.promotes(),
+            left_table: false,
+            counted_held_back: false,
+            always_promotes: config.overflow.promotes(),
             waiting: 0,
             refused: 0,
             pool: None,
@@ -174,15 +175,15 @@ impl Offload {
             timing: None,
             curve: None,
             watch: None,
-            detour,
-            observed: detour,
+            indirect_table,
+            observed: indirect_table,
         })
     }
 
     /// Makes the table of this empty queue draw its entries from a pool.
     #[must_use]
     pub fn with_pool(self, pool: Arc<dyn EntryPool>) -> Self {
-        Self { pool: Some(pool), plain: false, ..self }
+        Self { pool: Some(pool), always_promotes: false, ..self }
     }
 
     /// Replaces the engine of this empty queue by `kmeans` with these clusters.
@@ -214,7 +215,7 @@ impl Offload {
     /// Measures the searches, insertions and removals of this queue.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { watch: Some(Watch::new(clock)), detour: true, observed: true, ..self }
+        Self { watch: Some(Watch::new(clock)), indirect_table: true, observed: true, ..self }
     }
 
     /// Sets the number of processes, which limits the number of the host engine's queues.
@@ -249,7 +250,7 @@ impl Offload {
     /// Counts a new element and makes room for its location. Returns its age.
     #[inline]
     fn begin(&mut self, element: &Element) -> u64 {
-        self.settle();
+        self.count_kept_match();
         let token = element.token as usize;
         if token >= self.locations.len() {
             self.grow(token);
@@ -290,7 +291,7 @@ impl Offload {
         };
         let refused = stay != Stay::No;
         if !refused && self.is_flow_controlled() {
-            self.counters.held_back += u64::from(!std::mem::take(&mut self.holding));
+            self.counters.held_back += u64::from(!std::mem::take(&mut self.counted_held_back));
         }
         if !refused {
             self.leave();
@@ -392,7 +393,7 @@ impl Offload {
     /// Checks whether an element may enter the table. If so, an entry is drawn from the pool.
     #[inline]
     fn admit(&mut self) -> Result<(), Block> {
-        if self.plain && self.waiting == 0 { Ok(()) } else { self.admit_by_model() }
+        if self.always_promotes && self.waiting == 0 { Ok(()) } else { self.admit_by_model() }
     }
 
     fn admit_by_model(&mut self) -> Result<(), Block> {
@@ -401,15 +402,15 @@ impl Offload {
             Overflow::Prefix if self.on_host() == 0 => {}
             Overflow::Prefix if self.table.is_full() => return Err(Block::TableFull),
             Overflow::Prefix => return Err(Block::Order),
-            Overflow::Sticky if self.software => return Err(Block::Sticky),
-            Overflow::Sticky if self.is_to_leave() => return Err(Block::Preemptive),
+            Overflow::Sticky if self.left_table => return Err(Block::Sticky),
+            Overflow::Sticky if self.must_leave() => return Err(Block::Preemptive),
             Overflow::Sticky => {}
         }
         self.draw()
     }
 
     /// Returns true if the queue must leave the table before it is full.
-    fn is_to_leave(&self) -> bool {
+    fn must_leave(&self) -> bool {
         let Leave { above, half_pool, .. } = self.leave;
         above.is_some_and(|above| self.len() >= above)
             || half_pool && self.pool.as_ref().is_some_and(|pool| pool.is_half_taken())
@@ -419,7 +420,7 @@ impl Offload {
     #[inline]
     #[must_use]
     pub fn has_left(&self) -> bool {
-        self.overflow == Overflow::Sticky && self.software
+        self.overflow == Overflow::Sticky && self.left_table
     }
 
     /// Leaves the table for good ([`Overflow::Sticky`]): every new element goes to the host. If
@@ -431,7 +432,7 @@ impl Offload {
         if self.has_left() || self.overflow != Overflow::Sticky || self.table.capacity() == 0 {
             return;
         }
-        self.software = true;
+        self.left_table = true;
         if self.leave.takes_along && self.on_host() == 0 {
             self.onload();
         }
@@ -459,7 +460,7 @@ impl Offload {
         self.counters.host_high_water = self.counters.host_high_water.max(self.on_host() as u64);
     }
 
-    /// Returns true if [`Offload::has_room`] must be called before [`Offload::insert`].
+    /// Returns true if [`Offload::check_room`] must be called before [`Offload::insert`].
     #[inline]
     #[must_use]
     pub fn is_flow_controlled(&self) -> bool {
@@ -468,7 +469,7 @@ impl Offload {
 
     /// Returns true if an element may be inserted now. Otherwise the caller holds back its poster
     /// or sender; repeated calls count this only once until an element is admitted.
-    pub fn has_room(&mut self) -> bool {
+    pub fn check_room(&mut self) -> bool {
         if !self.is_flow_controlled() {
             return true;
         }
@@ -476,8 +477,8 @@ impl Offload {
         if let (true, Some(pool)) = (admitted, &self.pool) {
             pool.give_back();
         }
-        self.counters.held_back += u64::from(!admitted && !self.holding);
-        self.holding = !admitted;
+        self.counters.held_back += u64::from(!admitted && !self.counted_held_back);
+        self.counted_held_back = !admitted;
         admitted
     }
 
@@ -498,7 +499,7 @@ impl Offload {
 
     /// Gives a free entry to the oldest host element or, if that element may not enter the table,
     /// back to the pool.
-    fn pass_on(&mut self) -> Result<(), Block> {
+    fn reuse_entry(&mut self) -> Result<(), Block> {
         let promoted = self.promote();
         if let (Err(_), Some(pool)) = (promoted, &self.pool) {
             pool.give_back();
@@ -512,7 +513,7 @@ impl Offload {
     fn promote_waiting(&mut self) -> Result<(), Block> {
         while self.waiting > 0 {
             self.draw()?;
-            self.pass_on()?;
+            self.reuse_entry()?;
         }
         Ok(())
     }
@@ -587,7 +588,7 @@ impl Offload {
     /// [`Offload::keep_matched`]; otherwise the match counts as kept.
     #[inline(always)]
     pub fn search(&mut self, key: &Key) -> Option<Found> {
-        self.settle();
+        self.count_kept_match();
         let found = if self.observed { self.find_observed(key) } else { self.find_counted(key) };
         self.count_search(key, found);
         self.matched = found;
@@ -601,7 +602,7 @@ impl Offload {
         if !self.is_empty() || self.observed {
             return self.search(key);
         }
-        self.settle();
+        self.count_kept_match();
         if self.depths {
             self.note_depths(key, None);
         }
@@ -612,7 +613,7 @@ impl Offload {
     /// Repeats an [`Offload::search`] that found nothing, after a matching element was added. Both
     /// count as one search, but the entries that the first search compared stay counted.
     #[cold]
-    pub fn search_on(&mut self, key: &Key) -> Option<Found> {
+    pub fn search_again(&mut self, key: &Key) -> Option<Found> {
         let collective = self.classifier.is_collective(key.bits, key.ignore);
         let counters = self.counters.kinds.of_mut(collective);
         counters.searches -= 1;
@@ -705,13 +706,13 @@ impl Offload {
             self.matched.is_some_and(|found| found.token == token),
             "the last search did not find token {token}"
         );
-        self.settle();
+        self.count_kept_match();
     }
 
     /// Removes an element without a match: a cancelled receive or a dropped message. Returns false
     /// if there is no such element.
     pub fn cancel(&mut self, token: u32) -> bool {
-        self.settle();
+        self.count_kept_match();
         if self.observed {
             self.observe_cancel(token);
         }
@@ -726,7 +727,7 @@ impl Offload {
 
     /// Counts the last match as kept if its element was not removed.
     #[inline]
-    fn settle(&mut self) {
+    fn count_kept_match(&mut self) {
         let matched = self.matched.take();
         if let (Some(_), Some(curve)) = (matched, &mut self.curve) {
             curve.keep();
@@ -761,8 +762,8 @@ impl Offload {
             }
             Location::Table { handle, .. } => {
                 self.remove_from_table(handle);
-                if !self.plain || self.waiting > 0 {
-                    let _ = self.pass_on();
+                if !self.always_promotes || self.waiting > 0 {
+                    let _ = self.reuse_entry();
                 }
                 Some(Place::Table)
             }

@@ -19,7 +19,7 @@ pub enum Overflow {
     /// as well ([`Leave::takes_along`]).
     Sticky,
     /// The poster or sender of an element is held back until an entry frees (CXI's hardware mode):
-    /// a receive is not posted ([`crate::Offload::has_room`]), and the sender of a message waits
+    /// a receive is not posted ([`crate::Offload::check_room`]), and the sender of a message waits
     /// ([`crate::Offload::holds_back`]). An element that is inserted all the same spills.
     FlowControl,
 }
@@ -50,7 +50,7 @@ pub struct Leave {
 
 /// A text that is not the name of an [`Overflow`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no overflow model: there are {all}", all = Overflow::NAMES.join(", "))]
+#[error("`{0}` is not an overflow model: expected one of {all}", all = Overflow::NAMES.join(", "))]
 pub struct UnknownOverflow(String);
 
 fn unknown(name: &str) -> UnknownOverflow {

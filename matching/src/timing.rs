@@ -64,7 +64,7 @@ pub struct EntryCost {
 
 /// A text that is not an [`EntryCost`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no cost of entries: {}", EntryCost::ALLOWED)]
+#[error("not a cost of entries; allowed is {}", EntryCost::ALLOWED)]
 pub struct BadEntryCost;
 
 impl EntryCost {

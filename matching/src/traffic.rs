@@ -99,8 +99,9 @@ impl TagLayout {
     /// layout is unknown, any ignored bit counts.
     #[must_use]
     pub fn is_any_tag(self, key: &Key) -> bool {
-        let told_by = if self == Self::Opaque { u64::MAX } else { self.fields().told_by };
-        key.ignore & told_by != 0
+        let identity_bits =
+            if self == Self::Opaque { u64::MAX } else { self.fields().identity_bits };
+        key.ignore & identity_bits != 0
     }
 
     /// The kind of traffic that a message with these match bits belongs to.
@@ -111,7 +112,7 @@ impl TagLayout {
 
     /// Decodes a pattern for people. All fields are `None` if the layout is [`TagLayout::Opaque`].
     #[must_use]
-    pub fn tell(self, key: &Key) -> DecodedBits {
+    pub fn decode(self, key: &Key) -> DecodedBits {
         let fields = self.fields();
         if self == Self::Opaque {
             return DecodedBits { communicator: None, tag: None, source: None, operation: None };
@@ -122,12 +123,12 @@ impl TagLayout {
             let sign = if fields.negative { fields.collective } else { 0 };
             (key.ignore | sign) & field.mask == field.mask
         };
-        let communicator = fields.communicator.of(key.bits);
+        let communicator = fields.communicator.extract(key.bits);
         // MPICH has a separate context, with bit 0 set, for the collective operations of a
         // communicator.
         let communicator = if fields.negative { communicator } else { communicator & !1 };
-        let tag = fields.tag.of(key.bits);
-        let unused = (u64::from(u32::MAX) ^ fields.tag.of(u64::MAX) as u64).count_ones();
+        let tag = fields.tag.extract(key.bits);
+        let unused = (u64::from(u32::MAX) ^ fields.tag.extract(u64::MAX) as u64).count_ones();
         // The tag may have fewer bits than an int: this extends its sign.
         let tag = match fields.negative {
             true => i64::from((tag << unused).cast_signed() >> unused),
@@ -142,7 +143,10 @@ impl TagLayout {
         DecodedBits {
             communicator: (!open(fields.communicator)).then_some(communicator),
             tag: (!open(fields.tag)).then_some(tag),
-            source: fields.source.filter(|field| !open(*field)).map(|field| field.of(key.bits)),
+            source: fields
+                .source
+                .filter(|field| !open(*field))
+                .map(|field| field.extract(key.bits)),
             operation,
         }
     }
@@ -185,7 +189,7 @@ impl Classifier {
 
 /// A text that is not the name of a [`TagLayout`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no tag layout: there are {all}", all = TagLayout::NAMES.join(", "))]
+#[error("`{0}` is not a tag layout: expected one of {all}", all = TagLayout::NAMES.join(", "))]
 pub struct UnknownLayout(String);
 
 fn unknown(name: &str) -> UnknownLayout {
@@ -286,31 +290,37 @@ mod tests {
 
     #[test]
     fn communicator_tag_and_operation_are_decoded() {
-        let tell = |layout: TagLayout, bits, ignore| {
-            layout.tell(&Key { bits, ignore, source: Source::ANY })
+        let decode = |layout: TagLayout, bits, ignore| {
+            layout.decode(&Key { bits, ignore, source: Source::ANY })
         };
-        let told = tell(TagLayout::Mpich, 8 << 31 | 7, 0x00c0_0000_0000_0000);
-        assert_eq!((told.communicator, told.tag, told.operation), (Some(8), Some(7), None));
-        let told = tell(TagLayout::Mpich, 9 << 31 | 14, 0);
-        assert_eq!((told.communicator, told.operation), (Some(8), Some("allreduce")));
-        let told = tell(TagLayout::Mpich, 9 << 31 | 1, 0);
-        assert_eq!(told.operation, Some("barrier"));
-        let told = tell(TagLayout::Mpich, 1 << 31 | 400, 0);
-        assert_eq!(told.operation, Some("nonblocking collective"));
-        assert_eq!(tell(TagLayout::Mpich, 7, 0x7fff_ffff).tag, None);
-        assert_eq!(tell(TagLayout::OpenMpi, 3 << 34, 1 << 32 | 0x7fff_ffff).tag, None);
-        let told = tell(TagLayout::IntelMpi, 5 << 40 | 2 << 20 | 9, 0);
-        assert_eq!((told.communicator, told.tag, told.source), (Some(2), Some(9), Some(5)));
+        let decoded = decode(TagLayout::Mpich, 8 << 31 | 7, 0x00c0_0000_0000_0000);
+        assert_eq!(
+            (decoded.communicator, decoded.tag, decoded.operation),
+            (Some(8), Some(7), None)
+        );
+        let decoded = decode(TagLayout::Mpich, 9 << 31 | 14, 0);
+        assert_eq!((decoded.communicator, decoded.operation), (Some(8), Some("allreduce")));
+        let decoded = decode(TagLayout::Mpich, 9 << 31 | 1, 0);
+        assert_eq!(decoded.operation, Some("barrier"));
+        let decoded = decode(TagLayout::Mpich, 1 << 31 | 400, 0);
+        assert_eq!(decoded.operation, Some("nonblocking collective"));
+        assert_eq!(decode(TagLayout::Mpich, 7, 0x7fff_ffff).tag, None);
+        assert_eq!(decode(TagLayout::OpenMpi, 3 << 34, 1 << 32 | 0x7fff_ffff).tag, None);
+        let decoded = decode(TagLayout::IntelMpi, 5 << 40 | 2 << 20 | 9, 0);
+        assert_eq!(
+            (decoded.communicator, decoded.tag, decoded.source),
+            (Some(2), Some(9), Some(5))
+        );
         let tag = |tag: i32| u64::from(tag.cast_unsigned());
-        let told = tell(TagLayout::OpenMpi, 3 << 34 | tag(-16), 0);
-        assert_eq!((told.communicator, told.tag), (Some(3), Some(-16)));
-        assert_eq!(told.operation, Some("barrier"));
-        assert_eq!(tell(TagLayout::OpenMpi, 3 << 34 | tag(9), 0).operation, None);
-        let told = tell(TagLayout::OpenMpiTag2, 3 << 40 | 9 << 22 | tag(-17) & 0xf_ffff, 0);
-        assert_eq!((told.tag, told.source), (Some(-17), Some(9)));
-        assert_eq!(told.operation, Some("bcast"));
+        let decoded = decode(TagLayout::OpenMpi, 3 << 34 | tag(-16), 0);
+        assert_eq!((decoded.communicator, decoded.tag), (Some(3), Some(-16)));
+        assert_eq!(decoded.operation, Some("barrier"));
+        assert_eq!(decode(TagLayout::OpenMpi, 3 << 34 | tag(9), 0).operation, None);
+        let decoded = decode(TagLayout::OpenMpiTag2, 3 << 40 | 9 << 22 | tag(-17) & 0xf_ffff, 0);
+        assert_eq!((decoded.tag, decoded.source), (Some(-17), Some(9)));
+        assert_eq!(decoded.operation, Some("bcast"));
         let nothing = DecodedBits { communicator: None, tag: None, source: None, operation: None };
-        assert_eq!(tell(TagLayout::Opaque, u64::MAX, 0), nothing);
+        assert_eq!(decode(TagLayout::Opaque, u64::MAX, 0), nothing);
     }
 
     #[test]
@@ -319,6 +329,6 @@ mod tests {
             assert_eq!(layout.name().parse(), Ok(layout));
         }
         let error = "mpi".parse::<TagLayout>().unwrap_err().to_string();
-        assert!(error.starts_with("`mpi` is no tag layout: there are mpich, "), "{error}");
+        assert!(error.starts_with("`mpi` is not a tag layout: expected one of mpich, "), "{error}");
     }
 }

@@ -229,7 +229,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
                 if with.refusals && !refused && bits % 3 == 0 {
                     queue.force();
                 }
-                let room = refused || queue.has_room();
+                let room = refused || queue.check_room();
                 assert!(room || config.overflow == Overflow::FlowControl);
                 held_back += u64::from(!room);
                 if !room && bits % 2 == 0 {

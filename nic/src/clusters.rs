@@ -64,11 +64,12 @@ pub enum ClustersError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The first line is not that of a cluster file.
-    #[error("it is no file of clusters: `tcam cluster` writes those")]
+    #[error("it is not a cluster file: write one with `tcam cluster`")]
     Foreign,
     /// Another version of tcam wrote the file.
     #[error(
-        "it is of version {0}, and this tcam reads version {VERSION}: write it anew with `tcam cluster`"
+        "it has version {0}, but this tcam reads version {VERSION}: write it again with \
+         `tcam cluster`"
     )]
     Version(u32),
     /// A line is damaged.
@@ -80,10 +81,10 @@ pub enum ClustersError {
         why: String,
     },
     /// The file has no line for this process.
-    #[error("it has no clusters of rank {0}")]
+    #[error("it has no line for rank {0}")]
     Rank(u32),
     /// The file is of a job with another number of processes.
-    #[error("it is of {file} processes, and this job has {job}")]
+    #[error("it was written for {file} processes, but this job has {job}")]
     Processes {
         /// Processes in the file.
         file: u32,
@@ -148,7 +149,7 @@ pub fn check(from: &mut impl BufRead) -> Result<ClustersHeader, ClustersError> {
         let row: RankClusters =
             serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
         if !ranks.insert(row.rank) {
-            return Err(wrong(format!("rank {} has clusters already", row.rank)));
+            return Err(wrong(format!("rank {} already has a line", row.rank)));
         }
         for of in [row.prq, row.umq] {
             Clusters::new(of).map_err(|error| wrong(error.to_string()))?;
@@ -224,22 +225,22 @@ mod tests {
         assert_eq!(check(&mut FILE.as_bytes()).unwrap().processes, 2);
         assert_eq!(
             why(FILE.replace("\"rank\":1", "\"rank\":0")),
-            "line 3: rank 0 has clusters already"
+            "line 3: rank 0 already has a line"
         );
         assert!(why(FILE.to_owned() + "garbage\n").starts_with("line 4: "));
     }
 
     #[test]
     fn another_job_and_damage_are_named() {
-        assert_eq!(of(FILE, 2, None).unwrap_err(), "it has no clusters of rank 2");
+        assert_eq!(of(FILE, 2, None).unwrap_err(), "it has no line for rank 2");
         let error = of(FILE, 0, Some(8)).unwrap_err();
-        assert_eq!(error, "it is of 2 processes, and this job has 8");
+        assert_eq!(error, "it was written for 2 processes, but this job has 8");
         let cut = FILE.trim_end().trim_end_matches('}');
         assert!(of(cut, 1, None).unwrap_err().starts_with("line 3: EOF"));
         let many = FILE.replace("[1,null]", "[4096]");
         assert_eq!(of(&many, 1, None).unwrap_err(), "line 3: cluster 4096 is above 4095");
         for foreign in ["", "{}", "rank,prq\n", "{\"format\":\"tcam-report\",\"version\":1}"] {
-            assert!(of(foreign, 0, None).unwrap_err().contains("no file of clusters"), "{foreign}");
+            assert!(of(foreign, 0, None).unwrap_err().contains("not a cluster file"), "{foreign}");
         }
         let newer = FILE.replace("\"version\":1", "\"version\":2");
         assert!(of(&newer, 0, None).unwrap_err().contains("version 2"));

@@ -42,10 +42,10 @@ pub struct Context<R, M> {
     prq: Offload,
     refuse: Refuse,
     /// The device refuses some receives: `refuse` is not the default.
-    picky: bool,
+    refuses_some: bool,
     promise: Promise,
     /// The program made a promise: `promise` is not the default.
-    promised: bool,
+    has_promise: bool,
     /// With `sticky`: the queues have not left their tables yet. Both leave them together.
     may_leave: bool,
     layout: TagLayout,
@@ -54,12 +54,12 @@ pub struct Context<R, M> {
     /// Claimed messages, by the caller's context.
     claimed: HashMap<u64, Unexpected<M>>,
     /// Number of messages claimed or discarded; they count as posts but have no number.
-    taken: u64,
+    unnumbered_posts: u64,
     /// The counters of the context, without those of its queues.
     counters: ContextCounters<()>,
     recorder: Option<Box<dyn Recorder>>,
     /// The last recorded operation is a receive that was held back.
-    held: bool,
+    last_held_back: bool,
     clock: Option<Arc<dyn Clock>>,
     /// Present if the timing model is on.
     unit: Option<MatchingUnit>,
@@ -79,17 +79,17 @@ impl<R: Clone, M> Context<R, M> {
             posted: Receives::new(),
             prq: config.queue(&config.prq)?,
             refuse: config.refuse,
-            picky: config.refuse != Refuse::default(),
+            refuses_some: config.refuse != Refuse::default(),
             promise: config.promise,
-            promised: config.promise != Promise::default(),
+            has_promise: config.promise != Promise::default(),
             may_leave: config.prq.overflow == Overflow::Sticky,
             layout: config.prq.engine_config.layout,
             unexpected: Slab::new(),
             umq: config.queue(&config.umq)?,
             claimed: HashMap::new(),
-            taken: 0,
+            unnumbered_posts: 0,
             recorder: None,
-            held: false,
+            last_held_back: false,
             counters: ContextCounters {
                 lengths: if config.prq.depths { Lengths::sampled() } else { Lengths::default() },
                 ..ContextCounters::default()
@@ -140,7 +140,7 @@ impl<R: Clone, M> Context<R, M> {
                 }
                 None => recorder.record(&op()),
             }
-            self.held = false;
+            self.last_held_back = false;
         }
     }
 
@@ -152,11 +152,11 @@ impl<R: Clone, M> Context<R, M> {
     /// that was just stored field by field stalls until the stores have left the store buffer.
     #[inline(always)]
     pub fn post(&mut self, receive: &mut Receive<R>) -> Post<R, M> {
-        if self.prq.is_flow_controlled() && self.holds_post(receive) {
+        if self.prq.is_flow_controlled() && self.check_held_back(receive) {
             // Repeated attempts are recorded once.
-            if !std::mem::replace(&mut self.held, true) {
+            if !std::mem::replace(&mut self.last_held_back, true) {
                 self.note(|| Op::Held((&*receive).into()));
-                self.held = true;
+                self.last_held_back = true;
             }
             return Post::HeldBack;
         }
@@ -165,8 +165,8 @@ impl<R: Clone, M> Context<R, M> {
     }
 
     /// Counts the receive as held back if [`post`](Self::post) would hold it back.
-    pub fn ask_room(&mut self, receive: &Receive<R>) {
-        let _ = self.prq.is_flow_controlled() && self.holds_post(receive);
+    pub fn count_if_held_back(&mut self, receive: &Receive<R>) {
+        let _ = self.prq.is_flow_controlled() && self.check_held_back(receive);
     }
 
     /// Posts a receive that is never held back: it goes to the host if the table has no room.
@@ -179,10 +179,10 @@ impl<R: Clone, M> Context<R, M> {
     #[inline(always)]
     fn put(&mut self, receive: &mut Receive<R>) -> Post<R, M> {
         self.count_operation();
-        let number = self.counters.posts - self.taken;
+        let number = self.counters.posts - self.unnumbered_posts;
         self.counters.posts += 1;
         self.posted.expect(number);
-        if self.promised {
+        if self.has_promise {
             self.count_broken(&receive.key);
         }
         if let Some(found) = self.umq.search_if_any(&receive.key) {
@@ -213,7 +213,7 @@ impl<R: Clone, M> Context<R, M> {
         let Key { bits, ignore, source } = receive.key;
         let token = self.posted.insert(number, receive);
         let element = Element { bits, ignore, source, token };
-        if self.picky {
+        if self.refuses_some {
             self.offer(element, receive);
         } else {
             self.prq.insert(element);
@@ -305,11 +305,11 @@ impl<R: Clone, M> Context<R, M> {
 
     /// Returns true if a receive needs a table entry and none is free.
     #[cold]
-    fn holds_post(&mut self, receive: &Receive<R>) -> bool {
+    fn check_held_back(&mut self, receive: &Receive<R>) -> bool {
         !self.refuses(receive)
             && receive.len >= self.refuse.below
             && self.umq.find(&receive.key).is_none()
-            && !self.prq.has_room()
+            && !self.prq.check_room()
     }
 
     #[cold]
@@ -400,9 +400,9 @@ impl<R: Clone, M> Context<R, M> {
 
     /// Records a message that this endpoint sent. Matching does not depend on it.
     pub fn note_send(&mut self, sent: Sent) {
-        let held = self.held;
+        let held = self.last_held_back;
         self.note(|| Op::Send(sent));
-        self.held = held;
+        self.last_held_back = held;
     }
 }
 
@@ -481,7 +481,7 @@ impl<R: Clone, M> Context<R, M> {
     /// Removes and returns the oldest unexpected message that matches (`FI_DISCARD`).
     pub fn discard(&mut self, key: &Key) -> Option<(Envelope, M)> {
         self.note(|| Op::Discard(*key));
-        self.take_unexpected(key).map(|taken| (taken.envelope, taken.message))
+        self.take_unexpected(key).map(|found| (found.envelope, found.message))
     }
 
     /// Sets aside the oldest unexpected message that matches, under a context (`FI_PEEK |
@@ -506,8 +506,8 @@ impl<R: Clone, M> Context<R, M> {
 
     /// Removes and returns the message that was set aside under a context (`FI_CLAIM`); `None` if
     /// there is none.
-    pub fn claimed(&mut self, context: u64) -> Option<(Envelope, M)> {
-        self.claimed.remove(&context).map(|taken| (taken.envelope, taken.message))
+    pub fn take_claimed(&mut self, context: u64) -> Option<(Envelope, M)> {
+        self.claimed.remove(&context).map(|claimed| (claimed.envelope, claimed.message))
     }
 
     /// A peek that removes the message it finds. If it finds a message, it also counts as the post
@@ -522,7 +522,7 @@ impl<R: Clone, M> Context<R, M> {
         }
         self.count_operation();
         self.counters.posts += 1;
-        self.taken += 1;
+        self.unnumbered_posts += 1;
         let found = self.umq.search(key)?;
         self.umq.remove_matched(found.token);
         self.end(Operation::Peek);

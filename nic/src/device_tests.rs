@@ -104,8 +104,8 @@ fn a_claimed_message_belongs_to_its_context() {
     assert_eq!(device.tagged.claim(&key, 77).unwrap().unwrap().1, &'a');
     assert_eq!(device.tagged.claim(&key, 77), Err(AlreadyClaimed));
     assert_eq!(device.tagged.peek(&key).unwrap().1, &'b');
-    assert_eq!(device.tagged.claimed(78), None);
-    assert_eq!(device.tagged.claimed(77).unwrap().1, 'a');
+    assert_eq!(device.tagged.take_claimed(78), None);
+    assert_eq!(device.tagged.take_claimed(77).unwrap().1, 'a');
     assert_eq!(device.tagged.discard(&key).unwrap().1, 'b');
     assert!(device.tagged.peek(&key).is_none());
     assert_eq!(device.tagged.claim(&key, 77), Ok(None));
@@ -114,7 +114,7 @@ fn a_claimed_message_belongs_to_its_context() {
     device.tagged.keep(envelope, 'c');
     assert_eq!(device.tagged.claim(&key, 77).unwrap().unwrap().1, &'c');
     assert_eq!(device.tagged.drop_unexpected(|_, name| *name == 'c'), 1);
-    assert_eq!(device.tagged.claimed(77), None);
+    assert_eq!(device.tagged.take_claimed(77), None);
     let counters = device.tagged.counters();
     counters.check().unwrap();
     assert_eq!((counters.posts, counters.peeks), (3, 7));

@@ -113,7 +113,7 @@ impl Lengths {
         let samples = if self.every == 0 { 0 } else { operations.div_ceil(self.every) };
         if self.columns().iter().any(|column| column.len() as u64 != samples) {
             return Err(format!(
-                "lengths: {} samples, one in {} of {operations} operations",
+                "lengths: {} samples do not fit one in {} of {operations} operations",
                 self.us.len(),
                 self.every
             ));

@@ -32,7 +32,7 @@ pub enum Change {
     Taken(u64),
     /// An element was found and stays: a message that was peeked at, or a multi-receive buffer that
     /// got a message and has room left.
-    Met(u64),
+    Found(u64),
 }
 
 impl Replay {
@@ -51,12 +51,12 @@ impl Replay {
 
     /// Does an operation.
     pub fn play(&mut self, op: &Op) {
-        self.play_and_tell(op, |_| {});
+        self.play_with(op, |_| {});
     }
 
-    /// Does an operation, and calls `tell` for each change of a queue and each element found.
+    /// Does an operation, and calls `on_change` for each change of a queue and each element found.
     #[inline]
-    pub fn play_and_tell(&mut self, op: &Op, mut tell: impl FnMut(Change)) {
+    pub fn play_with(&mut self, op: &Op, mut on_change: impl FnMut(Change)) {
         match op {
             Op::Post(posted) | Op::PostAnyway(posted) => {
                 let mut receive = self.receive(posted);
@@ -68,42 +68,42 @@ impl Replay {
                     // The receive was not held back when it was recorded.
                     done = self.context.post_anyway(&mut receive);
                 }
-                tell(match done {
+                on_change(match done {
                     Post::Matched { message, .. } => Change::Taken(message),
                     Post::Pending | Post::HeldBack => Change::Posted(self.posts, posted.key),
                 });
                 self.posts += 1;
             }
-            Op::Held(posted) => self.context.ask_room(&self.receive(posted)),
+            Op::Held(posted) => self.context.count_if_held_back(&self.receive(posted)),
             Op::Arrive(envelope) => {
                 match self.context.arrive(envelope) {
-                    Some(grant) if grant.last => tell(Change::Matched(grant.data)),
-                    Some(grant) => tell(Change::Met(grant.data)),
+                    Some(grant) if grant.last => on_change(Change::Matched(grant.data)),
+                    Some(grant) => on_change(Change::Found(grant.data)),
                     None => {
                         self.context.keep(*envelope, self.arrivals);
-                        tell(Change::Kept(self.arrivals, *envelope));
+                        on_change(Change::Kept(self.arrivals, *envelope));
                     }
                 }
                 self.arrivals += 1;
             }
             Op::Peek(key) => {
                 if let Some((_, number)) = self.context.peek(key) {
-                    tell(Change::Met(*number));
+                    on_change(Change::Found(*number));
                 }
             }
             Op::Claim(key) | Op::Discard(key) => {
                 if let Some((_, number)) = self.context.discard(key) {
-                    tell(Change::Taken(number));
+                    on_change(Change::Taken(number));
                 }
             }
             Op::Cancel(number) => {
                 if self.context.cancel_named(*number, |number| *number).is_some() {
-                    tell(Change::Matched(*number));
+                    on_change(Change::Matched(*number));
                 }
             }
             Op::Drop(number) => {
                 if self.context.drop_unexpected(|_, message| message == number) > 0 {
-                    tell(Change::Taken(*number));
+                    on_change(Change::Taken(*number));
                 }
             }
             Op::Processes(n) => self.context.set_processes(*n),

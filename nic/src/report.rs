@@ -261,13 +261,14 @@ impl ContextCounters {
         let BrokenPromises { any_source, any_tag } = self.broken_promises;
         if any_source.max(any_tag) > self.posts {
             return Err(format!(
-                "{any_source} and {any_tag} of {} posts broke a promise",
+                "{any_source} any-source and {any_tag} any-tag receives broke a promise, \
+                 but only {} were posted",
                 self.posts
             ));
         }
         if self.kinds != Self::kinds_of(&self.prq, &self.umq) {
             return Err(format!(
-                "kinds = what prq and umq counted by kind does not hold: {:?}",
+                "kinds = prq by kind + umq by kind does not hold: {:?}",
                 self.kinds
             ));
         }

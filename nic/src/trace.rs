@@ -75,7 +75,8 @@ use std::io::{self, Read};
 use serde::{Deserialize, Serialize};
 
 pub use self::code::{
-    Address, Encoder, FILL, KEYS, MOST_AGAIN, Sink, again, put_peer, put_thread, put_time, state,
+    Address, Encoder, FILL, KEYS, MOST_REPEATS, Sink, put_peer, put_thread, put_time,
+    repeat_record, state,
 };
 use self::code::{Decoder, NoRecord, Record};
 pub use self::input::WORD;
@@ -259,8 +260,8 @@ impl<R: Read> Reader<R> {
 
     /// Bytes of records read up to now.
     #[must_use]
-    pub fn taken(&self) -> u64 {
-        self.from.taken
+    pub fn bytes_read(&self) -> u64 {
+        self.from.bytes_read
     }
 
     #[inline]
@@ -345,10 +346,10 @@ pub enum TraceError {
     #[error("cut off before the first record, after {0} bytes")]
     Short(usize),
     /// The file is not a trace.
-    #[error("no trace of tcam")]
+    #[error("not a tcam trace")]
     Foreign,
     /// The trace is of another version.
-    #[error("a trace of another version of tcam: this one reads version 6")]
+    #[error("a trace of another version of tcam: this tcam reads trace version 6")]
     Version,
     /// The header is damaged.
     #[error("the header is damaged: {0}")]
@@ -357,7 +358,7 @@ pub enum TraceError {
     #[error("the end of the header is damaged")]
     State,
     /// The length of the window is invalid.
-    #[error("the header is damaged: a window of {0} bytes")]
+    #[error("the header is damaged: it names a window of {0} bytes")]
     Window(u32),
     /// A record is invalid.
     #[error("record {0} is damaged")]

@@ -117,7 +117,7 @@ proptest! {
         // repeats an operation.
         if let Ok(found) = read(&bytes) {
             let words = bytes.len().saturating_sub(HEADER) / WORD;
-            prop_assert!(found.len() <= words * MOST_AGAIN as usize + 1);
+            prop_assert!(found.len() <= words * MOST_REPEATS as usize + 1);
         }
     }
 }
@@ -127,10 +127,10 @@ fn errors_say_what_is_wrong() {
     let whole = file(&[(5, Op::Cancel(3)), (6, Op::Drop(1))]);
     let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
     assert_eq!(error(b""), "an empty file: nothing was recorded");
-    assert_eq!(error(b"PNG"), "no trace of tcam");
+    assert_eq!(error(b"PNG"), "not a tcam trace");
     assert_eq!(
         error(b"tcam-trace 1\n{}"),
-        "a trace of another version of tcam: this one reads version 6"
+        "a trace of another version of tcam: this tcam reads trace version 6"
     );
     assert_eq!(error(&whole[..5]), "cut off before the first record, after 5 bytes");
     assert_eq!(error(&whole[..100]), "cut off before the first record, after 100 bytes");
@@ -160,18 +160,18 @@ fn an_operation_is_repeated_count_times() {
     let repeated = |count: u32| {
         let mut bytes = file(&[(5, op)]);
         put_time(&mut bytes, 6).unwrap();
-        bytes.put([again(count)]).unwrap();
+        bytes.put([repeat_record(count)]).unwrap();
         Encoder::default().op(&mut bytes, &Op::Drop(1)).unwrap();
         read(&bytes)
     };
     let others = [(6, Op::Drop(1))];
     assert_eq!(repeated(2).unwrap(), [&[(5, op), (6, op), (6, op)], &others[..]].concat());
-    assert_eq!(repeated(MOST_AGAIN).unwrap().len(), MOST_AGAIN as usize + 2);
-    for count in [0, MOST_AGAIN + 1, 0xffff] {
+    assert_eq!(repeated(MOST_REPEATS).unwrap().len(), MOST_REPEATS as usize + 2);
+    for count in [0, MOST_REPEATS + 1, 0xffff] {
         assert_eq!(repeated(count).unwrap_err().to_string(), "record 3 is damaged");
     }
     let mut bytes = header().to_bytes();
-    bytes.put([again(1)]).unwrap();
+    bytes.put([repeat_record(1)]).unwrap();
     assert_eq!(read(&bytes).unwrap_err().to_string(), "record 0 is damaged");
 }
 
@@ -294,9 +294,9 @@ fn a_trace_of_one_thread_is_as_long_as_without_threads() {
 fn a_turn_applies_to_repetitions_that_follow_it() {
     let turn = |number| Thread { number, ..Thread::default() };
     let (mut bytes, op) = (file(&[(5, Op::Cancel(3))]), Op::Cancel(3));
-    bytes.put([again(1)]).unwrap();
+    bytes.put([repeat_record(1)]).unwrap();
     put_thread(&mut bytes, turn(7)).unwrap();
-    bytes.put([again(2)]).unwrap();
+    bytes.put([repeat_record(2)]).unwrap();
     let told = [0, 0, 7, 7].map(|number| (op, turn(number)));
     assert_eq!(threads_of(&bytes).unwrap(), told);
     // The file ends before the last record, or within it.

@@ -69,7 +69,7 @@ pub(crate) fn resolve(
     let port = match service {
         None => 0,
         Some(service) => service.parse().map_err(|_| {
-            tracing::info!("service {service} is no port number");
+            tracing::info!("service {service} is not a port number");
             Errno::ENODATA
         })?,
     };

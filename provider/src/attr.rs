@@ -28,7 +28,7 @@ const MODIFIERS: u64 = flags::SEND
     | flags::REMOTE_READ
     | flags::REMOTE_WRITE;
 /// Secondary capabilities that change nothing for programs that do not request them.
-const FREE: u64 = flags::MULTI_RECV
+const ALWAYS_OFFERED: u64 = flags::MULTI_RECV
     | DOMAIN_CAPS
     | flags::FENCE
     | flags::TRIGGER
@@ -41,11 +41,11 @@ const ON_REQUEST: u64 = flags::DIRECTED_RECV | flags::SOURCE;
 /// Like `ON_REQUEST`, but not offered without hints either: MPICH requests every capability that is
 /// offered, and its receives without a source would then fail. libfabric 2.0 added these
 /// capabilities. In earlier versions, the bit of `FI_EXACT_DIRECTED_RECV` meant `FI_VARIABLE_MSG`.
-const UNTOLD: u64 =
+const OFFERED_IF_NAMED: u64 =
     flags::TAGGED_DIRECTED_RECV | flags::EXACT_DIRECTED_RECV | flags::TAGGED_MULTI_RECV;
 
 /// The capabilities that are offered without hints.
-const TOLD: u64 = PRIMARY | MODIFIERS | FREE | ON_REQUEST;
+const OFFERED: u64 = PRIMARY | MODIFIERS | ALWAYS_OFFERED | ON_REQUEST;
 const TX_CAPS: u64 = PRIMARY
     | flags::SEND
     | flags::READ
@@ -61,13 +61,13 @@ const RX_CAPS: u64 = PRIMARY
     | flags::TRIGGER
     | flags::RMA_EVENT
     | ON_REQUEST
-    | UNTOLD;
+    | OFFERED_IF_NAMED;
 pub(crate) const DOMAIN_CAPS: u64 =
     flags::LOCAL_COMM | flags::REMOTE_COMM | flags::SHARED_AV | flags::AV_USER_ID;
 
 /// Returns all capabilities that an application with this API version may request.
 pub(crate) const fn caps_of(api_version: u32) -> u64 {
-    if api_at_least(api_version, 2, 0) { TOLD | UNTOLD } else { TOLD }
+    if api_at_least(api_version, 2, 0) { OFFERED | OFFERED_IF_NAMED } else { OFFERED }
 }
 
 /// Flags that a transmit may have by default.
@@ -132,7 +132,7 @@ pub(crate) fn order_size(eager_size: usize) -> usize {
 /// `eager_size` is `FI_TCAM_EAGER_SIZE`; `mr_mode` comes from [`crate::mr_mode::required`].
 pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
     Info {
-        caps: TOLD,
+        caps: OFFERED,
         mode: 0,
         addr_format: sys::FI_SOCKADDR_IN,
         tx: Some(TxAttr {
@@ -145,7 +145,7 @@ pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
             ..Default::default()
         }),
         rx: Some(RxAttr {
-            caps: RX_CAPS & TOLD,
+            caps: RX_CAPS & OFFERED,
             msg_order: ORDER,
             size: QUEUE_SIZE,
             iov_limit: IOV_LIMIT,
@@ -207,7 +207,7 @@ fn refuse<T>(
     wanted: impl std::fmt::Debug,
     offered: impl std::fmt::Debug,
 ) -> Result<T, Errno> {
-    tracing::info!("hint {what} {wanted:?} cannot be met, offered is {offered:?}");
+    tracing::info!("the hint {what} = {wanted:?} cannot be met: tcam offers {offered:?}");
     Err(Errno::ENODATA)
 }
 
@@ -263,7 +263,7 @@ pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
     }
     if let (Some(tx), Some(rx)) = (&mut info.tx, &mut info.rx) {
         tx.caps &= info.caps;
-        rx.caps = (rx.caps | UNTOLD) & info.caps;
+        rx.caps = (rx.caps | OFFERED_IF_NAMED) & info.caps;
     }
     if let (Some(wanted), Some(ep)) = (&hints.ep, &mut info.ep) {
         meet_ep(ep, wanted)?;
@@ -283,20 +283,20 @@ pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
 }
 
 /// Returns the capabilities for a request (`fi_getinfo(3)`, "Capabilities"); 0 requests all that
-/// are offered. Those in `FREE` are always included. If the request has no primary capability or no
-/// modifier, all of that group are included.
+/// are offered. Those in `ALWAYS_OFFERED` are always included. If the request has no primary
+/// capability or no modifier, all of that group are included.
 pub(crate) fn capabilities(wanted: u64) -> u64 {
     if wanted == 0 {
-        return TOLD;
+        return OFFERED;
     }
     let primary = if wanted & PRIMARY == 0 { PRIMARY } else { wanted & PRIMARY };
     let modifiers = if wanted & MODIFIERS == 0 { MODIFIERS } else { wanted & MODIFIERS };
-    primary | modifiers | FREE | wanted & (ON_REQUEST | UNTOLD)
+    primary | modifiers | ALWAYS_OFFERED | wanted & (ON_REQUEST | OFFERED_IF_NAMED)
 }
 
 pub(crate) fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
     // Capabilities of the other direction are ignored, as in libfabric's own providers.
-    bits("tx caps", wanted.caps, TX_CAPS | DOMAIN_CAPS | RX_CAPS & TOLD)?;
+    bits("tx caps", wanted.caps, TX_CAPS | DOMAIN_CAPS | RX_CAPS & OFFERED)?;
     bits("tx op_flags", wanted.op_flags, TX_OP_FLAGS)?;
     bits("tx msg_order", wanted.msg_order, ORDER)?;
     bits("tx comp_order", wanted.comp_order, 0)?;
@@ -475,11 +475,11 @@ mod tests {
 
     #[test]
     fn capabilities_that_change_receives_need_their_name() {
-        assert_eq!(answer(&hints()).unwrap().caps & UNTOLD, 0);
+        assert_eq!(answer(&hints()).unwrap().caps & OFFERED_IF_NAMED, 0);
         let exact = flags::TAGGED | flags::EXACT_DIRECTED_RECV;
         let info = answer(&Info { caps: exact, ..hints() }).unwrap();
-        assert_eq!(info.caps & UNTOLD, flags::EXACT_DIRECTED_RECV);
-        assert_eq!(info.rx.unwrap().caps & UNTOLD, flags::EXACT_DIRECTED_RECV);
+        assert_eq!(info.caps & OFFERED_IF_NAMED, flags::EXACT_DIRECTED_RECV);
+        assert_eq!(info.rx.unwrap().caps & OFFERED_IF_NAMED, flags::EXACT_DIRECTED_RECV);
         for (format, answered) in [(0, TAG_FORMAT), (TAG_MPI, TAG_MPI), (TAG_CCL, TAG_CCL)] {
             let mut hints = hints();
             hints.ep.as_mut().unwrap().mem_tag_format = format;

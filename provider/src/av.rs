@@ -85,7 +85,7 @@ struct SharedTable {
 impl AddressVector {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &ops::av::AvAttr, default: u32) -> Result<Self> {
         let allowed = flags::EVENT | flags::READ | flags::SYMMETRIC | flags::AV_USER_ID;
-        ffi::object::only(attr.flags, allowed)?;
+        ffi::object::check_flags(attr.flags, allowed)?;
         let read_only = attr.flags & flags::READ != 0;
         let shared = match &attr.name {
             Some(name) => Some(SharedAddresses::open(name, attr.count, read_only)?),
@@ -215,7 +215,9 @@ impl AddressVector {
             drop(indices);
             let index = free.map(|index| index as usize);
             let index = index.or_else(|| shared.addresses.claim()).or_else(|| {
-                tracing::warn!("the shared address vector is full, fi_av_open asked for too few");
+                tracing::warn!(
+                    "the shared address vector is full: its count in fi_av_open was too small"
+                );
                 None
             })?;
             shared.addresses.set(index, pack(address));
@@ -237,8 +239,8 @@ impl AddressVector {
         let address = self.domain.peers.address(peer);
         // The application got the address from an endpoint, so the endpoint existed. On this host,
         // it counts as seen only if it exists now; on another host, it is checked later.
-        if !address::is_local(*address.ip()) || owner::is_there(address.port()) {
-            self.domain.peers.saw(peer);
+        if !address::is_local(*address.ip()) || owner::has_segment(address.port()) {
+            self.domain.peers.saw_open(peer);
         }
         self.entries.set(index as usize, u64::from(peer) + 1);
         if self.by_peer.get(peer as usize) == 0 {
@@ -308,7 +310,7 @@ impl ops::av::AddressVector for AddressVector {
     }
 
     fn set_user_id(&self, address: u64, id: u64, id_flags: u64) -> Result<()> {
-        ffi::object::only(id_flags, 0)?;
+        ffi::object::check_flags(id_flags, 0)?;
         if !self.has_user_ids.load(Ordering::Relaxed) {
             return Err(Errno::EINVAL);
         }
@@ -318,7 +320,7 @@ impl ops::av::AddressVector for AddressVector {
     }
 
     fn insert(&self, call: Insert<'_>) -> Result<usize> {
-        ffi::object::only(call.flags, flags::MORE | flags::SYNC_ERR | flags::AV_USER_ID)?;
+        ffi::object::check_flags(call.flags, flags::MORE | flags::SYNC_ERR | flags::AV_USER_ID)?;
         if self.is_read_only() {
             return Err(Errno::EACCES);
         }
@@ -348,7 +350,10 @@ impl ops::av::AddressVector for AddressVector {
                 inserted += 1;
                 continue;
             }
-            tracing::warn!("address {index} of an insert is no sockaddr_in");
+            // A full vector was logged already.
+            if address::from_bytes(bytes).is_none() {
+                tracing::warn!("fi_av_insert: address {index} is not a sockaddr_in");
+            }
             if let (true, Some(eq)) = (self.events, &eq) {
                 eq.push_error(ErrorEvent {
                     fid: call.av,

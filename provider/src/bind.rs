@@ -29,7 +29,7 @@ impl Endpoint {
             sys::FI_CLASS_AV => {
                 let av = self.domain.own::<AddressVector>(other)?;
                 self.with(|engine| bind_once(&mut engine.peers.av, Arc::clone(&av)))?;
-                av.endpoints.add(&self.port)
+                av.endpoints.add(&self.shared)
             }
             sys::FI_CLASS_CQ => self.bind_cq(&self.domain.own(other)?, bind_flags),
             sys::FI_CLASS_CNTR => self.bind_cntr(&self.domain.own(other)?, bind_flags),
@@ -60,7 +60,10 @@ impl Endpoint {
     }
 
     fn bind_cq(&self, cq: &Arc<CompletionQueue>, bind_flags: u64) -> Result<()> {
-        ffi::object::only(bind_flags, flags::TRANSMIT | flags::RECV | flags::SELECTIVE_COMPLETION)?;
+        ffi::object::check_flags(
+            bind_flags,
+            flags::TRANSMIT | flags::RECV | flags::SELECTIVE_COMPLETION,
+        )?;
         let (transmit, receive) = direction(bind_flags);
         if !transmit && !receive {
             return Err(Errno::EINVAL);
@@ -87,7 +90,7 @@ impl Endpoint {
         if transmit {
             self.stop_sends();
         }
-        cq.endpoints.add(&self.port)
+        cq.endpoints.add(&self.shared)
     }
 
     fn bind_cntr(&self, cntr: &Arc<Counter>, bind_flags: u64) -> Result<()> {
@@ -100,7 +103,7 @@ impl Endpoint {
                     places.push(place);
                 }
             }
-            ffi::object::only(unknown, 0)?;
+            ffi::object::check_flags(unknown, 0)?;
             if places.iter().any(|place| place.is_some()) {
                 return Err(Errno::EINVAL);
             }
@@ -112,7 +115,7 @@ impl Endpoint {
         if bind_flags & flags::SEND != 0 {
             self.stop_sends();
         }
-        cntr.endpoints.add(&self.port)
+        cntr.endpoints.add(&self.shared)
     }
 
     fn bind_shared_receive(&self, srx: &Arc<SharedReceive>) -> Result<()> {
@@ -120,7 +123,7 @@ impl Endpoint {
             if engine.enabled || engine.rx.device.is_shared() {
                 return Err(Errno::EINVAL);
             }
-            engine.rx.device.share(srx.join(&self.port));
+            engine.rx.device.share(srx.join(&self.shared));
             Ok(())
         })
     }

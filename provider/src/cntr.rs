@@ -39,9 +39,9 @@ pub(crate) struct Counter {
 
 impl Counter {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &CntrAttr) -> Result<Self> {
-        ffi::object::only(attr.flags, 0)?;
+        ffi::object::check_flags(attr.flags, 0)?;
         if attr.events != sys::FI_CNTR_EVENTS_COMP {
-            tracing::info!("counters count completions, not bytes");
+            tracing::info!("fi_cntr_open: counters count completions only (FI_CNTR_EVENTS_COMP)");
             return Err(Errno::ENOSYS);
         }
         Ok(Self {
@@ -55,7 +55,7 @@ impl Counter {
     }
 
     /// Declares that any endpoint of the domain may count here from now on.
-    pub(crate) fn counts_elsewhere(&self) {
+    pub(crate) fn expect_other_events(&self) {
         self.elsewhere.store(true, Ordering::Relaxed);
     }
 
@@ -81,7 +81,7 @@ impl Counter {
 
     /// Returns whether threads that wait for this counter must poll: endpoints whose doorbells do
     /// not wake them may count here, and no device thread makes progress on these endpoints.
-    fn needs_looks(&self) -> bool {
+    fn needs_polling(&self) -> bool {
         self.is_counted_elsewhere() && self.domain.device.is_none()
     }
 
@@ -100,7 +100,7 @@ impl Counter {
     pub(crate) fn try_wait(&self) -> Result<()> {
         self.progress();
         // The doorbells of endpoints outside of `self.endpoints` do not wake this thread.
-        let at_most = if self.needs_looks() { BACKOFF } else { Duration::MAX };
+        let at_most = if self.needs_polling() { BACKOFF } else { Duration::MAX };
         self.endpoints.try_wait(&self.domain.triggers, at_most, || self.has_changed())
     }
 
@@ -209,7 +209,7 @@ impl ops::cntr::Counter for Counter {
             if deadline.is_over() {
                 return Err(Errno::ETIMEDOUT);
             }
-            let looks = self.needs_looks() || self.endpoints.is_empty();
+            let looks = self.needs_polling() || self.endpoints.is_empty();
             let at_most = if looks { BACKOFF } else { FOR_EVER };
             self.endpoints.sleep(deadline.left(at_most), || {
                 self.count.load(Ordering::SeqCst) >= threshold

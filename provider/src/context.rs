@@ -140,9 +140,9 @@ impl EpContext {
             engine.drop_transmits();
             Ok(())
         })?;
-        let port = &self.endpoint.port;
-        let is_reached = || port.engine.lock().as_ref().is_some_and(Engine::is_reached);
-        wait_for_copies(port.address, is_reached);
+        let shared = &self.endpoint.shared;
+        let is_reached = || shared.engine.lock().as_ref().is_some_and(Engine::is_reached);
+        wait_for_copies(shared.address, is_reached);
         Ok(())
     }
 
@@ -150,21 +150,21 @@ impl EpContext {
     /// it drops their receives too.
     fn end_receives(&self) {
         let end = Instant::now() + LINGER;
-        let port = &self.endpoint.port;
+        let shared = &self.endpoint.shared;
         loop {
             let at_once = Instant::now() >= end;
-            if port.engine.lock().as_mut().is_none_or(|engine| engine.drop_receives(at_once)) {
+            if shared.engine.lock().as_mut().is_none_or(|engine| engine.drop_receives(at_once)) {
                 return;
             }
-            port.progress();
-            self.domain().endpoints.progress_beside(port);
+            shared.progress();
+            self.domain().endpoints.progress_others(shared);
             std::thread::yield_now();
         }
     }
 
     /// Removes the queue and the counters of this direction from the endpoint.
     fn unbind(&self) -> Result<()> {
-        let port = &self.endpoint.port;
+        let shared = &self.endpoint.shared;
         if self.direction == Direction::Transmit {
             self.endpoint.stop_sends();
         }
@@ -192,10 +192,10 @@ impl EpContext {
             Ok((queue, taken))
         })?;
         if let Some(queue) = queue {
-            queue.endpoints.remove(port);
+            queue.endpoints.remove(shared);
         }
         for counter in counters {
-            counter.endpoints.remove(port);
+            counter.endpoints.remove(shared);
         }
         Ok(())
     }
@@ -217,11 +217,11 @@ impl Object for EpContext {
                     Direction::Transmit => flags::TRANSMIT,
                     Direction::Receive => flags::RECV,
                 };
-                ffi::object::only(bind_flags, own | flags::SELECTIVE_COMPLETION)?;
+                ffi::object::check_flags(bind_flags, own | flags::SELECTIVE_COMPLETION)?;
                 self.endpoint.bind_object(other, bind_flags)
             }
             sys::FI_CLASS_CNTR => {
-                ffi::object::only(bind_flags, self.direction.flags())?;
+                ffi::object::check_flags(bind_flags, self.direction.flags())?;
                 self.endpoint.bind_object(other, bind_flags)
             }
             sys::FI_CLASS_EQ => self.endpoint.bind_object(other, bind_flags),
@@ -255,7 +255,7 @@ impl Object for EpContext {
 
     fn close(&self) -> Result<()> {
         // A forked child has neither the segment nor the threads.
-        if self.aliased.is_some() || !self.endpoint.port.own.is_ours() {
+        if self.aliased.is_some() || !self.endpoint.shared.own.is_ours() {
             return Ok(());
         }
         match self.direction {
@@ -309,7 +309,7 @@ impl ops::ep::Endpoint for EpContext {
     }
 
     fn name(&self) -> Result<Vec<u8>> {
-        Ok(self.endpoint.port.name_at(self.of.address()))
+        Ok(self.endpoint.shared.name_at(self.of.address()))
     }
 
     fn option(&self, name: u32) -> Result<usize> {

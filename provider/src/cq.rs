@@ -65,7 +65,7 @@ const PREALLOCATE: usize = 1024;
 
 impl CompletionQueue {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &CqAttr) -> Result<Self> {
-        ffi::object::only(attr.flags, flags::AFFINITY)?;
+        ffi::object::check_flags(attr.flags, flags::AFFINITY)?;
         let room = if attr.size == 0 { PREALLOCATE } else { attr.size.min(PREALLOCATE) };
         let queue = CqEntries {
             completions: VecDeque::with_capacity(room),

@@ -41,7 +41,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) domain: Arc<Domain>,
-    pub(crate) port: Arc<EpShared>,
+    pub(crate) shared: Arc<EpShared>,
     alias: Option<Alias>,
 }
 
@@ -68,12 +68,12 @@ impl Endpoint {
         let wanted = Self::address_for(domain, info)?;
         let (tx, rx) = attr::context_counts(info).map_err(|_| Errno::EINVAL)?;
         if [tx, rx].iter().any(|count| (2..=attr::MAX_CONTEXTS).contains(count)) {
-            tracing::warn!("an endpoint with several contexts is opened by fi_scalable_ep");
+            tracing::warn!("an endpoint with several contexts must be opened with fi_scalable_ep");
             return Err(Errno::EINVAL);
         }
         let held = ep_shared::hold(wanted, 0, None, &domain.params)?;
         let address = held.address;
-        let endpoint = Self::at(domain, info, held, address)?;
+        let endpoint = Self::from_held(domain, info, held, address)?;
         endpoint.start()?;
         Ok(endpoint)
     }
@@ -88,7 +88,9 @@ impl Endpoint {
             return Err(Errno::EINVAL);
         }
         if info.caps & !attr::caps_of(domain.api_version()) != 0 {
-            tracing::warn!("an endpoint with capabilities that fi_getinfo did not offer");
+            tracing::warn!(
+                "fi_endpoint: the capabilities include some that fi_getinfo did not offer"
+            );
             return Err(Errno::EINVAL);
         }
         match &info.src_addr {
@@ -99,7 +101,7 @@ impl Endpoint {
 
     /// Creates the endpoint at a held port. Peers list it, or the scalable endpoint that it belongs
     /// to, under the address `listed`.
-    pub(crate) fn at(
+    pub(crate) fn from_held(
         domain: &Arc<Domain>,
         info: &Info,
         held: Held,
@@ -109,35 +111,35 @@ impl Endpoint {
         let engine = Engine::new(domain, info, pack(listed), &held.own, held.net.clone(), opened)?;
         tracing::info!("endpoint {}", held.address);
         let auto = domain.device.is_some();
-        let port = Arc::new(EpShared::new(held, engine, domain.locked, auto));
-        exit::register_endpoint(&port);
-        Ok(Self { domain: Arc::clone(domain), port, alias: None })
+        let shared = Arc::new(EpShared::new(held, engine, domain.locked, auto));
+        exit::register_endpoint(&shared);
+        Ok(Self { domain: Arc::clone(domain), shared, alias: None })
     }
 
     /// Starts the report and the trace, and adds the endpoint to its domain. A second call has no
     /// effect.
     pub(crate) fn start(&self) -> Result<()> {
-        let Self { domain, port, .. } = self;
-        self.with(|engine| engine.start_records(port.address))?;
-        domain.endpoints.add(port)
+        let Self { domain, shared, .. } = self;
+        self.with(|engine| engine.start_records(shared.address))?;
+        domain.endpoints.add(shared)
     }
 
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
-        work(self.port.engine.lock().as_mut().ok_or(Errno::EOPBADSTATE)?)
+        work(self.shared.engine.lock().as_mut().ok_or(Errno::EOPBADSTATE)?)
     }
 
     /// Starts an operation to a peer.
     #[inline]
     fn transmit(&self, work: impl FnOnce(&mut Engine) -> Result<()>) -> Result<()> {
-        match &mut *self.port.engine.lock() {
+        match &mut *self.shared.engine.lock() {
             Some(engine) => {
-                engine.idle.starts();
+                engine.idle.note_call();
                 let sent = work(engine);
                 engine.peers.wants_room = sent == Err(Errno::EAGAIN);
                 if sent.is_ok() {
-                    engine.idle.acted();
+                    engine.idle.note_operation();
                 }
-                self.port.wake(engine);
+                self.shared.wake(engine);
                 sent
             }
             None => Err(Errno::EOPBADSTATE),
@@ -148,7 +150,7 @@ impl Endpoint {
     /// `None` if it was removed before.
     fn take_engine(&self) -> Option<Engine> {
         loop {
-            let mut guard = self.port.engine.lock();
+            let mut guard = self.shared.engine.lock();
             if guard.as_mut().is_none_or(|engine| engine.rx.copies.close()) {
                 return guard.take();
             }
@@ -159,15 +161,15 @@ impl Endpoint {
 
     /// Posts a receive, concurrently with threads that use the engine. Only a probe takes the lock
     /// of the engine.
-    fn recv_beside(&self, posts: &RxFastPath, op: &Recv) -> Result<()> {
+    fn recv_on_fast_path(&self, posts: &RxFastPath, op: &Recv) -> Result<()> {
         if tagged::probe_flags(op).is_some() {
-            return self.port.with_engine(|engine| {
-                engine.idle.starts();
+            return self.shared.with_engine(|engine| {
+                engine.idle.note_call();
                 engine.recv(op)
             });
         }
         let named = posts.recv(op, |grant, envelope, message| {
-            let delivered = self.port.with_engine(|engine| {
+            let delivered = self.shared.with_engine(|engine| {
                 engine.deliver(grant, envelope, message);
                 Ok(())
             });
@@ -185,39 +187,39 @@ impl Endpoint {
     /// Starts the tx fast path, if sends of the endpoint may use it. A stopped fast path is not
     /// started again: a context that is opened again has other queues.
     pub(crate) fn start_sends(&self, engine: &Engine) {
-        if self.port.tx_fast_path.get().is_none()
+        if self.shared.tx_fast_path.get().is_none()
             && let Some(sends) = TxFastPath::of(engine)
         {
-            let _ = self.port.tx_fast_path.set(sends);
+            let _ = self.shared.tx_fast_path.set(sends);
         }
     }
 
     /// Stops the tx fast path, because the queue or the counter of sends changes.
     pub(crate) fn stop_sends(&self) {
-        if let Some(sends) = self.port.tx_fast_path.get() {
+        if let Some(sends) = self.shared.tx_fast_path.get() {
             sends.stop();
         }
     }
 
     /// The address under which peers list this endpoint.
     pub(crate) fn listed_address(&self) -> u64 {
-        pack(self.port.address)
+        pack(self.shared.address)
     }
 
     /// Makes progress. Returns whether peers have taken all that was sent. `is_all`: the endpoint
     /// sends nothing more, so peers on other hosts get a Bye once they have all answers.
-    fn is_settled(&self, is_all: bool) -> bool {
-        self.port.progress_as_device();
-        let mut engine = self.port.engine.lock();
+    fn try_settle(&self, is_all: bool) -> bool {
+        self.shared.progress_as_device();
+        let mut engine = self.shared.engine.lock();
         let Some(engine) = &mut *engine else { return true };
         engine.look_around();
-        if !engine.peers.has_answered() || engine.tx.has_copies() {
+        if !engine.peers.has_no_pending_answers() || engine.tx.has_copies() {
             return false;
         }
         if is_all {
-            engine.peers.transports.say_bye();
+            engine.peers.transports.send_bye();
         }
-        !engine.peers.transports.is_lent()
+        !engine.peers.transports.has_unfinished_sends()
     }
 
     /// Waits until peers have taken what was sent: buffers that they still hold, copies that they
@@ -227,16 +229,19 @@ impl Endpoint {
     /// context of it.
     pub(crate) fn linger(&self, is_all: bool) {
         let patience =
-            self.port.engine.lock().as_ref().map_or(LINGER, |it| it.peers.transports.patience());
+            self.shared.engine.lock().as_ref().map_or(LINGER, |it| it.peers.transports.patience());
         let end = Instant::now() + patience.max(LINGER);
         while Instant::now() < end {
-            if self.is_settled(is_all) {
+            if self.try_settle(is_all) {
                 return;
             }
-            self.domain.endpoints.progress_beside(&self.port);
+            self.domain.endpoints.progress_others(&self.shared);
             std::thread::yield_now();
         }
-        tracing::warn!("closing {} though peers have not taken all messages", self.port.address);
+        tracing::warn!(
+            "closing {}, although peers have not taken all messages from it",
+            self.shared.address
+        );
     }
 }
 
@@ -249,35 +254,35 @@ impl Object for Endpoint {
         }
         // A forked child has neither the segment nor the threads, and another thread may have held
         // the lock at the fork.
-        if !self.port.own.is_ours() {
+        if !self.shared.own.is_ours() {
             return Ok(());
         }
         self.linger(true);
-        self.domain.endpoints.remove(&self.port);
-        self.port.write_report();
+        self.domain.endpoints.remove(&self.shared);
+        self.shared.write_report();
         let engine = self.take_engine();
-        if let Some(sends) = self.port.tx_fast_path.get() {
+        if let Some(sends) = self.shared.tx_fast_path.get() {
             sends.close();
         }
         if let Some(device) = &self.domain.device {
-            device.remove(&self.port);
+            device.remove(&self.shared);
         }
-        self.port.let_go();
-        self.port.own.close();
+        self.shared.release_port();
+        self.shared.own.close();
         if let Some(mut engine) = engine {
-            wait_for_copies(self.port.address, || engine.is_reached());
+            wait_for_copies(self.shared.address, || engine.is_reached());
             engine.leave();
             if let Some(av) = &engine.peers.av {
-                av.endpoints.remove(&self.port);
+                av.endpoints.remove(&self.shared);
             }
             for binding in [&engine.completions.tx, &engine.completions.rx] {
                 if let Some(cq) = &binding.cq {
-                    cq.endpoints.remove(&self.port);
+                    cq.endpoints.remove(&self.shared);
                 }
             }
             for (_, cntr) in engine.completions.counters.all() {
                 if let Some(cntr) = cntr {
-                    cntr.endpoints.remove(&self.port);
+                    cntr.endpoints.remove(&self.shared);
                 }
             }
         }
@@ -298,14 +303,14 @@ impl Object for Endpoint {
             (false, true) => (None, Some(alias_flags & !flags::RECV)),
             _ => return Err(Errno::EINVAL),
         };
-        ffi::object::only(tx.unwrap_or(0), attr::TX_OP_FLAGS | flags::TRIGGER)?;
-        ffi::object::only(rx.unwrap_or(0), attr::RX_OP_FLAGS | flags::TRIGGER)?;
+        ffi::object::check_flags(tx.unwrap_or(0), attr::TX_OP_FLAGS | flags::TRIGGER)?;
+        ffi::object::check_flags(rx.unwrap_or(0), attr::RX_OP_FLAGS | flags::TRIGGER)?;
         let tagged_multi = self.with(|engine| Ok(engine.rx.settings.has_tagged_multi()))?;
         let ignored = if tagged_multi { 0 } else { flags::MULTI_RECV };
         let tagged_rx = rx.map(|rx| rx & !ignored);
         Ok(Arc::new(Self {
             domain: Arc::clone(&self.domain),
-            port: Arc::clone(&self.port),
+            shared: Arc::clone(&self.shared),
             alias: Some(Alias { of: Arc::clone(self), tx, rx, tagged_rx }),
         }))
     }
@@ -323,12 +328,12 @@ impl Object for Endpoint {
                 engine.update_population();
                 engine.show();
                 if let Some(posts) = RxFastPath::of(engine) {
-                    let _ = self.port.rx_fast_path.set(posts);
+                    let _ = self.shared.rx_fast_path.set(posts);
                 }
                 if !engine.is_context {
                     self.start_sends(engine);
                 }
-                self.domain.device.as_ref().map_or(Ok(()), |device| device.add(&self.port))
+                self.domain.device.as_ref().map_or(Ok(()), |device| device.add(&self.shared))
             }
             Control::GetOpsFlag(value) => {
                 let alias = self.alias.as_ref();
@@ -408,7 +413,7 @@ impl ops::ep::Endpoint for Endpoint {
             let flags = Alias::flags(op.flags, alias.tx);
             return alias.start(&EndpointOp::Send(Send { flags, ..op.clone() }));
         }
-        if self.port.tx_fast_path.get().is_some_and(|sends| sends.send(op)) {
+        if self.shared.tx_fast_path.get().is_some_and(|sends| sends.send(op)) {
             return Ok(());
         }
         self.transmit(|engine| engine.send(op))
@@ -421,15 +426,15 @@ impl ops::ep::Endpoint for Endpoint {
             let flags = Alias::flags(op.flags, own);
             return alias.start(&EndpointOp::Recv(Recv { flags, ..op.clone() }));
         }
-        if let Some(posts) = self.port.rx_fast_path.get() {
+        if let Some(posts) = self.shared.rx_fast_path.get() {
             // `Rx::post` explains why the receive is copied.
-            return self.recv_beside(posts, &op.clone());
+            return self.recv_on_fast_path(posts, &op.clone());
         }
-        match &mut *self.port.engine.lock() {
+        match &mut *self.shared.engine.lock() {
             Some(engine) => {
-                engine.idle.starts();
+                engine.idle.note_call();
                 let posted = engine.recv(op);
-                self.port.wake(engine);
+                self.shared.wake(engine);
                 posted
             }
             None => Err(Errno::EOPBADSTATE),
@@ -461,7 +466,7 @@ impl ops::ep::Endpoint for Endpoint {
     }
 
     fn name(&self) -> Result<Vec<u8>> {
-        Ok(self.port.name_at(self.port.address))
+        Ok(self.shared.name_at(self.shared.address))
     }
 
     fn option(&self, name: u32) -> Result<usize> {
@@ -486,7 +491,7 @@ impl Start for Endpoint {
     fn start_op(&self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()> {
         self.with(|engine| {
             let started = engine.start(op, deferred);
-            self.port.wake(engine);
+            self.shared.wake(engine);
             started
         })
     }
@@ -499,7 +504,7 @@ impl Drop for Endpoint {
         }
         tracing::debug!(
             "endpoint {} of {} peers closed",
-            self.port.address,
+            self.shared.address,
             self.domain.peers.len()
         );
     }

@@ -45,7 +45,7 @@ pub(crate) struct EpShared {
     pub(crate) address: SocketAddrV4,
     /// The secret in the endpoint's name, or 0.
     secret: u64,
-    /// Holds the port number; see [`EpShared::let_go`].
+    /// Holds the port number; see [`EpShared::release_port`].
     socket: Mutex<Option<Unshared>>,
     /// The segment of this endpoint. It consists of atomics, so it needs no lock.
     pub(crate) own: Arc<Segment>,
@@ -91,15 +91,15 @@ impl EpShared {
 
     /// Releases the port. This must precede the close of the segment: a peer that finds a held port
     /// without a segment reports that the segment is in another `/dev/shm`.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn release_port(&self) {
         *self.socket.lock() = None;
     }
 
     /// Releases the port and removes the segment of an endpoint whose process exits without closing
     /// it.
     fn abandon(&self) {
-        self.let_go();
-        self.own.abandon();
+        self.release_port();
+        self.own.close_and_remove();
     }
 }
 
@@ -194,7 +194,7 @@ impl EpShared {
     }
 
     /// Makes progress in a thread of the application while the device thread sleeps.
-    fn progress_beside_device<'a>(
+    fn progress_instead_of_device<'a>(
         &'a self,
         mut engine: SerialGuard<'a, Option<Engine>>,
     ) -> Progress {
@@ -219,7 +219,7 @@ impl EpShared {
     fn hand_over(&self, engine: &mut Engine) {
         if engine.device_sleeps {
             Doorbell::hand_over(&self.own);
-            if engine.goes_on() || engine.inbound.has_any() {
+            if engine.has_pending_work() || engine.inbound.has_any() {
                 doorbell::wake(&self.own);
             }
         }
@@ -229,7 +229,7 @@ impl EpShared {
     /// once a peer has room.
     #[inline]
     pub(crate) fn wake(&self, engine: &Engine) {
-        if (engine.device_sleeps || self.has_waiters) && engine.goes_on() {
+        if (engine.device_sleeps || self.has_waiters) && engine.has_pending_work() {
             doorbell::wake(&self.own);
         }
     }
@@ -281,7 +281,7 @@ impl Pollable for EpShared {
             return self.progress_unlocked(self.engine.lock());
         }
         match self.engine.try_lock() {
-            Some(engine) => self.progress_beside_device(engine),
+            Some(engine) => self.progress_instead_of_device(engine),
             None => Progress::None,
         }
     }
@@ -303,7 +303,7 @@ impl Pollable for EpShared {
         let caller = if engine.peers.wants_room { Caller::Waits } else { caller };
         // A thread that polls the network each time has no time to poll shared memory repeatedly.
         engine.idle.asks_elsewhere =
-            engine.peers.transports.has_net() && engine.peers.transports.turns.is_each();
+            engine.peers.transports.has_net() && engine.peers.transports.schedule.is_every_poll();
         let pause = engine.idle.pause(caller);
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.checks.is_look_due() {
@@ -313,7 +313,7 @@ impl Pollable for EpShared {
             engine.look_around();
         }
         if pause != Pause::Spin {
-            engine.idle.rested(caller);
+            engine.idle.note_return(caller);
             // The thread yields instead of sleeping if work waits for room at a peer, or if it may
             // poll another endpoint next, where a message may already wait.
             let yields = gives_way && (engine.waits_for_room() || own_count() > 1);
@@ -324,16 +324,16 @@ impl Pollable for EpShared {
             std::hint::spin_loop();
             engine.inbound.has_local()
         });
-        engine.idle.rested(caller);
+        engine.idle.note_return(caller);
         if came {
             // The caller handles the message. But with a device thread, the caller may not get the
             // lock again.
             if self.auto {
-                self.progress_beside_device(guard);
+                self.progress_instead_of_device(guard);
             }
             return Pause::Spin;
         }
-        engine.peers.transports.turns.looked(SPINS);
+        engine.peers.transports.schedule.advance_by(SPINS);
         self.hand_over(engine);
         Pause::None
     }
@@ -360,7 +360,7 @@ impl Pollable for EpShared {
         self.bell.disarm(&self.own);
         // The doorbell has woken this thread, but not the device thread.
         if self.auto {
-            self.progress_beside_device(self.engine.lock());
+            self.progress_instead_of_device(self.engine.lock());
         }
     }
 
@@ -385,7 +385,7 @@ impl Pollable for EpShared {
         self.bell.arm_socket(&self.own).min(self.longest_sleep())
     }
 
-    fn settle(&self) {
+    fn finish_copies(&self) {
         // Copies that are due are made here, because perhaps no other thread will make them.
         self.copy_unlocked(self.engine.lock(), Progress::None);
         while self.engine.lock().as_ref().is_some_and(|engine| engine.rx.copies.holds_arrivals()) {
@@ -440,13 +440,16 @@ impl AtExit for EpShared {
             Some(Some(engine)) if engine.rx.device.is_free_at_exit() => {
                 engine.write_report(self.address, WrittenAt::Exit);
                 engine.rx.device.lock().end_recording();
-                engine.peers.transports.say_bye();
+                engine.peers.transports.send_bye();
                 if let Some(pool) = &engine.node_pool {
                     pool.leave();
                 }
             }
             Some(None) => {}
-            _ => tracing::error!("{}: the process exits in the middle of a call", self.address),
+            _ => tracing::error!(
+                "{}: the process exits in the middle of a call: its last counts are not reported",
+                self.address
+            ),
         }
         self.abandon();
     }

@@ -44,7 +44,7 @@ struct EventLists {
 
 impl EventQueue {
     pub(crate) fn open(fabric: &Arc<Fabric>, attr: &EqAttr) -> Result<Self> {
-        ffi::object::only(attr.flags, flags::WRITE | flags::AFFINITY)?;
+        ffi::object::check_flags(attr.flags, flags::WRITE | flags::AFFINITY)?;
         let descriptor = match attr.wait_obj {
             WaitObj::Other(wait_obj) => {
                 tracing::info!("wait object {wait_obj} of an event queue is not supported");

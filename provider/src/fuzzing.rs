@@ -36,7 +36,7 @@ mod peers;
 pub(crate) use peers::endpoint;
 use peers::{Ports, TestPeers, address_of};
 #[cfg(test)]
-pub(crate) use peers::{engine_of, on_net};
+pub(crate) use peers::{engine_of, net_endpoint};
 
 /// Input bytes that are taken from the front. After the end, every byte is 0.
 struct Input<'a>(&'a [u8]);

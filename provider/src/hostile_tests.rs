@@ -25,7 +25,7 @@ use proptest::prelude::*;
 use crate::{
     address,
     engine::Engine,
-    fuzzing::{endpoint, engine_of, on_net, survive, survive_far},
+    fuzzing::{endpoint, engine_of, net_endpoint, survive, survive_far},
     wait::pollable::Progress,
 };
 
@@ -124,7 +124,7 @@ proptest! {
 
 /// Connects `net` to the endpoint at `at`, whose secret it knows. The networks of `others` make
 /// progress meanwhile.
-fn meets(net: &Net, at: SocketAddrV4, others: &[&Net]) -> Result<(), Errno> {
+fn connect_to(net: &Net, at: SocketAddrV4, others: &[&Net]) -> Result<(), Errno> {
     let start = Instant::now();
     while !net.has_met(at, Some(Secret::of_endpoint(1)))? {
         assert!(start.elapsed() < PATIENCE, "no handshake");
@@ -156,9 +156,9 @@ fn arrive(net: &Net, at: SocketAddrV4, own: &Net, engine: &mut Engine, bits: u64
 #[test]
 fn an_impostor_is_not_received_from() {
     for (is_known, context) in [(true, 0), (true, 1), (false, 0)] {
-        let (at, own, net) = on_net(None, 1, None);
-        let (victim, ..) = on_net(None, 2, None);
-        let (.., impostor) = on_net(None, 3, Some((victim, context)));
+        let (at, own, net) = net_endpoint(None, 1, None);
+        let (victim, ..) = net_endpoint(None, 2, None);
+        let (.., impostor) = net_endpoint(None, 3, Some((victim, context)));
         let mut engine = engine_of(&own, at.port(), Some(net.clone()));
         let insert = |engine: &Engine| {
             let av = engine.peers.av.clone().unwrap();
@@ -167,7 +167,7 @@ fn an_impostor_is_not_received_from() {
         if is_known {
             insert(&engine);
         }
-        meets(&impostor, at, &[&net]).unwrap();
+        connect_to(&impostor, at, &[&net]).unwrap();
         assert_eq!(arrive(&impostor, at, &net, &mut engine, 5), usize::from(!is_known));
         let peer = engine.domain.peers.number(victim);
         assert_eq!(engine.peers.is_linked(peer), !is_known);
@@ -182,24 +182,24 @@ fn an_impostor_is_not_received_from() {
 /// A peer cannot claim the address of the receiver, whose secret all peers know.
 #[test]
 fn an_impostor_of_the_receiver_is_refused() {
-    let (at, _own, net) = on_net(None, 1, None);
-    let (.., impostor) = on_net(None, 1, Some((at, 0)));
-    assert_eq!(meets(&impostor, at, &[&net]), Err(Errno::EACCES));
+    let (at, _own, net) = net_endpoint(None, 1, None);
+    let (.., impostor) = net_endpoint(None, 1, Some((at, 0)));
+    assert_eq!(connect_to(&impostor, at, &[&net]), Err(Errno::EACCES));
 }
 
 /// An endpoint whose name was never inserted keeps its connection, although another endpoint claims
 /// its address.
 #[test]
 fn an_impostor_ends_no_connection() {
-    let (at, own, net) = on_net(None, 1, None);
-    let (home, _segment, client) = on_net(None, 2, None);
-    let (.., impostor) = on_net(None, 3, Some((home, 0)));
+    let (at, own, net) = net_endpoint(None, 1, None);
+    let (home, _segment, client) = net_endpoint(None, 2, None);
+    let (.., impostor) = net_endpoint(None, 3, Some((home, 0)));
     let mut engine = engine_of(&own, at.port(), Some(net.clone()));
-    meets(&client, at, &[&net]).unwrap();
+    connect_to(&client, at, &[&net]).unwrap();
     // Peers of this host send over shared memory, so the segment must not be visible.
     drop(_segment);
     assert_eq!(arrive(&client, at, &net, &mut engine, 5), 1);
-    meets(&impostor, at, &[&net]).unwrap();
+    connect_to(&impostor, at, &[&net]).unwrap();
     assert_eq!(arrive(&impostor, at, &net, &mut engine, 6), 0);
     assert_eq!(arrive(&client, at, &net, &mut engine, 7), 1);
 }

@@ -75,7 +75,7 @@ fn addresses(query: &Query<'_>) -> Result<(Option<SocketAddrV4>, Option<SocketAd
     let hinted = |pick: fn(&Info) -> &Option<Vec<u8>>| {
         query.hints.as_ref().and_then(|hints| pick(hints).as_deref()).map(|bytes| {
             address::from_bytes(bytes).ok_or_else(|| {
-                tracing::info!("an address in the hints is no sockaddr_in");
+                tracing::info!("an address in the hints is not a sockaddr_in");
                 Errno::ENODATA
             })
         })

@@ -39,37 +39,37 @@ pub(crate) fn host() -> String {
 
 /// Returns the rank of this process; `None` if no launcher sets it.
 pub(crate) fn rank() -> Option<u32> {
-    told(RANKS)
+    first_number(RANKS)
 }
 
 /// Returns the number of ranks of the job; `None` if no launcher sets it.
 pub(crate) fn ranks() -> Option<u32> {
-    told(SIZES)
+    first_number(SIZES)
 }
 
 /// Returns whether, according to the launcher, the job has ranks on other hosts.
 pub(crate) fn has_several_hosts() -> bool {
-    match (told(LOCAL_SIZES), ranks()) {
+    match (first_number(LOCAL_SIZES), ranks()) {
         (Some(here), Some(all)) => here < all,
-        _ => told([HOSTS]).is_some_and(|hosts| hosts > 1),
+        _ => first_number([HOSTS]).is_some_and(|hosts| hosts > 1),
     }
 }
 
 /// Returns the number for [`Origin::job`]; `None` if the process writes neither reports nor traces.
 fn job() -> Option<u64> {
     let places = ["FI_TCAM_REPORT", "FI_TCAM_TRACE"].map(|name| std::env::var(name).ok());
-    let mut told = places.into_iter().flatten().filter(|place| !place.is_empty()).peekable();
-    told.peek()?;
-    Some(told.fold(0, |job, place| job ^ host::names::job_of(&place)))
+    let mut paths = places.into_iter().flatten().filter(|place| !place.is_empty()).peekable();
+    paths.peek()?;
+    Some(paths.fold(0, |job, path| job ^ host::names::job_of(&path)))
 }
 
 /// Returns the number in the first of these environment variables that contains one.
-fn told<const N: usize>(names: [&str; N]) -> Option<u32> {
+fn first_number<const N: usize>(names: [&str; N]) -> Option<u32> {
     names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }
 
 /// Returns the origin of an object that was opened at `opened`.
-pub(crate) fn of(opened: Instant) -> Origin {
+pub(crate) fn origin(opened: Instant) -> Origin {
     // The origin is read once, because the MPI library may be unloaded at exit.
     static ORIGIN: OnceLock<Origin> = OnceLock::new();
     let origin = ORIGIN.get_or_init(|| {
@@ -138,7 +138,7 @@ fn list(numbers: impl Iterator<Item = usize>) -> String {
 }
 
 /// Returns the parameters, or an error if all ranks would write their reports to the same file.
-pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
+pub(crate) fn check_report_pattern(params: Params) -> Result<Params, ParamError> {
     let pattern = &params.report;
     let of = |pid| expand(pattern, &Report { pid, rank: Some(pid), ..Report::default() });
     let are_several = ranks().is_some_and(|ranks| ranks > 1);
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_name_of_an_mpi_is_short() {
-        for (told, name) in [
+        for (version, name) in [
             ("MPICH Version:      5.0.2\nMPICH Release date: x", "MPICH 5.0.2"),
             ("Open MPI v5.0.11, package: Open MPI x Distribution, ident: 5", "Open MPI v5.0.11"),
             (
@@ -213,7 +213,7 @@ mod tests {
             ),
             ("", ""),
         ] {
-            assert_eq!(short(told), name);
+            assert_eq!(short(version), name);
         }
     }
 }

@@ -39,7 +39,7 @@ impl Object for MemoryRegion {
     fn close(&self) -> Result<()> {
         self.domain.regions.remove(self.key);
         // After this call, no thread uses the region that it found before the removal.
-        self.domain.endpoints.settle();
+        self.domain.endpoints.finish_copies();
         self.registered.forget_counters();
         Ok(())
     }
@@ -47,9 +47,9 @@ impl Object for MemoryRegion {
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
         match other.class() {
             sys::FI_CLASS_CNTR => {
-                ffi::object::only(bind_flags, flags::REMOTE_READ | flags::REMOTE_WRITE)?;
+                ffi::object::check_flags(bind_flags, flags::REMOTE_READ | flags::REMOTE_WRITE)?;
                 let counter = self.domain.own::<Counter>(other)?;
-                counter.counts_elsewhere();
+                counter.expect_other_events();
                 let counter = counter as Arc<dyn Count>;
                 let has = |access| bind_flags & access != 0;
                 let (reads, writes) = (has(flags::REMOTE_READ), has(flags::REMOTE_WRITE));

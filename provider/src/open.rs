@@ -50,7 +50,7 @@ impl Domain {
         let living = owner::clean_up();
         node_pool::clean_up();
         shared_av::clean_up();
-        tracing::info!("{living} endpoints of this user live on this host");
+        tracing::info!("{living} endpoints of this user are open on this host");
         let auto = attr.is_some_and(|attr| attr.data_progress == sys::FI_PROGRESS_AUTO);
         let locked = auto || attr.is_none_or(|attr| params::needs_locks(attr.threading));
         let triggers = Arc::new(Triggers::default());
@@ -76,7 +76,7 @@ impl Object for Domain {
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
         // FI_REG_MR is refused: memory is registered when the call returns, and no event reports
         // it.
-        ffi::object::only(bind_flags, flags::EVENT)?;
+        ffi::object::check_flags(bind_flags, flags::EVENT)?;
         *self.eq.lock() = Some(other.get::<EventQueue>()?);
         Ok(())
     }
@@ -123,7 +123,7 @@ impl ops::domain::Domain for Domain {
             && self.av_type != sys::FI_AV_UNSPEC
             && attr.kind != self.av_type
         {
-            tracing::info!("an address vector's type is not the one its domain was opened with");
+            tracing::info!("fi_av_open: the type differs from the av_type of the domain");
             return Err(Errno::EINVAL);
         }
         AddressVector::open(self, attr, self.av_type).map(Arc::new)
@@ -178,7 +178,7 @@ fn defer<E: OfDomain + Start>(domain: &Domain, deferred: Deferred<E, Counter>) -
     let trigger = domain.check_own(trigger)?;
     let completion = completion.map(|counter| domain.check_own(counter)).transpose()?;
     let counted = |counter: Arc<Counter>| {
-        counter.counts_elsewhere();
+        counter.expect_other_events();
         Arc::downgrade(&counter) as Weak<dyn Count>
     };
     let action = match work {

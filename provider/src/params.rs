@@ -27,7 +27,7 @@ enum ParamsError {
 /// `EINVAL` for an invalid name or value, or for a file that cannot be used. Another experiment
 /// than the requested one would be worse than none.
 pub(crate) fn params() -> Result<Params, Errno> {
-    let params = in_force().map_err(|error| {
+    let params = read_params().map_err(|error| {
         tracing::error!("{error}");
         Errno::EINVAL
     })?;
@@ -35,12 +35,12 @@ pub(crate) fn params() -> Result<Params, Errno> {
     Ok(params)
 }
 
-fn in_force() -> Result<Params, ParamsError> {
+fn read_params() -> Result<Params, ParamsError> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     Params::check_names(names)?;
     let config = config()?;
     let set = |name: &str| param(name).or_else(|| config.get(name).map(str::to_owned));
-    Ok(job::of_each_rank(Params::from_lookup(set)?)?)
+    Ok(job::check_report_pattern(Params::from_lookup(set)?)?)
 }
 
 /// Reads the settings file (`FI_TCAM_CONFIG`). Returns empty settings if none is named.

@@ -106,7 +106,7 @@ impl PeerNumbers {
     }
 
     /// Notes that a peer's endpoint exists or existed.
-    pub(crate) fn saw(&self, number: u32) {
+    pub(crate) fn saw_open(&self, number: u32) {
         self.seen.set(number as usize, 1);
     }
 
@@ -117,7 +117,7 @@ impl PeerNumbers {
 
     /// Returns whether a peer's endpoint was seen, and was not seen to close since. If the endpoint
     /// does not exist now, it died.
-    pub(crate) fn was_seen(&self, number: u32) -> bool {
+    pub(crate) fn was_last_seen_open(&self, number: u32) -> bool {
         self.seen.get(number as usize) != 0
     }
 

@@ -53,7 +53,7 @@ impl Member {
 
 impl PollSet {
     pub(crate) fn open(domain: &Arc<Domain>, flags: u64) -> Result<Self> {
-        ffi::object::only(flags, 0)?;
+        ffi::object::check_flags(flags, 0)?;
         Ok(Self { domain: Arc::clone(domain), members: Mutex::default() })
     }
 }
@@ -64,7 +64,7 @@ impl Object for PollSet {
 
 impl ops::poll::PollSet for PollSet {
     fn add(&self, object: &Bound, flags: u64) -> Result<()> {
-        ffi::object::only(flags, 0)?;
+        ffi::object::check_flags(flags, 0)?;
         let member = Member::of(&self.domain, object)?;
         let mut members = self.members.lock();
         if members.iter().any(|(other, _)| other.is(&member)) {
@@ -75,7 +75,7 @@ impl ops::poll::PollSet for PollSet {
     }
 
     fn remove(&self, object: &Bound, flags: u64) -> Result<()> {
-        ffi::object::only(flags, 0)?;
+        ffi::object::check_flags(flags, 0)?;
         let member = Member::of(&self.domain, object)?;
         let mut members = self.members.lock();
         let before = members.len();

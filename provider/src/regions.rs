@@ -138,9 +138,9 @@ impl Regions {
     }
 
     pub(crate) fn register(&self, attr: &MrAttr) -> Result<(u64, Arc<Registered>)> {
-        ffi::object::only(attr.access, ACCESS)?;
+        ffi::object::check_flags(attr.access, ACCESS)?;
         // A region counts accesses whenever a counter is bound to it, with or without FI_RMA_EVENT.
-        ffi::object::only(attr.flags, flags::RMA_EVENT)?;
+        ffi::object::check_flags(attr.flags, flags::RMA_EVENT)?;
         let first = if self.virtual_addresses { attr.window.addr() as u64 } else { 0 };
         let registered = Arc::new(Registered {
             window: attr.window.clone(),

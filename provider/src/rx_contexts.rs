@@ -35,7 +35,7 @@ impl RxContexts {
     /// `EINVAL` if addresses cannot have that many bits for a context.
     pub(crate) fn new(bits: c_int) -> Result<Self> {
         if !(0..=MOST_BITS).contains(&bits) {
-            tracing::info!("rx_ctx_bits {bits} of an address vector: at most {MOST_BITS}");
+            tracing::info!("fi_av_open: rx_ctx_bits is {bits}, and may be at most {MOST_BITS}");
             return Err(Errno::EINVAL);
         }
         let contexts = if bits == 0 { 0 } else { (1 << bits).min(MAX_CONTEXTS) };

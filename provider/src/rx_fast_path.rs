@@ -16,7 +16,7 @@ use crate::{
         shared::Shared,
     },
     engine::Engine,
-    wait::callers::Beside,
+    wait::callers::UnlockedStarts,
 };
 
 /// The state of an enabled endpoint that a post needs.
@@ -25,7 +25,7 @@ pub(crate) struct RxFastPath {
     device: Arc<Shared>,
     av: Arc<AddressVector>,
     settings: Arc<RecvSettings>,
-    beside: Arc<Beside>,
+    unlocked_starts: Arc<UnlockedStarts>,
 }
 
 impl RxFastPath {
@@ -33,12 +33,12 @@ impl RxFastPath {
     /// belong to a shared context, or for a context of a scalable endpoint, which may close and
     /// open again with other receive settings.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
-        let device = engine.rx.device.own_beside().filter(|_| !engine.is_context)?;
+        let device = engine.rx.device.own_outside_engine().filter(|_| !engine.is_context)?;
         Some(Self {
             device: Arc::clone(device),
             av: Arc::clone(engine.peers.av.as_ref()?),
             settings: Arc::clone(&engine.rx.settings),
-            beside: engine.idle.callers.beside(),
+            unlocked_starts: engine.idle.callers.unlocked_starts(),
         })
     }
 
@@ -51,7 +51,7 @@ impl RxFastPath {
         op: &Recv,
         deliver: impl FnMut(Grant<RecvOp>, &Envelope, Kept) -> bool,
     ) -> Result<Option<u32>> {
-        self.beside.start();
+        self.unlocked_starts.start();
         let tagged = op.tag.is_some();
         let source = match self.settings.names_source(op)? {
             true => self.av.source(op.source).map(Source::new).ok_or(Errno::EINVAL)?,

@@ -83,9 +83,9 @@ impl ContextPair {
     /// progress on it. The application polls an opened context, and a closed endpoint needs no
     /// polls.
     fn leave_unpolled(&self) {
-        let Endpoint { domain, port, .. } = &*self.endpoint;
+        let Endpoint { domain, shared, .. } = &*self.endpoint;
         let is_other =
-            |other: &Arc<dyn Pollable>| !std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(port));
+            |other: &Arc<dyn Pollable>| !std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(shared));
         domain.unpolled.lock().retain(is_other);
     }
 }
@@ -98,7 +98,7 @@ fn hold(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>
         match hold_row(wanted, count, params) {
             Err(Errno::EADDRINUSE) if tries > 0 => {}
             Err(Errno::EADDRINUSE) => {
-                tracing::warn!("{wanted}: no {count} ports in a row are free");
+                tracing::warn!("{wanted}: no {count} consecutive ports are free");
                 return Err(Errno::EADDRINUSE);
             }
             held => return held,
@@ -131,7 +131,7 @@ impl ScalableEndpoint {
         let is_one = row.len() == 1;
         let mut indices = Vec::new();
         for (index, held) in (0..).zip(row) {
-            let endpoint = Arc::new(Endpoint::at(domain, info, held, address)?);
+            let endpoint = Arc::new(Endpoint::from_held(domain, info, held, address)?);
             endpoint.with(|engine| {
                 engine.is_context = true;
                 engine.context = (!is_one).then_some(index);
@@ -163,7 +163,9 @@ impl ScalableEndpoint {
     ) -> Result<Arc<EpContext>> {
         let count = self.counts.of(direction);
         if index >= count {
-            tracing::warn!("{direction} context {index} of a scalable endpoint that has {count}");
+            tracing::warn!(
+                "{direction} context {index} does not exist: the scalable endpoint has {count}"
+            );
             return Err(Errno::EINVAL);
         }
         let of_index = &self.indices[index];
@@ -197,8 +199,8 @@ impl Contexts for ScalableEndpoint {
         let mut opened = of_index.opened.lock();
         opened.retain(|open| *open != direction);
         if opened.is_empty() {
-            let port = Arc::clone(&of_index.endpoint.port);
-            self.domain.unpolled.lock().push(port);
+            let shared = Arc::clone(&of_index.endpoint.shared);
+            self.domain.unpolled.lock().push(shared);
         }
     }
 }
@@ -298,7 +300,7 @@ impl ops::ep::Endpoint for ScalableEndpoint {
     }
 
     fn name(&self) -> Result<Vec<u8>> {
-        Ok(self.indices[0].endpoint.port.name_at(self.address))
+        Ok(self.indices[0].endpoint.shared.name_at(self.address))
     }
 
     fn option(&self, name: u32) -> Result<usize> {

@@ -102,8 +102,8 @@ impl SharedReceive {
     }
 
     /// Adds an endpoint. Returns its membership.
-    pub(crate) fn join(self: &Arc<Self>, port: &Arc<EpShared>) -> Member {
-        let holder = self.members.lock().insert(Arc::clone(port)) as u32;
+    pub(crate) fn join(self: &Arc<Self>, member: &Arc<EpShared>) -> Member {
+        let holder = self.members.lock().insert(Arc::clone(member)) as u32;
         Member::new(&self.shared, Arc::clone(self) as Arc<dyn Holders>, holder)
     }
 
@@ -125,14 +125,14 @@ impl SharedReceive {
         holder: Option<u32>,
         work: impl FnOnce(&mut Engine) -> Result<T>,
     ) -> Result<T> {
-        let port = {
+        let member = {
             let members = self.members.lock();
             match holder {
                 Some(holder) => members.get(holder as usize).cloned(),
-                None => members.iter().next().map(|(_, port)| Arc::clone(port)),
+                None => members.iter().next().map(|(_, member)| Arc::clone(member)),
             }
         };
-        port.ok_or(Errno::EOPBADSTATE)?.with_engine(work)
+        member.ok_or(Errno::EOPBADSTATE)?.with_engine(work)
     }
 
     fn source(&self, op: &Recv) -> Result<Source> {
@@ -158,7 +158,7 @@ impl SharedReceive {
             Ok(())
         });
         if delivered.is_err() {
-            tracing::warn!("a message is lost with its endpoint, which was just closed");
+            tracing::warn!("lost a message, because the endpoint that held it was closed");
         }
         delivered.is_ok()
     }
@@ -166,7 +166,7 @@ impl SharedReceive {
     fn probe(&self, op: &Recv, given: u64) -> Result<()> {
         let probe = tagged::Probe::read(op, given)?;
         if probe == tagged::Probe::TakeClaimed {
-            let claimed = self.shared.lock().tagged.claimed(op.context.0 as u64);
+            let claimed = self.shared.lock().tagged.take_claimed(op.context.0 as u64);
             let (envelope, kept) = claimed.ok_or(Errno::ENOMSG)?;
             return self.with_member(Some(kept.holder), |engine| {
                 engine.give_claimed(op, given, (envelope, kept));
@@ -174,9 +174,10 @@ impl SharedReceive {
             });
         }
         // Messages that are still in the rings of the members count as arrived too.
-        let ports: Vec<_> = self.members.lock().iter().map(|(_, port)| Arc::clone(port)).collect();
-        for port in ports {
-            port.progress();
+        let members: Vec<_> =
+            self.members.lock().iter().map(|(_, member)| Arc::clone(member)).collect();
+        for member in members {
+            member.progress();
         }
         let source = self.source(op)?;
         let found = probe.find(&mut self.shared.lock(), op, source)?;
@@ -203,7 +204,10 @@ impl SharedReceive {
             WrittenAt::Close | WrittenAt::Running => Some(self.with_device(counters)),
         };
         let Some((tagged, msg)) = counted else {
-            tracing::error!("{}: the process exits in the middle of a call", self.name);
+            tracing::error!(
+                "{}: the process exits in the middle of a call: its last counts are not reported",
+                self.name
+            );
             return;
         };
         let mut report = report::make(params, self.name.clone(), self.opened, written_at);

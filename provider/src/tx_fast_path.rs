@@ -32,7 +32,7 @@ use crate::{
         ops::{OpKind, Ops, SendOp, UnderWay},
         outgoing::{Outgoing, Route, TxSettings},
     },
-    wait::{callers::Beside, pollable::count},
+    wait::{callers::UnlockedStarts, pollable::count},
 };
 
 /// The state of an enabled endpoint that a send needs.
@@ -49,9 +49,9 @@ pub(crate) struct TxFastPath {
     settings: Arc<TxSettings>,
     under_way: Arc<Ops>,
     rma_under_way: UnderWay,
-    beside: Arc<Beside>,
+    unlocked_starts: Arc<UnlockedStarts>,
     /// Set when the fast path may no longer be used.
-    over: AtomicBool,
+    stopped: AtomicBool,
 }
 
 /// The queue and the counter of successes; both `None` once the fast path has been stopped.
@@ -81,21 +81,21 @@ impl TxFastPath {
             settings: Arc::clone(&engine.tx.settings),
             under_way: Arc::clone(&engine.tx.ops),
             rma_under_way: engine.tx.rma_under_way.clone(),
-            beside: engine.idle.callers.beside(),
-            over: AtomicBool::new(false),
+            unlocked_starts: engine.idle.callers.unlocked_starts(),
+            stopped: AtomicBool::new(false),
         })
     }
 
     /// Stops the fast path for good, because the queue or the counter of the endpoint changes.
     pub(crate) fn stop(&self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.stopped.store(true, Ordering::Relaxed);
         *self.reports_to.lock() = TxReports::default();
     }
 
     /// Stops the fast path, and closes the endpoint's sending end over shared memory.
     pub(crate) fn close(&self) {
         self.stop();
-        self.shm.stop();
+        self.shm.disconnect_all();
     }
 
     /// Sends a message if it does not need the engine. Returns whether it was sent.
@@ -103,11 +103,11 @@ impl TxFastPath {
     pub(crate) fn send(&self, op: &Send) -> bool {
         let Ok(outgoing) = Outgoing::of(op, self.selective, &self.settings) else { return false };
         let needs_engine = outgoing.ack || outgoing.fence || self.rma_under_way.get() > 0;
-        if needs_engine || self.over.load(Ordering::Relaxed) {
+        if needs_engine || self.stopped.load(Ordering::Relaxed) {
             return false;
         }
         let Some(peer) = self.av.peer(op.dest) else { return false };
-        self.beside.start();
+        self.unlocked_starts.start();
         let route = self.settings.eager.route(op.buffer.len(), false);
         if route != Route::Eager {
             return self.send_long(peer, op, outgoing, route);
@@ -115,7 +115,7 @@ impl TxFastPath {
         if self.shm.send_to_open(peer, &outgoing.header(op), &op.buffer) != Some(Sent::Yes) {
             return false;
         }
-        self.has_gone(op, outgoing.report);
+        self.report_sent(op, outgoing.report);
         true
     }
 
@@ -130,7 +130,7 @@ impl TxFastPath {
         if route == Route::IfQuick {
             match self.shm.send_if_quick(peer, &header, &op.buffer) {
                 Some(Sent::Yes) => {
-                    self.has_gone(op, outgoing.report);
+                    self.report_sent(op, outgoing.report);
                     return true;
                 }
                 Some(Sent::NoBuffer) => {}
@@ -143,15 +143,15 @@ impl TxFastPath {
             self.shm.send_where(peer, &header, &op.buffer) == Some(Sent::Yes)
         });
         if is_sent {
-            self.beside.act();
+            self.unlocked_starts.act();
         }
         is_sent
     }
 
     /// Reports and counts a message whose buffer may be reused.
     #[inline(always)]
-    fn has_gone(&self, op: &Send, report: bool) {
-        self.beside.act();
+    fn report_sent(&self, op: &Send, report: bool) {
+        self.unlocked_starts.act();
         let reports = report && self.reports;
         if reports || self.counts {
             let reports_to = self.reports_to.lock();

@@ -29,7 +29,7 @@ mod fingerprint;
 use crate::bits::Bits;
 use crate::entry::{Entry, Key, Source};
 use crate::handle::{Full, Handle, Hit, MAX_CAPACITY, TableError};
-use crate::kernel::{self, Available, Fingerprints, Kernel, LANES, Sought};
+use crate::kernel::{self, Available, Fingerprints, Kernel, LANES, MaskedFingerprint};
 use crate::slot::{Class, Slot, Stamp};
 
 /// Up to this many entries are compared one by one: a vector comparison costs as much, and would
@@ -129,7 +129,7 @@ impl Cam {
         let slot = &mut self.slots[usize::from(id)];
         (slot.bits, slot.ignore, slot.source, slot.token) = (bits, ignore, source.0, token);
         slot.stamp = Stamp::new(serial, Class::NONE);
-        slot.link.bucket = place as u32;
+        slot.link.location = place as u32;
         self.fingerprints.set(place, id, sought(bits, ignore, source), first);
         Ok(Handle { slot: id, serial })
     }
@@ -176,7 +176,7 @@ impl Cam {
             return None;
         }
         slot.stamp = Stamp::NONE;
-        let (entry, place) = (slot.entry(), slot.link.bucket as usize);
+        let (entry, place) = (slot.entry(), slot.link.location as usize);
         self.free.push(handle.slot);
         let live = &mut self.fingerprints.pages[place / LANES].live;
         let left = *live & !(1 << (place % LANES));
@@ -217,7 +217,7 @@ impl Cam {
         for page in self.pages() {
             for lane in Bits(std::mem::take(&mut self.fingerprints.pages[page].live)) {
                 let id = self.fingerprints.move_down(page * LANES + lane, to);
-                self.slots[usize::from(id)].link.bucket = to as u32;
+                self.slots[usize::from(id)].link.location = to as u32;
                 to += 1;
             }
         }
@@ -257,7 +257,8 @@ impl Cam {
     #[must_use]
     pub fn depth(&self, handle: Handle) -> usize {
         let Some(slot) = self.live(handle) else { return 0 };
-        let (page, lane) = (slot.link.bucket as usize / LANES, slot.link.bucket as usize % LANES);
+        let (page, lane) =
+            (slot.link.location as usize / LANES, slot.link.location as usize % LANES);
         let before =
             self.fingerprints.pages[self.head..page].iter().map(|page| page.live.count_ones());
         let up_to = self.fingerprints.pages[page].live << (LANES - 1 - lane);
@@ -274,8 +275,11 @@ impl Cam {
 }
 
 #[inline(always)]
-const fn sought(bits: u64, ignore: u64, source: Source) -> Sought {
-    Sought { fingerprint: fingerprint::of(bits, source), care: fingerprint::care(ignore, source) }
+const fn sought(bits: u64, ignore: u64, source: Source) -> MaskedFingerprint {
+    MaskedFingerprint {
+        fingerprint: fingerprint::of(bits, source),
+        care: fingerprint::care(ignore, source),
+    }
 }
 
 impl std::fmt::Debug for Cam {

@@ -32,7 +32,7 @@ pub struct Full;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// The capacity, which this variant contains, exceeds 65,536 entries.
-    #[error("a table of {0} entries: the largest has 65536")]
+    #[error("a table cannot have {0} entries: the maximum is 65536")]
     Capacity(usize),
     /// This processor lacks the instructions of the kernel.
     #[error("this processor does not support the kernel {0}")]

@@ -81,7 +81,7 @@ use crate::recent::{CAPACITY, RecentEntries};
 use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
-use buckets::Offer;
+use buckets::ProbedBucket;
 use classes::Classes;
 use idle_timeout::IdleTimeout;
 use pattern::Pattern;
@@ -273,9 +273,9 @@ impl Index {
         let uniform = self.classes.uniform();
         let (class, entries, pattern) = (uniform.class, uniform.entries, uniform.pattern);
         let are_uniform = if pattern.wildcards().any_source {
-            self.insert_under(slots, recent, class, entries, &pattern.with_source(false))
+            self.insert_under(slots, recent, class, entries, &pattern.comparing_source(false))
         } else {
-            self.insert_under(slots, recent, class, entries, &pattern.with_source(true))
+            self.insert_under(slots, recent, class, entries, &pattern.comparing_source(true))
         };
         if SECONDARY && are_uniform && class == Class::BASE {
             self.insert_in_secondary(slots, recent.all());
@@ -426,7 +426,7 @@ impl Index {
         let slot = &mut slots[usize::from(id)];
         slot.stamp = slot.stamp.with_class(Class::hashed(CLASS));
         let pattern =
-            self.classes.pattern(Class::hashed(CLASS)).with_source(CLASS.is_multiple_of(2));
+            self.classes.pattern(Class::hashed(CLASS)).comparing_source(CLASS.is_multiple_of(2));
         self.primary.buckets.insert_marked(slots, (Class::hashed(CLASS), &pattern), id);
     }
 
@@ -513,7 +513,7 @@ impl Index {
         key: &Key,
         (class, pattern): (Class, &Pattern),
     ) -> Option<(u16, &'a Slot)> {
-        self.primary.buckets.first_named(slots, (class, &pattern.with_source(true)), key)
+        self.primary.buckets.first_named(slots, (class, &pattern.comparing_source(true)), key)
     }
 
     /// Called if the key is exact and there is only the primary index.
@@ -532,7 +532,7 @@ impl Index {
         if !pattern.wildcards().any_source {
             return self.first_match_with_source(slots, key, (class, pattern));
         }
-        let pattern = pattern.with_source(false);
+        let pattern = pattern.comparing_source(false);
         let care = pattern.care();
         // Buckets::first_for would make this function save more registers.
         let agrees = move |slot: &Slot| (slot.bits ^ key.bits) & care == 0;
@@ -593,9 +593,9 @@ impl Index {
     #[inline(never)]
     fn first_match_named<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         self.primary.timeout.note_use();
-        let pattern = self.primary.pattern.with_source(false);
+        let pattern = self.primary.pattern.comparing_source(false);
         let found = self.primary.buckets.first_named(slots, (Class::BASE, &pattern), key);
-        if self.primary.is_walked_too_far() {
+        if self.primary.should_split() {
             self.request(RebuildRequest::SplitPrimary);
         }
         found
@@ -636,7 +636,7 @@ impl Index {
             {
                 return self.secondary[which].first(slots, key);
             }
-            if !is_cheap && self.requests.count(keys) {
+            if !is_cheap && self.requests.count_search(keys) {
                 self.request(RebuildRequest::Keys(keys));
             }
         }
@@ -663,10 +663,10 @@ impl Index {
     /// ```text
     /// for each pair of classes (classes.rs) with entries, and each of its two classes:
     ///     hash the key under the pattern
-    ///     offer = its bucket, if that may hold an entry of this hash
-    /// no offer: no match
-    /// one offer, as nearly always: its first entry that matches
-    /// several offers: the oldest of their first entries that match
+    ///     candidate = its bucket, if that may hold an entry of this hash
+    /// no candidate: no match
+    /// one candidate, as nearly always: its first entry that matches
+    /// several candidates: the oldest of their first entries that match
     /// ```
     ///
     /// The class of the match is unpredictable, so there is no branch on it. The marks in the
@@ -690,16 +690,16 @@ impl Index {
         key: &Key,
     ) -> Option<(u16, &'a Slot)> {
         let buckets = &self.primary.buckets;
-        let (mut best, mut other) = (Offer::NONE, Offer::NONE);
+        let (mut best, mut other) = (ProbedBucket::NONE, ProbedBucket::NONE);
         for class in 0..N {
             let pattern = self
                 .classes
                 .pattern(Class::hashed(class & !1))
-                .with_source(class.is_multiple_of(2));
-            let (offer, is_good) =
-                buckets.offer((Class::hashed(class), &pattern), key.bits, key.source.0);
+                .comparing_source(class.is_multiple_of(2));
+            let (probed, is_good) =
+                buckets.probe((Class::hashed(class), &pattern), key.bits, key.source.0);
             other = if is_good { best } else { other };
-            best = if is_good { offer } else { best };
+            best = if is_good { probed } else { best };
         }
         if !other.is_none() {
             return self.first_of_all(slots, key.bits, key.source);
@@ -707,7 +707,7 @@ impl Index {
         if best.is_none() {
             return None;
         }
-        buckets.first_offered(slots, best, |slot| slot.matches_exact(key))
+        buckets.first_in_probed(slots, best, |slot| slot.matches_exact(key))
     }
 
     /// Like [`Index::first_match_classes`], but any classes may have entries.
@@ -722,9 +722,9 @@ impl Index {
         let buckets = &self.primary.buckets;
         let mut oldest = None;
         for under in self.classes.live_patterns() {
-            let (offer, is_good) = buckets.offer(under, bits, source.0);
+            let (probed, is_good) = buckets.probe(under, bits, source.0);
             if is_good {
-                let found = buckets.first_offered(slots, offer, |slot| slot.matches_exact(key));
+                let found = buckets.first_in_probed(slots, probed, |slot| slot.matches_exact(key));
                 oldest = older(oldest, found);
             }
         }

@@ -22,7 +22,7 @@ mod words;
 use crate::entry::Key;
 
 pub(crate) use block::{Block, ShortQueue};
-pub(crate) use fingerprints::{Fingerprints, Sought, first_accepted};
+pub(crate) use fingerprints::{Fingerprints, MaskedFingerprint, first_accepted};
 pub(crate) use instructions::Available;
 pub use instructions::{Kernel, UnknownKernel};
 pub(crate) use lanes::{LANES, STEP};

@@ -104,7 +104,7 @@ impl Stamp {
 pub(crate) struct RingLink {
     /// The number of the bucket in the primary index. For an entry in the small set, its position
     /// there; for an entry of a [`Cam`](crate::Cam), its place.
-    pub(crate) bucket: u32,
+    pub(crate) location: u32,
     /// The next younger entry; for the youngest, the oldest.
     pub(crate) next: u16,
     /// The next older entry; for the oldest, the youngest.
@@ -112,7 +112,7 @@ pub(crate) struct RingLink {
 }
 
 impl RingLink {
-    const NONE: Self = Self { bucket: 0, next: 0, prev: 0 };
+    const NONE: Self = Self { location: 0, next: 0, prev: 0 };
 }
 
 impl Slot {

@@ -250,7 +250,7 @@ fn tables_are_send_and_sync() {
 fn a_table_that_cannot_be_made_returns_an_error<T: Tested>() {
     let error = T::new(65_537, Kernel::Scalar).unwrap_err();
     assert_eq!(error, TableError::Capacity(65_537));
-    assert_eq!(error.to_string(), "a table of 65537 entries: the largest has 65536");
+    assert_eq!(error.to_string(), "a table cannot have 65537 entries: the maximum is 65536");
     assert_eq!(
         TableError::Kernel(Kernel::Avx512).to_string(),
         "this processor does not support the kernel avx512"

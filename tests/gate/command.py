@@ -176,7 +176,7 @@ def reports_elsewhere(arguments, programs):
     ):  # fmt: skip
         words = [task, *(["--prq=4"] if task == "sweep" else []), f"{option}={place / task}"]
         done = tcam(arguments, *words, *ring, **environment)
-        told = f"FI_TCAM_REPORT: not used, the reports are where {option} DIR says"
+        told = f"FI_TCAM_REPORT: not used; {option} DIR gives the directory of the reports"
         check(done.returncode == 0 and told in done.stderr, f"{task}: {done}")
         check(not list(place.glob("*.json")), f"{task}: reports in {place}")
 

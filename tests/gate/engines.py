@@ -66,9 +66,9 @@ def before_the_start(arguments, traces):
     touched = PLACE / "started"
     for content, part in [
         (None, "No such file"),
-        ("", "no file of clusters"),
+        ("", "not a cluster file"),
         (HEAD + ROW + "garbage\n", "line 3"),
-        (HEAD + ROW + ROW, "rank 0 has clusters already"),
+        (HEAD + ROW + ROW, "rank 0 already has a line"),
     ]:
         if content is None:
             bad.unlink(missing_ok=True)

@@ -462,7 +462,7 @@ def damaged(arguments):
     whole = next((PLACE / "curve").glob("0.*.tagged.trace")).read_bytes()
     for name, content, reason in [
         ("empty", b"", "an empty file"),
-        ("foreign", b"\x89PNG", "no trace of tcam"),
+        ("foreign", b"\x89PNG", "not a tcam trace"),
         ("short", whole[:100], "cut off before the first record"),
         ("cut", whole[:20_000], "cut off before the first record"),
         ("version", whole.replace(b"tcam-trace 6", b"tcam-trace 2", 1), "of another version"),

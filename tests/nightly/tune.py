@@ -47,8 +47,8 @@ def bad_files(arguments):
     for content, part in [
         ("idle = spin\n\nidel = spin\n", "line 3: FI_TCAM_IDEL is no parameter of tcam; did you mean FI_TCAM_IDLE?"),
         ("eager_size = 16385\n", "line 1: FI_TCAM_EAGER_SIZE=16385: allowed is a whole number from 0 to 16384"),
-        ("spin\n", "line 1: spin: `name = value` is expected"),
-        ("config = other\n", "line 1: FI_TCAM_CONFIG: a file of settings names no other"),
+        ("spin\n", "line 1: spin: expected `name = value`"),
+        ("config = other\n", "line 1: FI_TCAM_CONFIG: a settings file cannot name another"),
         ("#" * 70000, "more than 65536 bytes"),
         (None, "No such file"),
     ]:  # fmt: skip

@@ -14,7 +14,7 @@ use crate::{
     contract::{Arrivals as _, Payload, Sent, Settings},
     net::{Net, NetSettings, secret::Secret},
     peer::Peer,
-    polling::Turns,
+    polling::NetworkSchedule,
     rx::{NET, Receivers, Rx},
     shm::segment::Segment,
     testing::{
@@ -83,7 +83,8 @@ impl Endpoint {
         let own = Arc::new(Segment::create(address).unwrap());
         let net = socket
             .map(|socket| network(socket, &own, address, matches!(transport, Transport::Sealed)));
-        let mut tx = Tx::new(&own, net.clone(), Turns::new(Polling::Auto, false), settings, false);
+        let mut tx =
+            Tx::new(&own, net.clone(), NetworkSchedule::new(Polling::Auto, false), settings, false);
         let end = if let Transport::Loopback(net) = transport {
             Some(net.end(own.identity()))
         } else {

@@ -130,7 +130,7 @@ fn meet(one: &Arc<Net>, address: SocketAddrV4, secret: u64, others: &[&Arc<Net>]
 
 /// The number of the only peer that has completed the handshake.
 fn only(net: &Arc<Net>) -> u16 {
-    let all: Vec<u16> = (0..64).filter(|&number| net.listed(number).is_some()).collect();
+    let all: Vec<u16> = (0..64).filter(|&number| net.peer(number).is_some()).collect();
     assert_eq!(all.len(), 1, "{all:?}");
     all[0]
 }
@@ -215,7 +215,7 @@ fn an_endpoint_that_closes_is_no_peer_any_more() {
     let job = Some(Secret::of_job("key"));
     let [(closes, at), (other, address)] = [1, 2].map(|own| network(0, job, own, None));
     meet(&closes, address, 2, &[&other]);
-    closes.say_bye();
+    closes.send_bye();
     progress(&[&closes, &other]);
     assert_eq!(other.has_met(at, None), Ok(false));
     progress(&[&closes, &other]);
@@ -235,6 +235,6 @@ fn a_bye_does_not_go_to_another_peer() {
     // The connection of the second peer has the number of that of the first one.
     assert_eq!(second.has_met(at, None), Ok(false));
     progress(&[&server]);
-    server.say_bye();
+    server.send_bye();
     meet(&second, at, 1, &[&server]);
 }

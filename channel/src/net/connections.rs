@@ -42,7 +42,7 @@ use rustix::{
 use slab::Slab;
 
 use super::{
-    handshake::{Hello, Nonsense, Said},
+    handshake::{DecodeError, HandshakeMessage, Hello},
     input::{FRONT, Frame, Input, Landings, Next, Read},
     secret::{Claim, HandshakeRole, Nonce, PROOF, Seal, Secret, Session},
 };
@@ -61,14 +61,14 @@ const UNPROVED: Duration = Duration::from_secs(30);
 /// unproved connections are young, and those of peers are among them.
 const YOUNG: Duration = Duration::from_millis(200);
 /// Maximum number of handshake messages from an end that has proved nothing.
-const SAID_UNPROVED: u32 = 4;
+const MAX_MESSAGES_UNPROVED: u32 = 4;
 /// Maximum number of handshake messages from an end that has proved that it knows the secret.
-const SAID: u32 = 4096;
+const MAX_MESSAGES: u32 = 4096;
 /// Maximum number of reads of one connection before others have a turn.
 const READS: u32 = 16;
 /// Calls of [`Connections::look_around`] before a connection can be too old: an endpoint that did
 /// not poll could not receive a proof.
-const LOOKS: u32 = 10;
+const MIN_LOOKS: u32 = 10;
 /// Maximum number of connections that one poll handles.
 const EVENTS: usize = 32;
 /// The event number of the listening socket.
@@ -76,17 +76,17 @@ const LISTENER: u64 = u64::MAX;
 
 /// An event on a connection.
 #[derive(Debug)]
-pub(super) enum Happened {
+pub(super) enum ConnectionEvent {
     /// The peer's nonce has come: this end may send Hello.
     Started,
     /// The peer has proved that it knows the secret, and claims to be at its address.
     Proved(Hello, Claim),
-    Said(Said),
-    Nonsense(Nonsense),
+    Message(HandshakeMessage),
+    Invalid(DecodeError),
     /// The peer does not know the secret.
     Unproved,
     /// The connection is closed or broken.
-    Gone(Errno),
+    Ended(Errno),
 }
 
 /// State of the handshake of a connection.
@@ -117,18 +117,18 @@ struct Connection {
     input: Input,
     /// Seals what this end sends after its Hello, if messages are sealed.
     seal: Option<Seal>,
-    has_greeted: bool,
-    /// Bytes that the kernel has not accepted yet, from `taken` on.
+    has_sent_hello: bool,
+    /// Bytes that the kernel has not accepted yet, from `flushed` on.
     output: Vec<u8>,
-    taken: usize,
+    flushed: usize,
     /// True after the kernel had no room for a whole frame.
     wants_room: bool,
     /// The error that ended the connection. Frames that came before may not be handled yet.
     ended: Option<Errno>,
     /// True if the connection must be closed, regardless of what else has come.
-    is_over: bool,
+    must_close: bool,
     /// Handshake messages that the other end has sent.
-    said: u32,
+    messages: u32,
     /// Time since which the other end owes an acknowledgement.
     owes_since: Option<Instant>,
 }
@@ -139,7 +139,7 @@ pub(super) struct Connections {
     epoll: Unshared,
     listener: Unshared,
     all: Slab<Connection>,
-    happened: VecDeque<(usize, Happened)>,
+    events: VecDeque<(usize, ConnectionEvent)>,
     /// Connections whose next frame has yet to be handled.
     ready: VecDeque<usize>,
     pub(super) landings: Landings,
@@ -174,7 +174,7 @@ impl Connections {
             epoll: Unshared::new(epoll),
             listener: Unshared::new(listener),
             all: Slab::new(),
-            happened: VecDeque::new(),
+            events: VecDeque::new(),
             ready: VecDeque::new(),
             landings: Landings::new(),
             timeout,
@@ -234,17 +234,17 @@ impl Connections {
             looks: 0,
             input: Input::default(),
             seal: None,
-            has_greeted: false,
+            has_sent_hello: false,
             output: Vec::new(),
-            taken: 0,
+            flushed: 0,
             wants_room: false,
             ended: None,
-            is_over: false,
-            said: 0,
+            must_close: false,
+            messages: 0,
             owes_since: None,
         });
         self.unproved += usize::from(role == HandshakeRole::Acceptor);
-        self.say(number, &Said::Start(nonce));
+        self.send_message(number, &HandshakeMessage::Start(nonce));
         Ok(number)
     }
 
@@ -271,7 +271,7 @@ impl Connections {
 
     /// Sends Hello, with a masked token, the proof of this end, and a claim by the secret `own`.
     /// Does nothing before the peer's nonce has come.
-    pub(super) fn greet(&mut self, number: usize, mut hello: Hello, own: &Secret) {
+    pub(super) fn send_hello(&mut self, number: usize, mut hello: Hello, own: &Secret) {
         let Some(connection) = self.all.get(number) else { return };
         let (Handshake::Started(session) | Handshake::Proved(session)) = &connection.handshake
         else {
@@ -281,22 +281,22 @@ impl Connections {
         hello.masked_token ^= session.mask(role);
         hello.claim = session.claim(role, &hello.unclaimed(), own);
         let proof = session.prove(role, &hello.to_bytes());
-        self.say(number, &Said::Hello(hello, proof));
+        self.send_message(number, &HandshakeMessage::Hello(hello, proof));
         // If messages are sealed, the other end expects a tag after each message behind this Hello.
         if let Some(connection) = self.all.get_mut(number) {
-            connection.has_greeted = true;
+            connection.has_sent_hello = true;
         }
     }
 
     /// Sends a handshake message, now or when there is room.
-    pub(super) fn say(&mut self, number: usize, said: &Said) {
+    pub(super) fn send_message(&mut self, number: usize, message: &HandshakeMessage) {
         let Some(connection) = self.all.get_mut(number) else { return };
-        match connection.seal.as_mut().filter(|_| connection.has_greeted) {
+        match connection.seal.as_mut().filter(|_| connection.has_sent_hello) {
             Some(seal) => {
-                connection.output.extend(seal.sealed(&said.to_bytes(), &[]));
-                seal.went();
+                connection.output.extend(seal.sealed(&message.to_bytes(), &[]));
+                seal.count_frame();
             }
-            None => connection.output.extend(said.to_bytes()),
+            None => connection.output.extend(message.to_bytes()),
         }
         if !connection.connects {
             connection.flush();
@@ -325,24 +325,24 @@ impl Connections {
         let sealed = connection.seal.as_ref().map(|seal| seal.sealed(front, data));
         let (front, data) = sealed.as_ref().map_or((front, data), |sealed| (&sealed[..], &[][..]));
         let whole = front.len() + data.iter().map(Buffer::len).sum::<usize>();
-        let gone = match socket::send(connection.socket.as_fd(), front, data) {
-            Ok(gone) => gone,
+        let accepted = match socket::send(connection.socket.as_fd(), front, data) {
+            Ok(accepted) => accepted,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock) => 0,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
             Err(error) => return Err(error.into()),
         };
-        if gone > 0 {
-            connection.seal.as_mut().into_iter().for_each(Seal::went);
+        if accepted > 0 {
+            connection.seal.as_mut().into_iter().for_each(Seal::count_frame);
         }
-        if gone == whole {
+        if accepted == whole {
             return Ok(true);
         }
-        if gone > 0 {
-            connection.keep(front, data, gone, whole);
+        if accepted > 0 {
+            connection.keep(front, data, accepted, whole);
         }
         connection.wants_room = true;
         self.expect_room(number);
-        Ok(gone > 0)
+        Ok(accepted > 0)
     }
 
     /// Closes the sending direction of a connection. Frames that arrive are still handled.
@@ -359,7 +359,7 @@ impl Connections {
     }
 
     /// Returns whether bytes of any connection wait for the kernel to take them.
-    pub(super) fn is_lent(&self) -> bool {
+    pub(super) fn has_unsent(&self) -> bool {
         let waits = |it: &Connection| !it.output.is_empty() && !it.connects && it.ended.is_none();
         self.all.iter().any(|(_, connection)| waits(connection))
     }
@@ -378,7 +378,7 @@ impl Connections {
         if let Some(connection) = self.all.try_remove(number) {
             self.unproved -= usize::from(connection.is_unproved());
             let _ = epoll::delete(&self.epoll, &connection.socket);
-            self.happened.retain(|(other, _)| *other != number);
+            self.events.retain(|(other, _)| *other != number);
             self.ready.retain(|other| *other != number);
         }
     }
@@ -392,14 +392,14 @@ impl Connections {
         for event in &*ready {
             match event.data.u64() {
                 LISTENER => self.accept(),
-                number => self.attend(number as usize),
+                number => self.on_socket_event(number as usize),
             }
         }
     }
 
     /// Takes the next event, with the number of its connection.
-    pub(super) fn next(&mut self) -> Option<(usize, Happened)> {
-        self.happened.pop_front()
+    pub(super) fn next(&mut self) -> Option<(usize, ConnectionEvent)> {
+        self.events.pop_front()
     }
 
     /// Returns whether a frame waits to be taken.
@@ -442,7 +442,7 @@ impl Connections {
                 Err(_) => return,
             };
             if let Err(error) = self.add(socket, false, HandshakeRole::Acceptor, self.secret) {
-                tracing::warn!("a connection cannot be used: {error}");
+                tracing::warn!("closed a new connection, which cannot be used: {error}");
             }
         }
     }
@@ -460,7 +460,7 @@ impl Connections {
     }
 
     /// Handles an event of a connection.
-    fn attend(&mut self, number: usize) {
+    fn on_socket_event(&mut self, number: usize) {
         let Some(connection) = self.all.get_mut(number).filter(|it| it.ended.is_none()) else {
             return;
         };
@@ -488,7 +488,7 @@ impl Connections {
             if read != Ok(Read::Nothing) {
                 self.advance(number);
             }
-            let Some(connection) = self.all.get(number).filter(|it| !it.is_over) else { return };
+            let Some(connection) = self.all.get(number).filter(|it| !it.must_close) else { return };
             match read {
                 Ok(Read::More) if !connection.input.has_frame() => {}
                 Ok(_) => return,
@@ -498,14 +498,14 @@ impl Connections {
     }
 
     /// Marks a connection for closing: nothing more is read, and bytes that were read are dropped.
-    fn give_over(&mut self, number: usize, happened: Happened) {
-        let Some(connection) = self.all.get_mut(number).filter(|it| !it.is_over) else { return };
-        connection.is_over = true;
+    fn mark_for_closing(&mut self, number: usize, event: ConnectionEvent) {
+        let Some(connection) = self.all.get_mut(number).filter(|it| !it.must_close) else { return };
+        connection.must_close = true;
         if connection.ended.is_none() {
             connection.ended = Some(Errno::EPROTO);
             let _ = epoll::delete(&self.epoll, &connection.socket);
         }
-        self.happened.push_back((number, happened));
+        self.events.push_back((number, event));
     }
 
     /// Ends a connection. The frames that came before are handled first.
@@ -521,7 +521,7 @@ impl Connections {
     /// Handles received bytes, up to the next frame.
     fn advance(&mut self, number: usize) {
         loop {
-            let Some(connection) = self.all.get_mut(number).filter(|it| !it.is_over) else {
+            let Some(connection) = self.all.get_mut(number).filter(|it| !it.must_close) else {
                 return;
             };
             // Without a peer number, `Input::next` refuses frames.
@@ -529,56 +529,66 @@ impl Connections {
             let peer = connection.peer.filter(|_| is_proved);
             match connection.input.next(peer, &self.landings) {
                 Ok(Next::Frame) => return self.ready.push_back(number),
-                Ok(Next::Said(said)) => self.hear(number, said),
+                Ok(Next::Message(message)) => self.on_message(number, message),
                 Ok(Next::Nothing) => {
                     if let Some(errno) = connection.ended
                         && !connection.input.has_frame()
                     {
-                        self.happened.push_back((number, Happened::Gone(errno)));
+                        self.events.push_back((number, ConnectionEvent::Ended(errno)));
                     }
                     return;
                 }
-                Err(nonsense) => return self.give_over(number, Happened::Nonsense(nonsense)),
+                Err(error) => {
+                    return self.mark_for_closing(number, ConnectionEvent::Invalid(error));
+                }
             }
         }
     }
 
     /// Handles a handshake message of the peer.
-    fn hear(&mut self, number: usize, said: Said) {
+    fn on_message(&mut self, number: usize, message: HandshakeMessage) {
         let Some(connection) = self.all.get_mut(number) else { return };
-        connection.said += 1;
+        connection.messages += 1;
         let is_proved = matches!(connection.handshake, Handshake::Proved(_));
-        let happened = match said {
-            _ if connection.said > if is_proved { SAID } else { SAID_UNPROVED } => {
-                Happened::Nonsense(Nonsense::Garbage)
+        let event = match message {
+            _ if connection.messages
+                > if is_proved { MAX_MESSAGES } else { MAX_MESSAGES_UNPROVED } =>
+            {
+                ConnectionEvent::Invalid(DecodeError::Garbage)
             }
-            Said::Start(theirs) => match &connection.handshake {
+            HandshakeMessage::Start(theirs) => match &connection.handshake {
                 Handshake::Starting { secret, nonce } => {
                     let session = match connection.role {
                         HandshakeRole::Dialer => Session::new(secret, nonce, &theirs),
                         HandshakeRole::Acceptor => Session::new(secret, &theirs, nonce),
                     };
                     connection.handshake = Handshake::Started(session);
-                    Happened::Started
+                    ConnectionEvent::Started
                 }
-                _ => Happened::Nonsense(Nonsense::Garbage),
+                _ => ConnectionEvent::Invalid(DecodeError::Garbage),
             },
-            Said::Hello(hello, proof) => connection.prove(hello, &proof, self.seals),
+            HandshakeMessage::Hello(hello, proof) => connection.prove(hello, &proof, self.seals),
             // A peer that was dialed may refuse this endpoint without a proof.
-            Said::Refused(_) if is_proved || connection.role == HandshakeRole::Dialer => {
-                Happened::Said(said)
+            HandshakeMessage::Refused(_)
+                if is_proved || connection.role == HandshakeRole::Dialer =>
+            {
+                ConnectionEvent::Message(message)
             }
-            said if is_proved => Happened::Said(said),
-            _ => Happened::Nonsense(Nonsense::Garbage),
+            message if is_proved => ConnectionEvent::Message(message),
+            _ => ConnectionEvent::Invalid(DecodeError::Garbage),
         };
-        if matches!(happened, Happened::Proved(..)) && connection.role == HandshakeRole::Acceptor {
+        if matches!(event, ConnectionEvent::Proved(..))
+            && connection.role == HandshakeRole::Acceptor
+        {
             self.unproved -= 1;
         }
-        match happened {
-            Happened::Nonsense(_) | Happened::Unproved | Happened::Said(Said::Refused(_)) => {
-                self.give_over(number, happened);
+        match event {
+            ConnectionEvent::Invalid(_)
+            | ConnectionEvent::Unproved
+            | ConnectionEvent::Message(HandshakeMessage::Refused(_)) => {
+                self.mark_for_closing(number, event);
             }
-            happened => self.happened.push_back((number, happened)),
+            event => self.events.push_back((number, event)),
         }
     }
 
@@ -590,7 +600,7 @@ impl Connections {
         for (number, connection) in &mut self.all {
             connection.input.shrink();
             connection.looks = connection.looks.saturating_add(1);
-            let is_old = connection.looks > LOOKS && connection.since.elapsed() > UNPROVED;
+            let is_old = connection.looks > MIN_LOOKS && connection.since.elapsed() > UNPROVED;
             if connection.is_unproved() && is_old {
                 old.push(number);
                 continue;
@@ -612,13 +622,13 @@ impl Connection {
 
     /// Checks the proof in the peer's Hello. If it is right, unmasks the token, and seals what
     /// follows if `seals` is true.
-    fn prove(&mut self, mut hello: Hello, proof: &[u8; PROOF], seals: bool) -> Happened {
+    fn prove(&mut self, mut hello: Hello, proof: &[u8; PROOF], seals: bool) -> ConnectionEvent {
         let Handshake::Started(session) = &self.handshake else {
-            return Happened::Nonsense(Nonsense::Garbage);
+            return ConnectionEvent::Invalid(DecodeError::Garbage);
         };
         let theirs = self.role.other();
         if !session.is_proved(theirs, &hello.to_bytes(), proof) {
-            return Happened::Unproved;
+            return ConnectionEvent::Unproved;
         }
         let claim = session.claimed(theirs, &hello.unclaimed(), hello.claim);
         hello.masked_token ^= session.mask(theirs);
@@ -627,15 +637,16 @@ impl Connection {
             self.input.expect_sealed(session.seal(theirs));
         }
         self.handshake = Handshake::Proved(session.clone());
-        Happened::Proved(hello, claim)
+        ConnectionEvent::Proved(hello, claim)
     }
 
-    /// Copies the rest of a frame of `whole` bytes, of which `gone` were sent, to be sent later.
-    fn keep(&mut self, front: &[u8], data: &[Buffer], gone: usize, whole: usize) {
-        self.taken = 0;
+    /// Copies the rest of a frame of `whole` bytes, of which `accepted` were sent, to be sent
+    /// later.
+    fn keep(&mut self, front: &[u8], data: &[Buffer], accepted: usize, whole: usize) {
+        self.flushed = 0;
         self.output.clear();
-        self.output.extend(front.get(gone..).unwrap_or_default());
-        let mut skip = gone.saturating_sub(front.len());
+        self.output.extend(front.get(accepted..).unwrap_or_default());
+        let mut skip = accepted.saturating_sub(front.len());
         for buffer in data {
             let at = skip.min(buffer.len());
             skip -= at;
@@ -643,21 +654,21 @@ impl Connection {
             self.output.resize(start + buffer.len() - at, 0);
             buffer.part(at, buffer.len() - at).read_to(&mut self.output[start..]);
         }
-        debug_assert_eq!(self.output.len(), whole - gone, "a frame is kept whole");
+        debug_assert_eq!(self.output.len(), whole - accepted, "a frame is kept whole");
     }
 
     fn flush(&mut self) {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        while self.taken < self.output.len() {
-            match send(&self.socket, &self.output[self.taken..], flags) {
-                Ok(count) => self.taken += count,
+        while self.flushed < self.output.len() {
+            match send(&self.socket, &self.output[self.flushed..], flags) {
+                Ok(count) => self.flushed += count,
                 Err(Io::INTR) => {}
                 // The next read reports a broken connection.
                 Err(_) => return,
             }
         }
         self.output.clear();
-        self.taken = 0;
+        self.flushed = 0;
     }
 
     /// Returns whether the other end's host does not answer: it has owed an acknowledgement, or the
@@ -668,7 +679,7 @@ impl Connection {
         }
         if self.connects {
             // This process may have been stopped meanwhile, so it first looks a few more times.
-            return self.looks > LOOKS && self.since.elapsed() > timeout;
+            return self.looks > MIN_LOOKS && self.since.elapsed() > timeout;
         }
         let Ok(Some(silent)) = socket::unacknowledged_for(self.socket.as_fd()) else {
             self.owes_since = None;

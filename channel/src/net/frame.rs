@@ -22,9 +22,9 @@ pub const EAGER: usize = 64 * 1024;
 pub(super) const PART: usize = 256 * 1024;
 /// Maximum length in bytes of a frame that the receiver copies: a message, or parts of memory and
 /// their data.
-pub(super) const LONGEST_STAGED: usize = HEAD + EAGER + 256;
+pub(super) const MAX_STAGED: usize = HEAD + EAGER + 256;
 /// Maximum length in bytes of a frame: its head and its payload.
-pub(super) const LONGEST: usize = HEAD + PART;
+pub(super) const MAX_FRAME: usize = HEAD + PART;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

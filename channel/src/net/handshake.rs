@@ -28,23 +28,22 @@ use crate::{
 const MAGIC: u64 = 0x7463_616d_6e65_0004;
 
 /// Maximum length in bytes of a message, without the length itself.
-pub(super) const LONGEST: usize = 128;
+pub(super) const MAX_MESSAGE: usize = 128;
 
 /// The reason why a peer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// Its proof, address or claim is wrong: for example, it has the key of another job.
-    Key,
-    /// It has another version of tcam, or another byte order.
-    Version,
+    Key = 0,
+    // 1 is not used.
     /// Only one of the two endpoints seals frames.
-    Seal,
+    Seal = 2,
     /// The refusing end has as many peers as it can have.
-    Full,
+    Full = 3,
     /// The refusing end already has a connection to the same endpoint.
-    Twice,
+    Twice = 4,
     /// An earlier connection to the same endpoint broke: messages may be missing.
-    Lost,
+    Lost = 5,
 }
 
 /// The description of an endpoint, for a peer.
@@ -68,7 +67,7 @@ pub(super) struct Hello {
 
 /// A message of the handshake or of the end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum HandshakeMessage {
     /// A connection begins.
     Start([u8; 16]),
     /// See [`Hello`]; with the proof that its sender knows the secret.
@@ -84,7 +83,7 @@ pub(super) enum Said {
 
 /// The reason why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Nonsense {
+pub(super) enum DecodeError {
     /// They come from another version, or have another byte order.
     Version,
     /// They do not come from tcam.
@@ -111,7 +110,7 @@ impl Hello {
     }
 }
 
-impl Said {
+impl HandshakeMessage {
     /// Encodes the message.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0, 0];
@@ -146,11 +145,11 @@ impl Said {
     ///
     /// # Errors
     /// The bytes are not a message.
-    pub(super) fn of_bytes(bytes: &[u8]) -> Result<Option<(Self, usize)>, Nonsense> {
+    pub(super) fn of_bytes(bytes: &[u8]) -> Result<Option<(Self, usize)>, DecodeError> {
         let Some((&len, rest)) = bytes.split_first_chunk() else { return Ok(None) };
         let len = usize::from(u16::from_ne_bytes(len));
-        if !(1..=LONGEST).contains(&len) {
-            return Err(Nonsense::Garbage);
+        if !(1..=MAX_MESSAGE).contains(&len) {
+            return Err(DecodeError::Garbage);
         }
         // A wrong magic is an error before the rest has come.
         if let Some(magic) = rest.get(1..9)
@@ -160,25 +159,25 @@ impl Said {
             let ours = MAGIC.to_ne_bytes();
             let is_near = (0..8).filter(|&at| magic[at] == ours[at]).count() >= 6
                 || magic == MAGIC.swap_bytes().to_ne_bytes();
-            return Err(if is_near { Nonsense::Version } else { Nonsense::Garbage });
+            return Err(if is_near { DecodeError::Version } else { DecodeError::Garbage });
         }
         if !(1..=5).contains(rest.first().unwrap_or(&1)) {
-            return Err(Nonsense::Garbage);
+            return Err(DecodeError::Garbage);
         }
         let Some(message) = rest.get(..len) else { return Ok(None) };
-        let said = read(message).ok_or(Nonsense::Garbage)?;
-        Ok(Some((said, 2 + len)))
+        let decoded = read(message).ok_or(DecodeError::Garbage)?;
+        Ok(Some((decoded, 2 + len)))
     }
 }
 
-fn read(message: &[u8]) -> Option<Said> {
+fn read(message: &[u8]) -> Option<HandshakeMessage> {
     let mut rest = message;
     let [kind] = take(&mut rest)?;
-    let said = match kind {
+    let decoded = match kind {
         1 => {
             let _magic: [u8; 8] = take(&mut rest)?;
             let nonce: Nonce = take(&mut rest)?;
-            Said::Start(nonce)
+            HandshakeMessage::Start(nonce)
         }
         2 => {
             let mut word = || Some(u64::from_ne_bytes(take(&mut rest)?));
@@ -194,13 +193,12 @@ fn read(message: &[u8]) -> Option<Said> {
                 seals: seals != 0,
                 claim: take(&mut rest)?,
             };
-            Said::Hello(hello, take(&mut rest)?)
+            HandshakeMessage::Hello(hello, take(&mut rest)?)
         }
-        3 => Said::Bye(u64::from_ne_bytes(take(&mut rest)?)),
-        4 => Said::Seen(u64::from_ne_bytes(take(&mut rest)?)),
-        _ => Said::Refused(match take(&mut rest)? {
+        3 => HandshakeMessage::Bye(u64::from_ne_bytes(take(&mut rest)?)),
+        4 => HandshakeMessage::Seen(u64::from_ne_bytes(take(&mut rest)?)),
+        _ => HandshakeMessage::Refused(match take(&mut rest)? {
             [0] => Refusal::Key,
-            [1] => Refusal::Version,
             [2] => Refusal::Seal,
             [3] => Refusal::Full,
             [4] => Refusal::Twice,
@@ -208,7 +206,7 @@ fn read(message: &[u8]) -> Option<Said> {
             _ => return None,
         }),
     };
-    rest.is_empty().then_some(said)
+    rest.is_empty().then_some(decoded)
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -236,54 +234,52 @@ mod tests {
 
     #[test]
     fn messages_round_trip_and_wait_while_incomplete() {
-        let refusals = [
-            Refusal::Key,
-            Refusal::Version,
-            Refusal::Seal,
-            Refusal::Full,
-            Refusal::Twice,
-            Refusal::Lost,
+        let refusals = [Refusal::Key, Refusal::Seal, Refusal::Full, Refusal::Twice, Refusal::Lost];
+        let hello = HandshakeMessage::Hello(hello(), [9; PROOF]);
+        let mut all = vec![
+            HandshakeMessage::Start([8; 16]),
+            hello,
+            HandshakeMessage::Bye(1),
+            HandshakeMessage::Seen(u64::MAX),
         ];
-        let hello = Said::Hello(hello(), [9; PROOF]);
-        let mut all = vec![Said::Start([8; 16]), hello, Said::Bye(1), Said::Seen(u64::MAX)];
-        all.extend(refusals.map(Said::Refused));
-        for said in all {
-            let mut bytes = said.to_bytes();
+        all.extend(refusals.map(HandshakeMessage::Refused));
+        for message in all {
+            let mut bytes = message.to_bytes();
             let whole = bytes.len();
             for len in 0..whole {
-                assert_eq!(Said::of_bytes(&bytes[..len]), Ok(None));
+                assert_eq!(HandshakeMessage::of_bytes(&bytes[..len]), Ok(None));
             }
             bytes.extend(b"more");
-            assert_eq!(Said::of_bytes(&bytes), Ok(Some((said, whole))));
+            assert_eq!(HandshakeMessage::of_bytes(&bytes), Ok(Some((message, whole))));
         }
     }
 
     #[test]
     fn strangers_differ_from_other_versions() {
-        assert_eq!(Said::of_bytes(b"GET / HTTP/1.1\r\n"), Err(Nonsense::Garbage));
-        let mut bytes = Said::Start([1; 16]).to_bytes();
+        assert_eq!(HandshakeMessage::of_bytes(b"GET / HTTP/1.1\r\n"), Err(DecodeError::Garbage));
+        let mut bytes = HandshakeMessage::Start([1; 16]).to_bytes();
         bytes[3] = 1;
-        assert_eq!(Said::of_bytes(&bytes), Err(Nonsense::Version));
+        assert_eq!(HandshakeMessage::of_bytes(&bytes), Err(DecodeError::Version));
         bytes[3..11].copy_from_slice(&MAGIC.swap_bytes().to_ne_bytes());
-        assert_eq!(Said::of_bytes(&bytes), Err(Nonsense::Version));
+        assert_eq!(HandshakeMessage::of_bytes(&bytes), Err(DecodeError::Version));
         bytes[3..11].fill(0);
-        assert_eq!(Said::of_bytes(&bytes), Err(Nonsense::Garbage));
+        assert_eq!(HandshakeMessage::of_bytes(&bytes), Err(DecodeError::Garbage));
     }
 
     proptest! {
         #[test]
         fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..700)) {
-            if let Ok(Some((_, len))) = Said::of_bytes(&bytes) {
+            if let Ok(Some((_, len))) = HandshakeMessage::of_bytes(&bytes) {
                 prop_assert!(len <= bytes.len());
             }
         }
 
         #[test]
         fn changed_messages_do_no_harm(at in 0_usize..64, byte in any::<u8>()) {
-            let mut bytes = Said::Hello(hello(), [3; PROOF]).to_bytes();
+            let mut bytes = HandshakeMessage::Hello(hello(), [3; PROOF]).to_bytes();
             let at = at % bytes.len();
             bytes[at] = byte;
-            let _ = Said::of_bytes(&bytes);
+            let _ = HandshakeMessage::of_bytes(&bytes);
         }
     }
 }

@@ -19,8 +19,8 @@ use std::{collections::HashMap, io, os::fd::BorrowedFd, sync::Arc};
 use ffi::{Buffer, Errno};
 
 use super::{
-    frame::{FrameHeader, HEAD, LONGEST, LONGEST_STAGED},
-    handshake::{Nonsense, Said},
+    frame::{FrameHeader, HEAD, MAX_FRAME, MAX_STAGED},
+    handshake::{DecodeError, HandshakeMessage},
     secret::{Seal, TAG},
 };
 use crate::wire::{Flags, Header, Kind};
@@ -34,7 +34,7 @@ const LARGEST: usize = 128 * 1024;
 /// Number of bytes of a long message that are read before other connections have a turn.
 const IN_A_ROW: usize = 1 << 20;
 /// Maximum length in bytes of a frame that goes through the buffer, without its tag.
-const MOST_BUFFERED: usize = 8 + LONGEST_STAGED;
+const MOST_BUFFERED: usize = 8 + MAX_STAGED;
 
 /// The memory that parts of long messages are received into, by peer and transfer number.
 pub(super) type Landings = HashMap<(u16, u64), Buffer>;
@@ -53,7 +53,7 @@ pub(super) struct Frame {
 /// The next item of a connection.
 #[derive(Debug)]
 pub(super) enum Next {
-    Said(Said),
+    Message(HandshakeMessage),
     Frame,
     /// The next item is incomplete, or an earlier frame was not handled yet.
     Nothing,
@@ -208,7 +208,7 @@ impl Input {
         &mut self,
         peer: Option<u16>,
         landings: &Landings,
-    ) -> Result<Next, Nonsense> {
+    ) -> Result<Next, DecodeError> {
         if self.frame.is_some() {
             return Ok(Next::Nothing);
         }
@@ -216,20 +216,20 @@ impl Input {
             return Ok(self.go_on_landing());
         }
         if !self.buffered().starts_with(&[0, 0]) {
-            let Some((said, len)) = Said::of_bytes(self.buffered())? else {
+            let Some((message, len)) = HandshakeMessage::of_bytes(self.buffered())? else {
                 return Ok(Next::Nothing);
             };
-            return Ok(if self.opens(len)? {
+            return Ok(if self.verify_if_complete(len)? {
                 self.start += len + self.tag_len();
-                Next::Said(said)
+                Next::Message(message)
             } else {
                 Next::Nothing
             });
         }
-        let peer = peer.ok_or(Nonsense::Garbage)?;
+        let peer = peer.ok_or(DecodeError::Garbage)?;
         let Some(len) = self.payload_len() else { return Ok(Next::Nothing) };
-        if len > LONGEST - HEAD {
-            return Err(Nonsense::Garbage);
+        if len > MAX_FRAME - HEAD {
+            return Err(DecodeError::Garbage);
         }
         let head = self.head();
         if self.seal.is_none()
@@ -240,9 +240,9 @@ impl Input {
             return Ok(self.go_on_landing());
         }
         if FRONT + len > MOST_BUFFERED {
-            return Err(Nonsense::Garbage);
+            return Err(DecodeError::Garbage);
         }
-        if !self.opens(FRONT + len)? {
+        if !self.verify_if_complete(FRONT + len)? {
             return Ok(Next::Nothing);
         }
         self.frame = Some(FRONT + len + self.tag_len());
@@ -254,12 +254,12 @@ impl Input {
     ///
     /// # Errors
     /// The tag is wrong.
-    fn opens(&mut self, len: usize) -> Result<bool, Nonsense> {
+    fn verify_if_complete(&mut self, len: usize) -> Result<bool, DecodeError> {
         let whole = len + self.tag_len();
         let Some(bytes) = self.bytes[self.start..self.end].get(..whole) else { return Ok(false) };
         let (message, tag) = bytes.split_at(len);
-        if self.seal.as_mut().is_some_and(|seal| !seal.opens(message, tag)) {
-            return Err(Nonsense::Forged);
+        if self.seal.as_mut().is_some_and(|seal| !seal.verify_next(message, tag)) {
+            return Err(DecodeError::Forged);
         }
         Ok(true)
     }
@@ -348,7 +348,7 @@ fn landing_of(
     len: usize,
     peer: u16,
     landings: &Landings,
-) -> Result<Option<Landing>, Nonsense> {
+) -> Result<Option<Landing>, DecodeError> {
     let header = Header::read(head.words);
     let part = header.filter(|header| header.kind == Kind::Chunk && len > 0);
     let Some(header) = part.filter(|header| !header.flags.contains(Flags::CHECKED)) else {
@@ -360,10 +360,10 @@ fn landing_of(
         let landing = Landing { key, head, to: None, filled: 0, len };
         return Ok(goes_nowhere.then_some(landing));
     };
-    let offset = usize::try_from(header.data).map_err(|_| Nonsense::Garbage)?;
+    let offset = usize::try_from(header.data).map_err(|_| DecodeError::Garbage)?;
     let to = all.part(offset, len);
     if to.len() != len || header.len != len as u64 {
-        return Err(Nonsense::Garbage);
+        return Err(DecodeError::Garbage);
     }
     Ok(Some(Landing { key, head, to: Some(to), filled: 0, len }))
 }
@@ -427,7 +427,7 @@ mod tests {
                 loop {
                     match input.next(Some(PEER), landings) {
                         Ok(Next::Frame) => {}
-                        Ok(Next::Said(_)) => continue,
+                        Ok(Next::Message(_)) => continue,
                         Ok(Next::Nothing) => break,
                         Err(_) => return came,
                     }
@@ -471,7 +471,7 @@ mod tests {
                     frame(Kind::Inline, 0, &payload)
                 };
                 bytes.extend(if is_sealed { from.sealed(&frame, &[]) } else { frame });
-                from.went();
+                from.count_frame();
                 let lands = lands && !is_sealed;
                 if lands {
                     landed.extend(&payload);
@@ -528,6 +528,6 @@ mod tests {
         there.write_all(&bytes).unwrap();
         input.read(here.as_fd()).unwrap();
         // Frames of a peer that has proved nothing are refused.
-        assert!(matches!(input.next(None, &landings), Err(Nonsense::Garbage)));
+        assert!(matches!(input.next(None, &landings), Err(DecodeError::Garbage)));
     }
 }

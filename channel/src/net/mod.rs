@@ -109,13 +109,13 @@ impl Net {
             return Err(Errno::EOPBADSTATE);
         }
         let mut peers = self.peers.lock();
-        peers.tend();
+        peers.progress();
         peers.meet(address, secret)
     }
 
     /// Returns the identity and the address of the peer with a number; `None` before its Hello, or
     /// if no peer has the number.
-    pub(crate) fn listed(&self, number: u16) -> Option<(Identity, SocketAddrV4)> {
+    pub(crate) fn peer(&self, number: u16) -> Option<(Identity, SocketAddrV4)> {
         let peers = self.peers.lock();
         let peer = peers.get(number.into())?;
         Some((peer.who?, peer.address))
@@ -129,7 +129,7 @@ impl Net {
         number: u16,
         secret: impl FnOnce() -> Option<Secret>,
     ) -> bool {
-        self.peers.lock().is_verified(number, secret)
+        self.peers.lock().check_claim(number, secret)
     }
 
     /// Returns whether the peer with a number has proved that it is at the address that it claims.
@@ -155,7 +155,7 @@ impl Net {
         }
         let mut peers = self.peers.lock();
         // Unread bytes of a connection would not make the doorbell readable again.
-        peers.tend();
+        peers.progress();
         !peers.connections.has_frame()
     }
 
@@ -163,7 +163,7 @@ impl Net {
     pub(crate) fn look_around(&self) {
         if self.is_ours() {
             let mut peers = self.peers.lock();
-            peers.tend();
+            peers.progress();
             peers.look_around();
         }
     }
@@ -174,20 +174,20 @@ impl Net {
     }
 
     /// Sends Bye to all peers that have not got one since the last frame to them.
-    pub(crate) fn say_bye(&self) {
+    pub(crate) fn send_bye(&self) {
         if self.is_ours() {
-            self.peers.lock().say_bye();
+            self.peers.lock().send_bye();
         }
     }
 
     /// Returns whether bytes wait to be sent, or peers that got Bye have not confirmed all frames.
-    pub(crate) fn is_lent(&self) -> bool {
+    pub(crate) fn has_unsent(&self) -> bool {
         if !self.is_ours() {
             return false;
         }
         let mut peers = self.peers.lock();
-        peers.tend();
-        peers.connections.is_lent() || peers.awaits_seen()
+        peers.progress();
+        peers.connections.has_unsent() || peers.awaits_confirmation()
     }
 
     /// See [`peer::NetPeer::liveness`].

@@ -21,7 +21,7 @@ use crate::{
 
 /// Maximum number of payload bytes that are copied behind the head, to be sent in one piece: the
 /// remote parts of a request, or a short message.
-const SHORTEST: usize = 192;
+const MAX_COPIED: usize = 192;
 
 /// A peer on the network.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl NetPeer {
 
     pub(crate) fn body<'a>(header: &Header, payload: SharedBytes<'a>) -> Option<Body<'a>> {
         let is_whole = frame::is_whole(header, payload.len());
-        is_whole.then_some(Body { bytes: payload, lent: None })
+        is_whole.then_some(Body { bytes: payload, buffer_state: None })
     }
 
     /// Returns the maximum length in bytes of a part of a long message.
@@ -102,13 +102,13 @@ impl NetPeer {
             // The operation must not complete. It fails when the engine removes the dead peer.
             _ => return Sent::NoRoom,
         }
-        header.peer = peer.number.into();
+        header.peer = peer.number_there.into();
         if self.checks {
             header.flags |= Flags::CHECKED;
         }
         let content = Content::of(&mut header, payload);
         let words = header.words();
-        let mut head = FrameHeader { token: peer.token, sum: 0, check: self.check, words };
+        let mut head = FrameHeader { token: peer.token_there, sum: 0, check: self.check, words };
         if self.checks {
             let mut bytes = vec![0; content.len()];
             content.write(&mut bytes);
@@ -137,7 +137,7 @@ impl Drop for Landing {
 
 impl Drop for NetPeer {
     fn drop(&mut self) {
-        self.net.peers.lock().let_go(self.number, self.who);
+        self.net.peers.lock().release(self.number, self.who);
     }
 }
 
@@ -160,7 +160,7 @@ impl<'a> Content<'a> {
                 Self::Parts(&[], std::slice::from_ref(message))
             }
             Payload::Part(part) => Self::Parts(&[], std::slice::from_ref(part)),
-            Payload::Frame(parts, data) => {
+            Payload::PartsAndData(parts, data) => {
                 header.count =
                     wire::Frame { parts: parts.len() as u8, ..Default::default() }.pack();
                 Self::Parts(parts, data)
@@ -190,7 +190,7 @@ impl<'a> Content<'a> {
         let words = Self::Parts(if let Self::Parts(parts, _) = self { parts } else { &[] }, &[]);
         let before = if let Self::Parts(..) = self { &words } else { self };
         // The head, and the remote parts of a request.
-        let mut short = [0; FRONT + SHORTEST];
+        let mut short = [0; FRONT + MAX_COPIED];
         let mut long = Vec::new();
         let len = FRONT + before.len();
         let front = if len <= short.len() {

@@ -22,8 +22,8 @@ use std::{
 use ffi::{Buffer, Errno};
 
 use super::{
-    connections::{Connections, Happened},
-    handshake::{Hello, Nonsense, Refusal, Said},
+    connections::{ConnectionEvent, Connections},
+    handshake::{DecodeError, HandshakeMessage, Hello, Refusal},
     input::Frame,
     secret::{Claim, Secret},
 };
@@ -33,19 +33,19 @@ use crate::{
 };
 
 /// Maximum number of peers of an endpoint: each has a 16-bit number.
-const MOST: usize = 1 << 16;
+const MAX_PEERS: usize = 1 << 16;
 /// Maximum number of peers that one call of [`PeerTable::look_around`] handles.
-const A_LOOK: usize = 1024;
+const PEERS_PER_LOOK: usize = 1024;
 /// Minimum time between log messages about refused connections.
-const SAYING: Duration = Duration::from_secs(1);
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of dials of a peer that closes the connections before it sends Hello.
-const DIALS: u32 = 50;
+const MAX_DIALS: u32 = 50;
 /// Time between the end of a connection and the next dial.
-const PAUSE: Duration = Duration::from_millis(50);
+const REDIAL_DELAY: Duration = Duration::from_millis(50);
 /// Maximum number of endpoints in [`PeerTable::lost`], which is cleared when it is full.
-const MOST_LOST: usize = 1 << 16;
+const MAX_LOST: usize = 1 << 16;
 /// Time for which the reason is kept that a peer cannot be reached.
-const FORGET: Duration = Duration::from_secs(10);
+const KEEP_FAILURE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerState {
@@ -64,9 +64,9 @@ pub(super) struct PeerEntry {
     /// `None` until the peer's Hello has come.
     pub(super) who: Option<Identity>,
     /// Token that frames to the peer carry.
-    pub(super) token: u64,
+    pub(super) token_there: u64,
     /// Number of this endpoint at the peer.
-    pub(super) number: u16,
+    pub(super) number_there: u16,
     /// Token that frames from the peer carry.
     pub(super) token_here: u64,
     pub(super) state: PeerState,
@@ -77,7 +77,7 @@ pub(super) struct PeerEntry {
     /// The peer's claim to be at its address; `None` in a job with a secret.
     pub(super) claim: Option<Claim>,
     /// The secret with which the claim was verified; `None` until then.
-    pub(super) verified: Option<Secret>,
+    pub(super) verified_with: Option<Secret>,
     /// The connection for frames to the peer; one of `streams`.
     pub(super) outgoing: Option<usize>,
     /// The connection for frames from the peer; one of `streams`.
@@ -90,17 +90,17 @@ pub(super) struct PeerEntry {
     /// Whether a [`NetPeer`](super::peer::NetPeer) of this peer exists.
     pub(super) is_held: bool,
     /// True after a failed send: nothing more is sent to the peer.
-    is_cut: bool,
+    send_failed: bool,
     /// Frames sent to the peer.
     pub(super) sent: u64,
     /// Frames from the peer that were handled.
-    pub(super) seen: u64,
+    pub(super) handled: u64,
     /// Number of frames in the peer's Bye.
-    pub(super) bye: Option<u64>,
+    pub(super) bye_received: Option<u64>,
     /// Number of frames in the last Bye to the peer.
-    pub(super) said_bye: Option<u64>,
+    pub(super) bye_sent: Option<u64>,
     /// True if the peer has confirmed all frames.
-    pub(super) is_seen: bool,
+    pub(super) is_confirmed: bool,
 }
 
 impl PeerEntry {
@@ -109,30 +109,30 @@ impl PeerEntry {
         Self {
             address,
             who: None,
-            token: 0,
-            number: 0,
+            token_there: 0,
+            number_there: 0,
             token_here,
             state: PeerState::Greeting,
             streams: Vec::new(),
             secret: None,
             claim: None,
-            verified: None,
+            verified_with: None,
             outgoing: None,
             incoming: None,
             dials: 0,
             redial: None,
             is_held: false,
-            is_cut: false,
+            send_failed: false,
             sent: 0,
-            seen: 0,
-            bye: None,
-            said_bye: None,
-            is_seen: false,
+            handled: 0,
+            bye_received: None,
+            bye_sent: None,
+            is_confirmed: false,
         }
     }
 
     /// Returns whether the peer's Hello has not come yet.
-    pub(super) fn greets(&self) -> bool {
+    pub(super) fn awaits_hello(&self) -> bool {
         self.state == PeerState::Greeting
     }
 
@@ -142,7 +142,7 @@ impl PeerEntry {
 
     /// Returns whether frames from the peer are handled. A closed peer is included: it still
     /// answers requests that it receives after its Bye.
-    fn is_heard(&self) -> bool {
+    fn accepts_frames(&self) -> bool {
         matches!(self.state, PeerState::Open | PeerState::Closed)
     }
 
@@ -152,11 +152,11 @@ impl PeerEntry {
     }
 
     /// Notes that the connections to the peer have ended. Later connections may get their numbers.
-    pub(super) fn lose(&mut self) {
+    pub(super) fn connections_ended(&mut self) {
         (self.outgoing, self.incoming) = (None, None);
         if self.state == PeerState::Open {
             // After its own Bye, this endpoint is the one that leaves.
-            let leaves = self.said_bye.is_some();
+            let leaves = self.bye_sent.is_some();
             self.state = if leaves { PeerState::Closed } else { PeerState::Dead };
         }
     }
@@ -190,18 +190,18 @@ pub(super) struct PeerTable {
     pub(super) connections: Connections,
     all: Vec<Option<Box<PeerEntry>>>,
     /// Number of the last peer that was added at each address.
-    at: HashMap<SocketAddrV4, u16>,
+    by_address: HashMap<SocketAddrV4, u16>,
     /// Number of the peer of each connection.
-    of: HashMap<usize, u16>,
+    by_stream: HashMap<usize, u16>,
     /// Endpoints whose connections broke: a message may be missing, so they are refused.
     lost: HashSet<Identity>,
     /// Number at which the search for a free one begins.
     next: usize,
     /// Time of the last log message about a refused or invalid connection. There is at most one per
     /// second.
-    said: Option<Instant>,
+    last_log: Option<Instant>,
     /// The last number that [`PeerTable::look_around`] handled.
-    look: usize,
+    last_looked: usize,
 }
 
 impl PeerTable {
@@ -215,13 +215,13 @@ impl PeerTable {
         Ok(Self {
             connections: Connections::new(socket, timeout, secret, own.seals)?,
             own,
-            said: None,
+            last_log: None,
             all: Vec::new(),
-            at: HashMap::new(),
-            of: HashMap::new(),
+            by_address: HashMap::new(),
+            by_stream: HashMap::new(),
             lost: HashSet::new(),
             next: 0,
-            look: 0,
+            last_looked: 0,
         })
     }
 
@@ -240,14 +240,14 @@ impl PeerTable {
 
     /// Returns the open peer at an address, and its number.
     #[cfg(any(test, feature = "testing"))]
-    pub(super) fn at(&self, address: SocketAddrV4) -> Option<(u16, &PeerEntry)> {
-        let number = *self.at.get(&address)?;
+    pub(super) fn open_peer_at(&self, address: SocketAddrV4) -> Option<(u16, &PeerEntry)> {
+        let number = *self.by_address.get(&address)?;
         Some((number, self.get(number.into()).filter(|peer| peer.is_open())?))
     }
 
     /// Returns the number of open peers.
     #[cfg(any(test, feature = "testing"))]
-    pub(super) fn open(&self) -> usize {
+    pub(super) fn open_count(&self) -> usize {
         self.all.iter().flatten().filter(|peer| peer.is_open()).count()
     }
 
@@ -257,8 +257,8 @@ impl PeerTable {
         address: SocketAddrV4,
         secret: Option<Secret>,
     ) -> Result<(u16, Identity), Errno> {
-        if let Some(&number) = self.at.get(&address)
-            && self.is_verified(number, || secret)
+        if let Some(&number) = self.by_address.get(&address)
+            && self.check_claim(number, || secret)
             && let Some(peer) = self.get(number.into())
         {
             match (peer.state, peer.who) {
@@ -273,9 +273,9 @@ impl PeerTable {
         }
         let Some(secret) = self.own.job.or(secret) else {
             tracing::error!(
-                "{address} was not named by its endpoint, so this process has no secret for it: set \
-                 FI_TCAM_JOB_KEY to the same random text in all processes, or FI_TCAM_NET_OPEN=yes on a \
-                 network where all users are trusted"
+                "cannot connect to {address}: the address came without the secret that the name of \
+                 an endpoint contains (fi_getname). Set FI_TCAM_JOB_KEY to the same random text in \
+                 all processes, or FI_TCAM_NET_OPEN=yes on a network where all users are trusted"
             );
             return Err(Errno::EACCES);
         };
@@ -318,7 +318,7 @@ impl PeerTable {
         let number = match found {
             _ if len < 64 => len,
             Some(number) => number,
-            None if len < MOST => len,
+            None if len < MAX_PEERS => len,
             None => return Err(Errno::ENOSPC),
         };
         if number == len {
@@ -327,12 +327,12 @@ impl PeerTable {
         self.next = number + 1;
         let peer = PeerEntry::new(address, u64::from_ne_bytes(random()?));
         self.all[number] = Some(Box::new(peer));
-        self.at.insert(address, number as u16);
+        self.by_address.insert(address, number as u16);
         Ok(number as u16)
     }
 
     fn attach(&mut self, number: u16, stream: usize) {
-        self.of.insert(stream, number);
+        self.by_stream.insert(stream, number);
         self.connections.set_peer(stream, number);
         if let Some(peer) = self.get_mut(number) {
             peer.streams.push(stream);
@@ -342,16 +342,16 @@ impl PeerTable {
     fn remove(&mut self, number: u16) {
         let Some(peer) = self.all[usize::from(number)].take() else { return };
         for stream in peer.streams {
-            self.of.remove(&stream);
+            self.by_stream.remove(&stream);
             self.connections.close(stream);
         }
-        if self.at.get(&peer.address) == Some(&number) {
-            self.at.remove(&peer.address);
+        if self.by_address.get(&peer.address) == Some(&number) {
+            self.by_address.remove(&peer.address);
         }
     }
 
     /// Sends Hello to a peer over a connection.
-    fn greet(&mut self, number: u16, stream: usize) {
+    fn send_hello(&mut self, number: u16, stream: usize) {
         let Some(peer) = self.get(number.into()) else { return };
         let LocalEndpoint { who, address, seals, secret, .. } = self.own;
         let hello = Hello {
@@ -363,47 +363,52 @@ impl PeerTable {
             seals,
             claim: Default::default(),
         };
-        self.connections.greet(stream, hello, &secret);
+        self.connections.send_hello(stream, hello, &secret);
     }
 
     /// Sends, receives, and handles the events of connections.
-    pub(super) fn tend(&mut self) {
+    pub(super) fn progress(&mut self) {
         self.connections.poll();
-        while let Some((stream, happened)) = self.connections.next() {
-            let number = self.of.get(&stream).copied();
-            match happened {
+        while let Some((stream, event)) = self.connections.next() {
+            let number = self.by_stream.get(&stream).copied();
+            match event {
                 // The acceptor's nonce has come, so the dialer sends Hello.
-                Happened::Started => number.into_iter().for_each(|it| self.greet(it, stream)),
-                Happened::Proved(hello, claim) => self.greeted(stream, &hello, claim),
-                Happened::Said(said) => {
-                    number.into_iter().for_each(|it| self.told(it, &said));
-                    if matches!(said, Said::Refused(_)) {
-                        self.gone(stream, Errno::EACCES);
+                ConnectionEvent::Started => {
+                    number.into_iter().for_each(|it| self.send_hello(it, stream));
+                }
+                ConnectionEvent::Proved(hello, claim) => self.on_hello(stream, &hello, claim),
+                ConnectionEvent::Message(message) => {
+                    number.into_iter().for_each(|it| self.on_message(it, &message));
+                    if matches!(message, HandshakeMessage::Refused(_)) {
+                        self.close_connection(stream, Errno::EACCES);
                     }
                 }
-                Happened::Unproved => self.refuse(stream, Refusal::Key),
-                Happened::Nonsense(nonsense) => {
-                    match nonsense {
-                        _ if !self.may_say() => {}
-                        Nonsense::Version => tracing::warn!(
-                            "a connection of another version of tcam, or of another byte order"
+                ConnectionEvent::Unproved => self.refuse(stream, Refusal::Key),
+                ConnectionEvent::Invalid(error) => {
+                    match error {
+                        _ if !self.claim_log_turn() => {}
+                        DecodeError::Version => tracing::warn!(
+                            "refused a connection of another version of tcam, or of a host with \
+                             another byte order"
                         ),
-                        Nonsense::Garbage => {
-                            tracing::warn!("a connection of a program that is no endpoint of tcam");
+                        DecodeError::Garbage => {
+                            tracing::warn!("refused a connection of a program that is not tcam");
                         }
-                        Nonsense::Forged => {
-                            tracing::error!("a frame was changed, added or lost on its way");
+                        DecodeError::Forged => {
+                            tracing::error!(
+                                "closed a connection: a frame was changed, added or lost on its way"
+                            );
                         }
                     }
-                    self.gone(stream, Errno::EPROTO);
+                    self.close_connection(stream, Errno::EPROTO);
                 }
-                Happened::Gone(errno) => self.gone(stream, errno),
+                ConnectionEvent::Ended(errno) => self.close_connection(stream, errno),
             }
         }
     }
 
-    fn greeted(&mut self, stream: usize, hello: &Hello, claim: Claim) {
-        let dialed = self.of.get(&stream).copied();
+    fn on_hello(&mut self, stream: usize, hello: &Hello, claim: Claim) {
+        let dialed = self.by_stream.get(&stream).copied();
         // Both ends name the endpoint that they speak to: a handshake cannot be relayed to another
         // one.
         let meant = match dialed.and_then(|number| self.get(number.into())) {
@@ -423,11 +428,11 @@ impl PeerTable {
         if self.lost.contains(&hello.who) {
             return self.refuse(stream, Refusal::Lost);
         }
-        let known = dialed.or_else(|| self.at.get(&hello.address).copied());
+        let known = dialed.or_else(|| self.by_address.get(&hello.address).copied());
         let fits = |peer: &PeerEntry| match peer.state {
             PeerState::Greeting => true,
             PeerState::Open => {
-                let (number, token) = (peer.number, peer.token);
+                let (number, token) = (peer.number_there, peer.token_there);
                 peer.who == Some(hello.who) && (number, token) == (hello.number, hello.masked_token)
             }
             _ => false,
@@ -446,8 +451,10 @@ impl PeerTable {
             }
             // The entry of the dialed peer has ended, or is open for another endpoint at that
             // address.
-            Some(_) if dialed.is_some() => return self.gone(stream, Errno::ECONNABORTED),
-            _ if self.knows(hello.who) => return self.refuse(stream, Refusal::Twice),
+            Some(_) if dialed.is_some() => {
+                return self.close_connection(stream, Errno::ECONNABORTED);
+            }
+            _ if self.has_open_peer(hello.who) => return self.refuse(stream, Refusal::Twice),
             // A new peer, possibly at the address of an earlier one. The earlier one stays until
             // its connections end.
             _ => match self.add(hello.address) {
@@ -456,76 +463,79 @@ impl PeerTable {
             },
         };
         let Some(peer) = self.get_mut(number) else { return };
-        if peer.greets() {
+        if peer.awaits_hello() {
             peer.claim = (!has_job).then_some(claim);
             peer.who = Some(hello.who);
-            peer.token = hello.masked_token;
-            peer.number = hello.number;
+            peer.token_there = hello.masked_token;
+            peer.number_there = hello.number;
             peer.state = PeerState::Open;
-            tracing::debug!("in touch with {} over the network", hello.address);
+            tracing::debug!("connected to {} over the network", hello.address);
         }
         if dialed.is_none() {
             self.attach(number, stream);
-            self.greet(number, stream);
+            self.send_hello(number, stream);
         }
     }
 
     /// Returns whether another log message about refused connections is due. Their rate is limited,
     /// because strangers decide how many there are.
-    fn may_say(&mut self) -> bool {
-        let is_quiet = self.said.is_none_or(|said| said.elapsed() > SAYING);
+    fn claim_log_turn(&mut self) -> bool {
+        let is_quiet = self.last_log.is_none_or(|last| last.elapsed() > LOG_INTERVAL);
         if is_quiet {
-            self.said = Some(Instant::now());
+            self.last_log = Some(Instant::now());
         }
         is_quiet
     }
 
     fn refuse(&mut self, stream: usize, refusal: Refusal) {
         match refusal {
-            _ if !self.may_say() => {}
+            _ if !self.claim_log_turn() => {}
             Refusal::Key => tracing::warn!(
-                "a connection is refused whose other end does not know the secret of this one: is it of \
-                 another job, or is FI_TCAM_JOB_KEY another there?"
+                "refused a connection: its other end does not know the secret, or is not at the \
+                 address that it claims. Is it of another job, or does its FI_TCAM_JOB_KEY differ?"
             ),
-            Refusal::Version => tracing::warn!("a peer of another version of tcam is refused"),
             Refusal::Seal => tracing::warn!(
-                "a peer is refused: FI_TCAM_NET_SEAL is on in one of the two processes, off in the other"
+                "refused a peer: FI_TCAM_NET_SEAL is on in one of the two processes and off in the \
+                 other"
             ),
-            Refusal::Full => tracing::warn!("a peer is refused, there are too many"),
-            Refusal::Twice => tracing::warn!("a second connection of a peer is refused"),
-            Refusal::Lost => tracing::warn!("a peer is refused whose former connection broke"),
+            Refusal::Full => tracing::warn!(
+                "refused a peer: this endpoint has no room for more than {MAX_PEERS}"
+            ),
+            Refusal::Twice => tracing::warn!("refused a second connection of a peer"),
+            Refusal::Lost => tracing::warn!(
+                "refused a peer: its last connection broke, so messages may be missing"
+            ),
         }
-        self.connections.say(stream, &Said::Refused(refusal));
-        self.gone(stream, error_of(refusal));
+        self.connections.send_message(stream, &HandshakeMessage::Refused(refusal));
+        self.close_connection(stream, error_of(refusal));
     }
 
-    fn told(&mut self, number: u16, said: &Said) {
+    fn on_message(&mut self, number: u16, message: &HandshakeMessage) {
         let Some(peer) = self.get_mut(number) else { return };
-        match said {
-            Said::Bye(frames) => {
-                peer.bye = Some(*frames);
-                self.close_if_seen(number);
+        match message {
+            HandshakeMessage::Bye(frames) => {
+                peer.bye_received = Some(*frames);
+                self.close_if_all_handled(number);
             }
-            Said::Seen(frames) => peer.is_seen = *frames >= peer.sent,
-            Said::Refused(refusal) => {
+            HandshakeMessage::Seen(frames) => peer.is_confirmed = *frames >= peer.sent,
+            HandshakeMessage::Refused(refusal) => {
                 let why = match refusal {
-                    Refusal::Key => "it has another secret (is FI_TCAM_JOB_KEY the same there?)",
-                    Refusal::Version => "it has another version of tcam",
-                    Refusal::Seal => "FI_TCAM_NET_SEAL is not the same there",
-                    Refusal::Full => "it has too many peers",
-                    Refusal::Twice => "it has a connection of this endpoint already",
-                    Refusal::Lost => "the former connection broke, and messages may be missing",
+                    Refusal::Key => "the secrets differ (is FI_TCAM_JOB_KEY the same in both?)",
+                    Refusal::Seal => "FI_TCAM_NET_SEAL differs between the two processes",
+                    Refusal::Full => "it has no room for another peer",
+                    Refusal::Twice => "it already has a connection to this endpoint",
+                    Refusal::Lost => "the last connection broke, so messages may be missing",
                 };
-                tracing::error!("{} refuses this process: {why}", peer.address);
+                tracing::error!("{} refuses the connection of this process: {why}", peer.address);
                 self.fail(number, error_of(*refusal));
             }
-            Said::Start(_) | Said::Hello(..) => {}
+            HandshakeMessage::Start(_) | HandshakeMessage::Hello(..) => {}
         }
     }
 
     fn fail(&mut self, number: u16, errno: Errno) {
         let Some(peer) = self.get_mut(number) else { return };
-        if peer.greets() {
+        if peer.awaits_hello() {
             peer.state = PeerState::Failed(errno, Instant::now());
         }
     }
@@ -534,24 +544,24 @@ impl PeerTable {
     /// not sent Hello, the peer is dialed again or fails; any other peer is lost. If another
     /// connection remains, but frames came over this one, all are closed; if frames went over it,
     /// sends stop.
-    fn gone(&mut self, stream: usize, errno: Errno) {
+    fn close_connection(&mut self, stream: usize, errno: Errno) {
         self.connections.close(stream);
-        let Some(number) = self.of.remove(&stream) else { return };
+        let Some(number) = self.by_stream.remove(&stream) else { return };
         let Some(peer) = self.get_mut(number) else { return };
         peer.streams.retain(|&other| other != stream);
         if !peer.streams.is_empty() {
             if peer.incoming == Some(stream) {
-                self.tear(number);
+                self.disconnect(number);
             } else if peer.outgoing == Some(stream) {
-                self.cut(number, errno);
+                self.stop_sending(number, errno);
             }
             return;
         }
-        self.lose(number);
+        self.connections_ended(number);
         let Some(peer) = self.get_mut(number) else { return };
         let closed = matches!(errno, Errno::ECONNABORTED | Errno::ECONNRESET);
-        if closed && peer.greets() && peer.dials < DIALS {
-            peer.redial = Some(Instant::now() + PAUSE);
+        if closed && peer.awaits_hello() && peer.dials < MAX_DIALS {
+            peer.redial = Some(Instant::now() + REDIAL_DELAY);
         } else {
             self.fail(number, errno);
         }
@@ -559,14 +569,14 @@ impl PeerTable {
 
     /// Notes that the connections to a peer have ended. If the peer was open, its endpoint may not
     /// connect again, since a message may be missing.
-    fn lose(&mut self, number: u16) {
+    fn connections_ended(&mut self, number: u16) {
         let is_vouched_for = self.is_vouched_for(number);
         let Some(peer) = self.get_mut(number) else { return };
         // A process that only claims to be an endpoint must not exclude the real one.
         let lost = peer.who.filter(|_| is_vouched_for && peer.is_open());
-        peer.lose();
+        peer.connections_ended();
         if let Some(who) = lost {
-            if self.lost.len() == MOST_LOST {
+            if self.lost.len() == MAX_LOST {
                 self.lost.clear();
             }
             self.lost.insert(who);
@@ -581,7 +591,7 @@ impl PeerTable {
         if self.get(number.into()).is_none() {
             return true;
         }
-        let Some(stream) = self.proved(number) else { return false };
+        let Some(stream) = self.proved_stream(number) else { return false };
         let sent = self.connections.send(stream, front, data);
         let Some(peer) = self.get_mut(number) else { return true };
         match sent {
@@ -592,7 +602,7 @@ impl PeerTable {
             }
             Ok(false) => false,
             Err(errno) => {
-                self.cut(number, errno);
+                self.stop_sending(number, errno);
                 false
             }
         }
@@ -602,7 +612,7 @@ impl PeerTable {
     /// true if no frame was sent yet, or if the peer was removed.
     pub(super) fn has_room(&self, number: u16) -> bool {
         let peer = self.get(number.into());
-        if peer.is_some_and(|peer| peer.is_cut) {
+        if peer.is_some_and(|peer| peer.send_failed) {
             return false;
         }
         let outgoing = peer.and_then(|peer| peer.outgoing);
@@ -613,7 +623,7 @@ impl PeerTable {
     /// the name of the endpoint there. A peer that does not know it is disconnected. The result is
     /// also true if nothing can be checked: the peer has made no claim, as in a job with a secret,
     /// or `secret` returns `None`. It is false if the peer was removed.
-    pub(super) fn is_verified(
+    pub(super) fn check_claim(
         &mut self,
         number: u16,
         secret: impl FnOnce() -> Option<Secret>,
@@ -622,17 +632,18 @@ impl PeerTable {
         let Some(peer) = self.get_mut(number) else { return false };
         let Some(claim) = peer.claim else { return true };
         let Some(secret) = secret() else { return true };
-        if peer.verified == Some(secret) {
+        if peer.verified_with == Some(secret) {
             return true;
         }
         // A claim with the secret of this endpoint proves nothing: all peers know it.
         if claim.is_of(&secret) && secret != own {
-            peer.verified = Some(secret);
+            peer.verified_with = Some(secret);
             return true;
         }
         let address = peer.address;
         tracing::error!(
-            "a process says that it is {address}, and does not know the secret in that name"
+            "disconnected a process that claims the address {address}: it does not know the \
+             secret of the endpoint there"
         );
         self.disown(number);
         false
@@ -642,22 +653,22 @@ impl PeerTable {
     /// or the secret in the name of the endpoint there.
     pub(super) fn is_vouched_for(&self, number: u16) -> bool {
         let peer = self.get(number.into());
-        peer.is_some_and(|peer| peer.claim.is_none() || peer.verified.is_some())
+        peer.is_some_and(|peer| peer.claim.is_none() || peer.verified_with.is_some())
     }
 
     /// Disconnects a peer, and frees the address that it claims for another endpoint.
     pub(super) fn disown(&mut self, number: u16) {
         if let Some(peer) = self.get(number.into()) {
             let address = peer.address;
-            if self.at.get(&address) == Some(&number) {
-                self.at.remove(&address);
+            if self.by_address.get(&address) == Some(&number) {
+                self.by_address.remove(&address);
             }
-            self.tear(number);
+            self.disconnect(number);
         }
     }
 
     /// Returns whether an endpoint is an open peer.
-    fn knows(&self, who: Identity) -> bool {
+    fn has_open_peer(&self, who: Identity) -> bool {
         self.all.iter().flatten().any(|peer| peer.is_open() && peer.who == Some(who))
     }
 
@@ -667,14 +678,14 @@ impl PeerTable {
     pub(super) fn take(&mut self) -> Option<(usize, u16, Frame)> {
         loop {
             let (stream, frame) = self.connections.take()?;
-            if let Some(&number) = self.of.get(&stream)
+            if let Some(&number) = self.by_stream.get(&stream)
                 && let Some(peer) = self.get_mut(number)
             {
-                let is_from = peer.is_heard() && peer.token_here == frame.head.token;
+                let is_from = peer.accepts_frames() && peer.token_here == frame.head.token;
                 if is_from && *peer.incoming.get_or_insert(stream) == stream {
                     return Some((stream, number, frame));
                 }
-                self.tear(number);
+                self.disconnect(number);
             }
             drop(frame);
             self.connections.done(stream);
@@ -682,47 +693,47 @@ impl PeerTable {
     }
 
     /// Closes all connections to a peer. The peer notices that they end.
-    fn tear(&mut self, number: u16) {
-        self.lose(number);
+    fn disconnect(&mut self, number: u16) {
+        self.connections_ended(number);
         let Some(peer) = self.get_mut(number) else { return };
         for stream in std::mem::take(&mut peer.streams) {
-            self.of.remove(&stream);
+            self.by_stream.remove(&stream);
             self.connections.close(stream);
         }
         self.fail(number, Errno::ECONNABORTED);
     }
 
     /// Notes that a frame of a peer was handled.
-    pub(super) fn saw(&mut self, number: u16) {
+    pub(super) fn frame_handled(&mut self, number: u16) {
         if let Some(peer) = self.get_mut(number) {
-            peer.seen += 1;
-            if peer.bye.is_some() {
-                self.close_if_seen(number);
+            peer.handled += 1;
+            if peer.bye_received.is_some() {
+                self.close_if_all_handled(number);
             }
         }
     }
 
     /// If the peer's Bye has come and all frames before it were handled, marks the peer as closed
     /// and confirms all handled frames.
-    fn close_if_seen(&mut self, number: u16) {
+    fn close_if_all_handled(&mut self, number: u16) {
         let Some(peer) = self.get_mut(number) else { return };
-        if !peer.is_heard() || peer.bye.is_none_or(|bye| peer.seen < bye) {
+        if !peer.accepts_frames() || peer.bye_received.is_none_or(|bye| peer.handled < bye) {
             return;
         }
         peer.state = PeerState::Closed;
-        let seen = peer.seen;
-        if let Some(stream) = self.proved(number) {
-            self.connections.say(stream, &Said::Seen(seen));
+        let handled = peer.handled;
+        if let Some(stream) = self.proved_stream(number) {
+            self.connections.send_message(stream, &HandshakeMessage::Seen(handled));
         }
     }
 
     /// Stops sending to an open peer after a failed send, because later messages must not arrive
     /// without the failed one. Frames from the peer are still handled. The peer closes its end of
     /// the connections when it sees that this end is shut.
-    fn cut(&mut self, number: u16, errno: Errno) {
+    fn stop_sending(&mut self, number: u16, errno: Errno) {
         let Some(peer) = self.get_mut(number).filter(|peer| peer.is_open()) else { return };
-        tracing::warn!("{} cannot be sent to: {errno}", peer.address);
-        (peer.outgoing, peer.is_cut) = (None, true);
+        tracing::warn!("a send to {} failed, nothing more is sent there: {errno}", peer.address);
+        (peer.outgoing, peer.send_failed) = (None, true);
         for stream in peer.streams.clone() {
             self.connections.shut(stream);
         }
@@ -736,7 +747,7 @@ impl PeerTable {
 
     /// Notes that the [`NetPeer`](super::peer::NetPeer) of a peer was dropped. Removes the peer if
     /// it is closed or dead.
-    pub(super) fn let_go(&mut self, number: u16, who: Identity) {
+    pub(super) fn release(&mut self, number: u16, who: Identity) {
         if let Some(peer) = self.get_mut(number)
             && peer.who == Some(who)
         {
@@ -748,58 +759,58 @@ impl PeerTable {
     }
 
     /// Closes stale connections, redials, and removes peers that are closed, dead or failed. One
-    /// call handles up to [`A_LOOK`] peers.
+    /// call handles up to [`PEERS_PER_LOOK`] peers.
     pub(super) fn look_around(&mut self) {
         self.connections.look_around();
-        for _ in 0..self.all.len().min(A_LOOK) {
-            self.look = (self.look + 1) % self.all.len();
-            let Some(peer) = self.all[self.look].as_deref_mut() else { continue };
+        for _ in 0..self.all.len().min(PEERS_PER_LOOK) {
+            self.last_looked = (self.last_looked + 1) % self.all.len();
+            let Some(peer) = self.all[self.last_looked].as_deref_mut() else { continue };
             // A peer that has connected meanwhile is not dialed: a later endpoint may be at its
             // address by now.
-            if peer.greets() && peer.redial.is_some_and(|at| Instant::now() >= at) {
-                self.redial(self.look as u16);
+            if peer.awaits_hello() && peer.redial.is_some_and(|at| Instant::now() >= at) {
+                self.redial(self.last_looked as u16);
                 continue;
             }
             let is_over = match peer.state {
-                PeerState::Failed(_, since) => since.elapsed() > FORGET,
+                PeerState::Failed(_, since) => since.elapsed() > KEEP_FAILURE,
                 _ => peer.is_gone() && !peer.is_held,
             };
             if is_over {
-                self.remove(self.look as u16);
+                self.remove(self.last_looked as u16);
             }
         }
     }
 
-    /// See [`super::Net::say_bye`].
-    pub(super) fn say_bye(&mut self) {
+    /// See [`super::Net::send_bye`].
+    pub(super) fn send_bye(&mut self) {
         for number in 0..self.all.len() as u32 {
             let number = number as u16;
-            let Some(stream) = self.proved(number) else { continue };
+            let Some(stream) = self.proved_stream(number) else { continue };
             let Some(peer) = self.get_mut(number) else { continue };
-            if peer.who.is_some() && peer.said_bye != Some(peer.sent) {
-                peer.said_bye = Some(peer.sent);
-                peer.is_seen = peer.sent == 0;
+            if peer.who.is_some() && peer.bye_sent != Some(peer.sent) {
+                peer.bye_sent = Some(peer.sent);
+                peer.is_confirmed = peer.sent == 0;
                 let sent = peer.sent;
-                self.connections.say(stream, &Said::Bye(sent));
+                self.connections.send_message(stream, &HandshakeMessage::Bye(sent));
             }
         }
     }
 
     /// Returns the connection for frames to a peer, whose other end has proved that it knows the
     /// secret. `None` if no connection is proved, or after a failed send.
-    fn proved(&self, number: u16) -> Option<usize> {
-        let peer = self.get(number.into()).filter(|peer| !peer.is_cut)?;
+    fn proved_stream(&self, number: u16) -> Option<usize> {
+        let peer = self.get(number.into()).filter(|peer| !peer.send_failed)?;
         let first = || peer.streams.iter().copied().find(|&it| self.connections.is_proved(it));
         peer.outgoing.or_else(first)
     }
 
     /// Returns whether a peer that got Bye has not confirmed all frames yet.
-    pub(super) fn awaits_seen(&self) -> bool {
+    pub(super) fn awaits_confirmation(&self) -> bool {
         self.all
             .iter()
             .flatten()
-            .filter(|peer| peer.said_bye.is_some() && !peer.is_cut)
-            .any(|peer| !peer.is_seen && !peer.streams.is_empty())
+            .filter(|peer| peer.bye_sent.is_some() && !peer.send_failed)
+            .any(|peer| !peer.is_confirmed && !peer.streams.is_empty())
     }
 }
 
@@ -808,6 +819,6 @@ fn error_of(refusal: Refusal) -> Errno {
     match refusal {
         // `Twice`: a peer that closes still has the connection that this endpoint considers closed.
         Refusal::Lost | Refusal::Twice | Refusal::Full => Errno::ECONNREFUSED,
-        Refusal::Key | Refusal::Version | Refusal::Seal => Errno::EACCES,
+        Refusal::Key | Refusal::Seal => Errno::EACCES,
     }
 }

@@ -51,7 +51,7 @@ impl NetRx {
         if peers.connections.has_frame() {
             return false;
         }
-        peers.tend();
+        peers.progress();
         !peers.connections.has_frame()
     }
 
@@ -101,7 +101,7 @@ impl Arrivals for NetRx {
             drop(payload);
             let mut peers = self.net.peers.lock();
             peers.connections.done(connection);
-            peers.saw(number);
+            peers.frame_handled(number);
             self.released += 1;
         }
     }

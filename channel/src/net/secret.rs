@@ -173,7 +173,7 @@ impl Seal {
     }
 
     /// Returns the bytes of the next frame, followed by its tag. If the frame is sent, call
-    /// [`Self::went`].
+    /// [`Self::count_frame`].
     pub(super) fn sealed(&self, front: &[u8], data: &[Buffer]) -> Vec<u8> {
         let mut frame = front.to_vec();
         for buffer in data {
@@ -187,13 +187,13 @@ impl Seal {
     }
 
     /// Notes that a frame was sent.
-    pub(super) fn went(&mut self) {
+    pub(super) fn count_frame(&mut self) {
         self.frames += 1;
     }
 
     /// Returns whether these bytes are the next frame and its tag. In any case, goes on to the next
     /// frame.
-    pub(super) fn opens(&mut self, frame: &[u8], tag: &[u8]) -> bool {
+    pub(super) fn verify_next(&mut self, frame: &[u8], tag: &[u8]) -> bool {
         let is_next = self.mac(frame).verify_truncated_left(tag).is_ok();
         self.frames += 1;
         is_next
@@ -246,12 +246,12 @@ mod tests {
         let mut from = session.seal(HandshakeRole::Dialer);
         let mut frame = || {
             let frame = from.sealed(b"frame", &[]);
-            from.went();
+            from.count_frame();
             frame
         };
         let (first, second) = (frame(), frame());
         assert_ne!(first, second);
-        let opens = |to: &mut Seal, frame: &[u8]| to.opens(&frame[..5], &frame[5..]);
+        let opens = |to: &mut Seal, frame: &[u8]| to.verify_next(&frame[..5], &frame[5..]);
         let mut to = session.seal(HandshakeRole::Dialer);
         assert!(opens(&mut to, &first) && opens(&mut to, &second));
         assert!(!opens(&mut to, &second), "again");

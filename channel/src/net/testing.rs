@@ -5,27 +5,27 @@ use std::net::SocketAddrV4;
 
 use ffi::Errno;
 
-use super::{Net, connections::front_of, frame, handshake::Said, secret::Secret};
+use super::{Net, connections::front_of, frame, handshake::HandshakeMessage, secret::Secret};
 
 /// Returns the first message of a handshake, for tests of dialers that know no secret.
 #[must_use]
 pub fn start() -> Vec<u8> {
-    Said::Start([7; 16]).to_bytes()
+    HandshakeMessage::Start([7; 16]).to_bytes()
 }
 
 impl Net {
     /// Makes progress. Messages stay until they are taken.
     pub fn progress(&self) {
-        self.peers.lock().tend();
+        self.peers.lock().progress();
     }
 
     /// Takes and discards all messages.
     pub fn ignore_all(&self) {
         let mut peers = self.peers.lock();
-        peers.tend();
+        peers.progress();
         while let Some((connection, number, _)) = peers.take() {
             peers.connections.done(connection);
-            peers.saw(number);
+            peers.frame_handled(number);
         }
     }
 
@@ -52,12 +52,12 @@ impl Net {
         change: impl FnOnce(&mut [u8]),
     ) -> bool {
         let mut peers = self.peers.lock();
-        let Some((number, peer)) = peers.at(address) else { return true };
+        let Some((number, peer)) = peers.open_peer_at(address) else { return true };
         if words[0] >> 16 & 0xffff == 0 {
-            words[0] |= u64::from(peer.number) << 16;
+            words[0] |= u64::from(peer.number_there) << 16;
         }
         let sum = frame::FrameHeader::sum_of(&words, payload);
-        let head = frame::FrameHeader { token: peer.token, sum, check: 0, words };
+        let head = frame::FrameHeader { token: peer.token_there, sum, check: 0, words };
         let mut bytes = head.to_bytes();
         change(&mut bytes);
         let front = [&front_of(payload.len())[..], &bytes, payload].concat();
@@ -66,13 +66,13 @@ impl Net {
 
     /// Returns the number of open peers.
     pub fn open_peers(&self) -> usize {
-        self.peers.lock().open()
+        self.peers.lock().open_count()
     }
 
     /// Sends arbitrary bytes to the endpoint at an address; they need not be a frame.
     pub fn push_bytes(&self, address: SocketAddrV4, bytes: &[u8]) {
         let mut peers = self.peers.lock();
-        if let Some((number, _)) = peers.at(address) {
+        if let Some((number, _)) = peers.open_peer_at(address) {
             peers.send(number, bytes, &[]);
         }
     }

@@ -24,7 +24,7 @@ pub(crate) struct Buffers {
     /// The peer that each buffer was taken for.
     peers: [u32; BUFFERS],
     /// Time of the first failed request since the last successful one.
-    wanted: Option<Instant>,
+    starved_since: Option<Instant>,
 }
 
 impl Buffers {
@@ -33,7 +33,7 @@ impl Buffers {
             free: (0..BUFFERS).rev().collect(),
             lent: VecDeque::with_capacity(BUFFERS),
             peers: [0; BUFFERS],
-            wanted: None,
+            starved_since: None,
         }
     }
 
@@ -51,10 +51,10 @@ impl Buffers {
             self.collect(own);
         }
         let Some(buffer) = self.free.pop() else {
-            self.wanted.get_or_insert_with(Instant::now);
+            self.starved_since.get_or_insert_with(Instant::now);
             return None;
         };
-        self.wanted = None;
+        self.starved_since = None;
         own.buffer_state(buffer).store(1, Ordering::Relaxed);
         self.lent.push_back(buffer);
         self.peers[buffer] = peer;
@@ -85,7 +85,7 @@ impl Buffers {
 
     /// Returns whether all requests for a buffer have failed for at least [`PATIENCE`].
     pub(crate) fn is_stuck(&self) -> bool {
-        self.wanted.is_some_and(|since| since.elapsed() >= PATIENCE)
+        self.starved_since.is_some_and(|since| since.elapsed() >= PATIENCE)
     }
 
     /// Returns whether a buffer is free.
@@ -102,7 +102,7 @@ impl Buffers {
     }
 
     /// Returns whether receivers still hold buffers.
-    pub(crate) fn is_lent(&mut self, own: &Segment) -> bool {
+    pub(crate) fn has_lent(&mut self, own: &Segment) -> bool {
         self.collect(own);
         !self.lent.is_empty()
     }
@@ -140,9 +140,9 @@ mod tests {
         assert_eq!(buffers.take(&own, 2), None);
         buffers.untake(&own);
         assert_eq!(buffers.take(&own, 3), Some(taken[5]));
-        assert!(buffers.is_lent(&own) && !buffers.last_is_back(&own));
+        assert!(buffers.has_lent(&own) && !buffers.last_is_back(&own));
         own.buffer_state(taken[5]).store(0, Ordering::Release);
-        assert!(buffers.last_is_back(&own) && buffers.is_lent(&own));
+        assert!(buffers.last_is_back(&own) && buffers.has_lent(&own));
     }
 
     #[test]
@@ -156,6 +156,6 @@ mod tests {
         let back: Vec<_> = std::iter::from_fn(|| buffers.take(&own, 0)).collect();
         assert_eq!(back.len(), BUFFERS / 2);
         buffers.reclaim(&own, 0);
-        assert!(!buffers.is_lent(&own));
+        assert!(!buffers.has_lent(&own));
     }
 }

@@ -78,7 +78,7 @@ impl Segment {
     }
 
     /// Returns whether this endpoint, a peer, copies from or to memory of `closed`.
-    pub(crate) fn reaches(&self, closed: &Self) -> bool {
+    pub(crate) fn copies_memory_of(&self, closed: &Self) -> bool {
         fence(Ordering::SeqCst);
         self.cma_word().load(Ordering::Acquire) == closed.inode()
     }
@@ -181,9 +181,9 @@ unsafe fn read_with_word(
     const WORD: usize = size_of::<u64>();
     let mut word = 0_u64;
     let here = memory::Segment { addr: (&raw mut word).addr(), len: WORD };
-    let (locals, locals_used) = behind(here, local);
-    let at = memory::Segment { addr: exec_id.at as usize, len: WORD };
-    let (remotes, remotes_used) = behind(at, there);
+    let (locals, locals_used) = prepend(here, local);
+    let at = memory::Segment { addr: exec_id.address as usize, len: WORD };
+    let (remotes, remotes_used) = prepend(at, there);
     let (locals, remotes) = (&locals[..locals_used], &remotes[..remotes_used]);
     // SAFETY: `word` is ours, and the caller vouches for the rest.
     match unsafe { transfer(libc::process_vm_readv, exec_id.pid, locals, remotes, begun) } {
@@ -203,15 +203,18 @@ unsafe fn read_with_word(
 
 /// Returns `first` and the segments behind it, and their number. No operation has more segments
 /// than fit.
-fn behind(first: memory::Segment, more: &[memory::Segment]) -> ([memory::Segment; PARTS], usize) {
-    let mut all = [first; PARTS];
-    let more = &more[..more.len().min(PARTS - 1)];
+fn prepend(
+    first: memory::Segment,
+    more: &[memory::Segment],
+) -> ([memory::Segment; MAX_SEGMENTS], usize) {
+    let mut all = [first; MAX_SEGMENTS];
+    let more = &more[..more.len().min(MAX_SEGMENTS - 1)];
     all[1..=more.len()].copy_from_slice(more);
     (all, 1 + more.len())
 }
 
 /// Maximum number of segments of one copy: those of an operation, and the word before them.
-const PARTS: usize = memory::IOV_LIMIT + 1;
+const MAX_SEGMENTS: usize = memory::IOV_LIMIT + 1;
 
 /// `process_vm_readv(2)` or `process_vm_writev(2)`.
 type Transfer = unsafe extern "C" fn(
@@ -297,7 +300,7 @@ mod tests {
         assert_eq!(&*read_whole(own, &remote, 100).unwrap(), &*source);
         let other = Err(CopyError::Failed(Errno::ECONNABORTED));
         assert_eq!(read_whole(ExecId { word: own.word ^ 1, ..own }, &remote, 100), other);
-        assert_eq!(read_whole(ExecId { at: 8, ..own }, &remote, 100), other);
+        assert_eq!(read_whole(ExecId { address: 8, ..own }, &remote, 100), other);
         // The word is readable, but the memory is not.
         remote[0].addr = 8;
         let failed = Err(CopyError::Failed(Errno::EIO));
@@ -319,20 +322,20 @@ mod tests {
     #[test]
     fn memory_of_a_closed_endpoint_is_not_copied() {
         let make = |port| Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap();
-        let (own, other) = (make(60), make(61));
-        let peer = Segment::open(61).unwrap().0;
-        let seen = Segment::open(60).unwrap().0;
-        assert!(!seen.reaches(&other));
+        let (own, other) = (make(83), make(84));
+        let peer = Segment::open(84).unwrap().0;
+        let seen = Segment::open(83).unwrap().0;
+        assert!(!seen.copies_memory_of(&other));
         let of_age = |age| number(age, 3);
         drop(own.guard_cma(&peer, of_age(6)).unwrap());
         other.void_before(7);
         assert!(own.guard_cma(&peer, of_age(6)).is_none());
         let guard = own.guard_cma(&peer, of_age(7)).unwrap();
-        assert!(seen.reaches(&other) && !seen.reaches(&own));
+        assert!(seen.copies_memory_of(&other) && !seen.copies_memory_of(&own));
         other.close();
-        assert!(seen.reaches(&other));
+        assert!(seen.copies_memory_of(&other));
         drop(guard);
-        assert!(!seen.reaches(&other) && own.guard_cma(&peer, of_age(7)).is_none());
-        assert!(!seen.reaches(&other));
+        assert!(!seen.copies_memory_of(&other) && own.guard_cma(&peer, of_age(7)).is_none());
+        assert!(!seen.copies_memory_of(&other));
     }
 }

@@ -47,7 +47,7 @@ use rustix::{
 use host::names::doorbell_of;
 
 use super::{
-    protocol::{self, Flags as _},
+    protocol::{self, DoorbellFlags as _},
     segment::Segment,
 };
 
@@ -197,7 +197,7 @@ pub fn wake(segment: &Segment) {
     }
     // A thread that the futex wakes makes progress itself, so the device thread may sleep on.
     if how & SOCKET != 0 || how & (DEVICE | FUTEX) == DEVICE {
-        knock(&doorbell_of(segment.port()));
+        ring_socket(&doorbell_of(segment.port()));
     }
 }
 
@@ -237,7 +237,7 @@ fn unnamed_socket() -> rustix::io::Result<OwnedFd> {
 
 /// Sends an empty datagram to the socket at a path. Errors have no effect: if the queue of the
 /// socket is full, its owner is awake.
-fn knock(place: &Path) {
+fn ring_socket(place: &Path) {
     static SENDER: OnceLock<OwnedFd> = OnceLock::new();
     let sender = match SENDER.get() {
         Some(sender) => sender,
@@ -343,7 +343,7 @@ mod tests {
         assert!(is_readable(socket));
         drop(own);
         assert!(!place.exists());
-        knock(&place);
+        ring_socket(&place);
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    knock(&doorbell_of(115));
+                    ring_socket(&doorbell_of(115));
                 }
             });
             (0..100).for_each(|_| doorbell.empty());

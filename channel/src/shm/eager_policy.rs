@@ -64,21 +64,21 @@ impl EagerPolicy {
         Self { line: 0.0, left: 0 }
     }
 
-    fn are_quick(&self) -> bool {
+    fn is_quick(&self) -> bool {
         self.line <= QUICK
     }
 
     /// Decides on a message. `is_alone`: the last buffer is back. Returns `None` for a kernel copy,
     /// and otherwise whether to time the fill.
     #[inline]
-    pub(crate) fn ask(&mut self, is_alone: bool) -> Option<bool> {
+    pub(crate) fn decide(&mut self, is_alone: bool) -> Option<bool> {
         let is_due = self.left == 0;
         self.left = match self.left {
-            0 if self.are_quick() => SAMPLE - 1,
+            0 if self.is_quick() => SAMPLE - 1,
             0 => TRY - 1,
             left => left - 1,
         };
-        (is_due || is_alone || self.are_quick()).then_some(is_due)
+        (is_due || is_alone || self.is_quick()).then_some(is_due)
     }
 
     /// Notes that a fill of `len` bytes took `time`.
@@ -101,7 +101,7 @@ mod tests {
     /// number that went through buffers.
     fn send(policy: &mut EagerPolicy, messages: u32, line: u64) -> u32 {
         let time = Duration::from_nanos((LEN / LINE) as u64 * line);
-        let filled = (0..messages).filter(|_| match policy.ask(false) {
+        let filled = (0..messages).filter(|_| match policy.decide(false) {
             Some(is_timed) => {
                 if is_timed {
                     policy.note(LEN, time);
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(send(&mut policy, 1000, 5), 1000);
         send(&mut policy, 1000, 30);
         assert_eq!(send(&mut policy, 10 * TRY, 30), 10);
-        assert!((0..1000).all(|_| policy.ask(true).is_some()));
+        assert!((0..1000).all(|_| policy.decide(true).is_some()));
         send(&mut policy, 20 * TRY, 5);
         assert_eq!(send(&mut policy, 1000, 5), 1000);
     }

@@ -104,13 +104,13 @@ impl ShmPeer {
             Kind::Write | Kind::Read | Kind::Atomic | Kind::Answer => {
                 match Frame::unpack(header.count).buffer {
                     Some(buffer) => (usize::from(buffer), BUFFER as u64),
-                    None => return Some(Body { bytes: payload, lent: None }),
+                    None => return Some(Body { bytes: payload, buffer_state: None }),
                 }
             }
-            _ => return Some(Body { bytes: payload, lent: None }),
+            _ => return Some(Body { bytes: payload, buffer_state: None }),
         };
         let bytes = self.segment.buffer_bytes(buffer, len)?;
-        Some(Body { bytes, lent: Some(self.segment.buffer_state(buffer)) })
+        Some(Body { bytes, buffer_state: Some(self.segment.buffer_state(buffer)) })
     }
 
     /// Returns the exec id of the process to copy from; `None` if the kernel does not copy.
@@ -135,7 +135,11 @@ impl ShmPeer {
         op: Option<u64>,
     ) -> Result<(), CopyError> {
         if copied == Err(CopyError::Refused) && self.copies {
-            tracing::info!("the kernel refuses to copy between processes, using buffers");
+            tracing::info!(
+                "the kernel refuses to copy between this process and process {}: long messages \
+                 go through buffers",
+                self.segment.pid()
+            );
             self.copies = false;
         }
         let is_valid = self.is_open() && !op.is_some_and(|op| self.segment.is_void(op));
@@ -154,7 +158,7 @@ impl ShmPeer {
     }
 
     /// Returns whether the peer copies from or to memory of this endpoint, which has closed.
-    pub(crate) fn reaches(&self) -> bool {
-        self.segment.reaches(&self.own)
+    pub(crate) fn copies_our_memory(&self) -> bool {
+        self.segment.copies_memory_of(&self.own)
     }
 }

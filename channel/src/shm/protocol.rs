@@ -164,7 +164,7 @@ fn change(word: &impl Word, to: impl Fn(u64) -> Option<u64>) -> bool {
 }
 
 /// The flags of a doorbell.
-pub(crate) trait Flags {
+pub(crate) trait DoorbellFlags {
     fn load(&self) -> u32;
     fn add(&self, flags: u32);
     /// Clears all flags, and returns them.
@@ -173,7 +173,7 @@ pub(crate) trait Flags {
     fn fence();
 }
 
-impl Flags for AtomicU32 {
+impl DoorbellFlags for AtomicU32 {
     #[inline]
     fn load(&self) -> u32 {
         self.load(Ordering::Relaxed)
@@ -198,14 +198,14 @@ impl Flags for AtomicU32 {
 /// Announces that the owner is about to sleep. The owner must look for messages once more before it
 /// sleeps.
 #[inline]
-pub(crate) fn arm<F: Flags>(doorbell: &F, how: u32) {
+pub(crate) fn arm<F: DoorbellFlags>(doorbell: &F, how: u32) {
     doorbell.add(how);
     F::fence();
 }
 
 /// Returns whether the owner must be woken. To be called after a message was published to it.
 #[inline]
-pub(crate) fn must_ring<F: Flags>(sleeps: &F, doorbell: &F) -> bool {
+pub(crate) fn must_ring<F: DoorbellFlags>(sleeps: &F, doorbell: &F) -> bool {
     sleeps.load() != 0 && {
         F::fence();
         doorbell.load() != 0

@@ -31,7 +31,7 @@ impl Word for Number {
     }
 }
 
-impl Flags for Flag {
+impl DoorbellFlags for Flag {
     fn load(&self) -> u32 {
         self.load(Ordering::Relaxed)
     }

@@ -293,7 +293,7 @@ impl ShmRx {
     /// Returns whether a sender that may be alive announced a claim of the current position.
     /// Senders of which no slot has come yet are included.
     fn is_intended(&self) -> bool {
-        let mut senders = (0..self.own.list_pages()).flat_map(|page| self.own.listed_in(page));
+        let mut senders = (0..self.own.list_pages()).flat_map(|page| self.own.senders_in(page));
         senders.any(|(_, who)| self.may_intend(who))
     }
 
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn slots_stay_in_order_over_many_laps_and_a_full_ring_refuses() {
-        let (own, peer) = (segment(71), segment(72));
+        let (own, peer) = (segment(79), segment(72));
         let (mut tx, mut rx) = (TxRing::new(&peer, 0, 0, false), ShmRx::new(&peer));
         let (mut sent, mut received) = (0, 0);
         for round in 0..10 {

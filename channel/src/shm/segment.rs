@@ -34,10 +34,10 @@ use std::{
 use ffi::Errno;
 use host::{
     cores::{self, Cores},
-    directory::{self, Directory, check_limit, give_memory},
+    directory::{self, Directory, allocate, check_file_size},
     live::{
-        self, ADDRESS, CLOSED, CORES, DEAD, EXEC_ID, FIRST, IDENTITY, INCARNATION, Live, MAGIC,
-        OPEN, PEERS, PID, PROCESSES, STARTED, STATE,
+        self, ADDRESS, CLOSED, CORES, DEAD, ENDPOINT_IDENTITY, EXEC_ID, FIRST_VALID_AGE, Live,
+        MAGIC, MAGIC_AT, NAMESPACE, OPEN, PEERS, PID, STARTED, STATE,
     },
     names::{NEW, name_of, namespace},
     owner::{self, Look, OwnEndpoint, Owner, PROCESS_NAMESPACE, remove_files, take_name},
@@ -94,7 +94,7 @@ pub struct Segment {
     lock: Option<File>,
     /// Process id of the maker; 0 in the segment of a peer. The process id in the header may be
     /// damaged.
-    maker: u32,
+    creator_pid: u32,
     counted: Option<OwnEndpoint>,
 }
 
@@ -116,7 +116,7 @@ impl Segment {
         #[cfg(test)]
         host::names::apart();
         let new = format!("{NEW}{}.{}", namespace(), address.port());
-        let file = directory::behind_streams(take_name(&new)?)?;
+        let file = directory::move_above_streams(take_name(&new)?)?;
         let made = Self::reserve(&file, address, context)
             .and_then(|segment| Ok(owner::publish(&new, address.port()).map(|()| segment)?));
         if made.is_err()
@@ -126,32 +126,32 @@ impl Segment {
         }
         let mut segment = made?;
         segment.lock = Some(file);
-        segment.maker = std::process::id();
+        segment.creator_pid = std::process::id();
         segment.counted = Some(OwnEndpoint::new());
         Ok(segment)
     }
 
     fn reserve(file: &File, address: SocketAddrV4, context: u8) -> Result<Self, Errno> {
-        check_limit(LENGTH, "segment")?;
-        give_memory(file, RESERVED, "segment")?;
+        check_file_size(LENGTH, "segment")?;
+        allocate(file, RESERVED, "segment")?;
         let again = fallocate(file, FallocateFlags::KEEP_SIZE, 0, live::PAGE as u64);
         if again == Err(rustix::io::Errno::OPNOTSUPP) {
             // Senders could not reserve the other pages of their list either.
-            give_memory(file, LENGTH, "segment")?;
+            allocate(file, LENGTH, "segment")?;
         }
         ftruncate(file, LENGTH as u64).map_err(io::Error::from)?;
         let identity = Identity::new(address.port(), context)?;
         let segment = Self::map(file, identity)?;
-        segment.word(INCARNATION).store(identity.word(), Ordering::Relaxed);
+        segment.word(ENDPOINT_IDENTITY).store(identity.word(), Ordering::Relaxed);
         let exec_id = ExecId::own()?;
         segment.word32(PID).store(exec_id.pid, Ordering::Relaxed);
-        segment.word(EXEC_ID).store(exec_id.at, Ordering::Relaxed);
+        segment.word(EXEC_ID).store(exec_id.address, Ordering::Relaxed);
         segment.word(EXEC_ID + 8).store(exec_id.word, Ordering::Relaxed);
         segment.word(ADDRESS).store(pack(address), Ordering::Relaxed);
         segment.word(STARTED).store(owner::own_start(), Ordering::Relaxed);
-        segment.word(PROCESSES).store(*PROCESS_NAMESPACE, Ordering::Relaxed);
+        segment.word(NAMESPACE).store(*PROCESS_NAMESPACE, Ordering::Relaxed);
         segment.show_cores(&Cores::of_thread());
-        segment.word(IDENTITY).store(MAGIC, Ordering::Relaxed);
+        segment.word(MAGIC_AT).store(MAGIC, Ordering::Relaxed);
         segment.word32(STATE).store(OPEN, Ordering::Release);
         Ok(segment)
     }
@@ -163,13 +163,13 @@ impl Segment {
             }
             // After EAGAIN, callers would try again for ever.
             tracing::error!(
-                "no more memory may be locked, as the program wants of all that it maps \
-                 (mlockall): raise ulimit -l"
+                "cannot map a segment: the program locks all memory that it maps (mlockall), and \
+                 may lock no more (raise ulimit -l)"
             );
             Errno::ENOMEM
         })?;
         let inode = file.metadata()?.ino();
-        Ok(Self { map, inode, identity, lock: None, maker: 0, counted: None })
+        Ok(Self { map, inode, identity, lock: None, creator_pid: 0, counted: None })
     }
 
     /// Opens the segment of the endpoint that holds a port of this host.
@@ -188,11 +188,13 @@ impl Segment {
         };
         // An access beyond the end of a shorter file would raise SIGBUS.
         if file.metadata()?.len() != LENGTH as u64 {
-            tracing::warn!("{name} has a wrong length");
+            tracing::warn!(
+                "{name} has a wrong length: it is damaged or of another version of tcam"
+            );
             return Err(Errno::EPROTO);
         }
         let mut words = [0; 8];
-        file.read_exact_at(&mut words, INCARNATION as u64)?;
+        file.read_exact_at(&mut words, ENDPOINT_IDENTITY as u64)?;
         let identity = Identity::of_word(u64::from_ne_bytes(words));
         let Some(identity) = identity.filter(|identity| identity.port() == port) else {
             tracing::warn!("{name} is damaged or of another version of tcam");
@@ -204,7 +206,7 @@ impl Segment {
             CLOSED | DEAD => return Err(Errno::ECONNREFUSED),
             _ => return Err(Errno::EPROTO),
         }
-        if segment.word(IDENTITY).load(Ordering::Relaxed) != MAGIC {
+        if segment.word(MAGIC_AT).load(Ordering::Relaxed) != MAGIC {
             tracing::warn!("{name} is damaged or of another version of tcam");
             return Err(Errno::EPROTO);
         }
@@ -239,7 +241,7 @@ impl Segment {
 
     /// Makes the owner's operations void that began before the one with the age `first`.
     pub fn void_before(&self, first: u64) {
-        self.word(FIRST).store(first, Ordering::Release);
+        self.word(FIRST_VALID_AGE).store(first, Ordering::Release);
         // The fence of an endpoint that closes; see [`super::cma`].
         fence(Ordering::SeqCst);
     }
@@ -248,7 +250,7 @@ impl Segment {
     #[inline]
     pub(crate) fn is_void(&self, number: u64) -> bool {
         let (age, _) = parts_of(number);
-        is_before(age, self.word(FIRST).load(Ordering::Acquire))
+        is_before(age, self.word(FIRST_VALID_AGE).load(Ordering::Acquire))
     }
 
     /// Returns whether the owner of this segment, that of a peer, is alive, closed or dead. If the
@@ -262,7 +264,7 @@ impl Segment {
         }
         let started = self.word(STARTED).load(Ordering::Relaxed);
         let process = self.is_of_our_processes().then(|| (self.pid(), started));
-        match owner::lives(&name_of(self.port()), self.inode, process, look) {
+        match owner::check_alive(&name_of(self.port()), self.inode, process, look) {
             true => Liveness::Alive,
             // The owner may have closed meanwhile.
             false if state() == CLOSED => Liveness::Closed,
@@ -273,7 +275,7 @@ impl Segment {
     /// Returns whether this process made the segment. A forked child inherits it, and must leave it
     /// alone.
     pub fn is_ours(&self) -> bool {
-        self.maker == std::process::id()
+        self.creator_pid == std::process::id()
     }
 
     /// Marks the endpoint as closed, for peers.
@@ -283,7 +285,7 @@ impl Segment {
 
     /// Closes an own segment and removes its files, when it is dropped or the process exits. Peers
     /// that still map it see that it is closed. Does nothing for other segments.
-    pub fn abandon(&self) {
+    pub fn close_and_remove(&self) {
         if self.is_ours() {
             self.close();
             // If another process has taken the lock, it considers this owner dead, and removes the
@@ -317,7 +319,7 @@ impl Segment {
     /// Returns the exec id of the owner.
     pub(crate) fn exec_id(&self) -> ExecId {
         let word = |at| self.word(at).load(Ordering::Relaxed);
-        ExecId { pid: self.pid(), at: word(EXEC_ID), word: word(EXEC_ID + 8) }
+        ExecId { pid: self.pid(), address: word(EXEC_ID), word: word(EXEC_ID + 8) }
     }
 
     /// Returns the process id of the owner in the owner's process namespace.
@@ -328,7 +330,7 @@ impl Segment {
     /// Returns whether the owner's process id is valid here. In another process namespace, that id
     /// names another process.
     pub(crate) fn is_of_our_processes(&self) -> bool {
-        let namespace = self.word(PROCESSES).load(Ordering::Relaxed);
+        let namespace = self.word(NAMESPACE).load(Ordering::Relaxed);
         namespace != 0 && namespace == *PROCESS_NAMESPACE
     }
 
@@ -446,7 +448,7 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        self.abandon();
+        self.close_and_remove();
     }
 }
 

@@ -86,7 +86,7 @@ fn a_process_of_another_namespace_is_alive_while_the_lock_is_held() {
     let own = Segment::create(address(69)).unwrap();
     let opened = Segment::open(69).unwrap().0;
     own.word(STARTED).store(1, Ordering::Relaxed);
-    own.word(PROCESSES).store(*PROCESS_NAMESPACE + 1, Ordering::Relaxed);
+    own.word(NAMESPACE).store(*PROCESS_NAMESPACE + 1, Ordering::Relaxed);
     assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
 }
 
@@ -135,8 +135,8 @@ fn damaged_files_are_refused() {
 
 #[test]
 fn a_damaged_process_id_takes_no_segment_from_its_maker() {
-    let own = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 67)).unwrap();
-    let (peers, _file) = Segment::open(67).unwrap();
+    let own = Segment::create(address(85)).unwrap();
+    let (peers, _file) = Segment::open(85).unwrap();
     own.word32(PID).store(1, Ordering::Relaxed);
     assert!(own.is_ours() && !peers.is_ours());
 }

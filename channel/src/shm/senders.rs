@@ -37,7 +37,7 @@ use super::{
 use crate::identity::Identity;
 
 /// Number of senders in a page of the list.
-pub(crate) const PAGE_OF: usize = PAGE / 8;
+pub(crate) const SENDERS_PER_PAGE: usize = PAGE / 8;
 
 impl SenderList for Segment {
     type Word = AtomicU64;
@@ -66,15 +66,15 @@ impl Segment {
     pub(crate) fn enter(&self, file: &File, who: Identity) -> Result<u16, Errno> {
         let number = protocol::enter(self, who.word(), |number| reserve(file, number))?;
         number.map(|number| number as u16).ok_or_else(|| {
-            tracing::warn!("the endpoint at port {} has no number for another sender", self.port());
+            tracing::warn!("cannot send to port {}: its list of senders is full", self.port());
             Errno::EPROTO
         })
     }
 
     /// Returns the sender with a number, in the list of this process's endpoint. `None` if the
     /// number is free.
-    pub(crate) fn listed(&self, number: u16) -> Option<Identity> {
-        if usize::from(number) < PAGE_OF {
+    pub(crate) fn sender(&self, number: u16) -> Option<Identity> {
+        if usize::from(number) < SENDERS_PER_PAGE {
             // This page always exists. The mapping also works if the program has closed all its
             // descriptors.
             return Identity::of_word(self.entry(number.into()).load(Ordering::Acquire));
@@ -87,7 +87,7 @@ impl Segment {
 
     /// Returns the senders in a page of the list of this process's endpoint, and their numbers.
     /// Page numbers wrap around. If the page cannot be read, the result is empty.
-    pub(crate) fn listed_in(&self, page: usize) -> Vec<(u16, Identity)> {
+    pub(crate) fn senders_in(&self, page: usize) -> Vec<(u16, Identity)> {
         let mut words = [0; PAGE];
         let at = SENDERS + page % self.list_pages() * PAGE;
         if self.file().is_none_or(|file| file.read_exact_at(&mut words, at as u64).is_err()) {
@@ -103,7 +103,7 @@ impl Segment {
     /// Returns the number of pages of the list that have had numbers in use, at least 1.
     pub(crate) fn list_pages(&self) -> usize {
         let end = self.end().load(Ordering::Acquire).min(PEERS as u64) as usize;
-        end.div_ceil(PAGE_OF).max(1)
+        end.div_ceil(SENDERS_PER_PAGE).max(1)
     }
 
     /// Frees the number of the sender `who`, which has closed or died. All its slots must have been
@@ -115,7 +115,7 @@ impl Segment {
 
 /// Reserves the memory of a number before it is accessed.
 fn reserve(file: &File, number: u64) -> Result<(), Errno> {
-    if number < PAGE_OF as u64 {
+    if number < SENDERS_PER_PAGE as u64 {
         return Ok(());
     }
     let at = SENDERS as u64 + number * 8 / PAGE as u64 * PAGE as u64;
@@ -145,15 +145,15 @@ mod tests {
         let enter = |who: Identity| peer.enter(&file, who).unwrap();
         assert_eq!(who[..4].iter().map(|&who| enter(who)).collect::<Vec<_>>(), [0, 1, 2, 3]);
         own.strike(1, who[2]);
-        assert_eq!(own.listed(1), Some(who[1]), "another's number");
+        assert_eq!(own.sender(1), Some(who[1]), "another's number");
         own.strike(1, who[1]);
-        assert_eq!(own.listed(1), None);
+        assert_eq!(own.sender(1), None);
         assert_eq!(enter(who[4]), 1);
         assert_eq!(
-            (own.listed(1), own.listed(4), own.listed(u16::MAX)),
+            (own.sender(1), own.sender(4), own.sender(u16::MAX)),
             (Some(who[4]), None, None)
         );
-        let listed = own.listed_in(0);
+        let listed = own.senders_in(0);
         assert_eq!(listed, [(0, who[0]), (1, who[4]), (2, who[2]), (3, who[3])]);
     }
 
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(peer.enter(&file, one_more), Err(Errno::EPROTO));
         own.strike(40_000, Identity::of_word(40_001).unwrap());
         assert_eq!(peer.enter(&file, one_more), Ok(40_000));
-        assert_eq!(own.list_pages(), PEERS / PAGE_OF);
-        assert_eq!(own.listed_in(1)[0].0 as usize, PAGE_OF);
+        assert_eq!(own.list_pages(), PEERS / SENDERS_PER_PAGE);
+        assert_eq!(own.senders_in(1)[0].0 as usize, SENDERS_PER_PAGE);
     }
 }

@@ -147,7 +147,7 @@ impl ShmTx {
     }
 
     /// Disconnects all peers. The buffers that they hold stay lent.
-    pub fn stop(&self) {
+    pub fn disconnect_all(&self) {
         self.on_rings(|rings| rings.all.clear());
     }
 
@@ -195,8 +195,8 @@ impl ShmTx {
     }
 
     /// Returns whether receivers still hold buffers.
-    pub(crate) fn is_lent(&self) -> bool {
-        self.queue.lock().buffers.is_lent(&self.own)
+    pub(crate) fn has_lent_buffers(&self) -> bool {
+        self.queue.lock().buffers.has_lent(&self.own)
     }
 
     /// Lends all free buffers to a peer.
@@ -248,7 +248,7 @@ impl ShmTx {
             }
             Payload::IfQuick(message) => to.send_if_quick(header, message),
             Payload::Part(part) => to.send_part(header, part),
-            Payload::Frame(parts, data) => {
+            Payload::PartsAndData(parts, data) => {
                 let len = size_of_val(parts) + data.iter().map(Buffer::len).sum::<usize>();
                 let frame = Frame { parts: parts.len() as u8, ..Frame::default() };
                 to.send_frame(&Header { count: frame.pack(), ..*header }, frame, len, |room| {
@@ -344,7 +344,7 @@ impl SendTo<'_> {
     #[inline(never)]
     fn send_if_quick(&mut self, header: &Header, message: &Buffer) -> Sent {
         let is_alone = self.buffers.last_is_back(&self.tx.own);
-        let Some(is_timed) = self.ring.eager_policy.ask(is_alone) else { return Sent::NoBuffer };
+        let Some(is_timed) = self.ring.eager_policy.decide(is_alone) else { return Sent::NoBuffer };
         let Some(buffer) = self.take() else { return Sent::NoBuffer };
         let start = is_timed.then(Instant::now);
         self.fill(message.len(), |room| room.put_buffer(message));
@@ -413,7 +413,7 @@ mod tests {
     use super::*;
     use crate::{
         contract::{Arrivals as _, Settings},
-        polling::Turns,
+        polling::NetworkSchedule,
         rx::Rx,
         tx::Tx,
         wire::{Flags, Kind},
@@ -427,7 +427,7 @@ mod tests {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let own = Arc::new(Segment::create(address).unwrap());
         let settings = Settings { checks: false, copies: true };
-        let tx = Tx::new(&own, None, Turns::new(Polling::Auto, false), settings, locked);
+        let tx = Tx::new(&own, None, NetworkSchedule::new(Polling::Auto, false), settings, locked);
         (own, tx)
     }
 
@@ -483,7 +483,7 @@ mod tests {
         let long = EACH.div_ceil(7);
         let bytes = THREADS * (long * 1000 + (EACH - long) * 8);
         assert_eq!(sender.shm().sent_to_open(), (THREADS * EACH, bytes));
-        sender.shm().stop();
+        sender.shm().disconnect_all();
         assert_eq!(sender.shm().sent_to_open().0, THREADS * EACH);
     }
 }

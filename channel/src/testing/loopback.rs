@@ -92,7 +92,7 @@ pub struct LoopbackEnd {
     net: Arc<Loopback>,
     identity: Identity,
     state: AtomicU32,
-    came: Mutex<VecDeque<Parcel>>,
+    arrived: Mutex<VecDeque<Parcel>>,
     /// Number of parcels that ever arrived.
     count: AtomicU64,
     senders: Mutex<Vec<Option<Identity>>>,
@@ -108,7 +108,7 @@ impl Loopback {
             net: Arc::clone(self),
             identity,
             state: AtomicU32::new(OPEN),
-            came: Mutex::default(),
+            arrived: Mutex::default(),
             count: AtomicU64::new(0),
             senders: Mutex::default(),
             faults: Mutex::default(),
@@ -185,7 +185,7 @@ impl LoopbackEnd {
         Some(fault)
     }
 
-    pub(crate) fn is_there(&self, port: u16) -> bool {
+    pub(crate) fn has_end(&self, port: u16) -> bool {
         self.net.0.lock().contains_key(&port)
     }
 
@@ -231,7 +231,7 @@ impl LoopbackEnd {
         number as u16
     }
 
-    pub(crate) fn listed(&self, number: u16) -> Option<Identity> {
+    pub(crate) fn sender(&self, number: u16) -> Option<Identity> {
         self.senders.lock().get(usize::from(number)).copied().flatten()
     }
 
@@ -274,7 +274,7 @@ impl LoopbackPeer {
     }
 
     pub(crate) fn has_room(&self) -> bool {
-        self.peer.came.lock().len() < PLACES
+        self.peer.arrived.lock().len() < PLACES
     }
 
     pub(crate) fn set_check(&mut self, check: u32) {
@@ -284,7 +284,7 @@ impl LoopbackPeer {
     pub(crate) fn body<'a>(&self, header: &Header, payload: SharedBytes<'a>) -> Option<Body<'a>> {
         let is_whole = !matches!(header.kind, Kind::Chunk | Kind::Answer | Kind::Inline)
             || header.len <= payload.len() as u64;
-        is_whole.then_some(Body { bytes: payload, lent: None })
+        is_whole.then_some(Body { bytes: payload, buffer_state: None })
     }
 
     pub(crate) fn memory(&self) -> Option<LoopbackMemory> {
@@ -321,8 +321,8 @@ impl LoopbackPeer {
             // A dead end does not notice its death. Messages to a closed or dead peer are dropped.
             return Sent::Yes;
         }
-        let mut came = self.peer.came.lock();
-        if came.len() >= PLACES {
+        let mut arrived = self.peer.arrived.lock();
+        if arrived.len() >= PLACES {
             return Sent::NoRoom;
         }
         header.peer = self.number.into();
@@ -338,7 +338,7 @@ impl LoopbackPeer {
             }
         }
         let check = std::mem::take(&mut self.check);
-        came.push_back(Parcel { words, payload, check, sum });
+        arrived.push_back(Parcel { words, payload, check, sum });
         self.peer.count.fetch_add(1, Ordering::Release);
         Sent::Yes
     }
@@ -370,7 +370,7 @@ fn bytes_of(header: &mut Header, payload: Payload<'_>) -> Box<[u8]> {
             read(std::slice::from_ref(message)).into()
         }
         Payload::Part(part) => read(std::slice::from_ref(part)).into(),
-        Payload::Frame(parts, data) => {
+        Payload::PartsAndData(parts, data) => {
             header.count = Frame { parts: parts.len() as u8, ..Frame::default() }.pack();
             [parts_of(parts), read(data)].concat().into()
         }
@@ -449,7 +449,7 @@ impl LoopbackRx {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.current.is_none() && self.own.came.lock().is_empty()
+        self.current.is_none() && self.own.arrived.lock().is_empty()
     }
 
     pub(crate) fn position(&self) -> u64 {
@@ -464,7 +464,7 @@ impl LoopbackRx {
 impl Arrivals for LoopbackRx {
     fn peek(&mut self) -> Option<Received> {
         if self.current.is_none() {
-            self.current = self.own.came.lock().pop_front();
+            self.current = self.own.arrived.lock().pop_front();
         }
         self.current.as_ref().map(|parcel| Received { header: Header::read(parcel.words) })
     }

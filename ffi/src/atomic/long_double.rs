@@ -60,7 +60,7 @@ impl LongDouble {
     }
 
     /// Returns true if `self` is less than `other`; false if one is NaN.
-    pub(super) fn below(self, other: Self) -> bool {
+    pub(super) fn is_less_than(self, other: Self) -> bool {
         self.compare(other).0
     }
 
@@ -114,8 +114,8 @@ mod tests {
         let three = two.plus(LongDouble::ONE);
         assert!(two.times(three) == three.plus(three));
         assert!(three.minus(two) == LongDouble::ONE);
-        assert!(two.below(three) && !three.below(two) && !two.below(two));
+        assert!(two.is_less_than(three) && !three.is_less_than(two) && !two.is_less_than(two));
         let not_a_number = LongDouble([0xff; 16]);
-        assert!(not_a_number != not_a_number && !not_a_number.below(two));
+        assert!(not_a_number != not_a_number && !not_a_number.is_less_than(two));
     }
 }

@@ -25,7 +25,7 @@ trait Value: Copy + PartialEq {
         self
     }
 
-    fn truth(value: bool) -> Self {
+    fn from_bool(value: bool) -> Self {
         if value { Self::ONE } else { Self::ZERO }
     }
 
@@ -75,9 +75,9 @@ fn apply<T: Value>(op: Op, old: &Element, operand: &Element, compare: &Element) 
         Op::Max => swap(was.is_less(with)),
         Op::Sum => was.add(with),
         Op::Prod => was.mul(with),
-        Op::Lor => T::truth(was.is_true() | with.is_true()),
-        Op::Land => T::truth(was.is_true() & with.is_true()),
-        Op::Lxor => T::truth(was.is_true() ^ with.is_true()),
+        Op::Lor => T::from_bool(was.is_true() | with.is_true()),
+        Op::Land => T::from_bool(was.is_true() & with.is_true()),
+        Op::Lxor => T::from_bool(was.is_true() ^ with.is_true()),
         Op::Bor | Op::Band | Op::Bxor | Op::Mswap => was.bits(op, with, to),
         Op::Read => was,
         Op::Write => with,
@@ -196,7 +196,7 @@ impl Value for LongDouble {
     }
 
     fn is_less(self, other: Self) -> bool {
-        self.below(other)
+        self.is_less_than(other)
     }
 }
 

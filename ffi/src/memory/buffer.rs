@@ -76,7 +76,7 @@ impl Drop for Buffer {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(parts) = self.parts.take() {
-            put_aside(parts);
+            recycle(parts);
         }
     }
 }
@@ -99,7 +99,7 @@ impl SegmentList {
 }
 
 #[cold]
-fn put_aside(mut parts: Box<SegmentList>) {
+fn recycle(mut parts: Box<SegmentList>) {
     parts.owned = None;
     // A thread that ends keeps no box.
     let _ = SPARE.try_with(|spare| {
@@ -132,8 +132,8 @@ impl Buffer {
     /// Like [`Buffer::of`]. `owned` is the copy that contains the segments, if there is one.
     fn with(segments: &[Segment], len: usize, owned: Option<&Arc<[u8]>>) -> Self {
         let addr = segments.first().map_or(0, |first| first.addr);
-        let put_aside = segments.len() > 1 || owned.is_some();
-        let parts = put_aside.then(|| SegmentList::boxed(segments, owned.cloned()));
+        let has_parts = segments.len() > 1 || owned.is_some();
+        let parts = has_parts.then(|| SegmentList::boxed(segments, owned.cloned()));
         Self { whole: Segment { addr, len }, parts }
     }
 

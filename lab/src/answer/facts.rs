@@ -7,7 +7,7 @@ use nic::models::MODELS;
 use nic::trace::Header;
 use serde::Serialize;
 
-use crate::capacity::{Held, Judged, Knob, Most, Need, Sizes, curve, late, need};
+use crate::capacity::{Held, Judged, Knob, Need, PeakNeed, Sizes, curve, late, need};
 use crate::error::Error;
 use crate::results::Summary;
 use crate::results::summary::NO_LIBFABRIC;
@@ -128,7 +128,7 @@ impl Facts {
         let of_devices = settings.len();
         settings.extend(sizes.iter().flat_map(|&entries| both(of_size(entries))));
         for run in runs {
-            let play = |bar: &_| Played::of_each(run, &settings, bar);
+            let play = |bar: &_| DeviceReplay::of_each(run, &settings, bar);
             played.push(play::with_bar(run, settings.len(), play)?);
         }
         let sizes = sizes.iter().enumerate().map(|(at, &entries)| {
@@ -174,18 +174,22 @@ impl Facts {
         let of_launcher = launch.filter(|launch| hosts.contains(&launch.host));
         let processors = of_launcher.map(|launch| launch.processors).or(recorded);
         let generated = libfabric == NO_LIBFABRIC;
-        let a_host = ranks.told() as usize / hosts.len().max(1);
+        let a_host = ranks.present() as usize / hosts.len().max(1);
         Ok(Self {
             title: curve::title(first),
             program: program.rsplit('/').next().unwrap_or(program).to_owned(),
             command: origin.command.clone(),
             mpi: origin.mpi.clone(),
-            ranks: ranks.told(),
-            ranks_of: if generated { origin.ranks.unwrap_or(ranks.of()) } else { ranks.of() },
+            ranks: ranks.present(),
+            ranks_of: if generated {
+                origin.ranks.unwrap_or(ranks.job_size())
+            } else {
+                ranks.job_size()
+            },
             hosts: hosts.len(),
             processors: processors.filter(|_| !generated),
             crowded: !generated
-                && (plain().any(|run| run.sum.crowd.is_some())
+                && (plain().any(|run| run.sum.oversubscribed.is_some())
                     || processors.is_some_and(|processors| processors < a_host)),
             generated,
             exit_status: launch.map(|launch| launch.exit_status),
@@ -197,9 +201,9 @@ impl Facts {
             nic,
             devices,
             sizes,
-            coarse: need::told_coarse(&needs),
+            coarse: need::coarse_times_note(&needs),
             lack: ranks.lack("trace"),
-            shares: plain().find_map(|run| run.sum.shares()),
+            shares: plain().find_map(|run| run.sum.endpoints_note()),
             holds_back,
         })
     }
@@ -208,7 +212,7 @@ impl Facts {
 impl Needed {
     fn of(
         needs: &[Need],
-        units: impl Fn(&Need) -> &[Most],
+        units: impl Fn(&Need) -> &[PeakNeed],
         umq_at_least: impl Iterator<Item = u64> + Clone,
     ) -> Self {
         let most = |held: fn(&Held) -> u64| {
@@ -220,7 +224,7 @@ impl Needed {
         let at_once = needs.iter().map(|need| &units(need)[0]);
         let name = at_once.clone().max_by_key(|unit| unit.at_once.all());
         Self {
-            name: name.map_or_else(String::new, Most::name),
+            name: name.map_or_else(String::new, PeakNeed::name),
             prq: most(|held| held.prq),
             umq: most(|held| held.umq),
             umq_at_least: Range::of(umq_at_least),
@@ -255,7 +259,7 @@ fn with_costs(settings: &Settings, way: bool) -> Settings {
 }
 
 /// The results of the replay of a run on a device.
-struct Played {
+struct DeviceReplay {
     sum: Summary,
     /// Modelled time of the host on the rank where it is highest, in per cent of the run.
     cost: f64,
@@ -263,7 +267,7 @@ struct Played {
     seconds: f64,
 }
 
-impl Played {
+impl DeviceReplay {
     fn of_each(
         run: &Found,
         settings: &[Settings],

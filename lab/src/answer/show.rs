@@ -16,13 +16,15 @@ const IDEAL: &str = "ideal";
 /// Returns the rows of the need: a name, the need of the worst rank and the need of the worst NIC.
 pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
     let (rank, nic) = (&facts.rank, &facts.nic);
-    let row = |name: &str, [rank, nic]: [Range<u64>; 2]| [name.to_owned(), told(rank), told(nic)];
+    let row = |name: &str, [rank, nic]: [Range<u64>; 2]| {
+        [name.to_owned(), counts_text(rank), counts_text(nic)]
+    };
     [
         row("receives (PRQ)", [rank.prq, nic.prq]),
         row("unexpected messages (UMQ)", [rank.umq, nic.umq]),
         row("  of these, unavoidable", [rank.umq_at_least, nic.umq_at_least]),
         row("receives of the MPI itself", [rank.internal, nic.internal]),
-        row("all three at one moment", [rank.at_once, nic.at_once]),
+        row("PRQ, UMQ and MPI at once", [rank.at_once, nic.at_once]),
         ["A pool that the ranks of a NIC share needs".to_owned(), String::new(), needs_of(facts)],
     ]
 }
@@ -75,13 +77,13 @@ fn ranks_of(facts: &Facts) -> String {
 pub(super) fn ran(facts: &Facts) -> String {
     let Facts { command, mpi, runs, processors, hosts, .. } = facts;
     let command = if command.is_empty() { &facts.title } else { command };
-    let mut told = format!("{}: {}", cut(command, 100), ranks_of(facts));
+    let mut text = format!("{}: {}", cut(command, 100), ranks_of(facts));
     if !mpi.is_empty() {
-        told += &format!(" of {}", plain(mpi));
+        text += &format!(" of {}", plain(mpi));
     }
     if let Some(processors) = processors {
         let a_host = if *hosts > 1 { format!(" on each of {hosts} hosts") } else { String::new() };
-        told += &format!(" on {}{a_host}", count(*processors as u64, "processor"));
+        text += &format!(" on {}{a_host}", count(*processors as u64, "processor"));
     }
     let status = match facts.exit_status {
         _ if facts.generated => "generated".to_owned(),
@@ -95,26 +97,26 @@ pub(super) fn ran(facts: &Facts) -> String {
         Range { most: 0, .. } => "no message goes through a NIC".to_owned(),
         messages => {
             let between = if facts.nodes.is_some() { " between nodes" } else { "" };
-            let messages = told_of(messages.least, messages.most, whole);
+            let messages = range_text(messages.least, messages.most, whole);
             format!("{messages} messages{between} a run")
         }
     };
-    told += &format!("; {}, {status}; {messages}", count(*runs as u64, "run"));
+    text += &format!("; {}, {status}; {messages}", count(*runs as u64, "run"));
     if facts.generated {
-        return told;
+        return text;
     }
     let seconds = |seconds| format!("{seconds:.3}");
-    told + &format!("; {} s", told_of(facts.seconds.least, facts.seconds.most, seconds))
+    text + &format!("; {} s", range_text(facts.seconds.least, facts.seconds.most, seconds))
 }
 
 /// Returns text such as `12`, or `12 to 15` if the values differ as text.
-fn told_of<T: PartialEq>(least: T, most: T, text: impl Fn(T) -> String) -> String {
+fn range_text<T: PartialEq>(least: T, most: T, text: impl Fn(T) -> String) -> String {
     let (least, most) = (text(least), text(most));
     if least == most { most } else { format!("{least} to {most}") }
 }
 
-fn told(range: Range<u64>) -> String {
-    told_of(range.least, range.most, whole)
+fn counts_text(range: Range<u64>) -> String {
+    range_text(range.least, range.most, whole)
 }
 
 fn percent(range: Range<f64>) -> String {
@@ -163,7 +165,11 @@ pub(super) fn limits(facts: &Facts) -> Vec<String> {
                 .to_owned(),
         );
     }
-    limits.push("Unavoidable: they come before their receive, whatever the timing.".to_owned());
+    limits.push(
+        "Unavoidable: unexpected messages that the order of sends and receives alone causes, at \
+         any timing."
+            .to_owned(),
+    );
     if facts.generated {
         limits.push(
             "The times of a generated recording are invented, so no costs are given.".to_owned(),

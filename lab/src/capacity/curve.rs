@@ -32,9 +32,15 @@ pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Swept>, 
     let sizes = Sizes::around(need.size(Knob::Tables).unwrap_or(0));
     let pairs: Vec<_> = sizes.0.into_iter().map(|size| (size, size)).collect();
     let sums = sums_of(&pairs, &passed, &settings, &found.ranks())?;
-    let turns = turns_of(std::slice::from_ref(&sums));
+    let scheduling_note = scheduling_note(std::slice::from_ref(&sums));
     let (points, _) = points_of(&pairs, &[sums], Knob::Tables);
-    Ok(Some(Swept { points, knob: Knob::Tables, needs: vec![need], pool_entries: None, turns }))
+    Ok(Some(Swept {
+        points,
+        knob: Knob::Tables,
+        needs: vec![need],
+        pool_entries: None,
+        scheduling_note,
+    }))
 }
 
 /// Returns true if the timing model is on.
@@ -55,8 +61,8 @@ pub(crate) fn is_plain(params: &Params) -> bool {
 pub(crate) type Sums = Vec<Option<(Summary, Cost)>>;
 
 /// Returns a note if ranks of a recording shared processors; otherwise `None`.
-pub(crate) fn turns_of(played: &[Sums]) -> Option<String> {
-    played.iter().flatten().flatten().find_map(|(sum, _)| sum.turns())
+pub(crate) fn scheduling_note(played: &[Sums]) -> Option<String> {
+    played.iter().flatten().flatten().find_map(|(sum, _)| sum.scheduling_note())
 }
 
 /// Returns the points and rows of recordings. `played` has the counts of each recording at all

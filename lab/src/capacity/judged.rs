@@ -64,7 +64,7 @@ fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64)
     let reason =
         most.filter(|(elements, _)| *elements > 0).map_or("pool empty", |(_, reason)| reason);
     match reason {
-        "order" => format!("behind others: {}{own}", whole(overflowed)),
+        "order" => format!("behind spilled: {}{own}", whole(overflowed)),
         reason => format!("{reason}: {}{own}", whole(overflowed)),
     }
 }

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::traces::{Together, Trace};
+use crate::traces::{JointReplay, Trace};
 
 /// Largest lengths of the UMQ in this case: of one endpoint, and of all endpoints of a NIC
 /// together.
@@ -72,7 +72,7 @@ impl Messages {
             return;
         }
         let (number, is_taken) = match (op, change) {
-            (Op::Peek(_), Some(Change::Met(number))) => (number, false),
+            (Op::Peek(_), Some(Change::Found(number))) => (number, false),
             (_, Some(Change::Taken(number))) => (number, true),
             _ => return,
         };
@@ -106,12 +106,12 @@ impl Messages {
 }
 
 fn of_node(traces: &[&Trace], bar: &ProgressBar) -> Result<Late, Error> {
-    let mut together = Together::alone(traces.iter().copied(), &Settings::default())?;
+    let mut together = JointReplay::without_pool(traces.iter().copied(), &Settings::default())?;
     let mut messages: Vec<Messages> = traces.iter().map(|_| Messages::default()).collect();
     // Index of each operation among all operations of the node, by trace.
     let mut places: Vec<Vec<u64>> = vec![Vec::new(); traces.len()];
     let mut place = 0;
-    while let Some((at, op, change)) = together.step_and_tell(bar)? {
+    while let Some((at, op, change)) = together.step_with_changes(bar)? {
         messages[at].note(places[at].len() as u64, &op, change);
         places[at].push(place);
         place += 1;
@@ -175,7 +175,7 @@ mod tests {
             "messages that are never taken stay"
         );
         // A probe found the message, and it stayed.
-        let peek = (Op::Peek(key(0)), Some(Change::Met(0)));
+        let peek = (Op::Peek(key(0)), Some(Change::Found(0)));
         assert_eq!(changes(&[came[0], peek, taken(0)]), 1);
         // A message of another source does not hold it back.
         let other = (arrive(2, 5), None);

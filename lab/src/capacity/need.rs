@@ -23,7 +23,7 @@ use crate::options::LARGEST;
 use crate::settings::Settings;
 use crate::text::{count, entries, whole};
 use crate::traces::together::share_of;
-use crate::traces::{InTurn, Together, Trace, files};
+use crate::traces::{JointReplay, NicEngines, Trace, files};
 
 /// Numbers of elements in queues, in tables and on hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -50,7 +50,7 @@ impl Held {
 
 /// The largest numbers of elements of a rank, or of all ranks of a NIC together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Most {
+pub(crate) struct PeakNeed {
     /// The ranks, if known.
     pub(crate) ranks: Vec<u32>,
     /// Largest length of each queue. The queues may have had these lengths at different moments.
@@ -65,7 +65,7 @@ pub(crate) struct Most {
     at_ns: u64,
 }
 
-impl Most {
+impl PeakNeed {
     fn change(&mut self, before: &Held, after: &Held, time: u64) {
         let now = &mut self.now;
         now.prq = now.prq - before.prq + after.prq;
@@ -104,9 +104,9 @@ impl Most {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Need {
     /// Each endpoint, the one that needs most first.
-    pub(crate) ranks: Vec<Most>,
+    pub(crate) ranks: Vec<PeakNeed>,
     /// Each NIC, the one that needs most first.
-    pub(crate) nics: Vec<Most>,
+    pub(crate) nics: Vec<PeakNeed>,
     /// Entries of the smallest tables without a spill on any rank: PRQ and UMQ.
     pub(crate) tables: [u64; 2],
     /// Entries of the smallest pool without a spill on any NIC.
@@ -208,26 +208,26 @@ impl Need {
     }
 
     /// Returns the NIC that needs most. Panics if the need is of no traces.
-    pub(crate) fn nic(&self) -> &Most {
+    pub(crate) fn nic(&self) -> &PeakNeed {
         &self.nics[0]
     }
 
     /// Returns the reasons why elements spill at every size, such as `refused 40, short 16,004`, or
     /// `None` if no element does.
     pub(crate) fn why_never(&self) -> Option<String> {
-        let told: Vec<_> = self
+        let reasons: Vec<_> = self
             .never
             .iter()
             .filter(|(_, elements)| *elements > 0)
             .map(|(reason, elements)| format!("{reason} {}", whole(elements)))
             .collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        (!reasons.is_empty()).then(|| reasons.join(", "))
     }
 }
 
 /// Returns text on the need of a NIC in the recording that needs most, with the range of all
 /// recordings. Returns `None` without recordings.
-pub(crate) fn told_of_nic<'a>(
+pub(crate) fn nic_sentence<'a>(
     needs: impl IntoIterator<Item = &'a Need, IntoIter: Clone>,
 ) -> Option<String> {
     let nics = needs.into_iter().map(Need::nic);
@@ -245,7 +245,7 @@ pub(crate) fn told_of_nic<'a>(
 
 /// Returns a note that the order of ranks at a NIC is uncertain, if an earlier version of tcam
 /// recorded the traces. Returns `None` if the error of the times is below [`SHOWS`].
-pub(crate) fn told_coarse<'a>(needs: impl IntoIterator<Item = &'a Need>) -> Option<String> {
+pub(crate) fn coarse_times_note<'a>(needs: impl IntoIterator<Item = &'a Need>) -> Option<String> {
     let early = needs.into_iter().map(|need| need.early_s).fold(0.0, f64::max);
     (early >= SHOWS).then(|| {
         format!(
@@ -260,14 +260,14 @@ const SHOWS: f64 = 0.001;
 
 /// The readings of a recorder's clock.
 #[derive(Clone, Copy, Debug, Default)]
-struct Looks {
+struct ClockReadings {
     last: u64,
     operations: u64,
     /// Longest time in nanoseconds between two readings that had several operations between them.
     longest: u64,
 }
 
-impl Looks {
+impl ClockReadings {
     fn note(&mut self, time: u64) {
         if time == self.last {
             self.operations += 1;
@@ -288,9 +288,9 @@ fn of_node(
     bar: &ProgressBar,
 ) -> Result<Need, Error> {
     let params = traces[0].params(settings)?;
-    let mut engines = InTurn::new(&params, |_| Arc::new(Mutex::new(Drawn::default())));
+    let mut engines = NicEngines::new(&params, |_| Arc::new(Mutex::new(EntriesTaken::default())));
     let mut engine_of = BTreeMap::new();
-    let mut together = Together::new(traces.iter().copied(), settings, 1, |trace, params| {
+    let mut together = JointReplay::new(traces.iter().copied(), settings, 1, |trace, params| {
         let engine = engines.next();
         engine_of.insert(trace.endpoint(), Arc::clone(engine));
         let share = match Knob::of(params) {
@@ -302,14 +302,14 @@ fn of_node(
     let engine_of: Vec<_> =
         traces.iter().map(|trace| Arc::clone(&engine_of[&trace.endpoint()])).collect();
     let mut endpoints = BTreeMap::new();
-    let (mut ranks, mut nic): (Vec<Most>, _) = (Vec::new(), Most::default());
+    let (mut ranks, mut nic): (Vec<PeakNeed>, _) = (Vec::new(), PeakNeed::default());
     let of: Vec<usize> = traces
         .iter()
         .map(|trace| {
             *endpoints.entry(trace.endpoint()).or_insert_with(|| {
-                ranks.push(Most {
+                ranks.push(PeakNeed {
                     ranks: trace.header.rank.into_iter().collect(),
-                    ..Most::default()
+                    ..PeakNeed::default()
                 });
                 ranks.len() - 1
             })
@@ -319,9 +319,9 @@ fn of_node(
     nic.ranks.sort_unstable();
     nic.ranks.dedup();
     let mut held = vec![Held::default(); traces.len()];
-    let mut looks = vec![Looks::default(); traces.len()];
+    let mut clocks = vec![ClockReadings::default(); traces.len()];
     while let Some((at, time)) = together.step(bar)? {
-        looks[at].note(time);
+        clocks[at].note(time);
         let context = together.players[at].replay().context();
         let [prq, umq] = [context.posted(), context.unexpected()].map(|elements| elements as u64);
         let now = match traces[at].header.context.as_str() {
@@ -348,8 +348,8 @@ fn of_node(
         }
     }
     let leaves_half = params.overflow == Overflow::Sticky && params.preemptive.has("pool");
-    let engine = |drawn: &Arc<Mutex<Drawn>>| {
-        let Drawn { most, most_promised, .. } = *lock(drawn);
+    let engine = |taken: &Arc<Mutex<EntriesTaken>>| {
+        let EntriesTaken { most, most_promised, .. } = *lock(taken);
         let half = if leaves_half { 2 * most.saturating_sub(1) } else { 0 };
         most_promised.max(half)
     };
@@ -360,15 +360,15 @@ fn of_node(
             most * engines.engines.len() as u64
         }
     };
-    let coarse = traces.iter().zip(&looks).filter(|(trace, _)| !trace.has_dense_times());
-    let early = coarse.map(|(_, looks)| looks.longest).max().filter(|_| ranks.len() > 1);
+    let coarse = traces.iter().zip(&clocks).filter(|(trace, _)| !trace.has_dense_times());
+    let early = coarse.map(|(_, clock)| clock.longest).max().filter(|_| ranks.len() > 1);
     let early_s = early.unwrap_or(0) as f64 * 1e-9;
     Ok(Need { ranks, nics: vec![nic], tables, pool, never, early_s })
 }
 
 /// Entries that the members of an engine took from a pool without a limit.
 #[derive(Clone, Copy, Debug, Default)]
-struct Drawn {
+struct EntriesTaken {
     taken: u64,
     most: u64,
     /// Entries taken, and entries that members have reserved and do not hold.
@@ -376,7 +376,7 @@ struct Drawn {
     most_promised: u64,
 }
 
-impl Drawn {
+impl EntriesTaken {
     /// Updates the maxima. Called after an operation, because an operation may take an entry and
     /// return it.
     fn note(&mut self) {
@@ -385,24 +385,24 @@ impl Drawn {
     }
 }
 
-fn lock(drawn: &Mutex<Drawn>) -> std::sync::MutexGuard<'_, Drawn> {
-    drawn.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(taken: &Mutex<EntriesTaken>) -> std::sync::MutexGuard<'_, EntriesTaken> {
+    taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A member of an engine, which counts the entries that it takes. Only its share limits it.
 #[derive(Debug)]
 struct Meter {
-    engine: Arc<Mutex<Drawn>>,
+    engine: Arc<Mutex<EntriesTaken>>,
     share: Share,
     held: AtomicU64,
 }
 
 impl Meter {
-    fn join(engine: Arc<Mutex<Drawn>>, share: Share) -> Self {
-        let mut drawn = lock(&engine);
-        drawn.promised += u64::from(share.reserved);
-        drawn.note();
-        drop(drawn);
+    fn join(engine: Arc<Mutex<EntriesTaken>>, share: Share) -> Self {
+        let mut entries = lock(&engine);
+        entries.promised += u64::from(share.reserved);
+        entries.note();
+        drop(entries);
         Self { engine, share, held: AtomicU64::new(0) }
     }
 }
@@ -414,18 +414,18 @@ impl EntryPool for Meter {
             return Err(Refusal::Share);
         }
         self.held.store(held + 1, Ordering::Relaxed);
-        let mut drawn = lock(&self.engine);
-        drawn.taken += 1;
-        drawn.promised += u64::from(held >= u64::from(self.share.reserved));
+        let mut entries = lock(&self.engine);
+        entries.taken += 1;
+        entries.promised += u64::from(held >= u64::from(self.share.reserved));
         Ok(())
     }
 
     fn give_back(&self) {
         let held = self.held.load(Ordering::Relaxed).saturating_sub(1);
         self.held.store(held, Ordering::Relaxed);
-        let mut drawn = lock(&self.engine);
-        drawn.taken -= 1;
-        drawn.promised -= u64::from(held >= u64::from(self.share.reserved));
+        let mut entries = lock(&self.engine);
+        entries.taken -= 1;
+        entries.promised -= u64::from(held >= u64::from(self.share.reserved));
     }
 
     fn is_half_taken(&self) -> bool {

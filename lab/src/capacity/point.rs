@@ -170,7 +170,7 @@ impl Point {
 
     /// Returns the spilled share as text: the median, and the largest share if it differs. `of` is
     /// an index of [`Self::spilled`].
-    pub(crate) fn told_spilled(&self, of: usize) -> String {
+    pub(crate) fn spilled_text(&self, of: usize) -> String {
         let (median, most) = (share(self.spilled[of]), share(self.spilled_most[of]));
         if median == most { median } else { format!("{median}, at most {most}") }
     }

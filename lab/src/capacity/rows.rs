@@ -129,8 +129,8 @@ pub(crate) fn row(
     // The size of the pool, if that varies.
     row.put("pool_entries", pool_entries);
     row.put("repeat", repeat);
-    row.put("ranks", sum.ranks.told());
-    row.put("ranks_of", sum.ranks.of());
+    row.put("ranks", sum.ranks.present());
+    row.put("ranks_of", sum.ranks.job_size());
     row.put("ranks_cut_short", sum.ranks.cut_short());
     // The caller sets this value if ranks are placed on nodes. Messages within a node are then left
     // out.

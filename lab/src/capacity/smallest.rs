@@ -55,7 +55,7 @@ pub(crate) fn smallest<'a>(
     let mut all = Vec::new();
     let name = match recordings {
         1 => "worst rank".to_owned(),
-        _ => format!("worst rank of {recordings}"),
+        _ => format!("worst rank, {recordings} runs"),
     };
     for (at, queue) in ["prq", "umq"].into_iter().enumerate() {
         let worst =
@@ -89,12 +89,12 @@ pub(crate) fn smallest<'a>(
 }
 
 /// Returns the name of a rank. If several ranks have its number, the process id follows. If the
-/// number is unknown, the process id takes its place.
+/// number is unknown, returns the process id alone.
 fn name_of(rank: Option<u32>, pid: u32, all: &[Option<u32>]) -> String {
     match rank {
-        None => format!("rank {pid}"),
+        None => format!("process {pid}"),
         Some(number) if all.iter().filter(|other| **other == rank).count() > 1 => {
-            format!("rank {number} ({pid})")
+            format!("rank {number}, process {pid}")
         }
         Some(number) => format!("rank {number}"),
     }
@@ -125,6 +125,6 @@ mod tests {
         let all = [Some(0), Some(1), Some(1), None];
         let names = [(Some(0), 7), (Some(1), 8), (Some(1), 9), (None, 10)];
         let names = names.map(|(rank, pid)| name_of(rank, pid, &all));
-        assert_eq!(names, ["rank 0", "rank 1 (8)", "rank 1 (9)", "rank 10"]);
+        assert_eq!(names, ["rank 0", "rank 1, process 8", "rank 1, process 9", "process 10"]);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Swept {
     /// Entries of the pool from which the tables take their entries; `None` without such a pool.
     pub(crate) pool_entries: Option<u64>,
     /// A note that ranks shared processors, if they did.
-    pub(crate) turns: Option<String>,
+    pub(crate) scheduling_note: Option<String>,
 }
 
 /// The size that a sweep finds.
@@ -35,8 +35,8 @@ enum SizeNeeded {
 
 impl Swept {
     /// Makes a sweep from runs of a program.
-    pub(crate) fn of_runs(points: Vec<Point>, knob: Knob, turns: Option<String>) -> Self {
-        Self { points, knob, needs: Vec::new(), pool_entries: None, turns }
+    pub(crate) fn of_runs(points: Vec<Point>, knob: Knob, scheduling_note: Option<String>) -> Self {
+        Self { points, knob, needs: Vec::new(), pool_entries: None, scheduling_note }
     }
 
     fn replayed(&self) -> bool {
@@ -70,7 +70,7 @@ impl Swept {
             None => {
                 let why = self.needs.iter().find_map(Need::why_never);
                 SizeNeeded::Never(format!(
-                    "whatever the size, elements spill ({})",
+                    "elements spill at every size ({})",
                     why.unwrap_or_default()
                 ))
             }
@@ -101,7 +101,7 @@ impl Swept {
         match self.points.iter().find(holds) {
             None => SizeNeeded::Needs(longest),
             Some(point) => {
-                let [prq, umq] = [&prq, &umq].map(told);
+                let [prq, umq] = [&prq, &umq].map(peak_text);
                 let at = point.entries();
                 SizeNeeded::Never(format!(
                     "at {at} elements spill though the PRQ{prq} and the UMQ{umq} at once \
@@ -174,8 +174,8 @@ impl Swept {
         if let Some(size) = recommended.filter(|_| spreads.iter().any(|it| it.max > 0)) {
             lines.push(match one {
                 true => format!(
-                    "recommended: {}, the next power of two; that is of one run, {again} tells how \
-                     much it varies",
+                    "recommended: {}, the next power of two; one run was measured, and {again} \
+                     shows how much the need varies",
                     entries(size)
                 ),
                 false => format!(
@@ -221,13 +221,14 @@ impl Swept {
         if matches!(given, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1) {
             let need = whole(need);
             return Some(format!(
-                "no size of this sweep holds that: --prq needs one of {need} or more"
+                "no size of this sweep holds all elements: give --prq a size of {need} or more"
             ));
         }
         let size = need.next_power_of_two().max(self.recommended().unwrap_or(0)).max(128);
         let first = if self.knob == Knob::Tables { "0,64" } else { "64" };
         Some(format!(
-            "no size of this sweep holds that: {option} {first},...,{size} has one that does"
+            "no size of this sweep holds all elements: {option} {first},...,{size} has a size that \
+             does"
         ))
     }
 
@@ -235,17 +236,17 @@ impl Swept {
     pub(crate) fn reading(&self) -> Vec<String> {
         let mut lines = vec![match self.size() {
             SizeNeeded::Never(why) => format!("no size would do: {why}"),
-            SizeNeeded::Needs(size) => self.told_need(size),
+            SizeNeeded::Needs(size) => self.need_sentence(size),
         }];
         if self.knob == Knob::Tables {
-            lines.extend(need::told_of_nic(&self.needs));
+            lines.extend(need::nic_sentence(&self.needs));
         }
-        lines.push(self.told_smaller());
-        lines.extend(self.turns.clone());
+        lines.push(self.smaller_size_sentence());
+        lines.extend(self.scheduling_note.clone());
         lines
     }
 
-    fn told_need(&self, size: u64) -> String {
+    fn need_sentence(&self, size: u64) -> String {
         if self.knob == Knob::Pool {
             let most = self.needs.iter().map(Need::nic).max_by_key(|nic| nic.at_once.all());
             return match most {
@@ -269,7 +270,7 @@ impl Swept {
             return format!(
                 "needs {}: the PRQ{} at once; unexpected messages have no table",
                 entries(size),
-                told(&prq)
+                peak_text(&prq)
             );
         }
         let (worst, name, less, other) = if umq.elements > prq.elements {
@@ -286,7 +287,7 @@ impl Swept {
         )
     }
 
-    fn told_smaller(&self) -> String {
+    fn smaller_size_sentence(&self) -> String {
         let points = &self.points;
         // A queue without a table spills at every size.
         let has = [|point: &Point| point.prq > 0, |point: &Point| point.umq > 0]
@@ -316,9 +317,9 @@ impl Swept {
             Some(point) => format!(
                 "at {} {} spill (PRQ {}, UMQ {}{}): {} fit at once, {} are promoted first{}",
                 point.entries(),
-                point.told_spilled(0),
-                point.told_spilled(1),
-                point.told_spilled(2),
+                point.spilled_text(0),
+                point.spilled_text(1),
+                point.spilled_text(2),
                 match point.internal_spills {
                     0 => String::new(),
                     own => format!(", and {} of the MPI itself", count(own, "element")),
@@ -343,7 +344,7 @@ fn of_rank(peak: &Peak) -> String {
 }
 
 /// Returns text such as ` of rank 3 held at most 175`.
-fn told(peak: &Peak) -> String {
+fn peak_text(peak: &Peak) -> String {
     format!("{} held at most {}", of_rank(peak), whole(peak.elements))
 }
 
@@ -371,8 +372,8 @@ pub(crate) fn times(points: &[Point]) -> Option<String> {
     }
     let slowest = points.iter().map(|point| point.seconds[0]).fold(0.0, f64::max);
     let quickest = points.iter().map(|point| point.seconds[2]).fold(f64::INFINITY, f64::min);
-    let told = "times do not differ by more than they do from run to run";
-    (slowest <= quickest).then(|| told.to_owned())
+    let note = "times do not differ by more than they do from run to run";
+    (slowest <= quickest).then(|| note.to_owned())
 }
 
 #[cfg(test)]
@@ -461,12 +462,12 @@ mod tests {
     fn larger_sizes_are_suggested_if_none_holds_all() {
         let told = |posts| swept([64, 1024].map(|size| point(size, &[posts]))).larger(None);
         assert_eq!(told(1024), None);
-        assert!(told(1025).unwrap().ends_with("--prq 0,64,...,2048 has one that does"));
+        assert!(told(1025).unwrap().ends_with("--prq 0,64,...,2048 has a size that does"));
         let most = told(65_537).unwrap();
         assert_eq!(most, "no table holds that: 65,536 entries are the most");
         let list = UmqSizes::List(Sizes(vec![5, 6]));
         let told = swept([64, 1024].map(|size| point(size, &[1025]))).larger(Some(&list)).unwrap();
-        assert!(told.ends_with("--prq needs one of 1,025 or more"), "{told}");
+        assert!(told.ends_with("give --prq a size of 1,025 or more"), "{told}");
         // The sizes of the UMQ were chosen on purpose.
         let mut points = [point(64, &[10])];
         points[0].peaks[1].elements = 100;

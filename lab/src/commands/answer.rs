@@ -14,7 +14,7 @@ use crate::file;
 use crate::launch::plan::program;
 use crate::launch::{Ended, Leftovers, Plan, Signals, signals};
 use crate::options::Common;
-use crate::results::{Fresh, Json, Kind, Old, RunRecord, reports, runs};
+use crate::results::{Json, Kind, ListFiles, RunRecord, StagingDirectory, reports, runs};
 use crate::settings::{self, Settings};
 use crate::text;
 use crate::traces::take::MAX_QUEUE;
@@ -184,7 +184,7 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 }
 
 /// Functions that find the files of an earlier recording.
-const OLD: [Old; 2] = [reports::old, files::old];
+const OLD: [ListFiles; 2] = [reports::old, files::old];
 
 /// Records the program, with its output in a log in the directory of each recording. No run follows
 /// a run that fails. Returns the recordings and the exit code of the program. After a signal,
@@ -272,18 +272,18 @@ fn record(
     place: &Path,
     placed: &Placed,
 ) -> Result<(Ended, bool), Error> {
-    let fresh = Fresh::inside(place, &OLD)?;
-    plan.settings.set("trace", &fresh.path().display());
-    let _left = Leftovers::claim(fresh.path());
-    let mut command = plan.command(&plan.settings, fresh.path())?;
+    let staging = StagingDirectory::inside(place, &OLD)?;
+    plan.settings.set("trace", &staging.path().display());
+    let _left = Leftovers::claim(staging.path());
+    let mut command = plan.command(&plan.settings, staging.path())?;
     let (name, log) = (program(plan.words), place.join(runs::LOG));
     let ended = signals.wait_logged(&mut command, &name, &log, None)?;
-    reports::settle(fresh.path())?;
-    let kept = fresh.keep(&["trace"])?;
+    reports::settle(staging.path())?;
+    let kept = staging.keep(&["trace"])?;
     if kept {
-        let mut run = plan.recorded(ended, fresh.path());
+        let mut run = plan.recorded(ended, staging.path());
         run.placed = placed.for_record();
-        run.write(fresh.directory())?;
+        run.write(staging.directory())?;
     }
     Ok((ended, kept))
 }

@@ -171,9 +171,9 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
             let of_group = &compared[first..];
             let needs = of_group.iter().map(|of| &of.need);
             let judged: Vec<_> = of_group.iter().map(|of| &of.judged[..]).collect();
-            let sentences = need::told_of_nic(needs.clone()).into_iter();
+            let sentences = need::nic_sentence(needs.clone()).into_iter();
             let sentences = sentences.chain([judged::sentence(&judged)]);
-            let sentences = sentences.chain(need::told_coarse(needs));
+            let sentences = sentences.chain(need::coarse_times_note(needs));
             for line in sentences.flat_map(|sentence| folded(&sentence, 2)) {
                 println!("{line}");
             }
@@ -239,7 +239,7 @@ fn sheet(title: &str, runs: &[Run], charged: bool) -> Sheet {
         let of_runs = || runs.iter().filter_map(|run| Some(&run.get(at)?.1));
         let most = |of: &dyn Fn(&Replayed) -> f64| of_runs().map(of).fold(0.0, f64::max);
         let worst = of_runs().max_by_key(|run| run.sum.of_both(|queue| queue.spills));
-        let reason = worst.and_then(|run| mostly(&run.sum.tagged.prq, &run.sum.tagged.umq));
+        let reason = worst.and_then(|run| main_reason(&run.sum.tagged.prq, &run.sum.tagged.umq));
         let cost = most(&|run| match run.cost {
             Cost::Modelled(Modelled { added, .. }) => added,
             Cost::Compared(_) | Cost::Traversed(_) => run.traversed,
@@ -257,12 +257,12 @@ fn sheet(title: &str, runs: &[Run], charged: bool) -> Sheet {
 }
 
 /// The reason for which most elements of both queues spilled, and its share in per cent.
-struct Mostly {
+struct MainReason {
     reason: &'static str,
     per_cent: f64,
 }
 
-impl std::fmt::Display for Mostly {
+impl std::fmt::Display for MainReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.per_cent {
             100.0 => f.write_str(self.reason),
@@ -271,12 +271,12 @@ impl std::fmt::Display for Mostly {
     }
 }
 
-fn mostly(prq: &QueueCounters, umq: &QueueCounters) -> Option<Mostly> {
+fn main_reason(prq: &QueueCounters, umq: &QueueCounters) -> Option<MainReason> {
     let both = prq.block_reasons.iter().zip(umq.block_reasons.iter());
     let most = both.map(|((reason, prq), (_, umq))| (total([prq, umq]), reason)).max()?;
     let (elements, reason) = most;
     let per_cent = percent(elements, total([prq.spills, umq.spills]));
-    (elements > 0).then_some(Mostly { reason, per_cent })
+    (elements > 0).then_some(MainReason { reason, per_cent })
 }
 
 /// Returns the lines below the table: the meaning of the cost column, and the numbers that are the
@@ -326,7 +326,7 @@ fn record(
     record.put("prq_spills", prq.spills);
     record.put("umq_spills", umq.spills);
     record.put("internal_spills", sum.internal_spills());
-    record.put("mostly", mostly(prq, umq).map_or("", |mostly| mostly.reason));
+    record.put("mostly", main_reason(prq, umq).map_or("", |main| main.reason));
     record.put("host_entries_a_message", modelled.is_none().then(|| cost.value()));
     record.put("host_traversed_a_message", *traversed);
     record.put("matching_ns", modelled.map(|of| of.matching));
@@ -363,13 +363,13 @@ mod tests {
     #[test]
     fn the_main_reason_is_printed_with_its_share() {
         let queue = &sample(0, 10, 25).tagged.prq;
-        assert_eq!(mostly(queue, queue).unwrap().to_string(), "table full");
+        assert_eq!(main_reason(queue, queue).unwrap().to_string(), "table full");
         let mut other = queue.clone();
         other.block_reasons.table_full = 0;
         other.block_reasons.refused = 15;
         let small = QueueCounters { spills: 5, ..QueueCounters::default() };
-        assert_eq!(mostly(&other, &small).unwrap().to_string(), "refused (75.0 %)");
+        assert_eq!(main_reason(&other, &small).unwrap().to_string(), "refused (75.0 %)");
         let none = QueueCounters::default();
-        assert!(mostly(&none, &none).is_none());
+        assert!(main_reason(&none, &none).is_none());
     }
 }

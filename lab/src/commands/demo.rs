@@ -9,7 +9,7 @@ use clap::{Args, FromArgMatches};
 use super::answer::{MakeAnswer, answer};
 use crate::error::Error;
 use crate::launch::{Signals, bundled, launcher, signals};
-use crate::results::fresh;
+use crate::results::output_directory;
 
 const SOURCES: [(&str, &str); 2] = [
     ("fds_gather.c", include_str!("../../../tests/apps/fds_gather.c")),
@@ -49,7 +49,7 @@ pub(crate) fn demo(arguments: &Demo) -> Result<u8, Error> {
     let mpiexec = mpicc.with_file_name("mpiexec");
     launcher::find_to_start(mpiexec.as_os_str())?;
     let out = &arguments.out;
-    fresh::make(out)?;
+    output_directory::make(out)?;
     eprintln!("tcam: compiling {} with {}", out.join(SOURCES[0].0).display(), mpicc.display());
     let mut signals = Signals::catch()?;
     let log = out.join("compile.log");

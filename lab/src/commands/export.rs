@@ -8,7 +8,7 @@ use clap::Args;
 use crate::error::Error;
 use crate::experiment::{Experiment, Inputs, Keep, export, operations, repeated};
 use crate::file;
-use crate::results::{Earlier, Lock, fresh};
+use crate::results::{DirectoryLock, EarlierFiles, output_directory};
 
 /// Writes the numbers of an experiment as CSV or Parquet, for pandas and other programs.
 ///
@@ -67,16 +67,16 @@ fn name(text: &str) -> Result<String, &'static str> {
 pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let expected = "there are several files: give a directory; --parquet says of which kind";
     file::check_kind(&arguments.out, &[], expected)?;
-    fresh::check(&arguments.out)?;
+    output_directory::check(&arguments.out)?;
     let Some(experiments) = repeated::apart(&arguments.from, Keep::Lengths)? else {
         let experiment = Experiment::read(&arguments.from, Keep::Lengths)?;
-        let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
+        let _lock = DirectoryLock::acquire(&output_directory::make(&arguments.out)?)?;
         return write(arguments, &experiment, &arguments.out);
     };
-    let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
+    let _lock = DirectoryLock::acquire(&output_directory::make(&arguments.out)?)?;
     let mut code = 0;
     for (at, (name, experiment)) in arguments.from.names.iter().zip(&experiments).enumerate() {
-        let out = fresh::make(&arguments.out.join(repeated::name_of(at, name)))?;
+        let out = output_directory::make(&arguments.out.join(repeated::name_of(at, name)))?;
         code = code.max(write(arguments, experiment, &out)?);
     }
     Ok(code)
@@ -84,7 +84,7 @@ pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
 
 /// Writes the files of one experiment. Returns the exit code.
 fn write(arguments: &Export, experiment: &Experiment, out: &Path) -> Result<u8, Error> {
-    let earlier = Earlier::of(out, &export::NAMES, &["csv", "parquet"]);
+    let earlier = EarlierFiles::of(out, &export::NAMES, &["csv", "parquet"]);
     export::write(experiment, out, arguments.parquet)?;
     if !experiment.traces.is_empty() {
         operations::write(experiment, out, &arguments.qstat, arguments.parquet)?;

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::error::Error;
 use crate::experiment::{Experiment, Inputs, Keep, Material, figures, repeated};
 use crate::file;
-use crate::results::{Earlier, Lock, fresh};
+use crate::results::{DirectoryLock, EarlierFiles, output_directory};
 
 /// Draws the pictures of an experiment.
 ///
@@ -47,9 +47,9 @@ pub(crate) enum Format {
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let expected = "there are several pictures: give a directory; --format says svg or png";
     file::check_kind(&arguments.out, &[], expected)?;
-    fresh::check(&arguments.out)?;
+    output_directory::check(&arguments.out)?;
     let experiments = repeated::apart(&arguments.from, Keep::Shown)?;
-    let lock = || Lock::of(&fresh::make(&arguments.out)?);
+    let lock = || DirectoryLock::acquire(&output_directory::make(&arguments.out)?);
     let Some(experiments) = experiments else {
         let experiment = Experiment::read(&arguments.from, Keep::Shown)?;
         let _lock = lock()?;
@@ -58,7 +58,7 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let _lock = lock()?;
     let mut code = 0;
     for (at, (name, experiment)) in arguments.from.names.iter().zip(&experiments).enumerate() {
-        let out = fresh::make(&arguments.out.join(repeated::name_of(at, name)))?;
+        let out = output_directory::make(&arguments.out.join(repeated::name_of(at, name)))?;
         code = code.max(draw(arguments, experiment, &out)?);
     }
     Ok(code)
@@ -66,7 +66,7 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
 
 /// Draws the pictures of one experiment. Returns the exit code.
 fn draw(arguments: &Plot, experiment: &Experiment, out: &Path) -> Result<u8, Error> {
-    let earlier = Earlier::of(out, &figures::NAMES, &["svg", "png"]);
+    let earlier = EarlierFiles::of(out, &figures::NAMES, &["svg", "png"]);
     let material = Material::of(experiment)?;
     let code = experiment.code(arguments.from.take);
     let figures = figures::all(experiment, &material);

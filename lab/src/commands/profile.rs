@@ -54,6 +54,6 @@ pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
     println!("{}", experiment.title());
     println!("\n{}", profile.sheet().terminal());
     let out = quoted(&arguments.out);
-    println!("{out} has it; `tcam cluster {out}` makes clusters of it");
+    println!("The profile is in {out}; `tcam cluster {out}` makes clusters from it");
     Ok(experiment.silent_code(arguments.from.take))
 }

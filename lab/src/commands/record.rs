@@ -11,7 +11,7 @@ use crate::hint;
 use crate::launch::plan::shortage;
 use crate::launch::{Leftovers, Plan, Signals};
 use crate::options::{Common, TableSizes};
-use crate::results::{Fresh, Json, reports};
+use crate::results::{Json, StagingDirectory, reports};
 use crate::settings::{self, Settings};
 use crate::text::{count, numbers};
 use crate::traces::{Take, Trace, files};
@@ -61,15 +61,15 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     settings::note_report("--out DIR");
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
-    let fresh = Fresh::inside(&arguments.out, &[reports::old, files::old])?;
+    let staging = StagingDirectory::inside(&arguments.out, &[reports::old, files::old])?;
     // The file of `--json` may be in that directory, so it is checked after the directory is made.
     json.check()?;
-    plan.settings.set("trace", &fresh.path().display());
-    let left = Leftovers::claim(fresh.path());
-    let ended = plan.run(&mut signals, fresh.path())?;
-    reports::settle(fresh.path())?;
-    if !fresh.keep(&["trace"])? {
-        let code = plan.summarise(fresh.path(), &[], &left, ended, &json)?;
+    plan.settings.set("trace", &staging.path().display());
+    let left = Leftovers::claim(staging.path());
+    let ended = plan.run(&mut signals, staging.path())?;
+    reports::settle(staging.path())?;
+    if !staging.keep(&["trace"])? {
+        let code = plan.summarise(staging.path(), &[], &left, ended, &json)?;
         let out = arguments.out.display();
         let nothing = message!("the program left no trace; {out} is as it was");
         if code == 0 {
@@ -78,8 +78,8 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
         eprintln!("tcam: {nothing}");
         return Ok(code);
     }
-    let directory = fresh.directory();
-    plan.recorded(ended, fresh.path()).write(directory)?;
+    let directory = staging.directory();
+    plan.recorded(ended, staging.path()).write(directory)?;
     let found = match files::find(&[directory.to_owned()], Take::default()) {
         Ok(found) => found,
         // Traces of a program that failed or was ended may be cut off anywhere.
@@ -95,7 +95,7 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     lack.iter().for_each(|lack| eprintln!("Traces: {lack}"));
     let mut code = plan.summarise(directory, &found, &left, ended, &json)?;
     if lack.is_some() && code == 0 {
-        match shortage(directory, ranks.of()) {
+        match shortage(directory, ranks.job_size()) {
             Some(shortage) => eprintln!("tcam: {shortage}"),
             None if found.iter().any(Trace::found_no_room) => {
                 eprintln!("tcam: there was no space left on the device");
@@ -107,7 +107,7 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     let bytes: u64 = found.iter().map(|trace| trace.bytes).sum();
     eprintln!(
         "{} recorded, {}; `tcam replay {dir}` and `tcam sweep --trace {dir}` \
-         ask again",
+         replay them with other settings",
         count(found.len() as u64, "trace"),
         numbers::bytes(bytes),
         dir = hint::quoted(&arguments.out)

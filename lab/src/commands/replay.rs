@@ -14,7 +14,8 @@ use crate::error::Error;
 use crate::options::TableSizes;
 use crate::results::reports::endpoint;
 use crate::results::{
-    Endpoint, Json, Kind, Lock, RunRecord, Sum, Summary, fresh, reports, summary_text,
+    DirectoryLock, Endpoint, Json, Kind, RunRecord, Sum, Summary, output_directory, reports,
+    summary_text,
 };
 use crate::settings::{self, Settings};
 use crate::text::count;
@@ -116,7 +117,7 @@ pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
 
 /// Fails if a directory contains the reports of a run, because they may be its only results.
 fn spare_runs(directory: &Path) -> Result<(), Error> {
-    fresh::check(directory)?;
+    output_directory::check(directory)?;
     if !directory.exists() {
         return Ok(());
     }
@@ -158,7 +159,7 @@ fn no_report_of((_, pid, address): &Endpoint) -> Error {
 /// Writes reports as the provider would, as `RANK`, and as `RANK.1` and so on for further endpoints
 /// of a rank. Also writes the record of the run, with the exit status of its program.
 fn write(directory: &Path, reports: &[Report], run: Option<&RunRecord>) -> Result<(), Error> {
-    let _lock = Lock::of(&fresh::make(directory)?)?;
+    let _lock = DirectoryLock::acquire(&output_directory::make(directory)?)?;
     let directory = reports::prepare(directory)?;
     let mut endpoints: BTreeMap<u32, usize> = BTreeMap::new();
     for report in reports {
@@ -202,7 +203,7 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
         }
     }
     if different == 0 {
-        eprintln!("The replay counted what the {} reports say.", replayed.len());
+        eprintln!("The replay has the same counts as the {} reports.", replayed.len());
     } else {
         eprintln!("{different} of {contexts} contexts differ.");
     }
@@ -221,7 +222,8 @@ fn differences(counters: &[ContextCounters; 2]) -> String {
         let _ = writeln!(text, "  replay {}\n  run    {}", replay.trim(), run.trim());
     }
     if text.is_empty() {
-        "  in what reports for people leave out; compare the .json files".clone_into(&mut text);
+        "  only in values that the .txt reports leave out; compare the .json files"
+            .clone_into(&mut text);
     }
     text
 }

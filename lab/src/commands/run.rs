@@ -10,7 +10,7 @@ use nic::draft;
 use crate::error::Error;
 use crate::launch::{Leftovers, Plan, Signals, signals};
 use crate::options::{Common, TableSizes};
-use crate::results::{Fresh, Json, reports};
+use crate::results::{Json, StagingDirectory, reports};
 use crate::settings::{self, Settings};
 
 /// Runs a program once and adds up the reports of its ranks.
@@ -62,19 +62,19 @@ pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
         let ended = plan.run(&mut signals, scratch.path())?;
         return plan.summarise(scratch.path(), &[], &left, ended, &json);
     };
-    let fresh = Fresh::inside(directory, &[reports::old])?;
+    let staging = StagingDirectory::inside(directory, &[reports::old])?;
     // The file of `--json` may be in that directory, so it is checked after the directory is made.
     json.check()?;
-    let left = Leftovers::claim(fresh.path());
-    let ended = plan.run(&mut signals, fresh.path())?;
-    reports::settle(fresh.path())?;
-    if !fresh.keep(&["json", draft::EXTENSION])? {
-        return plan.summarise(fresh.path(), &[], &left, ended, &json);
+    let left = Leftovers::claim(staging.path());
+    let ended = plan.run(&mut signals, staging.path())?;
+    reports::settle(staging.path())?;
+    if !staging.keep(&["json", draft::EXTENSION])? {
+        return plan.summarise(staging.path(), &[], &left, ended, &json);
     }
-    plan.recorded(ended, fresh.path()).write(fresh.directory())?;
+    plan.recorded(ended, staging.path()).write(staging.directory())?;
     if let Some(signal) = ended.caught {
         let name = signals::name_of(signal);
         eprintln!("tcam: ended by {name}; reports are in {}", directory.display());
     }
-    plan.summarise(fresh.directory(), &[], &left, ended, &json)
+    plan.summarise(staging.directory(), &[], &left, ended, &json)
 }

@@ -161,7 +161,7 @@ fn print(arguments: &Stats, experiment: &Experiment, need: Option<&Need>) -> u8 
     for sheet in sheets::all(experiment, (!arguments.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());
     }
-    if let Some(needed) = need::told_of_nic(need) {
+    if let Some(needed) = need::nic_sentence(need) {
         // The tables are computed from reports, the need of a NIC from traces, which may lack
         // ranks.
         experiment.lack_of_traces().iter().for_each(|lack| println!("{lack}"));

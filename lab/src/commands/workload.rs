@@ -18,7 +18,7 @@ use nic::trace::{Encoder, Header, Op, put_time};
 
 use crate::error::Error;
 use crate::launch::{Signals, signals};
-use crate::results::Fresh;
+use crate::results::StagingDirectory;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::text::{Sheet, count, progress, whole};
 use crate::traces::files;
@@ -108,7 +108,7 @@ impl std::str::FromStr for RankList {
 const PACE: u64 = 100;
 /// Operations between two updates of the progress bar.
 const TICK: u64 = 1 << 16;
-const BAR: &str = "{bar:30} {pos}/{len} steps, {elapsed} passed, {eta} left, {msg}";
+const BAR: &str = "{bar:30} {pos}/{len} steps, {elapsed} passed, {left}, {msg}";
 /// Largest difference from a paper's figure that counts as agreement: 30 % of the paper's figure.
 const TOLERANCE: f64 = 0.3;
 
@@ -120,13 +120,13 @@ pub(crate) fn workload(arguments: &Workload) -> Result<u8, Error> {
     check(arguments, ranks)?;
     let params = params(ranks, &[])?;
     let mut signals = Signals::catch()?;
-    let fresh = Fresh::in_any(&arguments.out, &[])?;
+    let staging = StagingDirectory::inside_any(&arguments.out, &[])?;
     let steps = arguments.rank.0.len() as u64 * u64::from(arguments.steps);
     let progress = progress::bar(steps, BAR);
     let mut made = Vec::new();
     for &rank in &arguments.rank.0 {
         let receiver = Receiver { rank, ranks };
-        let path = fresh.path().join(format!("{rank}.{}.0.tagged.trace", rank + 1));
+        let path = staging.path().join(format!("{rank}.{}.0.tagged.trace", rank + 1));
         made.push((rank, write(arguments, receiver, &params, &path, &progress, &mut signals)?));
         if let Some(signal) = signals.caught() {
             progress.finish_and_clear();
@@ -134,7 +134,7 @@ pub(crate) fn workload(arguments: &Workload) -> Result<u8, Error> {
             return Ok(signals::code_of(signal));
         }
     }
-    fresh.keep(&["trace"])?;
+    staging.keep(&["trace"])?;
     progress.finish_and_clear();
     print!("{}", summary(pattern, ranks, arguments.steps, &made));
     println!("Traces: {}", arguments.out.display());
@@ -262,7 +262,7 @@ fn summary(pattern: Pattern, ranks: u32, steps: u32, made: &[(u32, ContextCounte
     let blank = String::new;
     sheet.row([of, blank(), blank(), blank(), said(paper.prq), said(paper.umq)]);
     let [prq, umq] = paper.basis.map(|basis| basis.name().to_owned());
-    sheet.row(["ours are".to_owned(), blank(), blank(), blank(), prq, umq]);
+    sheet.row(["our values are".to_owned(), blank(), blank(), blank(), prq, umq]);
     let mut text = format!(
         "{} on {}, {}\n{}\nPaper: {}\n",
         pattern.name(),

@@ -55,7 +55,7 @@ impl By {
             Self::Communicator => communicators.name(class),
             Self::Tag => format!("{} of {}", what(class), communicators.name(class)),
             Self::Peer => peer(class.peer),
-            Self::Kind => class.told.operation.unwrap_or("point-to-point").to_owned(),
+            Self::Kind => class.decoded.operation.unwrap_or("point-to-point").to_owned(),
             Self::Phase | Self::Thread => String::new(),
         }
     }
@@ -63,7 +63,7 @@ impl By {
 
 /// Returns the name of a tag or collective operation.
 pub(crate) fn what(class: &ElementClass) -> String {
-    match (class.told.operation, class.told.tag) {
+    match (class.decoded.operation, class.decoded.tag) {
         (Some(operation), _) => operation.to_owned(),
         (None, Some(tag)) => format!("tag {tag}"),
         (None, None) => "any tag".to_owned(),
@@ -226,7 +226,7 @@ impl Groups {
 
 /// Elements of a group, to find the group with the most.
 #[derive(Debug, Default)]
-struct Mostly {
+struct GroupSources {
     count: u64,
     ranks: BTreeSet<u32>,
     /// Ranks within communicators other than `MPI_COMM_WORLD`.
@@ -238,7 +238,7 @@ struct Mostly {
     tags: BTreeSet<i64>,
 }
 
-impl Mostly {
+impl GroupSources {
     fn add(&mut self, class: &ElementClass, count: u64) {
         self.count += count;
         match class.peer {
@@ -247,8 +247,8 @@ impl Mostly {
             Peer::Number(number) => drop(self.numbers.insert(number)),
             Peer::Any => self.any = true,
         }
-        if class.told.operation.is_none() {
-            self.tags.extend(class.told.tag);
+        if class.decoded.operation.is_none() {
+            self.tags.extend(class.decoded.tag);
         }
     }
 }
@@ -263,7 +263,7 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
             let makeup = fill::worst(makeups, queue)?;
             let filled = makeup.of(queue);
             let most = |by: By| {
-                let mut groups: BTreeMap<String, Mostly> = BTreeMap::new();
+                let mut groups: BTreeMap<String, GroupSources> = BTreeMap::new();
                 for (class, &count) in makeup.classes.iter().zip(&filled.at_mark) {
                     if count > 0 {
                         groups
@@ -286,7 +286,7 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
                     _ => format!("of {name}"),
                 };
             }
-            let Mostly { count, ranks, members, numbers, any, .. } = group;
+            let GroupSources { count, ranks, members, numbers, any, .. } = group;
             let mut from = Vec::new();
             if !ranks.is_empty() {
                 from.push(named(&ranges(&ranks)));
@@ -438,7 +438,7 @@ impl Communicators {
         let mut seen: BTreeMap<u32, Members> = BTreeMap::new();
         for makeup in makeups {
             for (class, &first) in makeup.classes.iter().zip(&makeup.first) {
-                let Some(id) = class.told.communicator.filter(|id| *id > 0) else { continue };
+                let Some(id) = class.decoded.communicator.filter(|id| *id > 0) else { continue };
                 let of = seen.entry(id).or_insert(Members { first, ranks: BTreeSet::new() });
                 of.first = of.first.min(first);
                 of.ranks.extend(makeup.rank);
@@ -463,7 +463,7 @@ impl Communicators {
 
     /// Returns the name of the communicator of a class.
     pub(crate) fn name(&self, class: &ElementClass) -> String {
-        match class.told.communicator {
+        match class.decoded.communicator {
             Some(0) => "MPI_COMM_WORLD".to_owned(),
             Some(id) => self.0.get(&id).cloned().unwrap_or_else(|| format!("communicator id {id}")),
             None => "any communicator".to_owned(),
@@ -478,9 +478,9 @@ mod tests {
     use super::*;
 
     fn class(tag: i64, peer: Peer) -> ElementClass {
-        let told =
+        let decoded =
             DecodedBits { communicator: Some(0), tag: Some(tag), source: None, operation: None };
-        ElementClass { told, peer }
+        ElementClass { decoded, peer }
     }
 
     fn makeup(rank: u32, counts: &[u64]) -> Makeup {
@@ -547,8 +547,9 @@ mod tests {
 
     #[test]
     fn open_tags_and_communicators_are_named_any() {
-        let told = DecodedBits { communicator: Some(8), tag: None, source: None, operation: None };
-        let open = ElementClass { told, peer: Peer::Number(3) };
+        let decoded =
+            DecodedBits { communicator: Some(8), tag: None, source: None, operation: None };
+        let open = ElementClass { decoded, peer: Peer::Number(3) };
         let group = |by: By| by.group(&open, &Communicators::default());
         assert_eq!(group(By::Tag), "any tag of communicator id 8");
         assert_eq!(group(By::Peer), "peer 3");
@@ -558,8 +559,8 @@ mod tests {
     #[test]
     fn names_have_the_order_of_appearance_and_the_ranks() {
         let class = |communicator, peer| {
-            let told = DecodedBits { communicator, tag: Some(1), source: None, operation: None };
-            ElementClass { told, peer }
+            let decoded = DecodedBits { communicator, tag: Some(1), source: None, operation: None };
+            ElementClass { decoded, peer }
         };
         let makeup = |rank, classes: &[(ElementClass, f64)]| Makeup {
             rank: Some(rank),

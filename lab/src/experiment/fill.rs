@@ -24,7 +24,7 @@ const SECOND: f64 = 1e9;
 /// The properties by which elements are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ElementClass {
-    pub(crate) told: DecodedBits,
+    pub(crate) decoded: DecodedBits,
     pub(crate) peer: Peer,
 }
 
@@ -70,21 +70,21 @@ pub(crate) struct Filled {
     now: Vec<u64>,
     length: u64,
     /// True if the queue is at its longest, and `at_mark` does not contain its counts yet.
-    fresh: bool,
+    counts_pending: bool,
     /// True if the queue became longest after the last reading of the clock, so that `early` is
     /// unknown.
     untimed: bool,
     /// Largest length since the last sample, if samples are taken.
-    lately: Option<Lately>,
+    since_sample: Option<SinceSample>,
     /// Class number of each element, by number of the element.
     elements: HashMap<u64, u32>,
 }
 
 /// Length and counts at the moment since the last sample when a queue was longest.
 #[derive(Clone, Debug, Default)]
-struct Lately {
+struct SinceSample {
     most: u64,
-    fresh: bool,
+    counts_pending: bool,
     counts: Vec<u64>,
 }
 
@@ -120,11 +120,13 @@ impl Filled {
         self.entered += 1;
         self.length += 1;
         if self.length > self.mark {
-            (self.mark, self.at, self.early, self.fresh) = (self.length, at, 0.0, true);
+            (self.mark, self.at, self.early, self.counts_pending) = (self.length, at, 0.0, true);
             self.untimed = !exact;
         }
-        if let Some(lately) = self.lately.as_mut().filter(|lately| self.length > lately.most) {
-            (lately.most, lately.fresh) = (self.length, true);
+        if let Some(since_sample) =
+            self.since_sample.as_mut().filter(|since_sample| self.length > since_sample.most)
+        {
+            (since_sample.most, since_sample.counts_pending) = (self.length, true);
         }
     }
 
@@ -145,12 +147,14 @@ impl Filled {
     /// Copies the counts of the present elements, if the queue is at its longest. This must precede
     /// the removal of an element.
     fn settle(&mut self) {
-        if std::mem::take(&mut self.fresh) {
+        if std::mem::take(&mut self.counts_pending) {
             self.at_mark.clone_from(&self.now);
         }
-        if let Some(lately) = self.lately.as_mut().filter(|lately| lately.fresh) {
-            lately.fresh = false;
-            lately.counts.clone_from(&self.now);
+        if let Some(since_sample) =
+            self.since_sample.as_mut().filter(|since_sample| since_sample.counts_pending)
+        {
+            since_sample.counts_pending = false;
+            since_sample.counts.clone_from(&self.now);
         }
     }
 
@@ -158,14 +162,14 @@ impl Filled {
     /// call begins the samples and returns no counts.
     fn sample(&mut self) -> Vec<u64> {
         self.settle();
-        let next = Lately { most: self.length, fresh: true, counts: Vec::new() };
-        self.lately.replace(next).unwrap_or_default().counts
+        let next = SinceSample { most: self.length, counts_pending: true, counts: Vec::new() };
+        self.since_sample.replace(next).unwrap_or_default().counts
     }
 
     /// Begins a window: the present elements stay, but earlier lengths and additions no longer
     /// count.
     fn begin(&mut self, at: f64) {
-        (self.mark, self.at, self.early, self.fresh) = (self.length, at, 0.0, true);
+        (self.mark, self.at, self.early, self.counts_pending) = (self.length, at, 0.0, true);
         self.untimed = false;
         self.added.clear();
     }
@@ -217,18 +221,18 @@ impl Classes<'_> {
         if let Some(&number) = self.known.get(&known) {
             return number;
         }
-        let told = self.layout.tell(&key);
-        let peer = match (key.source.get(), told.source) {
+        let decoded = self.layout.decode(&key);
+        let peer = match (key.source.get(), decoded.source) {
             (Some(number), _) => {
                 let address = player.peers().get(&number);
                 let rank = address.and_then(|address| self.ranks.at(self.host, *address));
                 rank.map_or(Peer::Number(number), Peer::Rank)
             }
-            (None, Some(rank)) if told.communicator == Some(0) => Peer::Rank(rank),
+            (None, Some(rank)) if decoded.communicator == Some(0) => Peer::Rank(rank),
             (None, Some(rank)) => Peer::Member(rank),
             (None, None) => Peer::Any,
         };
-        let class = ElementClass { told, peer };
+        let class = ElementClass { decoded, peer };
         let next = makeup.len() as u32;
         let number = *self.numbers.entry(class).or_insert_with(|| {
             makeup.push(class);
@@ -286,7 +290,7 @@ fn play(
         }
         each(at, Moment::Before, &mut makeup);
         changes.clear();
-        player.step_and_tell(&timed, |change| changes.push(change))?;
+        player.step_with_changes(&timed, |change| changes.push(change))?;
         for change in &changes {
             match *change {
                 Change::Posted(number, key) => {
@@ -301,7 +305,7 @@ fn play(
                     makeup.queues[QueueKind::Umq as usize].enter(number, class, at, looked);
                 }
                 Change::Taken(number) => makeup.queues[QueueKind::Umq as usize].leave(number),
-                Change::Met(_) => {}
+                Change::Found(_) => {}
             }
         }
         makeup.first.resize(makeup.classes.len(), at);
@@ -400,13 +404,13 @@ pub(crate) fn series(
 
 /// Largest number of elements at once, and number of elements that entered, for each queue of a
 /// rank in a phase.
-pub(crate) type Needed = [(u64, u64); 2];
+pub(crate) type PhaseNeeds = [(u64, u64); 2];
 
 /// The needs of a rank in each phase.
 #[derive(Clone, Debug)]
-pub(crate) struct OfRank {
+pub(crate) struct RankNeeds {
     pub(crate) rank: Option<u32>,
-    pub(crate) needed: Vec<Needed>,
+    pub(crate) needed: Vec<PhaseNeeds>,
     /// Largest number of seconds by which the end of each phase is too early.
     pub(crate) early: Vec<f64>,
 }
@@ -417,10 +421,10 @@ pub(crate) fn needed(
     traces: &[Trace],
     phases: &[TimeWindow],
     ends: &[Vec<u64>],
-) -> Result<Vec<OfRank>, Error> {
+) -> Result<Vec<RankNeeds>, Error> {
     let (ranks, tagged) = (RankAddresses::of(traces), tagged(traces));
     let of_trace = |trace: &Trace, ends: &[u64], bar: &ProgressBar| {
-        let mut needed: Vec<Needed> = vec![Default::default(); phases.len()];
+        let mut needed: Vec<PhaseNeeds> = vec![Default::default(); phases.len()];
         let (mut phase, mut before) = (0, [(0, 0); 2]);
         let (mut early, mut last, mut untimed) = (vec![0.0; phases.len()], None, None);
         let makeup = play(trace, &ranks, TimeWindow::ALL, bar, |at, moment, makeup| {
@@ -454,7 +458,7 @@ pub(crate) fn needed(
                 untimed = Some(phase);
             }
         })?;
-        Ok(OfRank { rank: makeup.rank, needed, early })
+        Ok(RankNeeds { rank: makeup.rank, needed, early })
     };
     play::with_bar(&tagged, 1, |bar| {
         let each = tagged.par_iter().zip(ends).map(|(trace, ends)| of_trace(trace, ends, bar));

@@ -138,7 +138,7 @@ pub(super) fn step(
     };
     let before = queue.map(|queue| (queue, Mark::at(player, queue)));
     let mut element = None;
-    player.step_and_tell(timed, |change| element = element.or(met(change)))?;
+    player.step_with_changes(timed, |change| element = element.or(met(change)))?;
     let counted = before.filter(|_| element.is_some() || !takes);
     let search = counted.map(|(queue, mark)| mark.search(&Mark::at(player, queue), queue));
     Ok((element, search))
@@ -171,7 +171,7 @@ impl Numbers {
 /// element.
 fn met(change: Change) -> Option<u64> {
     match change {
-        Change::Matched(number) | Change::Taken(number) | Change::Met(number) => Some(number),
+        Change::Matched(number) | Change::Taken(number) | Change::Found(number) => Some(number),
         Change::Posted(..) | Change::Kept(..) => None,
     }
 }

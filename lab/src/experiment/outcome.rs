@@ -21,8 +21,8 @@ use crate::capacity::{Knob, Need};
 use crate::error::Error;
 use crate::hint;
 use crate::results::{
-    Adding, ContextSums, Ended, Endpoint, ReportHead, RunRecord, Sum, Summary, origin, reports,
-    runs,
+    Adding, ContextSums, Endpoint, ReportHead, RunRecord, ShellStatus, Sum, Summary, origin,
+    reports, runs,
 };
 use crate::settings::Settings;
 use crate::traces::{Found, Take, files, play};
@@ -184,7 +184,7 @@ impl Experiment {
         let of_traces = self.traces.iter().map(|trace| trace.header.start_ns);
         let starts = self.heads.iter().map(|head| head.start_ns).chain(of_traces);
         let began = starts.min().unwrap_or(0);
-        self.traces.begin(began);
+        self.traces.set_start(began);
         for rank in &mut self.ranks {
             let since = rank.start_ns.saturating_sub(began) / 1000;
             rank.lengths.us.iter_mut().for_each(|us| *us = us.saturating_add(since));
@@ -273,7 +273,7 @@ impl Experiment {
 /// Returns how the program ended, from the `run.tcam` in the named directories and in the
 /// directories of the named files. Returns the highest exit status, or `None` without a record of
 /// this run.
-fn ended(names: &[PathBuf], heads: &[ReportHead]) -> Option<Ended> {
+fn ended(names: &[PathBuf], heads: &[ReportHead]) -> Option<ShellStatus> {
     let directory = |name: &PathBuf| match name.is_dir() {
         true => Some(name.clone()),
         false => name.parent().map(Path::to_owned),
@@ -356,7 +356,7 @@ pub(crate) struct Added {
 
 /// Identifies a rank: true if the rank is unknown, its number or else that of its process, and the
 /// host of that process.
-type Who = (bool, u32, Arc<str>);
+type RankKey = (bool, u32, Arc<str>);
 
 /// Adds reports up.
 #[derive(Debug, Default)]
@@ -365,9 +365,9 @@ struct Gathering {
     adding: Adding,
     /// Ranks in the order in which they were read.
     ranks: Vec<Rank>,
-    index: BTreeMap<Who, usize>,
+    index: BTreeMap<RankKey, usize>,
     /// Ranks whose lengths are kept. Unused with [`Keep::Lengths`].
-    with_lengths: BTreeSet<Who>,
+    with_lengths: BTreeSet<RankKey>,
     added: Vec<Added>,
     /// The file of each endpoint's report; empty for a report from a draft or a trace.
     seen: BTreeMap<Endpoint, PathBuf>,
@@ -503,7 +503,7 @@ impl Gathering {
     }
 }
 
-fn who(head: &ReportHead) -> Who {
+fn who(head: &ReportHead) -> RankKey {
     match head.rank {
         Some(rank) => (false, rank, "".into()),
         None => (true, head.pid, Arc::clone(&head.host)),

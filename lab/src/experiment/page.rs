@@ -56,7 +56,7 @@ fn answer(runs: &[&Experiment], placed: &Placed) -> Result<String, Error> {
     let is_tagged =
         |run: &&Experiment| run.traces.iter().any(|trace| trace.header.context == "tagged");
     if runs.iter().all(is_tagged) {
-        let placed = placed.or_recorded(runs[0].traces.run.as_ref());
+        let placed = placed.or_from_record(runs[0].traces.run.as_ref());
         let traces = runs.iter().map(|run| run.traces.clone().placed(&placed));
         let traces = traces.collect::<Result<Vec<_>, _>>()?;
         let facts = Facts::of(&traces.iter().collect::<Vec<_>>(), true)?;
@@ -173,20 +173,24 @@ fn summary(experiment: &Experiment, makeups: &[Makeup], need: Option<&Need>) -> 
         "{} and {}, {}; {} of the elements fit their table at once, {} were promoted first.",
         count(sum.tagged.posts, "receive"),
         count(sum.tagged.arrivals, "message"),
-        sum.way(),
+        sum.origin_text(),
         share(sum.at_once()),
         share(sum.promoted()),
     )];
     for (queue, peak) in QueueKind::BOTH.iter().zip([&sum.prq_peak, &sum.umq_peak]) {
         lines.push(verdict(experiment, *queue, peak));
     }
-    lines.extend(need::told_of_nic(need).map(|line| line + "."));
+    lines.extend(need::nic_sentence(need).map(|line| line + "."));
     lines.extend(by::readings(makeups).into_iter().map(|reading| reading + "."));
-    lines.extend(sum.shares().map(|shares| shares + "."));
-    lines.extend(sum.turns().map(|turns| turns + "."));
+    lines.extend(sum.endpoints_note().map(|note| note + "."));
+    lines.extend(sum.scheduling_note().map(|note| note + "."));
     lines.extend(sum.mixed.clone());
     let cut = experiment.traces.iter().filter_map(Trace::cut).collect::<BTreeSet<_>>();
-    lines.extend(cut.into_iter().map(|why| format!("Of traces, only what they have: {why}.")));
+    lines.extend(
+        cut.into_iter().map(|why| {
+            format!("Incomplete traces, of which only the existing part is shown: {why}.")
+        }),
+    );
     html::list(lines)
 }
 
@@ -205,18 +209,18 @@ fn configuration(experiment: &Experiment) -> Sheet {
         }
     }
     let rows = values.into_iter().map(|(name, values)| {
-        let told: Vec<_> = match values.len() {
+        let texts: Vec<_> = match values.len() {
             1 => values.keys().map(|value| (*value).to_owned()).collect(),
             _ => values.iter().map(|(value, of)| format!("{value} ({of}×)")).collect(),
         };
-        vec![format!("FI_TCAM_{}", name.to_uppercase()), told.join(", ")]
+        vec![format!("FI_TCAM_{}", name.to_uppercase()), texts.join(", ")]
     });
     let mut all: Vec<_> = (experiment.sum.origin.iter())
         .map(|(name, value)| vec![(*name).to_owned(), value.clone()])
         .collect();
     all.extend(rows);
     Sheet {
-        title: "As the ranks told it".to_owned(),
+        title: "Run and parameters, as the ranks reported them".to_owned(),
         header: vec!["name".to_owned(), "value".to_owned()],
         rows: all,
     }

@@ -105,7 +105,7 @@ impl Receives {
 }
 
 /// The receives of one rank by collective operation.
-type OfRank = BTreeMap<&'static str, Receives>;
+type ReceivesByOperation = BTreeMap<&'static str, Receives>;
 
 /// Finds the phases of traces.
 pub(crate) fn of(traces: &[Trace]) -> Result<Phases, Error> {
@@ -115,12 +115,12 @@ pub(crate) fn of(traces: &[Trace]) -> Result<Phases, Error> {
     Ok(between(&each, ranks.len()))
 }
 
-fn receives_of(trace: &Trace) -> Result<OfRank, Error> {
+fn receives_of(trace: &Trace) -> Result<ReceivesByOperation, Error> {
     let settings = Settings::default();
     let layout = trace.layout(&trace.params(&settings)?)?;
     let since = trace.since_ns();
     let mut player = Player::new(trace, &settings)?;
-    let mut found = OfRank::new();
+    let mut found = ReceivesByOperation::new();
     // Receives without a message and messages without a receive, by operation and source.
     let mut open: HashMap<_, VecDeque<usize>> = HashMap::default();
     let mut early: HashMap<_, usize> = HashMap::default();
@@ -168,14 +168,15 @@ fn receives_of(trace: &Trace) -> Result<OfRank, Error> {
 /// Returns the operation of [`OF_ALL`] on `MPI_COMM_WORLD` that a key belongs to, and the source of
 /// the key. Returns `None` for any other key.
 fn operation(layout: TagLayout, key: &Key) -> Option<(&'static str, u32)> {
-    let told = layout.tell(key);
-    let name = told.operation.filter(|name| OF_ALL.contains(name) && told.communicator == Some(0));
-    Some((name?, told.source.or(key.source.get()).unwrap_or(ANY)))
+    let decoded = layout.decode(key);
+    let name =
+        decoded.operation.filter(|name| OF_ALL.contains(name) && decoded.communicator == Some(0));
+    Some((name?, decoded.source.or(key.source.get()).unwrap_or(ANY)))
 }
 
 /// Returns the phases between calls of all ranks. `ranks` is the number of ranks with traces. If
 /// the ranks called operations in different orders, the whole run is one phase.
-fn between(each: &[OfRank], ranks: usize) -> Phases {
+fn between(each: &[ReceivesByOperation], ranks: usize) -> Phases {
     // The calls of each trace, each with the operation that ended it.
     let mut calls: Vec<Vec<(End, &str)>> = vec![Vec::new(); each.len()];
     let mut warnings = Vec::new();
@@ -343,7 +344,8 @@ mod tests {
                 receives.sources.extend(word);
             }
         }
-        let each: Vec<_> = ranks.into_iter().map(|of| OfRank::from([("allreduce", of)])).collect();
+        let each: Vec<_> =
+            ranks.into_iter().map(|of| ReceivesByOperation::from([("allreduce", of)])).collect();
         between(&each, each.len())
     }
 
@@ -382,7 +384,7 @@ mod tests {
                 let sources = [calls[rank].clone(), calls[rank + 4].clone()].concat();
                 let ends = (0..sources.len()).map(|at| Some((at as u64, 1.0))).collect();
                 let runs = if rank == 0 { vec![0, 4] } else { vec![0] };
-                OfRank::from([("allreduce", Receives { sources, ends, runs })])
+                ReceivesByOperation::from([("allreduce", Receives { sources, ends, runs })])
             })
             .collect();
         let of = between(&each, 4);
@@ -414,7 +416,10 @@ mod tests {
                 ends: vec![Some((at, 1.0)), Some((at + 1, 1.0))],
                 runs: vec![0],
             };
-            OfRank::from([("barrier", receives(first)), ("allreduce", receives(second))])
+            ReceivesByOperation::from([
+                ("barrier", receives(first)),
+                ("allreduce", receives(second)),
+            ])
         };
         let told = between(&[of(1, 5), of(1, 5), of(1, 5)], 3);
         assert_eq!((told.windows.len(), told.ends[0].as_slice()), (3, &[2, 6][..]));

@@ -74,7 +74,7 @@ impl SourceProfile {
     pub(crate) fn of(experiment: &Experiment) -> Option<Self> {
         let mut rows: BTreeMap<u32, [BTreeMap<u32, u64>; 2]> = BTreeMap::new();
         let mut processes = 0;
-        let (mut told, mut silent) = (false, false);
+        let (mut has_additions, mut silent) = (false, false);
         for head in &experiment.heads {
             processes = processes.max(head.origin.ranks.unwrap_or(0));
         }
@@ -82,7 +82,7 @@ impl SourceProfile {
             let rank = rank.unwrap_or(0);
             processes = processes.max(rank.saturating_add(1));
             for ((inserts, added), sums) in queues.iter().zip(rows.entry(rank).or_default()) {
-                told |= !added.is_empty();
+                has_additions |= !added.is_empty();
                 silent |= *inserts > 0 && added.is_empty();
                 for &(source, elements) in added {
                     let sum = sums.entry(source).or_default();
@@ -90,7 +90,7 @@ impl SourceProfile {
                 }
             }
         }
-        if silent && !told {
+        if silent && !has_additions {
             return None;
         }
         let row = |(rank, [prq, umq]): (u32, [BTreeMap<_, _>; 2])| RankProfile {
@@ -143,7 +143,7 @@ impl SourceProfile {
         for RankProfile { rank, prq, umq } in &rows {
             if *rank >= head.processes || !ranks.insert(rank) {
                 return Err(format!(
-                    "rank {rank} of {} is named twice, or is none of them",
+                    "rank {rank} has several lines, or is not below the number of ranks, {}",
                     head.processes
                 ));
             }

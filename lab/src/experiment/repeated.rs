@@ -129,7 +129,10 @@ impl Repeated {
     pub(crate) fn readings(&self) -> [String; 2] {
         let next = match self.exceeded_with_probability_at_most.is_some() {
             true => exceeded(self.runs.len()),
-            false => "not all runs are whole: nothing is known of another one".to_owned(),
+            false => {
+                "some runs are incomplete, so nothing can be said about the need of another run"
+                    .to_owned()
+            }
         };
         [format!("PRQ {}, UMQ {}", self.prq_needs, self.umq_needs), next]
     }

@@ -130,12 +130,13 @@ fn depths(experiment: &Experiment) -> Sheet {
             [("found", &depth.hit, depth.hit_entries), ("nothing", &depth.miss, depth.miss_entries)]
         {
             let total = histogram.total();
-            let told = |text: String| if total == 0 { "-".to_owned() } else { text };
+            let or_dash = |text: String| if total == 0 { "-".to_owned() } else { text };
             let mut cells = vec![queue.name().to_owned(), what.to_owned(), whole(total)];
-            cells.push(told(mean(entries, total)));
-            cells
-                .extend(SHARES.map(|share| told(whole(depth_quantile(histogram, share, longest)))));
-            cells.push(told(whole(depth_quantile(histogram, 1000, longest))));
+            cells.push(or_dash(mean(entries, total)));
+            cells.extend(
+                SHARES.map(|share| or_dash(whole(depth_quantile(histogram, share, longest)))),
+            );
+            cells.push(or_dash(whole(depth_quantile(histogram, 1000, longest))));
             sheet.row(cells);
         }
     }

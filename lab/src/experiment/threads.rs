@@ -76,7 +76,7 @@ impl Searched {
 
 /// Operations of a thread, and their searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-struct Asked {
+struct ThreadCounts {
     /// Receives that were posted.
     posts: u64,
     /// Receives that were held back before they were posted.
@@ -94,7 +94,7 @@ struct Asked {
     umq: Searched,
 }
 
-impl Asked {
+impl ThreadCounts {
     fn count(&mut self, op: &Op) {
         match op {
             Op::Post(_) | Op::PostAnyway(_) => self.posts += 1,
@@ -135,7 +135,7 @@ struct Thread {
     /// True for a thread of the provider.
     device_thread: bool,
     #[serde(flatten)]
-    asked: Asked,
+    counts: ThreadCounts,
 }
 
 impl Thread {
@@ -158,7 +158,7 @@ pub(crate) struct Threads {
 }
 
 /// Operations by number of the thread. The flag is true for a thread of the provider.
-type Told = BTreeMap<u32, (bool, Asked)>;
+type CountsByThread = BTreeMap<u32, (bool, ThreadCounts)>;
 
 impl Threads {
     /// Counts the operations in traces within a window. Fails for generated traces, which contain
@@ -169,15 +169,16 @@ impl Threads {
         bar: &ProgressBar,
     ) -> Result<Self, Error> {
         let tagged = fill::tagged(traces);
-        let told = play::each(&tagged, bar, |trace, bar| play(trace, window, bar))?;
+        let by_trace = play::each(&tagged, bar, |trace, bar| play(trace, window, bar))?;
         // A thread has the same number in all traces of its process.
         let mut threads: BTreeMap<_, Thread> = BTreeMap::new();
-        for (trace, told) in tagged.iter().zip(told) {
+        for (trace, by_thread) in tagged.iter().zip(by_trace) {
             let (host, pid, rank) = (&trace.header.host, trace.header.pid, trace.header.rank);
-            for (thread, (device_thread, asked)) in told {
-                let none = || Thread { rank, pid, thread, device_thread, asked: Asked::default() };
+            for (thread, (device_thread, counts)) in by_thread {
+                let none =
+                    || Thread { rank, pid, thread, device_thread, counts: ThreadCounts::default() };
                 let key = (rank.is_none(), rank, host.clone(), pid, thread);
-                threads.entry(key).or_insert_with(none).asked.merge(&asked);
+                threads.entry(key).or_insert_with(none).counts.merge(&counts);
             }
         }
         let threads: Vec<_> = threads.into_values().collect();
@@ -188,11 +189,11 @@ impl Threads {
     /// Returns the tables for the terminal.
     pub(crate) fn sheets(&self) -> Vec<Sheet> {
         let (shown, others) = self.shown();
-        let mut all = Asked::default();
-        self.threads.iter().for_each(|thread| all.merge(&thread.asked));
-        let mut rows: Vec<_> = shown.iter().map(|thread| (thread.name(), thread.asked)).collect();
-        if let Some((count, asked)) = others {
-            rows.push((format!("{} others", whole(count)), asked));
+        let mut all = ThreadCounts::default();
+        self.threads.iter().for_each(|thread| all.merge(&thread.counts));
+        let mut rows: Vec<_> = shown.iter().map(|thread| (thread.name(), thread.counts)).collect();
+        if let Some((count, counts)) = others {
+            rows.push((format!("{} others", whole(count)), counts));
         }
         rows.push(("all".to_owned(), all));
         let sends = all.sends > 0;
@@ -215,24 +216,24 @@ impl Threads {
             ["thread", "messages", "matched", "share", "compared, mean", "most", "on host, mean"],
         );
         arrivals.header.extend(sends.then(|| "sent".to_owned()));
-        for (name, asked) in rows {
-            let of_umq = [name.clone(), whole(asked.posts)].into_iter().chain(asked.umq.cells());
-            posts.row(of_umq.chain([asked.probes, asked.cancels].map(whole)));
-            let of_prq = [name, whole(asked.arrivals)].into_iter().chain(asked.prq.cells());
-            arrivals.row(of_prq.chain(sends.then(|| whole(asked.sends))));
+        for (name, counts) in rows {
+            let of_umq = [name.clone(), whole(counts.posts)].into_iter().chain(counts.umq.cells());
+            posts.row(of_umq.chain([counts.probes, counts.cancels].map(whole)));
+            let of_prq = [name, whole(counts.arrivals)].into_iter().chain(counts.prq.cells());
+            arrivals.row(of_prq.chain(sends.then(|| whole(counts.sends))));
         }
         vec![posts, arrivals]
     }
 
     /// Returns the [`LINES`] threads with the most operations, in their order, and the number and
     /// sum of the other threads, if there are any.
-    fn shown(&self) -> (Vec<&Thread>, Option<(u64, Asked)>) {
+    fn shown(&self) -> (Vec<&Thread>, Option<(u64, ThreadCounts)>) {
         let mut order: Vec<usize> = (0..self.threads.len()).collect();
-        order.sort_by_key(|&at| std::cmp::Reverse(self.threads[at].asked.operations()));
+        order.sort_by_key(|&at| std::cmp::Reverse(self.threads[at].counts.operations()));
         let rest = order.split_off(order.len().min(LINES));
         order.sort_unstable();
-        let mut others = Asked::default();
-        rest.iter().for_each(|&at| others.merge(&self.threads[at].asked));
+        let mut others = ThreadCounts::default();
+        rest.iter().for_each(|&at| others.merge(&self.threads[at].counts));
         let others = (!rest.is_empty()).then_some((rest.len() as u64, others));
         (order.into_iter().map(|at| &self.threads[at]).collect(), others)
     }
@@ -255,12 +256,12 @@ fn readings(threads: &[Thread]) -> Vec<String> {
         count_of_processes(processes.len() as u64),
         whole(most)
     )];
-    let of = |of: fn(&Asked) -> u64, device: bool| -> u64 {
+    let of = |of: fn(&ThreadCounts) -> u64, device: bool| -> u64 {
         let own = threads.iter().filter(|thread| !device || thread.device_thread);
-        own.map(|thread| of(&thread.asked)).sum()
+        own.map(|thread| of(&thread.counts)).sum()
     };
     if threads.iter().any(|thread| thread.device_thread) {
-        let arrivals = |asked: &Asked| asked.arrivals;
+        let arrivals = |counts: &ThreadCounts| counts.arrivals;
         readings.push(format!(
             "Device threads of the provider handled {} of {}",
             whole(of(arrivals, true)),
@@ -275,14 +276,15 @@ fn count_of_processes(number: u64) -> String {
 }
 
 /// Counts the operations of each thread of a trace within a window.
-fn play(trace: &Trace, window: TimeWindow, bar: &ProgressBar) -> Result<Told, Error> {
+fn play(trace: &Trace, window: TimeWindow, bar: &ProgressBar) -> Result<CountsByThread, Error> {
     if trace.is_generated() {
-        let why = "it is generated, not recorded, and does not tell which thread did what";
+        let why =
+            "it was generated, not recorded, so it does not contain the threads of its operations";
         return Err(Error::file(&trace.path, why));
     }
     let mut player = Player::new(trace, &Settings::default())?;
     let since = trace.since_ns();
-    let mut told = Told::new();
+    let mut by_thread = CountsByThread::new();
     while let Some(timed) = player.next()? {
         let op = &timed.1;
         let at = (since + player.recorded(&timed)) as f64 / SECOND;
@@ -292,18 +294,19 @@ fn play(trace: &Trace, window: TimeWindow, bar: &ProgressBar) -> Result<Told, Er
         let thread = player.thread();
         let (_, search) = operation::step(&mut player, &timed)?;
         if at >= window.from && !matches!(op, Op::Processes(_) | Op::Stop(_)) {
-            let (_, asked) =
-                told.entry(thread.number).or_insert((thread.is_device, Asked::default()));
-            asked.count(op);
+            let (_, counts) = by_thread
+                .entry(thread.number)
+                .or_insert((thread.is_device, ThreadCounts::default()));
+            counts.count(op);
             match search {
-                Some(search) if search.queue == QueueKind::Prq => asked.prq.add(search),
-                Some(search) => asked.umq.add(search),
+                Some(search) if search.queue == QueueKind::Prq => counts.prq.add(search),
+                Some(search) => counts.umq.add(search),
                 None => {}
             }
         }
         player.tick(bar);
     }
-    Ok(told)
+    Ok(by_thread)
 }
 
 #[cfg(test)]
@@ -380,32 +383,34 @@ mod tests {
             most_compared,
             host_traversed: 0,
         };
-        let thread = |rank: u32, thread, device_thread, asked| Thread {
+        let thread = |rank: u32, thread, device_thread, counts| Thread {
             rank: Some(rank),
             pid: 100 + rank,
             thread,
             device_thread,
-            asked,
+            counts,
         };
         // The last post finds the second of two messages. The claim finds nothing, and is not
         // counted as a search.
-        let first = Asked {
+        let first = ThreadCounts {
             posts: 3,
             probes: 1,
             cancels: 1,
             umq: searched([3, 1, 2, 2]),
-            ..Asked::default()
+            ..ThreadCounts::default()
         };
-        let device = Asked { arrivals: 3, prq: searched([3, 1, 4, 2]), ..Asked::default() };
-        let third = Asked {
+        let device =
+            ThreadCounts { arrivals: 3, prq: searched([3, 1, 4, 2]), ..ThreadCounts::default() };
+        let third = ThreadCounts {
             posts: 1,
             arrivals: 1,
             probes: 2,
             umq: searched([2, 1, 1, 1]),
             prq: searched([1, 0, 0, 0]),
-            ..Asked::default()
+            ..ThreadCounts::default()
         };
-        let other = Asked { arrivals: 1, prq: searched([1, 0, 0, 0]), ..Asked::default() };
+        let other =
+            ThreadCounts { arrivals: 1, prq: searched([1, 0, 0, 0]), ..ThreadCounts::default() };
         assert_eq!(
             threads.threads,
             [
@@ -456,6 +461,6 @@ mod tests {
         let out = directory.path().join("generated");
         crate::commands::workload::tests::write_to(&out);
         let error = of(&out, TimeWindow::ALL).unwrap_err().to_string();
-        assert!(error.contains("it is generated, not recorded"), "{error}");
+        assert!(error.contains("it was generated"), "{error}");
     }
 }

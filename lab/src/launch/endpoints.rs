@@ -215,7 +215,7 @@ mod tests {
         let mut page = [0; PAGE];
         let stat = fs::read_to_string("/proc/self/stat").unwrap();
         let mut put = |at: usize, word: u64| page[at..at + 8].copy_from_slice(&word.to_ne_bytes());
-        put(live::IDENTITY, live::MAGIC);
+        put(live::MAGIC_AT, live::MAGIC);
         put(live::PID, u64::from(std::process::id()));
         put(live::STARTED, start_of(&stat).unwrap());
         put(live::STATE, u64::from(live::OPEN));

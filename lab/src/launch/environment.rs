@@ -12,7 +12,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::launcher::{self, Mpi};
 use crate::error::Error;
 use crate::file;
-use crate::results::{fresh, reports};
+use crate::results::{output_directory, reports};
 use crate::settings::Settings;
 
 /// MPICH: use libfabric between ranks of one host, too.
@@ -97,7 +97,7 @@ impl Environment {
         settings: &Settings,
         place: &Path,
     ) -> Result<Self, Error> {
-        fresh::check_name(place)?;
+        output_directory::check_name(place)?;
         if library.directory.as_os_str().as_encoded_bytes().contains(&b':') {
             fail!(
                 "{}: libfabric takes a `:` for the end of a directory: put the provider elsewhere",

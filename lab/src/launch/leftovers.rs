@@ -37,7 +37,7 @@ impl Leftovers {
     /// Makes a claim for a run before it starts. Its ranks write their reports to `place`.
     pub(crate) fn claim(place: &Path) -> Self {
         let job = job_of(&place.join(PATTERN).to_string_lossy());
-        Self { job, claim: claim(&claim_of(job)).ok() }
+        Self { job, claim: lock_claim(&claim_of(job)).ok() }
     }
 
     /// Returns a table of the counters of ranks that were ended, if they counted anything.
@@ -61,7 +61,7 @@ impl Drop for Leftovers {
 }
 
 /// Creates the file of a claim and locks it. Fails if a living process holds the claim.
-fn claim(name: &str) -> io::Result<File> {
+fn lock_claim(name: &str) -> io::Result<File> {
     match directory::create_locked(name) {
         // A killed process leaves its claim behind.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -90,7 +90,7 @@ fn table(left: &[Live]) -> String {
         sheet.row(["all".to_owned()].into_iter().chain(cells(&all)));
     }
     format!(
-        "What {} had counted when last they told:\n{}\n",
+        "What {} had counted at the last update before they ended:\n{}\n",
         count(left.len() as u64, "endpoint"),
         sheet.table()
     )

@@ -107,15 +107,15 @@ impl<'a> Plan<'a> {
         });
         match sum {
             Ok(mut sum) => {
-                sum.ranks.note_ended(Some(ranks::Ended { status: code }));
+                sum.ranks.note_ended(Some(ranks::ShellStatus { status: code }));
                 eprint!("{}", summary_text::of(&sum));
                 json.write(Kind::Summary, Sum::from(&sum))?;
                 let incomplete = sum.ranks.code(self.partial);
-                if let Some(shortage) = shortage(directory, sum.ranks.of())
+                if let Some(shortage) = shortage(directory, sum.ranks.job_size())
                     && !sum.ranks.are_whole()
                 {
                     eprintln!("tcam: {shortage}");
-                } else if sum.ranks.told() < sum.ranks.of()
+                } else if sum.ranks.present() < sum.ranks.job_size()
                     && directory.starts_with(std::env::temp_dir())
                     && ended.status.success()
                 {

@@ -21,7 +21,7 @@ pub(crate) const GREY: RGBColor = RGBColor(0x77, 0x77, 0x77);
 pub(crate) const LIGHT: RGBColor = RGBColor(0xe2, 0xe2, 0xe2);
 
 /// A point in units of the picture: to the right and down from the upper left corner.
-pub(crate) type At = (f64, f64);
+pub(crate) type Position = (f64, f64);
 
 /// Horizontal alignment of a text to its point. The top of the text is at the point.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ impl Canvas {
         Self { scale, shapes: Vec::new() }
     }
 
-    fn at(&self, (x, y): At) -> Pixel {
+    fn at(&self, (x, y): Position) -> Pixel {
         (self.length(x).round() as i32, self.length(y).round() as i32)
     }
 
@@ -75,13 +75,13 @@ impl Canvas {
     }
 
     /// Draws a line through points.
-    pub(crate) fn line(&mut self, points: &[At], width: f64, colour: RGBColor) {
+    pub(crate) fn line(&mut self, points: &[Position], width: f64, colour: RGBColor) {
         let points = points.iter().map(|&point| self.at(point)).collect();
         self.shapes.push(Shape::Line(points, self.length(width).round() as u32, colour));
     }
 
     /// Draws a dashed straight line.
-    pub(crate) fn dashed(&mut self, from: At, to: At, width: f64, colour: RGBColor) {
+    pub(crate) fn dashed(&mut self, from: Position, to: Position, width: f64, colour: RGBColor) {
         const DASH: f64 = 7.0;
         const GAP: f64 = 5.0;
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
@@ -98,28 +98,35 @@ impl Canvas {
     }
 
     /// Draws the outline of a rectangle, one unit wide.
-    pub(crate) fn rectangle(&mut self, from: At, to: At, colour: RGBColor) {
+    pub(crate) fn rectangle(&mut self, from: Position, to: Position, colour: RGBColor) {
         let corners = [self.at(from), self.at(to)];
         self.shapes.push(Shape::Frame(corners, self.length(1.0).round() as u32, colour));
     }
 
     /// Draws a filled rectangle.
-    pub(crate) fn filled(&mut self, from: At, to: At, colour: RGBColor) {
+    pub(crate) fn filled(&mut self, from: Position, to: Position, colour: RGBColor) {
         self.polygon(&[from, (to.0, from.1), to, (from.0, to.1)], colour);
     }
 
-    pub(crate) fn disc(&mut self, centre: At, radius: f64, colour: RGBColor) {
+    pub(crate) fn disc(&mut self, centre: Position, radius: f64, colour: RGBColor) {
         let radius = self.length(radius).round() as i32;
         self.shapes.push(Shape::Disc(self.at(centre), radius, colour));
     }
 
-    pub(crate) fn polygon(&mut self, corners: &[At], colour: RGBColor) {
+    pub(crate) fn polygon(&mut self, corners: &[Position], colour: RGBColor) {
         let corners = corners.iter().map(|&corner| self.at(corner)).collect();
         self.shapes.push(Shape::Polygon(corners, colour));
     }
 
     /// Draws a text. `size` is the height of the font.
-    pub(crate) fn text(&mut self, text: &str, at: At, size: f64, colour: RGBColor, align: Align) {
+    pub(crate) fn text(
+        &mut self,
+        text: &str,
+        at: Position,
+        size: f64,
+        colour: RGBColor,
+        align: Align,
+    ) {
         let (at, size) = (self.at(at), self.length(size));
         self.shapes.push(Shape::Text(text.to_owned(), at, size, colour, align));
     }

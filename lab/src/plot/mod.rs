@@ -11,7 +11,7 @@ pub(crate) mod panel;
 pub(crate) mod picture;
 pub(crate) mod signs;
 
-pub(crate) use self::canvas::{Align, At, Canvas};
+pub(crate) use self::canvas::{Align, Canvas, Position};
 pub(crate) use self::channels::{ChannelPanel, Channels};
 pub(crate) use self::chart::{Chart, Scale};
 pub(crate) use self::need::NeedOfNic;

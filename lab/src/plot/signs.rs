@@ -3,7 +3,7 @@
 
 use plotters::prelude::RGBColor;
 
-use super::canvas::{Align, At, Canvas, DARK, GREY};
+use super::canvas::{Align, Canvas, DARK, GREY, Position};
 
 // Colours that people with any colour vision can distinguish (Okabe and Ito).
 pub(crate) const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
@@ -14,7 +14,7 @@ pub(crate) const VERMILION: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 /// Left edge of titles and legends.
 pub(crate) const MARGIN: f64 = 40.0;
 /// Left end of the legend, at half its height.
-pub(crate) const LEGEND: At = (MARGIN, 78.0);
+pub(crate) const LEGEND: Position = (MARGIN, 78.0);
 /// Width of the sign of an area.
 pub(crate) const AREA: f64 = 30.0;
 /// Width of the sign of a line with a marker.
@@ -34,7 +34,7 @@ pub(crate) enum Marker {
 }
 
 impl Marker {
-    pub(crate) fn draw(self, canvas: &mut Canvas, (x, y): At, colour: RGBColor) {
+    pub(crate) fn draw(self, canvas: &mut Canvas, (x, y): Position, colour: RGBColor) {
         match self {
             Self::Disc => canvas.disc((x, y), MARK, colour),
             Self::Triangle => {
@@ -66,7 +66,7 @@ pub(crate) enum Sign {
 /// Draws the legend from left to right: each sign, `width` units wide, with its name.
 pub(crate) fn legend<'a>(
     canvas: &mut Canvas,
-    (mut x, y): At,
+    (mut x, y): Position,
     width: f64,
     signs: impl IntoIterator<Item = (Sign, &'a str)>,
 ) {

@@ -3,9 +3,9 @@
 
 pub(crate) mod columns;
 pub(crate) mod counters;
-pub(crate) mod fresh;
 pub(crate) mod json;
 pub(crate) mod origin;
+pub(crate) mod output_directory;
 pub(crate) mod ranks;
 pub(crate) mod reports;
 pub(crate) mod runs;
@@ -13,10 +13,10 @@ pub(crate) mod summary;
 pub(crate) mod summary_text;
 
 pub(crate) use self::columns::{Cell, ColumnFile, ColumnType, NamedValues};
-pub(crate) use self::fresh::{Earlier, Fresh, Lock, Old};
 pub(crate) use self::json::{Destination, Json, Kind};
 pub(crate) use self::origin::ReportHead;
-pub(crate) use self::ranks::{Completeness, Ended, Ranks};
+pub(crate) use self::output_directory::{DirectoryLock, EarlierFiles, ListFiles, StagingDirectory};
+pub(crate) use self::ranks::{Completeness, Ranks, ShellStatus};
 pub(crate) use self::reports::Endpoint;
 pub(crate) use self::runs::{RecordedPlacement, RunRecord};
 pub(crate) use self::summary::{Adding, ContextSums, Peak, ProcessOrigin, Sum, Summary};

@@ -19,14 +19,14 @@ const NAMED: usize = 16;
 
 /// How the program of the ranks ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ended {
+pub(crate) struct ShellStatus {
     /// Exit status as a shell reports it.
     pub(crate) status: u8,
 }
 
-impl Ended {
+impl ShellStatus {
     /// Returns text such as `exit status 139 (SIGSEGV)`.
-    fn told(self) -> String {
+    fn text(self) -> String {
         let signal = self.status.checked_sub(128).map(i32::from).and_then(signal_name);
         let signal = signal.map_or_else(String::new, |name| format!(" ({name})"));
         format!("exit status {}{signal}", self.status)
@@ -52,7 +52,7 @@ pub(crate) struct Ranks {
     /// True if the ranks were generated, so that none is missing.
     pub(crate) generated: bool,
     /// How the program ended, if that was recorded.
-    ended: Option<Ended>,
+    ended: Option<ShellStatus>,
 }
 
 /// Completeness of results in JSON.
@@ -104,7 +104,7 @@ impl Ranks {
     }
 
     /// Notes how the program ended. If parts of a run differ, the highest status counts.
-    pub(crate) fn note_ended(&mut self, ended: Option<Ended>) {
+    pub(crate) fn note_ended(&mut self, ended: Option<ShellStatus>) {
         self.ended = self.ended.max(ended);
     }
 
@@ -115,7 +115,7 @@ impl Ranks {
 
     /// Returns text on how the program ended, if it failed; otherwise `None`.
     fn failed(&self) -> Option<String> {
-        self.ended.filter(|ended| ended.status != 0).map(Ended::told)
+        self.ended.filter(|ended| ended.status != 0).map(ShellStatus::text)
     }
 
     /// Returns the exit code for the case that nothing else failed: [`INCOMPLETE`], or 0 if the
@@ -125,21 +125,21 @@ impl Ranks {
     }
 
     /// Returns the number of ranks with a report or trace.
-    pub(crate) fn told(&self) -> u32 {
+    pub(crate) fn present(&self) -> u32 {
         let have = self.worlds.values().map(|have| have.len() as u32);
         have.fold(self.nameless, u32::saturating_add)
     }
 
     /// Returns the number of ranks of the job, as far as it is known.
-    pub(crate) fn of(&self) -> u32 {
+    pub(crate) fn job_size(&self) -> u32 {
         let known = self.sizes().map(|(_, of)| of).fold(0, u32::saturating_add);
         let known = known.max(self.nameless_of);
-        if self.generated { self.told() } else { known.max(self.told()) }
+        if self.generated { self.present() } else { known.max(self.present()) }
     }
 
     /// Returns true if no rank is missing or was cut short, and all ranks are of one run.
     pub(crate) fn are_whole(&self) -> bool {
-        self.told() == self.of() && self.cut_short() == 0 && !self.mixed
+        self.present() == self.job_size() && self.cut_short() == 0 && !self.mixed
     }
 
     /// Returns the number of ranks whose counts end before their program.
@@ -173,14 +173,14 @@ impl Ranks {
             cut => format!(", {} cut short", whole(u64::from(cut))),
         };
         let failed = self.failed().map_or_else(String::new, |how| format!(", FAILED ({how})"));
-        self.told_of() + &cut + &failed
+        self.present_text() + &cut + &failed
     }
 
-    fn told_of(&self) -> String {
-        let of = count(u64::from(self.of()), "rank");
-        match self.of() - self.told() {
+    fn present_text(&self) -> String {
+        let of = count(u64::from(self.job_size()), "rank");
+        match self.job_size() - self.present() {
             0 => of,
-            _ => format!("{} of {of}", whole(u64::from(self.told()))),
+            _ => format!("{} of {of}", whole(u64::from(self.present()))),
         }
     }
 
@@ -193,13 +193,13 @@ impl Ranks {
             });
         }
         let mut lacks = Vec::new();
-        if self.told() < self.of() {
+        if self.present() < self.job_size() {
             let missing = self.missing();
             let of = match missing.as_slice() {
                 [] => String::new(),
                 ranges => format!(": no {source} of {}", named(ranges)),
             };
-            lacks.push(format!("{}{of}", self.told_of()));
+            lacks.push(format!("{}{of}", self.present_text()));
         }
         if self.cut_short() > 0 {
             let of = match ranges(&self.cut).as_slice() {
@@ -219,7 +219,7 @@ impl Ranks {
     pub(crate) fn completeness(&self) -> Completeness {
         Completeness {
             complete: self.are_whole(),
-            ranks_of: self.of(),
+            ranks_of: self.job_size(),
             missing_ranks: self.missing(),
             cut_short_ranks: ranges(&self.cut),
             exit_status: self.ended.map(|ended| ended.status),
@@ -320,9 +320,9 @@ mod tests {
     fn a_failed_program_is_reported_first_and_in_titles() {
         let mut all = ranks(0..2, Some(2));
         all.note_ended(None);
-        all.note_ended(Some(Ended { status: 0 }));
+        all.note_ended(Some(ShellStatus { status: 0 }));
         assert_eq!((all.lack("trace"), all.count().as_str()), (None, "2 ranks"));
-        all.note_ended(Some(Ended { status: 1 }));
+        all.note_ended(Some(ShellStatus { status: 1 }));
         assert_eq!(
             all.lack("trace").unwrap(),
             "FAILED, the program ended with exit status 1: it may not have done all its work"
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(all.completeness().exit_status, Some(1));
         assert_eq!(all.code(false), 0, "the counts are complete");
         let mut some = ranks([1], Some(2));
-        some.note_ended(Some(Ended { status: 139 }));
+        some.note_ended(Some(ShellStatus { status: 139 }));
         assert_eq!(
             some.lack("report").unwrap(),
             "INCOMPLETE, 1 of 2 ranks: no report of rank 0; the program ended with exit status 139 \
@@ -344,9 +344,9 @@ mod tests {
         let odd = ranks((0..100).map(|rank| 2 * rank), Some(u32::MAX));
         assert!(odd.lack("report").unwrap().contains("29, 31 and 4,294,967,179 others"));
         let last = ranks([u32::MAX], None);
-        assert_eq!((last.of(), last.missing()), (u32::MAX, vec![[0, u32::MAX - 1]]));
+        assert_eq!((last.job_size(), last.missing()), (u32::MAX, vec![[0, u32::MAX - 1]]));
         let mut made = ranks([5], Some(9));
         made.generated = true;
-        assert_eq!((made.lack("trace"), made.of()), (None, 1));
+        assert_eq!((made.lack("trace"), made.job_size()), (None, 1));
     }
 }

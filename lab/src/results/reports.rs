@@ -12,7 +12,7 @@ use host::regular;
 use nic::draft;
 use nic::report::{Report, ReportError};
 
-use super::{fresh, json};
+use super::{json, output_directory};
 use crate::error::Error;
 use crate::file;
 
@@ -83,7 +83,7 @@ fn is_of_rank(path: &Path) -> bool {
 /// Makes a directory for reports and removes the reports and drafts of an earlier run. Other files
 /// stay. Returns the full path of the directory.
 pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
-    let directory = fresh::make(directory)?;
+    let directory = output_directory::make(directory)?;
     for path in old(&directory)? {
         fs::remove_file(&path).map_err(Error::io(&path))?;
     }
@@ -222,7 +222,7 @@ pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
     }
     let text = regular::read_text(path, LONGEST).map_err(Error::io(path))?;
     if text.trim().is_empty() {
-        let why = "an empty file: its rank did not come to write its report";
+        let why = "an empty file: its rank ended before it wrote its report";
         return Err(Error::file(path, why));
     }
     Report::from_json(&text).map_err(|error| Error::Report { path: path.to_owned(), error })
@@ -347,7 +347,7 @@ pub(crate) mod tests {
             Summary::of(&parents.chain(spawned).collect::<Vec<_>>()).unwrap()
         };
         let sum = summary(Some(7));
-        assert_eq!((sum.mixed, sum.ranks.are_whole(), sum.ranks.told()), (None, true, 6));
+        assert_eq!((sum.mixed, sum.ranks.are_whole(), sum.ranks.present()), (None, true, 6));
         // Without a job they may be of another run.
         assert!(summary(None).mixed.is_some());
     }
@@ -414,7 +414,7 @@ pub(crate) mod tests {
         settle(directory.path()).unwrap();
         assert_eq!(read_all(), [(Some(0), 9), (Some(1), 5), (Some(1), 5)]);
         let ranks = Summary::of(&read(directory.path()).unwrap()).unwrap().ranks;
-        assert_eq!((ranks.told(), ranks.cut_short()), (2, 1));
+        assert_eq!((ranks.present(), ranks.cut_short()), (2, 1));
         for name in ["0.json", "1.json", "1.txt", "1.1.json", "1.1.txt", "x.draft"] {
             assert!(place(name).exists(), "{name}");
         }
@@ -492,6 +492,6 @@ pub(crate) mod tests {
         assert!(refused(&report).contains("prq: block reasons: collective + point-to-point"));
         report = sample(0, 4, 9);
         report.tagged.kinds.collective.arrivals += 1;
-        assert!(refused(&report).contains("tagged: kinds = what prq and umq counted"));
+        assert!(refused(&report).contains("tagged: kinds = prq by kind + umq by kind"));
     }
 }

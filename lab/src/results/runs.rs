@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use host::regular;
 use serde::{Deserialize, Serialize};
 
-use super::{Ended, Kind, reports};
+use super::{Kind, ShellStatus, reports};
 use crate::error::Error;
 use crate::file;
 
@@ -155,8 +155,8 @@ impl RunRecord {
     }
 
     /// Returns how the program ended.
-    pub(crate) fn ended(&self) -> Ended {
-        Ended { status: self.exit_status }
+    pub(crate) fn ended(&self) -> ShellStatus {
+        ShellStatus { status: self.exit_status }
     }
 }
 

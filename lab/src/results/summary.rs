@@ -14,8 +14,8 @@ use super::origin::Interned;
 use super::{Completeness, Ranks, ReportHead, origin};
 use crate::text::{count, percent, total, whole};
 
-/// Largest number of programs that are named, because a report may contain anything.
-pub(crate) const MISSING: usize = 16;
+/// Maximum number of programs or ranks that a note names. A report may contain any number of them.
+pub(crate) const MAX_NAMED: usize = 16;
 
 /// The largest number of elements of one queue, and its rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) struct Summary {
     pub(crate) ranks: Ranks,
     /// Numbers of ranks and processors of the first host with more ranks than processors; `None` if
     /// there is no such host.
-    pub(crate) crowd: Option<(u32, u32)>,
+    pub(crate) oversubscribed: Option<(u32, u32)>,
     /// Largest number of endpoints of a process that matched tagged messages.
     pub(crate) endpoints: u32,
     /// Facts about the run, from the reports.
@@ -73,7 +73,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// Returns text on the version of libfabric and the time, or `generated`.
-    pub(crate) fn way(&self) -> String {
+    pub(crate) fn origin_text(&self) -> String {
         match self.libfabric.as_str() {
             NO_LIBFABRIC => "generated".to_owned(),
             version => format!("over libfabric {version} in {:.2} s", self.seconds),
@@ -94,8 +94,8 @@ impl Summary {
 
     /// Returns a note that the length of the UMQ depends on scheduling, if ranks share processors.
     /// Returns `None` otherwise, and if there were no unexpected messages.
-    pub(crate) fn turns(&self) -> Option<String> {
-        let (ranks, cores) = self.crowd.filter(|_| self.tagged.umq.high_water > 0)?;
+    pub(crate) fn scheduling_note(&self) -> Option<String> {
+        let (ranks, cores) = self.oversubscribed.filter(|_| self.tagged.umq.high_water > 0)?;
         Some(format!(
             "{} on {} take turns: how long the UMQ becomes depends on their scheduling; repeats show \
              its spread, not its length with a processor for each",
@@ -106,7 +106,7 @@ impl Summary {
 
     /// Returns a note that the need of a NIC is the sum over the endpoints of a rank, if a rank has
     /// several endpoints; otherwise `None`.
-    pub(crate) fn shares(&self) -> Option<String> {
+    pub(crate) fn endpoints_note(&self) -> Option<String> {
         (self.endpoints > 1).then(|| {
             format!(
                 "Ranks have up to {} endpoints, each with tables of its own: high-water marks are those \
@@ -234,9 +234,9 @@ impl Adding {
         }
         sum.endpoints = endpoints.into_values().max().unwrap_or(0);
         sum.processes = processes.len();
-        sum.crowd = crowd(&heads, &processes);
+        sum.oversubscribed = oversubscribed(&heads, &processes);
         sum.origin = origin::lines(&heads);
-        sum.remarks = remarks.told();
+        sum.remarks = remarks.sentences();
         sum.mixed = mixed(&heads.iter().map(source).collect::<Vec<_>>());
         // Spawned ranks are of the same job, and have another number of ranks. If the job is not
         // known, they show in a rank number that occurs twice.
@@ -251,7 +251,7 @@ impl Adding {
 
 /// Returns the numbers of ranks and processors of the first host with more ranks than processors,
 /// or `None` if there is no such host.
-fn crowd(heads: &[ReportHead], processes: &BTreeSet<(&str, u32)>) -> Option<(u32, u32)> {
+fn oversubscribed(heads: &[ReportHead], processes: &BTreeSet<(&str, u32)>) -> Option<(u32, u32)> {
     let mut hosts: BTreeMap<&str, u32> = BTreeMap::new();
     for (host, _) in processes {
         *hosts.entry(host).or_default() += 1;
@@ -274,7 +274,7 @@ fn ranks_of(head: &ReportHead) -> Option<u32> {
 fn several<'a>(programs: impl Iterator<Item = &'a str>) -> Option<String> {
     let programs: BTreeSet<&str> = programs.collect();
     (programs.len() > 1).then(|| {
-        let programs: Vec<_> = programs.into_iter().take(MISSING).collect();
+        let programs: Vec<_> = programs.into_iter().take(MAX_NAMED).collect();
         format!(
             "These are several programs, whose counts tell nothing together: {}",
             programs.join(", ")
@@ -401,11 +401,12 @@ impl Remarks {
     }
 
     /// Returns each remark as a sentence.
-    pub(super) fn told(self) -> Vec<String> {
+    pub(super) fn sentences(self) -> Vec<String> {
         let Self { said: mut remarks, any_source, any_tag, unclustered, devices, chosen } = self;
         if any_source > 0 || any_tag > 0 {
             remarks.push(format!(
-                "BROKEN PROMISES: {} from any source, {} of any tag, matched in order all the same",
+                "BROKEN PROMISES: {} from any source, {} of any tag, though FI_TCAM_ASSERT \
+                 excludes them; they were matched in order",
                 count(any_source, "receive"),
                 whole(any_tag)
             ));
@@ -518,7 +519,7 @@ mod tests {
     fn of(reports: &[Report]) -> Vec<String> {
         let mut remarks = Remarks::default();
         reports.iter().for_each(|report| remarks.add(report));
-        remarks.told()
+        remarks.sentences()
     }
 
     #[test]
@@ -534,8 +535,8 @@ mod tests {
             remarks,
             [
                 "odd clusters",
-                "BROKEN PROMISES: 2 receives from any source, 0 of any tag, matched in order all \
-                 the same",
+                "BROKEN PROMISES: 2 receives from any source, 0 of any tag, though FI_TCAM_ASSERT \
+                 excludes them; they were matched in order",
                 "4 elements of sources that no cluster names",
                 "auto chose list in 2 queues; --report DIR says when and why",
             ]

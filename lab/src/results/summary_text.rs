@@ -33,12 +33,14 @@ pub(crate) fn of(sum: &Summary) -> String {
     };
     let mut lines: Vec<_> = sum.lack().into_iter().collect();
     let messages = count(sum.tagged.arrivals, "message");
-    lines.push(format!("tcam: {}, {messages}, {}{fit}", sum.ranks(), sum.way()));
+    lines.push(format!("tcam: {}, {messages}, {}{fit}", sum.ranks(), sum.origin_text()));
     lines.extend(sum.mixed.clone());
     lines.push(table(sum));
     lines.push(verdict("PRQ", &sum.tagged.prq, &sum.prq_peak));
     lines.push(verdict("UMQ", &sum.tagged.umq, &sum.umq_peak));
-    lines.extend(sum.remarks.iter().cloned().chain(sum.shares()).chain(sum.turns()));
+    lines.extend(
+        sum.remarks.iter().cloned().chain(sum.endpoints_note()).chain(sum.scheduling_note()),
+    );
     lines.extend(sum.tagged.kinds.iter().map(|(name, kind)| {
         format!(
             "{name}: {}, {}, {} matched in the table",
@@ -116,7 +118,7 @@ fn of_channel(name: &str, channel: &ChannelCounters) -> Vec<String> {
     let waited = channel.discovery_ns as f64 / found as f64 / 1e3;
     vec![
         format!("{sent}; {empty} of {polls} found nothing"),
-        format!("    what the others found had waited at most {waited:.1} us on average"),
+        format!("    messages that the others found had waited at most {waited:.1} us on average"),
     ]
 }
 
@@ -139,7 +141,7 @@ fn measured(time: &MeasuredTime) -> Vec<String> {
     lines.extend(time.overhead().map(|(insertion, dedicate)| {
         format!(
             "On hosts, for each second of searches: {insertion:.4} s of insertions, {dedicate:.4} s \
-             of them with queues made"
+             of them to make queues"
         )
     }));
     lines
@@ -191,7 +193,7 @@ pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String 
             parts.join(", ")
         }
     };
-    format!("{what}; {size}\n  not in the table: {}", told(queue))
+    format!("{what}; {size}\n  not in the table: {}", reasons_text(queue))
 }
 
 /// Returns the number of elements that no table would have held, whatever its size.
@@ -202,7 +204,7 @@ fn unfit(queue: &QueueCounters) -> u64 {
 
 /// Returns the reasons why elements went to the host, each with its number of elements and of
 /// collective elements.
-fn told(queue: &QueueCounters) -> String {
+fn reasons_text(queue: &QueueCounters) -> String {
     let collective = queue.kinds.collective.block_reasons.iter();
     let named: Vec<_> = queue
         .block_reasons
@@ -325,7 +327,7 @@ mod tests {
         let line = "Time in matching, measured: 0.002000 s of all ranks together; searches 50.0 % in \
                     tables and 20.0 % on hosts, insertions 15.0 % and 5.0 %, removals 5.0 % and 5.0 %\n\
                     On hosts, for each second of searches: 0.2500 s of insertions, 0.0025 s of them \
-                    with queues made\n";
+                    to make queues\n";
         assert!(text.contains(line), "{text}");
     }
 

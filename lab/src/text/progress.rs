@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Progress of long work.
 
+use std::fmt::Write;
 use std::io::IsTerminal;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Prints the next step of long work to standard error, unless that is a terminal, which shows a
 /// bar.
@@ -13,13 +14,24 @@ pub(crate) fn step(what: &str) {
     }
 }
 
-/// Returns a bar of this template (see `indicatif`) on a terminal, and a hidden one elsewhere.
+/// Returns a bar of this template (see `indicatif`) on a terminal, and a hidden one elsewhere. In a
+/// template, `{left}` is the estimated time that is left.
 pub(crate) fn bar(length: u64, template: &'static str) -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()
     } else {
         ProgressDrawTarget::hidden()
     };
-    let style = ProgressStyle::with_template(template).expect("the template is constant");
+    let style = ProgressStyle::with_template(template)
+        .expect("the template is constant")
+        .with_key("left", left);
     ProgressBar::with_draw_target(Some(length), target).with_style(style)
+}
+
+/// Writes the estimated time that is left. Before the first step is done, there is no estimate.
+fn left(state: &ProgressState, text: &mut dyn Write) {
+    let _ = match state.pos() {
+        0 => write!(text, "time left unknown"),
+        _ => write!(text, "{:#} left", HumanDuration(state.eta())),
+    };
 }

@@ -79,7 +79,7 @@ impl Found {
     }
 
     /// Sets the time at which the first rank of the run began, in nanoseconds since 1970.
-    pub(crate) fn begin(&mut self, began_ns: u64) {
+    pub(crate) fn set_start(&mut self, began_ns: u64) {
         self.traces.iter_mut().for_each(|trace| trace.began_ns = began_ns);
     }
 
@@ -101,7 +101,7 @@ impl Found {
     /// Places the ranks on nodes, if `placed` gives a placement. Fails if a trace has no rank, or
     /// if a rank of the run has no trace.
     pub(crate) fn placed(mut self, placed: &Placed) -> Result<Self, Error> {
-        if let Some(rule) = placed.rule(self.ranks_of())? {
+        if let Some(rule) = placed.node_rule(self.ranks_of())? {
             let nodes = Arc::new(Nodes::new(rule, addresses(&self.traces)?));
             self.traces.iter_mut().for_each(|trace| trace.nodes = Some(Arc::clone(&nodes)));
         }
@@ -206,7 +206,7 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     let run = run_of(&traces);
     let mut found = Found { traces, left_out, halved, quiet, run };
     let starts = found.traces.iter().map(|trace| trace.header.start_ns);
-    found.begin(starts.min().unwrap_or(0));
+    found.set_start(starts.min().unwrap_or(0));
     Ok(found)
 }
 

@@ -18,5 +18,5 @@ pub(crate) use self::play::Curves;
 pub(crate) use self::player::Player;
 pub(crate) use self::repeats::{Measured, Recording};
 pub(crate) use self::take::Take;
-pub(crate) use self::together::{InTurn, Together};
+pub(crate) use self::together::{JointReplay, NicEngines};
 pub(crate) use self::trace::Trace;

@@ -39,7 +39,7 @@ pub(crate) struct Placed {
     /// Number of ranks that share a NIC: P ranks on each node, with one NIC. Messages between ranks
     /// of a node, and the receives that name these ranks, are left out. A receive from any source
     /// stays until it is matched; if a rank of the same node sends that message, the receive is
-    /// cancelled then. The traces of all ranks are needed.
+    /// cancelled then. The traces of all ranks are needed, even with --partial.
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = at_least_one)]
     pub(crate) ppn: Option<NonZeroU32>,
 
@@ -77,7 +77,7 @@ impl FromStr for Placement {
 
 impl Placed {
     /// Returns this placement; if it is empty, the placement in the record of the run.
-    pub(crate) fn or_recorded(&self, run: Option<&RunRecord>) -> Self {
+    pub(crate) fn or_from_record(&self, run: Option<&RunRecord>) -> Self {
         match (self, run) {
             (Self { ppn: None, placement: None }, Some(run)) => Self {
                 ppn: run.placed.ppn,
@@ -97,7 +97,7 @@ impl Placed {
     /// Returns the rule for this number of ranks. Returns `None` if no placement is given: the
     /// ranks stay on the hosts where they ran. Fails if the options contradict each other, or if
     /// the file places too few ranks.
-    pub(super) fn rule(&self, ranks: u32) -> Result<Option<Rule>, Error> {
+    pub(super) fn node_rule(&self, ranks: u32) -> Result<Option<Rule>, Error> {
         Ok(Some(match (&self.placement, self.ppn) {
             (None, None) => return Ok(None),
             (None | Some(Placement::Block), Some(ppn)) => Rule::Block(ppn),
@@ -208,7 +208,7 @@ impl Nodes {
 
 /// Filters the operations of one rank: leaves out the messages between ranks of its node.
 #[derive(Debug)]
-pub(crate) struct Remote<'a> {
+pub(crate) struct NodeFilter<'a> {
     nodes: &'a Nodes,
     node: Option<u32>,
     /// True if peer numbers are ranks.
@@ -218,11 +218,11 @@ pub(crate) struct Remote<'a> {
     known: HashMap<u32, bool>,
     /// Numbers of the multi-receive buffers that stayed, contain a message of this node, and have
     /// room left.
-    shared: HashSet<u64>,
-    /// An operation that follows the one that [`Remote::keep`] returned last.
-    pub(super) then: Option<Op>,
-    posts: Left,
-    arrivals: Left,
+    partly_local_buffers: HashSet<u64>,
+    /// An operation that follows the one that [`NodeFilter::keep`] returned last.
+    pub(super) follow_up: Option<Op>,
+    posts: LeftOut,
+    arrivals: LeftOut,
     /// A replay of all operations, without the filter.
     whole: Box<Replay>,
 }
@@ -230,12 +230,12 @@ pub(crate) struct Remote<'a> {
 /// Numbers of the receives, or of the messages, that were left out. Cancels and drops refer to
 /// receives and messages by number.
 #[derive(Debug, Default)]
-struct Left {
+struct LeftOut {
     next: u64,
     out: Vec<u64>,
 }
 
-impl Left {
+impl LeftOut {
     fn note(&mut self, out: bool) {
         if out {
             self.out.push(self.next);
@@ -252,23 +252,34 @@ impl Left {
     }
 }
 
-impl<'a> Remote<'a> {
+impl<'a> NodeFilter<'a> {
     pub(crate) fn new(nodes: &'a Nodes, rank: u32, generated: bool, layout: TagLayout) -> Self {
-        let (known, shared, then, posts, arrivals) = Default::default();
+        let (known, partly_local_buffers, follow_up, posts, arrivals) = Default::default();
         let entries = |name: &str| name.ends_with("q_entries").then(|| "0".to_owned());
         let params = Params::from_lookup(entries).expect("the defaults are valid");
         let device = DeviceConfig::from_params(&params, TagLayout::Opaque);
         let whole = Box::new(Replay::new(&device).expect("a device without tables can be made"));
         let node = nodes.of(rank);
-        Self { nodes, node, generated, layout, known, shared, then, posts, arrivals, whole }
+        Self {
+            nodes,
+            node,
+            generated,
+            layout,
+            known,
+            partly_local_buffers,
+            follow_up,
+            posts,
+            arrivals,
+            whole,
+        }
     }
 
     /// Returns the operation that the NIC of the node sees instead of `op`, or `None` if it sees
-    /// none. The numbers in a cancel or drop count only operations that stayed. If [`Remote::then`]
-    /// is set, that operation follows.
+    /// none. The numbers in a cancel or drop count only operations that stayed. If
+    /// [`NodeFilter::follow_up`] is set, that operation follows.
     pub(crate) fn keep(&mut self, op: Op, peers: &BTreeMap<u32, Address>) -> Option<Op> {
         let mut met = None;
-        self.whole.play_and_tell(&op, |change| met = met.or(Some(change)));
+        self.whole.play_with(&op, |change| met = met.or(Some(change)));
         // True if the operation matched a message that was left out.
         let met_local = match met {
             Some(Change::Taken(number)) => self.arrivals.renumber(number).is_none(),
@@ -289,17 +300,17 @@ impl<'a> Remote<'a> {
                 self.arrivals.note(out);
                 match met {
                     Some(Change::Matched(number)) if out => {
-                        self.shared.remove(&number);
+                        self.partly_local_buffers.remove(&number);
                         self.posts.renumber(number).map(Op::Cancel)
                     }
-                    Some(Change::Matched(number)) if self.shared.remove(&number) => {
+                    Some(Change::Matched(number)) if self.partly_local_buffers.remove(&number) => {
                         // The run released the buffer here. Without the messages of this node, it
                         // has room left, so it is cancelled.
-                        self.then = self.posts.renumber(number).map(Op::Cancel);
+                        self.follow_up = self.posts.renumber(number).map(Op::Cancel);
                         Some(op)
                     }
-                    Some(Change::Met(number)) if out => {
-                        self.shared.insert(number);
+                    Some(Change::Found(number)) if out => {
+                        self.partly_local_buffers.insert(number);
                         None
                     }
                     _ => (!out).then_some(op),
@@ -315,8 +326,8 @@ impl<'a> Remote<'a> {
         if let Some(source) = key.source.get() {
             return self.is_local(source, peers);
         }
-        let told = self.layout.tell(key);
-        let rank = told.source.filter(|_| told.communicator == Some(0));
+        let decoded = self.layout.decode(key);
+        let rank = decoded.source.filter(|_| decoded.communicator == Some(0));
         rank.is_some_and(|rank| self.nodes.of(rank) == self.node)
     }
 
@@ -344,13 +355,13 @@ mod tests {
     #[test]
     fn messages_within_a_node_are_left_out() {
         let nodes = nodes(4);
-        let mut remote = Remote::new(&nodes, 1, true, TagLayout::Opaque);
+        let mut filter = NodeFilter::new(&nodes, 1, true, TagLayout::Opaque);
         let post = |source| {
             let key = Key { bits: 7, ignore: 0, source };
             Op::Post(Posted { key, len: 8, multi: None, non_contiguous: false })
         };
         let arrive = |source| Op::Arrive(Envelope { source, bits: 7, len: 0 });
-        let mut keep = |op: Op| remote.keep(op, &BTreeMap::new());
+        let mut keep = |op: Op| filter.keep(op, &BTreeMap::new());
         // A receive that a message of the same node matches, before or after it is posted.
         let [waits, meets] = [1, 2].map(|bits| {
             let key = Key { bits, ignore: 0, source: Source::ANY };
@@ -376,13 +387,13 @@ mod tests {
     #[test]
     fn a_source_in_the_match_bits_is_known_in_the_world() {
         let nodes = nodes(2);
-        let mut remote = Remote::new(&nodes, 0, true, TagLayout::IntelMpi);
+        let mut filter = NodeFilter::new(&nodes, 0, true, TagLayout::IntelMpi);
         // The ignore bits of a directed receive of Intel MPI, and of one from any source.
         let [directed, any] = [0x6000_0000_0000_0000, 0x6fff_ff00_0000_0000];
         let mut stays = |bits, ignore| {
             let key = Key { bits, ignore, source: Source::ANY };
             let posted = Posted { key, len: 8, multi: None, non_contiguous: false };
-            remote.keep(Op::Post(posted), &BTreeMap::new()).is_some()
+            filter.keep(Op::Post(posted), &BTreeMap::new()).is_some()
         };
         assert!(!stays(1 << 40 | 7, directed), "from rank 1, of the same node");
         assert!(stays(2 << 40 | 7, directed), "from rank 2");
@@ -393,11 +404,11 @@ mod tests {
     #[test]
     fn a_buffer_ends_where_it_ends_with_the_messages_of_the_node() {
         let nodes = nodes(2);
-        let mut remote = Remote::new(&nodes, 0, true, TagLayout::Opaque);
+        let mut filter = NodeFilter::new(&nodes, 0, true, TagLayout::Opaque);
         let key = Key { bits: 0, ignore: u64::MAX, source: Source::ANY };
         let multi = Some(MultiRecv { len: 40, used: 0, min: 8 });
         let buffer = Op::Post(Posted { key, len: 40, multi, non_contiguous: false });
-        let mut keep = |op: Op| [remote.keep(op, &BTreeMap::new()), remote.then.take()];
+        let mut keep = |op: Op| [filter.keep(op, &BTreeMap::new()), filter.follow_up.take()];
         let arrive = |source, len| Op::Arrive(Envelope { source, bits: 0, len });
         assert_eq!(keep(buffer), [Some(buffer), None]);
         assert_eq!(keep(arrive(1, 30)), [None, None]);
@@ -412,7 +423,7 @@ mod tests {
         let nodes = |placement: &str, ppn: Option<u32>| {
             let placement = (!placement.is_empty()).then(|| placement.parse().unwrap());
             let placed = Placed { ppn: ppn.and_then(NonZeroU32::new), placement };
-            let rule = placed.rule(5).map_err(|error| error.to_string())?.unwrap();
+            let rule = placed.node_rule(5).map_err(|error| error.to_string())?.unwrap();
             Ok::<_, String>((0..5).map(|rank| rule.of(rank).unwrap()).collect::<Vec<_>>())
         };
         assert_eq!(nodes("", Some(2)), nodes("block", Some(2)));
@@ -436,9 +447,9 @@ mod tests {
         let ranks = [(at(10), 0), (at(11), 1), (at(12), 2)].into();
         let nodes = Nodes::new(Rule::Listed(vec![0, 0, 1]), ranks);
         let peers = [(5, at(10)), (6, at(12)), (7, at(99))].into();
-        let mut remote = Remote::new(&nodes, 1, false, TagLayout::Opaque);
+        let mut filter = NodeFilter::new(&nodes, 1, false, TagLayout::Opaque);
         let mut stays = |source| {
-            remote.keep(Op::Arrive(Envelope { source, bits: 0, len: 0 }), &peers).is_some()
+            filter.keep(Op::Arrive(Envelope { source, bits: 0, len: 0 }), &peers).is_some()
         };
         assert_eq!([5, 6, 7].map(&mut stays), [false, true, true]);
     }

@@ -20,18 +20,18 @@ use nic::params::{Params, types::PoolOwner};
 use nic::report::{Report, WrittenAt};
 use rayon::prelude::*;
 
-use super::player::{BATCH, Played, TraceReader};
+use super::player::{BATCH, TableReplay, TraceReader};
 use super::together::share_of;
-use super::{Counted, InTurn, Player, Together, Trace, counted, files};
+use super::{Counted, JointReplay, NicEngines, Player, Trace, counted, files};
 use crate::error::Error;
-use crate::results::summary::MISSING;
+use crate::results::summary::MAX_NAMED;
 use crate::results::{Endpoint, reports};
 use crate::settings::Settings;
 use crate::text::{count, progress};
 
 /// Bytes of records whose replay takes a second or more.
 pub(crate) const LONG: u64 = 16 << 20;
-const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {eta} left";
+const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {left}";
 
 /// Returns a progress bar for `times` replays of all traces; a hidden one for short traces.
 pub(crate) fn bar(traces: &[Trace], times: usize) -> ProgressBar {
@@ -88,12 +88,12 @@ pub(crate) fn all_to_each(
     Ok(counted)
 }
 
-/// Replays every trace on all tables at once. Each queue may have up to `max_queue / shares`
-/// elements.
+/// Replays every trace on all tables at once. Each queue may have up to
+/// `max_queue / tables_at_once` elements.
 fn at_once(
     traces: &[Trace],
     settings: &[Settings],
-    shares: usize,
+    tables_at_once: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Vec<Counted>>, Error> {
     let (mut pooled, mut alone) = (Vec::new(), Vec::new());
@@ -103,7 +103,7 @@ fn at_once(
         if pool { &mut pooled } else { &mut alone }.push(at);
     }
     let play_together = || -> Vec<_> {
-        pooled.par_iter().map(|&at| together(traces, &settings[at], shares, bar)).collect()
+        pooled.par_iter().map(|&at| together(traces, &settings[at], tables_at_once, bar)).collect()
     };
     let play_alone = || {
         if alone.is_empty() {
@@ -112,7 +112,7 @@ fn at_once(
         each(traces, bar, |trace, bar| {
             let devices: Result<Vec<_>, _> =
                 alone.iter().map(|&at| trace.device(&trace.params(&settings[at])?)).collect();
-            play_to_each(trace, devices?, shares, bar)
+            play_to_each(trace, devices?, tables_at_once, bar)
         })
     };
     let (played_together, played_alone) = rayon::join(play_together, play_alone);
@@ -132,16 +132,16 @@ fn at_once(
 fn play_to_each(
     trace: &Trace,
     devices: Vec<DeviceConfig>,
-    shares: usize,
+    tables_at_once: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Counted>, Error> {
     let mut source = TraceReader::new(trace, devices.iter())?;
     let played: Result<Vec<_>, _> =
-        devices.into_iter().map(|device| Played::new(trace, device, shares)).collect();
+        devices.into_iter().map(|device| TableReplay::new(trace, device, tables_at_once)).collect();
     let mut played = played?;
     let (mut batch, mut next) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
     let mut more = source.batch(&mut batch)?;
-    let mut told = 0;
+    let mut shown = 0;
     while !batch.is_empty() {
         let (read, stepped) = rayon::join(
             || if more { source.batch(&mut next) } else { Ok(false) },
@@ -149,8 +149,8 @@ fn play_to_each(
         );
         stepped?;
         more = read?;
-        bar.inc((source.taken() - told) * played.len() as u64);
-        told = source.taken();
+        bar.inc((source.taken() - shown) * played.len() as u64);
+        shown = source.taken();
         mem::swap(&mut batch, &mut next);
         next.clear();
     }
@@ -194,34 +194,35 @@ pub(crate) fn each<T: Send>(
 fn together(
     traces: &[Trace],
     settings: &Settings,
-    shares: usize,
+    tables_at_once: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Counted>, Error> {
-    let mut hosts: BTreeMap<_, InTurn<LocalPool>> = BTreeMap::new();
-    let mut together = Together::new(traces.iter(), settings, shares, |trace, params| {
-        let engines = hosts.entry(trace.host()).or_insert_with(|| {
-            InTurn::new(params, |entries| {
-                LocalPool::new(u32::try_from(entries).unwrap_or(u32::MAX))
-            })
-        });
-        Ok(Arc::new(engines.next().join(share_of(params)).map_err(|_| Error::Pool)?))
-    })?;
+    let mut hosts: BTreeMap<_, NicEngines<LocalPool>> = BTreeMap::new();
+    let mut together =
+        JointReplay::new(traces.iter(), settings, tables_at_once, |trace, params| {
+            let engines = hosts.entry(trace.host()).or_insert_with(|| {
+                NicEngines::new(params, |entries| {
+                    LocalPool::new(u32::try_from(entries).unwrap_or(u32::MAX))
+                })
+            });
+            Ok(Arc::new(engines.next().join(share_of(params)).map_err(|_| Error::Pool)?))
+        })?;
     while together.step(bar)?.is_some() {}
     Ok(together.players.iter().map(Player::counted).collect())
 }
 
 /// Adds to `drafts` the counts from the traces of endpoints without a complete report: their
-/// processes were killed, or ended without `MPI_Finalize`. `is_told` returns true for an endpoint
-/// with a complete report. A draft, the incomplete report of an endpoint, contains less than its
+/// processes were killed, or ended without `MPI_Finalize`. `has_report` returns true for an
+/// endpoint with a complete report. A draft, the incomplete report of an endpoint, contains less than its
 /// traces and is replaced. Returns a note with the number of these endpoints, or `None` if all
 /// endpoints have a report.
 pub(crate) fn add_unreported(
-    is_told: impl Fn(&Endpoint) -> bool,
+    has_report: impl Fn(&Endpoint) -> bool,
     drafts: &mut Vec<Report>,
     traces: &[Trace],
 ) -> Result<Option<String>, Error> {
     let silent: Vec<_> =
-        traces.iter().filter(|trace| !is_told(&trace.endpoint())).cloned().collect();
+        traces.iter().filter(|trace| !has_report(&trace.endpoint())).cloned().collect();
     if silent.is_empty() {
         return Ok(None);
     }
@@ -243,7 +244,7 @@ pub(crate) fn add_unreported(
         }
     }
     let endpoints = count(replayed.len() as u64, "endpoint");
-    let ranks = replayed.iter().filter_map(|report| report.rank).take(MISSING);
+    let ranks = replayed.iter().filter_map(|report| report.rank).take(MAX_NAMED);
     let names: Vec<_> = ranks.map(|rank| rank.to_string()).collect();
     let ranks =
         if names.is_empty() { String::new() } else { format!(" (rank {})", names.join(", ")) };
@@ -299,7 +300,7 @@ mod tests {
         let envelope = nic::message::Envelope { source: 1, bits: 2, len: 0 };
         let mut bytes = header.to_bytes();
         nic::trace::Encoder::default().op(&mut bytes, &Op::Arrive(envelope)).unwrap();
-        bytes.extend(nic::trace::again(99).to_le_bytes());
+        bytes.extend(nic::trace::repeat_record(99).to_le_bytes());
         fs::write(&path, bytes).unwrap();
         let play = |max_queue| {
             let take = Take { max_queue, ..Default::default() };

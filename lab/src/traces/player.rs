@@ -24,7 +24,7 @@ use nic::config::DeviceConfig;
 use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Reader, Stop, Thread, Timed, TraceError};
 
-use super::node::Remote;
+use super::node::NodeFilter;
 use super::{Counted, Trace};
 use crate::error::Error;
 use crate::settings::Settings;
@@ -61,8 +61,8 @@ pub(super) struct TraceReader<'a> {
     /// set).
     known: Known,
     /// Set if messages between ranks of the same node are left out.
-    remote: Option<Remote<'a>>,
-    /// Time of the last operation, even if it was left out. 0 unless `remote` is set.
+    filter: Option<NodeFilter<'a>>,
+    /// Time of the last operation, even if it was left out. 0 unless `filter` is set.
     last: u64,
 }
 
@@ -74,28 +74,28 @@ impl<'a> TraceReader<'a> {
     ) -> Result<Self, Error> {
         let is_timed = devices.any(|device| device.timing.is_some());
         let even = is_timed.then(EvenTimes::default);
-        let (known, remote) = ((Thread::default(), 0), trace.remote());
-        Ok(Self { trace, reader: trace.reader()?, even, known, remote, last: 0 })
+        let (known, filter) = ((Thread::default(), 0), trace.node_filter());
+        Ok(Self { trace, reader: trace.reader()?, even, known, filter, last: 0 })
     }
 
     /// Returns the next operation and its spread time, in nanoseconds since the start of the
     /// recording. Returns `None` at the end of the trace.
     #[inline]
     fn next(&mut self) -> Result<Option<Timed>, Error> {
-        if self.remote.is_none() { self.read_even() } else { self.next_remote() }
+        if self.filter.is_none() { self.read_even() } else { self.next_filtered() }
     }
 
     /// Returns the next operation that is not left out. Times are spread over all operations,
     /// including those that are left out.
     #[cold]
-    fn next_remote(&mut self) -> Result<Option<Timed>, Error> {
-        if let Some(then) = self.remote.as_mut().and_then(|remote| remote.then.take()) {
-            return Ok(Some((self.last, then)));
+    fn next_filtered(&mut self) -> Result<Option<Timed>, Error> {
+        if let Some(op) = self.filter.as_mut().and_then(|filter| filter.follow_up.take()) {
+            return Ok(Some((self.last, op)));
         }
         while let Some((time, op)) = self.read_even()? {
             self.last = time;
-            let Some(remote) = &mut self.remote else { return Ok(Some((time, op))) };
-            if let Some(op) = remote.keep(op, self.reader.peers()) {
+            let Some(filter) = &mut self.filter else { return Ok(Some((time, op))) };
+            if let Some(op) = filter.keep(op, self.reader.peers()) {
                 return Ok(Some((time, op)));
             }
         }
@@ -162,7 +162,7 @@ impl<'a> TraceReader<'a> {
 
     /// Returns the bytes of records that were read.
     pub(super) fn taken(&self) -> u64 {
-        self.reader.taken()
+        self.reader.bytes_read()
     }
 }
 
@@ -229,7 +229,7 @@ impl EvenTimes {
 }
 
 /// A replay of a trace on one table.
-pub(super) struct Played<'a> {
+pub(super) struct TableReplay<'a> {
     trace: &'a Trace,
     pub(super) replay: Replay,
     clock: Arc<TraceClock>,
@@ -239,18 +239,18 @@ pub(super) struct Played<'a> {
     longest: usize,
 }
 
-impl<'a> Played<'a> {
-    /// Makes an empty replay. A queue may have up to `max_queue / shares` elements, because
-    /// `shares` tables are replayed at the same time.
+impl<'a> TableReplay<'a> {
+    /// Makes an empty replay. A queue may have up to `max_queue / tables_at_once` elements, because
+    /// this number of tables is replayed at the same time.
     pub(super) fn new(
         trace: &'a Trace,
         device: DeviceConfig,
-        shares: usize,
+        tables_at_once: usize,
     ) -> Result<Self, Error> {
         let clock = Arc::new(TraceClock::default());
         let device = DeviceConfig { clock: Some(Arc::clone(&clock) as Arc<dyn Clock>), ..device };
         let replay = Replay::new(&device).map_err(|error| Error::Replay(error.to_string()))?;
-        let longest = trace.take.max_queue / shares;
+        let longest = trace.take.max_queue / tables_at_once;
         Ok(Self { trace, replay, clock, last: 0, operations: 0, longest })
     }
 
@@ -260,14 +260,18 @@ impl<'a> Played<'a> {
 
     #[inline]
     fn step(&mut self, timed: &Timed) -> Result<(), Error> {
-        self.step_and_tell(timed, |_| {})
+        self.step_with_changes(timed, |_| {})
     }
 
     #[inline]
-    fn step_and_tell(&mut self, (time, op): &Timed, tell: impl FnMut(Change)) -> Result<(), Error> {
+    fn step_with_changes(
+        &mut self,
+        (time, op): &Timed,
+        tell: impl FnMut(Change),
+    ) -> Result<(), Error> {
         note_stop(self.trace, op);
         self.clock.set(*time);
-        self.replay.play_and_tell(op, tell);
+        self.replay.play_with(op, tell);
         self.last = *time;
         // A send is no operation on the device.
         self.operations += u64::from(!matches!(op, Op::Send(_)));
@@ -302,9 +306,9 @@ impl<'a> Played<'a> {
 /// A trace and its replay, one operation at a time.
 pub(crate) struct Player<'a> {
     pub(super) source: TraceReader<'a>,
-    pub(super) played: Played<'a>,
+    pub(super) played: TableReplay<'a>,
     /// Bytes of records that were added to a progress bar.
-    told: u64,
+    shown: u64,
 }
 
 impl<'a> Player<'a> {
@@ -312,19 +316,19 @@ impl<'a> Player<'a> {
     pub(crate) fn new(trace: &'a Trace, settings: &Settings) -> Result<Self, Error> {
         let device = trace.device(&trace.params(settings)?)?;
         let source = TraceReader::new(trace, std::iter::once(&device))?;
-        Ok(Self { source, played: Played::new(trace, device, 1)?, told: 0 })
+        Ok(Self { source, played: TableReplay::new(trace, device, 1)?, shown: 0 })
     }
 
     /// Makes a player whose operations are merged with those of other players. So its times are
-    /// always spread evenly. For `shares` see [`Played::new`].
+    /// always spread evenly. For `tables_at_once` see [`TableReplay::new`].
     pub(super) fn together(
         trace: &'a Trace,
         device: DeviceConfig,
-        shares: usize,
+        tables_at_once: usize,
     ) -> Result<Self, Error> {
         let mut source = TraceReader::new(trace, std::iter::once(&device))?;
         source.even.get_or_insert_default();
-        Ok(Self { source, played: Played::new(trace, device, shares)?, told: 0 })
+        Ok(Self { source, played: TableReplay::new(trace, device, tables_at_once)?, shown: 0 })
     }
 
     /// Returns the next operation without replaying it, and its spread time in nanoseconds since
@@ -341,12 +345,12 @@ impl<'a> Player<'a> {
 
     /// Replays an operation, and calls `tell` for each change in the queues.
     #[inline]
-    pub(crate) fn step_and_tell(
+    pub(crate) fn step_with_changes(
         &mut self,
         timed: &Timed,
         tell: impl FnMut(Change),
     ) -> Result<(), Error> {
-        self.played.step_and_tell(timed, tell)
+        self.played.step_with_changes(timed, tell)
     }
 
     /// Returns the thread of the operation that was read last.
@@ -366,8 +370,8 @@ impl<'a> Player<'a> {
 
     /// Advances a progress bar, if it is more than [`STEP`] bytes behind.
     pub(crate) fn tick(&mut self, bar: &ProgressBar) {
-        if self.source.taken() - self.told > STEP {
-            bar.inc(self.source.taken() - std::mem::replace(&mut self.told, self.source.taken()));
+        if self.source.taken() - self.shown > STEP {
+            bar.inc(self.source.taken() - std::mem::replace(&mut self.shown, self.source.taken()));
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Take {
     pub(crate) max_queue: usize,
 
     /// Accepts incomplete results, if ranks are missing or were cut short (default: exit with
-    /// status 3).
+    /// status 3). Where --ppn is given, the traces of all ranks are needed nevertheless.
     #[arg(long)]
     pub(crate) partial: bool,
 }

@@ -21,7 +21,7 @@ use crate::results::Endpoint;
 use crate::settings::Settings;
 
 /// Traces of several endpoints that are replayed together.
-pub(crate) struct Together<'a> {
+pub(crate) struct JointReplay<'a> {
     pub(crate) players: Vec<Player<'a>>,
     /// The time of the next operation of each trace, in nanoseconds since the run began, and the
     /// index of the trace. Of equal times, the lower index comes first.
@@ -30,14 +30,15 @@ pub(crate) struct Together<'a> {
     next: Vec<Option<Timed>>,
 }
 
-impl<'a> Together<'a> {
+impl<'a> JointReplay<'a> {
     /// Prepares replays of traces on the devices of these settings. `join` is called once for each
-    /// endpoint, and returns its share of a pool. A queue may have up to `max_queue / shares`
-    /// elements, because `shares` tables are replayed at the same time.
+    /// endpoint, and returns its share of a pool. A queue may have up to
+    /// `max_queue / tables_at_once` elements, because this number of tables is replayed at the same
+    /// time.
     pub(crate) fn new(
         traces: impl Iterator<Item = &'a Trace>,
         settings: &Settings,
-        shares: usize,
+        tables_at_once: usize,
         mut join: impl FnMut(&Trace, &Params) -> Result<Arc<dyn EntryPool>, Error>,
     ) -> Result<Self, Error> {
         // Each trace is an open file, so the limit on open files is raised.
@@ -59,7 +60,7 @@ impl<'a> Together<'a> {
             };
             let mut device = trace.device(&params)?;
             device.pool = Some(pool);
-            together.players.push(Player::together(trace, device, shares)?);
+            together.players.push(Player::together(trace, device, tables_at_once)?);
             together.next.push(None);
             together.read(together.players.len() - 1)?;
         }
@@ -67,23 +68,23 @@ impl<'a> Together<'a> {
     }
 
     /// Prepares replays of traces whose endpoints share no pool.
-    pub(crate) fn alone(
+    pub(crate) fn without_pool(
         traces: impl Iterator<Item = &'a Trace>,
         settings: &Settings,
     ) -> Result<Self, Error> {
-        Self::new(traces, settings, 1, |_, _| Ok(Arc::new(Endless)))
+        Self::new(traces, settings, 1, |_, _| Ok(Arc::new(UnlimitedPool)))
     }
 
     /// Replays the next operation. Returns the index of its trace, the operation, and its first
     /// change in the queues, or `None` at the end.
-    pub(crate) fn step_and_tell(
+    pub(crate) fn step_with_changes(
         &mut self,
         bar: &ProgressBar,
     ) -> Result<Option<(usize, Op, Option<Change>)>, Error> {
         let mut done = None;
         let step = self.step_with(bar, |player, timed| {
             let mut changed = None;
-            player.step_and_tell(timed, |change| changed = changed.or(Some(change)))?;
+            player.step_with_changes(timed, |change| changed = changed.or(Some(change)))?;
             done = Some((timed.1, changed));
             Ok(())
         })?;
@@ -124,9 +125,9 @@ impl<'a> Together<'a> {
 
 /// A pool that never runs out.
 #[derive(Debug)]
-struct Endless;
+struct UnlimitedPool;
 
-impl EntryPool for Endless {
+impl EntryPool for UnlimitedPool {
     fn take(&self) -> Result<(), Refusal> {
         Ok(())
     }
@@ -139,12 +140,12 @@ impl EntryPool for Endless {
 }
 
 /// The engines of a NIC, to which endpoints are assigned in turn.
-pub(crate) struct InTurn<P> {
+pub(crate) struct NicEngines<P> {
     pub(crate) engines: Vec<P>,
     given: usize,
 }
 
-impl<P> InTurn<P> {
+impl<P> NicEngines<P> {
     /// Makes the number of engines that the parameters set, each with its entries.
     pub(crate) fn new(params: &Params, make: impl Fn(usize) -> P) -> Self {
         let entries = (params.pool_entries / params.pool_engines) as usize;

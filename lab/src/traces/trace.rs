@@ -14,7 +14,7 @@ use nic::timings::COSTS;
 use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
 
 use super::Take;
-use super::node::{Nodes, Remote};
+use super::node::{NodeFilter, Nodes};
 use crate::error::Error;
 use crate::results::Endpoint;
 use crate::results::summary::NO_LIBFABRIC;
@@ -62,11 +62,11 @@ impl Trace {
 
     /// Returns the filter of messages between ranks of the same node. Returns `None` if the ranks
     /// were not placed on nodes, or if the rank of this trace is unknown.
-    pub(crate) fn remote(&self) -> Option<Remote<'_>> {
+    pub(crate) fn node_filter(&self) -> Option<NodeFilter<'_>> {
         let (nodes, rank) = (self.nodes.as_deref()?, self.header.rank?);
         // With an unknown layout, a receive that names no address is from any source.
         let layout = self.header.layout.parse().unwrap_or_default();
-        Some(Remote::new(nodes, rank, self.is_generated(), layout))
+        Some(NodeFilter::new(nodes, rank, self.is_generated(), layout))
     }
 
     pub(crate) fn is_generated(&self) -> bool {

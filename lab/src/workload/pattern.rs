@@ -311,7 +311,7 @@ pub(crate) fn params(ranks: u32, set: &[(&str, &str)]) -> Result<Params, Error> 
 }
 
 const fn behind(first: u32, count: u32) -> Senders {
-    Senders::Behind { first, count }
+    Senders::Following { first, count }
 }
 
 /// Returns the number of rounds in which a doubling reaches every process.

@@ -33,7 +33,7 @@ pub(crate) mod tag {
 pub(crate) enum Senders {
     /// `count` ranks with numbers above that of the receiver, modulo the number of ranks, from the
     /// distance `first` on.
-    Behind { first: u32, count: u32 },
+    Following { first: u32, count: u32 },
     /// This number of ranks, at distances 1, 2, 4 and so on.
     Doubling(u32),
     /// These ranks. A rank may be listed several times.
@@ -70,7 +70,7 @@ impl Messages {
 
     fn number_of_senders(&self) -> u64 {
         match &self.senders {
-            Senders::Behind { count, .. } | Senders::Doubling(count) => u64::from(*count),
+            Senders::Following { count, .. } | Senders::Doubling(count) => u64::from(*count),
             Senders::Listed(ranks) => ranks.len() as u64,
         }
     }
@@ -88,7 +88,7 @@ impl Messages {
             ((u64::from(receiver.rank) + distance) % u64::from(receiver.ranks)) as u32
         };
         let (source, tag) = match &self.senders {
-            Senders::Behind { first, .. } => (behind(u64::from(*first) + sender), round),
+            Senders::Following { first, .. } => (behind(u64::from(*first) + sender), round),
             Senders::Doubling(_) => (behind(1 << sender), round),
             // A rank that is listed twice sends twice, so tags count all messages.
             Senders::Listed(ranks) => (ranks[sender as usize], number as u32),

@@ -7,7 +7,7 @@ use matching::{
     RankArray, Role, Scanner, TagLayout,
 };
 
-use crate::{matcher::Matcher, peers::Ucx, stream::Stream};
+use crate::{competitors::Ucx, matcher::Matcher, stream::Stream};
 
 /// Engine and storage.
 pub(crate) const CONTENDERS: [[&str; 2]; 11] = [

@@ -23,10 +23,10 @@ mod contender;
 mod measure;
 mod stream;
 
+mod competitors;
 /// The contender interface of the bench of `ternary_cam`.
 #[path = "../../../ternary_cam/benches/streams/matcher.rs"]
 mod matcher;
-mod peers;
 
 use std::time::Duration;
 
@@ -52,17 +52,17 @@ fn options() -> Options {
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let value = |args: &mut dyn Iterator<Item = String>| {
-            args.next().unwrap_or_else(|| panic!("{arg} wants a value"))
+            args.next().unwrap_or_else(|| panic!("{arg} needs a value"))
         };
         match arg.as_str() {
             "--bench" => {}
             "--only" => options.only = value(&mut args),
             "--ms" => {
-                let number = value(&mut args).parse().expect("milliseconds");
+                let number = value(&mut args).parse().expect("--ms needs a number of milliseconds");
                 options.time = Duration::from_millis(number);
             }
             "--auto" => options.auto = true,
-            _ => panic!("there are --only TEXT, --ms N and --auto"),
+            _ => panic!("unknown option {arg}: expected --only TEXT, --ms N or --auto"),
         }
     }
     options

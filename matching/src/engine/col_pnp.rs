@@ -195,7 +195,7 @@ impl<Q: Queues> ColPnp<Q> {
             }
             Lane::Collective(id, source) => {
                 self.note_source(source);
-                let call = self.fields.call(key.bits);
+                let call = self.fields.unsigned_tag(key.bits);
                 self.col.place(id, call, source, self.col_cap, &mut self.queues)
             }
         }

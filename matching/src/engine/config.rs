@@ -98,7 +98,7 @@ impl Default for EngineConfig {
 
 /// A text that is not the name of a [`HostEngine`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no host engine: there are {all}", all = HostEngine::NAMES.join(", "))]
+#[error("`{0}` is not a host engine: expected one of {all}", all = HostEngine::NAMES.join(", "))]
 pub struct UnknownEngine(String);
 
 fn unknown(name: &str) -> UnknownEngine {

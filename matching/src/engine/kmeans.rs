@@ -26,7 +26,7 @@ use crate::{Key, Source, TagLayout, traffic::Fields};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clusters {
     /// Indexed by source.
-    of: Vec<Option<u16>>,
+    clusters: Vec<Option<u16>>,
     count: usize,
 }
 
@@ -38,16 +38,18 @@ impl Clusters {
     ///
     /// # Errors
     /// A cluster number is not below [`Clusters::MOST`].
-    pub fn new(of: Vec<Option<u16>>) -> Result<Self, TooManyClusters> {
-        let highest = of.iter().flatten().max();
+    pub fn new(clusters: Vec<Option<u16>>) -> Result<Self, TooManyClusters> {
+        let highest = clusters.iter().flatten().max();
         match highest {
             Some(&cluster) if cluster >= Self::MOST => Err(TooManyClusters(cluster)),
-            _ => Ok(Self { count: highest.map_or(0, |&cluster| usize::from(cluster) + 1), of }),
+            _ => {
+                Ok(Self { count: highest.map_or(0, |&cluster| usize::from(cluster) + 1), clusters })
+            }
         }
     }
 
     fn get(&self, source: u32) -> Option<u16> {
-        self.of.get(source as usize).copied().flatten()
+        self.clusters.get(source as usize).copied().flatten()
     }
 }
 

@@ -72,8 +72,8 @@ impl Names {
     /// does.
     #[inline]
     pub(super) const fn class(&self, key: &Key) -> Option<OpenFields> {
-        let FieldWildcards { told_by, any_tag, any_source } = self.0;
-        let tag = match key.ignore & told_by {
+        let FieldWildcards { identity_bits, any_tag, any_source } = self.0;
+        let tag = match key.ignore & identity_bits {
             0 => 0,
             ignored if ignored == any_tag => 1,
             _ => return None,
@@ -91,11 +91,11 @@ impl Names {
     /// leaves open.
     #[inline]
     pub(super) fn name(&self, class: OpenFields, key: &Key) -> Name {
-        let FieldWildcards { told_by, any_tag, any_source } = self.0;
+        let FieldWildcards { identity_bits, any_tag, any_source } = self.0;
         let tag = if class.any_tag() { any_tag } else { 0 };
         let source = if class.any_source() { 0 } else { any_source };
         let peer = if class.any_source() || any_source != 0 { None } else { key.source.get() };
-        Name { bits: key.bits & (told_by & !tag | source), source: peer.unwrap_or(u32::MAX) }
+        Name { bits: key.bits & (identity_bits & !tag | source), source: peer.unwrap_or(u32::MAX) }
     }
 }
 

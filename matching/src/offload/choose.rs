@@ -39,7 +39,7 @@ use crate::traffic::{FieldWildcards, Fields};
 use crate::{Element, Key, Source};
 
 /// Maximum number of choices that are recorded.
-const TOLD: usize = 64;
+const MOST_CHOICES: usize = 64;
 /// Maximum number of windows that must agree before a move.
 const LONGEST_PATIENCE: u32 = 256;
 /// Ignore wildcards that are rarer than 1 in this many elements or searches.
@@ -91,18 +91,18 @@ impl SourceMask {
 pub(super) struct Chooser {
     fields: Fields,
     /// A pattern that ignores any of these match bits has a wildcard.
-    named_by: u64,
+    wildcard_bits: u64,
     /// The match bits contain the source.
-    in_bits: bool,
+    source_in_bits: bool,
     config: EngineConfig,
     engine: HostEngine,
     window: Window,
     /// Number of elements at which the window ends.
-    due: u64,
+    window_end: u64,
     /// Windows since the last wildcards, at most [`MEMORY`].
-    clean: u32,
+    windows_without_wildcards: u32,
     /// The best engine of the last windows, and the number of these windows.
-    rather: Option<(HostEngine, u32)>,
+    candidate: Option<(HostEngine, u32)>,
     /// Windows that must agree before the next move.
     patience: u32,
     elements: u64,
@@ -112,17 +112,17 @@ pub(super) struct Chooser {
 impl Chooser {
     pub(super) fn new(config: &EngineConfig) -> Self {
         let fields = config.layout.fields();
-        let FieldWildcards { told_by, any_source, .. } = fields.wildcards();
+        let FieldWildcards { identity_bits, any_source, .. } = fields.wildcards();
         Self {
             fields,
-            named_by: told_by | any_source,
-            in_bits: any_source != 0,
+            wildcard_bits: identity_bits | any_source,
+            source_in_bits: any_source != 0,
             config: EngineConfig { theta: config.theta.max(1), ..*config },
             engine: HostEngine::List,
             window: Window::default(),
-            due: u64::from(config.theta.max(1)),
-            clean: MEMORY,
-            rather: None,
+            window_end: u64::from(config.theta.max(1)),
+            windows_without_wildcards: MEMORY,
+            candidate: None,
             patience: 1,
             elements: 0,
             choices: Vec::new(),
@@ -131,7 +131,7 @@ impl Chooser {
 
     #[inline]
     fn is_wild(&self, ignore: u64, source: Source) -> bool {
-        ignore & self.named_by != 0 || !self.in_bits && source == Source::ANY
+        ignore & self.wildcard_bits != 0 || !self.source_in_bits && source == Source::ANY
     }
 
     /// Counts a search on the host.
@@ -150,7 +150,7 @@ impl Chooser {
     pub(super) fn note_element(&mut self, element: &Element, length: usize) -> Option<HostEngine> {
         let Element { bits, ignore, source, .. } = *element;
         let wild = self.is_wild(ignore, source);
-        let source = match self.in_bits {
+        let source = match self.source_in_bits {
             false => source,
             true => self.fields.source(&Key { bits, ignore, source }),
         };
@@ -162,42 +162,46 @@ impl Chooser {
             Some(source) => window.sources.note(source),
             None => window.any_source += 1,
         }
-        if window.elements < self.due { None } else { self.look_again() }
+        if window.elements < self.window_end { None } else { self.end_window() }
     }
 
     #[cold]
-    fn look_again(&mut self) -> Option<HostEngine> {
+    fn end_window(&mut self) -> Option<HostEngine> {
         let Window { elements, ref searches, .. } = self.window;
         let theta = u64::from(self.config.theta);
         // With few searches, neither their kind nor the usual queue length is known.
         if searches.get() * 4 < elements && elements < UNSEARCHED * theta {
-            self.due = elements + theta;
+            self.window_end = elements + theta;
             return None;
         }
-        self.due = theta;
+        self.window_end = theta;
         let window = std::mem::take(&mut self.window);
         self.elements += window.elements;
-        self.clean = if window.has_wildcards() { 0 } else { (self.clean + 1).min(MEMORY) };
+        self.windows_without_wildcards = if window.has_wildcards() {
+            0
+        } else {
+            (self.windows_without_wildcards + 1).min(MEMORY)
+        };
         let best = self.best(&window);
         if best == self.engine {
-            self.rather = None;
+            self.candidate = None;
             return None;
         }
-        let windows = match self.rather {
-            Some((rather, windows)) if rather == best => windows + 1,
+        let windows = match self.candidate {
+            Some((engine, windows)) if engine == best => windows + 1,
             _ => 1,
         };
-        self.rather = Some((best, windows));
-        let at_once = self.engine == HostEngine::Hash && self.clean == 0;
+        self.candidate = Some((best, windows));
+        let at_once = self.engine == HostEngine::Hash && self.windows_without_wildcards == 0;
         if windows < self.patience && !at_once {
             return None;
         }
-        self.rather = None;
+        self.candidate = None;
         self.patience = (2 * self.patience).min(LONGEST_PATIENCE);
         self.engine = best;
-        if self.choices.len() < TOLD {
+        if self.choices.len() < MOST_CHOICES {
             let engine = best.name().to_owned();
-            self.choices.push(Choice { engine, after: self.elements - 1, why: window.tell() });
+            self.choices.push(Choice { engine, after: self.elements - 1, why: window.describe() });
         }
         Some(best)
     }
@@ -206,7 +210,7 @@ impl Chooser {
     fn best(&self, window: &Window) -> HostEngine {
         let EngineConfig { storage, role, theta, .. } = self.config;
         let (length, theta) = (window.length(), u64::from(theta));
-        let wild = self.clean < MEMORY;
+        let wild = self.windows_without_wildcards < MEMORY;
         let from_any = 2 * window.any_source > window.elements;
         let any = 2 * window.wild_searches.get() > window.searches.get();
         let few_each = length <= FEW * window.sources.count();
@@ -241,7 +245,7 @@ impl Window {
         self.wild * RARE > self.elements || self.wild_searches.get() * RARE > self.searches.get()
     }
 
-    fn tell(&self) -> String {
+    fn describe(&self) -> String {
         let Self { elements, wild, searches, wild_searches, .. } = self;
         let (searches, wild_searches) = (searches.get(), wild_searches.get());
         let (length, sources) = (self.length(), self.sources.count());

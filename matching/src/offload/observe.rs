@@ -202,11 +202,15 @@ impl Offload {
 
     #[inline]
     pub(super) fn insert_in_table(&mut self, element: Element) -> Result<Handle, Full> {
-        if self.detour { self.insert_aside(element) } else { self.table.index.insert(element) }
+        if self.indirect_table {
+            self.insert_indirect(element)
+        } else {
+            self.table.index.insert(element)
+        }
     }
 
     #[cold]
-    fn insert_aside(&mut self, element: Element) -> Result<Handle, Full> {
+    fn insert_indirect(&mut self, element: Element) -> Result<Handle, Full> {
         if self.watch.is_none() {
             return self.table.insert(element);
         }
@@ -219,15 +223,15 @@ impl Offload {
 
     #[inline]
     pub(super) fn remove_from_table(&mut self, handle: Handle) {
-        if self.detour {
-            self.remove_aside(handle);
+        if self.indirect_table {
+            self.remove_indirect(handle);
         } else {
             self.table.index.remove(handle);
         }
     }
 
     #[cold]
-    fn remove_aside(&mut self, handle: Handle) {
+    fn remove_indirect(&mut self, handle: Handle) {
         if self.watch.is_none() {
             return self.table.remove(handle);
         }

@@ -23,15 +23,15 @@ impl TableKind {
 
 /// A text that is not the name of a [`TableKind`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no table: there are {all}", all = TableKind::NAMES.join(", "))]
+#[error("`{0}` is not a table: expected one of {all}", all = TableKind::NAMES.join(", "))]
 pub struct UnknownTable(String);
 
 fn unknown(name: &str) -> UnknownTable {
     UnknownTable(name.to_owned())
 }
 
-/// The table of a queue. If `Offload::detour` is false, the table is the index, and fast paths use
-/// `index` directly.
+/// The table of a queue. If `Offload::indirect_table` is false, the table is the index, and fast
+/// paths use `index` directly.
 pub(super) struct Tables {
     /// Has no entries if there is a CAM.
     pub(super) index: Table,
@@ -128,7 +128,7 @@ mod tests {
         }
         assert_eq!(
             "tcam".parse::<TableKind>().unwrap_err().to_string(),
-            "`tcam` is no table: there are index, cam"
+            "`tcam` is not a table: expected one of index, cam"
         );
     }
 }

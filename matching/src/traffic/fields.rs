@@ -16,7 +16,7 @@ impl Field {
         Self { shift, mask: (u64::MAX >> (u64::BITS - width)) << shift }
     }
 
-    pub(super) const fn of(self, bits: u64) -> u32 {
+    pub(super) const fn extract(self, bits: u64) -> u32 {
         ((bits & self.mask) >> self.shift) as u32
     }
 }
@@ -29,7 +29,7 @@ pub(crate) struct Fields {
     pub(super) communicator: Field,
     pub(super) tag: Field,
     /// The bits of communicator and tag.
-    pub(super) told_by: u64,
+    pub(super) identity_bits: u64,
     pub(super) source: Option<Field>,
     /// Whether collective tags are negative.
     pub(super) negative: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Fields {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldWildcards {
     /// The bits of communicator and tag.
-    pub(crate) told_by: u64,
+    pub(crate) identity_bits: u64,
     /// The bits that an any-tag receive ignores.
     pub(crate) any_tag: u64,
     /// The bits of the source; 0 if the match bits do not contain it.
@@ -60,7 +60,7 @@ impl Fields {
             collective: 1 << communicator.shift,
             communicator,
             tag,
-            told_by: communicator.mask | tag.mask,
+            identity_bits: communicator.mask | tag.mask,
             source,
             negative: false,
             nonblocking: MPICH_NONBLOCKING,
@@ -72,7 +72,7 @@ impl Fields {
             collective: 1 << tag.mask.ilog2(),
             communicator,
             tag,
-            told_by: communicator.mask | tag.mask,
+            identity_bits: communicator.mask | tag.mask,
             source,
             negative: true,
             nonblocking: OPEN_MPI_NONBLOCKING,
@@ -83,23 +83,23 @@ impl Fields {
         if bits & self.collective == 0 {
             return Traffic::PointToPoint;
         }
-        let tag = self.call(bits);
+        let tag = self.unsigned_tag(bits);
         Traffic::Collective(CollectiveId {
-            communicator: self.communicator.of(bits),
+            communicator: self.communicator.extract(bits),
             operation: if tag >= self.nonblocking { CollectiveId::NONBLOCKING } else { tag },
         })
     }
 
     /// The tag without its sign. It distinguishes the calls of a nonblocking operation.
-    pub(crate) const fn call(&self, bits: u64) -> u32 {
-        let tag = self.tag.of(bits);
-        if self.negative { tag.wrapping_neg() & self.tag.of(u64::MAX) } else { tag }
+    pub(crate) const fn unsigned_tag(&self, bits: u64) -> u32 {
+        let tag = self.tag.extract(bits);
+        if self.negative { tag.wrapping_neg() & self.tag.extract(u64::MAX) } else { tag }
     }
 
     /// The bits of tag and communicator. Other bits do not distinguish elements of one source.
     #[inline]
     pub(crate) const fn tag_and_communicator(&self) -> u64 {
-        self.told_by
+        self.identity_bits
     }
 
     /// The bits by which an MPI distinguishes messages, and those that any-tag and any-source
@@ -110,10 +110,18 @@ impl Fields {
             None => 0,
         };
         if self.collective == 0 {
-            return FieldWildcards { told_by: u64::MAX, any_tag: u64::MAX, any_source: source };
+            return FieldWildcards {
+                identity_bits: u64::MAX,
+                any_tag: u64::MAX,
+                any_source: source,
+            };
         }
         let sign = if self.negative { self.collective } else { 0 };
-        FieldWildcards { told_by: self.told_by, any_tag: self.tag.mask & !sign, any_source: source }
+        FieldWildcards {
+            identity_bits: self.identity_bits,
+            any_tag: self.tag.mask & !sign,
+            any_source: source,
+        }
     }
 
     /// The kind of all messages that `key` can match; `None` if it can match several kinds. Two
@@ -124,7 +132,7 @@ impl Fields {
         }
         let kind = self.kind(key.bits);
         match kind {
-            Traffic::Collective(_) if key.ignore & self.told_by != 0 => None,
+            Traffic::Collective(_) if key.ignore & self.identity_bits != 0 => None,
             _ => Some(kind),
         }
     }
@@ -135,7 +143,7 @@ impl Fields {
         match self.source {
             None => key.source,
             Some(field) if key.ignore & field.mask != 0 => Source::ANY,
-            Some(field) => Source::new(field.of(key.bits)),
+            Some(field) => Source::new(field.extract(key.bits)),
         }
     }
 }

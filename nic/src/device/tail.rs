@@ -103,7 +103,7 @@ impl<R, M> Default for Tail<R, M> {
 
 impl<R, M> Tail<R, M> {
     /// Counts an operation. Returns false if a sample of the queue lengths must be taken first.
-    fn counts_down(&mut self) -> bool {
+    fn count_down(&mut self) -> bool {
         let less = self.until_sample.checked_sub(1);
         self.until_sample = less.unwrap_or(0);
         less.is_some()
@@ -176,11 +176,11 @@ impl<R: Clone, M> TailDevice<R, M> {
         };
         let messages = side.context(tagged);
         if hints.messages.load(Ordering::Acquire) {
-            let came = self.take_messages(kind);
-            came.into_iter().for_each(|message| messages.admit_message(message));
+            let queued = self.take_messages(kind);
+            queued.into_iter().for_each(|message| messages.admit_message(message));
         }
         messages.counters.posts += 1;
-        if messages.promised {
+        if messages.has_promise {
             messages.count_broken(&receive.key);
         }
         let recorded = hints.recorded.load(Ordering::Relaxed).then(|| op(receive));
@@ -197,20 +197,20 @@ impl<R: Clone, M> TailDevice<R, M> {
         if let Some(op) = &recorded {
             tail.record(op);
         }
-        let mut came = tail.messages.iter();
-        let is_there =
-            came.any(|message| element(&key_of(&message.envelope)).matches(&receive.key));
+        let mut queued = tail.messages.iter();
+        let matches =
+            queued.any(|message| element(&key_of(&message.envelope)).matches(&receive.key));
         let number = tail.posted;
         tail.posted += 1;
-        if !is_there {
+        if !matches {
             tail.receives.push_back((number, receive.clone()));
             hints.receives.store(true, Ordering::Release);
         }
-        let came = std::mem::take(&mut tail.messages);
+        let queued = std::mem::take(&mut tail.messages);
         hints.messages.store(false, Ordering::Relaxed);
         drop(tails);
-        came.into_iter().for_each(|message| messages.admit_message(message));
-        let found = if is_there { messages.umq.search_on(&receive.key) } else { None };
+        queued.into_iter().for_each(|message| messages.admit_message(message));
+        let found = if matches { messages.umq.search_again(&receive.key) } else { None };
         found.map_or(Post::Pending, |found| messages.give(found.token, receive))
     }
 
@@ -236,8 +236,8 @@ impl<R: Clone, M> TailDevice<R, M> {
         };
         let receives = side.context(tagged);
         if hints.receives.load(Ordering::Acquire) {
-            let came = self.take_receives(kind);
-            came.into_iter().for_each(|(number, receive)| receives.admit(number, &receive));
+            let queued = self.take_receives(kind);
+            queued.into_iter().for_each(|(number, receive)| receives.admit(number, &receive));
         }
         receives.count_arrival(envelope);
         let recorded = hints.recorded.load(Ordering::Relaxed).then_some(Op::Arrive(*envelope));
@@ -259,17 +259,17 @@ impl<R: Clone, M> TailDevice<R, M> {
         }
         let number = tail.arrived;
         tail.arrived += 1;
-        let mut came = tail.receives.iter();
-        let is_there = came.any(|(_, receive)| element(&receive.key).matches(&key));
-        if !is_there {
+        let mut queued = tail.receives.iter();
+        let matches = queued.any(|(_, receive)| element(&receive.key).matches(&key));
+        if !matches {
             tail.messages.push_back(Unexpected { number, envelope: *envelope, message });
             hints.messages.store(true, Ordering::Release);
         }
-        let came = std::mem::take(&mut tail.receives);
+        let queued = std::mem::take(&mut tail.receives);
         hints.receives.store(false, Ordering::Relaxed);
         drop(tails);
-        came.into_iter().for_each(|(number, receive)| receives.admit(number, &receive));
-        let found = if is_there { receives.prq.search_on(&key) } else { None };
+        queued.into_iter().for_each(|(number, receive)| receives.admit(number, &receive));
+        let found = if matches { receives.prq.search_again(&key) } else { None };
         found.map(|found| receives.grant(found.token, envelope))
     }
 
@@ -281,7 +281,7 @@ impl<R: Clone, M> TailDevice<R, M> {
         side: &'a Mutex<Device<R, M>>,
     ) -> Option<MutexGuard<'a, Device<R, M>>> {
         let guard = side.lock();
-        (!self.samples || self.tail.lock()[kind].counts_down()).then_some(guard)
+        (!self.samples || self.tail.lock()[kind].count_down()).then_some(guard)
     }
 
     fn take_messages(&self, kind: usize) -> VecDeque<Unexpected<M>> {
@@ -393,7 +393,7 @@ impl<R: Clone, M> Drop for Whole<'_, R, M> {
             context.exchange(other);
             tail.recorder = context.recorder.take();
             tail.until_sample = context.until_sample;
-            tail.posted = context.counters.posts - context.taken;
+            tail.posted = context.counters.posts - context.unnumbered_posts;
             tail.arrived = context.counters.arrivals;
             hints.recorded.store(tail.recorder.is_some(), Ordering::Relaxed);
         }

@@ -90,7 +90,7 @@ fn play(device: &mut Device<u32, u32>, step: &Step, number: u32) -> String {
         Step::Peek { bits } => format!("{:?}", context.peek(&key(bits))),
         Step::Discard { bits } => format!("{:?}", context.discard(&key(bits))),
         Step::Claim { bits, context: under } => format!("{:?}", context.claim(&key(bits), under)),
-        Step::Claimed { context: under } => format!("{:?}", context.claimed(under)),
+        Step::Claimed { context: under } => format!("{:?}", context.take_claimed(under)),
         Step::Cancel { data } => {
             let cancelled = context.cancel(|receive| receive.data % 100 == data);
             format!("{:?}", cancelled.map(|receive| receive.data))

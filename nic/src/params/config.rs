@@ -31,14 +31,15 @@ pub enum ConfigError {
     Io(#[from] io::Error),
     /// The file is too long.
     #[error(
-        "it has more than {LARGEST} bytes: a file of settings has a line `name = value` for each"
+        "it has more than {LARGEST} bytes: a settings file has one line `name = value` per \
+         parameter"
     )]
     TooLong,
     /// A line is not UTF-8 text.
-    #[error("line {0}: is no text (UTF-8): `name = value` is expected, such as idle = spin")]
+    #[error("line {0} is not UTF-8 text: expected `name = value`, such as idle = spin")]
     NoText(usize),
     /// A line is neither a setting, a comment nor empty.
-    #[error("line {line}: {text}: `name = value` is expected, such as idle = spin")]
+    #[error("line {line}: {text}: expected `name = value`, such as idle = spin")]
     NoSetting {
         /// Number of the line, from 1.
         line: usize,
@@ -55,12 +56,12 @@ pub enum ConfigError {
     },
     /// The file sets `config` itself.
     #[error(
-        "line {0}: {PREFIX}CONFIG: a file of settings names no other; the environment names the one \
-         that is read"
+        "line {0}: {PREFIX}CONFIG: a settings file cannot name another; set {PREFIX}CONFIG in the \
+         environment"
     )]
     Itself(usize),
     /// A name is set twice.
-    #[error("line {line}: {name} is set in line {first} already: leave one of them out")]
+    #[error("line {line}: {name} is already set in line {first}: remove one of the two lines")]
     Twice {
         /// Number of the line, from 1.
         line: usize,
@@ -165,16 +166,16 @@ mod tests {
     #[test]
     fn errors_name_their_line() {
         for (text, told) in [
-            ("idle spin", "line 1: idle spin: `name = value` is expected"),
-            ("\n = spin", "line 2: = spin: `name = value`"),
+            ("idle spin", "line 1: idle spin: expected `name = value`"),
+            ("\n = spin", "line 2: = spin: expected `name = value`"),
             ("# x\nidel = spin", "line 2: FI_TCAM_IDEL is no parameter of tcam; there are"),
             (
                 "eager_size = 16385",
                 "line 1: FI_TCAM_EAGER_SIZE=16385: allowed is a whole number from 0",
             ),
             ("idle = spin # why", "line 1: FI_TCAM_IDLE=spin # why: allowed is auto, spin, yield"),
-            ("FI_TCAM_CONFIG = x", "line 1: FI_TCAM_CONFIG: a file of settings names no other"),
-            ("idle=spin\nFI_TCAM_IDLE=spin", "line 2: idle is set in line 1 already"),
+            ("FI_TCAM_CONFIG = x", "line 1: FI_TCAM_CONFIG: a settings file cannot name another"),
+            ("idle=spin\nFI_TCAM_IDLE=spin", "line 2: idle is already set in line 1"),
         ] {
             assert!(why(text).starts_with(told), "{}", why(text));
         }
@@ -188,7 +189,7 @@ mod tests {
         );
         assert!(Config::read(&mut &zeros[1..]).is_ok());
         let error = Config::read(&mut &b"idle = spin\n\xff\xfe"[..]).unwrap_err().to_string();
-        assert!(error.starts_with("line 2: is no text"), "{error}");
+        assert!(error.starts_with("line 2 is not UTF-8 text"), "{error}");
         struct Broken;
         impl Read for Broken {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

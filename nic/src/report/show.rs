@@ -28,7 +28,7 @@ impl fmt::Display for Report {
             modelled => writeln!(f, ", of which {modelled:.6} s are modelled time")?,
         }
         if self.written_at == WrittenAt::Running {
-            writeln!(f, "CUT SHORT: the process ended, or runs still, with this endpoint open")?;
+            writeln!(f, "CUT SHORT: the process ended with this endpoint open, or it still runs")?;
         }
         let matching = self.measured().ns();
         if matching > 0 {
@@ -96,7 +96,7 @@ impl fmt::Display for ContextCounters {
             for (name, prq, umq) in [
                 ("modelled us, table", prq.modelled.table_ps, umq.modelled.table_ps),
                 ("modelled us, host", prq.modelled.host_ps, umq.modelled.host_ps),
-                ("modelled us, way", prq.modelled.way_ps, umq.modelled.way_ps),
+                ("modelled us, transfer", prq.modelled.way_ps, umq.modelled.way_ps),
                 ("modelled us, spilled", prq.modelled.spill_ps, umq.modelled.spill_ps),
                 ("modelled us, promoted", prq.modelled.promote_ps, umq.modelled.promote_ps),
             ] {
@@ -108,13 +108,13 @@ impl fmt::Display for ContextCounters {
         if prq.traversals.entries > 0 || umq.traversals.entries > 0 {
             for (name, prq, umq) in [
                 ("traversed on the host", prq.traversals.entries, umq.traversals.entries),
-                ("the same in a list", prq.traversals.in_a_list, umq.traversals.in_a_list),
+                ("traversed in one list", prq.traversals.in_a_list, umq.traversals.in_a_list),
             ] {
                 writeln!(f, "  {name:<22}{prq:>16}{umq:>16}")?;
             }
             for (name, of) in [
-                ("a search that found", (|of| &of.found) as fn(&Traversals) -> &Profile),
-                ("one that did not", |of| &of.not_found),
+                ("per search, found", (|of| &of.found) as fn(&Traversals) -> &Profile),
+                ("per search, not found", |of| &of.not_found),
             ] {
                 let [prq, umq] = [prq, umq].map(|queue| typical(of(&queue.traversals)));
                 writeln!(f, "  {name:<22}{prq:>16}{umq:>16}")?;
@@ -161,7 +161,10 @@ impl fmt::Display for ContextCounters {
             }
             if queue.unclustered > 0 {
                 let unclustered = queue.unclustered;
-                writeln!(f, "  {name}: {unclustered} elements of sources that no cluster names")?;
+                writeln!(
+                    f,
+                    "  {name}: {unclustered} elements from sources that are in no cluster"
+                )?;
             }
             if queue.spills == 0 {
                 writeln!(f, "  {name} did not overflow; high-water mark {}", queue.high_water)?;

@@ -44,16 +44,16 @@ mod kind {
 /// A one-word record without an operation.
 pub const FILL: u32 = kind::FILL;
 
-/// The record that repeats the last operation `count` times, 1 to [`MOST_AGAIN`].
+/// The record that repeats the last operation `count` times, 1 to [`MOST_REPEATS`].
 #[inline]
 #[must_use]
-pub const fn again(count: u32) -> u32 {
+pub const fn repeat_record(count: u32) -> u32 {
     kind::AGAIN | count << LENGTH
 }
 
 /// Maximum repetitions per record: a damaged record must not become more operations than fit into
 /// memory.
-pub const MOST_AGAIN: u32 = 255;
+pub const MOST_REPEATS: u32 = 255;
 
 /// Largest source number. Source numbers are dense, so a larger one means that the trace is
 /// damaged; a host engine with one queue per source would use all memory for it.
@@ -386,7 +386,7 @@ impl Decoder {
             }
             kind::AGAIN => {
                 let count = head >> LENGTH;
-                if self.last.is_none() || !(1..=MOST_AGAIN).contains(&count) {
+                if self.last.is_none() || !(1..=MOST_REPEATS).contains(&count) {
                     return Err(NoRecord::Damaged);
                 }
                 self.again = count;

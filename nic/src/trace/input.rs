@@ -28,7 +28,7 @@ pub(super) struct Input<R> {
     /// No more input follows `part`.
     is_last: bool,
     /// Bytes returned in all.
-    pub(super) taken: u64,
+    pub(super) bytes_read: u64,
 }
 
 /// Why no words could be read.
@@ -50,7 +50,7 @@ impl<R: Read> Input<R> {
             0 => u64::MAX,
             len => laps.saturating_mul(len as u64),
         };
-        Self { from, appended, window, part: Vec::new(), at: 0, is_last: false, taken: 0 }
+        Self { from, appended, window, part: Vec::new(), at: 0, is_last: false, bytes_read: 0 }
     }
 
     /// Reads the next part, called if fewer than `len` bytes are left. Returns true if `len` bytes
@@ -88,7 +88,7 @@ impl<R: Read> Input<R> {
 }
 
 impl<R: Read> Input<R> {
-    /// Returns true if the zero word that was just taken can be the end of a complete recording:
+    /// Returns true if the zero word that was just returned can be the end of a complete recording:
     /// it is not in an appended window, which is full of records, and follows the `words` words of
     /// the window, if their number is known (not 0).
     pub(super) fn ends_at(&self, words: u32) -> bool {
@@ -110,7 +110,7 @@ impl<R: Read> WordSource for Input<R> {
             *word = u32::from_le_bytes(*bytes);
         }
         self.at += N * WORD;
-        self.taken += (N * WORD) as u64;
+        self.bytes_read += (N * WORD) as u64;
         Ok(Some(words))
     }
 }

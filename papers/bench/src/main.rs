@@ -20,6 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             replay::replay(&stream, ms.parse()?, settings)
         }
         ["threads"] => threads::threads(),
-        _ => Err("papers-bench replay TRACE STEPS ONCE MS SETTINGS... | threads".into()),
+        _ => {
+            Err("usage: papers-bench replay TRACE STEPS ONCE MS SETTINGS... | papers-bench threads"
+                .into())
+        }
     }
 }

@@ -87,10 +87,10 @@ impl Stream {
             let key = Key { bits, ignore: 0, source: Source::ANY };
             let collective = TagLayout::Mpich.is_collective(&key);
             let mut role = 0;
-            replay.play_and_tell(op, |change| {
+            replay.play_with(op, |change| {
                 role = match change {
                     Change::Posted(..) => 0,
-                    Change::Matched(_) | Change::Met(_) => 1,
+                    Change::Matched(_) | Change::Found(_) => 1,
                     Change::Kept(..) => 2,
                     Change::Taken(_) => 3,
                 }

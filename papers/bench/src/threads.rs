@@ -35,16 +35,18 @@ struct Turn {
     time: Duration,
 }
 
-/// Reads lines `LISTS,STORAGE,LOCK,THREADS,LENGTH,CONTENDER,MS`. Prints for each the million
-/// matches a second, and the largest fraction of the time that a thread was ready to run and had no
-/// core.
+/// The fields of a line of the input.
+const FIELDS: &str = "LISTS,STORAGE,LOCK,THREADS,LENGTH,CONTENDER,MS";
+
+/// Reads lines of [`FIELDS`]. Prints for each the million matches a second, and the largest
+/// fraction of the time that a thread was ready to run and had no core.
 pub(crate) fn threads() -> Result<(), Box<dyn Error>> {
     for line in std::io::stdin().lines() {
         let line = line?;
         let [lists, storage, lock, threads, length, contender, ms] =
             line.split(',').collect::<Vec<_>>()[..]
         else {
-            return Err(format!("{line}: no turn").into());
+            return Err(format!("{line}: expected {FIELDS}").into());
         };
         let receives = length.parse()?;
         let turn = Turn {
@@ -58,23 +60,32 @@ pub(crate) fn threads() -> Result<(), Box<dyn Error>> {
             Packed::new(&EngineConfig::default(), scanner)
         };
         let (rate, waited) = match (storage, lock) {
-            ("linked", Mcs::NAME) => turn.on::<_, Mcs>(contender, Linked::default),
-            ("linked", ParkingLot::NAME) => turn.on::<_, ParkingLot>(contender, Linked::default),
-            ("packed", Mcs::NAME) => turn.on::<_, Mcs>(contender, packed),
-            ("packed", ParkingLot::NAME) => turn.on::<_, ParkingLot>(contender, packed),
-            _ => return Err(format!("{line}: no such storage or lock").into()),
-        };
+            ("linked", Mcs::NAME) => turn.run_contender::<_, Mcs>(contender, Linked::default),
+            ("linked", ParkingLot::NAME) => {
+                turn.run_contender::<_, ParkingLot>(contender, Linked::default)
+            }
+            ("packed", Mcs::NAME) => turn.run_contender::<_, Mcs>(contender, packed),
+            ("packed", ParkingLot::NAME) => turn.run_contender::<_, ParkingLot>(contender, packed),
+            _ => return Err(format!("{line}: unknown storage or lock").into()),
+        }
+        .ok_or_else(|| format!("{line}: unknown contender `{contender}`"))?;
         println!("{rate} {waited}");
     }
     Ok(())
 }
 
 impl Turn {
-    fn on<Q: Queues + Send, L: Locks>(self, contender: &str, make: impl Fn() -> Q) -> (f64, f64) {
+    /// Runs the turn on a contender. Returns `None` if there is no contender of this name.
+    fn run_contender<Q: Queues + Send, L: Locks>(
+        self,
+        contender: &str,
+        make: impl Fn() -> Q,
+    ) -> Option<(f64, f64)> {
         match contender {
-            "one lock" => self.run(OneLock::<Q, L>::new(make)),
-            "tail queues" => self.run(TailQueues::<Q, L>::new(Binning::OFF, make)),
-            _ => self.run(TailQueues::<Q, L>::new(Binning::PAPER, make)),
+            "one lock" => Some(self.run(OneLock::<Q, L>::new(make))),
+            "tail queues" => Some(self.run(TailQueues::<Q, L>::new(Binning::OFF, make))),
+            "binned tail queues" => Some(self.run(TailQueues::<Q, L>::new(Binning::PAPER, make))),
+            _ => None,
         }
     }
 
@@ -91,14 +102,14 @@ impl Turn {
             let own = element(FIRST + u64::from(thread), receives.max(messages) + thread);
             // The first match moves the standing elements to their lists.
             meet(unit, own);
-            let before = waited();
+            let before = wait_ns();
             start.wait();
             let mut matches = 0_u64;
             while !stop.load(Ordering::Relaxed) {
                 meet(unit, own);
                 matches += 1;
             }
-            (matches, waited() - before)
+            (matches, wait_ns() - before)
         };
         let turn = thread::scope(|scope| {
             let (results, counted) = mpsc::channel();
@@ -139,7 +150,7 @@ fn meet(unit: &impl Unit, own: Element) {
 
 /// Returns the nanoseconds that this thread was ready to run and had no core, or 0 if the kernel
 /// does not count them.
-fn waited() -> u64 {
+fn wait_ns() -> u64 {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     statistics.split_whitespace().nth(1).and_then(|wait| wait.parse().ok()).unwrap_or(0)
 }
@@ -154,8 +165,10 @@ mod tests {
             |threads| Turn { receives: 60, messages: 3, threads, time: Duration::from_millis(2) };
         for (contender, threads) in [("one lock", 2), ("tail queues", 4), ("binned tail queues", 4)]
         {
-            let (rate, _) = turn(threads).on::<_, Mcs>(contender, Linked::default);
+            let (rate, _) =
+                turn(threads).run_contender::<_, Mcs>(contender, Linked::default).unwrap();
             assert!(rate > 0.0 && rate.is_finite(), "{contender}: {rate}");
         }
+        assert!(turn(1).run_contender::<_, Mcs>("two locks", Linked::default).is_none());
     }
 }

@@ -70,8 +70,8 @@ impl Flow {
         }
         *posts = None;
         tracing::error!(
-            "no entry for a posted receive became free in {:?}: more FI_TCAM_PRQ_ENTRIES or \
-             FI_TCAM_EXHAUSTED=spill let the program run",
+            "no entry became free for a posted receive in {:?} (FI_TCAM_FLOW_TIMEOUT): increase \
+             FI_TCAM_PRQ_ENTRIES, or set FI_TCAM_EXHAUSTED=spill",
             self.timeout
         );
         Err(Errno::ENOSPC)

@@ -110,7 +110,7 @@ pub(crate) fn matching(
     let config = config_of(params, directed, node_pool, opened)?;
     let processes = config.prq.engine_config.processes;
     if !locked {
-        return Ok((Matching::Here(made(params, Device::new(&config))?), processes));
+        return Ok((Matching::InEngine(made(params, Device::new(&config))?), processes));
     }
     let flow = Flow::from_params(params);
     let shared = if TailDevice::<RecvOp, Kept>::is_wanted(&config) {
@@ -118,5 +118,5 @@ pub(crate) fn matching(
     } else {
         Shared::one(made(params, Device::new(&config))?, flow, true)
     };
-    Ok((Matching::Beside(Arc::new(shared)), processes))
+    Ok((Matching::OutsideEngine(Arc::new(shared)), processes))
 }

@@ -27,9 +27,9 @@ use super::{
 #[expect(clippy::large_enum_variant, reason = "each search would follow one more pointer")]
 pub(crate) enum Matching {
     /// In the engine: one thread at a time uses the endpoint.
-    Here(Device<RecvOp, Kept>),
+    InEngine(Device<RecvOp, Kept>),
     /// Outside of the engine: several threads use the endpoint.
-    Beside(Arc<Shared>),
+    OutsideEngine(Arc<Shared>),
     /// In a shared context. The endpoint's own device still records sends.
     Context(Member, Box<Self>),
 }
@@ -66,7 +66,7 @@ impl Matching {
         envelope: &Envelope,
         make: impl FnOnce() -> Kept,
     ) -> (Option<Grant<RecvOp>>, bool) {
-        if let Some(shared) = self.tails() {
+        if let Some(shared) = self.tail_queues() {
             return (shared.arrive_at_tails(tagged, envelope, make), false);
         }
         let mut device = self.lock();
@@ -86,15 +86,15 @@ impl Matching {
     /// Returns the own device, if it has tail queues and receives do not belong to a shared
     /// context.
     #[inline]
-    pub(crate) fn tails(&self) -> Option<&Arc<Shared>> {
-        self.own_beside().filter(|shared| matches!(***shared, Shared::Tail(..)))
+    pub(crate) fn tail_queues(&self) -> Option<&Arc<Shared>> {
+        self.own_outside_engine().filter(|shared| matches!(***shared, Shared::Tail(..)))
     }
 
     #[inline]
     pub(crate) fn lock(&mut self) -> Matcher<'_> {
         match self {
-            Self::Here(device) => Matcher::Own(device),
-            Self::Beside(shared) | Self::Context(Member { shared, .. }, _) => shared.lock(),
+            Self::InEngine(device) => Matcher::Own(device),
+            Self::OutsideEngine(shared) | Self::Context(Member { shared, .. }, _) => shared.lock(),
         }
     }
 
@@ -109,18 +109,18 @@ impl Matching {
     /// Returns the device in the engine, if one thread at a time uses the endpoint and its receives
     /// do not belong to a shared context.
     #[inline]
-    pub(crate) fn own_here(&mut self) -> Option<&mut Device<RecvOp, Kept>> {
+    pub(crate) fn own_in_engine(&mut self) -> Option<&mut Device<RecvOp, Kept>> {
         match self {
-            Self::Here(device) => Some(device),
+            Self::InEngine(device) => Some(device),
             _ => None,
         }
     }
 
     /// Returns the own device, if it is outside of the engine and receives do not belong to a
     /// shared context.
-    pub(crate) fn own_beside(&self) -> Option<&Arc<Shared>> {
+    pub(crate) fn own_outside_engine(&self) -> Option<&Arc<Shared>> {
         match self {
-            Self::Beside(shared) => Some(shared),
+            Self::OutsideEngine(shared) => Some(shared),
             _ => None,
         }
     }
@@ -128,15 +128,15 @@ impl Matching {
     /// Returns false if a thread is in the middle of a post, which it will not end because the
     /// process exits.
     pub(crate) fn is_free_at_exit(&self) -> bool {
-        self.own_beside().is_none_or(|shared| shared.lock_at_exit().is_some())
+        self.own_outside_engine().is_none_or(|shared| shared.lock_at_exit().is_some())
     }
 
     /// Returns the device that counts the messages in progress into multi-receive buffers; `None`
     /// if the engine counts them.
     pub(crate) fn counts_parts(&self) -> Option<&Arc<Shared>> {
         match self {
-            Self::Here(_) => None,
-            Self::Beside(shared) | Self::Context(Member { shared, .. }, _) => Some(shared),
+            Self::InEngine(_) => None,
+            Self::OutsideEngine(shared) | Self::Context(Member { shared, .. }, _) => Some(shared),
         }
     }
 
@@ -156,7 +156,7 @@ impl Matching {
 
     /// Matches messages in the device of a shared context from now on.
     pub(crate) fn share(&mut self, member: Member) {
-        let own = std::mem::replace(self, Self::Beside(Arc::clone(&member.shared)));
+        let own = std::mem::replace(self, Self::OutsideEngine(Arc::clone(&member.shared)));
         *self = Self::Context(member, Box::new(own));
     }
 
@@ -178,7 +178,9 @@ impl Matching {
             contexts.map(|context| context.drop_unexpected(|_, kept| kept.holder == *holder)).sum();
         drop(device);
         if lost > 0 {
-            tracing::warn!("{lost} messages that nobody received are lost with their endpoint");
+            tracing::warn!(
+                "lost {lost} unexpected messages, because the endpoint that holds them closes"
+            );
         }
         context.remove(*holder);
     }

@@ -24,18 +24,18 @@ pub(crate) struct Spin {
     /// Credit of one endpoint. Only the thread that holds the endpoint spends it.
     credit: AtomicU64,
     /// Time in picoseconds that two reads of the clock take beyond the difference between them.
-    unseen: u64,
+    clock_overhead: u64,
 }
 
 impl Spin {
     pub(crate) fn new() -> Self {
         // The minimum of several measurements, because other processes use the core too.
-        let unseen = (0..20).map(|_| {
+        let clock_overhead = (0..20).map(|_| {
             let (start, rounds) = (Instant::now(), 32);
             let seen: u64 = (0..rounds).map(|_| picoseconds_since(Instant::now())).sum();
             picoseconds_since(start).saturating_sub(seen) / rounds
         });
-        Self { credit: AtomicU64::new(0), unseen: unseen.min().unwrap_or(0) }
+        Self { credit: AtomicU64::new(0), clock_overhead: clock_overhead.min().unwrap_or(0) }
     }
 }
 
@@ -51,7 +51,7 @@ impl Pace for Spin {
         };
         let start = Instant::now();
         let spent = loop {
-            let spent = picoseconds_since(start).saturating_add(self.unseen);
+            let spent = picoseconds_since(start).saturating_add(self.clock_overhead);
             if spent >= owed {
                 break spent;
             }

@@ -78,7 +78,7 @@ impl RecvSettings {
     /// flags than [`attr::RX_OP_FLAGS`].
     pub(crate) fn set_op_flags(&self, value: u64) -> Result<()> {
         let op_flags = value & !flags::RECV;
-        ffi::object::only(op_flags, attr::RX_OP_FLAGS)?;
+        ffi::object::check_flags(op_flags, attr::RX_OP_FLAGS)?;
         self.op_flags.store(op_flags, Ordering::Relaxed);
         Ok(())
     }
@@ -111,7 +111,7 @@ impl RecvSettings {
     pub(crate) fn receive(&self, op: &Recv, source: Source, work: u32) -> Result<Receive<RecvOp>> {
         let op_flags = match op.flags {
             OpFlags::Given(given) => {
-                ffi::object::only(given, RECV_FLAGS)?;
+                ffi::object::check_flags(given, RECV_FLAGS)?;
                 given
             }
             OpFlags::Default => self.op_flags(),

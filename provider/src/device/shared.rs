@@ -32,7 +32,7 @@ pub(crate) enum Matcher<'a> {
     Shared(SerialGuard<'a, LockedDevice>),
     /// Boxed, because every message would otherwise execute the code that drops three guards, even
     /// without tail queues. It takes 31 instructions.
-    Tail(Box<Whole<'a, RecvOp, Kept>>, &'a Mutex<Needs>),
+    Tail(Box<Whole<'a, RecvOp, Kept>>, &'a Mutex<ReceiveState>),
 }
 
 impl Deref for Matcher<'_> {
@@ -66,8 +66,8 @@ impl Matcher<'_> {
     pub(crate) fn begin(self, op: &RecvOp, last: bool) {
         match self {
             Self::Own(_) => {}
-            Self::Shared(mut state) => state.needs.begin(op, last),
-            Self::Tail(_device, needs) => needs.lock().begin(op, last),
+            Self::Shared(mut state) => state.receives.begin(op, last),
+            Self::Tail(_device, receives) => receives.lock().begin(op, last),
         }
     }
 
@@ -75,10 +75,10 @@ impl Matcher<'_> {
     pub(crate) fn begin_all<'o>(self, ops: impl Iterator<Item = &'o RecvOp>) {
         match self {
             Self::Own(_) => {}
-            Self::Shared(mut state) => ops.for_each(|op| state.needs.begin(op, true)),
-            Self::Tail(_device, needs) => {
-                let mut needs = needs.lock();
-                ops.for_each(|op| needs.begin(op, true));
+            Self::Shared(mut state) => ops.for_each(|op| state.receives.begin(op, true)),
+            Self::Tail(_device, receives) => {
+                let mut receives = receives.lock();
+                ops.for_each(|op| receives.begin(op, true));
             }
         }
     }
@@ -91,19 +91,19 @@ pub(crate) enum Shared {
     /// With one lock, or none if one thread at a time uses the device.
     One(Serial<LockedDevice>),
     /// With the locks of tail queues.
-    Tail(Box<TailDevice<RecvOp, Kept>>, Mutex<Needs>),
+    Tail(Box<TailDevice<RecvOp, Kept>>, Mutex<ReceiveState>),
 }
 
 /// State that one thread at a time uses.
 #[derive(Debug)]
 pub(crate) struct LockedDevice {
     device: Device<RecvOp, Kept>,
-    needs: Needs,
+    receives: ReceiveState,
 }
 
 /// State for receives, besides the device.
 #[derive(Debug)]
-pub(crate) struct Needs {
+pub(crate) struct ReceiveState {
     flow: Flow,
     /// Messages in progress into multi-receive buffers, by context and address of the buffer. The
     /// endpoint that ends the last one returns the buffer to the application.
@@ -123,12 +123,12 @@ struct Parts {
 impl Shared {
     /// Creates a device with one lock, or without one if one thread at a time uses it.
     pub(crate) fn one(device: Device<RecvOp, Kept>, flow: Flow, locked: bool) -> Self {
-        Self::One(Serial::new(LockedDevice { device, needs: Needs::new(flow) }, locked))
+        Self::One(Serial::new(LockedDevice { device, receives: ReceiveState::new(flow) }, locked))
     }
 
     /// Creates a device with tail queues.
     pub(crate) fn of_tails(device: TailDevice<RecvOp, Kept>, flow: Flow) -> Self {
-        Self::Tail(Box::new(device), Mutex::new(Needs::new(flow)))
+        Self::Tail(Box::new(device), Mutex::new(ReceiveState::new(flow)))
     }
 
     /// Handles a message that arrives at tail queues; see [`TailDevice::arrive`]. Returns `None` if
@@ -141,10 +141,10 @@ impl Shared {
         envelope: &Envelope,
         make: impl FnOnce() -> Kept,
     ) -> Option<Grant<RecvOp>> {
-        let Self::Tail(device, needs) = self else { return None };
+        let Self::Tail(device, receives) = self else { return None };
         let grant = device.arrive(tagged, envelope, make)?;
         if grant.data.multi {
-            needs.lock().begin(&grant.data, grant.last);
+            receives.lock().begin(&grant.data, grant.last);
         }
         Some(grant)
     }
@@ -152,7 +152,7 @@ impl Shared {
     pub(crate) fn lock(&self) -> Matcher<'_> {
         match self {
             Self::One(state) => Matcher::Shared(state.lock()),
-            Self::Tail(device, needs) => Matcher::Tail(Box::new(device.whole()), needs),
+            Self::Tail(device, receives) => Matcher::Tail(Box::new(device.whole()), receives),
         }
     }
 
@@ -161,35 +161,35 @@ impl Shared {
     pub(crate) fn lock_at_exit(&self) -> Option<Matcher<'_>> {
         match self {
             Self::One(state) => state.lock_at_exit().map(Matcher::Shared),
-            Self::Tail(device, needs) => {
-                let whole = serial::at_exit(|| device.try_whole())?;
-                Some(Matcher::Tail(Box::new(whole), needs))
+            Self::Tail(device, receives) => {
+                let whole = serial::try_lock_at_exit(|| device.try_whole())?;
+                Some(Matcher::Tail(Box::new(whole), receives))
             }
         }
     }
 
-    fn with_needs<T>(&self, work: impl FnOnce(&mut Needs) -> T) -> T {
+    fn with_receives<T>(&self, work: impl FnOnce(&mut ReceiveState) -> T) -> T {
         match self {
-            Self::One(state) => work(&mut state.lock().needs),
-            Self::Tail(_, needs) => work(&mut needs.lock()),
+            Self::One(state) => work(&mut state.lock().receives),
+            Self::Tail(_, receives) => work(&mut receives.lock()),
         }
     }
 
     /// Ends a message that [`Matcher::begin`] announced. Returns whether its completion returns the
     /// buffer.
     pub(crate) fn end(&self, op: &RecvOp) -> bool {
-        self.with_needs(|needs| needs.end(op))
+        self.with_receives(|receives| receives.end(op))
     }
 
     /// Notes that no endpoint watches a peer any more. [`Self::post`] returns the peer again for
     /// the next receive that names it.
     pub(crate) fn unwatch(&self, peer: u32) {
-        self.with_needs(|needs| needs.unwatch(peer));
+        self.with_receives(|receives| receives.unwatch(peer));
     }
 
     /// As [`Self::unwatch`], for all peers.
     pub(crate) fn unwatch_all(&self) {
-        self.with_needs(|needs| needs.watched.clear());
+        self.with_receives(|receives| receives.watched.clear());
     }
 
     /// Posts a receive. If an unexpected message matches, calls `deliver`, without the lock, to
@@ -209,7 +209,7 @@ impl Shared {
         loop {
             match posted.0 {
                 Post::Pending => return Ok(posted.1),
-                Post::HeldBack => self.with_needs(|needs| needs.flow.hold_post(tagged))?,
+                Post::HeldBack => self.with_receives(|receives| receives.flow.hold_post(tagged))?,
                 Post::Matched { grant, envelope, message, again } => {
                     let (offset, op, last) = (grant.offset, grant.data.clone(), grant.last);
                     if deliver(grant, &envelope, message) {
@@ -217,7 +217,7 @@ impl Shared {
                             return Ok(None);
                         }
                     } else {
-                        self.with_needs(|needs| needs.take_back(&op, last));
+                        self.with_receives(|receives| receives.take_back(&op, last));
                         // The receive continues as if the message had not existed.
                         if let Some(multi) = &mut receive.multi {
                             multi.used = offset;
@@ -237,31 +237,33 @@ impl Shared {
         receive: &mut Receive<RecvOp>,
         again: bool,
     ) -> (Post<RecvOp, Kept>, Option<u32>) {
-        let after = |needs: &mut Needs, receive: &Receive<RecvOp>, posted: &Post<RecvOp, Kept>| {
+        let after = |receives: &mut ReceiveState,
+                     receive: &Receive<RecvOp>,
+                     posted: &Post<RecvOp, Kept>| {
             match posted {
                 Post::Pending => {
                     if !again {
-                        needs.flow.posted(tagged);
+                        receives.flow.posted(tagged);
                     }
-                    needs.watch(receive.key.source)
+                    receives.watch(receive.key.source)
                 }
                 Post::HeldBack => None,
                 Post::Matched { grant, .. } => {
-                    needs.begin(&grant.data, grant.last);
+                    receives.begin(&grant.data, grant.last);
                     None
                 }
             }
         };
         match self {
             Self::One(state) => {
-                let LockedDevice { device, needs } = &mut *state.lock();
+                let LockedDevice { device, receives } = &mut *state.lock();
                 let context = device.context(tagged);
                 let posted =
                     if again { context.post_anyway(receive) } else { context.post(receive) };
-                let named = after(needs, receive, &posted);
+                let named = after(receives, receive, &posted);
                 (posted, named)
             }
-            Self::Tail(device, needs) => {
+            Self::Tail(device, receives) => {
                 let posted = device.post(tagged, receive, again);
                 let is_plain = match &posted {
                     Post::Pending => receive.key.source.is_any(),
@@ -269,14 +271,14 @@ impl Shared {
                     Post::Matched { grant, .. } => !grant.data.multi,
                 };
                 let named =
-                    if is_plain { None } else { after(&mut needs.lock(), receive, &posted) };
+                    if is_plain { None } else { after(&mut receives.lock(), receive, &posted) };
                 (posted, named)
             }
         }
     }
 }
 
-impl Needs {
+impl ReceiveState {
     fn new(flow: Flow) -> Self {
         Self { flow, parts: HashMap::new(), watched: Vec::new() }
     }

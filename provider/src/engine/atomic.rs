@@ -88,7 +88,7 @@ impl Tx {
             let data = [op.operand.clone(), op.compare.clone()];
             let mut header = request(Kind::Atomic, &op.remote, number);
             header.bits = pack(op.form, op.datatype, op.op);
-            let payload = Payload::Frame(op.remote.as_slice(), &data);
+            let payload = Payload::PartsAndData(op.remote.as_slice(), &data);
             let sent = peers.push(peer, &header, payload)?;
             if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
         })

@@ -39,10 +39,10 @@ pub(super) fn sum(buffer: &Buffer) -> u32 {
 /// Returns whether the buffer of a frame differs from what its sender wrote; false if the frame has
 /// no checksum or is in a slot, which is checked separately.
 pub(crate) fn is_frame_damaged(header: &Header, check: u32, body: &Body<'_>) -> bool {
-    let is_checked = header.flags.contains(Flags::CHECKED) && body.is_lent();
+    let is_checked = header.flags.contains(Flags::CHECKED) && body.is_in_buffer();
     let is_damaged = is_checked && crc32c::crc32c(&body.bytes().keep()) != check;
     if is_damaged {
-        tracing::error!("FI_TCAM_CHECK: a buffer does not hold what was put into it");
+        tracing::error!("FI_TCAM_CHECK: a buffer differs from what its sender wrote");
     }
     is_damaged
 }
@@ -59,7 +59,8 @@ pub(super) fn is_message_damaged(
     let is_damaged = sum(&grant.data.buffer.part(grant.offset as usize, len)) != check;
     if is_damaged {
         tracing::error!(
-            "FI_TCAM_CHECK: a message of {}, {len} bytes with match bits {:#x}, is not what was sent",
+            "FI_TCAM_CHECK: a message from {}, {len} bytes with match bits {:#x}, differs from \
+             what was sent",
             peers.address_of(envelope.source),
             envelope.bits
         );

@@ -25,11 +25,11 @@ struct PendingAnswers {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Deferred {
+pub(crate) struct DeferredAnswers {
     queues: BTreeMap<u32, PendingAnswers>,
 }
 
-impl Deferred {
+impl DeferredAnswers {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.queues.is_empty()

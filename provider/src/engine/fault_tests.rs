@@ -72,7 +72,7 @@ impl Planned {
         let fault = self.fault.map(|(.., fault)| fault);
         let settings = Settings { checks: fault == Some(Fault::Damage), copies: self.copies };
         let net = Arc::default();
-        let mut nodes = friends(Some(&net), 321, settings);
+        let mut nodes = connected_pair(Some(&net), 321, settings);
         let ends = nodes.each_ref().map(|node| Arc::clone(node.end.as_ref().unwrap()));
         if let Some((at, phase, after, fault)) = self.fault {
             ends[at].inject(phase, after, fault);
@@ -151,7 +151,7 @@ fn a_peer_that_cannot_be_opened_now_is_opened_later() {
 
 #[test]
 fn a_read_fails_if_its_answer_has_not_all_its_bytes() {
-    let [mut one, mut other] = friends(None, 355, SETTINGS[0]);
+    let [mut one, mut other] = connected_pair(None, 355, SETTINGS[0]);
     let operation = Operation::prepare(TestOp::Read, 300, &mut other);
     operation.start(&mut one).unwrap();
     let (kind, flags, op) = (Kind::Answer, Flags::empty(), one.engine.tx.ops.number_at(0));

@@ -87,7 +87,7 @@ impl Inbound {
     pub(super) fn skip_stuck(&mut self) {
         for receiver in self.receivers.iter_mut().flatten() {
             if receiver.skip_stuck() {
-                tracing::warn!("a message is lost, its sender died while it wrote it");
+                tracing::warn!("lost a message, because its sender died while it wrote the slot");
             }
         }
     }

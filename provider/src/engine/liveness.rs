@@ -34,18 +34,18 @@ impl Engine {
         if self.peers.is_ready(peer) {
             return Ok(());
         }
-        self.meet(peer)
+        self.open_link(peer)
     }
 
     #[cold]
-    fn meet(&mut self, peer: u32) -> Result<()> {
+    fn open_link(&mut self, peer: u32) -> Result<()> {
         self.peers.check_route(peer)?;
         // Messages of an earlier endpoint are handled before the new one is opened.
-        let parted = match self.peers.who_is_at(peer) {
-            Some(gone) => self.part(peer, gone),
+        let departed = match self.peers.who_is_at(peer) {
+            Some(gone) => self.handle_departure(peer, gone),
             None => self.has_received_all(),
         };
-        if !parted {
+        if !departed {
             return Err(Errno::EAGAIN);
         }
         if self.peers.is_linked(peer) {
@@ -93,7 +93,7 @@ impl Engine {
             return Duration::ZERO;
         }
         self.peers.look_for_room();
-        self.peers.transports.turns.hurry();
+        self.peers.transports.schedule.make_due();
         if self.waits_for_room() || !self.peers.transports.arm_net() {
             return RETRY;
         }
@@ -101,13 +101,15 @@ impl Engine {
     }
 
     /// Returns whether copies, answers or parts of operations wait, which no doorbell announces.
-    pub(crate) fn goes_on(&self) -> bool {
-        !(self.rx.copies.is_empty() && self.peers.has_answered() && self.tx.has_streamed())
+    pub(crate) fn has_pending_work(&self) -> bool {
+        !(self.rx.copies.is_empty()
+            && self.peers.has_no_pending_answers()
+            && self.tx.has_no_streams())
     }
 
     /// Returns whether work waits for room at a peer, which no doorbell announces.
     pub(crate) fn waits_for_room(&self) -> bool {
-        self.peers.wants_room || !self.peers.has_answered() || !self.tx.has_streamed()
+        self.peers.wants_room || !self.peers.has_no_pending_answers() || !self.tx.has_no_streams()
     }
 
     /// Does the periodic work, if it is time: shows the counters, and checks some peers and the
@@ -129,12 +131,12 @@ impl Engine {
         self.update_population();
         host::directory::look_around();
         self.peers.transports.look_around();
-        for (peer, gone) in self.peers.take_passing() {
-            if !self.part(peer, gone) {
-                self.peers.pass_later(peer, gone);
+        for (peer, gone) in self.peers.take_unopened() {
+            if !self.handle_departure(peer, gone) {
+                self.peers.keep_unopened(peer, gone);
             }
         }
-        self.meet_awaited();
+        self.link_awaited();
         self.end_leaving(now);
         if let Some(pool) = &self.node_pool {
             pool.look_around();
@@ -153,7 +155,7 @@ impl Engine {
         // The memory that closed peers held becomes free only when they are removed.
         let places = self.checks.next_closed(self.peers.count());
         for (peer, gone) in self.peers.closed(places) {
-            self.part(peer, gone);
+            self.handle_departure(peer, gone);
         }
         if self.checks.is_silent_due() {
             let gone = self.peers.silent_and_gone(SILENT_A_ROUND);
@@ -187,22 +189,22 @@ impl Engine {
 
     #[cold]
     fn await_peer(&mut self, peer: u32) {
-        if self.peers.transports.has_net() || !self.peers.is_far(peer) {
+        if self.peers.transports.has_net() || !self.peers.needs_net(peer) {
             self.checks.awaited.insert(peer);
         }
     }
 
     /// Opens links to peers that receives wait for. A peer that was never there, or that was seen
     /// to close, may still come. Receives that name any other peer that is gone fail.
-    fn meet_awaited(&mut self) {
+    fn link_awaited(&mut self) {
         for peer in self.checks.awaited_now() {
-            let (is_far, is_there) = (self.peers.is_far(peer), self.peers.is_there(peer));
+            let (needs_net, is_there) = (self.peers.needs_net(peer), self.peers.is_there(peer));
             let met = if is_there { self.link_to(peer) } else { Err(Errno::ENOENT) };
             match met {
                 // The peer may be there at the next check.
                 Err(Errno::EAGAIN) => continue,
-                Err(Errno::ECONNREFUSED) if !is_far => continue,
-                Err(_) if is_far || !is_there => {}
+                Err(Errno::ECONNREFUSED) if !needs_net => continue,
+                Err(_) if needs_net || !is_there => {}
                 // There is a link now, or the peer of this host has another version or too many
                 // peers, which the next check would not change.
                 _ => {
@@ -210,10 +212,10 @@ impl Engine {
                     continue;
                 }
             }
-            if self.peers.was_seen(peer) && self.has_received_all() {
+            if self.peers.was_last_seen_open(peer) && self.has_received_all() {
                 self.stop_awaiting(peer);
                 let address = self.peers.address_of(peer);
-                tracing::warn!("{address} is gone, and receives wait for it");
+                tracing::warn!("{address} is gone: receives that name it fail");
                 self.end_directed(peer);
             }
         }
@@ -231,7 +233,7 @@ impl Engine {
     pub(super) fn has_received_all(&mut self) -> bool {
         let ends = self.inbound.ends();
         while !self.inbound.has_reached(&ends) {
-            self.peers.transports.turns.hurry();
+            self.peers.transports.schedule.make_due();
             if self.receive() == Progress::None {
                 break;
             }
@@ -242,17 +244,17 @@ impl Engine {
     fn look_at(&mut self, at: usize, look: Look) {
         let Some((peer, gone, liveness)) = self.peers.look_at(at, look) else { return };
         // The secret in the peer's name may have been learned after its first message came.
-        if !self.peers.is_verified(peer) {
+        if !self.peers.check_claim(peer) {
             self.rx.drop_messages(&self.peers, peer);
         } else if liveness == Liveness::Alive {
             return;
         }
-        self.part(peer, gone);
+        self.handle_departure(peer, gone);
     }
 
     /// Handles the slots of an endpoint that is gone, and forgets the endpoint. Returns false if
     /// that must wait, because an earlier slot is still being written.
-    pub(crate) fn part(&mut self, peer: u32, gone: Identity) -> bool {
+    pub(crate) fn handle_departure(&mut self, peer: u32, gone: Identity) -> bool {
         if !self.has_received_all() {
             return false;
         }
@@ -269,10 +271,11 @@ impl Engine {
     pub(crate) fn forget(&mut self, peer: u32) {
         let address = self.peers.address_of(peer);
         let end = self.peers.liveness(peer);
-        if end == Some(Liveness::Dead) {
-            tracing::warn!("{address} died");
-        } else {
-            tracing::info!("{address} closed its endpoint");
+        match end {
+            Some(Liveness::Dead) => tracing::warn!("{address} died"),
+            Some(Liveness::Closed) => tracing::info!("{address} closed its endpoint"),
+            // It was never opened, or it was disconnected because of a wrong address.
+            _ => tracing::info!("{address} is no longer connected"),
         }
         // This comes before the operations are taken, so that no thread without the engine starts
         // another one.
@@ -284,7 +287,7 @@ impl Engine {
         }
         if end == Some(Liveness::Closed) {
             self.peers.saw_close(peer);
-        } else if end.is_some() && (self.peers.is_far(peer) || !self.peers.is_there(peer)) {
+        } else if end.is_some() && (self.peers.needs_net(peer) || !self.peers.is_there(peer)) {
             // Otherwise the endpoint that is there now may send to receives that name the address.
             self.end_directed(peer);
         }

@@ -22,7 +22,7 @@ use crate::{
     engine::{
         Engine,
         ops::{OpKind, SendOp},
-        pairs::{AT_ONE, AT_OTHER, Operation, SETTINGS, TAG, TestNode, TestOp, friends},
+        pairs::{AT_ONE, AT_OTHER, Operation, SETTINGS, TAG, TestNode, TestOp, connected_pair},
     },
     fuzzing::endpoint,
 };
@@ -112,7 +112,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
         assert!(sender.push(&living, &header(0)));
         engine.progress();
     }
-    assert!(!engine.peers.transports.is_lent(), "the dead peer still has buffers");
+    assert!(!engine.peers.transports.has_unfinished_sends(), "the dead peer still has buffers");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_peer_is_awaited_until_it_was_seen() {
     look(&mut engine);
     assert!(engine.checks.awaits(peer), "it may come yet");
     // The peer opened and died between two checks.
-    engine.domain.peers.saw(peer);
+    engine.domain.peers.saw_open(peer);
     testing::claim(&own);
     look(&mut engine);
     assert!(engine.checks.awaits(peer), "a message is being written");
@@ -175,7 +175,7 @@ fn a_message_in_a_buffer_that_is_lost_with_its_sender_keeps_its_place() {
 #[test]
 fn a_late_copy_is_not_answered_to_a_later_endpoint_at_the_address() {
     for begun in [true, false] {
-        let [mut one, mut other] = friends(None, 351, SETTINGS[0]);
+        let [mut one, mut other] = connected_pair(None, 351, SETTINGS[0]);
         let operation = Operation::prepare(TestOp::Send, 300_000, &mut other);
         operation.start(&mut one).unwrap();
         other.engine.progress();

@@ -39,7 +39,7 @@ mod tx;
 
 use std::{net::SocketAddrV4, sync::Arc, time::Instant};
 
-use channel::{contract::Settings, net::Net, polling::Turns, shm::segment::Segment};
+use channel::{contract::Settings, net::Net, polling::NetworkSchedule, shm::segment::Segment};
 use ffi::{
     Errno, OpContext, Result, flags,
     info::Info,
@@ -135,8 +135,8 @@ impl Engine {
         let rx_flags = info.rx.as_ref().map_or(0, |rx| rx.op_flags);
         let settings_of_rx = RecvSettings::new(info.caps, rx_flags);
         let settings = Settings { checks: tx.settings.checks, copies: params.kernel_copy.is_on() };
-        let turns = Turns::new(params.poll, !params.report.is_empty());
-        let transports = channel::tx::Tx::new(own, net, turns, settings, locked);
+        let schedule = NetworkSchedule::new(params.poll, !params.report.is_empty());
+        let transports = channel::tx::Tx::new(own, net, schedule, settings, locked);
         Ok(Self {
             inbound: Inbound::new(&transports),
             peers: Peers::new(
@@ -187,7 +187,7 @@ impl Engine {
     pub(crate) fn send(&mut self, op: &Send) -> Result<()> {
         self.check_enabled()?;
         let outgoing = Outgoing::of(op, self.completions.tx.selective, &self.tx.settings)?;
-        let peer = self.peers.at(op.dest)?;
+        let peer = self.peers.peer_at(op.dest)?;
         self.link_to(peer)?;
         let Self { tx, peers, completions, .. } = self;
         let sent = tx.send(peers, completions, peer, op, outgoing);
@@ -227,7 +227,7 @@ impl Engine {
         }
         let probe = Probe::read(op, op_flags)?;
         if probe == Probe::TakeClaimed {
-            let claimed = self.rx.device.lock().tagged.claimed(op.context.0 as u64);
+            let claimed = self.rx.device.lock().tagged.take_claimed(op.context.0 as u64);
             self.give_claimed(op, op_flags, claimed.ok_or(Errno::ENOMSG)?);
             return Ok(());
         }
@@ -304,7 +304,7 @@ impl Engine {
     /// are sent to the peer. Returns the peer and the options.
     ///
     /// # Errors
-    /// Those of [`Tx::rma_options`], [`Peers::at`] and [`Self::link_to`], and `EAGAIN` if the
+    /// Those of [`Tx::rma_options`], [`Peers::peer_at`] and [`Self::link_to`], and `EAGAIN` if the
     /// operation must wait for earlier ones (`FI_FENCE`).
     #[inline]
     fn start_rma(
@@ -315,7 +315,7 @@ impl Engine {
     ) -> Result<(u32, RmaOptions)> {
         self.check_enabled()?;
         let options = self.tx.rma_options(self.completions.tx.selective, op_flags, sizes)?;
-        let peer = self.peers.at(destination)?;
+        let peer = self.peers.peer_at(destination)?;
         self.link_to(peer)?;
         if options.fence && self.tx.has_under_way(peer) {
             return Err(Errno::EAGAIN);
@@ -371,7 +371,7 @@ impl Engine {
             return;
         }
         if let Some(unpolled) = self.domain.unpolled.try_lock() {
-            unpolled.iter().for_each(|port| port.try_progress());
+            unpolled.iter().for_each(|endpoint| endpoint.try_progress());
         }
     }
 }

@@ -105,7 +105,7 @@ impl TxSettings {
     /// Sets the flags of transmits without flags (`FI_SETOPSFLAG`).
     pub(crate) fn set_op_flags(&self, value: u64) -> Result<()> {
         let op_flags = value & !flags::TRANSMIT;
-        ffi::object::only(op_flags, TX_OP_FLAGS)?;
+        ffi::object::check_flags(op_flags, TX_OP_FLAGS)?;
         self.op_flags.store(op_flags, Ordering::Relaxed);
         Ok(())
     }
@@ -134,7 +134,7 @@ impl Outgoing {
         let (op_flags, silent) = match op.flags {
             OpFlags::Default => (settings.op_flags(), false),
             OpFlags::Given(given) => {
-                ffi::object::only(given, SEND_FLAGS)?;
+                ffi::object::check_flags(given, SEND_FLAGS)?;
                 (given, false)
             }
             OpFlags::Inject => (flags::INJECT, true),

@@ -124,10 +124,10 @@ impl TestNode {
         let engine = &mut self.engine;
         engine.tx.ops.len() == 0
             && engine.rx.is_idle()
-            && engine.tx.has_streamed()
-            && engine.peers.has_answered()
+            && engine.tx.has_no_streams()
+            && engine.peers.has_no_pending_answers()
             && engine.rx.copies.is_empty()
-            && !engine.peers.transports.is_lent()
+            && !engine.peers.transports.has_unfinished_sends()
     }
 }
 
@@ -256,7 +256,11 @@ pub(super) fn pair(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -
 }
 
 /// Two endpoints that list each other, after a message in each direction.
-pub(super) fn friends(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -> [TestNode; 2] {
+pub(super) fn connected_pair(
+    net: Option<&Arc<Loopback>>,
+    port: u16,
+    settings: Settings,
+) -> [TestNode; 2] {
     let mut nodes = pair(net, port, settings);
     for _ in 0..2 {
         let [one, other] = &mut nodes;

@@ -50,7 +50,7 @@ use host::owner::Look;
 use matching::Source;
 use nic::report::{ChannelCounters, Report};
 
-use super::deferred::Deferred;
+use super::deferred::DeferredAnswers;
 use crate::{address, av::AddressVector, diagnosis, peer_numbers::PeerNumbers, regions::Target};
 
 /// Added to the peer number of a sender that is a context of a scalable endpoint, but not context
@@ -95,7 +95,7 @@ pub(super) struct Channels {
 
 impl Channels {
     /// Moves the counts of messages that were received since `before` from `shm` to `net`.
-    pub(super) fn turn_far(&mut self, before: ChannelCounters) {
+    pub(super) fn move_to_net(&mut self, before: ChannelCounters) {
         let Self { shm, net, .. } = self;
         net.received += shm.received - before.received;
         net.received_bytes += shm.received_bytes - before.received_bytes;
@@ -105,12 +105,12 @@ impl Channels {
 
 /// Logs why peers cannot be opened. Only the first call in the process logs.
 #[cold]
-fn say_short(errno: Errno) {
+fn log_shortage(errno: Errno) {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {
         tracing::error!(
-            "peers cannot be opened ({}): their messages wait until they can; raise ulimit \
-             -n, vm.max_map_count or the room in {}, whichever is short",
+            "cannot connect to a peer ({}): its messages wait until this is possible. Raise the \
+             limit that was reached: ulimit -n, vm.max_map_count or the size of {}",
             std::io::Error::from_raw_os_error(errno.get()),
             host::directory::SHM
         );
@@ -144,19 +144,19 @@ pub(crate) struct Peers {
     sources: Vec<u32>,
     /// By the same number, for a sender with [`CONTEXT`]: the peer that receives name, which is
     /// context 0.
-    endpoints: Vec<u32>,
+    context_sources: Vec<u32>,
     /// By peer number: the number and the identity under which the endpoint at the peer's address
     /// sends, if it has sent.
     numbers: Vec<Option<(u32, Identity)>>,
     /// Senders that were gone before they could be opened, until their slots are handled.
-    passing: Vec<(u32, Identity)>,
+    unopened: Vec<(u32, Identity)>,
     /// Number of pages of the list of senders that were checked, over all rounds.
-    next_page: usize,
+    pages_checked: usize,
     /// Whether any sender over the network could not yet be checked when it was first seen, because
     /// its name was not inserted. Never reset.
     has_unnamed: bool,
     /// Answers that wait for room at their peers.
-    deferred: Deferred,
+    deferred: DeferredAnswers,
     /// Whether the last transmit returned `EAGAIN`. No message announces free room; see
     /// [`Self::look_for_room`].
     pub(crate) wants_room: bool,
@@ -182,12 +182,12 @@ impl Peers {
             linked: Vec::new(),
             epochs: Vec::new(),
             sources: Vec::new(),
-            endpoints: Vec::new(),
+            context_sources: Vec::new(),
             numbers: Vec::new(),
-            passing: Vec::new(),
-            next_page: 0,
+            unopened: Vec::new(),
+            pages_checked: 0,
             has_unnamed: false,
-            deferred: Deferred::default(),
+            deferred: DeferredAnswers::default(),
             wants_room: false,
             channels: Channels::default(),
         }
@@ -224,7 +224,7 @@ impl Peers {
     /// # Errors
     /// `ENOAV` without an address vector, `EINVAL` for an address that is not in it.
     #[inline]
-    pub(super) fn at(&self, destination: u64) -> Result<u32> {
+    pub(super) fn peer_at(&self, destination: u64) -> Result<u32> {
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
         match av.peer(destination) {
             Some(peer) => Ok(peer),
@@ -293,7 +293,7 @@ impl Peers {
 
     /// Returns whether the link to a peer is over the network; false without a link.
     #[inline]
-    pub(super) fn is_net(&self, peer: u32) -> bool {
+    pub(super) fn uses_net(&self, peer: u32) -> bool {
         self.get(peer).is_some_and(Peer::is_net)
     }
 
@@ -308,7 +308,7 @@ impl Peers {
     /// known to claim a wrong address.
     #[inline]
     pub(super) fn is_ready(&self, peer: u32) -> bool {
-        self.is_open(peer) && (!self.has_unnamed || self.is_verified(peer))
+        self.is_open(peer) && (!self.has_unnamed || self.check_claim(peer))
     }
 
     /// Returns the epoch of a peer: how many earlier endpoints at its address are gone.
@@ -326,21 +326,21 @@ impl Peers {
 
     /// Returns whether an address is reached over the network: it is on another host or, if there
     /// is a network, no endpoint of this user here holds its port.
-    fn is_far_at(&self, address: SocketAddrV4) -> bool {
+    fn needs_net_at(&self, address: SocketAddrV4) -> bool {
         let is_local = address::is_local(*address.ip());
-        !is_local || self.transports.has_net() && !self.transports.is_there(address.port())
+        !is_local || self.transports.has_net() && !self.transports.has_segment(address.port())
     }
 
     /// Returns whether a peer is to be reached over the network, with or without a link. See
-    /// [`Self::is_far_at`].
-    pub(super) fn is_far(&self, peer: u32) -> bool {
-        self.is_far_at(self.address_of(peer))
+    /// [`Self::needs_net_at`].
+    pub(super) fn needs_net(&self, peer: u32) -> bool {
+        self.needs_net_at(self.address_of(peer))
     }
 
     /// Returns whether an endpoint may be at a peer's address: one holds its port on this host, or
     /// the address is reached over the network and cannot be checked.
     pub(super) fn is_there(&self, peer: u32) -> bool {
-        self.is_far(peer) || self.transports.is_there(self.address_of(peer).port())
+        self.needs_net(peer) || self.transports.has_segment(self.address_of(peer).port())
     }
 
     /// Checks that this endpoint has a transport to a peer.
@@ -348,9 +348,11 @@ impl Peers {
     /// # Errors
     /// `ENETUNREACH` if it is on another host, and there is no network.
     pub(super) fn check_route(&self, peer: u32) -> Result<()> {
-        if self.is_far(peer) && !self.transports.has_net() {
+        if self.needs_net(peer) && !self.transports.has_net() {
             let address = self.address_of(peer);
-            tracing::warn!("{address} is on another host, and FI_TCAM_NET says of no network");
+            tracing::warn!(
+                "{address} is on another host, and the network is off: set FI_TCAM_NET=tcp"
+            );
             return Err(Errno::ENETUNREACH);
         }
         Ok(())
@@ -364,8 +366,8 @@ impl Peers {
     /// [`Tx::open_far`].
     pub(super) fn open(&mut self, peer: u32) -> Result<()> {
         let address = self.address_of(peer);
-        let is_far = self.is_far_at(address);
-        let opened = if is_far {
+        let needs_net = self.needs_net_at(address);
+        let opened = if needs_net {
             self.transports.open_far(address, self.secret_of(peer))
         } else {
             self.transports.open(address.port())
@@ -375,7 +377,7 @@ impl Peers {
                 self.add(peer, link);
                 Ok(())
             }
-            Err(Errno::ECONNREFUSED) if !is_far => {
+            Err(Errno::ECONNREFUSED) if !needs_net => {
                 diagnosis::explain(address.port());
                 Err(Errno::ECONNREFUSED)
             }
@@ -383,7 +385,7 @@ impl Peers {
             // (mlockall).
             Err(Errno::ENOMEM) => Err(Errno::ENOMEM),
             Err(errno) if is_short(errno) => {
-                say_short(errno);
+                log_shortage(errno);
                 Err(Errno::EAGAIN)
             }
             Err(errno) => {
@@ -409,7 +411,7 @@ impl Peers {
         self.transports.connect(peer, &link);
         self.links[index] = Some(Box::new(link));
         self.linked.push(peer);
-        self.addresses.saw(peer);
+        self.addresses.saw_open(peer);
     }
 
     /// Sends nothing more to a peer that is gone: drops its pending answers, and reclaims the
@@ -471,8 +473,9 @@ impl Peers {
     /// Returns whether a living peer is copying from or to memory of this endpoint. Once the
     /// endpoint has made its operations void, or has closed, no new copy begins.
     pub(super) fn is_any_reaching(&self) -> bool {
-        let reaches =
-            |link: &Peer| link.reaches() && link.liveness(Look::Closely) == Liveness::Alive;
+        let reaches = |link: &Peer| {
+            link.copies_our_memory() && link.liveness(Look::Closely) == Liveness::Alive
+        };
         self.links.iter().flatten().any(|link| reaches(link))
     }
 
@@ -482,8 +485,8 @@ impl Peers {
     }
 
     /// Returns whether a peer's endpoint existed and was not seen to close.
-    pub(super) fn was_seen(&self, peer: u32) -> bool {
-        self.addresses.was_seen(peer)
+    pub(super) fn was_last_seen_open(&self, peer: u32) -> bool {
+        self.addresses.was_last_seen_open(peer)
     }
 }
 
@@ -538,7 +541,7 @@ impl Peers {
 
     /// Sends a control message with the contents of local memory, now or when there is room.
     pub(super) fn reply_memory(&mut self, peer: u32, header: Header, memory: &Target) {
-        self.send_or_keep(peer, header, Payload::Frame(&[], memory.buffers()), || {
+        self.send_or_keep(peer, header, Payload::PartsAndData(&[], memory.buffers()), || {
             let mut bytes = vec![0; header.len as usize];
             for (at, buffer) in memory.placed() {
                 buffer.read_to(&mut bytes[at..]);
@@ -566,7 +569,7 @@ impl Peers {
 
     /// Returns whether no answers are pending.
     #[inline]
-    pub(crate) fn has_answered(&self) -> bool {
+    pub(crate) fn has_no_pending_answers(&self) -> bool {
         self.deferred.is_empty()
     }
 
@@ -599,15 +602,15 @@ impl Peers {
 impl Peers {
     /// Returns the counters of messages to or from a peer that the receiver copies whole out of the
     /// sender's memory.
-    pub(super) fn copied(&mut self, peer: u32) -> &mut ChannelCounters {
-        let is_net = self.is_net(peer);
-        if is_net { &mut self.channels.net } else { &mut self.channels.kernel_copy }
+    pub(super) fn whole_counters(&mut self, peer: u32) -> &mut ChannelCounters {
+        let uses_net = self.uses_net(peer);
+        if uses_net { &mut self.channels.net } else { &mut self.channels.kernel_copy }
     }
 
     /// Returns the counters of messages to or from a peer that go in parts.
-    pub(super) fn in_parts(&mut self, peer: u32) -> &mut ChannelCounters {
-        let is_net = self.is_net(peer);
-        if is_net { &mut self.channels.net } else { &mut self.channels.copy_pipeline }
+    pub(super) fn part_counters(&mut self, peer: u32) -> &mut ChannelCounters {
+        let uses_net = self.uses_net(peer);
+        if uses_net { &mut self.channels.net } else { &mut self.channels.copy_pipeline }
     }
 
     /// Writes the counters of the channels into a report.
@@ -618,7 +621,7 @@ impl Peers {
         let (sent, bytes) = self.transports.sent_far();
         (shm.sent, shm.sent_bytes) = (shm.sent - sent, shm.sent_bytes - bytes);
         (net.sent, net.sent_bytes) = (net.sent + sent, net.sent_bytes + bytes);
-        let polls = self.transports.turns.counts();
+        let polls = self.transports.schedule.counts();
         (net.polls, net.empty_polls) = (polls.all, polls.empty);
         net.discovery_ns = polls.discovery.as_nanos() as u64;
         let channels = [
@@ -655,7 +658,10 @@ impl Peers {
     /// the sender is a known context.
     pub(super) fn source_of_context(&self, number: u32) -> Option<u32> {
         let index = number as usize;
-        self.sources.get(index).filter(|&&peer| peer != UNKNOWN).map(|_| self.endpoints[index])
+        self.sources
+            .get(index)
+            .filter(|&&peer| peer != UNKNOWN)
+            .map(|_| self.context_sources[index])
     }
 
     /// Looks up a sender that is not known yet.
@@ -664,7 +670,7 @@ impl Peers {
     /// [`Unknown::Unlisted`] if the number is not in the list, or for a sender over the network
     /// that cannot be at the address that it claims; it is disconnected.
     pub(super) fn new_sender(&mut self, number: u32) -> std::result::Result<NewSender, Unknown> {
-        let (who, address) = self.transports.listed(number).ok_or(Unknown::Unlisted)?;
+        let (who, address) = self.transports.sender(number).ok_or(Unknown::Unlisted)?;
         let at = |port: u16| {
             let mut address = address.unwrap_or_else(|| unpack(self.address));
             address.set_port(port);
@@ -692,7 +698,7 @@ impl Peers {
         if let Err(errno) = opened
             && is_short(errno)
         {
-            say_short(errno);
+            log_shortage(errno);
             return Err(Unknown::Short);
         }
         match opened {
@@ -702,7 +708,9 @@ impl Peers {
             Err(_) if self.is_open(sender.peer) => Err(Unknown::Unlisted),
             Err(errno) => {
                 let port = sender.who.port();
-                tracing::debug!("port {port}: gone before its messages were read: {errno}");
+                tracing::debug!(
+                    "the endpoint at port {port} was gone before its messages were read: {errno}"
+                );
                 Ok(None)
             }
         }
@@ -713,8 +721,8 @@ impl Peers {
         match opened {
             Some(link) => self.add(sender.peer, link),
             None => {
-                self.addresses.saw(sender.peer);
-                self.passing.push((sender.peer, sender.who));
+                self.addresses.saw_open(sender.peer);
+                self.unopened.push((sender.peer, sender.who));
             }
         }
     }
@@ -738,27 +746,27 @@ impl Peers {
         if !context {
             return peer;
         }
-        if self.endpoints.len() <= index {
-            self.endpoints.resize(index + 1, UNKNOWN);
+        if self.context_sources.len() <= index {
+            self.context_sources.resize(index + 1, UNKNOWN);
         }
-        self.endpoints[index] = source;
+        self.context_sources[index] = source;
         source
     }
 
-    /// Returns false if a peer is proved not to be at the address that it claims. Returns true if
-    /// there is nothing to check, or if the secret for the check is not known. See
-    /// [`channel::tx::Tx::is_at_its_address`].
-    pub(super) fn is_verified(&self, peer: u32) -> bool {
+    /// Checks that a peer is at the address that it claims. If it is proved not to be, disconnects
+    /// it and returns false. Returns true if there is nothing to check, or if the secret for the
+    /// check is not known. See [`channel::tx::Tx::is_at_its_address`].
+    pub(super) fn check_claim(&self, peer: u32) -> bool {
         let Some(&Some((number, _))) = self.numbers.get(peer as usize) else { return true };
         let is_context = self.sources.get(number as usize).is_some_and(|&of| of == CONTEXT + peer);
-        let source = if is_context { self.endpoints[number as usize] } else { peer };
-        self.knows_secrets(number, peer, source)
+        let source = if is_context { self.context_sources[number as usize] } else { peer };
+        self.check_secrets(number, peer, source)
     }
 
     /// Returns whether a sender over the network knows the secrets in the names at its address and,
-    /// if it claims to be a context, at the address of its endpoint. A secret that is not known
-    /// here is not checked.
-    fn knows_secrets(&self, number: u32, peer: u32, source: u32) -> bool {
+    /// if it claims to be a context, at the address of its endpoint; if it does not, disconnects
+    /// it. A secret that is not known here is not checked.
+    fn check_secrets(&self, number: u32, peer: u32, source: u32) -> bool {
         let knows = |of: u32| self.transports.is_at_its_address(number, || self.secret_of(of));
         knows(peer) && (source == peer || knows(source))
     }
@@ -768,7 +776,7 @@ impl Peers {
     fn may_be_there(&mut self, sender: &NewSender) -> bool {
         let NewSender { number, who, peer, source } = *sender;
         // An endpoint of this host sends over shared memory.
-        if !self.is_far(peer) || !self.knows_secrets(number, peer, source) {
+        if !self.needs_net(peer) || !self.check_secrets(number, peer, source) {
             return false;
         }
         let is_certain = self.transports.is_vouched_for(number);
@@ -778,13 +786,13 @@ impl Peers {
     }
 
     /// Takes the senders that were gone before they could be opened.
-    pub(super) fn take_passing(&mut self) -> Vec<(u32, Identity)> {
-        std::mem::take(&mut self.passing)
+    pub(super) fn take_unopened(&mut self) -> Vec<(u32, Identity)> {
+        std::mem::take(&mut self.unopened)
     }
 
     /// Keeps a sender that is gone and was not opened, until its slots are handled.
-    pub(super) fn pass_later(&mut self, peer: u32, gone: Identity) {
-        self.passing.push((peer, gone));
+    pub(super) fn keep_unopened(&mut self, peer: u32, gone: Identity) {
+        self.unopened.push((peer, gone));
     }
 
     /// Returns the senders in the next page of the list that are gone and have sent nothing. Checks
@@ -792,9 +800,9 @@ impl Peers {
     /// that follow them.
     pub(super) fn silent_and_gone(&mut self, most: usize) -> Vec<(u32, Identity)> {
         let parts = self.transports.list_parts();
-        let (page, round) = (self.next_page % parts, self.next_page / parts);
-        self.next_page = self.next_page.wrapping_add(1);
-        let mut silent = self.transports.listed_in(page);
+        let (page, round) = (self.pages_checked % parts, self.pages_checked / parts);
+        self.pages_checked = self.pages_checked.wrapping_add(1);
+        let mut silent = self.transports.senders_in(page);
         silent.retain(|&(number, _)| self.is_unknown(number));
         let first = round.wrapping_mul(most) % silent.len().max(1);
         silent.rotate_left(first);

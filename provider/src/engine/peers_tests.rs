@@ -42,7 +42,7 @@ fn the_short_end_of_an_answer_does_not_overtake_a_long_part() {
     engine.peers.flush();
     let flags: Vec<_> = testing::slots(&there).iter().map(|slot| slot.unwrap().flags).collect();
     assert_eq!(flags, [Flags::PART, Flags::empty()]);
-    assert!(engine.peers.has_answered());
+    assert!(engine.peers.has_no_pending_answers());
 }
 
 #[test]
@@ -56,15 +56,15 @@ fn a_check_of_silent_senders_enters_no_list() {
     for _ in 0..3 {
         assert!(other.peers.silent_and_gone(64).is_empty());
     }
-    assert!(engine.peers.transports.listed_in(0).is_empty());
-    assert_eq!(other.peers.transports.listed_in(0).len(), 1);
+    assert!(engine.peers.transports.senders_in(0).is_empty());
+    assert_eq!(other.peers.transports.senders_in(0).len(), 1);
     drop((engine, own));
     assert_eq!(other.peers.silent_and_gone(64).len(), 1);
 }
 
 #[test]
 fn a_peer_with_many_pending_answers_is_refused() {
-    let [mut one, mut other] = friends(None, 145, SETTINGS[0]);
+    let [mut one, mut other] = connected_pair(None, 145, SETTINGS[0]);
     let to_one =
         other.engine.domain.peers.number(channel::address::unpack(one.engine.peers.own_address()));
     let read = Operation::prepare(TestOp::Read, 8, &mut other);
@@ -88,7 +88,7 @@ fn a_peer_with_many_pending_answers_is_refused() {
     other.step();
     assert_eq!(other.engine.peers.unanswered(to_one), full);
     testing::free_buffers(&other.own);
-    while !other.engine.peers.has_answered() {
+    while !other.engine.peers.has_no_pending_answers() {
         other.step();
         one.step();
     }

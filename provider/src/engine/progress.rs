@@ -30,14 +30,14 @@ impl Engine {
     #[inline]
     pub(crate) fn progress(&mut self) -> Progress {
         let mut progress = self.receive();
-        if !self.peers.has_answered() {
+        if !self.peers.has_no_pending_answers() {
             self.peers.flush();
         }
-        if !self.tx.has_streamed() && self.tx.pump(&mut self.peers, &mut self.completions) {
+        if !self.tx.has_no_streams() && self.tx.pump(&mut self.peers, &mut self.completions) {
             progress = Progress::Some;
         }
         if progress == Progress::Some {
-            self.idle.busy(own_count() > 1);
+            self.idle.note_found(own_count() > 1);
             if self.publisher.is_due() {
                 self.show_and_look();
             }
@@ -65,16 +65,16 @@ impl Engine {
             return some;
         }
         if local > 0 {
-            self.peers.transports.turns.came_near(local);
+            self.peers.transports.schedule.note_near(local);
         }
-        if self.peers.transports.turns.is_due() {
-            self.peers.transports.turns.ask();
+        if self.peers.transports.schedule.advance() {
+            self.peers.transports.schedule.note_poll_time();
             let before = self.peers.channels.shm;
             match self.receive_over(NET) {
-                0 => self.peers.transports.turns.found_nothing(),
+                0 => self.peers.transports.schedule.note_empty_poll(),
                 count => {
-                    self.peers.transports.turns.came_far(count);
-                    self.peers.channels.turn_far(before);
+                    self.peers.transports.schedule.note_far(count);
+                    self.peers.channels.move_to_net(before);
                     some = true;
                 }
             }
@@ -87,8 +87,8 @@ impl Engine {
     fn receive_over(&mut self, transport: usize) -> u32 {
         let Some(mut receiver) = self.inbound.take(transport) else { return 0 };
         let count = match &mut *receiver {
-            Rx::Shm(receiver) => self.empty(receiver),
-            receiver => self.empty(receiver),
+            Rx::Shm(receiver) => self.handle_batch(receiver),
+            receiver => self.handle_batch(receiver),
         };
         self.inbound.put_back(transport, receiver);
         count
@@ -96,7 +96,7 @@ impl Engine {
 
     /// Handles a batch of slots of a receiving end, until one must stay there. Returns their
     /// number.
-    fn empty<I: Arrivals>(&mut self, receiver: &mut I) -> u32 {
+    fn handle_batch<I: Arrivals>(&mut self, receiver: &mut I) -> u32 {
         let mut count = 0;
         while count < BATCH && !self.rx.copies.holds_arrivals() {
             let Some(slot) = receiver.peek() else { break };
@@ -105,7 +105,7 @@ impl Engine {
             }
             match slot.header {
                 Some(header)
-                    if header.flags.contains(Flags::CHECKED) && !self.is_slot_whole(receiver) =>
+                    if header.flags.contains(Flags::CHECKED) && !self.check_slot(receiver) =>
                 {
                     self.fail_damaged(receiver);
                 }
@@ -117,14 +117,17 @@ impl Engine {
                         self.handle(source, &header, receiver.payload());
                     }
                     Err(Unknown::Unlisted) => {
-                        tracing::warn!("a message of a peer that is not listed");
+                        tracing::warn!(
+                            "dropped a slot: its sender is unlisted, or is not the endpoint \
+                             that it claims to be"
+                        );
                     }
                     Err(Unknown::Short) => {
                         self.inbound.set_short(true);
                         break;
                     }
                 },
-                None => tracing::warn!("a peer wrote a slot that is no message"),
+                None => tracing::warn!("dropped a slot: its header is invalid"),
             }
             receiver.release();
             count += 1;
@@ -147,7 +150,11 @@ impl Engine {
                     self.peers.answer(self.peers.sender(header), Kind::Done, header.op, 0);
                 }
             }
-            Kind::Inline => tracing::warn!("a message with an impossible length"),
+            Kind::Inline => tracing::warn!(
+                "dropped a message of {} bytes: its slot has only {}",
+                header.len,
+                payload.len()
+            ),
             Kind::Buffered => self.arrive_buffered(source, header, payload),
             Kind::Rendezvous => self.arrive_rendezvous(source, header, payload),
             _ => self.handle_control(header, payload),
@@ -182,8 +189,8 @@ impl Engine {
 
     fn arrive_buffered(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
         let from = self.peers.sender(header);
-        if let Err(errno) = self.peers.link(from) {
-            tracing::warn!("a message is lost, its sender is gone: {errno}");
+        if self.peers.link(from).is_err() {
+            tracing::warn!("lost a message, because its sender is gone: its receive fails");
             // Its receive fails: the next message must not take its place.
             return self.arrive_remote(source, header, Remote::default());
         }
@@ -197,7 +204,9 @@ impl Engine {
                 self.arrive(source, header, body.bytes())
             }
             None => {
-                tracing::warn!("a message in a buffer that does not exist");
+                tracing::warn!(
+                    "dropped a message: its sender has no buffer with the number in the slot"
+                );
                 false
             }
         };
@@ -210,7 +219,7 @@ impl Engine {
     fn arrive_rendezvous(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
         let peer = self.peers.sender(header);
         let Some(remote) = payload.remote(header.count, header.len) else {
-            tracing::warn!("a long message with an impossible length");
+            tracing::warn!("dropped a long message: its slot does not list segments of its length");
             return;
         };
         if header.flags.contains(Flags::COPIED)
@@ -231,7 +240,7 @@ impl Engine {
     /// Returns whether the next slot, which has checksums, is what its sender wrote. Notes the
     /// checksum of its payload.
     #[cold]
-    fn is_slot_whole(&mut self, receiver: &impl Arrivals) -> bool {
+    fn check_slot(&mut self, receiver: &impl Arrivals) -> bool {
         let check = receiver.check();
         self.rx.set_slot_check(check.unwrap_or_default());
         check.is_some()
@@ -241,7 +250,7 @@ impl Engine {
     /// its message, or without naming a receive.
     #[cold]
     fn fail_damaged(&mut self, receiver: &mut impl Arrivals) {
-        tracing::error!("FI_TCAM_CHECK: a slot does not hold what was put into it");
+        tracing::error!("FI_TCAM_CHECK: a slot differs from what its sender wrote");
         let header = receiver.peek().and_then(|slot| slot.header);
         if let Some(header) = header.filter(|header| is_message(header.kind))
             && let Ok(source) = self.source_of(&header)

@@ -14,7 +14,7 @@ use super::peer_checks::MOST_POLLS;
 use crate::{
     device::carried::{Kept, RecvOp},
     job,
-    record::report::{self, Growing},
+    record::report::{self, OpenReport},
 };
 
 /// Maximum number of polls that find something, and of posts, between two reads of the clock. If
@@ -37,7 +37,7 @@ pub(super) struct Publisher {
     /// Number of times that the clock was read.
     looks: u32,
     /// The draft of the report, if a report is requested.
-    draft: Option<Box<Growing>>,
+    draft: Option<Box<OpenReport>>,
     /// Whether [`Self::begin`] was called: report and trace have begun, if they are requested. A
     /// context of a scalable endpoint begins them when it is opened.
     is_recorded: bool,
@@ -140,11 +140,11 @@ impl Publisher {
     }
 
     /// Takes the draft, to write it.
-    pub(super) fn take_draft(&mut self) -> Option<Box<Growing>> {
+    pub(super) fn take_draft(&mut self) -> Option<Box<OpenReport>> {
         self.draft.take()
     }
 
-    pub(super) fn put_back(&mut self, draft: Box<Growing>) {
+    pub(super) fn put_back(&mut self, draft: Box<OpenReport>) {
         self.draft = Some(draft);
     }
 }

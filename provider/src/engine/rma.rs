@@ -128,7 +128,7 @@ impl Tx {
         let (op_flags, silent) = match op_flags {
             OpFlags::Default => (self.settings.op_flags(), false),
             OpFlags::Given(given) => {
-                ffi::object::only(given, FLAGS)?;
+                ffi::object::check_flags(given, FLAGS)?;
                 (given, false)
             }
             OpFlags::Inject => (flags::INJECT, true),
@@ -231,7 +231,7 @@ impl Tx {
         let short = inject || frame_len <= attr::short_size(self.settings.eager.size);
         if short {
             let data = slice::from_ref(&op.buffer);
-            match peers.push(peer, &header, Payload::Frame(parts, data))? {
+            match peers.push(peer, &header, Payload::PartsAndData(parts, data))? {
                 Sent::Yes => return Ok(()),
                 Sent::NoRoom => return Err(Errno::EAGAIN),
                 Sent::NoBuffer => {}
@@ -261,7 +261,7 @@ impl Tx {
         // A request without local segments is answered with the data, whatever the
         // `FI_TCAM_EAGER_SIZE` of the peer is.
         let payload = match in_pieces {
-            true => Payload::Frame(parts, &[]),
+            true => Payload::PartsAndData(parts, &[]),
             false => Payload::Segments(parts, &op.buffer),
         };
         let sent = peers.push(peer, &header, payload)?;
@@ -290,7 +290,7 @@ impl Tx {
             }
             let data = [op.buffer.part(stream.offset, len)];
             let data = if write { &data[..] } else { &[] };
-            let payload = Payload::Frame(parts.as_slice(), data);
+            let payload = Payload::PartsAndData(parts.as_slice(), data);
             if peers.push(stream.peer, &header, payload) != Ok(Sent::Yes) {
                 break;
             }

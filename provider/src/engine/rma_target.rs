@@ -166,7 +166,7 @@ impl RmaTarget {
         let parts = bytes.parts(frame.parts).ok_or(Errno::EPROTO)?;
         let rest = bytes.skip(size_of_val(parts.as_slice()));
         let len = usize::try_from(header.len).map_err(|_| Errno::EPROTO)?;
-        if parts.len() != header.len || body.is_lent() && frame.segments > 0 {
+        if parts.len() != header.len || body.is_in_buffer() && frame.segments > 0 {
             return Err(Errno::EPROTO);
         }
         let access = match header.kind {

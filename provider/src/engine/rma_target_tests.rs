@@ -20,7 +20,7 @@ fn requests_without_the_capability_are_refused() {
     for (caps, allowed) in cases {
         for (what, allowed) in [TestOp::Write, TestOp::Read, TestOp::Fetch].into_iter().zip(allowed)
         {
-            let [mut one, mut other] = friends(None, 341, SETTINGS[0]);
+            let [mut one, mut other] = connected_pair(None, 341, SETTINGS[0]);
             other.engine.target.caps = attr::capabilities(caps);
             let operation = Operation::prepare(what, 8, &mut other);
             operation.start(&mut one).unwrap();

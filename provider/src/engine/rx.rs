@@ -108,10 +108,10 @@ impl Rx {
     ) -> Result<()> {
         let tagged = op.tag.is_some();
         let mut receive = self.settings.receive(op, source, completions.work())?;
-        let Some(device) = self.device.own_here() else {
+        let Some(device) = self.device.own_in_engine() else {
             // The call gets a copy. If `receive` itself were borrowed, all its fields would be
             // stored, even if the call is not made.
-            return self.post_beside(peers, completions, tagged, receive.clone());
+            return self.post_outside_engine(peers, completions, tagged, receive.clone());
         };
         let mut posted = device.context(tagged).post(&mut receive);
         if let Post::Pending = posted {
@@ -139,7 +139,7 @@ impl Rx {
     /// # Errors
     /// `EOPNOTSUPP` if receives belong to a shared context, and those of [`Shared::post`].
     #[cold]
-    fn post_beside(
+    fn post_outside_engine(
         &mut self,
         peers: &mut Peers,
         completions: &mut Completions,
@@ -147,7 +147,7 @@ impl Rx {
         mut receive: Receive<RecvOp>,
     ) -> Result<()> {
         // Receives of a shared context are posted to the context, not to its endpoints.
-        let shared = self.device.own_beside().map(Arc::clone).ok_or(Errno::EOPNOTSUPP)?;
+        let shared = self.device.own_outside_engine().map(Arc::clone).ok_or(Errno::EOPNOTSUPP)?;
         shared.post(tagged, &mut receive, |grant, envelope, message| {
             self.deliver_kept(peers, completions, grant, envelope, message);
             true
@@ -230,7 +230,7 @@ impl Rx {
         if message_flags.contains(Flags::DATA) {
             completion_flags |= flags::REMOTE_CQ_DATA;
         }
-        if op.multi && self.releases(op, grant.last) {
+        if op.multi && self.end_part(op, grant.last) {
             completion_flags |= flags::MULTI_RECV;
         }
         let completion = Completion {
@@ -266,7 +266,7 @@ impl Rx {
         errno: Errno,
     ) {
         let mut completion_flags = flags::RECV | if tagged { flags::TAGGED } else { flags::MSG };
-        if op.multi && self.releases(op, last) {
+        if op.multi && self.end_part(op, last) {
             completion_flags |= flags::MULTI_RECV;
         }
         let completion = Completion {
@@ -288,16 +288,16 @@ impl Rx {
 
     /// Returns whether the buffer of a multi-receive is returned to the application now that a
     /// message into it has ended. `last`: no further message goes into the buffer.
-    fn releases(&mut self, op: &RecvOp, last: bool) -> bool {
+    fn end_part(&mut self, op: &RecvOp, last: bool) -> bool {
         match self.device.counts_parts() {
-            None => last && !self.passes_release(op),
+            None => last && !self.defer_release(op),
             Some(shared) => shared.end(op),
         }
     }
 
     /// Leaves the return of a multi-receive buffer to another message that is still being received
     /// into it. Returns whether such a message exists.
-    fn passes_release(&mut self, op: &RecvOp) -> bool {
+    fn defer_release(&mut self, op: &RecvOp) -> bool {
         let mut grants = self.transfers.iter_mut().map(|(_, transfer)| &mut transfer.recv.grant);
         let other = grants.find(|grant| {
             let other = &grant.data;
@@ -419,7 +419,7 @@ impl Rx {
         peers.channels.shm.received += 1;
         peers.channels.shm.received_bytes += header.len;
         let (holder, about) = (self.device.holder(), self.about(header));
-        if let Some(shared) = self.device.tails() {
+        if let Some(shared) = self.device.tail_queues() {
             // The call gets copies. If the arguments themselves were borrowed, all their fields
             // would be stored, even if the call is not made.
             let (shared, envelope, header) = (Arc::clone(shared), envelope, *header);
@@ -632,7 +632,7 @@ impl Rx {
         let LongRecv { peer, about, .. } = recv;
         match copied {
             Ok(()) => {
-                let channel = peers.copied(peer);
+                let channel = peers.whole_counters(peer);
                 channel.received += 1;
                 channel.received_bytes += wanted as u64;
                 self.complete(peers, completions, &recv.grant, &recv.envelope, about, wanted);
@@ -681,7 +681,7 @@ impl Rx {
         payload: SharedBytes<'_>,
     ) {
         let Some(key) = self.transfer(from, header.op) else {
-            tracing::debug!("a part of a message that is not under way any more");
+            tracing::debug!("ignored a part of a message that is no longer being received");
             if header.kind == Kind::Chunk {
                 // The buffer of the part goes back to the sender.
                 drop(peers.get(from).and_then(|link| link.body(header, payload)));
@@ -696,7 +696,9 @@ impl Rx {
         } else {
             let link = peers.get(from);
             let Some(body) = link.and_then(|link| link.body(header, payload)) else {
-                tracing::error!("a part of a message without all its bytes: the message fails");
+                tracing::error!(
+                    "a part of a message lacks bytes: the receive of the message fails"
+                );
                 let op = transfer.recv.about.op;
                 self.end_transfer(completions, from, header.op);
                 peers.answer(from, Kind::Failed, op, Errno::EPROTO.get() as u64);
@@ -709,11 +711,11 @@ impl Rx {
             return;
         }
         let Transfer { recv, wanted, .. } = self.transfers.remove(key);
-        let channel = peers.in_parts(from);
+        let channel = peers.part_counters(from);
         channel.received += 1;
         channel.received_bytes += wanted as u64;
         self.complete(peers, completions, &recv.grant, &recv.envelope, recv.about, wanted);
-        if !peers.is_net(from) || recv.about.flags.contains(Flags::ACK) {
+        if !peers.uses_net(from) || recv.about.flags.contains(Flags::ACK) {
             peers.answer(from, Kind::Done, recv.about.op, 2);
         }
     }

@@ -64,7 +64,7 @@ impl Probe {
     /// `EBADFLAGS` for flags that a probe does not have, or without a tag; `EINVAL` for
     /// combinations that are not in the table of the module.
     pub(crate) fn read(op: &Recv, op_flags: u64) -> Result<Self> {
-        ffi::object::only(op_flags, PROBE_FLAGS | flags::COMPLETION | flags::MORE)?;
+        ffi::object::check_flags(op_flags, PROBE_FLAGS | flags::COMPLETION | flags::MORE)?;
         if op.tag.is_none() {
             return Err(Errno::EBADFLAGS);
         }

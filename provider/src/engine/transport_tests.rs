@@ -12,7 +12,7 @@ use super::pairs::*;
 fn operations_of_all_lengths_bring_their_bytes() {
     for (net, settings) in transports().iter().flat_map(|net| SETTINGS.map(|it| (net, it))) {
         for what in ALL {
-            let [mut one, mut other] = friends(net.as_ref(), 301, settings);
+            let [mut one, mut other] = connected_pair(net.as_ref(), 301, settings);
             for &len in lengths(what) {
                 let case = (net.is_some(), settings, what, len);
                 let operation = Operation::prepare(what, len, &mut other);
@@ -73,7 +73,7 @@ fn dies_after(
     other_dies: bool,
     case: &dyn Debug,
 ) -> bool {
-    let [mut one, mut other] = friends(net, 311, settings);
+    let [mut one, mut other] = connected_pair(net, 311, settings);
     let operation = Operation::prepare(what, len, &mut other);
     starts(&operation, &mut one, &mut other);
     for step in 0..steps {

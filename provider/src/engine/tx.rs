@@ -137,7 +137,7 @@ impl Tx {
         header: Header,
         outgoing: Outgoing,
     ) -> Result<()> {
-        match self.settings.eager.route(op.buffer.len(), peers.is_net(peer)) {
+        match self.settings.eager.route(op.buffer.len(), peers.uses_net(peer)) {
             Route::Eager => {
                 self.send_eager::<false>(peers, completions, peer, op, header, outgoing)
             }
@@ -295,7 +295,7 @@ impl Tx {
         header: &Header,
     ) {
         if !self.is_at(from, header.op) {
-            tracing::debug!("an answer to an operation that is not under way any more");
+            tracing::debug!("ignored an answer to an operation that is no longer in progress");
             return;
         }
         let Some(op) = self.take(header.op) else { return };
@@ -305,7 +305,7 @@ impl Tx {
             return;
         }
         let channel = match header.len {
-            1 => Some(peers.copied(from)),
+            1 => Some(peers.whole_counters(from)),
             0 if op.buffer.is_copied() => Some(&mut peers.channels.shm),
             _ => None,
         };
@@ -379,7 +379,7 @@ impl Tx {
 impl Tx {
     /// Returns whether no operation is being sent in parts.
     #[inline]
-    pub(crate) fn has_streamed(&self) -> bool {
+    pub(crate) fn has_no_streams(&self) -> bool {
         self.streams.is_empty()
     }
 
@@ -387,7 +387,9 @@ impl Tx {
     pub(super) fn pulled(&mut self, peers: &mut Peers, from: u32, header: &Header) {
         let found = self.ops.find(header.op, |op| (op.peer, op.kind, op.buffer.len()));
         let Some((_, kind, most)) = found.filter(|&(peer, ..)| peer == from) else {
-            tracing::debug!("a pull of an operation that is not under way any more");
+            tracing::debug!(
+                "ignored a request to send an operation in parts: it is no longer in progress"
+            );
             if header.count == 1 && peers.unanswered(from) < MOST_ANSWERS {
                 peers.answer(from, Kind::Dropped, header.data, 0);
             }
@@ -396,7 +398,10 @@ impl Tx {
         if matches!(kind, OpKind::Atomic | OpKind::Fetch)
             || self.streams.iter().any(|stream| stream.op == header.op)
         {
-            tracing::warn!("a pull of an operation that does not go through buffers, or does");
+            tracing::warn!(
+                "{} requests parts of an operation that has none, or that is being sent already",
+                peers.address_of(from)
+            );
             return;
         }
         let len = usize::try_from(header.len).unwrap_or(usize::MAX).min(most);
@@ -405,7 +410,7 @@ impl Tx {
         {
             link.note_pull();
         }
-        let channel = peers.in_parts(from);
+        let channel = peers.part_counters(from);
         channel.sent += 1;
         channel.sent_bytes += len as u64;
         self.stream(header.op, from, header.data, len);
@@ -462,7 +467,7 @@ impl Tx {
         // The receiver of a message in parts over the network answers only if the sender requested
         // an acknowledgement.
         if stream.offset == stream.len
-            && peers.is_net(stream.peer)
+            && peers.uses_net(stream.peer)
             && !op.acknowledged
             && let Some(op) = self.ops.take(stream.op)
         {

@@ -57,7 +57,7 @@ pub(super) fn near() -> Met {
 
 /// Creates an endpoint with a network. It claims the address and the context index `says`, or its
 /// real address.
-pub(crate) fn on_net(
+pub(crate) fn net_endpoint(
     job: Option<Secret>,
     own: u64,
     says: Option<(SocketAddrV4, u8)>,
@@ -77,7 +77,8 @@ pub(crate) fn on_net(
 
 /// Creates an endpoint and two peers on the network.
 pub(super) fn far() -> Met {
-    let [own, peer, healthy] = [(); 3].map(|()| on_net(Some(Secret::of_job("fuzz")), 0, None));
+    let [own, peer, healthy] =
+        [(); 3].map(|()| net_endpoint(Some(Secret::of_job("fuzz")), 0, None));
     let ports = Ports { own: own.0.port(), peer: peer.0.port(), healthy: healthy.0.port() };
     // The segments of the peers are dropped below. Then the peers seem to be on other hosts.
     let peers = [peer.2, healthy.2];

@@ -53,7 +53,7 @@ fn own() -> Thread {
 
 /// The last calling thread.
 #[derive(Debug, Default)]
-pub(super) struct Caller {
+pub(super) struct LastCaller {
     /// Its [`thread::current`]; 0, which no thread has, before the first call.
     name: usize,
     /// Value of [`ENDED`] at its call.
@@ -61,7 +61,7 @@ pub(super) struct Caller {
     thread: Thread,
 }
 
-impl Caller {
+impl LastCaller {
     /// Returns whether the thread that was noted last calls again. If a new thread has got its
     /// control block, the noted thread had ended before, which increased [`ENDED`].
     #[inline(always)]
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_thread_after_one_that_ended_has_another_number() {
-        let mut caller = Caller::default();
+        let mut caller = LastCaller::default();
         let mut numbers = Vec::new();
         // Stacks are reused, and control blocks with them.
         for _ in 0..20 {

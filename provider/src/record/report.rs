@@ -30,18 +30,20 @@ use crate::{
 
 /// Begins the draft of an endpoint's report. Returns `None` if no report is requested, or if the
 /// draft cannot be created; then it prints the reason to the error output.
-pub(crate) fn begin(params: &Params, address: String, opened: Instant) -> Option<Box<Growing>> {
+pub(crate) fn begin(params: &Params, address: String, opened: Instant) -> Option<Box<OpenReport>> {
     if params.report.is_empty() {
         return None;
     }
     let report = make(params, address, opened, WrittenAt::Running);
     let base = expand(&params.report, &report);
     match Draft::create(&base) {
-        Ok(draft) => Some(Box::new(Growing { draft, report, told: None, opened, due: opened })),
+        Ok(draft) => {
+            Some(Box::new(OpenReport { draft, report, last_written: None, opened, due: opened }))
+        }
         Err(error) => {
             eprintln!(
-                "tcam: the report FI_TCAM_REPORT={} has no draft, and is lost if the program does \
-                 not come to its end: {error}",
+                "tcam: the report FI_TCAM_REPORT={} is lost if the program is killed or crashes, \
+                 because its draft cannot be created: {error}",
                 base.display()
             );
             None
@@ -51,16 +53,16 @@ pub(crate) fn begin(params: &Params, address: String, opened: Instant) -> Option
 
 /// The report of an open endpoint, and its draft.
 #[derive(Debug)]
-pub(crate) struct Growing {
+pub(crate) struct OpenReport {
     draft: Draft,
     report: Report,
     /// The counters in the draft, when they were last written.
-    told: Option<[LiveContext; 2]>,
+    last_written: Option<[LiveContext; 2]>,
     opened: Instant,
     due: Instant,
 }
 
-impl Growing {
+impl OpenReport {
     /// Returns whether it is time to write the draft.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         now >= self.due
@@ -69,11 +71,11 @@ impl Growing {
     /// Writes the draft, if the counters in `live` have changed. `count` fills in all counters.
     pub(crate) fn put(&mut self, count: impl FnOnce(&mut Report), live: &Live, now: Instant) {
         self.due = now + INTERVAL;
-        let told = Some([live.tagged, live.msg]);
-        if told == self.told {
+        let counters = Some([live.tagged, live.msg]);
+        if counters == self.last_written {
             return;
         }
-        self.told = told;
+        self.last_written = counters;
         self.report.elapsed_s = (now - self.opened).as_secs_f64();
         count(&mut self.report);
         self.draft.put(&mut self.report);
@@ -113,7 +115,7 @@ fn save_checked(params: &Params, report: &mut Report, draft: Option<Draft>) {
     // The draft's space was reserved when the endpoint was opened, so this needs no room on the
     // disk.
     draft.put(report);
-    say(&base, &error, &format!("; what it would say is in {}", draft.path().display()));
+    say(&base, &error, &format!("; the report is kept as {}", draft.path().display()));
     draft.keep();
 }
 
@@ -139,7 +141,7 @@ pub(crate) fn make(
         rank: job::rank(),
         address,
         program: program.display().to_string(),
-        origin: job::of(opened),
+        origin: job::origin(opened),
         start_ns: job::since_1970(opened).as_nanos() as u64,
         elapsed_s: opened.elapsed().as_secs_f64(),
         written_at,
@@ -177,7 +179,7 @@ fn save(base: &Path, report: &Report) -> io::Result<()> {
             PathBuf::from(path)
         });
         let writer = match head_of(&to_json, MOST)? {
-            Some(head) => Some(Report::writer(&head).ok_or_else(|| is_other(&to_json))?),
+            Some(head) => Some(Report::writer(&head).ok_or_else(|| not_a_report(&to_json))?),
             None => None,
         };
         if writer == Some(report.pid) {
@@ -185,7 +187,7 @@ fn save(base: &Path, report: &Report) -> io::Result<()> {
         }
         let head = head_of(&to_text, FIRST_WORD.len())?;
         if head.is_some_and(|head| head != FIRST_WORD.as_bytes()) {
-            return Err(is_other(&to_text));
+            return Err(not_a_report(&to_text));
         }
         json.persist(to_json)?;
         text.persist(to_text)?;
@@ -226,14 +228,14 @@ fn head_of(path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
     let file = fs::File::options().read(true).custom_flags(no_link).open(path);
     let file = file.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
     if !file.metadata()?.is_file() {
-        return Err(is_other(path));
+        return Err(not_a_report(path));
     }
     let mut head = Vec::new();
     file.take(most as u64).read_to_end(&mut head)?;
     Ok(Some(head))
 }
 
-fn is_other(path: &Path) -> io::Error {
+fn not_a_report(path: &Path) -> io::Error {
     let why = format!("{} is there and no report of tcam; it stays as it is", path.display());
     io::Error::new(io::ErrorKind::AlreadyExists, why)
 }

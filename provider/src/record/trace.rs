@@ -28,7 +28,7 @@ use crate::{
     job,
     params::libfabric_version,
     peer_numbers::PeerNumbers,
-    record::caller::Caller,
+    record::caller::LastCaller,
 };
 
 /// Operations between two reads of the clock: a read takes longer than recording.
@@ -57,7 +57,7 @@ struct Trace {
     started: Instant,
     /// Operations until the clock is read; 0 if sends are recorded.
     until_clock: u32,
-    caller: Caller,
+    caller: LastCaller,
     /// Set if sends are recorded.
     pauses: Option<Pauses>,
     encoder: Encoder,
@@ -114,10 +114,10 @@ impl Recorder for Trace {
     fn short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
         // No register is kept for later here: all calls are at the end.
-        if self.until_clock > 0 && self.caller.is_same() && self.has_put_known(head, &key) {
+        if self.until_clock > 0 && self.caller.is_same() && self.try_put_known(head, &key) {
             self.until_clock -= 1;
         } else {
-            self.longer(head, bits, ignore, source);
+            self.record_short(head, bits, ignore, source);
         }
     }
 
@@ -131,10 +131,10 @@ impl Recorder for Trace {
         self.look_if_due(None);
         self.last = NONE;
         match op {
-            Op::Arrive(envelope) => self.tell(Source::new(envelope.source)),
-            Op::Send(sent) => self.tell(Source::new(sent.peer)),
+            Op::Arrive(envelope) => self.name_peer(Source::new(envelope.source)),
+            Op::Send(sent) => self.name_peer(Source::new(sent.peer)),
             Op::Post(posted) | Op::PostAnyway(posted) | Op::Held(posted) => {
-                self.tell(posted.key.source);
+                self.name_peer(posted.key.source);
             }
             _ => {}
         }
@@ -182,7 +182,7 @@ impl Trace {
             state: TraceState::New,
             started,
             until_clock: 0,
-            caller: Caller::default(),
+            caller: LastCaller::default(),
             pauses,
             encoder,
             last: NONE,
@@ -192,12 +192,12 @@ impl Trace {
     }
 
     #[inline(never)]
-    fn longer(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
+    fn record_short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
         self.look_if_due(Some(head.kind()));
-        if !self.has_put_known(head, &key) {
+        if !self.try_put_known(head, &key) {
             self.last = NONE;
-            self.tell(source);
+            self.name_peer(source);
             self.put(|encoder, file| encoder.short(file, head, key));
         }
     }
@@ -205,10 +205,10 @@ impl Trace {
     /// Writes the record of an operation with a known key, or that the last one is repeated.
     /// Returns false if the key is unknown, the window is full, or the trace has no open file.
     #[inline(always)]
-    fn has_put_known(&mut self, head: OpWord, key: &Key) -> bool {
+    fn try_put_known(&mut self, head: OpWord, key: &Key) -> bool {
         if let TraceState::Recording(file) = &mut self.state
             && let Some(word) = self.encoder.known(head, key)
-            && if word == self.last { file.has_repeated() } else { file.has_put(word) }
+            && if word == self.last { file.try_repeat() } else { file.try_put(word) }
         {
             self.last = word;
             return true;
@@ -217,7 +217,7 @@ impl Trace {
     }
 
     /// Writes the address of the peer that an operation names, before the first such operation.
-    fn tell(&mut self, source: Source) {
+    fn name_peer(&mut self, source: Source) {
         let Some(number) = source.get().filter(|number| !self.named.contains(number)) else {
             return;
         };
@@ -276,7 +276,10 @@ impl Trace {
         self.state = match TraceFile::create(&self.path, &self.header.to_bytes(), self.max) {
             Ok(file) => TraceState::Recording(file),
             Err(error) => {
-                eprintln!("tcam: no trace, {}: {error}", self.path.display());
+                eprintln!(
+                    "tcam: cannot create the trace {}: {error}; the program goes on without it",
+                    self.path.display()
+                );
                 TraceState::Stopped
             }
         };
@@ -362,7 +365,7 @@ fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
         rank: job::rank(),
         address: address.to_string(),
         program: std::env::current_exe().unwrap_or_default().display().to_string(),
-        origin: job::of(Instant::now()),
+        origin: job::origin(Instant::now()),
         marks_end: true,
         start_ns: since_1970.as_nanos() as u64,
         window: WINDOW as u32,

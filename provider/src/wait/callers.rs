@@ -46,7 +46,7 @@ const STARTERS: usize = 4;
 
 /// The signs of threads that start operations without the lock of the endpoint.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct UnlockedStarts {
     /// In each word, the last thread that started an operation since a thread was about to sleep
     /// ([`thread::current`]), or 0. Several words keep threads that start operations continuously
     /// from taking the cache line from each other.
@@ -55,7 +55,7 @@ pub(crate) struct Beside {
     acted: AtomicBool,
 }
 
-impl Beside {
+impl UnlockedStarts {
     /// Notes that this thread starts an operation without the lock of the endpoint.
     #[inline]
     pub(crate) fn start(&self) {
@@ -101,7 +101,7 @@ pub(crate) fn note_poller() {
 pub(crate) struct Callers {
     /// The last thread that started an operation since a thread was about to sleep, or 0.
     starter: usize,
-    beside: Arc<Beside>,
+    unlocked_starts: Arc<UnlockedStarts>,
     /// Time at which a thread other than the one about to sleep last started an operation.
     started: Option<Instant>,
     /// The last thread with an empty poll.
@@ -121,14 +121,14 @@ impl Callers {
 
     /// Returns the signs that threads leave which start operations without the lock of the
     /// endpoint.
-    pub(crate) fn beside(&self) -> Arc<Beside> {
-        Arc::clone(&self.beside)
+    pub(crate) fn unlocked_starts(&self) -> Arc<UnlockedStarts> {
+        Arc::clone(&self.unlocked_starts)
     }
 
     /// Returns whether a thread without the lock of the endpoint has sent something since the last
     /// call.
     pub(crate) fn take_acts(&self) -> bool {
-        self.beside.acted.swap(false, Ordering::Relaxed)
+        self.unlocked_starts.acted.swap(false, Ordering::Relaxed)
     }
 
     /// Notes an empty poll of this thread.
@@ -145,10 +145,10 @@ impl Callers {
         let now = Instant::now();
         let this = thread::current();
         let taken = |starter: &CachePadded<AtomicUsize>| starter.swap(0, Ordering::Relaxed);
-        let beside = self.beside.starters.each_ref().map(taken);
+        let unlocked_starts = self.unlocked_starts.starters.each_ref().map(taken);
         let own = std::mem::take(&mut self.starter);
         let another_polled = std::mem::take(&mut self.polled_by_several);
-        if beside.into_iter().chain([own]).any(|starter| starter != 0 && starter != this) {
+        if unlocked_starts.into_iter().chain([own]).any(|starter| starter != 0 && starter != this) {
             self.started = Some(now);
             self.noticed = Some(now);
         } else if another_polled {

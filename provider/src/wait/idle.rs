@@ -4,8 +4,9 @@
 //! If there is a core for each poller, a poll spins: a message is seen 0.1 us after it was sent.
 //! MPICH yields the core after each empty poll, which takes 0.3 us and more. A caller that does
 //! nothing but poll is therefore kept in the poll for a moment. If there are more pollers than
-//! cores they may run on ([`host::poller_count`]), the process with the message to send waits for this
-//! core. A poll then sleeps, after many empty ones, until a sender rings (`channel::shm::doorbell`).
+//! cores they may run on ([`host::poller_count`]), the process with the message to send waits for
+//! this core. A poll then sleeps, after many empty ones, until a sender rings
+//! (`channel::shm::doorbell`).
 //!
 //! `MPI_Wait` and a program that computes for 0.1 us between two calls of `MPI_Test` look the same
 //! here, and other processes may wait for the result of that computation. So no caller is kept in
@@ -87,7 +88,7 @@ pub(crate) struct Idle {
     /// sleep.
     acts: u32,
     /// Whether the caller did nothing but wait when that was last measured.
-    waits: bool,
+    only_waits: bool,
     /// Returns whether the host has an idle processor. `None` if this thread may not run on all
     /// processors.
     ask: Option<fn() -> bool>,
@@ -202,7 +203,7 @@ impl Idle {
             backoff: BACKOFF,
             rests: false,
             acts: 0,
-            waits: false,
+            only_waits: false,
             ask: None,
             room: false,
             found: 0,
@@ -238,13 +239,13 @@ impl Idle {
 
     /// Notes that the caller starts an operation.
     #[inline(always)]
-    pub(crate) fn starts(&mut self) {
+    pub(crate) fn note_call(&mut self) {
         self.callers.start();
     }
 
     /// Notes that the caller has started an operation that goes to a peer.
     #[inline]
-    pub(crate) fn acted(&mut self) {
+    pub(crate) fn note_operation(&mut self) {
         if std::mem::take(&mut self.rests) {
             self.acts = ACTS;
         }
@@ -253,7 +254,7 @@ impl Idle {
     /// Notes that a poll found something. `several`: the process has other endpoints, which the
     /// same thread may poll.
     #[inline]
-    pub(crate) fn busy(&mut self, several: bool) {
+    pub(crate) fn note_found(&mut self, several: bool) {
         if std::mem::take(&mut self.rests) {
             self.acts = if self.callers.take_acts() { ACTS } else { self.acts.saturating_sub(1) };
         }
@@ -288,7 +289,7 @@ impl Idle {
         if self.policy != IdlePolicy::Spin {
             let patience = self.patience(crowded);
             if self.empty >= patience {
-                return self.sleep(patience, crowded, caller);
+                return self.decide_sleep(patience, crowded, caller);
             }
             if self.backoffs == 0 && self.empty == patience - watched(patience) + 1 {
                 self.cpu = cpu_time();
@@ -310,7 +311,7 @@ impl Idle {
     fn patience(&self, crowded: bool) -> u32 {
         match (crowded, self.backoffs) {
             (true, _) if self.room => ROOMY,
-            (true, 0) if self.acts == 0 && self.waits && self.pollers > MANY => SHORTEST,
+            (true, 0) if self.acts == 0 && self.only_waits && self.pollers > MANY => SHORTEST,
             (true, 0) if self.acts == 0 => SHORT,
             (false, 0) => LONG,
             (true, 0) => SHORT.max(self.again),
@@ -321,7 +322,7 @@ impl Idle {
     /// Returns a sleep, unless another thread needs a lock that this one may hold, the caller
     /// worked between its polls, or a core is idle.
     #[cold]
-    fn sleep(&mut self, patience: u32, crowded: bool, caller: Caller) -> Pause {
+    fn decide_sleep(&mut self, patience: u32, crowded: bool, caller: Caller) -> Pause {
         let others = self.callers.others();
         if others == Others::Active && caller != Caller::Waits {
             self.empty = 0;
@@ -333,9 +334,9 @@ impl Idle {
             0 => POLL * watched(patience),
             _ => (POLL * patience).max(BETWEEN_SLEEPS),
         };
-        self.waits = used <= most;
+        self.only_waits = used <= most;
         self.empty = 0;
-        if !self.waits {
+        if !self.only_waits {
             self.backoffs = 0;
             return Pause::None;
         }
@@ -387,7 +388,7 @@ impl Idle {
     /// Notes that an empty poll returns. The time matters only if the next poll may spin: reading
     /// the clock takes longer than the rest of such a poll.
     #[inline]
-    pub(crate) fn rested(&mut self, caller: Caller) {
+    pub(crate) fn note_return(&mut self, caller: Caller) {
         let may_spin = self.empty_here < SPINNING || caller == Caller::Waits;
         if may_spin && !self.asks_elsewhere && !self.is_crowded() {
             self.rested = Instant::now();

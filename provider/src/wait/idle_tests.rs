@@ -25,9 +25,9 @@ fn on_a_crowded_host_polls_sleep_after_a_while_and_a_message_resets_that() {
         let again = if population == 2 { AGAIN / 4 } else { AGAIN / 100 };
         assert!((0..10).all(|_| next_sleep(&mut idle, LONG).unwrap().0 == again));
         assert_eq!(next_sleep(&mut idle, LONG), Some((again, longest)));
-        idle.busy(false);
+        idle.note_found(false);
         assert_eq!(idle.pause(Caller::Polls), Pause::None);
-        idle.busy(false);
+        idle.note_found(false);
     }
 }
 
@@ -43,7 +43,7 @@ fn a_caller_that_works_between_polls_is_not_put_to_sleep() {
         for (polls, time) in [(1, 4 * POLL), (2, 30 * POLL), (3, 30 * POLL)] {
             // The caller waits first.
             assert!((0..10 * SHORT).any(|_| idle.pause(Caller::Polls) != Pause::None));
-            idle.busy(false);
+            idle.note_found(false);
             let pauses = (0..10 * SHORT).flat_map(|_| {
                 work(time);
                 (0..polls).map(|_| idle.pause(Caller::Polls)).collect::<Vec<_>>()
@@ -60,10 +60,10 @@ fn a_caller_that_waits_for_very_long_polls_on_while_a_core_is_idle() {
     idle.set_population(2, 1, Some(|| true));
     assert!((0..LATE).all(|_| next_sleep(&mut idle, SHORT.max(AGAIN)).is_some()));
     assert_eq!(next_sleep(&mut idle, LONG), None);
-    idle.busy(false);
+    idle.note_found(false);
     assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, BACKOFF)));
     // A caller that waits for room has nothing else to do.
-    idle.busy(false);
+    idle.note_found(false);
     let sleeps = (0..LONG).filter(|_| idle.pause(Caller::Waits) != Pause::None);
     assert!(sleeps.count() > LATE as usize);
 }
@@ -73,29 +73,29 @@ fn a_caller_that_waits_for_very_long_polls_on_while_a_core_is_idle() {
 fn a_caller_that_starts_something_after_a_sleep_in_vain_does_not_only_wait() {
     let mut idle = Idle::new(IdlePolicy::Auto);
     idle.set_population(2, 1, Some(|| true));
-    idle.acted();
+    idle.note_operation();
     assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, BACKOFF)));
-    idle.acted();
+    idle.note_operation();
     assert_eq!(next_sleep(&mut idle, LONG), None);
-    idle.busy(false);
+    idle.note_found(false);
     assert_eq!(next_sleep(&mut idle, LONG), None, "nor after a message");
     idle.set_population(2, 1, Some(|| false));
-    idle.busy(false);
+    idle.note_found(false);
     assert_eq!(next_sleep(&mut idle, ROOMY), Some((ROOMY, BACKOFF)));
     assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, BACKOFF)));
     for _ in 2..ACTS {
-        idle.busy(false);
+        idle.note_found(false);
         assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, BACKOFF)));
     }
     idle.set_population(8, 1, None);
-    idle.busy(false);
+    idle.note_found(false);
     assert_eq!(
         next_sleep(&mut idle, LONG),
         Some((SHORT, BACKOFF)),
         "as early as a caller that waits"
     );
     idle.set_population(2, 1, None);
-    idle.busy(false);
+    idle.note_found(false);
     assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, BACKOFF)), "it waited");
 }
 
@@ -114,7 +114,7 @@ fn a_thread_that_may_delay_another_sleeps_briefly_or_not_at_all() {
     assert!(first.unwrap().1 == BACKOFF && second.unwrap().1 == BACKOFF, "no other thread");
     let (first, second) = in_another_thread(|idle| _ = idle.pause(Caller::Polls));
     assert!(is_brief(first) && is_brief(second), "another one polls");
-    assert_eq!(in_another_thread(Idle::starts), (None, None), "another one starts something");
+    assert_eq!(in_another_thread(Idle::note_call), (None, None), "another one starts something");
     // A caller that waits for room starts nothing before there is some.
     assert!((0..AGAIN).any(|_| idle.pause(Caller::Waits) == Pause::Sleep(BRIEF_BACKOFF)));
 }
@@ -135,7 +135,7 @@ fn a_thread_that_shares_its_core_with_other_programs_sleeps_after_a_long_wait() 
 fn a_thread_that_finds_messages_elsewhere_is_not_idle() {
     let [mut busy, mut quiet] = [Idle::new(IdlePolicy::Yield), Idle::new(IdlePolicy::Yield)];
     for _ in 0..10 * SHORT {
-        busy.busy(true);
+        busy.note_found(true);
         assert_eq!(quiet.pause(Caller::PollsSeveral), Pause::None);
     }
     assert!((0..SHORT).any(|_| quiet.pause(Caller::PollsSeveral) != Pause::None));
@@ -147,7 +147,7 @@ fn with_a_core_for_each_poller_polls_spin() {
     let mut idle = Idle::new(IdlePolicy::Auto);
     assert!((0..1000).all(|_| spins(idle.pause(Caller::Polls))));
     assert!((0..PATIENCE).any(|_| idle.pause(Caller::Polls) == Pause::Yield));
-    idle.busy(false);
+    idle.note_found(false);
     for spun in [true, false] {
         for _ in 0..SPINNING {
             idle.rested = Instant::now() + LONGEST_BACKOFF;
@@ -161,10 +161,10 @@ fn with_a_core_for_each_poller_polls_spin() {
     let mut other = Idle::new(IdlePolicy::Spin);
     for _ in 0..3 {
         for turn in [&mut idle, &mut other] {
-            turn.rested(Caller::PollsSeveral);
+            turn.note_return(Caller::PollsSeveral);
             assert_eq!(turn.pause(Caller::PollsSeveral), Pause::None);
         }
     }
-    other.rested(Caller::PollsSeveral);
+    other.note_return(Caller::PollsSeveral);
     assert_eq!(other.pause(Caller::PollsSeveral), Pause::Spin, "once more");
 }

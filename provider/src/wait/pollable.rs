@@ -53,7 +53,7 @@ pub(crate) trait Pollable: Debug + Send + Sync {
 
     /// Returns when no other thread is in the middle of work on the endpoint. Makes the copies that
     /// are due.
-    fn settle(&self);
+    fn finish_copies(&self);
 
     /// Sets the number of processes to `count`, which is called under the endpoint's lock.
     fn set_processes(&self, count: &dyn Fn() -> u32);

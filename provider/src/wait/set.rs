@@ -47,7 +47,7 @@ const SPINS: u32 = 10;
 /// address vector, or that belong to a domain.
 #[derive(Debug)]
 pub(crate) struct WaitSet {
-    ports: Serial<Vec<Arc<dyn Pollable>>>,
+    endpoints: Serial<Vec<Arc<dyn Pollable>>>,
     wait_obj: WaitObj,
     /// Whether a thread sleeps or is about to, so that reports must ring.
     armed: AtomicBool,
@@ -60,7 +60,7 @@ pub(crate) struct WaitSet {
 #[derive(Debug, Default)]
 struct Sleepers {
     count: u32,
-    port: Option<Arc<dyn Pollable>>,
+    endpoint: Option<Arc<dyn Pollable>>,
 }
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ struct Descriptors {
 }
 
 impl Descriptors {
-    fn new(ports: &[Arc<dyn Pollable>]) -> Result<Self> {
+    fn new(endpoints: &[Arc<dyn Pollable>]) -> Result<Self> {
         let make = || -> rustix::io::Result<Self> {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -83,23 +83,23 @@ impl Descriptors {
             Ok(Self { epoll, event, timer })
         };
         let descriptors = make().map_err(std::io::Error::from)?;
-        ports.iter().try_for_each(|port| descriptors.add(&**port))?;
+        endpoints.iter().try_for_each(|endpoint| descriptors.add(&**endpoint))?;
         Ok(descriptors)
     }
 
     /// Adds the descriptors of an endpoint, unless the device thread makes progress on it: that
     /// thread sleeps on them, and its reports ring here.
-    fn add(&self, port: &dyn Pollable) -> Result<()> {
-        if port.is_auto() {
+    fn add(&self, endpoint: &dyn Pollable) -> Result<()> {
+        if endpoint.is_auto() {
             return Ok(());
         }
         let data = epoll::EventData::new_u64(0);
-        port.bells(&mut |bell| epoll::add(&self.epoll, bell, data, epoll::EventFlags::IN))
+        endpoint.bells(&mut |bell| epoll::add(&self.epoll, bell, data, epoll::EventFlags::IN))
     }
 
-    fn remove(&self, port: &dyn Pollable) {
-        if !port.is_auto() {
-            let _ = port.bells(&mut |bell| epoll::delete(&self.epoll, bell));
+    fn remove(&self, endpoint: &dyn Pollable) {
+        if !endpoint.is_auto() {
+            let _ = endpoint.bells(&mut |bell| epoll::delete(&self.epoll, bell));
         }
     }
 
@@ -143,7 +143,7 @@ impl WaitSet {
     /// Creates the set of an object that no thread waits for.
     pub(crate) fn new(locked: bool) -> Self {
         Self {
-            ports: Serial::new(Vec::new(), locked),
+            endpoints: Serial::new(Vec::new(), locked),
             wait_obj: WaitObj::None,
             armed: AtomicBool::new(false),
             sleepers: Mutex::default(),
@@ -174,9 +174,9 @@ impl WaitSet {
     ///
     /// # Errors
     /// No descriptors are left.
-    fn descriptors(&self, ports: &[Arc<dyn Pollable>]) -> Result<&Descriptors> {
+    fn descriptors(&self, endpoints: &[Arc<dyn Pollable>]) -> Result<&Descriptors> {
         if self.descriptors.get().is_none() {
-            let _ = self.descriptors.set(Descriptors::new(ports)?);
+            let _ = self.descriptors.set(Descriptors::new(endpoints)?);
         }
         self.descriptors.get().ok_or(Errno::EOTHER)
     }
@@ -200,47 +200,47 @@ impl WaitSet {
     ///
     /// # Errors
     /// No descriptors are left.
-    pub(crate) fn add<P: Pollable + 'static>(&self, port: &Arc<P>) -> Result<()> {
-        let mut ports = self.ports.lock();
-        if !ports.iter().any(|other| is(other, port)) {
+    pub(crate) fn add<P: Pollable + 'static>(&self, endpoint: &Arc<P>) -> Result<()> {
+        let mut endpoints = self.endpoints.lock();
+        if !endpoints.iter().any(|other| is(other, endpoint)) {
             if let Some(descriptors) = self.descriptors.get() {
-                descriptors.add(&**port)?;
+                descriptors.add(&**endpoint)?;
             }
-            ports.push(Arc::clone(port) as Arc<dyn Pollable>);
+            endpoints.push(Arc::clone(endpoint) as Arc<dyn Pollable>);
         }
-        drop(ports);
+        drop(endpoints);
         // A sleeping thread has not armed the doorbell of this endpoint.
         self.ring();
         Ok(())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.ports.lock().is_empty()
+        self.endpoints.lock().is_empty()
     }
 
-    pub(crate) fn remove<P: Pollable>(&self, port: &Arc<P>) {
-        let mut ports = self.ports.lock();
-        let before = ports.len();
-        ports.retain(|other| !is(other, port));
-        if let (true, Some(descriptors)) = (ports.len() < before, self.descriptors.get()) {
-            descriptors.remove(&**port);
+    pub(crate) fn remove<P: Pollable>(&self, endpoint: &Arc<P>) {
+        let mut endpoints = self.endpoints.lock();
+        let before = endpoints.len();
+        endpoints.retain(|other| !is(other, endpoint));
+        if let (true, Some(descriptors)) = (endpoints.len() < before, self.descriptors.get()) {
+            descriptors.remove(&**endpoint);
         }
-        drop(ports);
+        drop(endpoints);
         self.ring();
     }
 
     /// Sets the number of processes of every endpoint. Each endpoint calls `count` under its lock,
     /// so that an older count does not replace a newer one.
     pub(crate) fn set_processes(&self, count: impl Fn() -> u32) {
-        for port in &*self.ports.lock() {
-            port.set_processes(&count);
+        for endpoint in &*self.endpoints.lock() {
+            endpoint.set_processes(&count);
         }
     }
 
     /// Returns when no other thread is in the middle of work on an endpoint.
-    pub(crate) fn settle(&self) {
-        for port in &*self.ports.lock() {
-            port.settle();
+    pub(crate) fn finish_copies(&self) {
+        for endpoint in &*self.endpoints.lock() {
+            endpoint.finish_copies();
         }
     }
 
@@ -248,8 +248,8 @@ impl WaitSet {
     #[inline]
     pub(crate) fn progress(&self) -> Progress {
         let mut progress = Progress::None;
-        for port in &*self.ports.lock() {
-            if port.progress() == Progress::Some {
+        for endpoint in &*self.endpoints.lock() {
+            if endpoint.progress() == Progress::Some {
                 progress = Progress::Some;
             }
         }
@@ -260,14 +260,14 @@ impl WaitSet {
     /// also checks peers.
     pub(crate) fn progress_and_look(&self) {
         if self.progress() == Progress::None {
-            self.ports.lock().iter().for_each(|port| port.look_around());
+            self.endpoints.lock().iter().for_each(|endpoint| endpoint.look_around());
         }
     }
 
     /// Makes progress on all endpoints but `one` and those that other threads use.
-    pub(crate) fn progress_beside<P: Pollable>(&self, one: &Arc<P>) {
-        for port in self.ports.lock().iter().filter(|port| !is(port, one)) {
-            port.try_progress();
+    pub(crate) fn progress_others<P: Pollable>(&self, one: &Arc<P>) {
+        for endpoint in self.endpoints.lock().iter().filter(|endpoint| !is(endpoint, one)) {
+            endpoint.try_progress();
         }
     }
 
@@ -275,28 +275,28 @@ impl WaitSet {
     /// not sleep if another thread has reported something that is `ready`. Returns whether another
     /// poll may find something.
     pub(crate) fn pause(&self, ready: impl Fn() -> bool) -> bool {
-        let ports = self.ports.lock();
+        let endpoints = self.endpoints.lock();
         let several = own_count() > 1;
         let caller = if several { Caller::PollsSeveral } else { Caller::Polls };
         let mut pause = Pause::None;
-        for port in &*ports {
-            pause = port.pause(caller);
+        for endpoint in &*endpoints {
+            pause = endpoint.pause(caller);
         }
-        match (pause, ports.as_slice()) {
+        match (pause, endpoints.as_slice()) {
             (Pause::None, _) => return false,
             (Pause::Spin, _) => return true,
-            (Pause::Sleep(backoff), [port]) => {
+            (Pause::Sleep(backoff), [endpoint]) => {
                 // Other threads may use the queue while this thread sleeps.
-                let port = Arc::clone(port);
-                drop(ports);
-                self.begin_sleep(Some(&port));
+                let endpoint = Arc::clone(endpoint);
+                drop(endpoints);
+                self.begin_sleep(Some(&endpoint));
                 self.armed.store(true, Ordering::SeqCst);
-                port.sleep(backoff, &ready);
+                endpoint.sleep(backoff, &ready);
                 self.end_sleep();
             }
             // There is no common doorbell of several endpoints.
             _ => {
-                drop(ports);
+                drop(endpoints);
                 std::thread::yield_now();
             }
         }
@@ -316,8 +316,8 @@ impl WaitSet {
     #[cold]
     fn wake(&self) {
         self.armed.store(false, Ordering::SeqCst);
-        if let Some(port) = &self.sleepers.lock().port {
-            port.wake();
+        if let Some(endpoint) = &self.sleepers.lock().endpoint {
+            endpoint.wake();
         }
         if let Some(descriptors) = self.descriptors.get() {
             descriptors.ring();
@@ -327,12 +327,12 @@ impl WaitSet {
     /// Sleeps until another check is worthwhile, for at most `at_most`. Does not sleep if something
     /// is `ready`.
     pub(crate) fn sleep(&self, at_most: Duration, ready: impl Fn() -> bool) {
-        let bound = self.ports.lock();
+        let bound = self.endpoints.lock();
         if Self::spin(&bound) {
             return;
         }
         if self.wait_obj == WaitObj::Yield {
-            bound.iter().for_each(|port| port.look_around());
+            bound.iter().for_each(|endpoint| endpoint.look_around());
             drop(bound);
             std::thread::yield_now();
             return;
@@ -341,19 +341,19 @@ impl WaitSet {
             [_] if self.wait_obj != WaitObj::Fd => None,
             _ => Some(self.descriptors(&bound)),
         };
-        let ports = bound.clone();
+        let endpoints = bound.clone();
         // Other threads may use the queue, and bind it, while this thread sleeps.
         drop(bound);
-        let sleepers = self.begin_sleep(ports.first().filter(|_| descriptors.is_none()));
-        match (descriptors, ports.as_slice()) {
-            (None, [port]) => {
+        let sleepers = self.begin_sleep(endpoints.first().filter(|_| descriptors.is_none()));
+        match (descriptors, endpoints.as_slice()) {
+            (None, [endpoint]) => {
                 self.armed.store(true, Ordering::SeqCst);
-                port.sleep(at_most, &ready);
+                endpoint.sleep(at_most, &ready);
             }
-            (Some(Ok(descriptors)), ports) => {
+            (Some(Ok(descriptors)), endpoints) => {
                 // A wakeup of one thread may be meant for another sleeping thread.
                 let at_most = if sleepers > 1 { at_most.min(BACKOFF) } else { at_most };
-                let longest = self.arm(descriptors, ports).min(at_most);
+                let longest = self.arm(descriptors, endpoints).min(at_most);
                 if longest > Duration::ZERO && !ready() {
                     sleep_on(&[descriptors.epoll.as_fd()], longest);
                 }
@@ -361,17 +361,17 @@ impl WaitSet {
             _ => std::thread::sleep(at_most.min(RETRY)),
         }
         self.end_sleep();
-        for port in &ports {
-            port.look_around();
+        for endpoint in &endpoints {
+            endpoint.look_around();
         }
     }
 
     /// Begins a sleep, on the doorbell of `port` or, if it is `None`, on the descriptors. Returns
     /// the number of sleeping threads.
-    fn begin_sleep(&self, port: Option<&Arc<dyn Pollable>>) -> u32 {
+    fn begin_sleep(&self, endpoint: Option<&Arc<dyn Pollable>>) -> u32 {
         let mut sleepers = self.sleepers.lock();
         sleepers.count += 1;
-        sleepers.port = port.cloned();
+        sleepers.endpoint = endpoint.cloned();
         sleepers.count
     }
 
@@ -380,15 +380,15 @@ impl WaitSet {
         let mut sleepers = self.sleepers.lock();
         sleepers.count -= 1;
         if sleepers.count == 0 {
-            sleepers.port = None;
+            sleepers.endpoint = None;
         }
     }
 
     /// Polls for a message a moment longer. Returns whether one came.
-    fn spin(ports: &[Arc<dyn Pollable>]) -> bool {
-        let [port] = ports else { return false };
+    fn spin(endpoints: &[Arc<dyn Pollable>]) -> bool {
+        let [endpoint] = endpoints else { return false };
         for _ in 0..SPINS {
-            match port.pause(Caller::Waits) {
+            match endpoint.pause(Caller::Waits) {
                 Pause::Spin => return true,
                 Pause::None => {}
                 Pause::Yield | Pause::Sleep(_) => break,
@@ -399,12 +399,12 @@ impl WaitSet {
 
     /// Arms the descriptors: from now on, a message or a report makes one of them readable. Returns
     /// the longest sleep.
-    fn arm(&self, descriptors: &Descriptors, ports: &[Arc<dyn Pollable>]) -> Duration {
+    fn arm(&self, descriptors: &Descriptors, endpoints: &[Arc<dyn Pollable>]) -> Duration {
         descriptors.empty();
         self.armed.store(true, Ordering::SeqCst);
         // The device thread makes progress on the other endpoints, and its reports ring.
-        let ports = ports.iter().filter(|port| !port.is_auto());
-        ports.map(|port| port.arm_bells()).min().unwrap_or(Duration::MAX)
+        let endpoints = endpoints.iter().filter(|endpoint| !endpoint.is_auto());
+        endpoints.map(|endpoint| endpoint.arm_bells()).min().unwrap_or(Duration::MAX)
     }
 
     /// Prepares for a sleep on the descriptor (`fi_trywait`) of at most `at_most`.
@@ -421,11 +421,11 @@ impl WaitSet {
             return Err(Errno::EINVAL);
         };
         self.progress();
-        for port in &*self.ports.lock() {
-            port.look_around();
+        for endpoint in &*self.endpoints.lock() {
+            endpoint.look_around();
         }
         triggers.run();
-        let longest = self.arm(descriptors, &self.ports.lock());
+        let longest = self.arm(descriptors, &self.endpoints.lock());
         if longest <= SETTLED || ready() {
             return Err(Errno::EAGAIN);
         }

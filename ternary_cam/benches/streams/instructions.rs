@@ -36,7 +36,7 @@ pub(crate) fn count(name: &'static str) -> Result<[f64; DEPTHS.len()], String> {
             .find_map(|line| line.split_once("Collected : "))
             .and_then(|(_, count)| count.trim().parse::<f64>().ok())
             .ok_or_else(|| {
-                format!("valgrind did not count: {}", text.lines().last().unwrap_or(""))
+                format!("valgrind printed no count: {}", text.lines().last().unwrap_or(""))
             })?;
         *count = collected / (ROUNDS * stream::make(name, depth).pairs()) as f64;
     }

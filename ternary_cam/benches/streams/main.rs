@@ -13,10 +13,10 @@
 //! - `--report ../papers` writes the results to this directory (relative to the package).
 //! - `--no-instructions` does not count instructions.
 
+mod competitors;
 mod instructions;
 mod matcher;
 mod measure;
-mod peers;
 mod report;
 mod stream;
 
@@ -46,7 +46,7 @@ fn main() {
 
     let mut report = run_passes(&names, &options);
     if options.instructions {
-        println!("\ninstructions a pair, depth {:?}", instructions::DEPTHS);
+        println!("\ninstructions per pair, at depths {:?}", instructions::DEPTHS);
         for name in names {
             match instructions::count(name) {
                 Ok(counts) => {
@@ -54,7 +54,7 @@ fn main() {
                     report.add_instructions(name, counts);
                 }
                 Err(problem) => {
-                    println!("SKIPPED: instructions are not counted: {problem}");
+                    println!("SKIPPED: instructions could not be counted: {problem}");
                     break;
                 }
             }
@@ -75,7 +75,7 @@ fn run_passes(names: &[&'static str], options: &Options) -> Report {
     let mut report = Report::default();
     let depths = &options.depths;
     let mut quickest: Vec<Option<Row>> = (0..names.len() * depths.len()).map(|_| None).collect();
-    println!("ns a pair (search alone in miss); ratios against the table with the best kernel");
+    println!("ns per pair (in miss, the search alone); ratios to the table with the best kernel");
     for pass in 1..=options.passes {
         let start = Instant::now();
         let mut order: Vec<usize> = (0..quickest.len()).collect();

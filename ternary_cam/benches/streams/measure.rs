@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use ternary_cam::{Cam, Kernel, Table};
 
+use crate::competitors::{FullScan, List, PerPeer, Ucx};
 use crate::instructions;
 use crate::matcher::Matcher;
-use crate::peers::{FullScan, List, PerPeer, Ucx};
 use crate::stream::{Shape, Stream};
 
 /// Columns, in the order printed. The first three are [`Table`] with each kernel, the next three
@@ -59,7 +59,7 @@ impl Options {
         };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
-            let number = |text: &str| text.parse().map_err(|_| format!("{text} is no number"));
+            let number = |text: &str| text.parse().map_err(|_| format!("{text} is not a number"));
             match arg.as_str() {
                 // Passed by `cargo bench` to every benchmark.
                 "--bench" => {}
@@ -77,8 +77,8 @@ impl Options {
                 }
                 _ => {
                     return Err(format!(
-                        "{arg}: there are --only, --depths, --competitors, --passes, --ms, \
-                         --report, --no-instructions"
+                        "unknown option {arg}: expected --only, --depths, --competitors, --passes, \
+                         --ms, --report or --no-instructions"
                     ));
                 }
             }

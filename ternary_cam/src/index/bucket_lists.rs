@@ -83,10 +83,10 @@ impl BucketLists {
         }
     }
 
-    /// Chooses another hash if that is due ([`SeededHash::changes`]). Returns true if so; the table
-    /// is then empty, and the caller must fill it.
+    /// Chooses another hash if that is due ([`SeededHash::reseed_if_due`]). Returns true if so; the
+    /// table is then empty, and the caller must fill it.
     pub(crate) fn reseed(&mut self, inserts: usize, entries: usize) -> bool {
-        let anew = self.seeded.changes(inserts, entries);
+        let anew = self.seeded.reseed_if_due(inserts, entries);
         if anew {
             self.empty();
         }

@@ -98,9 +98,9 @@ fn link(slots: &mut [Slot], id: u16) -> &mut RingLink {
 
 /// A probed bucket, to be searched later.
 #[derive(Clone, Copy)]
-pub(crate) struct Offer(u32);
+pub(crate) struct ProbedBucket(u32);
 
-impl Offer {
+impl ProbedBucket {
     pub(crate) const NONE: Self = Self(EMPTY);
 
     #[inline(always)]
@@ -115,7 +115,7 @@ pub(crate) struct Buckets {
     buckets: Box<[u32; ALL_BUCKETS]>,
     seeded: SeededHash,
     /// Number of entries that searches passed, minus those credited by [`Buckets::credit`].
-    walked: AtomicU32,
+    passed: AtomicU32,
 }
 
 impl Buckets {
@@ -125,7 +125,7 @@ impl Buckets {
         let Ok(buckets): Result<Box<[u32; ALL_BUCKETS]>, _> = buckets.try_into() else {
             unreachable!("the length is ALL_BUCKETS")
         };
-        Self { buckets, seeded: SeededHash::with_buckets(1), walked: AtomicU32::new(0) }
+        Self { buckets, seeded: SeededHash::with_buckets(1), passed: AtomicU32::new(0) }
     }
 
     /// Uses more buckets if too few are in use for this many slots. Returns true if so; the index
@@ -143,14 +143,14 @@ impl Buckets {
 
     /// Returns the number of entries that searches passed, minus those credited.
     #[inline(always)]
-    pub(crate) fn walked(&self) -> u32 {
-        self.walked.load(Relaxed)
+    pub(crate) fn passed(&self) -> u32 {
+        self.passed.load(Relaxed)
     }
 
-    /// Subtracts this many entries from [`Buckets::walked`].
+    /// Subtracts this many entries from [`Buckets::passed`].
     pub(crate) fn credit(&mut self, entries: usize) {
-        let walked = self.walked.get_mut();
-        *walked = walked.saturating_sub(entries as u32);
+        let passed = self.passed.get_mut();
+        *passed = passed.saturating_sub(entries as u32);
     }
 
     /// Removes all entries and resets the search statistics. Bit `i` of `live`: class `i` may have
@@ -161,17 +161,17 @@ impl Buckets {
     }
 
     fn empty(&mut self, live: u8) {
-        *self.walked.get_mut() = 0;
+        *self.passed.get_mut() = 0;
         for class in Bits(live.into()) {
             self.buckets[class * BUCKETS..][..self.seeded.buckets()].fill(EMPTY);
         }
     }
 
-    /// Chooses another hash if that is due ([`SeededHash::changes`]). Returns true if so; the index
-    /// is then empty, and the caller must fill it. Bit `i` of `live`: class `i` may have had
+    /// Chooses another hash if that is due ([`SeededHash::reseed_if_due`]). Returns true if so; the
+    /// index is then empty, and the caller must fill it. Bit `i` of `live`: class `i` may have had
     /// entries.
     pub(crate) fn reseed(&mut self, inserts: usize, entries: usize, live: u8) -> bool {
-        let anew = self.seeded.changes(inserts, entries);
+        let anew = self.seeded.reseed_if_due(inserts, entries);
         if anew {
             self.empty(live);
         }
@@ -195,15 +195,15 @@ impl Buckets {
     /// Returns the bucket of these bits and this source in a class, and true if the bucket may hold
     /// a match.
     #[inline(always)]
-    pub(crate) fn offer(
+    pub(crate) fn probe(
         &self,
         (class, pattern): (Class, &Pattern),
         bits: u64,
         source: u32,
-    ) -> (Offer, bool) {
+    ) -> (ProbedBucket, bool) {
         let hash = self.seeded.hash(pattern, bits, source);
         let bucket = *self.bucket(class, hash);
-        (Offer(bucket), (bucket ^ (mark(hash) | UNMARKED | OCCUPIED)) < UNMARKED + OCCUPIED)
+        (ProbedBucket(bucket), (bucket ^ (mark(hash) | UNMARKED | OCCUPIED)) < UNMARKED + OCCUPIED)
     }
 
     /// Returns the oldest match in the bucket of these bits and this source in a class. It is
@@ -264,13 +264,13 @@ impl Buckets {
 
     /// Returns the oldest match in a bucket that is not empty.
     #[inline(always)]
-    pub(crate) fn first_offered<'a>(
+    pub(crate) fn first_in_probed<'a>(
         &self,
         slots: &'a [Slot],
-        offer: Offer,
+        probed: ProbedBucket,
         matches: impl Fn(&Slot) -> bool,
     ) -> Option<(u16, &'a Slot)> {
-        let id = head_of(offer.0);
+        let id = head_of(probed.0);
         let slot = &slots[usize::from(id)];
         if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, id, matches) }
     }
@@ -298,7 +298,7 @@ impl Buckets {
         };
         self.seeded.note_passed(passed);
         // With concurrent searches one of them may not be counted.
-        self.walked.store(self.walked.load(Relaxed).saturating_add(passed), Relaxed);
+        self.passed.store(self.passed.load(Relaxed).saturating_add(passed), Relaxed);
         found
     }
 
@@ -308,7 +308,7 @@ impl Buckets {
         self.insert_as::<false>(slots, under, id);
     }
 
-    /// Like [`Buckets::insert`], but marks a bucket that was empty, so that [`Buckets::offer`] can
+    /// Like [`Buckets::insert`], but marks a bucket that was empty, so that [`Buckets::probe`] can
     /// exclude the bucket. Takes three more instructions.
     #[inline(always)]
     pub(crate) fn insert_marked(&mut self, slots: &mut [Slot], under: (Class, &Pattern), id: u16) {
@@ -325,7 +325,7 @@ impl Buckets {
         let slot = &mut slots[usize::from(id)];
         let hash = self.seeded.hash(pattern, slot.bits, slot.source);
         let own = &mut slot.link;
-        own.bucket = place(class, self.seeded.bucket(hash));
+        own.location = place(class, self.seeded.bucket(hash));
         let bucket = self.bucket_mut(class, hash);
         let first = *bucket;
         if first == EMPTY {
@@ -348,8 +348,8 @@ impl Buckets {
     /// Removes an entry.
     #[inline(always)]
     pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16) {
-        let RingLink { bucket, next, prev } = slots[usize::from(id)].link;
-        let bucket = &mut self.buckets[bucket as usize % ALL_BUCKETS];
+        let RingLink { location, next, prev } = slots[usize::from(id)].link;
+        let bucket = &mut self.buckets[location as usize % ALL_BUCKETS];
         if next == id {
             *bucket = EMPTY;
             return;
@@ -383,9 +383,9 @@ impl Buckets {
                 let (class, pattern) = under(slot);
                 let hash = self.seeded.hash(pattern, slot.bits, slot.source);
                 assert_eq!(place(class, self.seeded.bucket(hash)) as usize, bucket);
-                let offer = self.offer((class, pattern), slot.bits, slot.source);
-                assert_eq!((offer.0.0, offer.1), (first, true));
-                assert_eq!(link.bucket as usize, bucket);
+                let probed = self.probe((class, pattern), slot.bits, slot.source);
+                assert_eq!((probed.0.0, probed.1), (first, true));
+                assert_eq!(link.location as usize, bucket);
                 assert_eq!(slots[usize::from(link.next)].link.prev, at);
                 assert!(before < Some(slot.stamp), "by age");
                 before = Some(slot.stamp);

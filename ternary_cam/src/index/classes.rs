@@ -57,7 +57,7 @@ impl Variety {
     const MOST: u32 = 64;
 
     /// Notes a pattern. Returns true if there are too many patterns for classes.
-    fn is_too_much(&mut self, wildcards: Wildcards) -> bool {
+    fn note_and_check(&mut self, wildcards: Wildcards) -> bool {
         let hash = wildcards.hash();
         let seen = &mut self.seen[(hash >> (u64::BITS - Self::SEEN.trailing_zeros())) as usize];
         self.level = match std::mem::replace(seen, hash) == hash {
@@ -71,7 +71,9 @@ impl Variety {
 impl Classes {
     pub(crate) fn new() -> Self {
         Self {
-            patterns: std::array::from_fn(|at| Pattern::EXACT.with_source(at.is_multiple_of(2))),
+            patterns: std::array::from_fn(|at| {
+                Pattern::EXACT.comparing_source(at.is_multiple_of(2))
+            }),
             len: [0; PATTERNS],
             state: StateCell::new(),
             uniform: Uniform::NOTHING,
@@ -200,7 +202,7 @@ impl Classes {
     /// Returns the pattern of the base class.
     #[inline(always)]
     pub(crate) fn base(&self) -> Pattern {
-        self.pattern(Class::BASE).with_source(true)
+        self.pattern(Class::BASE).comparing_source(true)
     }
 
     /// Makes a class for one entry and counts the entry. If the state is [`TableState::EMPTY`] and
@@ -208,7 +210,7 @@ impl Classes {
     /// [`Class::NONE`] if no class is free, or if patterns differ so much that a class is useless.
     #[inline(always)]
     fn make(&mut self, wildcards: Wildcards) -> Class {
-        if self.variety.is_too_much(wildcards) {
+        if self.variety.note_and_check(wildcards) {
             return Class::NONE;
         }
         let is_base = self.state() == TableState::EMPTY && !wildcards.any_source;

@@ -9,7 +9,7 @@ pub(crate) struct IdleTimeout {
     active: bool,
     used: AtomicBool,
     /// Inserts since the last use, as of the last tick.
-    idle: usize,
+    idle_inserts: usize,
 }
 
 impl IdleTimeout {
@@ -30,11 +30,11 @@ impl IdleTimeout {
     }
 
     /// Returns the inserts since the last use; `usize::MAX` if the structure is not maintained.
-    pub(crate) fn idle(&self) -> usize {
+    pub(crate) fn idle_inserts(&self) -> usize {
         match self.active {
             false => usize::MAX,
             true if self.used.load(Relaxed) => 0,
-            true => self.idle,
+            true => self.idle_inserts,
         }
     }
 
@@ -50,7 +50,7 @@ impl IdleTimeout {
 
     pub(crate) fn activate(&mut self) {
         self.active = true;
-        self.idle = 0;
+        self.idle_inserts = 0;
     }
 
     /// Counts inserts into a table of `len` entries. If no search has used the structure for long,
@@ -61,10 +61,10 @@ impl IdleTimeout {
             return false;
         }
         if std::mem::take(self.used.get_mut()) {
-            self.idle = 0;
+            self.idle_inserts = 0;
         }
-        self.idle += inserts;
-        if self.idle <= Self::LEAST + Self::PER_ENTRY * len {
+        self.idle_inserts += inserts;
+        if self.idle_inserts <= Self::LEAST + Self::PER_ENTRY * len {
             return false;
         }
         self.active = false;

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! If the primary index serves keys with and without a source, searches with a source count the
-//! entries that they pass ([`Buckets::walked`](crate::index::buckets::Buckets)). If the count is
+//! entries that they pass ([`Buckets::passed`](crate::index::buckets::Buckets)). If the count is
 //! too high, the search leaves the request
 //! [`RebuildRequest::SplitPrimary`](crate::index::rebuild_requests::RebuildRequest).
 
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Index;
 use super::pattern::Pattern;
-use super::primary::WALK_PER_INSERT;
+use super::primary::PASSES_PER_INSERT;
 use super::put_in_order;
 use super::rebuild_requests::RebuildRequest;
 use super::secondary::SECONDARY_INDEXES;
@@ -127,7 +127,7 @@ impl Index {
         let len = self.len();
         for which in 0..SECONDARY_INDEXES {
             if self.secondary[which].timeout.tick(inserts, len) {
-                self.deactivate(which);
+                self.deactivate_secondary(which);
             }
         }
         self.tick_primary(slots, inserts, len);
@@ -164,7 +164,7 @@ impl Index {
     pub(super) fn rebuild_primary(&mut self, slots: &mut [Slot], keys: Wildcards) {
         self.set_primary(keys);
         self.primary.buckets.clear(self.classes.live());
-        self.primary.set_walk_budget(self.high_water.max(self.peak));
+        self.primary.set_pass_budget(self.high_water.max(self.peak));
         self.fill_primary(slots);
         self.refresh_state();
     }
@@ -202,8 +202,8 @@ impl Index {
     pub(super) fn tick_primary(&mut self, slots: &mut [Slot], inserts: usize, len: usize) {
         let primary = &mut self.primary;
         primary.split = primary.split.saturating_sub(1);
-        primary.set_walk_budget(self.high_water);
-        primary.buckets.credit(WALK_PER_INSERT * inserts);
+        primary.set_pass_budget(self.high_water);
+        primary.buckets.credit(PASSES_PER_INSERT * inserts);
         if self.active == 0 {
             // Searches with exact keys leave no request in this case.
             primary.timeout.note_use();
@@ -228,7 +228,7 @@ impl Index {
     pub(super) fn split_primary(&mut self, slots: &mut [Slot]) {
         let primary = &mut self.primary;
         let keys = primary.keys;
-        if keys.any_source && primary.is_walked_too_far() {
+        if keys.any_source && primary.should_split() {
             primary.split = SPLIT_TICKS << primary.doublings;
             primary.doublings = MOST_DOUBLINGS.min(primary.doublings + 1);
             self.rebuild_primary(slots, keys.with_source());
@@ -243,9 +243,9 @@ impl Index {
         if !self.entries_are_exact() {
             return;
         }
-        let idle = |&which: &usize| self.secondary[which].timeout.idle();
+        let idle = |&which: &usize| self.secondary[which].timeout.idle_inserts();
         if let Some(which) = Bits(self.active.into()).min_by_key(idle)
-            && let Some(keys) = self.deactivate(which)
+            && let Some(keys) = self.deactivate_secondary(which)
         {
             self.rebuild_primary(slots, keys);
         }
@@ -294,7 +294,7 @@ impl Index {
     /// used within as many inserts as the index has entries.
     pub(super) fn activate_secondary(&mut self, slots: &[Slot], keys: Wildcards) {
         let len = self.len();
-        let idle = |&which: &usize| self.secondary[which].timeout.idle();
+        let idle = |&which: &usize| self.secondary[which].timeout.idle_inserts();
         let Some(which) = (0..SECONDARY_INDEXES).max_by_key(idle) else { return };
         if idle(&which) < len {
             return;
@@ -322,7 +322,7 @@ impl Index {
 
     /// Stops maintaining a secondary index. Returns the keys that it served; `None` if it was not
     /// maintained.
-    pub(super) fn deactivate(&mut self, which: usize) -> Option<Wildcards> {
+    pub(super) fn deactivate_secondary(&mut self, which: usize) -> Option<Wildcards> {
         self.active &= !(1 << which);
         self.secondary[which].timeout.deactivate();
         self.secondary[which].keys.take()
@@ -430,17 +430,17 @@ impl Index {
         let exact_keys = matches!(noting, Noting::NONE | Noting::EXACT);
         let policy = &mut self.small_set.policy;
         policy.ticks += 1;
-        policy.plain = if one_kind && exact_keys { policy.plain + 1 } else { 0 };
+        policy.plain_ticks = if one_kind && exact_keys { policy.plain_ticks + 1 } else { 0 };
         if !one_kind {
             policy.sample.reject();
         }
-        if self.small_set.policy.plain == LEAVE_AFTER {
+        if self.small_set.policy.plain_ticks == LEAVE_AFTER {
             self.leave_small_set_for(slots, Wildcards::NONE);
         } else if self.keys_are_alike(peak) {
             self.leave_small_set_for(slots, self.small_set.policy.sample.keys());
         } else if self.small_set.policy.ticks == REVIEW {
             self.small_set.policy.forget_kinds();
-            self.sleep_all_but_primary();
+            self.deactivate_all_secondary();
         }
         self.small_set.in_use
     }
@@ -460,16 +460,16 @@ impl Index {
     #[cold]
     fn leave_small_set_for(&mut self, slots: &mut [Slot], keys: Wildcards) {
         self.small_set.policy.sample.reject();
-        self.sleep_all_but_primary();
+        self.deactivate_all_secondary();
         self.scan_timeout.deactivate();
         self.set_primary(keys);
         self.leave_small_set(slots);
     }
 
     /// Stops maintaining the secondary indexes, which are empty. Searches may request them again.
-    fn sleep_all_but_primary(&mut self) {
+    fn deactivate_all_secondary(&mut self) {
         for which in 0..SECONDARY_INDEXES {
-            self.deactivate(which);
+            self.deactivate_secondary(which);
         }
     }
 }

@@ -73,7 +73,7 @@ impl Pattern {
     /// Returns this pattern, but with the source compared if and only if `source` is true. If
     /// `source` is a constant, the compiler knows whether the source is compared.
     #[inline(always)]
-    pub(crate) const fn with_source(&self, source: bool) -> Self {
+    pub(crate) const fn comparing_source(&self, source: bool) -> Self {
         Self { care_source: if source { u64::MAX } else { 0 }, ..*self }
     }
 

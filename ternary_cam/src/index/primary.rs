@@ -16,11 +16,11 @@ use crate::wildcards::Wildcards;
 
 /// Number of entries without a match that searches may pass in the primary index per insert:
 /// serving some of the keys in a secondary index would cost as much.
-pub(super) const WALK_PER_INSERT: usize = 2;
+pub(super) const PASSES_PER_INSERT: usize = 2;
 
 /// Number of entries that searches may pass in addition, per entry of the table: there may be many
 /// searches between two inserts.
-const WALK_PER_ENTRY: usize = 8;
+const PASSES_PER_ENTRY: usize = 8;
 
 /// The primary index: base entries under the pattern of `keys`, others under that of their class.
 /// The fields that every operation loads come first, in one cache line.
@@ -33,8 +33,8 @@ pub(super) struct PrimaryIndex {
     pub(super) timeout: IdleTimeout,
     /// Timeout for keys without a source.
     pub(super) timeout_any_source: IdleTimeout,
-    /// Value of [`Buckets::walked`] beyond which the index should be split.
-    walk_budget: u32,
+    /// Value of [`Buckets::passed`] beyond which the index should be split.
+    pass_budget: u32,
     /// Number of further ticks for which the index stays split, that is, does not also serve keys
     /// without a source.
     pub(super) split: u32,
@@ -53,7 +53,7 @@ impl PrimaryIndex {
             buckets: Buckets::new(),
             timeout: IdleTimeout::active(),
             timeout_any_source: IdleTimeout::default(),
-            walk_budget: 0,
+            pass_budget: 0,
             split: 0,
             doublings: 0,
             ticks: 0,
@@ -73,15 +73,15 @@ impl PrimaryIndex {
     }
 
     /// Sets the budget for a table of at most this many entries.
-    pub(super) const fn set_walk_budget(&mut self, entries: usize) {
-        self.walk_budget = (WALK_PER_ENTRY * entries) as u32;
+    pub(super) const fn set_pass_budget(&mut self, entries: usize) {
+        self.pass_budget = (PASSES_PER_ENTRY * entries) as u32;
     }
 
     /// Returns true if searches passed more entries than the budget allows: the index should be
     /// split.
     #[inline(always)]
-    pub(super) fn is_walked_too_far(&self) -> bool {
-        self.buckets.walked() > self.walk_budget
+    pub(super) fn should_split(&self) -> bool {
+        self.buckets.passed() > self.pass_budget
     }
 }
 

@@ -72,7 +72,7 @@ impl RebuildRequests {
     /// Counts a search with wildcards that no index serves. Returns true if there were enough of
     /// these searches for [`RebuildRequest::Keys`]; the count then starts again.
     #[cold]
-    pub(crate) fn count(&self, keys: Wildcards) -> bool {
+    pub(crate) fn count_search(&self, keys: Wildcards) -> bool {
         let hash = keys.hash();
         let counter = &self.counters[(hash >> 56) as usize % COUNTERS];
         let known = counter.load(Relaxed);
@@ -111,11 +111,11 @@ mod tests {
     fn only_wildcards_that_come_again_are_enough() {
         let requests = RebuildRequests::default();
         for ignore in 0..1000 {
-            assert!(!requests.count(Wildcards { ignore, any_source: false }));
+            assert!(!requests.count_search(Wildcards { ignore, any_source: false }));
         }
         let keys = Wildcards { ignore: 7, any_source: true };
         for count in 1..=ENOUGH {
-            assert_eq!(requests.count(keys), count == ENOUGH);
+            assert_eq!(requests.count_search(keys), count == ENOUGH);
         }
     }
 

@@ -112,7 +112,7 @@ impl SeededHash {
     ///
     /// Entries with the same tag whose sources share a bucket do so under every hash: the wait
     /// doubles while another hash does not help.
-    pub(super) fn changes(&mut self, inserts: usize, entries: usize) -> bool {
+    pub(super) fn reseed_if_due(&mut self, inserts: usize, entries: usize) -> bool {
         self.since = self.since.saturating_add(inserts as u32);
         let wait = (IdleTimeout::PER_ENTRY * entries) as u32;
         if self.since < wait << self.doublings {
@@ -153,7 +153,7 @@ mod tests {
         let mut tried = Vec::new();
         for inserts in 0..100 * ENTRIES {
             seeded.note_passed(LONG + 1);
-            if seeded.changes(1, ENTRIES) {
+            if seeded.reseed_if_due(1, ENTRIES) {
                 tried.push(inserts);
             }
         }
@@ -162,9 +162,9 @@ mod tests {
         while seeded.doublings != 0 {
             seeded.note_passed(LONG);
             *seeded.long.get_mut() = false;
-            assert!(!seeded.changes(1, ENTRIES));
+            assert!(!seeded.reseed_if_due(1, ENTRIES));
         }
         seeded.note_passed(LONG + 1);
-        assert!(seeded.changes(1, ENTRIES), "at once");
+        assert!(seeded.reseed_if_due(1, ENTRIES), "at once");
     }
 }

@@ -102,7 +102,7 @@ impl SmallSet {
     fn set(&mut self, at: usize, slots: &mut [Slot], id: u16) {
         let (at, slot) = (at % POSITIONS, &mut slots[usize::from(id)]);
         slot.stamp = slot.stamp.with_class(Class::SMALL_SET);
-        slot.link.bucket = at as u32;
+        slot.link.location = at as u32;
         self.entries.block.set(at, slot.bits, slot.ignore, slot.source);
         self.entries.ids[at] = id;
     }
@@ -115,7 +115,7 @@ impl SmallSet {
         let (mut last, mut differ) = (self.policy.last, 0);
         for (at, id) in ids.into_iter().enumerate() {
             self.set(tail + at, slots, id);
-            differ |= last.next(slots[usize::from(id)].wildcards());
+            differ |= last.replace(slots[usize::from(id)].wildcards());
         }
         self.policy.note_entries(last, differ);
         self.entries.live |= ((1 << GROUP) - 1) << tail;
@@ -195,7 +195,7 @@ impl SmallSet {
 /// Returns the position of an entry in the small set.
 #[inline(always)]
 fn position_of(slot: &Slot) -> usize {
-    slot.link.bucket as usize % POSITIONS
+    slot.link.location as usize % POSITIONS
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use super::instructions::Available;
 #[cfg(target_arch = "x86_64")]
 use super::instructions::Kernel;
 use super::lanes::LANES;
-pub(crate) use page::Sought;
+pub(crate) use page::MaskedFingerprint;
 use page::{GROUP, Page, first_accepted_with};
 
 /// The fingerprints of all entries, in age order.
@@ -45,7 +45,7 @@ impl Fingerprints {
         &mut self,
         place: usize,
         id: u16,
-        Sought { fingerprint, care }: Sought,
+        MaskedFingerprint { fingerprint, care }: MaskedFingerprint,
         first: bool,
     ) {
         if first {
@@ -75,7 +75,7 @@ impl Fingerprints {
         let (old, lane) = (&self.pages[from / LANES], from % LANES);
         let care = if self.mixed { old.cares[lane] } else { self.care };
         let (fingerprint, id) = (old.fingerprints[lane], old.ids[lane]);
-        self.set(to, id, Sought { fingerprint, care }, false);
+        self.set(to, id, MaskedFingerprint { fingerprint, care }, false);
         id
     }
 }
@@ -87,13 +87,13 @@ pub(crate) fn first_accepted(
     kernel: Available,
     fingerprints: &Fingerprints,
     pages: Range<usize>,
-    sought: Sought,
+    sought: MaskedFingerprint,
     accept: impl Fn(usize) -> bool,
 ) -> Option<usize> {
     if fingerprints.mixed {
         first_of::<true>(kernel, fingerprints, pages, sought, accept)
     } else {
-        let sought = Sought { care: sought.care & fingerprints.care, ..sought };
+        let sought = MaskedFingerprint { care: sought.care & fingerprints.care, ..sought };
         first_of::<false>(kernel, fingerprints, pages, sought, accept)
     }
 }
@@ -103,7 +103,7 @@ fn first_of<const MIXED: bool>(
     kernel: Available,
     fingerprints: &Fingerprints,
     pages: Range<usize>,
-    sought: Sought,
+    sought: MaskedFingerprint,
     accept: impl Fn(usize) -> bool,
 ) -> Option<usize> {
     let pages = (&fingerprints.pages[..pages.end], pages.start);
@@ -122,7 +122,7 @@ fn first_of<const MIXED: bool>(
 #[inline(never)]
 fn scalar<const MIXED: bool>(
     pages: (&[Page], usize),
-    Sought { fingerprint, care }: Sought,
+    MaskedFingerprint { fingerprint, care }: MaskedFingerprint,
     accept: impl Fn(usize) -> bool,
 ) -> Option<usize> {
     let differ = |page: &Page, lane: usize| {

@@ -74,7 +74,7 @@ impl std::fmt::Display for Kernel {
 
 /// A text that is not the name of a [`Kernel`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no kernel: there are avx512, avx2, scalar")]
+#[error("`{0}` is not a kernel: expected one of avx512, avx2, scalar")]
 pub struct UnknownKernel(String);
 
 impl std::str::FromStr for Kernel {

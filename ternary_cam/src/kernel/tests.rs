@@ -32,7 +32,7 @@ fn names_are_read_back() {
     }
     assert_eq!(
         "sse9".parse::<Kernel>().unwrap_err().to_string(),
-        "`sse9` is no kernel: there are avx512, avx2, scalar"
+        "`sse9` is not a kernel: expected one of avx512, avx2, scalar"
     );
 }
 

@@ -81,9 +81,9 @@ pub(crate) fn doctor(arguments: &Doctor) -> u8 {
     }
     let bad = findings.0.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
     if bad == 0 {
-        println!("Nothing here keeps tcam from working.");
+        println!("No problem was found that keeps tcam from working.");
     } else {
-        println!("{bad} of these must be put right first.");
+        println!("{bad} with ✘: fix this first, because tcam cannot work otherwise.");
     }
     u8::from(bad > 0)
 }

@@ -78,7 +78,7 @@ pub(super) fn mpi(subject: &Subject<'_>, findings: &mut Findings) {
                 findings.good(format!("MPI: {} is linked to {library}", path.display()));
             }
             None => findings.note(
-                format!("MPI: `{}` is no launcher I know", first.to_string_lossy()),
+                format!("MPI: `{}` is no launcher that tcam knows", first.to_string_lossy()),
                 "give the whole command, mpiexec included; to run it, choose with `tcam run --mpi`",
             ),
         };
@@ -91,7 +91,7 @@ pub(super) fn mpi(subject: &Subject<'_>, findings: &mut Findings) {
     let shown = path.display();
     let Some(mpi) = launcher::recognise(&text) else {
         return findings.note(
-            format!("MPI: {shown} is of an MPI I do not know"),
+            format!("MPI: {shown} is of an MPI that tcam does not know"),
             "choose the nearest with `tcam run --mpi`",
         );
     };
@@ -166,7 +166,8 @@ fn judge(path: &Path, content: &[u8], mpi: Mpi, findings: &mut Findings) {
     let Some(of) = library(content) else {
         return findings.note(
             format!("MPI: {shown} is not linked to an MPI library itself"),
-            "well so if it loads MPI as it runs (a script, Python); otherwise it is no MPI program",
+            "this is right if it loads MPI at run time (a script, Python); otherwise it is no MPI \
+             program",
         );
     };
     let of_launcher = match mpi {
@@ -221,7 +222,7 @@ mod tests {
             ("no-such-program mpiexec ./app", Verdict::Bad, "no program `no-such-program`"),
             ("sh no-such-directory/mpiexec", Verdict::Bad, "no-such-directory/mpiexec`"),
             ("/ ./app", Verdict::Bad, "`/` cannot be started: Permission denied"),
-            ("sh ./app", Verdict::Note, "`sh` is no launcher I know"),
+            ("sh ./app", Verdict::Note, "`sh` is no launcher that tcam knows"),
         ] {
             let words = words(command);
             let findings = found(|findings| mpi(&subject(&words, 1), findings));

@@ -17,7 +17,7 @@ use crate::traces::{Found, play};
 /// Smallest share of the time for which another engine is worth its use (*Hint-driven matching*,
 /// section V).
 const WORTH: f64 = 0.05;
-const BAR: &str = "{bar:30} {pos}/{len} rounds of engines, {eta} left";
+const BAR: &str = "{bar:30} {pos}/{len} rounds of engines, {left}";
 
 /// The numbers of the page and of the JSON file.
 #[derive(Debug, Serialize)]

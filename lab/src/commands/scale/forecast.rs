@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::law::{Growth, Point, SHARE};
-use crate::capacity::{Knob, Most, Need};
+use crate::capacity::{Knob, Need, PeakNeed};
 use crate::error::Error;
 use crate::results::origin;
 use crate::results::summary::NO_LIBFABRIC;
@@ -15,7 +15,7 @@ use crate::settings::Settings;
 use crate::traces::{Found, Placed, Recording, Take, play, repeats};
 
 /// Elements of a rank, or of a NIC.
-type Count = fn(&Most) -> u64;
+type Count = fn(&PeakNeed) -> u64;
 
 /// Names of the counts of the page, the counts, and the share by which another run may differ.
 const COUNTS: [(&str, Count, f64); 4] = [
@@ -95,7 +95,7 @@ impl Forecast {
             |runs: &Vec<Recording>| runs.iter().map(|run| most_on_a_node(&run.found)).max();
         let ranks_of_a_node: Vec<_> =
             recordings.values().map(|runs| on_a_node(runs).unwrap_or(0)).collect();
-        let scaled = |of: &'static str, units: fn(&Need) -> &[Most]| {
+        let scaled = |of: &'static str, units: fn(&Need) -> &[PeakNeed]| {
             let needs = &needs;
             let mut all = COUNTS.map(|(name, count, share)| {
                 let share = if generated { SHARE } else { share };
@@ -233,8 +233,9 @@ impl RecordingsBySize {
                 one => format!("{have}, and {} on one node", listed(one)),
             };
             fail!(
-                "growth takes recordings of at least three numbers of ranks, each in a directory; \
-                 these have {sizes}. Record the program with further numbers of ranks"
+                "growth can be computed only from recordings with at least three different numbers \
+                 of ranks, each in its own directory; these have {sizes}. Record the program with \
+                 more numbers of ranks"
             );
         }
         Ok(Self { by_ranks, on_one_node })
@@ -253,7 +254,7 @@ fn listed<'a>(sizes: impl IntoIterator<Item = &'a u32>) -> String {
 fn ranks(recording: &Recording) -> u32 {
     let found = &recording.found;
     let ran = found.iter().filter_map(|trace| trace.header.origin.ranks).max();
-    ran.unwrap_or_else(|| found.ranks().of())
+    ran.unwrap_or_else(|| found.ranks().job_size())
 }
 
 /// Returns the program, without arguments, and the MPI, which must be the same for all sizes.

@@ -122,7 +122,7 @@ mod tests {
         let gather = [4, 8, 16].map(|ranks| record(Pattern::Gather, ranks, 1));
         let other = record(Pattern::Halo, 32, 1);
         let why = |names: &[PathBuf], to| find(names, to).unwrap_err().to_string();
-        assert!(why(&gather[..2], 64).contains("at least three numbers of ranks"));
+        assert!(why(&gather[..2], 64).contains("at least three different numbers of ranks"));
         assert!(why(&gather[..2], 64).contains("these have 4, 8"));
         assert!(why(&gather, 15).contains("16 ranks; give that number or a larger one"));
         let with_other = [&gather[..], &[other]].concat();

@@ -16,7 +16,9 @@ use crate::launch::plan::program;
 use crate::launch::signals::{OWN_FAILURE, exit_code};
 use crate::launch::{Leftovers, Mpi, Plan, Signals, signals};
 use crate::results::ranks::INCOMPLETE;
-use crate::results::{Adding, Kind, Lock, Summary, fresh, origin, reports, runs};
+use crate::results::{
+    Adding, DirectoryLock, Kind, Summary, origin, output_directory, reports, runs,
+};
 use crate::settings::{self, Settings};
 use crate::text::{count, entries, progress, share, whole};
 
@@ -53,8 +55,8 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     settings::note_report("--out DIR");
     let plan = Plan::new(common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
-    let out = fresh::make_for_reports(&arguments.out)?;
-    let _lock = Lock::of(&out)?;
+    let out = output_directory::make_for_reports(&arguments.out)?;
+    let _lock = DirectoryLock::acquire(&out)?;
     runs::check(&out)?;
     // The file of `--json` may be in that directory, so it is checked after the directory is made.
     arguments.json.check()?;
@@ -130,29 +132,29 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
 
     let done = || pairs.iter().zip(&runs).filter(|(_, runs)| !runs.is_empty());
     let points = done().map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
-    let turns = runs.iter().flatten().find_map(Summary::turns);
-    let swept = Swept::of_runs(points, Knob::Tables, turns);
+    let scheduling_note = runs.iter().flatten().find_map(Summary::scheduling_note);
+    let swept = Swept::of_runs(points, Knob::Tables, scheduling_note);
     let mut incomplete = 0;
     // The completeness is that of the run with the most missing ranks.
-    let least = |sum: &&Summary| (sum.ranks.told(), std::cmp::Reverse(sum.ranks.cut_short()));
+    let least = |sum: &&Summary| (sum.ranks.present(), std::cmp::Reverse(sum.ranks.cut_short()));
     if let Some(run) = runs.iter().flatten().min_by_key(least) {
         let title = title(plan.words, plan.mpi, run);
         let sizes: Vec<_> = failed.iter().map(|failure| failure.size).collect();
         show(arguments, &arguments.out, &title, &swept, run.lack().as_deref(), &sizes)?;
         let rows = rows.map_or_else(Vec::new, |rows| rows.all);
-        let ranks: BTreeSet<u32> = runs.iter().flatten().map(|run| run.ranks.of()).collect();
+        let ranks: BTreeSet<u32> = runs.iter().flatten().map(|run| run.ranks.job_size()).collect();
         if ranks.len() > 1 {
             let all: Vec<_> = ranks.iter().map(u32::to_string).collect();
             eprintln!("The runs are of jobs of different sizes, of {} ranks", all.join(" and "));
             incomplete = INCOMPLETE;
         }
         let completeness = run.ranks.completeness();
-        let runs = Runs::new(title, rows, swept, completeness, told(&failed), Vec::new());
+        let runs = Runs::new(title, rows, swept, completeness, failure_lines(&failed), Vec::new());
         arguments.json.write(Kind::Sweep, runs)?;
         incomplete = run.ranks.code(arguments.common.partial).max(incomplete);
     }
     if let Some(signal) = signals.caught() {
-        for line in told(&failed) {
+        for line in failure_lines(&failed) {
             eprintln!("tcam: FAILED {line}");
         }
         let (done, all) = (runs.iter().map(Vec::len).sum::<usize>(), progress.length());
@@ -209,7 +211,7 @@ fn chosen(
 }
 
 fn progress_bar(runs: u64) -> ProgressBar {
-    let template = "{bar:30} {pos}/{len} runs, {elapsed} passed, {eta} left, now {msg}";
+    let template = "{bar:30} {pos}/{len} runs, {elapsed} passed, {left}, now {msg}";
     let bar = progress::bar(runs, template);
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
@@ -296,7 +298,7 @@ struct Failure {
 fn failure_of(failed: &[Failure]) -> Result<u8, Error> {
     let Some(first) = failed.first() else { return Ok(0) };
     Err(Error::Program {
-        what: told(failed).join("\n"),
+        what: failure_lines(failed).join("\n"),
         code: first.code,
         tail: signals::tail(&first.log)?,
         log: first.log.clone(),
@@ -304,7 +306,7 @@ fn failure_of(failed: &[Failure]) -> Result<u8, Error> {
 }
 
 /// Returns a line for each reason, with the runs that failed for it.
-fn told(failed: &[Failure]) -> Vec<String> {
+fn failure_lines(failed: &[Failure]) -> Vec<String> {
     let mut ways: Vec<(&str, Vec<&str>)> = Vec::new();
     for failure in failed {
         match ways.iter_mut().find(|(why, _)| *why == failure.why) {

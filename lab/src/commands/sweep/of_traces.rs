@@ -12,13 +12,13 @@ use nic::plain::plain;
 use super::arguments::Sweep;
 use super::show::show;
 use crate::capacity::curve::{
-    is_charged, is_plain, names_engine, points_of, replays, sums_of, title, turns_of,
+    is_charged, is_plain, names_engine, points_of, replays, scheduling_note, sums_of, title,
 };
 use crate::capacity::{Knob, Need, Runs, Sizes, Swept, UmqSizes, late, rows, sizes, smallest};
 use crate::error::Error;
 use crate::launch::Mpi;
 use crate::options::LARGEST;
-use crate::results::{Kind, Lock, fresh};
+use crate::results::{DirectoryLock, Kind, output_directory};
 use crate::settings::{self, Settings};
 use crate::text::whole;
 use crate::traces::{Found, Take, files, play, repeats};
@@ -44,25 +44,27 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         partial: common.partial,
     };
     let groups = repeats::groups(&arguments.trace, take, &arguments.placed)?;
-    let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
+    let _lock = DirectoryLock::acquire(&output_directory::make(&arguments.out)?)?;
     arguments.json.check()?;
-    let (mut told, mut code) = (Vec::new(), 0);
+    let (mut results, mut code) = (Vec::new(), 0);
     let are_several = groups.len() > 1;
     for (at, group) in groups.into_iter().enumerate() {
         let name = repeats::name_of(&group).filter(|_| are_several);
         let out = match &name {
             None => arguments.out.clone(),
-            Some(name) => fresh::make(&arguments.out.join(format!("{}-{name}", at + 1)))?,
+            Some(name) => {
+                output_directory::make(&arguments.out.join(format!("{}-{name}", at + 1)))?
+            }
         };
         if let Some(name) = name.filter(|_| !arguments.json.takes_output()) {
             println!("{}{}:", if at > 0 { "\n" } else { "" }, plain(&name));
         }
         let runs: Vec<_> = group.into_iter().map(|of| of.found).collect();
         let (runs, of) = one(arguments, &settings, &runs, &out)?;
-        told.push(runs);
+        results.push(runs);
         code = code.max(of);
     }
-    arguments.json.write_each(Kind::Sweep, &told)?;
+    arguments.json.write_each(Kind::Sweep, &results)?;
     Ok(code)
 }
 
@@ -150,8 +152,9 @@ fn one(
     let (points, mut rows) = points_of(&sizes, &played, knob);
     let pool_entries = (Knob::of(&params[0]) == Knob::Pool && knob == Knob::Tables)
         .then(|| params[0].pool_entries.into());
-    let turns = turns_of(&played).map(|turns| forced(runs, &turns)).transpose()?;
-    let swept = Swept { points, knob, needs, pool_entries, turns };
+    let scheduling_note =
+        scheduling_note(&played).map(|note| with_unavoidable(runs, note)).transpose()?;
+    let swept = Swept { points, knob, needs, pool_entries, scheduling_note };
     rows.iter_mut()
         .for_each(|row| row.set(rows::RANKS_A_NODE, arguments.placed.ppn.map(NonZeroU32::get)));
     rows::write(out, &rows)?;
@@ -164,21 +167,25 @@ fn one(
     let ranks: Vec<_> = runs.iter().map(Found::ranks).collect();
     // The completeness in JSON is that of an incomplete recording, if there is one.
     let least = ranks.iter().max_by_key(|ranks| ranks.code(false)).expect("there are recordings");
-    let told = Runs::new(title, rows, swept, least.completeness(), Vec::new(), smallest);
-    Ok((told, ranks.iter().map(|ranks| ranks.code(arguments.common.partial)).max().unwrap_or(0)))
+    let result = Runs::new(title, rows, swept, least.completeness(), Vec::new(), smallest);
+    Ok((result, ranks.iter().map(|ranks| ranks.code(arguments.common.partial)).max().unwrap_or(0)))
 }
 
-/// Returns `turns`, the note on ranks that share cores, with the length of the UMQ that the order
-/// of messages forces under any scheduling.
-fn forced(runs: &[Found], turns: &str) -> Result<String, Error> {
+/// Returns `note`, the note on ranks that share processors, with the length of the UMQ that the
+/// order of sends and receives causes under any scheduling. If this length is 0, returns `note`
+/// alone.
+fn with_unavoidable(runs: &[Found], note: String) -> Result<String, Error> {
     let late = runs.iter().map(|run| Ok(late::of(run, &ProgressBar::hidden())?.rank));
     let late = late.collect::<Result<Vec<_>, Error>>()?;
     let (least, most) = (late.iter().min().unwrap_or(&0), late.iter().max().unwrap_or(&0));
     let range = match least == most {
+        _ if *most == 0 => return Ok(note),
         true => whole(*most),
         false => format!("{} to {}", whole(*least), whole(*most)),
     };
-    Ok(format!("{turns}. The order of messages alone forces a UMQ of {range}"))
+    Ok(format!(
+        "{note}. The order of sends and receives alone causes a UMQ of {range}, at any timing"
+    ))
 }
 
 /// Returns the number of entries of the smallest pool with room for what all endpoints of a NIC

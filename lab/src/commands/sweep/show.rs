@@ -41,7 +41,7 @@ pub(crate) fn show(
 
 /// Returns the median of the spilled share, and below it the largest share if that is larger.
 fn spread_of(point: &Point, of: usize) -> String {
-    point.told_spilled(of).replace(", at most ", "\n- ")
+    point.spilled_text(of).replace(", at most ", "\n- ")
 }
 
 /// Returns the table for the terminal, one line for each size.

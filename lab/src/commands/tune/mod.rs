@@ -28,7 +28,7 @@ use self::result::TuneResult;
 use crate::error::Error;
 use crate::launch::{Library, Mpi, Signals, bundled, launcher, signals};
 use crate::options::MpiChoice;
-use crate::results::{Fresh, Json, Kind, reports};
+use crate::results::{Json, Kind, StagingDirectory, reports};
 use crate::settings::Settings;
 use crate::text::{count, progress};
 
@@ -110,16 +110,16 @@ pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
     };
     let mpi = Mpi::chosen(arguments.mpi).or_else(|| launcher::detect(words));
     let mut signals = Signals::catch()?;
-    let fresh = Fresh::inside(&arguments.out, &[])?;
+    let staging = StagingDirectory::inside(&arguments.out, &[])?;
     arguments.json.check()?;
-    let log = fresh.directory().join("tune.log");
+    let log = staging.directory().join("tune.log");
     progress::step("compiling the program that measures");
-    let file = bundled::compile(&SOURCES, &mpicc, fresh.path(), &log, &mut signals)?;
+    let file = bundled::compile(&SOURCES, &mpicc, staging.path(), &log, &mut signals)?;
     let measured = match file {
         None => None,
         Some(file) => {
             let program = Program { launcher: words, mpi, library, settings, log, file };
-            measure(arguments, &program, &fresh.path().join("first"), &mut signals)?
+            measure(arguments, &program, &staging.path().join("first"), &mut signals)?
         }
     };
     let Some((first, curves)) = measured else {
@@ -136,7 +136,7 @@ pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
     );
     arguments.set.iter().for_each(|word| how += &format!(", --set {word}"));
     let result = TuneResult::of(how, arguments.by, &first, &curves);
-    result.write(fresh.directory())?;
+    result.write(staging.directory())?;
     arguments.json.write(Kind::Tune, &result)?;
     if !arguments.json.takes_output() {
         println!("{}", result.terminal(&arguments.out));
@@ -161,8 +161,7 @@ fn measure(
     let mut curves = vec![ChannelCurve::default(); first.channels.len()];
     let sizes = if arguments.quick { QUICK } else { ALL };
     let runs = u64::from(arguments.rounds) * curves.len() as u64;
-    let bar =
-        progress::bar(runs, "{bar:30} {pos}/{len} runs, {elapsed} passed, {eta} left, now {msg}");
+    let bar = progress::bar(runs, "{bar:30} {pos}/{len} runs, {elapsed} passed, {left}, now {msg}");
     bar.enable_steady_tick(Duration::from_millis(500));
     for round in 1..=arguments.rounds {
         for (channel, curve) in first.channels.iter().zip(&mut curves) {

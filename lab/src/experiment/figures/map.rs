@@ -70,11 +70,11 @@ impl Range {
     fn ticks(&self) -> Vec<(f64, String)> {
         if !self.is_wide() {
             let ticks = Scale::Span(self.high).ticks().into_iter();
-            let told = |(part, label)| match self.high < 10.0 {
+            let labelled = |(part, label)| match self.high < 10.0 {
                 true => (part, label),
                 false => (part, short(part * self.high)),
             };
-            return ticks.map(told).collect();
+            return ticks.map(labelled).collect();
         }
         let tick = |value: f64| (self.part(value), short(value));
         let tens = (0..).map(|power| 10_f64.powi(power)).skip_while(|value| *value <= self.low);

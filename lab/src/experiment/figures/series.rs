@@ -8,7 +8,7 @@ use crate::experiment::outcome::OTHERS;
 use crate::experiment::{Experiment, QueueKind, Rank};
 use crate::plot::canvas::GREY;
 use crate::plot::signs::{AREA, BLUE, LEGEND, ORANGE, legend};
-use crate::plot::{At, Canvas, Chart, Scale, Sign};
+use crate::plot::{Canvas, Chart, Position, Scale, Sign};
 use crate::text::{entries, whole};
 
 pub(crate) const HEIGHT: u32 = 900;
@@ -20,7 +20,7 @@ const PALE: RGBColor = RGBColor(0xb8, 0xb8, 0xb8);
 #[derive(Clone)]
 struct Times {
     /// Label of the axis.
-    unit: String,
+    label: String,
     /// Number of microseconds, or of operations, in one unit.
     per: f64,
     timed: bool,
@@ -43,7 +43,7 @@ impl Times {
                     samples * lengths.every
                 });
                 let most = operations as f64;
-                Self { unit: "posts and arrivals".to_owned(), per: 1.0, timed: false, most }
+                Self { label: "posts and arrivals".to_owned(), per: 1.0, timed: false, most }
             }
             us => {
                 let (unit, per) = match us {
@@ -51,8 +51,8 @@ impl Times {
                     10_000..10_000_000 => ("ms", 1e3),
                     _ => ("s", 1e6),
                 };
-                let unit = format!("time since the run began ({unit})");
-                Self { unit, per, timed: true, most: us as f64 / per }
+                let label = format!("time since the run began ({unit})");
+                Self { label, per, timed: true, most: us as f64 / per }
             }
         }
     }
@@ -116,7 +116,7 @@ impl<'a> LengthPanel<'a> {
             }
         }
         let title = format!("{}, rank {}", self.queue.long_name(), worst.number);
-        let x_label = self.times.unit.clone();
+        let x_label = self.times.label.clone();
         let chart = Chart { frame: self.frame, title, note, x_label, y_label: "elements" };
         chart.draw(canvas, &Scale::Span(self.times.most), &self.y);
         chart
@@ -148,7 +148,7 @@ impl<'a> LengthPanel<'a> {
 
 /// Makes a line with steps: the value of a sample holds from the time of the previous sample to its
 /// own time.
-fn steps(line: &[At]) -> Vec<At> {
+fn steps(line: &[Position]) -> Vec<Position> {
     let corners = line.windows(2).flat_map(|pair| [pair[0], (pair[0].0, pair[1].1)]);
     let mut steps: Vec<_> = corners.chain(line.last().copied()).collect();
     // If two equal points followed each other, `pieces` would not notice that a line turns back.
@@ -158,8 +158,8 @@ fn steps(line: &[At]) -> Vec<At> {
 
 /// Cuts a line into pieces that never turn back, because plotters draws a thick line without width
 /// where it turns back.
-fn pieces(line: &[At]) -> Vec<&[At]> {
-    let turns_back = |corner: &[At]| {
+fn pieces(line: &[Position]) -> Vec<&[Position]> {
+    let turns_back = |corner: &[Position]| {
         let [a, b, c] = [corner[0], corner[1], corner[2]];
         (b.0 - a.0) * (c.0 - b.0) + (b.1 - a.1) * (c.1 - b.1) < 0.0
     };
@@ -252,13 +252,13 @@ mod tests {
     #[test]
     fn time_has_a_unit_that_suits_it_and_operations_stand_in_for_it() {
         let series = |us: &[u64]| Lengths { every: 4, us: us.to_vec(), ..Lengths::default() };
-        let unit = |us| Times::of([&series(us), &series(&[9])]).unit;
-        assert_eq!(unit(&[0, 9_999]), "time since the run began (µs)");
-        assert_eq!(unit(&[0, 10_000]), "time since the run began (ms)");
-        assert_eq!(unit(&[0, 10_000_000]), "time since the run began (s)");
+        let label = |us| Times::of([&series(us), &series(&[9])]).label;
+        assert_eq!(label(&[0, 9_999]), "time since the run began (µs)");
+        assert_eq!(label(&[0, 10_000]), "time since the run began (ms)");
+        assert_eq!(label(&[0, 10_000_000]), "time since the run began (s)");
         let untimed = series(&[0, 0, 0]);
         let times = Times::of([&Lengths::default(), &untimed]);
-        assert_eq!((times.unit.as_str(), times.most), ("posts and arrivals", 8.0));
+        assert_eq!((times.label.as_str(), times.most), ("posts and arrivals", 8.0));
         assert_eq!(times.positions(&untimed), [0.0, 4.0, 8.0]);
         assert_eq!(Times::of([&Lengths::default(); 2]).most, 0.0);
     }

@@ -65,7 +65,7 @@ const fn page_of(at: u32) -> usize {
 }
 
 /// The elements that remain after a removal.
-pub(super) enum Left {
+pub(super) enum Remaining {
     /// No element.
     Empty,
     /// There are other elements, some in the same page.
@@ -82,7 +82,7 @@ impl AgeArray {
 
     /// Returns true if the region ends after this place.
     #[inline]
-    pub(super) const fn ends_behind(&self, at: u64) -> bool {
+    pub(super) const fn ends_after(&self, at: u64) -> bool {
         at < self.end as u64
     }
 
@@ -143,16 +143,21 @@ impl AgeArray {
     /// the first page. The processor then knows the address of the page before `at`, and the next
     /// search can read the page earlier.
     #[inline(always)]
-    pub(super) fn remove<T>(&mut self, at: u32, in_first: bool, places: &mut Places<T>) -> Left {
+    pub(super) fn remove<T>(
+        &mut self,
+        at: u32,
+        in_first: bool,
+        places: &mut Places<T>,
+    ) -> Remaining {
         let page = if in_first { &mut places.pages[0] } else { &mut places.pages[page_of(at)] };
         let left = page.live & !(1 << (at % PAGE));
         page.live = left;
         self.len -= 1;
         if self.len == 0 {
             (self.head, self.tail) = (self.start, self.start);
-            return Left::Empty;
+            return Remaining::Empty;
         }
-        if left == 0 { Left::EmptyPage } else { Left::SamePage }
+        if left == 0 { Remaining::EmptyPage } else { Remaining::SamePage }
     }
 
     /// Advances the head past empty pages. The array is long and has elements. Returns true if the
@@ -260,7 +265,7 @@ impl AgeArray {
     }
 
     /// [`first_of_page`](Self::first_of_page) for an array that does not share its pages. May also
-    /// return [`SOMEBODY`](super::page::SOMEBODY).
+    /// return [`UNDECIDED`](super::page::UNDECIDED).
     #[inline(always)]
     pub(super) fn first_of_pages<T>(
         &self,
@@ -341,7 +346,7 @@ impl<T: Copy> Places<T> {
         Self { pages: Vec::new(), items: Vec::new(), vacant, unused: Vec::new() }
     }
 
-    /// The item of a place; `None` for [`NO_PLACE`] and [`SOMEBODY`](super::page::SOMEBODY).
+    /// The item of a place; `None` for [`NO_PLACE`] and [`UNDECIDED`](super::page::UNDECIDED).
     #[inline(always)]
     pub(super) fn item(&self, at: u32) -> Option<&T> {
         self.items.get(at as usize)

@@ -21,15 +21,15 @@ pub(super) struct Fingerprint {
 impl Fingerprint {
     #[inline(always)]
     pub(super) fn new(fields: &Fields, key: &Key) -> Self {
-        let told_by = fields.tag_and_communicator();
+        let identity_bits = fields.tag_and_communicator();
         // Multiples of the golden ratio differ most in their highest bits.
-        let tag = (key.bits & told_by).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let tag = (key.bits & identity_bits).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let source = fields.source(key);
         Self {
             tag: (tag >> (u64::BITS - u16::BITS)) as u16,
             // Sources are numbered from zero: the lowest bits distinguish most of them.
             source: source.get().unwrap_or(u32::MAX) as u16,
-            any_tag: u64::from(key.ignore & told_by != 0).wrapping_neg(),
+            any_tag: u64::from(key.ignore & identity_bits != 0).wrapping_neg(),
             any_source: u64::from(source == Source::ANY).wrapping_neg(),
         }
     }

@@ -47,7 +47,7 @@ use ternary_cam::Scanner;
 use index::LongIndex;
 
 use super::{
-    age_array::{AgeArray, Left, PAGE, Places, SMALLEST},
+    age_array::{AgeArray, PAGE, Places, Remaining, SMALLEST},
     fingerprint::Fingerprint,
     page::NO_PLACE,
 };
@@ -75,7 +75,7 @@ struct Placed {
 #[derive(Clone, Copy)]
 struct Moved {
     /// The handle, which does not change.
-    name: u64,
+    handle: u64,
     age: u64,
     at: u32,
 }
@@ -108,12 +108,12 @@ pub struct Packed {
     all: AgeArray,
     /// Range of a search in `all` (`STEP` to `INDEXED`). It is not derived from the tail, which the
     /// last removal changes: the next search would wait for that removal.
-    reach: u8,
+    search_range: u8,
     slots: Places<PackedSlot>,
     /// The place of the last removal plus one. If it equals the tail, the youngest element was
     /// removed, and the next push reuses its place. While there is an index, it always equals the
     /// tail: so one comparison in a push detects both cases.
-    left: u32,
+    after_removed: u32,
     /// Difference between a handle and its place in `all`, unless the element is in `moved`.
     shift: u64,
     /// Elements that were in the array when it last closed up.
@@ -125,8 +125,8 @@ pub struct Packed {
     /// The arrays of the queues; their items are places in `all`.
     arrays: Vec<AgeArray>,
     /// Pages and items of `arrays`.
-    names: Places<u32>,
-    /// Index of all elements, while `reach` is `INDEXED`.
+    array_places: Places<u32>,
+    /// Index of all elements, while `search_range` is `INDEXED`.
     index: LongIndex,
     fields: Fields,
     scanner: Scanner,
@@ -145,15 +145,15 @@ impl Packed {
     pub fn new(config: &EngineConfig, scanner: Scanner) -> Self {
         Self {
             all: AgeArray::default(),
-            reach: STEP,
+            search_range: STEP,
             slots: Places::new(PackedSlot::VACANT),
-            left: NO_PLACE,
+            after_removed: NO_PLACE,
             shift: 0,
             moved: Vec::new(),
             unplaced: 0,
             own: Vec::new(),
             arrays: Vec::new(),
-            names: Places::new(0),
+            array_places: Places::new(0),
             index: LongIndex::default(),
             fields: config.layout.fields(),
             scanner,
@@ -168,20 +168,20 @@ impl Packed {
     #[inline(always)]
     fn place_of(&self, handle: HostHandle) -> u32 {
         let at = handle.0.wrapping_sub(self.shift);
-        if self.all.ends_behind(at) { at as u32 } else { self.moved_place_of(handle) }
+        if self.all.ends_after(at) { at as u32 } else { self.moved_place_of(handle) }
     }
 
     #[cold]
     #[inline(never)]
     fn moved_place_of(&self, handle: HostHandle) -> u32 {
         // If there were no holes, as in an array that only grew, the handles are consecutive.
-        let first = self.moved.first().map_or(0, |moved| moved.name);
+        let first = self.moved.first().map_or(0, |moved| moved.handle);
         if let Some(moved) = self.moved.get((handle.0 - first) as usize)
-            && moved.name == handle.0
+            && moved.handle == handle.0
         {
             return moved.at;
         }
-        let found = self.moved.binary_search_by_key(&handle.0, |moved| moved.name);
+        let found = self.moved.binary_search_by_key(&handle.0, |moved| moved.handle);
         self.moved[found.expect("the handle is live")].at
     }
 
@@ -196,18 +196,18 @@ impl Packed {
         self.all.draw_back_by_one();
         debug_assert!(!self.slots.is_live(self.all.tail), "the place is empty");
         self.unplaced = self.unplaced.min(self.all.tail);
-        self.left = NO_PLACE;
+        self.after_removed = NO_PLACE;
     }
 
     #[cold]
     #[inline(never)]
     fn close_up_all(&mut self) {
-        self.left = NO_PLACE;
-        let indexed = self.reach == INDEXED;
+        self.after_removed = NO_PLACE;
+        let indexed = self.search_range == INDEXED;
         if indexed {
             self.leave_index();
         }
-        let Self { all, reach, slots, shift, moved, unplaced, own, names, .. } = self;
+        let Self { all, search_range, slots, shift, moved, unplaced, own, array_places, .. } = self;
         // The elements that moved before are the oldest.
         moved.retain(|moved| {
             slots.is_live(moved.at)
@@ -218,17 +218,19 @@ impl Packed {
         all.close_up(PAGE, slots, |slot, from, to| {
             match moved.get_mut(rank) {
                 Some(moved) => moved.at = to,
-                None => moved.push(Moved { name: *shift + u64::from(from), age: slot.age, at: to }),
+                None => {
+                    moved.push(Moved { handle: *shift + u64::from(from), age: slot.age, at: to });
+                }
             }
             rank += 1;
             if from < *unplaced {
                 placed = to + 1;
                 own[to as usize] = own[from as usize];
-                names.set(own[to as usize].at, to);
+                array_places.set(own[to as usize].at, to);
             }
         });
         *shift += u64::from(tail);
-        *reach = self::reach(all.tail.saturating_sub(1));
+        *search_range = self::search_range(all.tail.saturating_sub(1));
         *unplaced = placed;
         self.enter_index(indexed);
     }
@@ -236,7 +238,7 @@ impl Packed {
     #[cold]
     fn close_up(&mut self, queue: usize) {
         let own = &mut self.own;
-        self.arrays[queue].close_up(SMALLEST, &mut self.names, |name, _, to| {
+        self.arrays[queue].close_up(SMALLEST, &mut self.array_places, |name, _, to| {
             own[name as usize].at = to;
         });
         self.index.note_queue(&self.arrays[queue]);
@@ -247,8 +249,8 @@ impl Packed {
         let Placed { queue, at: in_array } = self.own[at as usize];
         leaves(&self.slot(at).element, queue as usize);
         let array = &mut self.arrays[queue as usize];
-        if let Left::EmptyPage = array.remove(in_array, false, &mut self.names)
-            && array.note_empty_page(&self.names)
+        if let Remaining::EmptyPage = array.remove(in_array, false, &mut self.array_places)
+            && array.note_empty_page(&self.array_places)
         {
             self.close_up(queue as usize);
         }
@@ -257,15 +259,15 @@ impl Packed {
     /// Removes an element without a queue.
     #[inline(always)]
     fn remove_unplaced(&mut self, at: u32, in_first: bool) {
-        self.left = at + 1;
+        self.after_removed = at + 1;
         match self.all.remove(at, in_first, &mut self.slots) {
-            Left::Empty => {
-                self.left = NO_PLACE;
+            Remaining::Empty => {
+                self.after_removed = NO_PLACE;
                 self.unplaced = self.all.tail;
                 self.moved.clear();
             }
-            Left::SamePage => {}
-            Left::EmptyPage => self.note_empty_page(),
+            Remaining::SamePage => {}
+            Remaining::EmptyPage => self.note_empty_page(),
         }
     }
 
@@ -277,13 +279,13 @@ impl Packed {
         if at < self.unplaced {
             self.leave_queue(at, leaves);
         }
-        if self.reach == INDEXED {
+        if self.search_range == INDEXED {
             self.leave(at);
-            self.index.left = at + 1;
+            self.index.after_removed = at + 1;
         }
-        self.remove_unplaced(at, self.reach < PAGES);
-        if self.reach == INDEXED {
-            self.left = self.all.tail;
+        self.remove_unplaced(at, self.search_range < PAGES);
+        if self.search_range == INDEXED {
+            self.after_removed = self.all.tail;
         }
     }
 
@@ -311,7 +313,7 @@ const INDEXED: u8 = 3;
 
 /// Range of a search if the youngest element is at this place, or at another place of the same
 /// step.
-const fn reach(youngest: u32) -> u8 {
+const fn search_range(youngest: u32) -> u8 {
     (youngest >= Scanner::STEP as u32) as u8 + (youngest >= PAGE) as u8
 }
 

@@ -228,8 +228,8 @@ fn nothing_is_allocated_once_the_longest_is_known() {
     for _ in 0..4 {
         (0..300).for_each(|_| harness.push());
         (0..300).for_each(|_| harness.remove(0));
-        let Packed { slots, names, moved, own, .. } = &harness.queues;
-        lengths.push([slots.len(), names.len(), moved.capacity(), own.capacity()]);
+        let Packed { slots, array_places, moved, own, .. } = &harness.queues;
+        lengths.push([slots.len(), array_places.len(), moved.capacity(), own.capacity()]);
     }
     assert!(lengths.iter().all(|length| *length == lengths[0]), "{lengths:?}");
 }

@@ -43,7 +43,7 @@ pub(super) const NO_PLACE: u32 = u32::MAX;
 
 /// Only unused places of the first page with hits agree: a further search must decide whether there
 /// is a match.
-pub(super) const SOMEBODY: u32 = u32::MAX - 1;
+pub(super) const UNDECIDED: u32 = u32::MAX - 1;
 
 impl FingerprintPage {
     /// Places per page.
@@ -150,8 +150,8 @@ impl FingerprintPage {
         lane
     }
 
-    /// The place of the first element that agrees in several pages; [`NO_PLACE`] or [`SOMEBODY`] if
-    /// there is none or its place is not known.
+    /// The place of the first element that agrees in several pages; [`NO_PLACE`] or [`UNDECIDED`]
+    /// if there is none or its place is not known.
     ///
     /// No address is computed from the number of pages: the last removal may have changed it, and
     /// the search would wait for it.
@@ -170,7 +170,7 @@ impl FingerprintPage {
             }
             if hits != 0 {
                 let lane = found.first(hits);
-                return if lane == NO_PLACE { SOMEBODY } else { found.start + lane };
+                return if lane == NO_PLACE { UNDECIDED } else { found.start + lane };
             }
             if rest.len() <= GROUP {
                 return NO_PLACE;

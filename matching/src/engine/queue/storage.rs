@@ -30,7 +30,7 @@ impl HostStorage {
 
 /// A text that is not the name of a [`HostStorage`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no storage of queues: there are {all}", all = HostStorage::NAMES.join(", "))]
+#[error("`{0}` is not a queue storage: expected one of {all}", all = HostStorage::NAMES.join(", "))]
 pub struct UnknownStorage(String);
 
 fn unknown(name: &str) -> UnknownStorage {
@@ -48,7 +48,7 @@ mod tests {
         }
         assert_eq!(
             "array".parse::<HostStorage>().unwrap_err().to_string(),
-            "`array` is no storage of queues: there are packed, linked"
+            "`array` is not a queue storage: expected one of packed, linked"
         );
     }
 }

@@ -41,7 +41,7 @@ pub struct Binning {
 
 /// Invalid numbers for a [`Binning`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{bins} bins of {elements} elements: there are 1, 2, 4, ... bins of 1 element or more")]
+#[error("{bins} bins of {elements} elements: expected 1, 2, 4, ... bins of 1 element or more")]
 pub struct BadBinning {
     bins: u32,
     elements: usize,

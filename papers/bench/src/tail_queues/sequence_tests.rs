@@ -109,6 +109,6 @@ fn bins_are_a_power_of_two_and_not_empty() {
     assert!(Binning::new(2, 0).is_err());
     assert_eq!(
         Binning::new(3, 50).unwrap_err().to_string(),
-        "3 bins of 50 elements: there are 1, 2, 4, ... bins of 1 element or more"
+        "3 bins of 50 elements: expected 1, 2, 4, ... bins of 1 element or more"
     );
 }

@@ -63,7 +63,7 @@ pub(in crate::index) struct Policy {
     pub(in crate::index) noting: AtomicI8,
     pub(in crate::index) last: LastEntry,
     /// Consecutive ticks in use with entries of one kind and exact keys.
-    pub(in crate::index) plain: u32,
+    pub(in crate::index) plain_ticks: u32,
     /// Ticks with few entries that must pass before the small set may be taken into use.
     pub(in crate::index) wait: u32,
 }
@@ -107,7 +107,7 @@ pub(in crate::index) struct LastEntry {
 impl LastEntry {
     /// Stores the kind of the next entry. Returns zero if the entry before had the same kind.
     #[inline(always)]
-    pub(in crate::index) fn next(&mut self, entry: Wildcards) -> u64 {
+    pub(in crate::index) fn replace(&mut self, entry: Wildcards) -> u64 {
         let next = Self { ignore: entry.ignore, any_source: entry.any_source.into() };
         let last = std::mem::replace(self, next);
         last.ignore ^ next.ignore | last.any_source ^ next.any_source
@@ -152,7 +152,7 @@ impl Policy {
             ticks: 0,
             noting: AtomicI8::new(Noting::NONE.0),
             last: LastEntry::default(),
-            plain: 0,
+            plain_ticks: 0,
             wait: 0,
         }
     }
@@ -238,7 +238,7 @@ impl Policy {
     pub(in crate::index) fn enter(&mut self, many_kinds: bool) {
         self.forget_kinds();
         self.most = self.good_for(many_kinds);
-        self.plain = 0;
+        self.plain_ticks = 0;
     }
 
     /// Forgets the observed kinds.

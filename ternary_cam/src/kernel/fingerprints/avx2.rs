@@ -8,7 +8,7 @@ use std::arch::x86_64::{
     _mm256_setzero_si256, _mm256_xor_si256,
 };
 
-use super::page::{GROUP, Page, Sought, first_accepted_with};
+use super::page::{GROUP, MaskedFingerprint, Page, first_accepted_with};
 use crate::kernel::lanes::LANES;
 
 /// Words per vector.
@@ -17,7 +17,7 @@ const WIDTH: usize = 16;
 #[target_feature(enable = "avx2,popcnt")]
 pub(super) fn first_accepted<const MIXED: bool>(
     pages: (&[Page], usize),
-    sought: Sought,
+    sought: MaskedFingerprint,
     accept: impl Fn(usize) -> bool,
 ) -> Option<usize> {
     let fingerprint = _mm256_set1_epi16(sought.fingerprint.cast_signed());

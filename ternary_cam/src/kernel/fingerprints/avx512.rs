@@ -7,7 +7,7 @@ use std::arch::x86_64::{
     _mm512_set1_epi16, _mm512_ternarylogic_epi64, _mm512_testn_epi16_mask,
 };
 
-use super::page::{GROUP, Page, Sought, first_accepted_with};
+use super::page::{GROUP, MaskedFingerprint, Page, first_accepted_with};
 use crate::kernel::lanes::LANES;
 
 /// `(a ^ b) & c` as a truth table of `vpternlog`, `a` the highest index bit.
@@ -19,7 +19,7 @@ const WIDTH: usize = 32;
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 pub(super) fn first_accepted<const MIXED: bool>(
     pages: (&[Page], usize),
-    sought: Sought,
+    sought: MaskedFingerprint,
     accept: impl Fn(usize) -> bool,
 ) -> Option<usize> {
     let fingerprint = _mm512_set1_epi16(sought.fingerprint.cast_signed());

@@ -26,7 +26,7 @@ pub(crate) struct Page {
 
 /// The fingerprint of a key that is searched for, or of an entry that is stored.
 #[derive(Clone, Copy)]
-pub(crate) struct Sought {
+pub(crate) struct MaskedFingerprint {
     pub(crate) fingerprint: u16,
     /// The bits of the fingerprint that are compared.
     pub(crate) care: u16,

@@ -16,7 +16,7 @@ fn all(
     kernel: Available,
     fingerprints: &Fingerprints,
     pages: Range<usize>,
-    sought: Sought,
+    sought: MaskedFingerprint,
 ) -> Vec<usize> {
     let asked = std::cell::RefCell::new(Vec::new());
     let found = first_accepted(kernel, fingerprints, pages, sought, |place| {
@@ -28,7 +28,7 @@ fn all(
 }
 
 /// Checks the results of every kernel against the definition.
-fn check(fingerprints: &Fingerprints, pages: Range<usize>, sought: Sought) {
+fn check(fingerprints: &Fingerprints, pages: Range<usize>, sought: MaskedFingerprint) {
     let expected: Vec<_> = (pages.start * LANES..pages.end * LANES)
         .filter(|&place| {
             let (page, lane) = (place / LANES, place % LANES);
@@ -52,13 +52,13 @@ fn check(fingerprints: &Fingerprints, pages: Range<usize>, sought: Sought) {
 /// Tests the only match at each place, with searches that begin or end at several pages.
 #[test]
 fn finds_the_only_one_at_every_place() {
-    let sought = Sought { fingerprint: 5, care: u16::MAX };
+    let sought = MaskedFingerprint { fingerprint: 5, care: u16::MAX };
     for care in [[u16::MAX; 2], [u16::MAX, 0xff]] {
         for place in (0..PAGES * LANES).step_by(if cfg!(miri) { 43 } else { 1 }) {
             let mut fingerprints = Fingerprints::new(PAGES);
             for other in 0..PAGES * LANES {
                 let fingerprint = if other == place { 5 } else { 9 };
-                let sought = Sought { fingerprint, care: care[other % 2] };
+                let sought = MaskedFingerprint { fingerprint, care: care[other % 2] };
                 fingerprints.set(other, 0, sought, other == 0);
             }
             for first in [0, 1, place / LANES] {
@@ -80,9 +80,9 @@ proptest! {
         let mut fingerprints = Fingerprints::new(PAGES);
         for (place, &(fingerprint, care, live)) in words.iter().enumerate() {
             let care = care_of_all.unwrap_or(care);
-            fingerprints.set(place, 0, Sought { fingerprint, care }, place == 0);
+            fingerprints.set(place, 0, MaskedFingerprint { fingerprint, care }, place == 0);
             fingerprints.pages[place / LANES].live &= !(u64::from(!live) << (place % LANES));
         }
-        check(&fingerprints, first..PAGES, Sought { fingerprint, care });
+        check(&fingerprints, first..PAGES, MaskedFingerprint { fingerprint, care });
     }
 }

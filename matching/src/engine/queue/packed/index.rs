@@ -16,14 +16,14 @@ pub(super) struct LongIndex {
     pub(super) from: u32,
     pub(super) exact: Exact,
     /// With an index, the place of the last removal plus one (without an index, `Packed::left`).
-    pub(super) left: u32,
+    pub(super) after_removed: u32,
     /// Pages with elements that `exact` lacks, and possibly other pages, in ascending order.
     pub(super) wild: Vec<u32>,
 }
 
 impl Default for LongIndex {
     fn default() -> Self {
-        Self { from: LONG, exact: Exact::default(), left: NO_PLACE, wild: Vec::new() }
+        Self { from: LONG, exact: Exact::default(), after_removed: NO_PLACE, wild: Vec::new() }
     }
 }
 

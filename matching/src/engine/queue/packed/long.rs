@@ -43,10 +43,10 @@ impl Name {
     /// The tag and source of a key; `None` if it has wildcards in them.
     #[inline(always)]
     fn of(fields: &Fields, key: &Key) -> Option<Self> {
-        let told_by = fields.tag_and_communicator();
+        let identity_bits = fields.tag_and_communicator();
         let source = fields.source(key);
-        let named = key.ignore & told_by == 0 && !source.is_any();
-        named.then_some(Self { tag: key.bits & told_by, source })
+        let named = key.ignore & identity_bits == 0 && !source.is_any();
+        named.then_some(Self { tag: key.bits & identity_bits, source })
     }
 
     /// The tag and source of an element; `None` if it has wildcards in them.
@@ -81,14 +81,14 @@ impl Packed {
     ) -> HostHandle {
         if self.all.len == 0 {
             // The index is empty. It is not used, but keeps its memory.
-            (self.reach, self.left) = (STEP, NO_PLACE);
+            (self.search_range, self.after_removed) = (STEP, NO_PLACE);
             return self.push_again(bits, ignore, source, token, age);
         }
-        if self.reach != INDEXED {
+        if self.search_range != INDEXED {
             self.build_index();
-        } else if self.index.left == self.all.tail {
+        } else if self.index.after_removed == self.all.tail {
             self.draw_back();
-            self.index.left = NO_PLACE;
+            self.index.after_removed = NO_PLACE;
         }
         let Some((page, slot)) = self.slots.at_mut(self.all.tail) else {
             self.close_up_all();
@@ -98,7 +98,7 @@ impl Packed {
             self.all.push_to(page, Fingerprint::new(&self.fields, &Key { bits, ignore, source }));
         *slot = PackedSlot { element: Element { bits, ignore, source, token }, age };
         self.enter(at);
-        self.left = self.all.tail;
+        self.after_removed = self.all.tail;
         self.handle(at)
     }
 
@@ -120,13 +120,13 @@ impl Packed {
     fn build_index(&mut self) {
         self.index.exact.make_room(self.slots.len());
         self.index.wild.clear();
-        self.reach = INDEXED;
+        self.search_range = INDEXED;
         let mut next = self.all.next(0, &self.slots);
         while let Some(at) = next {
             self.enter(at);
             next = self.all.next(at + 1, &self.slots);
         }
-        (self.left, self.index.left) = (self.all.tail, NO_PLACE);
+        (self.after_removed, self.index.after_removed) = (self.all.tail, NO_PLACE);
     }
 
     /// Clears the index before elements move.
@@ -203,7 +203,7 @@ impl Packed {
         array: &AgeArray,
         key: &Key,
     ) -> Option<Best> {
-        if self.reach != INDEXED || array.len < LONG {
+        if self.search_range != INDEXED || array.len < LONG {
             return None;
         }
         let best = Name::of(&self.fields, key).map(|_| self.first_indexed(key))?;

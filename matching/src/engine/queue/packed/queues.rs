@@ -4,7 +4,7 @@
 use ternary_cam::Scanner;
 
 use super::searches::All;
-use super::{INDEXED, ONE_PAGE, PAGES, Packed, PackedSlot, Placed, Probe, STEP, reach};
+use super::{INDEXED, ONE_PAGE, PAGES, Packed, PackedSlot, Placed, Probe, STEP, search_range};
 use crate::engine::hit::{HostHandle, HostHit};
 use crate::engine::queue::age_array::AgeArray;
 use crate::engine::queue::contract::{Best, Lookup, Queues};
@@ -71,8 +71,8 @@ impl Queues for Packed {
     fn push(&mut self, element: Element, age: u64) -> HostHandle {
         let Element { bits, ignore, source, token } = element;
         let fingerprint = Fingerprint::new(&self.fields, &Key { bits, ignore, source });
-        if self.left == self.all.tail {
-            if self.reach == INDEXED {
+        if self.after_removed == self.all.tail {
+            if self.search_range == INDEXED {
                 return self.push_long(bits, ignore, source, token, age);
             }
             self.draw_back();
@@ -81,7 +81,7 @@ impl Queues for Packed {
             if self.all.len >= self.index.from {
                 return self.push_long(bits, ignore, source, token, age);
             }
-            self.reach = reach(self.all.tail);
+            self.search_range = search_range(self.all.tail);
         }
         let Some((page, slot)) = self.slots.at_mut(self.all.tail) else {
             self.close_up_all();
@@ -116,7 +116,8 @@ impl Queues for Packed {
         }
         let at = self.place_of(handle);
         self.unplaced = at + 1;
-        let in_array = self.arrays[queue].push(self.slots.fingerprint(at), at, &mut self.names);
+        let in_array =
+            self.arrays[queue].push(self.slots.fingerprint(at), at, &mut self.array_places);
         let placed = Placed { queue: queue as u32, at: in_array };
         match self.own.get_mut(at as usize) {
             Some(own) => *own = placed,
@@ -127,8 +128,8 @@ impl Queues for Packed {
     #[inline(always)]
     fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) {
         let at = handle.0.wrapping_sub(self.shift);
-        let unplaced = self.all.ends_behind(at) && at >= u64::from(self.unplaced);
-        match self.reach {
+        let unplaced = self.all.ends_after(at) && at >= u64::from(self.unplaced);
+        match self.search_range {
             STEP | ONE_PAGE if unplaced => self.remove_unplaced(at as u32, true),
             PAGES if unplaced => self.remove_unplaced(at as u32, false),
             _ => self.remove_any(handle, leaves),
@@ -139,7 +140,7 @@ impl Queues for Packed {
         let array = &self.arrays[queue];
         match self.own.get(best.at as usize) {
             Some(own) if best.at < self.unplaced && own.queue == queue as u32 => {
-                array.rank(own.at, &self.names) as u64
+                array.rank(own.at, &self.array_places) as u64
             }
             _ => u64::from(array.len),
         }
@@ -147,7 +148,7 @@ impl Queues for Packed {
 
     #[inline(always)]
     fn oldest_match_of(&self, key: &Key) -> Best {
-        match self.reach {
+        match self.search_range {
             STEP => self.scanner.run(All::<STEP> { packed: self, key }),
             ONE_PAGE => self.scanner.run(All::<ONE_PAGE> { packed: self, key }),
             PAGES => self.first_of_all_pages(key),
@@ -176,7 +177,7 @@ impl Queues for Packed {
     }
 
     fn elements(&self, queue: usize) -> impl Iterator<Item = &Element> + '_ {
-        let places = self.arrays[queue].iter(&self.names);
+        let places = self.arrays[queue].iter(&self.array_places);
         places.map(|at| &self.slot(at).element)
     }
 

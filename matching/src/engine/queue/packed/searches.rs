@@ -45,11 +45,11 @@ impl<const WHERE: u8> Search for ArraySearch<'_, WHERE> {
     #[inline(always)]
     fn run(self, compare: impl Compare) -> Best {
         let Self { packed, array, probe: &Probe { key, fingerprint } } = self;
-        let names = &packed.names;
+        let places = &packed.array_places;
         let found = match WHERE {
-            STEP => array.first_of_region::<true, _>(compare, fingerprint, names),
-            ONE_PAGE => array.first_of_region::<false, _>(compare, fingerprint, names),
-            _ => array.first_of_pages(compare, fingerprint, names),
+            STEP => array.first_of_region::<true, _>(compare, fingerprint, places),
+            ONE_PAGE => array.first_of_region::<false, _>(compare, fingerprint, places),
+            _ => array.first_of_pages(compare, fingerprint, places),
         };
         packed.verified_own(found, array, key)
     }
@@ -100,7 +100,7 @@ impl Packed {
     /// The first match in the array of a queue; see [`verified`](Self::verified).
     #[inline(always)]
     pub(super) fn verified_own(&self, found: u32, array: &AgeArray, key: &Key) -> Best {
-        if let Some(&at) = self.names.item(found)
+        if let Some(&at) = self.array_places.item(found)
             && let Some(slot) = self.slots.item(at)
             && slot.matches(key)
         {
@@ -109,7 +109,9 @@ impl Packed {
         if found == NO_PLACE || array.len == 1 {
             return Best::NONE;
         }
-        self.first_of_several(array, &self.names, key, |at| *self.names.item(at).expect("a place"))
+        self.first_of_several(array, &self.array_places, key, |at| {
+            *self.array_places.item(at).expect("a place")
+        })
     }
 
     #[inline(always)]
@@ -135,7 +137,7 @@ impl Packed {
     /// The match in a queue of one element, or [`Best::NONE`].
     #[inline(never)]
     pub(super) fn only_of_queue(&self, array: &AgeArray, key: &Key) -> Best {
-        self.verified_own(array.only(&self.names), array, key)
+        self.verified_own(array.only(&self.array_places), array, key)
     }
 
     /// The first match of an array in which the fingerprints of elements may agree although the

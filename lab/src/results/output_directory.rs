@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The directory that a command writes to: its lock, and a staging directory inside it. The files of an
-//! earlier run are removed only when new files replace them.
+//! The directory that a command writes to: its lock, and a staging directory inside it. The files
+//! of an earlier run are removed only when new files replace them.
 //!
-//! The lock is a hidden file that is locked with `flock`, so that the files of two commands do not mix.
-//! The kernel releases that lock however the process ends, and other hosts see it on a shared file
-//! system. The file contains the command that holds the lock, and is removed with it. A process that was
-//! killed leaves the file behind, unlocked.
+//! The lock is a hidden file that is locked with `flock`, so that the files of two commands do not
+//! mix. The kernel releases that lock however the process ends, and other hosts see it on a shared
+//! file system. The file contains the command that holds the lock, and is removed with it. A
+//! process that was killed leaves the file behind, unlocked.
 //!
 //! Rejected: a lock of the directory itself, which NFS refuses.
 
@@ -25,47 +25,47 @@ use crate::file;
 use crate::hint;
 
 /// Lists the files of one kind that an earlier run left in a directory.
-pub(crate) type Old = fn(&Path) -> Result<Vec<PathBuf>, Error>;
+pub(crate) type ListFiles = fn(&Path) -> Result<Vec<PathBuf>, Error>;
 
 /// A staging directory inside the final directory of the files. It is removed when this value is
 /// dropped.
-// Fields are dropped in order. `_made` must be last: the final directory can be removed only after
-// the staging directory and the lock file.
+// Fields are dropped in order. `_remove_if_empty` must be last: the final directory can be removed
+// only after the staging directory and the lock file.
 #[derive(Debug)]
-pub(crate) struct Fresh {
+pub(crate) struct StagingDirectory {
     new: TempDir,
     directory: PathBuf,
     old: Vec<PathBuf>,
-    _lock: Lock,
-    _made: Option<Made>,
+    _lock: DirectoryLock,
+    _remove_if_empty: Option<RemoveIfEmpty>,
 }
 
 /// A directory that the command made. When this value is dropped, the directory is removed if it is
 /// empty.
 #[derive(Debug)]
-struct Made(PathBuf);
+struct RemoveIfEmpty(PathBuf);
 
-impl Drop for Made {
+impl Drop for RemoveIfEmpty {
     fn drop(&mut self) {
         // This fails, as intended, if a file was kept.
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-impl Fresh {
+impl StagingDirectory {
     /// Makes and locks the final directory, makes the staging directory, and finds the files of an
     /// earlier run. Removes none of them. The directory may get reports, so its name is checked.
-    pub(crate) fn inside(directory: &Path, kinds: &[Old]) -> Result<Self, Error> {
+    pub(crate) fn inside(directory: &Path, kinds: &[ListFiles]) -> Result<Self, Error> {
         check_name(directory)?;
-        Self::in_any(directory, kinds)
+        Self::inside_any(directory, kinds)
     }
 
     /// Like [`Self::inside`], for a directory that will contain no reports.
-    pub(crate) fn in_any(directory: &Path, kinds: &[Old]) -> Result<Self, Error> {
+    pub(crate) fn inside_any(directory: &Path, kinds: &[ListFiles]) -> Result<Self, Error> {
         let existed = directory.is_dir();
         let directory = make(directory)?;
-        let made = (!existed).then(|| Made(directory.clone()));
-        let lock = Lock::of(&directory)?;
+        let made = (!existed).then(|| RemoveIfEmpty(directory.clone()));
+        let lock = DirectoryLock::acquire(&directory)?;
         let mut old = Vec::new();
         for kind in kinds {
             old.extend(kind(&directory)?);
@@ -74,7 +74,7 @@ impl Fresh {
             .prefix(".new-")
             .tempdir_in(&directory)
             .map_err(Error::io(&directory))?;
-        Ok(Self { new, directory, old, _lock: lock, _made: made })
+        Ok(Self { new, directory, old, _lock: lock, _remove_if_empty: made })
     }
 
     /// Returns the staging directory, to which the run writes.
@@ -115,9 +115,9 @@ impl Fresh {
 
 /// Files that an earlier command left in a directory, with their times. If the current command does
 /// not replace a file, the file describes another experiment.
-pub(crate) struct Earlier(Vec<(PathBuf, SystemTime)>);
+pub(crate) struct EarlierFiles(Vec<(PathBuf, SystemTime)>);
 
-impl Earlier {
+impl EarlierFiles {
     /// Finds the files in a directory that have one of these names with one of these endings.
     pub(crate) fn of(directory: &Path, names: &[&str], endings: &[&str]) -> Self {
         let path = |name: &str, ending: &str| directory.join(name).with_extension(ending);
@@ -136,7 +136,7 @@ impl Earlier {
     pub(crate) fn note(&self, what: &str) {
         let left = self.left();
         if !left.is_empty() {
-            eprintln!("there are earlier {what} beside these: {}", left.join(", "));
+            eprintln!("{what} of an earlier command are still there: {}", left.join(", "));
         }
     }
 }
@@ -159,12 +159,12 @@ pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
     match full.to_str() {
         None => Err(Error::file(
             directory,
-            "the name of a report directory must be UTF-8; without --report that is TMPDIR's",
+            "the name of a report directory must be UTF-8; without --report, the directory is in TMPDIR",
         )),
         Some(text) if text.contains('%') => Err(Error::file(
             directory,
-            "a `%` in the name of a report directory would be read as a pattern; without --report \
-             that is TMPDIR's",
+            "a `%` in the name of a report directory would be read as a pattern; without \
+             --report, the directory is in TMPDIR",
         )),
         Some(_) => Ok(()),
     }
@@ -194,15 +194,15 @@ const SHOWN: u64 = 1500;
 /// The lock of a directory, which a command holds while it writes to the directory. Dropping it
 /// removes the lock file.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct DirectoryLock {
     path: PathBuf,
     _file: File,
 }
 
-impl Lock {
+impl DirectoryLock {
     /// Locks a directory. Fails if another command holds the lock. On a file system without locks,
     /// only writes the lock file.
-    pub(crate) fn of(directory: &Path) -> Result<Self, Error> {
+    pub(crate) fn acquire(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(NAME);
         loop {
             let mut file = open(&path).map_err(Error::io(directory))?;
@@ -219,14 +219,14 @@ impl Lock {
             if there == file.metadata().map(inode).ok() {
                 // If this fails, errors of other commands do not name this command, but the lock is
                 // valid.
-                let _ = file.set_len(0).and_then(|()| file.write_all(told().as_bytes()));
+                let _ = file.set_len(0).and_then(|()| file.write_all(lock_text().as_bytes()));
                 return Ok(Self { path, _file: file });
             }
         }
     }
 }
 
-impl Drop for Lock {
+impl Drop for DirectoryLock {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -240,7 +240,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Returns a description of this command for the lock file: command line, process and host.
-fn told() -> String {
+fn lock_text() -> String {
     let words: Vec<_> = std::env::args_os().skip(1).map(|it| hint::quoted(it.as_ref())).collect();
     let host = rustix::system::uname();
     let (pid, host) = (std::process::id(), host.nodename().to_string_lossy());
@@ -271,7 +271,7 @@ mod tests {
     use crate::results::reports::tests::sample;
     use crate::traces::files;
 
-    const KINDS: [Old; 2] = [reports::old, files::old];
+    const KINDS: [ListFiles; 2] = [reports::old, files::old];
 
     fn names(directory: &Path) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(directory)
@@ -292,18 +292,18 @@ mod tests {
         fs::write(place.join("notes.txt"), "not ours").unwrap();
         let before = names(place);
 
-        let fresh = Fresh::inside(place, &KINDS).unwrap();
-        assert!(!fresh.keep(&["trace"]).unwrap());
-        fs::write(fresh.path().join("1.json"), "").unwrap();
-        assert!(!fresh.keep(&["trace"]).unwrap());
-        drop(fresh);
+        let staging = StagingDirectory::inside(place, &KINDS).unwrap();
+        assert!(!staging.keep(&["trace"]).unwrap());
+        fs::write(staging.path().join("1.json"), "").unwrap();
+        assert!(!staging.keep(&["trace"]).unwrap());
+        drop(staging);
         assert_eq!(names(place), before);
 
-        let fresh = Fresh::inside(place, &KINDS).unwrap();
-        fs::write(fresh.path().join("1.json"), "").unwrap();
-        fs::write(fresh.path().join("1.trace"), "").unwrap();
-        assert!(fresh.keep(&["trace"]).unwrap());
-        drop(fresh);
+        let staging = StagingDirectory::inside(place, &KINDS).unwrap();
+        fs::write(staging.path().join("1.json"), "").unwrap();
+        fs::write(staging.path().join("1.trace"), "").unwrap();
+        assert!(staging.keep(&["trace"]).unwrap());
+        drop(staging);
         assert_eq!(names(place), ["1.json", "1.trace", "notes.txt"]);
     }
 
@@ -311,12 +311,12 @@ mod tests {
     fn a_directory_that_stays_empty_goes() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("reports");
-        drop(Fresh::inside(&place, &KINDS).unwrap());
+        drop(StagingDirectory::inside(&place, &KINDS).unwrap());
         assert!(!place.exists());
-        let fresh = Fresh::inside(&place, &KINDS).unwrap();
-        fs::write(fresh.path().join("0.json"), "").unwrap();
-        assert!(fresh.keep(&["json"]).unwrap());
-        drop(fresh);
+        let staging = StagingDirectory::inside(&place, &KINDS).unwrap();
+        fs::write(staging.path().join("0.json"), "").unwrap();
+        assert!(staging.keep(&["json"]).unwrap());
+        drop(staging);
         assert_eq!(names(&place), ["0.json"]);
     }
 
@@ -328,7 +328,7 @@ mod tests {
             let file = fs::File::create(place.join(name)).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         }
-        let earlier = Earlier::of(place, &["map", "curve"], &["svg", "png"]);
+        let earlier = EarlierFiles::of(place, &["map", "curve"], &["svg", "png"]);
         fs::write(place.join("map.svg"), "new").unwrap();
         fs::write(place.join("curve.svg"), "new").unwrap();
         assert_eq!(earlier.left(), ["map.png"]);
@@ -347,7 +347,7 @@ mod tests {
         fs::write(&file, "").unwrap();
         assert!(make(&file).unwrap_err().to_string().ends_with("file: is no directory"));
         fs::write(directory.path().join("other.trace"), b"GPS").unwrap();
-        assert!(Fresh::inside(directory.path(), &KINDS).is_err());
+        assert!(StagingDirectory::inside(directory.path(), &KINDS).is_err());
         assert_eq!(names(directory.path()), ["file", "other.trace"]);
     }
 
@@ -357,14 +357,14 @@ mod tests {
         let place = directory.path();
         // A file that a killed command left.
         fs::write(place.join(NAME), "`tcam sweep` (process 1 on a)").unwrap();
-        let lock = Lock::of(place).unwrap();
-        let error = Lock::of(place).unwrap_err().to_string();
+        let lock = DirectoryLock::acquire(place).unwrap();
+        let error = DirectoryLock::acquire(place).unwrap_err().to_string();
         let own = format!("(process {} on ", std::process::id());
         assert!(error.contains(": `tcam ") && error.contains(&own), "{error}");
         drop(lock);
         assert_eq!(fs::read_dir(place).unwrap().count(), 0);
-        drop(Lock::of(place).unwrap());
+        drop(DirectoryLock::acquire(place).unwrap());
         std::os::unix::fs::symlink("precious", place.join(NAME)).unwrap();
-        assert!(Lock::of(place).is_err() && !place.join("precious").exists());
+        assert!(DirectoryLock::acquire(place).is_err() && !place.join("precious").exists());
     }
 }

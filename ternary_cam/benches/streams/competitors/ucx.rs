@@ -20,7 +20,7 @@ enum Use {
 }
 
 pub(crate) struct Ucx {
-    of: Use,
+    queue: Use,
     slab: Slab,
     buckets: Vec<Queue>,
     /// For [`Use::Posted`], the entries with wildcards; for [`Use::Unexpected`], all entries.
@@ -29,18 +29,18 @@ pub(crate) struct Ucx {
     /// node in `slab`.
     all: Slab,
     /// For [`Use::Unexpected`], indexed by node of `slab`: the entry's node in `all`.
-    twin: Vec<u32>,
+    list_node: Vec<u32>,
 }
 
 impl Ucx {
     pub(crate) fn new(capacity: usize, unexpected: bool) -> Self {
         Self {
-            of: if unexpected { Use::Unexpected } else { Use::Posted },
+            queue: if unexpected { Use::Unexpected } else { Use::Posted },
             slab: Slab::new(capacity),
             buckets: vec![Queue::EMPTY; BUCKETS as usize],
             list: Queue::EMPTY,
             all: Slab::new(capacity),
-            twin: vec![NIL; capacity],
+            list_node: vec![NIL; capacity],
         }
     }
 
@@ -59,7 +59,7 @@ impl Ucx {
             return (self.list.find(self.list_slab(), key), false);
         }
         let hit = self.buckets[Self::bucket(key.bits, key.source)].find(&self.slab, key);
-        if self.of == Use::Unexpected || self.list.head == NIL {
+        if self.queue == Use::Unexpected || self.list.head == NIL {
             return (hit, true);
         }
         let wild = self.list.find(&self.slab, key);
@@ -70,7 +70,7 @@ impl Ucx {
 
     #[inline(always)]
     fn list_slab(&self) -> &Slab {
-        if self.of == Use::Unexpected { &self.all } else { &self.slab }
+        if self.queue == Use::Unexpected { &self.all } else { &self.slab }
     }
 }
 
@@ -78,11 +78,11 @@ impl Matcher for Ucx {
     #[inline(always)]
     fn insert(&mut self, entry: Entry) {
         let index = self.slab.take(entry);
-        if self.of == Use::Unexpected {
+        if self.queue == Use::Unexpected {
             // The node in the list of all; its token is the bucket's node.
-            let twin = self.all.take(Entry { token: index, ..entry });
-            self.list.push(&mut self.all, twin);
-            self.twin[index as usize] = twin;
+            let list_node = self.all.take(Entry { token: index, ..entry });
+            self.list.push(&mut self.all, list_node);
+            self.list_node[index as usize] = list_node;
         } else if entry.ignore != 0 || entry.source.is_any() {
             return self.list.push(&mut self.slab, index);
         }
@@ -95,17 +95,17 @@ impl Matcher for Ucx {
         if found == NIL {
             return None;
         }
-        let index = match self.of {
+        let index = match self.queue {
             Use::Unexpected if !in_bucket => self.all.nodes[found as usize].entry.token,
             _ => found,
         };
         let entry = self.slab.nodes[index as usize].entry;
-        if self.of == Use::Unexpected {
-            let twin = self.twin[index as usize];
-            self.list.unlink(&mut self.all, twin);
-            self.all.give_back(twin);
+        if self.queue == Use::Unexpected {
+            let list_node = self.list_node[index as usize];
+            self.list.unlink(&mut self.all, list_node);
+            self.all.give_back(list_node);
         }
-        if self.of == Use::Unexpected || in_bucket {
+        if self.queue == Use::Unexpected || in_bucket {
             let bucket = Self::bucket(entry.bits, entry.source);
             self.buckets[bucket].unlink(&mut self.slab, index);
         } else {
@@ -121,7 +121,7 @@ impl Matcher for Ucx {
         if found == NIL {
             return None;
         }
-        let index = match self.of {
+        let index = match self.queue {
             Use::Unexpected if !in_bucket => self.all.nodes[found as usize].entry.token,
             _ => found,
         };
