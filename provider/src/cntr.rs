@@ -82,7 +82,7 @@ impl Counter {
     /// Returns whether threads that wait for this counter must poll: endpoints whose doorbells do
     /// not wake them may count here, and no device thread makes progress on these endpoints.
     fn needs_polling(&self) -> bool {
-        self.is_counted_elsewhere() && self.domain.device.is_none()
+        self.is_counted_elsewhere() && self.domain.device_thread().is_none()
     }
 
     fn has_changed(&self) -> bool {
@@ -128,8 +128,8 @@ impl Count for Counter {
         self.endpoints.ring();
         // If a thread of the application counts, the device thread must be woken to start work that
         // is now ripe.
-        if let Some(device) = &self.domain.device
-            && self.domain.triggers.has_any()
+        if self.domain.triggers.has_any()
+            && let Some(device) = self.domain.device_thread()
         {
             device.run_triggers();
         }

@@ -45,7 +45,7 @@ pub(crate) struct Domain {
     /// Operations that wait for a counter.
     pub(crate) triggers: Arc<Triggers>,
     pub(crate) eq: Mutex<Option<Arc<EventQueue>>>,
-    /// The thread that makes progress; `None` if progress is manual.
+    /// The thread that makes progress; `None` if progress is manual. See [`Domain::device_thread`].
     pub(crate) device: Option<Arc<DeviceThread>>,
 }
 
@@ -67,6 +67,12 @@ impl Domain {
     /// Returns the object if it belongs to this domain, and `EDOMAIN` otherwise.
     pub(crate) fn check_own<T: OfDomain>(&self, object: Arc<T>) -> Result<Arc<T>> {
         if std::ptr::eq(&**object.domain(), self) { Ok(object) } else { Err(Errno::EDOMAIN) }
+    }
+
+    /// Returns the thread that makes progress. `None` if progress is manual, also in a forked child
+    /// of the process that opened the domain: the child does not have the thread.
+    pub(crate) fn device_thread(&self) -> Option<&Arc<DeviceThread>> {
+        self.device.as_ref().filter(|device| device.is_here())
     }
 
     /// Returns the event queue for address vectors to which no queue is bound.

@@ -110,7 +110,13 @@ impl Endpoint {
         let opened = Instant::now();
         let engine = Engine::new(domain, info, pack(listed), &held.own, held.net.clone(), opened)?;
         tracing::info!("endpoint {}", held.address);
-        let auto = domain.device.is_some();
+        let auto = domain.device_thread().is_some();
+        if !auto && domain.device.is_some() {
+            tracing::warn!(
+                "{}: progress is manual, because its domain was opened by the parent of this process",
+                held.address
+            );
+        }
         let shared = Arc::new(EpShared::new(held, engine, domain.locked, auto));
         exit::register_endpoint(&shared);
         Ok(Self { domain: Arc::clone(domain), shared, alias: None })
@@ -333,7 +339,7 @@ impl Object for Endpoint {
                 if !engine.is_context {
                     self.start_sends(engine);
                 }
-                self.domain.device.as_ref().map_or(Ok(()), |device| device.add(&self.shared))
+                self.domain.device_thread().map_or(Ok(()), |device| device.add(&self.shared))
             }
             Control::GetOpsFlag(value) => {
                 let alias = self.alias.as_ref();

@@ -14,7 +14,34 @@ static void exchange(void) {
     CHECK(value == sent, "%lu", value);
 }
 
+// The thread for automatic progress stays in the parent. An endpoint that the child opens makes
+// progress in its calls, and everything can be closed.
+static void child_opens(void) {
+    progress = FI_PROGRESS_AUTO;
+    open_domain(FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE, FI_THREAD_SAFE, 0);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (!pid) {
+        alarm((unsigned)within(20));
+        open_pair(&a, &b, 0);
+        exchange();
+        struct fi_cq_tagged_entry entry;
+        uint64_t value = 0, sent = 44;
+        OK(fi_trecv(b.ep, &value, 8, NULL, b.peer, 3, 0, &value));
+        OK(fi_tinject(a.ep, &sent, 8, a.peer, 3));
+        CHECK(fi_cq_sread(b.cq, &entry, 1, NULL, (int)within(10000)) == 1 && value == sent, "no message");
+        close_side(&a);
+        close_side(&b);
+        exit(0);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0, "child with automatic progress: %x", status);
+    close_domain();
+    progress = FI_PROGRESS_MANUAL;
+}
+
 int main(void) {
+    child_opens();
     open_domain(FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE, FI_THREAD_DOMAIN, 0);
     open_pair(&a, &b, 0);
     exchange();

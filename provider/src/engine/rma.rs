@@ -59,9 +59,9 @@ const BACKOFF: Duration = Duration::from_millis(1);
 const PIECE: usize = LONGEST - 256;
 /// Most bytes of one read that are requested and not answered, if the kernel refuses to copy. The
 /// peer keeps answers without a buffer in its memory ([`super::deferred`]).
-const READ_AHEAD: usize = 16 * PIECE;
+const READ_AHEAD: usize = 64 * PIECE;
 /// Most bytes of all reads that are requested and not answered, if the kernel refuses to copy.
-const ALL_AHEAD: usize = 16 * READ_AHEAD;
+const ALL_AHEAD: usize = 4 * READ_AHEAD;
 
 /// Flags of operations on memory.
 pub(crate) const FLAGS: u64 = attr::TX_OP_FLAGS

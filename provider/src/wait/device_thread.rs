@@ -158,11 +158,16 @@ impl DeviceThread {
     /// endpoint nor the buffers of its receives, or after [`PATIENCE`].
     pub(crate) fn remove<P: Pollable + 'static>(&self, port: &Arc<P>) {
         let (done, is_done) = bounded(1);
-        if self.pid == std::process::id()
+        if self.is_here()
             && self.tell(Command::Remove(Arc::clone(port) as Arc<dyn Pollable>, done)).is_ok()
         {
             let _ = is_done.recv_timeout(PATIENCE);
         }
+    }
+
+    /// Returns whether the thread is of this process. It stays in the parent of a forked child.
+    pub(crate) fn is_here(&self) -> bool {
+        self.pid == std::process::id()
     }
 
     /// Ends the thread. Waits for its end, for at most [`PATIENCE`].
@@ -171,7 +176,7 @@ impl DeviceThread {
     }
 
     fn stop_within(&self, patience: Duration) {
-        if self.pid != std::process::id() {
+        if !self.is_here() {
             return;
         }
         let Some(thread) = self.thread.lock().take() else { return };
@@ -190,7 +195,7 @@ impl DeviceThread {
 
 impl Drop for DeviceThread {
     fn drop(&mut self) {
-        if self.pid == std::process::id() {
+        if self.is_here() {
             self.stop();
         } else {
             // A forked child must not use the handle of a thread that it does not have.
