@@ -203,10 +203,15 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
         false
     });
     let halved = halved.map(|report| report.rank).collect();
+    // A report begins when its endpoint was opened, and a trace with the first operation.
+    let job = traces[0].header.origin.job;
+    let reports = quiet.iter().chain(&counted);
+    let opened = reports.filter(|report| job.is_some() && report.origin.job == job);
+    let starts = traces.iter().map(|trace| trace.header.start_ns);
+    let start = starts.chain(opened.map(|report| report.start_ns)).min().unwrap_or(0);
     let run = run_of(&traces);
     let mut found = Found { traces, left_out, halved, quiet, run };
-    let starts = found.traces.iter().map(|trace| trace.header.start_ns);
-    found.set_start(starts.min().unwrap_or(0));
+    found.set_start(start);
     Ok(found)
 }
 
