@@ -131,67 +131,61 @@ fn percent(range: Range<f64>) -> String {
     }
 }
 
-/// Returns notes on the limits of the answer, one per item.
-pub(super) fn limits(facts: &Facts) -> Vec<String> {
+/// Returns the limits of the answer, one per item.
+fn limits(facts: &Facts) -> Vec<String> {
     let mut limits: Vec<String> = facts.coarse.iter().cloned().collect();
+    if facts.generated {
+        limits.push("The times of a generated recording are invented: no costs are given.".into());
+    } else {
+        limits.push(format!(
+            "Costs are modelled shares of the run's time on the rank that pays most, without \
+             overlap. Search: of a list on the host. +1 us each: also {} ns, an assumption, for \
+             each message that a table passes to the host.",
+            whole(2 * WAY_NS)
+        ));
+    }
     if facts.crowded {
         limits.push(
-            "Ranks share processors: the UMQ, the time and the costs will differ on a machine with a \
-             processor for each rank. Run it there before you decide."
-                .to_owned(),
+            "Ranks share processors: with one for each, UMQ, time and costs will differ.".into(),
         );
     }
     limits.extend(facts.shares.iter().map(|note| format!("{note}.")));
     if facts.runs == 1 {
-        limits.push("One run shows no spread: record three.".to_owned());
+        limits.push("One run shows no spread: record three.".into());
     }
     limits.push(match facts.nodes {
-        None => {
-            "All ranks of a host share one NIC, which also gets the messages within the host. With \
-                 --ppn P a NIC has P ranks, and gets the messages between nodes only."
-                .to_owned()
-        }
-        Some(1) => "One node is assumed: messages within a node are left out.".to_owned(),
+        None => "All ranks of a host share one NIC, which also gets the messages within the host. \
+                 --ppn P: a NIC has P ranks, and gets the messages between nodes only."
+            .into(),
+        Some(1) => "One node is assumed: messages within a node are left out.".into(),
         Some(nodes) => format!("{nodes} nodes are assumed: messages within a node are left out."),
     });
-    limits.push(
-        "a+b: the tables of a rank, for receives and for unexpected messages. One number: a pool that \
-         the ranks of the NIC share. The last column counts elements that go to the host."
-            .to_owned(),
-    );
-    if facts.nic.internal.most > 0 {
+    let is_short =
+        |name: &str| facts.devices.iter().any(|of| of.judged.device == name && !of.judged.suffices);
+    if !facts.generated && is_short("uet") {
         limits.push(
-            "The MPI's own receives take entries of a pool. Tables a+b have others for them."
-                .to_owned(),
+            "uet: no cost has the time to send a message again that finds no receive.".into(),
         );
     }
-    limits.push(
-        "Unavoidable: unexpected messages that the order of sends and receives alone causes, at \
-         any timing."
-            .to_owned(),
-    );
-    if facts.generated {
-        limits.push(
-            "The times of a generated recording are invented, so no costs are given.".to_owned(),
-        );
-        return limits;
-    }
-    limits.push(format!(
-        "Costs are modelled shares of the run's time on the rank that pays most, without overlap. \
-         Search: of a list on the host. +1 us each: also {} ns, an assumption, for each message that \
-         a table passes to the host; a device without a table passes none.",
-        whole(2 * WAY_NS)
-    ));
-    if facts.devices.iter().any(|of| of.judged.device == "uet" && !of.judged.suffices) {
-        limits.push(
-            "uet: no cost has the time to send a message again that finds no receive.".to_owned(),
-        );
-    }
-    let spills = |of: &DeviceResult| of.judged.device == "cassini-hardware" && !of.judged.suffices;
-    if facts.holds_back && facts.devices.iter().any(spills) {
-        limits.push("cassini-hardware would hold senders back; here it spills.".to_owned());
+    if facts.holds_back && is_short("cassini-hardware") {
+        limits.push("cassini-hardware would hold senders back; here it spills.".into());
     }
     limits
+}
+
+/// Returns what the columns and rows of the answer mean, one per item.
+fn legend(facts: &Facts) -> Vec<String> {
+    let mut legend = vec![
+        "a+b: the tables of a rank, for receives and for unexpected messages. One number: a pool of \
+         the NIC. Last column: elements that go to the host."
+            .to_owned(),
+        "Unavoidable: caused by the order of sends and receives alone, at any timing.".to_owned(),
+    ];
+    if facts.nic.internal.most > 0 {
+        let own = "The MPI's receives take entries of a pool; tables a+b have others for them.";
+        legend.push(own.to_owned());
+    }
+    legend
 }
 
 /// Returns a paragraph for a paper or a tender.
@@ -262,7 +256,7 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
         devices.row(cells.chain([device.judged.why.clone()]));
     }
     text += &html::table(&devices);
-    text += &html::list(limits(facts));
+    text += &html::list(limits(facts).into_iter().chain(legend(facts)));
     text += &format!("<blockquote>{}</blockquote>\n", paragraph(&quote(facts)));
     Ok(html::section("Answer", &text))
 }
@@ -288,6 +282,9 @@ fn paragraph(text: &str) -> String {
     format!("<p>{}</p>\n", escaped(text))
 }
 
+/// Number of lines on the terminal beyond which sentences of the legend are left out.
+const LINES: usize = 40;
+
 /// Returns the lines for the terminal.
 pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
@@ -310,9 +307,19 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     lines.push(device_row(["", "", "all", "search", "+1 us each", ""]));
     lines.extend(products(facts).flat_map(|device| of_device(device, facts)));
     lines.push(String::new());
-    lines.extend(limits(facts).iter().flat_map(|limit| folded(&format!("- {limit}"), 2)));
+    let item = |text: String| folded(&format!("- {text}"), 2);
+    lines.extend(limits(facts).into_iter().flat_map(item));
+    let quote = folded(&format!("To quote: {}", quote(facts)), 0);
+    let mut room = LINES.saturating_sub(lines.len() + 1 + quote.len());
+    for item in legend(facts).into_iter().map(item) {
+        // A sentence that does not fit is left out, not cut off.
+        if item.len() <= room {
+            room -= item.len();
+            lines.extend(item);
+        }
+    }
     lines.push(String::new());
-    lines.extend(folded(&format!("To quote: {}", quote(facts)), 0));
+    lines.extend(quote);
     lines
 }
 
