@@ -92,7 +92,8 @@ impl<R: Read> Input<R> {
     /// it is not in an appended window, which is full of records, and follows the `words` words of
     /// the window, if their number is known (not 0).
     pub(super) fn ends_at(&self, words: u32) -> bool {
-        self.window.is_empty() && (words == 0 || self.at == (words as usize + 1) * WORD)
+        let has_window = self.appended != u64::MAX;
+        !has_window || self.is_last && (words == 0 || self.at == (words as usize + 1) * WORD)
     }
 }
 
