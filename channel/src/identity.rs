@@ -23,8 +23,9 @@
 //! ```
 //!
 //! A process that reads a message from another process's memory reads WORD with the same system
-//! call, which sees one program from its first byte to its last. If WORD differs, the copy is
-//! discarded. Other copies check WORD first, in a separate system call (`shm/cma.rs`).
+//! call. One call reads the memory of one program, even if the process calls `exec` meanwhile. If
+//! WORD differs, the copy is discarded. Other copies check WORD first, in a separate system call
+//! (`shm/cma.rs`).
 
 use std::{
     io,
@@ -91,9 +92,9 @@ impl Identity {
         self.port().wrapping_sub(self.context().into())
     }
 
-    /// Returns the number that names the endpoint's ring in the claims of senders. The port
-    /// distinguishes living endpoints. A part of the incarnation distinguishes an endpoint from
-    /// earlier ones at its port.
+    /// Returns the number that names the endpoint's ring in the intents of senders
+    /// (`shm/ring.rs`). The port distinguishes living endpoints. A part of the incarnation
+    /// distinguishes an endpoint from earlier ones at its port.
     pub fn ring(self) -> u32 {
         u32::from(self.port()) << 16 | u32::from(self.0 as u16)
     }

@@ -23,8 +23,9 @@ pub const PAYLOAD: usize = 48;
 /// Maximum length in bytes of a message in a slot.
 pub const INLINE: usize = SLOT - PAYLOAD;
 
-/// Maximum number of bytes that every transport sends at once. Longer messages are sent in parts,
-/// or stay in the memory of the sender. The network sends more at once ([`crate::net::frame`]).
+/// Every transport can send a message of up to this number of bytes in one piece. Longer messages
+/// are sent in parts, or stay in the memory of the sender. The network sends more bytes in one
+/// piece ([`crate::net::frame`]).
 pub const LONGEST: usize = 16 * 1024;
 
 /// First number of a sender on the network. Lower numbers are senders over shared memory.
@@ -38,15 +39,17 @@ pub enum Kind {
     Inline = 1,
     /// A message in buffer `count` of the sender's segment.
     Buffered = 2,
-    /// A message that stays in the sender's memory: the payload lists its `count` segments. The
-    /// sender waits for [`Kind::Done`].
+    /// A message that stays in the sender's memory: the payload lists its `count` segments, or over
+    /// the network only its length. The receiver answers with [`Kind::Done`], [`Kind::Failed`] or
+    /// [`Kind::Pull`].
     Rendezvous = 3,
-    /// Operation `op` of the sender was matched and delivered.
+    /// Operation `op` completed. For a long message, `len` is 1 after a kernel copy, and 2 after
+    /// parts.
     Done = 4,
-    /// Operation `op` failed at the receiver; `len` is the error number.
+    /// Operation `op` failed; `len` is the error number.
     Failed = 5,
-    /// The kernel refuses the copy: send `len` bytes of operation `op` through buffers. If `count`
-    /// is 1, the operation is a message, and goes to transfer `data` of the receiver.
+    /// Send `len` bytes of operation `op` in parts, because the kernel does not copy between these
+    /// processes. If `count` is 1, `op` is a message, and its parts name transfer `data`.
     Pull = 6,
     /// A part of transfer `op`: `len` bytes for offset `data`, in buffer `count`. Over the network,
     /// the bytes are in the payload.
@@ -58,8 +61,8 @@ pub enum Kind {
     Read = 9,
     /// An atomic operation on `len` bytes of the receiver's memory; `bits` is the operation.
     Atomic = 10,
-    /// Data that operation `op` read: `len` bytes for offset `data`, in the payload or in the
-    /// buffer that `count` names as a [`Frame`] does.
+    /// Data that operation `op` read: `len` bytes for offset `data`. They are in the payload, or in
+    /// the buffer that `count`, a [`Frame`], names.
     Answer = 11,
     /// Transfer `op` ends early: the transmit context of its sender is closed.
     Dropped = 12,
@@ -95,14 +98,17 @@ bitflags::bitflags! {
         const TAGGED = 1;
         /// `data` is remote CQ data.
         const DATA = 2;
-        /// The sender waits for [`Kind::Done`] of an eager message.
+        /// The sender waits for [`Kind::Done`] even if the message is eager, or is sent over the
+        /// network.
         const ACK = 4;
-        /// More parts follow: the operation is answered and counted with its last part.
+        /// More parts follow. The operation is counted with the last part. Each part of a read is
+        /// answered; any other operation is answered with the last part.
         const PART = 8;
         /// The sender has copied the message of this [`Kind::Rendezvous`], so the send has already
-        /// completed; see `inject`.
+        /// completed; see `provider/src/engine/tx.rs`.
         const COPIED = 16;
-        /// A [`Kind::Write`] whose data will come in pieces: this slot only checks the whole range.
+        /// A [`Kind::Write`] whose data will come in pieces: the receiver only checks the memory
+        /// that the write names, and answers with [`Kind::Pull`].
         const PIECES = 32;
         /// The slot has checksums.
         const CHECKED = 64;
@@ -120,8 +126,8 @@ const AGES: u64 = 1 << 40;
 /// 63                    24 23        0
 /// | age                   | place    |
 /// ```
-/// The age counts operations modulo 2^40. When a transmit context closes, all operations that it
-/// began become void: the segment contains the first age that is not
+/// The age counts operations modulo 2^40. When a transmit context closes, it stores the next age in
+/// its segment; all operations with an earlier age are void
 /// ([`crate::shm::segment::Segment::void_before`]).
 #[must_use]
 pub fn number(age: u64, place: usize) -> u64 {
@@ -153,7 +159,7 @@ pub(crate) const CHECKS: usize = SLOT - 8;
 /// Maximum length in bytes of a message in a slot with checksums.
 pub const CHECKED_INLINE: usize = CHECKS - PAYLOAD;
 
-/// The `count` of a slot that accesses memory: the layout of its data.
+/// The payload layout of a slot that accesses memory, encoded in the slot's `count`.
 ///
 /// ```text
 /// in the payload, or in a buffer of the sender:
@@ -194,18 +200,19 @@ pub struct Header {
     pub kind: Kind,
     /// Flags of the slot.
     pub flags: Flags,
-    /// The sender's number in the receiver's list of senders: 16 bits on the wire. From [`FAR`] on,
-    /// it is a sender on the network.
+    /// Number of the sender: in the receiver's list of senders or, from [`FAR`] on, among its peers
+    /// on the network. The slot itself contains the lower 16 bits.
     pub peer: u32,
     /// Depends on the kind.
     pub count: u32,
-    /// Match bits.
+    /// Match bits; depends on the kind.
     pub bits: u64,
     /// Remote CQ data; depends on the kind.
     pub data: u64,
     /// Length in bytes of the message; depends on the kind.
     pub len: u64,
-    /// Operation of the sender.
+    /// An operation of the sender. In an answer, it is an operation of the receiver; in
+    /// [`Kind::Chunk`] and [`Kind::Dropped`], a transfer of the receiver.
     pub op: u64,
 }
 

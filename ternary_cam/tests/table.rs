@@ -56,9 +56,9 @@ fn long_sequences() {
                 (state >> 32) as u8
             })
             .collect();
-        // The last six capacities are large enough to use every structure.
+        // The last six values of `CAPACITIES` are large enough to use every structure.
         data[0] = 10 + (seed % 6) as u8;
-        // The use is set once; later bytes change it occasionally.
+        // Operation 14 sets the `Use` of the table; later bytes change it occasionally.
         data[1..3].copy_from_slice(&[14, seed as u8]);
         for kernel in kernels() {
             run(&data, kernel);
@@ -74,7 +74,7 @@ const KINDS: [fn(usize) -> Entry; 7] = [
     |i| exact((i % 2) as u64, 1, i as u32),
     // All bits ignored.
     |i| Entry { ignore: u64::MAX, source: Source::ANY, ..exact(i as u64, 1, i as u32) },
-    // The four classes of an MPI.
+    // The four wildcard combinations of MPI: exact or any tag, exact or any source.
     |i| Entry {
         ignore: if i % 2 == 0 { 0 } else { 0xff },
         source: if i % 4 < 2 { Source::new(1) } else { Source::ANY },
@@ -90,9 +90,8 @@ const KINDS: [fn(usize) -> Entry; 7] = [
     },
 ];
 
-/// Every length from 0 to two blocks and one entry, with every kind of entry, with and without
-/// holes.
-/// Each entry's key must find the oldest entry that it matches.
+/// Fills tables of every length from 0 to 129 (two blocks and one entry) with every kind of entry,
+/// with and without holes. Each entry's key must find the oldest entry that it matches.
 fn every_small_table<T: Tested>() {
     for kernel in kernels() {
         for make in KINDS {
@@ -154,8 +153,8 @@ fn age_order_survives_wrap_around<T: Tested>() {
     }
 }
 
-/// Searches unexpected messages for long with one kind of key, and then with another kind. Indexes
-/// are built, dropped and replaced, and every result must be correct.
+/// Searches unexpected messages many times with one kind of key, and then with another kind.
+/// Indexes are built, dropped and replaced, and every result must be correct.
 fn keys_change_their_wildcards<T: Tested>() {
     let kinds = [(0, false), (0xff, false), (0, true), (0xff, true), (0xf, false), (0xf0, true)];
     for kernel in kernels() {
@@ -181,8 +180,8 @@ fn keys_change_their_wildcards<T: Tested>() {
     }
 }
 
-/// Queues of entries and keys of one kind or of several kinds that grow and shrink between few and
-/// many entries. The structures in use change, and every result must be correct.
+/// Grows and shrinks a queue between few and many entries, with entries and keys of one or several
+/// kinds. The structures in use change, and every result must be correct.
 fn short_queues_become_long_and_long_ones_short<T: Tested>() {
     let entries: [fn(u32) -> (u64, bool); 5] = [
         |_| (0, false),

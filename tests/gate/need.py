@@ -28,8 +28,8 @@ PLACEMENTS = [(0, "block"), (1, "block"), (2, "block"), (2, "cyclic"), (4, "bloc
 # Recordings, and the ranks per node of their placement.
 DATA = runs.ROOT / "tests" / "data"
 RECORDED = {"hpcg-16": 8, "lulesh-27": 9, "snap-16": 8}
-# Arrival times, see docs/devices.md: a group of at least FULL operations with the same time is
-# spread until the next clock reading; a group has at most MOST operations.
+# As in lab/src/traces/player.rs: FULL or more operations with the same time are spread evenly up to
+# the next clock reading. A group longer than MOST is split.
 FULL, MOST = 32, 4096
 LARGEST = 1 << 30
 
@@ -138,8 +138,8 @@ def history(operations):
 
 
 def needs(changes, ranks, ppn, placement):
-    """Returns the peak number of elements on a NIC, for each kind and for all kinds together; and the
-    peak on a rank, for each kind."""
+    """Returns the peak number of elements on a NIC and on a rank for each kind: PRQ, UMQ, or internal
+    (untagged). For the NIC, `at_once` is the peak of all kinds together."""
     nodes = -(-ranks // ppn) if ppn else 1
 
     def node(rank):
@@ -232,8 +232,8 @@ def write_by_hand(name, contexts):
 
 
 def written_by_hand(arguments):
-    """Short receives that are refused, the end of a run, ranks with two endpoints, and pools with
-    entries that are reserved for each rank."""
+    """Checks refused short receives, the duration of a run, ranks with two endpoints, and pools that
+    reserve entries for each rank, with traces that this function writes."""
     post, arrive = Writer.POST, Writer.ARRIVE
     both = [(at, post, at, 2, 8) for at in range(600)]
     both += [(2000 - at, arrive, at, 2, 8) for at in reversed(range(600))]

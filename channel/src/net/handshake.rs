@@ -2,7 +2,7 @@
 //! Messages of the handshake and of the end of a connection between two endpoints.
 //!
 //! ```text
-//! message   length of the rest (2 bytes) | kind (1) | rest
+//! message   length of kind and fields (2 bytes) | kind (1) | fields
 //! Start 1   magic 8 | nonce 16
 //! Hello 2   identity 8 | address 8 | address of the peer 8 | masked token 8 | number 2 | seals 1 |
 //!           claim 32 | proof 32
@@ -12,9 +12,10 @@
 //! ```
 //! If frames are sealed, so is each message after Hello: a tag follows it.
 //!
-//! The magic contains the version and the byte order. Both ends send Start at once. The dialer
-//! sends Hello when it has the acceptor's nonce. The acceptor sends Hello when the dialer has
-//! proved that it knows the secret ([`super::secret`]). Every length is checked before it is used.
+//! The magic contains the version and the byte order. Each end sends Start without waiting for the
+//! other. The dialer sends Hello when it has the acceptor's nonce. The acceptor sends Hello when
+//! the dialer has proved that it knows the secret ([`super::secret`]). Every length is checked
+//! before it is used.
 
 use std::net::SocketAddrV4;
 
@@ -51,7 +52,7 @@ pub(super) enum Refusal {
 pub(super) struct Hello {
     /// Its identity.
     pub(super) who: Identity,
-    /// Its address, in the form in which addresses are compared.
+    /// Its address. The port must be that of `who`.
     pub(super) address: SocketAddrV4,
     /// The address of the peer that receives this. A dialer names the address that it connected to.
     pub(super) to: SocketAddrV4,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam workload`: traces of ranks of machines that need not exist, made from what papers report
-//! on applications.
+//! `tcam workload`: generates traces of single ranks, for any number of ranks, from the queue
+//! lengths that papers report on applications.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

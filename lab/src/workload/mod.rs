@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations of ranks of machines that need not exist, made from what papers report on
-//! applications.
+//! Generates the receives and messages of single ranks, for any number of ranks, from the queue
+//! lengths that papers report.
 
 pub(crate) mod pattern;
 pub(crate) mod stream;

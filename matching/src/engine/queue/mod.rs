@@ -2,7 +2,8 @@
 //! Storage of the engines: queues of elements, and the list of all elements.
 //!
 //! The queues and the list are in age order, because elements are inserted in age order. A search
-//! takes the first match of each queue that may hold one, and the oldest of these matches wins.
+//! takes the first match of each queue that may hold a match, and the oldest of these matches wins.
+//! Where a search of the list is faster, it takes the first match of the list instead.
 //!
 //! The youngest elements may have no queue yet; they are only in the list of all elements.
 
