@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Bindings of the libfabric headers installed on this machine (1.17 or newer).
+//! Generates Rust bindings of the libfabric headers that are installed on this machine (1.17 or
+//! newer).
 
 use std::{env, path::PathBuf};
 

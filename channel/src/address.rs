@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Addresses of endpoints as words.
+//! Packs the address of an endpoint into one word, and unpacks it.
 
 use std::net::SocketAddrV4;
 

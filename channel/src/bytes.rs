@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Bytes in shared memory, in a slot of a ring or in a buffer: read in place as a peer wrote them
-//! ([`SharedBytes`]), or written in place for a peer ([`Room`]).
+//! Access to payloads in place. [`SharedBytes`] reads a payload in a slot of a ring, in a buffer of
+//! the sender's segment, or in the receive buffer of a connection. [`Room`] writes a payload into a
+//! slot or a buffer in shared memory.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{marker::PhantomData, ptr};
@@ -12,12 +13,12 @@ use ffi::{
 
 use crate::prefetch;
 
-/// Segments of a rendezvous message, in wire format.
+/// Segments of the sender's memory that a rendezvous or a request lists, in wire format.
 pub type Remote = [memory::Segment; memory::IOV_LIMIT];
 
-/// Bytes of a mapped segment, or bytes received from a peer. A misbehaving peer may change them at
-/// any time, so a copy may contain any bytes. Methods that interpret bytes copy them first and
-/// check the copy.
+/// Bytes of a mapped segment, or bytes received from a peer. A misbehaving peer may change bytes of
+/// a segment at any time, so a copy may contain any bytes. Methods that interpret bytes copy them
+/// first and check the copy.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedBytes<'a> {
     start: *const u8,
@@ -73,8 +74,9 @@ impl<'a> SharedBytes<'a> {
         unsafe { ptr::copy_nonoverlapping(self.start, to.as_mut_ptr(), self.len.min(to.len())) };
     }
 
-    /// Returns the remote parts at the start of a frame, which name memory of this process. Returns
-    /// `None` if the count or a part is invalid.
+    /// Returns the `count` parts at the start of the payload of a request, which name memory of
+    /// this process. Returns `None` if there are too few bytes, or if the count or a part is
+    /// invalid.
     pub fn parts(self, count: u8) -> Option<RemoteParts> {
         let count = usize::from(count);
         if count > memory::IOV_LIMIT || self.len < count * size_of::<RemotePart>() {
@@ -87,7 +89,7 @@ impl<'a> SharedBytes<'a> {
         .ok()
     }
 
-    /// Copies into a buffer of the application. Returns the number of bytes that fit.
+    /// Copies the bytes into a buffer of the application. Returns the number of bytes that fit.
     #[inline]
     pub fn deliver(self, to: &Buffer) -> usize {
         // SAFETY: `len` bytes of a mapping that outlives self.
@@ -106,8 +108,9 @@ impl<'a> SharedBytes<'a> {
         bytes.into_boxed_slice()
     }
 
-    /// Returns the `count` segments that a rendezvous slot lists for a message of `len` bytes.
-    /// Returns `None` if their count or their total length is wrong.
+    /// Returns the `count` segments of the sender's memory that a rendezvous or a request lists,
+    /// for `len` bytes in all. Returns `None` if there are too few bytes, or if the count or the
+    /// total length is wrong.
     pub fn remote(self, count: u32, len: u64) -> Option<Remote> {
         if self.len < size_of::<Remote>() {
             return None;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The interface that all transports share: payloads, results, settings, and receiving ends.
+//! The interface that all transports share: payloads, results, settings, and receiving ends. Here,
+//! a *slot* is a slot of a ring in shared memory, or a frame of the network.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -21,15 +22,16 @@ pub enum Payload<'a> {
     IfQuick(&'a Buffer),
     /// A part of a message, of up to [`Peer::part_len`](crate::peer::Peer::part_len) bytes.
     Part(&'a Buffer),
-    /// A request or an answer: parts of the peer's memory, and data.
+    /// The parts of the peer's memory that a request names (none in an answer), and data from
+    /// buffers of the application.
     PartsAndData(&'a [RemotePart], &'a [Buffer]),
-    /// Bytes that are not in a buffer of the application.
+    /// An answer whose bytes are not in a buffer of the application.
     Bytes(&'a [u8]),
     /// The location of a message that stays in local memory:
     /// [`Kind::Rendezvous`](crate::wire::Kind). Over the network, only its length is sent.
     Where(&'a Buffer),
     /// Parts of the peer's memory, and the location of the local memory that the peer copies from
-    /// or to. Over the network, only the former are sent.
+    /// or to. Over the network, the location is not sent.
     Segments(&'a [RemotePart], &'a Buffer),
 }
 
@@ -38,7 +40,7 @@ pub enum Payload<'a> {
 pub enum Sent {
     /// The slot was sent, or it was dropped because the peer has closed or was removed.
     Yes,
-    /// Nothing was sent: the peer has no room now or is not connected, or the engine has yet to
+    /// Nothing was sent. The peer has no room now or is not connected, or the engine has yet to
     /// notice its death or a broken connection.
     NoRoom,
     /// No buffer is free for the payload, or a buffer would be slower than a kernel copy.
@@ -48,7 +50,7 @@ pub enum Sent {
 /// Settings for all peers of an endpoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Whether messages carry checksums (`FI_TCAM_CHECK`).
+    /// Whether slots carry checksums (`FI_TCAM_CHECK`).
     pub checks: bool,
     /// Whether the kernel may copy between processes (`FI_TCAM_KERNEL_COPY`).
     pub copies: bool,
@@ -68,8 +70,8 @@ pub enum Liveness {
 /// The reason why a copy from or to a peer's memory failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyError {
-    /// No copy is possible, now or later (settings, no permission, another process namespace): use
-    /// buffers.
+    /// No copy is possible, now or later, because of the settings, a missing permission, another
+    /// process namespace or the network. The bytes must go in parts instead.
     Refused,
     /// The memory cannot be read or written, or the peer has closed or died.
     Failed(Errno),
@@ -89,21 +91,21 @@ pub enum Direction {
 #[derive(Debug)]
 pub struct Body<'a> {
     pub(crate) bytes: SharedBytes<'a>,
-    /// The state word of the sender's buffer; `None` if the payload is in the slot.
+    /// The state word of the sender's buffer; `None` if the payload came with the slot.
     pub(crate) buffer_state: Option<&'a AtomicU32>,
 }
 
 impl<'a> Body<'a> {
-    /// Returns the bytes of the payload. A message in a buffer, or a part of a message, has at
-    /// least as many as its header says. For [`Kind::Inline`](crate::wire::Kind), the caller must
-    /// check this.
+    /// Returns the bytes of the payload. If the kind of the slot is `Buffered` or `Chunk`
+    /// ([`Kind`](crate::wire::Kind)), there are at least as many bytes as its header says. For all
+    /// other kinds, the caller must check this.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> SharedBytes<'a> {
         self.bytes
     }
 
-    /// Returns whether the payload is in a buffer of the sender, and not in the slot.
+    /// Returns whether the payload is in a buffer of the sender. Otherwise it came with the slot.
     #[inline]
     #[must_use]
     pub fn is_in_buffer(&self) -> bool {
@@ -129,7 +131,8 @@ pub struct Received {
 
 /// The slots that have arrived over a transport, in order.
 pub trait Arrivals {
-    /// Returns the next slot, and the same one until `release`; `None` if no slot has arrived.
+    /// Returns the next slot; `None` if no slot has arrived. Until `release`, every call returns
+    /// the same slot.
     fn peek(&mut self) -> Option<Received>;
 
     /// Returns the payload of the slot that `peek` returned, valid until `release`; see

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A peer, over any transport.
+//! A peer of an endpoint, over any transport: its state, the payloads of its slots, and copies from
+//! and to its memory.
 //!
 //! ```text
 //! receiving    Peer::body            the payload of a slot; dropping it frees its buffer
@@ -58,9 +59,10 @@ impl Copier {
         on_memory!(self, memory => memory.read_whole(remote, len))
     }
 
-    /// Copies between the peer's memory and local memory, piece by piece. `what` is the peer's
-    /// memory and the number of the peer's operation that it belongs to. A piece is an offset in
-    /// that memory and a local buffer. An endpoint makes one such copy at a time.
+    /// Copies between the peer's memory and local memory, piece by piece. `what` consists of the
+    /// peer's memory and the number of the peer's operation to which this memory belongs. A piece
+    /// consists of an offset in that memory and a local buffer. An endpoint makes only one such
+    /// copy at a time.
     ///
     /// # Errors
     /// Those of [`Peer::read`]. [`CopyError::Refused`] is possible after some pieces were copied.
@@ -129,7 +131,8 @@ impl Peer {
         on_transport!(self, peer => peer.has_room())
     }
 
-    /// Returns the payload of a slot of this peer. `payload` contains the bytes in the slot itself.
+    /// Returns the payload of a slot of this peer. `payload` contains the bytes that came with the
+    /// slot, as returned by [`Arrivals::payload`](crate::contract::Arrivals::payload).
     /// Returns `None` if the payload is incomplete or its buffer does not exist.
     #[inline]
     #[must_use]
@@ -156,9 +159,10 @@ impl Peer {
         if let Self::Net(peer) = self { peer.part_len() } else { wire::LONGEST }
     }
 
-    /// Makes the network write the parts of the transfer with this number directly to `to`, until
-    /// the result is dropped. Returns `None` for other transports, where parts come as slots with a
-    /// body. Parts with a checksum or a seal always do.
+    /// Makes the network write the parts of a message directly to `to`, until the result is
+    /// dropped. `transfer` is the number under which this endpoint receives the message in parts.
+    /// Parts with a checksum or a seal come as slots with a body nevertheless. Returns `None` for
+    /// other transports, over which all parts come as slots with a body.
     #[must_use]
     pub fn expect(&self, transfer: u64, to: &Buffer) -> Option<Landing> {
         if let Self::Net(peer) = self { Some(peer.expect(transfer, to)) } else { None }
@@ -254,7 +258,7 @@ impl Peer {
     pub fn copies_our_memory(&self) -> bool {
         match self {
             Self::Shm(peer) => peer.copies_our_memory(),
-            // Only this process accesses its memory.
+            // A peer on the network cannot access the memory of this endpoint.
             Self::Net(_) => false,
             // The thread that closes also makes all copies, so no copy is in progress.
             #[cfg(any(test, feature = "testing"))]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! When the network is polled. Polling shared memory takes 10 ns; polling the network takes a
-//! system call.
+//! Decides which polls of an endpoint include the network. Polling shared memory takes 10 ns;
+//! polling the network takes a system call.
 //!
 //! ```text
 //! ratio:       polls without the network after each poll that includes it
@@ -13,8 +13,8 @@
 //! most [`MAX_RATIO`], so that no transport starves. *Static* and *dynamic* are the schemes of
 //! these names in section 3.2 of *Analysis of Design Considerations for Optimizing Multi-Channel
 //! MPI over InfiniBand* (Chai, Sur, Jin, Panda; IPDPS 2005). *Auto* is the dynamic scheme with a
-//! history that begins at the last far message. After many near messages, it finds the next far
-//! message late, and those that follow it at once.
+//! history that begins at the last far message. After many near messages, *auto* finds the next far
+//! message late, but the far messages that follow it at once.
 
 use std::time::{Duration, Instant};
 
@@ -36,8 +36,8 @@ pub struct NetworkSchedule {
     polls: u64,
     /// Polls of the network that found nothing.
     empty: u64,
-    /// Time of the last poll of the network; `None` if polls are not timed, because reading the
-    /// clock takes a tenth of the time of a poll.
+    /// Time of the last poll of the network; `None` if polls are not timed. They are timed only on
+    /// request, because reading the clock takes a tenth of the time of a poll.
     last_poll: Option<Instant>,
     /// Time between the last two polls of the network.
     gap: Duration,
@@ -113,7 +113,7 @@ impl NetworkSchedule {
         self.empty += 1;
     }
 
-    /// Notes `count` messages over shared memory.
+    /// Notes that `count` messages came over shared memory.
     #[inline]
     pub fn note_near(&mut self, count: u32) {
         match self.policy {
@@ -140,7 +140,8 @@ impl NetworkSchedule {
         }
     }
 
-    /// Notes a send over the network: an answer may come.
+    /// Notes a send over the network. An answer may come, so *auto* polls the network in the next
+    /// poll.
     #[inline]
     pub fn note_far_send(&mut self) {
         if self.policy == Polling::Auto {
@@ -148,7 +149,8 @@ impl NetworkSchedule {
         }
     }
 
-    /// Counts `count` additional looks into shared memory as polls.
+    /// Counts `count` additional polls of shared memory. The next poll of the network is due that
+    /// much sooner.
     #[inline]
     pub fn advance_by(&mut self, count: u32) {
         self.left = self.left.saturating_sub(count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Prefetch of cache lines that move between cores.
+//! Prefetches cache lines that move between cores.
 #![allow(unsafe_code, reason = "an instruction without an intrinsic")]
 
 /// Bytes of a cache line.
@@ -11,8 +11,8 @@ const READS: usize = 16;
 /// Prefetches the cache lines of `len` bytes from `at` on, for writing.
 ///
 /// A line that a peer read last is in the cache of that peer. Stores would fetch such lines one
-/// after the other, about 0.1 us each. After a hint for all of them, the fetches overlap. It is
-/// only a hint, so that any address is allowed.
+/// after the other, about 0.1 us each. After a prefetch of all lines, the fetches overlap. The
+/// instruction is only a hint, so any address is allowed.
 #[inline]
 pub(crate) fn expect_writes(at: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -41,8 +41,8 @@ pub(crate) fn expect_reads(at: *const u8, len: usize) {
     }
 }
 
-/// Prefetches the cache line at this address, for reading. It is only a hint, so that any address
-/// is allowed.
+/// Prefetches the cache line at this address, for reading. The instruction is only a hint, so any
+/// address is allowed.
 #[inline(always)]
 pub(crate) fn expect_read(at: *const u8) {
     #[cfg(target_arch = "x86_64")]

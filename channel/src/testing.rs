@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! For tests and fuzzers: functions that write arbitrary data into a segment, as a hostile peer
-//! can, and a transport that injects faults ([`loopback`]).
+//! Helpers for tests and fuzzers: functions that write arbitrary data into a segment, as a hostile
+//! peer can, and a transport that injects faults ([`loopback`]).
 
 pub mod loopback;
 
@@ -102,7 +102,7 @@ pub fn scribble(segment: &Segment, offset: usize, value: u64) {
     segment.scribble(offset % LENGTH, value);
 }
 
-/// Offset of the first slot in bytes.
+/// Offset in bytes of the first slot.
 pub const RING: usize = segment::RING;
 /// Offset in bytes of the first buffer, which is taken first.
 pub const BUFFER: usize = segment::BUFFER_AREA;

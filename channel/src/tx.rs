@@ -81,12 +81,13 @@ impl Tx {
     }
 
     /// Opens the endpoint that is at an address of another host, or of this host if its segment is
-    /// not visible here. The handshake proves `secret` to it, unless the job has a secret.
+    /// not visible here. In the handshake, this endpoint proves to the peer that it knows the
+    /// secret of the job or, without one, `secret`.
     ///
     /// # Errors
-    /// `EAGAIN` until the peer's Hello has come, `ENETUNREACH` without a network, `EOPBADSTATE` in
-    /// a forked child, `EACCES` if the peer refuses this endpoint or no secret for the peer is
-    /// known; otherwise the reason why the peer cannot be reached.
+    /// `EAGAIN` until the peer has answered the handshake, `ENETUNREACH` without a network,
+    /// `EOPBADSTATE` in a forked child, `EACCES` if the peer refuses this endpoint or no secret for
+    /// the peer is known; otherwise the reason why the peer cannot be reached.
     pub fn open_far(&self, address: SocketAddrV4, secret: Option<Secret>) -> Result<Peer, Errno> {
         let net = self.net.as_ref().ok_or(Errno::ENETUNREACH)?;
         let (number, who) = net.meet(address, secret)?;
@@ -102,8 +103,9 @@ impl Tx {
         self.on_net(number).is_none_or(|(net, number)| net.is_at_its_address(number, secret))
     }
 
-    /// Returns whether the sender with this number has proved that it is at its address. The result
-    /// is true for senders of this host, which need no proof.
+    /// Returns whether the sender with this number has proved that it is at its address. In a job
+    /// with a secret, knowing that secret is the proof. The result is true for senders of this
+    /// host, which need no proof, and false for an unknown number of the network.
     #[must_use]
     pub fn is_vouched_for(&self, number: u32) -> bool {
         self.on_net(number).is_none_or(|(net, number)| net.is_vouched_for(number))
@@ -145,7 +147,7 @@ impl Tx {
 
     /// Returns whether an endpoint of this host has closed, was marked as dead, or was removed. If
     /// a shortage prevents the check, the result is false. Unlike [`Tx::open_only`], this does not
-    /// enter this endpoint into the list of senders there.
+    /// enter this endpoint into the list of senders there (except on the loopback of tests).
     #[must_use]
     pub fn is_gone(&self, who: Identity) -> bool {
         let is_gone = |errno| !is_short(errno);
@@ -207,7 +209,8 @@ impl Tx {
         self.shm.send(number, header, payload)
     }
 
-    /// Sends a slot and its payload to a peer that [`Tx::send_shm`] does not reach.
+    /// Sends a slot and its payload to a peer that [`Tx::send_shm`] does not reach. Returns
+    /// [`Sent::NoRoom`] for a peer of this host that is not connected.
     #[inline(always)]
     pub fn send(&mut self, peer: &mut Peer, header: &Header, payload: Payload<'_>) -> Sent {
         match peer {
@@ -301,8 +304,8 @@ impl Tx {
         Some((self.net.as_ref()?, number))
     }
 
-    /// Returns the senders in a part of the list of senders over shared memory. Part numbers wrap
-    /// around.
+    /// Returns the senders in a part of the list of senders over shared memory, with their numbers.
+    /// Part numbers wrap around at [`Tx::list_parts`].
     #[must_use]
     pub fn senders_in(&self, part: usize) -> Vec<(u32, Identity)> {
         self.shm

@@ -10,7 +10,8 @@ use crate::{memory::Output, sys};
 pub enum Control<'a> {
     /// `FI_ENABLE`.
     Enable,
-    /// `FI_GETOPSFLAG`: the argument contains `FI_TRANSMIT` or `FI_RECV`, and receives the flags.
+    /// `FI_GETOPSFLAG`: the argument contains `FI_TRANSMIT` or `FI_RECV`, and is replaced by the
+    /// flags.
     GetOpsFlag(&'a mut u64),
     /// `FI_SETOPSFLAG`.
     SetOpsFlag(u64),
@@ -36,7 +37,7 @@ pub enum Control<'a> {
     Other(c_int),
 }
 
-/// Address of a `struct fi_deferred_work`. Never dereferenced.
+/// Names deferred work: the address of its `struct fi_deferred_work`, which is never dereferenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkName(usize);
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Flag bits of libfabric as `u64`, by the names of `fabric.h` without `FI_`.
 //!
-//! bindgen gives macros the smallest integer type that holds them, and skips those that libfabric
-//! 2.x marks as deprecated. A test compares values with those of the headers.
+//! They are written here, because bindgen gives each macro the smallest integer type that holds its
+//! value, and skips macros that libfabric 2.x marks as deprecated. A test compares some values with
+//! those of the headers.
 
-/// Capabilities, operation flags and completion flags.
+/// Defines capabilities, operation flags and completion flags by the numbers of their bits.
 macro_rules! bits {
     ($($(#[$doc:meta])* $name:ident = $bit:expr;)*) => {
         $($(#[$doc])* #[doc = concat!("`FI_", stringify!($name), "`")]
@@ -37,9 +38,9 @@ bits! {
     DELIVERY_COMPLETE = 28;
     AFFINITY = 29;
     MATCH_COMPLETE = 31;
-    /// In a query: `fi_fetch_atomic`.
+    /// Flag of `fi_query_atomic` that asks about `fi_fetch_atomic`.
     FETCH_ATOMIC = 58;
-    /// In a query: `fi_compare_atomic`.
+    /// Flag of `fi_query_atomic` that asks about `fi_compare_atomic`.
     COMPARE_ATOMIC = 59;
     RMA_EVENT = 56;
     AV_USER_ID = 41;

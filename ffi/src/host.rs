@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The libfabric that loaded this provider.
+//! The *host*: the libfabric that loaded this provider.
 //!
-//! The provider does not link to it, for three reasons. One binary serves libfabric 1.17 to 2.x;
-//! linking without symbol versions would bind old compatibility entry points; and in a Python wheel
-//! libfabric is not in the global scope. Instead, the return address of `fi_prov_ini` identifies
-//! the library, and its symbols are looked up there.
+//! The provider does not link to it, for three reasons. First, one binary of the provider must work
+//! with libfabric 1.17 to 2.x. Second, linking without symbol versions would bind old compatibility
+//! entry points. Third, a libfabric in a Python wheel is not in the global scope of symbols.
+//! Instead, the return address of `fi_prov_ini` identifies the library, and its symbols are looked
+//! up there.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -38,7 +39,7 @@ type Log = unsafe extern "C" fn(
     ...
 );
 
-/// Functions of the host libfabric.
+/// Functions of the host.
 #[derive(Debug)]
 pub struct Host {
     version: u32,
@@ -70,7 +71,7 @@ fn library_of(address: *const c_void) -> *mut c_void {
 }
 
 impl Host {
-    /// Finds the host by an address inside of it. Later calls return the same host, whatever the
+    /// Finds the host by an address in its code. Later calls return the same host, whatever the
     /// address.
     ///
     /// # Errors

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Conversion of `struct fi_info`: hints are read from C, answers are allocated for C.
 //!
-//! Hints become owned Rust values. `fi_dupinfo` of the host allocates the answers in the host's
-//! layout. Fields that libfabric 1.17 did not have keep the values that the host gave them.
+//! Hints become owned Rust values. `fi_dupinfo` of the host ([`crate::host`]) allocates the answers
+//! in the host's layout. Fields that libfabric 1.17 did not have keep the values that the host gave
+//! them.
 
 use std::ffi::{CStr, CString};
 

@@ -9,8 +9,8 @@ const LONGEST: usize = 8192;
 /// Returns the result of `MPI_Get_library_version`; `None` if no MPI is in the global scope or the
 /// call fails.
 ///
-/// Any thread may call it at any time, also before and inside `MPI_Init` (MPI 4.1, 11.4.1). The
-/// `PMPI_` name is called, so that no profiling tool sees the call.
+/// Any thread may call that function at any time, also before and inside `MPI_Init` (MPI 4.1,
+/// 11.4.1). The `PMPI_` name is called, so that no profiling tool sees the call.
 #[must_use]
 pub fn library_version() -> Option<String> {
     type Get = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;

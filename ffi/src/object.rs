@@ -34,13 +34,17 @@ pub trait Object: Send + Sync + Sized + 'static {
     /// The structure that C sees.
     type Raw: Raw;
 
-    /// Called by `fi_close`, when no other object refers to this one.
+    /// Closes the object. `fi_close` calls this when no other object refers to this one.
     ///
     /// # Errors
     /// The object stays open, and may be closed again later.
     fn close(&self) -> Result<()> {
         Ok(())
     }
+
+    /// Returns when no thread of the provider uses the object for a moment, as the device thread
+    /// does when it starts deferred work. `fi_close` calls this for an object that is in use.
+    fn finish_uses(&self) {}
 
     /// Binds another object of this provider.
     ///
@@ -110,7 +114,7 @@ pub struct Bound {
 /// # Safety
 /// The first field is a `fid` and the structure is `repr(C)`.
 pub unsafe trait Raw: Copy + Default {
-    /// `FI_CLASS_*`.
+    /// The usual `FI_CLASS_*` of an object with this structure.
     const CLASS: u32;
 }
 
@@ -177,11 +181,13 @@ pub(crate) unsafe fn find<T: Object>(fid: *mut sys::fid) -> Result<Arc<T>> {
 }
 
 impl Bound {
-    /// A fid from another structure; [`Bound::get`] checks it.
+    /// Wraps a fid that C passed in another structure. Only [`Bound::get`] checks the fid.
     pub(crate) fn of(fid: *mut sys::fid, class: u32) -> Self {
         Self { fid, class }
     }
 
+    /// Wraps a fid that C passed as an argument. Returns `EINVAL` if it is null.
+    ///
     /// # Safety
     /// `fid` is null or points to a `fid` of any provider.
     pub(crate) unsafe fn read(fid: *mut sys::fid) -> Result<Self> {
@@ -193,7 +199,7 @@ impl Bound {
     /// Returns the object, if it is of this type.
     ///
     /// # Errors
-    /// `EINVAL` if it is another kind of object or one of another provider.
+    /// `EINVAL` if the object is closed, of another type, or of another provider.
     pub fn get<T: Object>(&self) -> Result<Arc<T>> {
         // SAFETY: C passed the pointer as a fid, and `find` checks it.
         unsafe { find::<T>(self.fid) }
@@ -214,7 +220,7 @@ impl Bound {
     }
 }
 
-/// The address of a fid as events report it. Never dereferenced.
+/// The address of a fid, as events report it. It is never dereferenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FidName(pub(crate) usize);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_provider(7)`: how libfabric loads and unloads a provider.
+//! `fi_provider(7)`: the trait of a provider, and the functions with which libfabric loads, queries
+//! and unloads it.
 
 use std::{
     cell::UnsafeCell,
@@ -61,7 +62,8 @@ pub trait Provider: Send + Sync + 'static {
     /// The provider cannot meet the attributes.
     fn fabric(attr: &FabricAttr) -> Result<Arc<Self::Fabric>>;
 
-    /// Called before libfabric unloads the library and when the process exits, so possibly twice.
+    /// Ends the work of the provider. It is called before libfabric unloads the library and when
+    /// the process exits, so possibly twice.
     fn cleanup();
 }
 
@@ -81,7 +83,7 @@ static PROVIDER: ProviderCell = ProviderCell(UnsafeCell::new(
 static STARTED: OnceLock<Result<()>> = OnceLock::new();
 
 /// Implements `fi_prov_ini`. `caller` is an address in the libfabric that loads the provider.
-/// Returns null if this libfabric lacks a function.
+/// Returns null if this libfabric lacks a function that the provider needs.
 #[must_use]
 pub fn start<P: Provider>(caller: *const c_void) -> *mut sys::fi_provider {
     guard::call(|| {
@@ -110,7 +112,7 @@ pub fn start<P: Provider>(caller: *const c_void) -> *mut sys::fi_provider {
     })
 }
 
-/// Returns the value of a parameter (lower case, without `FI_TCAM_`), if it is set.
+/// Returns the value of a parameter, if it is set. `name` is in lower case, without `FI_TCAM_`.
 #[must_use]
 pub fn param(name: &str) -> Option<String> {
     Host::get()?.param(PROVIDER.0.get(), name)
@@ -171,7 +173,7 @@ unsafe extern "C" fn cleanup<P: Provider>() {
     });
 }
 
-/// Runs when the library is unloaded or the process exits.
+/// Calls [`Provider::cleanup`] when the library is unloaded or the process exits.
 pub fn exit<P: Provider>() {
     guard::call::<(), ()>(|| {
         P::cleanup();

@@ -27,7 +27,8 @@ unsafe impl<T: Send> Sync for Serial<T> {}
 unsafe impl<T: Send> Send for Serial<T> {}
 
 impl<T> Serial<T> {
-    /// `locked` is false only where the application asked for `FI_THREAD_DOMAIN`.
+    /// Creates the state with a lock, or without one if `locked` is false. `locked` must be true
+    /// unless the application asked for `FI_THREAD_DOMAIN`.
     pub fn new(state: T, locked: bool) -> Self {
         Self { lock: locked.then_some(RawMutex::INIT), state: UnsafeCell::new(state) }
     }
@@ -49,8 +50,9 @@ impl<T> Serial<T> {
         free.then(|| SerialGuard { owner: self })
     }
 
-    /// Takes exclusive use of the state for a process that exits. Returns `None` after a limited
-    /// wait: this thread may hold the lock itself, if a signal handler calls `exit`.
+    /// Takes exclusive use of the state for a process that exits. Returns `None` if the lock is not
+    /// free after a limited wait. This thread may hold the lock itself, if a signal handler calls
+    /// `exit`.
     pub fn lock_at_exit(&self) -> Option<SerialGuard<'_, T>> {
         try_lock_at_exit(|| self.try_lock())
     }

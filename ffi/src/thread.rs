@@ -33,8 +33,8 @@ pub fn current() -> usize {
 #[inline]
 #[must_use]
 pub fn current_of(places: usize) -> usize {
-    // The numbers are addresses at the ends of stacks, at regular distances: the golden ratio
-    // spreads them.
+    // The numbers are addresses at the ends of stacks, so they have regular distances. The
+    // multiplication by the golden ratio spreads them over the places.
     let spread = (current() as u64 >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (((spread >> 32) * places as u64) >> 32) as usize
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Descriptors that no child process keeps. A forked child inherits all descriptors of its parent,
-//! so it would hold the parent's port after the parent has ended.
+//! so without this module it would hold the parent's port after the parent has ended.
 //!
-//! A `fork` handler closes them in the child before any other code runs there. The child keeps a
-//! descriptor that another thread has opened but not yet entered into the list. Children made
-//! without the handlers of the C library (`clone(2)` by hand) keep all of them.
+//! A `fork` handler closes the descriptors in a list before any other code runs in the child. The
+//! child keeps a descriptor that another thread has opened but not yet entered into the list. A
+//! child keeps all descriptors if it was made without the handlers of the C library (`clone(2)` by
+//! hand), or if another thread held the list for longer than `PATIENCE`.
 //!
-//! The thread that forks holds the list over the fork, so the child finds it complete. The lock is
-//! that of the standard library: unlocking it is one atomic operation, also in a child whose other
-//! threads have vanished.
+//! The thread that forks holds the lock of the list over the fork, so the child finds a complete
+//! list. The lock is that of the standard library, because unlocking it is one atomic operation,
+//! also in a child whose other threads have vanished.
 #![allow(unsafe_code, reason = "handlers of fork are C")]
 
 use std::{
@@ -29,8 +30,8 @@ pub struct Unshared {
     pid: u32,
 }
 
-/// Number, device and inode. The program may have closed a descriptor that it did not open, and
-/// another file may have its number.
+/// Number of a descriptor, and device and inode of its file. The program may have closed the
+/// descriptor although it did not open it, and another file may have the number.
 type Entry = (RawFd, u64, u64);
 
 /// Number of forks between the process that loaded this library and this one.
@@ -99,8 +100,8 @@ impl Drop for Unshared {
             return;
         }
         let own = entry(self.fd.as_fd());
-        // The descriptor is closed before the list is released: with a fork in between, the child
-        // would keep it.
+        // The descriptor is closed before the list is released. If it were closed afterwards, the
+        // child of a fork in between would keep it.
         let mut entries = entries();
         entries.retain(|entry| Some(*entry) != own);
         // SAFETY: `fd` is dropped once, here.
@@ -178,7 +179,7 @@ mod tests {
         other.join().unwrap();
         drop(own);
         let mut all = String::new();
-        // The read ends as soon as no process holds the write end.
+        // `read_to_string` returns as soon as no process holds the write end.
         let started = Instant::now();
         read.read_to_string(&mut all).unwrap();
         assert_eq!(all, "x");

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The processors that a thread may run on. Most launchers bind each rank to some processors of the
-//! host. So even if there are more ranks than processors of this thread, the ranks do not
-//! necessarily share these processors.
+//! host. So even if there are more ranks than processors that this thread may run on, the ranks do
+//! not necessarily share these processors.
 
 use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Number of words of a set.
+/// Number of words of a set of processors ([`Cores`]).
 pub const WORDS: usize = CpuSet::MAX_CPU / 64;
 
 /// The unit of time shares: all of a thread's time.
@@ -20,8 +20,8 @@ fn available() -> usize {
 }
 
 /// Returns the number of processors that all processes of our control group may keep busy at a
-/// time, as set for containers; `usize::MAX` if it is not below the number of processors, or
-/// unknown.
+/// time, as set for containers. Returns `usize::MAX` if this number is unknown, or not below the
+/// number of processors.
 ///
 /// [`std::thread::available_parallelism`] returns at most the number of processors that the calling
 /// thread may run on. So a helper thread binds itself to all processors before it calls that.
@@ -101,7 +101,7 @@ impl Cores {
         Self(words)
     }
 
-    /// Converts the words of a segment.
+    /// Creates the set from the words in a segment.
     pub const fn from_words(words: [u64; WORDS]) -> Self {
         Self(words)
     }
@@ -127,8 +127,8 @@ impl Cores {
     }
 
     /// Returns the part of its time, as a fraction of [`WHOLE`], that a thread spends on `others`
-    /// if it runs equally long on each processor of this set. Rounded down, so that three thirds do
-    /// not exceed [`WHOLE`]. 0 if this set is empty.
+    /// if it runs equally long on each processor of this set. The result is rounded down, so that
+    /// three thirds do not exceed [`WHOLE`]. It is 0 if this set is empty.
     pub fn share(&self, others: &Self) -> usize {
         let both = self.0.iter().zip(&others.0).map(|(a, b)| (a & b).count_ones() as usize);
         (both.sum::<usize>() * WHOLE).checked_div(self.count()).unwrap_or(0)

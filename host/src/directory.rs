@@ -7,15 +7,17 @@
 //!     new.NAMESPACE.PORT                  an endpoint that is being made
 //!     bell.NAMESPACE.PORT                 the socket that an endpoint sleeps on
 //!     left.NAMESPACE.PORT-INODE           segment of a dead endpoint, kept for `tcam run`
-//!     claim.JOB                           `tcam run` claims the segments of a job's dead
+//!     claim.JOB                           locked by `tcam run`, for which the segments of a job's
+//!                                         dead endpoints are kept
 //!     pool.NAMESPACE.ENTRIES              a shared pool of table entries
 //!     av.NAMESPACE.NAME                   a named address vector
 //! ```
 //!
-//! Any user may take any name in `/dev/shm` first. So tcam uses a single name and checks it before
-//! it uses anything inside: a real directory of this user, closed to others. No other user can put
-//! a file, a link or a socket into it, or rename it (`/dev/shm` is sticky). If another user has
-//! taken the name, tcam does not work, and the log names that user.
+//! Any user may take any name in `/dev/shm` first. So tcam uses a single name. Before it uses
+//! anything inside, it checks that the name is a real directory of this user that is closed to
+//! others. No other user can put a file, a link or a socket into such a directory, or rename it
+//! (`/dev/shm` is sticky). If another user has taken the name, tcam does not work, and the log
+//! names that user.
 //!
 //! The directory is removed with its last file. A process that makes a file first makes the
 //! directory, and starts over if the directory was removed meanwhile.
@@ -23,8 +25,8 @@
 //! Rejected:
 //! - Names that cannot be guessed: every peer would need to learn them, and libfabric addresses
 //!   have no room for them.
-//! - A directory descriptor that is kept open: programs that close all descriptors would make us
-//!   use another directory.
+//! - A directory descriptor that is kept open: a program that closes all descriptors may then open
+//!   another directory under the same number, which tcam would use.
 
 use std::{
     fs::File,
@@ -73,8 +75,8 @@ impl Directory {
     /// Opens the directory.
     ///
     /// # Errors
-    /// `ENOENT` if it does not exist; `EACCES` if the name belongs to another user or the directory
-    /// is open to others, which is also logged.
+    /// `ENOENT` if it does not exist; `EACCES`, which is also logged, if the name belongs to
+    /// another user, is no directory, or is open to others.
     pub fn open() -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         let path = path();
@@ -98,7 +100,7 @@ impl Directory {
     /// Opens the directory, and makes it if it does not exist.
     ///
     /// # Errors
-    /// Like [`Directory::open`]. Also if it cannot be made; `EAGAIN` if other processes keep
+    /// Those of [`Directory::open`] and of making the directory; `EAGAIN` if other processes keep
     /// removing it.
     pub fn make() -> io::Result<Self> {
         for _ in 0..TRIES {
@@ -192,7 +194,8 @@ impl Directory {
         statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino)
     }
 
-    /// Returns when a file in the directory was last made, renamed or removed; `None` if unknown.
+    /// Returns the time at which a file in the directory was last made, renamed or removed; `None`
+    /// if it is unknown.
     #[must_use]
     pub fn change_time(&self) -> Option<SystemTime> {
         let stat = fstat(&self.fd).ok()?;
@@ -217,7 +220,7 @@ impl Directory {
         Ok(renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE)?)
     }
 
-    /// Removes a file, and the directory if it was the last one.
+    /// Removes a file, and also the directory if this was its last file.
     ///
     /// # Errors
     /// The file does not exist.
@@ -229,8 +232,8 @@ impl Directory {
     }
 }
 
-/// Gives this user access to the new directory, regardless of the program's umask. Another user may
-/// have replaced the name by a link, so only the opened directory is changed.
+/// Gives this user access to the new directory, regardless of the program's umask. The name may
+/// lead elsewhere by now, so the mode of the opened directory is changed.
 fn admit_owner() -> rustix::io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = openat(CWD, path(), flags, Mode::empty())?;
@@ -254,7 +257,7 @@ pub fn create_locked(name: &str) -> io::Result<File> {
             made => made?,
         };
         retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
-        // If a process found the file before it was locked, it took the owner for dead and removed
+        // A process that found the file before it was locked took the owner for dead, and removed
         // the file.
         if fstat(&file)?.st_nlink > 0 {
             return Ok(file);
@@ -301,11 +304,12 @@ fn name_of(user: u32) -> String {
     }
 }
 
-/// Descriptors held in reserve for when the process has no other. Each is of `/dev/shm`. The inode
-/// serves to check that the descriptor does not belong to another file by now.
+/// Descriptors held in reserve, to be released when no other descriptor is left. Each of them is an
+/// open `/dev/shm`. The inode serves to check that the program has not closed the descriptor and
+/// opened another file under its number.
 static SPARES: Mutex<Vec<(OwnedFd, u64)>> = Mutex::new(Vec::new());
 
-/// Opening a file takes two descriptors: one for the directory and one for the file.
+/// Number of descriptors in reserve. Opening a file takes two: for the directory and for the file.
 const SPARE: usize = 2;
 
 /// Fills the reserve while descriptors are available.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The report of an open endpoint, in a file next to the final report: `BASE.PID.N.draft` (see
-//! `nic::draft`). It remains if the process crashes, is killed or calls `_exit`, or if the disk has
-//! no room for the final report: the draft's space is reserved when the endpoint is opened.
+//! Writes the report of an open endpoint into a file next to the final report, the *draft*:
+//! `BASE.PID.N.draft` (see `nic::draft`). The draft remains if the process crashes, is killed or
+//! calls `_exit`. It also remains if the disk has no room for the final report, because its own
+//! space is reserved when the endpoint is opened.
 //!
-//! The file is mapped and its descriptor closed. Written data outlives the process and needs no
-//! system call, and a program that closes unknown descriptors cannot make us write into its own
-//! files. The file is written once before it is mapped, so that a full disk causes an error then
-//! and not a `SIGBUS` later.
+//! The file is mapped, and its descriptor is closed. Writing needs no system call, and the data
+//! outlives the process. A program that closes unknown descriptors cannot make us write into its
+//! own files. The file is written once before it is mapped, so that a full disk causes an error
+//! then and not a `SIGBUS` later.
 //!
-//! Rejected: counters that live in the file, because every engine would have to know about it. With
+//! Rejected: counters that live in the file, because every engine would have to know the file. With
 //! drafts, a report may lack the events of the last [`INTERVAL`] before a crash, or all events
 //! after the last poll.
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]
@@ -37,7 +38,7 @@ pub struct Draft {
     map: MmapRaw,
     path: PathBuf,
     turn: u64,
-    /// Buffer for the slot that is written.
+    /// Memory in which the next slot is encoded.
     slot: Vec<u8>,
     pid: u32,
     is_kept: bool,
@@ -76,7 +77,8 @@ impl Draft {
         MmapOptions::new().len(LENGTH).map_raw(&file)
     }
 
-    /// Writes a report of the counters up to now. Does nothing in a forked child.
+    /// Writes a report into the draft. If the report is too long, `nic::draft::put` drops some of
+    /// its fields; if it is still too long, nothing is written. Does nothing in a forked child.
     pub fn put(&mut self, report: &mut Report) {
         // A forked child has the same mapping and must not write.
         if self.pid != std::process::id() {
@@ -105,7 +107,7 @@ impl Draft {
         &self.path
     }
 
-    /// Leaves the file in place.
+    /// Drops the draft without removing the file.
     pub fn keep(mut self) {
         self.is_kept = true;
     }

@@ -10,9 +10,10 @@
 //!  2048  version | turn | rank + 1, or 0 | nanoseconds | job | tagged | msg
 //! ```
 //!
-//! Words of 8 bytes in host byte order. The turn is odd while the words after it are written, and
-//! grows with each write. A reader that finds the same even turn before and after reading has a
-//! consistent copy. A page may hold anything: no word in it is used as a length or an offset.
+//! All words but the process id and the state have 8 bytes; all are in host byte order. The turn is
+//! odd while the words after it are written, and grows with each write. A reader that finds the
+//! same even turn before and after reading has a consistent copy. A page may hold anything, so no
+//! word in it is used as a length or an offset.
 
 use matching::Tallies;
 use nic::report::LiveContext;
@@ -28,9 +29,10 @@ pub const ADDRESS: usize = 16;
 /// Offset of the identity of the endpoint: its port, context and incarnation; see
 /// `channel/src/identity.rs`.
 pub const ENDPOINT_IDENTITY: usize = 24;
-/// Offset of the start of the process, in clock ticks since boot.
+/// Offset of the time at which the process started, in clock ticks since boot.
 pub const STARTED: usize = 64;
-/// Offset of the number of the process's namespace, which is 0 if it is not known.
+/// Offset of the number of the process's namespace; see
+/// [`PROCESS_NAMESPACE`](crate::owner::PROCESS_NAMESPACE).
 pub const NAMESPACE: usize = STARTED + 8;
 /// Offset of the owner's exec id: the address of a word in its memory, then the value of the word.
 pub const EXEC_ID: usize = NAMESPACE + 8;
@@ -149,7 +151,7 @@ impl Live {
 pub struct SegmentHeader {
     /// Process id of the owner.
     pub pid: u32,
-    /// When the owner started, in clock ticks since boot.
+    /// The time at which the owner's process started, in clock ticks since boot.
     pub started: u64,
     /// Port of the endpoint.
     pub port: u16,

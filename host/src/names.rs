@@ -43,8 +43,8 @@ pub fn job_of(pattern: &str) -> u64 {
 
 static NAMESPACE: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the number of the network namespace in which this process called it first. Port numbers
-/// are unique in a namespace.
+/// Returns the number of the network namespace in which this process called this function first; 0
+/// if it is unknown. Port numbers are unique in a namespace.
 #[must_use]
 pub fn namespace() -> u64 {
     let known = NAMESPACE.load(Ordering::Relaxed);
@@ -85,7 +85,7 @@ pub fn name_of(port: u16) -> String {
     format!("{}{port}", prefix())
 }
 
-/// Returns the path of the socket on which the owner of a port sleeps.
+/// Returns the path of the socket on which the endpoint that holds a port sleeps.
 #[must_use]
 pub fn doorbell_of(port: u16) -> PathBuf {
     directory::path().join(format!("{DOORBELL}{}.{port}", namespace()))

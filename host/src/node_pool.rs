@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The pool of table entries that the endpoints of a user on this host share. There is one file for
-//! each number of entries and engines. It contains the words of a [`Ledger`] for each engine.
-//! Endpoints are assigned to the engines in turn.
+//! The pool of table entries that the endpoints and shared receive contexts of a user on this host
+//! share (`FI_TCAM_POOL=node`). There is one file for each number of entries and of engines
+//! (`FI_TCAM_POOL_ENGINES`), among which the entries are divided. The file contains the words of a
+//! [`Ledger`] for each engine. Endpoints and contexts are assigned to the engines in turn.
 //!
 //! ```text
-//!  0      header: magic number | entries | engines | number of endpoints that ever joined
+//!  0      header: magic number | entries | engines | number of members that ever joined
 //!  64     state
 //!  4 K    members: 1024 cache lines: word | pid, port | inode | started | reserved, max
 //!  68 K   the next engine, without a header, or the end
@@ -13,8 +14,8 @@
 //! Every member holds a shared lock (`flock`) on the file. A process that gets the exclusive lock
 //! knows that the pool has no members, and reinitialises the words or removes the file. Joining,
 //! leaving and reclaiming from dead members are serialised by the file's record lock (`fcntl`).
-//! Taking and returning entries needs no lock. A member is alive while the owner of its endpoint's
-//! segment is (`owner.rs`).
+//! Taking and returning entries needs no lock. An endpoint is alive while the owner of its segment
+//! is, and a shared receive context while its process is (`owner.rs`).
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
@@ -61,11 +62,12 @@ const MAGIC: u64 = u64::from_be_bytes(*b"tcampol\x02");
 /// Maximum number of members that one call of [`NodePool::look_around`] checks.
 const MEMBERS_PER_LOOK: usize = 8;
 
-/// Record locks belong to a process, and closing any descriptor of the file releases them. So the
-/// threads of a process take turns, from before they open the file until it is closed or unlocked.
+/// A record lock belongs to a process, and closing any descriptor of the file releases the lock. So
+/// the threads of a process take turns, from before they open the file until they close or unlock
+/// it.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Holds the record lock: no other process adds or removes members.
+/// Holds the record lock until it is dropped. Meanwhile no other process adds or removes members.
 struct RecordLock<'a>(&'a File);
 
 impl<'a> RecordLock<'a> {
@@ -184,11 +186,11 @@ fn remove_if_alone(directory: &Directory, file: &File, name: &str) {
     }
 }
 
-/// Membership of an endpoint in the pool.
+/// Membership of an endpoint or of a shared receive context in the pool.
 #[derive(Debug)]
 pub struct NodePool {
     ledger: Ledger<Map>,
-    /// Entries of the engine that the endpoint joined.
+    /// Entries of the engine that the member joined.
     entries: u32,
     number: u16,
     share: Share,
@@ -204,8 +206,8 @@ pub struct NodePool {
 }
 
 impl NodePool {
-    /// Makes an endpoint a member of one engine of the pool of `entries`. Creates the pool if it
-    /// does not exist.
+    /// Makes an endpoint or a shared receive context a member of one engine of the pool of
+    /// `entries`. Creates the pool if it does not exist.
     ///
     /// # Errors
     /// `EACCES` if another user's file is in the way, `EPROTO` if the file is damaged, `ENOSPC` if
@@ -312,7 +314,7 @@ impl NodePool {
         Ok((ledger, number))
     }
 
-    /// Reclaims the entries of dead members, checking some of the members per call.
+    /// Reclaims the entries of dead members. Each call checks up to `MEMBERS_PER_LOOK` members.
     pub fn look_around(&self) {
         let map = self.ledger.words();
         let first = self.next.load(Ordering::Relaxed);
@@ -331,7 +333,8 @@ impl NodePool {
         }
     }
 
-    /// Gives all entries back to the pool and leaves it. The last member removes the file.
+    /// Gives all entries back to the pool and leaves it. The last member removes the file. Does
+    /// nothing in a forked child.
     pub fn leave(&self) {
         if self.pid != std::process::id() {
             return;

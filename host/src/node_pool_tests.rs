@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The shared pool: members that leave or die, and files that are in the way.
+//! Tests of the shared pool, with members that leave or die, and with files that are in the way.
 
 use std::{
     os::unix::fs::MetadataExt as _,
@@ -34,7 +34,7 @@ impl Drop for Segment {
     }
 }
 
-/// The error of a failed call.
+/// Returns the error of a failed call.
 fn refusal(joined: io::Result<NodePool>) -> Option<Errno> {
     Errno::from_io_error(&joined.unwrap_err())
 }

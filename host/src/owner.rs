@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Owners of files: how a complete file gets its name, whether its owner is alive, and the removal of
-//! files of dead owners.
+//! Owners of files: how a complete file gets its name, whether its owner is alive, and the removal
+//! of files of dead owners.
 //!
 //! An owner holds a lock (`flock`) on its file while it lives; the kernel releases it however the
 //! owner dies. A process that gets the lock knows that the owner is dead. A forked child also holds
-//! the lock and may outlive the owner. So while the lock is held, the process named in the
-//! segment's header is checked as well, if it is visible from here. An owner whose state cannot be
-//! determined, for lack of descriptors, is not considered dead.
+//! the lock and may outlive the owner. So while the lock is held, the process that the
+//! segment's header names is checked as well, unless the check is [brief](Look::Briefly) or that
+//! process is not visible from here. An owner whose state cannot be determined, for lack of
+//! descriptors, is not considered dead.
 //!
 //! Before a process removes the segment of a dead endpoint, it marks the segment as dead. Peers
 //! that have it mapped notice the mark at their next operation, and not only at their next periodic
@@ -39,9 +40,10 @@ use crate::{
     names::{CLAIM, DOORBELL, LEFT, NEW, SEGMENT_NAME, claim_of, doorbell_of, name_of, prefix},
 };
 
-/// Number of this process's PID namespace, in which process ids are valid, and in the upper 32 bits
-/// that of its time namespace, in which start times are valid. 0 if the former is not known. Older
-/// kernels have no time namespaces.
+/// In the lower 32 bits, the number of this process's PID namespace, in which process ids are
+/// valid. In the upper 32 bits, the number of its time namespace, in which start times are valid,
+/// or 0 on older kernels, which have no time namespaces. The whole is 0 if the PID namespace is not
+/// known.
 pub static PROCESS_NAMESPACE: LazyLock<u64> = LazyLock::new(|| {
     let number = |kind| std::fs::metadata(format!("/proc/self/ns/{kind}")).map(|meta| meta.ino());
     number("pid").map_or(0, |pid| number("time").unwrap_or(0) << 32 | pid)
@@ -57,9 +59,9 @@ static PROC_IS_OURS: LazyLock<bool> = LazyLock::new(|| {
 /// How thoroughly to check an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Checks whether any process holds the lock: 3 us.
+    /// Checks only whether any process holds the lock. This takes 3 us.
     Briefly,
-    /// If a process holds the lock, checks the owner's process as well: 10 us.
+    /// If a process holds the lock, checks the owner's process as well. This takes 10 us.
     Closely,
 }
 
@@ -116,8 +118,8 @@ fn has_ended(file: &File) -> bool {
         && !process_lives(word(PID) as u32, started)
 }
 
-/// Returns true if `/proc` shows the processes of a namespace. Returns false if `started`, the
-/// start time of one of them, is 0: that process could not read its start time.
+/// Returns true if `/proc` shows the process of this namespace that started at `started`. Returns
+/// false if `started` is 0, because that process could not read its start time.
 fn is_visible(namespace: u64, started: u64) -> bool {
     namespace != 0 && namespace == *PROCESS_NAMESPACE && *PROC_IS_OURS && started != 0
 }
@@ -126,8 +128,8 @@ fn is_visible(namespace: u64, started: u64) -> bool {
 /// it. Removes the doorbell of a segment as well. Returns false if another process has removed the
 /// file, or does so now.
 pub fn remove(directory: &Directory, file: &File, name: &str) -> bool {
-    // Removals are serialised by a second lock: otherwise the name could belong to another file by
-    // now. A creator that waits for the first lock sees that its file is unlinked and starts over.
+    // A second lock serialises removals. Without it, the name could belong to another file by now.
+    // A creator that waits for the first lock sees that its file is unlinked, and starts over.
     take_turn(file)
         && file.metadata().is_ok_and(|meta| {
             directory.inode(name) == Some(meta.ino()) && {
@@ -180,7 +182,7 @@ fn is_claimed(directory: &Directory, file: &File) -> bool {
     let shows = word(file, MAGIC_AT) == Some(MAGIC) && word(file, COUNTERS) == Some(VERSION);
     let job = word(file, JOB).filter(|&job| shows && job != 0);
     let claim = job.and_then(|job| directory.file(&claim_of(job)).ok());
-    // The lock is a shared one, because several processes may check at the same time.
+    // The attempt is to take a shared lock, because several processes may check at the same time.
     claim.is_some_and(|claim| flock(&claim, FlockOperation::NonBlockingLockShared).is_err())
 }
 
@@ -203,8 +205,8 @@ fn take_turn(file: &File) -> bool {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) == 0 }
 }
 
-/// Returns when this process started, in clock ticks since boot; 0 if unknown. Together with the
-/// process id, this identifies the process uniquely.
+/// Returns the time at which this process started, in clock ticks since boot; 0 if it is unknown.
+/// Together with the process id, this time identifies the process uniquely.
 #[must_use]
 pub fn own_start() -> u64 {
     let stat = PROC_IS_OURS.then(|| stat_of(std::process::id()).ok()).flatten();
@@ -224,8 +226,8 @@ fn stat_of(pid: u32) -> io::Result<String> {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
 }
 
-/// Returns when a process started, from `/proc/PID/stat`; `None` for a zombie. A process of which
-/// only the first thread ended is not a zombie.
+/// Returns the time at which a process started, from the text of `/proc/PID/stat`; `None` for a
+/// zombie. A process of which only the first thread has ended is not a zombie.
 #[must_use]
 pub fn start_of(stat: &str) -> Option<u64> {
     // proc_pid_stat(5): the state follows the name, which may hold anything but
@@ -246,7 +248,7 @@ pub struct Owner {
     pub inode: u64,
     /// Process id.
     pub pid: u32,
-    /// When the process started, in clock ticks since boot.
+    /// The time at which the process started, in clock ticks since boot.
     pub started: u64,
 }
 
@@ -276,7 +278,7 @@ pub fn own_count() -> usize {
     OWN.load(Ordering::Relaxed)
 }
 
-/// One endpoint in [`own_count`], until it is dropped.
+/// Counts as one endpoint in [`own_count`], until it is dropped.
 #[derive(Debug)]
 pub struct OwnEndpoint(());
 
@@ -298,9 +300,10 @@ impl Drop for OwnEndpoint {
 
 /// Attempts to take a segment name that other processes remove at the same time.
 const TRIES: usize = 100;
-/// A process that found the owner of a name dead removes the file next. Number of waits for that,
-/// and the length of each.
+/// Number of waits for a name to become free. A process that has found the owner of the name dead
+/// may be about to remove the file.
 const WAITS: u32 = 50;
+/// Length of each wait.
 const WAIT: Duration = Duration::from_millis(1);
 
 /// Makes and locks a file. The file of a dead process with the same name is removed.
@@ -367,7 +370,7 @@ pub fn has_segment(port: u16) -> bool {
 }
 
 /// Removes the files of dead owners, in any network namespace. Returns the number of live endpoints
-/// in this one.
+/// in the network namespace of this process.
 pub fn clean_up() -> usize {
     let Ok(directory) = Directory::open() else { return 0 };
     let names = |prefix| directory.names(prefix).into_iter().flatten();

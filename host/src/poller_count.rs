@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Counts the threads that poll endpoints on this host.
+//! Estimates the number of threads that poll endpoints on this host, from the number of endpoints.
 
 use std::{
     os::unix::fs::FileExt as _,
@@ -33,16 +33,16 @@ const LONGEST: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct PollerCount {
     endpoints: usize,
-    /// Time that they take of our processors if one thread polls each of them without pause, in
-    /// [`WHOLE`].
+    /// Processor time that the endpoints take on our processors if one thread polls each endpoint
+    /// without pause; [`WHOLE`] is all the time of one thread.
     load: usize,
     /// The processors for which `load` was counted.
     cores: Cores,
     /// Time of the last count.
     counted: Option<Instant>,
-    /// When the directory had last changed at that count. `None` if that was less than [`TICK`]
-    /// before, or if a segment had no processors yet: the next count then reads the directory in
-    /// any case.
+    /// Time of the last change of the directory before that count. `None` if the change was less
+    /// than [`TICK`] before the count, or if a segment had no processors yet. The next count then
+    /// reads the directory in any case.
     changed: Option<SystemTime>,
 }
 
@@ -52,8 +52,9 @@ impl PollerCount {
     /// counts in part. If the limit of [`cores::quota`] leaves fewer processors for each of all
     /// polling threads, the result is the number of these threads, and that limit.
     ///
-    /// Other processes are assumed to poll like this one, by `pollers` threads: one thread polls
-    /// both endpoints of an Open MPI rank; with other MPIs each endpoint may have its own thread.
+    /// Other processes are assumed to poll like this one, with `pollers` threads. For example, one
+    /// thread polls both endpoints of an Open MPI rank; with other MPIs each endpoint may have its
+    /// own thread.
     pub fn population(&mut self, cores: &Cores, pollers: usize) -> (usize, usize) {
         self.count(cores);
         let own = own_count().max(1);

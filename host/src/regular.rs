@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Reads files that users name, or put into a directory that tcam reads.
+//! Reads files that users name, or put into a directory that tcam reads. Only regular files are
+//! read.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
@@ -45,7 +46,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a whole text file, like [`read`].
+/// Reads a whole regular text file of up to `most` bytes.
 ///
 /// # Errors
 /// Like [`read`], and `InvalidData` if it is not UTF-8.

@@ -2,13 +2,13 @@
 //! A named address vector: addresses that processes of a user share (`fi_av(3)`).
 //!
 //! ```text
-//! 0    header: identity | used | changes
+//! 0    header: magic number | used | changes
 //! 64   the fi_addr_t of each address: its index, or FI_ADDR_NOTAVAIL
 //!      the addresses, packed; 0 for a removed one
 //! ```
 //!
-//! The process that made the file holds a lock on it and removes it, as with segments. The capacity
-//! is fixed, because applications hold a pointer into the file.
+//! As with segments, the process that made the file holds a lock on the file, and removes it at the
+//! end. The capacity is fixed, because applications hold a pointer into the mapped file.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
@@ -49,7 +49,8 @@ pub struct SharedAddresses {
     map: MmapRaw,
     capacity: usize,
     writable: bool,
-    /// Set in the maker: the locked file, its name and the process id.
+    /// In the process that made the file: the locked file, its name and the process id. Otherwise
+    /// `None`.
     made: Option<(File, String, u32)>,
 }
 
@@ -129,7 +130,7 @@ impl SharedAddresses {
         self.writable
     }
 
-    /// Returns the number of indices given out.
+    /// Returns the number of indices that [`Self::claim`] has returned, in all processes.
     pub fn used(&self) -> usize {
         (self.word(USED).load(Ordering::Acquire) as usize).min(self.capacity)
     }
@@ -139,8 +140,8 @@ impl SharedAddresses {
         self.word(CHANGES).load(Ordering::Acquire)
     }
 
-    /// Returns an index that was never given out; `None` if the vector is full. The vector must be
-    /// writable.
+    /// Returns an index that no call has returned before; `None` if the vector is full. The vector
+    /// must be writable.
     pub fn claim(&self) -> Option<usize> {
         let next = |used: u64| (used < self.capacity as u64).then_some(used + 1);
         let used = self.word(USED).fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
@@ -196,7 +197,7 @@ fn remove(name: &str) {
     }
 }
 
-/// Removes the vectors of dead makers.
+/// Removes the vectors whose makers are dead.
 pub fn clean_up() {
     let Ok(directory) = Directory::open() else { return };
     for name in directory.names(NAME_PREFIX).into_iter().flatten() {

@@ -2,8 +2,8 @@
 //! Keeps the application's signals away from our threads.
 #![allow(unsafe_code, reason = "system calls")]
 
-/// Runs `work`, which starts a thread, with all signals blocked: the application's signal handlers
-/// must run on its own threads.
+/// Runs `work`, which starts a thread, with all signals blocked. The new thread inherits this
+/// mask, so the application's signal handlers run only on the application's threads.
 pub fn without_signals<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: both sets are initialised by the calls that fill them, and live as long.
     unsafe {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A trace file, written record by record through a mapping of its window (see `nic::trace`), so
-//! that the records of a killed process are not lost. There is one system call per [`WINDOW`]
-//! bytes.
+//! Writes a trace file, record by record, through a mapping of the file's *window* (see
+//! `nic::trace`), so that the records of a killed process are not lost. When the window is full, it
+//! is appended to the file, with one system call per [`WINDOW`] bytes.
 //!
 //! The window is written once before it is mapped, so that a full disk causes an error then and not
-//! a `SIGBUS` later. A zero word follows the youngest record and is written before it, so the
-//! window never needs to be cleared.
+//! a `SIGBUS` later. A zero word follows the youngest record and is written before that record, so
+//! the window never needs to be cleared.
 //!
 //! Rejected:
 //! - Mapping the whole file part by part: 25 to 35 ns per record of 32 bytes instead of 16 ns, for
@@ -74,8 +74,8 @@ impl TraceFile {
         Ok(Self { file, map, used: 0, again: 0, end: (HEADER + WINDOW) as u64, laps: 0, max })
     }
 
-    /// Appends the window to the file and starts it again. If that fails, ends the recording, and
-    /// returns the reason.
+    /// Appends the window to the file and begins to fill it anew. If the append fails, ends the
+    /// recording, and returns the reason.
     #[cold]
     fn append(&mut self) -> Result<(), Stop> {
         let end = self.end + WINDOW as u64;
@@ -137,11 +137,12 @@ impl TraceFile {
         }
     }
 
-    /// Writes a record that does not fit into the rest of the window.
+    /// Appends the window to the file, and writes a record that did not fit into its rest. Fails as
+    /// [`Self::append`] does.
     #[cold]
     fn put_next<const N: usize>(&mut self, words: [u32; N]) -> Result<(), Stop> {
-        // Backwards: the first of these words is zero, and ends the trace for readers until it is
-        // overwritten.
+        // The words are written backwards. The first of them is zero, and ends the trace for
+        // readers until it is overwritten.
         for at in (self.used..WORDS).rev() {
             self.word(HEADER / WORD + at).store(FILL.to_le(), Ordering::Release);
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Files that users name. Other users may write to the same directories. A link at the place of a
-//! file, even one that appears while tcam runs, is replaced and never followed. A file that
-//! replaces another one is complete.
+//! Writes files at paths that users name, in directories to which other users may write. A link at
+//! the place of a file, even one that appears while tcam runs, is replaced and not followed; links
+//! in `/dev` and `/proc` are followed. A new file is complete before it replaces another one,
+//! unless the directory admits no temporary file ([`To::Over`]).
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write};
@@ -14,7 +15,8 @@ use tempfile::NamedTempFile;
 
 use crate::error::Error;
 
-/// Size limit of a file that is read as a whole, in bytes; programs and profiles may be large.
+/// Size limit of a file that is read as a whole, in bytes. The limit is high, because programs and
+/// profiles may be large.
 pub(crate) const LONGEST: u64 = 4 << 30;
 
 /// A file that is being written. If it is dropped without `keep`, the temporary file is removed.
@@ -26,17 +28,19 @@ pub(crate) struct NewFile {
 
 #[derive(Debug)]
 enum To {
-    /// A temporary file in the same directory, renamed when it is complete.
+    /// A temporary file in the same directory, which is renamed when it is complete.
     Beside(NamedTempFile),
-    /// A file in a directory that takes no other: written in place, over what it contains.
+    /// An existing file in a directory in which no other file can be made. The file is written in
+    /// place, over its old content.
     Over(File),
-    /// A device, a pipe or standard output: written in place.
+    /// A device, a pipe or standard output, which is written in place.
     Straight(File),
 }
 
 impl NewFile {
-    /// Opens a file for writing. It replaces the file at `path` only in [`NewFile::keep`], except
-    /// for [`To::Straight`].
+    /// Opens a file for writing. The new file replaces the file at `path` only in
+    /// [`NewFile::keep`]. [`To::Over`] and [`To::Straight`] are written in place instead, and
+    /// [`To::Over`] loses its old content here.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         let to = open(path).map_err(Error::io(path))?;
         if let To::Over(file) = &to {
@@ -113,17 +117,19 @@ fn open(path: &Path) -> io::Result<To> {
             file.inspect_err(|error| why = error.raw_os_error())
         });
     match beside {
-        // The directory takes no other file, so the file is written in place.
+        // No other file can be made in the directory, so the file is written in place.
         Err(error) if is_file && error.kind() == ErrorKind::PermissionDenied => {
             options.open(path).map(To::Over)
         }
-        // The error without the path of the temporary file, which tempfile adds.
+        // tempfile adds the path of the temporary file to its error, so the error of the system is
+        // returned instead.
         Err(error) => Err(why.map_or(error, io::Error::from_raw_os_error)),
         Ok(file) => Ok(To::Beside(file)),
     }
 }
 
-/// Returns true for a link in `/dev` or `/proc`, such as `/dev/stdout` and `/dev/fd/3`.
+/// Returns true for a path directly in `/dev`, or in `/proc`, such as `/dev/stdout` and
+/// `/dev/fd/3`.
 fn names_a_descriptor(path: &Path) -> bool {
     let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
     directory.is_some_and(|of| of == Path::new("/dev") || of.starts_with("/proc"))
@@ -170,23 +176,24 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Replaces a file by an empty one that others may read while it grows.
+/// Replaces a file by an empty one that other processes may read while it grows.
 pub(crate) fn begin(path: &Path) -> Result<File, Error> {
     remove(path)?;
     File::create_new(path).map_err(Error::io(path))
 }
 
-/// Checks, before the work starts, that a file can be written. An existing file keeps its content,
-/// unless its directory takes no other file ([`To::Straight`]).
+/// Checks, before the work starts, that a file can be written. An existing file keeps its content.
+/// Pipes and devices are not checked.
 pub(crate) fn check(path: &Path) -> Result<(), Error> {
     match fs::metadata(path) {
-        // Opening a pipe waits for its reader, and closing it ends what the reader gets.
+        // Opening a pipe would wait for a reader, and closing the pipe would end the reader's
+        // input.
         Ok(there) if !there.is_file() && !there.is_dir() => Ok(()),
         _ => open(path).map(drop).map_err(Error::io(path)),
     }
 }
 
-/// Endings of file names that are refused for an output of another kind, such as a directory.
+/// Known endings of file names. An output of another format, or a directory, must not have them.
 const FILES: [&str; 14] = [
     "csv", "eps", "gif", "html", "jpeg", "jpg", "json", "md", "parquet", "pdf", "png", "ps", "svg",
     "txt",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Suggestions for words that are not known, and for traces of other tools.
+//! Makes suggestions for error messages: known words that are near an unknown one, and advice on
+//! traces of other tools.
 
 use std::ffi::OsString;
 use std::fs;
@@ -33,7 +34,7 @@ const PART: usize = 3;
 /// First bytes of a GOAL trace in text form.
 const GOAL: &[u8] = b"num_ranks ";
 
-/// Largest number of files of a directory that are examined.
+/// Maximum number of files of a directory that are examined.
 const LOOKED_AT: usize = 1000;
 
 /// Returns the known words that contain this one, or else the nearest word if it is near enough.

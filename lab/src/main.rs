@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam`: runs MPI programs over the tcam provider and reads what the
-//! emulated match tables counted.
+//! `tcam`: runs MPI programs over the tcam provider and reads what the emulated match tables
+//! counted.
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -46,8 +46,8 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let runs = matches!(task, Task::Run(_) | Task::Record(_));
-    // `tcam stats DIR | head` ends when head does; a command that runs a program continues to its
-    // end.
+    // `tcam stats DIR | head` ends by SIGPIPE when head ends. A command that runs the user's
+    // program ignores SIGPIPE, and continues to the end of that program.
     let measures = matches!(&task, Task::Sweep(sweep) if sweep.trace.is_empty())
         || matches!(&task, Task::Answer(answer) if answer.runs_a_program())
         || matches!(task, Task::Tune(_) | Task::Demo(_));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The generated sections of both man pages: the parameters of the provider, and the commands with
-//! their options. The long texts of commands and their examples are in `--help` alone.
+//! Checks the generated sections of both man pages: the parameters of the provider, and the
+//! commands with their options. The long texts of commands and their examples are only in `--help`.
 //! `TCAM_WRITE_MAN=1 cargo test -p tcam-lab man_pages` generates them anew.
 
 use std::collections::BTreeMap;

@@ -171,7 +171,7 @@ impl Settings {
         self.0.extend(others.0);
     }
 
-    /// Returns these settings with others, which have priority.
+    /// Returns a copy of these settings with the settings in `set`, which have priority.
     pub(crate) fn with<const N: usize>(&self, set: [(&str, &dyn fmt::Display); N]) -> Self {
         let mut settings = self.clone();
         set.iter().for_each(|(name, value)| settings.set(name, value));
@@ -201,7 +201,8 @@ impl Settings {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Refuses parameters in `--set` of a command that has options for them.
+    /// Refuses parameters in `--set` of a command that has options for them. `own` contains the
+    /// parameters, each with its option.
     pub(crate) fn refuse(&self, own: &[(&str, &'static str)]) -> Result<(), Error> {
         match own.iter().find(|(name, _)| self.get(name).is_some()) {
             Some((name, option)) => fail!("--set {name}: use {option}"),
@@ -215,8 +216,8 @@ impl Settings {
     }
 }
 
-/// Prints which parameters in the environment a replay does not use. A run would use them, but a
-/// recording contains its parameters.
+/// Prints the parameters in the environment, which a replay does not use. A run would use them, but
+/// a replay takes its parameters from the recording.
 pub(crate) fn note_unused() {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let unused: Vec<_> = names.filter(|name| name.starts_with(PREFIX)).collect();
@@ -228,7 +229,8 @@ pub(crate) fn note_unused() {
     }
 }
 
-/// Prints that FI_TCAM_REPORT is not used, with the option that gives the place of reports.
+/// If FI_TCAM_REPORT is set, prints that it is not used, with the option that gives the directory
+/// of the reports.
 pub(crate) fn note_report(option: &str) {
     let name = format!("{PREFIX}REPORT");
     if std::env::var_os(&name).is_some() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The counters of one queue (PRQ or UMQ), of which reports are made.
+//! The counters of one queue, from which reports are made: the posted receive queue (PRQ) or the
+//! unexpected message queue (UMQ).
 
 mod block;
 mod histogram;
@@ -52,7 +53,7 @@ pub struct QueueCounters {
     pub table_kept: u64,
     /// Host matches that left the element in place.
     pub host_kept: u64,
-    /// Elements that did not fit the table and went to the host.
+    /// Elements that went to the host when they were added; `block_reasons` has the reasons.
     pub spills: u64,
     /// Elements moved from the host to a table entry that became free.
     pub promotions: u64,
@@ -123,7 +124,7 @@ pub struct Tallies {
     pub table_matches: u64,
     /// Searches answered by the host engine.
     pub host_matches: u64,
-    /// Elements that went to the host.
+    /// Elements that went to the host when they were added.
     pub spills: u64,
     /// Elements moved from the host to the table.
     pub promotions: u64,

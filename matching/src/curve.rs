@@ -137,9 +137,10 @@ impl Curve {
         sizes.partition_point(|&entries| which(self.spills(entries)) as f64 > allowed)
     }
 
-    /// The counters that the queue would have with a table of `entries`, given its counters with
-    /// another table. The curve does not know dedicated queues and traversals of the host engine,
-    /// so these are zero.
+    /// The counters that the queue would have with a table of `entries`. `counted` are its counters
+    /// with the table of the recorded run. The curve does not know what the host engine does, so
+    /// the numbers of dedicated queues and unclustered elements, the choices and the traversals are
+    /// zero or empty. Modelled and measured times are those of `counted`.
     #[must_use]
     pub fn counters(&self, counted: &QueueCounters, entries: usize) -> QueueCounters {
         let promotions: i64 = self.promotions.iter().take(entries + 1).sum();

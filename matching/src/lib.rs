@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! MPI-ordered matching.
+//! Matches receives and messages in the order that MPI requires, with a bounded table as on a NIC
+//! and a software engine on the host.
 //!
-//! [`Offload`] is one queue of a receive context (posted receives or unexpected messages) as a NIC
-//! with a host behind it keeps it: a bounded [`ternary_cam::Table`] and, for elements that do not
-//! fit, a software [`Engine`]. A search always finds the oldest element that matches, wherever it
-//! lies.
+//! [`Offload`] is one queue of a receive context: the posted receives or the unexpected messages.
+//! It consists of a bounded [`ternary_cam::Table`] and, for elements that do not fit, a software
+//! [`Engine`]. A search always finds the oldest element that matches, in the table or on the host.
 //!
 //! [`oracle::Oracle`] is the naive list against which every table kernel, engine and overflow
 //! policy is tested.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One queue as a NIC keeps it: a bounded table and a host engine behind it.
+//! One matching queue (posted receives or unexpected messages): a bounded table, as on a NIC, and a
+//! host engine for the elements that do not fit.
 //!
 //! ```text
 //!            insert                 search
@@ -14,7 +15,7 @@
 //! the table is full, and an entry that becomes free is filled at once with the oldest element of
 //! the host. Elements that the device refuses ([`Offload::refuse`]) stay on the host, and younger
 //! elements there are not promoted past them. The table may then hold elements younger than those
-//! on the host, so a search that finds a match in both compares their ages.
+//! on the host. So a search that finds a match in both places compares their ages.
 //!
 //! The entries of the table may come from a pool that other tables share ([`Offload::with_pool`]).
 //! Then an element also spills if the pool has no entry for it. With [`Overflow::Spill`] elements
@@ -100,9 +101,9 @@ pub struct Offload {
     counted_held_back: bool,
     /// The overflow model promotes, and there is no pool.
     always_promotes: bool,
-    /// Number of elements on the host that wait for an entry, and of those that were refused
-    /// (always, or until `force`).
+    /// Number of elements on the host that wait for a table entry.
     waiting: usize,
+    /// Number of elements on the host that were refused, for good or until [`Offload::force`].
     refused: usize,
     /// Pool of table entries; `None` if no other table uses the entries of this one.
     pool: Option<Arc<dyn EntryPool>>,
@@ -239,8 +240,9 @@ impl Offload {
         Place::Table
     }
 
-    /// Adds the youngest element to the host, because the device does not accept it.
-    /// [`Block::Refused`] keeps it there for good, [`Block::Short`] until [`Offload::force`].
+    /// Adds the youngest element to the host, because the device does not accept it. With the
+    /// reason [`Block::Refused`] the element stays on the host for good, with [`Block::Short`]
+    /// until [`Offload::force`].
     pub fn refuse(&mut self, element: Element, reason: Block) {
         debug_assert!(matches!(reason, Block::Refused | Block::Short), "{reason:?} is the table's");
         let age = self.begin(&element);
@@ -460,15 +462,17 @@ impl Offload {
         self.counters.host_high_water = self.counters.host_high_water.max(self.on_host() as u64);
     }
 
-    /// Returns true if [`Offload::check_room`] must be called before [`Offload::insert`].
+    /// Returns true if a full table holds back posters and senders: the caller must call
+    /// [`Offload::check_room`] before it posts a receive, and [`Offload::holds_back`] after it
+    /// added a message.
     #[inline]
     #[must_use]
     pub fn is_flow_controlled(&self) -> bool {
         self.overflow == Overflow::FlowControl && self.table.capacity() != 0
     }
 
-    /// Returns true if an element may be inserted now. Otherwise the caller holds back its poster
-    /// or sender; repeated calls count this only once until an element is admitted.
+    /// Returns true if an element may be inserted now. Otherwise the caller holds it back. Repeated
+    /// calls that return false count as one element held back.
     pub fn check_room(&mut self) -> bool {
         if !self.is_flow_controlled() {
             return true;
@@ -595,8 +599,8 @@ impl Offload {
         found
     }
 
-    /// [`Offload::search`], but faster if the queue is empty, as the queue of unexpected messages
-    /// mostly is.
+    /// Like [`Offload::search`], but faster if the queue is empty. The queue of unexpected messages
+    /// is usually empty.
     #[inline(always)]
     pub fn search_if_any(&mut self, key: &Key) -> Option<Found> {
         if !self.is_empty() || self.observed {
@@ -646,7 +650,7 @@ impl Offload {
         self.find_behind(self.table.index.first_match(key), key)
     }
 
-    /// The oldest element that matches, given the result of the table.
+    /// The oldest element that matches `key`, where `hit` is the first match in the table.
     #[inline(always)]
     fn find_behind(&self, hit: Option<Hit>, key: &Key) -> Option<Found> {
         let Some(hit) = hit else {
@@ -698,8 +702,8 @@ impl Offload {
         self.take(token).is_some()
     }
 
-    /// Leaves the element that the last [`Offload::search`] found in place: a multi-receive buffer
-    /// with room left.
+    /// Leaves the element that the last [`Offload::search`] found in the queue, because it is a
+    /// multi-receive buffer with room left.
     #[inline]
     pub fn keep_matched(&mut self, token: u32) {
         debug_assert!(
@@ -739,8 +743,8 @@ impl Offload {
         }
     }
 
-    /// Frees the place of an element, promotes, and returns that place. `None` if no element has
-    /// this token.
+    /// Removes an element, promotes an element of the host into an entry that this makes free, and
+    /// returns where the removed element was. `None` if no element has this token.
     #[inline(always)]
     fn take(&mut self, token: u32) -> Option<Place> {
         if self.observed {
@@ -773,8 +777,8 @@ impl Offload {
 
 /// `auto`: moves the elements on the host to the chosen engine.
 impl Offload {
-    /// Called before an element goes to the host. Moves the host's elements to another engine if
-    /// that one suits the traffic better.
+    /// Called before an element goes to the host. If another engine suits the traffic better, moves
+    /// the elements of the host to that engine.
     #[inline]
     fn reconsider(&mut self, element: &Element) {
         let length = self.on_host();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The naive list: slow, and correct by inspection.
+//! A naive list of elements, with which tests compare every table, engine and overflow model. It is
+//! slow, and correct by inspection.
 
 use crate::{Element, Key};
 

@@ -11,8 +11,9 @@ pub enum Overflow {
     /// The element goes to the host. When an entry frees, the oldest host element is promoted.
     #[default]
     Spill,
-    /// The table holds a bounded prefix: no element enters it while the host holds any, and none is
-    /// promoted (ConnectX).
+    /// The table holds the oldest elements (ConnectX). While the host holds an element, no new
+    /// element enters the table, and an entry that becomes free stays empty. Only
+    /// [`crate::Offload::force`] moves elements from the host into the table.
     Prefix,
     /// After an element has found the table full, every new element goes to the host for good
     /// (CXI's hybrid mode). Elements in the table stay there until they match, or move to the host
@@ -30,7 +31,7 @@ impl Overflow {
     /// Names of all models.
     pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
-    /// Returns true if waiting host elements enter the table when an entry frees.
+    /// Returns true if an entry that becomes free goes to an element that waits on the host.
     pub(crate) const fn promotes(self) -> bool {
         matches!(self, Self::Spill | Self::FlowControl)
     }
@@ -39,12 +40,14 @@ impl Overflow {
 /// When and how a queue leaves its table for good ([`Overflow::Sticky`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leave {
-    /// The elements of the table then move to the host, as CXI onloads unexpected headers.
+    /// When the queue leaves its table and no element is on the host, the elements of the table
+    /// move to the host, as CXI onloads unexpected headers.
     pub takes_along: bool,
-    /// Leave with this many elements in the queue, before the table is full
-    /// (`FI_TCAM_PREEMPTIVE=posted-recv,unexpected-msg`).
+    /// Leave when an element is added to a queue of at least this many elements, even if the table
+    /// is not full (`FI_TCAM_PREEMPTIVE=posted-recv,unexpected-msg`).
     pub above: Option<usize>,
-    /// Leave if more than half of the pool's entries are taken (`FI_TCAM_PREEMPTIVE=pool`).
+    /// Leave when an element is added while more than half of the pool's entries are taken
+    /// (`FI_TCAM_PREEMPTIVE=pool`).
     pub half_pool: bool,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A pool of table entries that several endpoints share, as on a NIC whose list entries belong to
-//! all processes of the host. If one member takes many entries, the other members may be left with
-//! the entries that they have reserved.
+//! all processes of the host. If one member takes many entries, the other members may get only the
+//! entries that they have reserved.
 //!
 //! The pool consists of a few words that the members share, within one process ([`LocalPool`]) or
 //! in memory of several processes. A member may die at any instruction and must leave consistent
@@ -28,10 +28,10 @@
 //! ```
 //!
 //! The sequence makes the compare-and-swap of a late `finish` fail. The version makes it unlikely,
-//! but not impossible, that the same state recurs between a member's read and its change. Such a
-//! member would replace the state without having finished it. So a member always writes its own
-//! changes to its word, even if the state has changed by then. Only the last change of a member
-//! that is killed at that instant can be lost.
+//! but not impossible, that the same state recurs between a member's read and its change. This
+//! member would then replace a state that it has not finished. So a member always writes its own
+//! changes to its word, even if the state has changed by then. A change can be lost only if its
+//! member is killed between the change of the state and the write to its word.
 //!
 //! Rejected: a count of free entries next to the numbers that the members hold (a member killed
 //! between the two updates leaves them inconsistent for good), and a lock (its owner may be
@@ -89,7 +89,7 @@ pub struct Share {
     pub max: u32,
 }
 
-/// A word that members share: an atomic integer, or one of loom in tests.
+/// A word that members share: an atomic integer of the standard library or, in tests, of loom.
 pub trait Word {
     /// Loads the value, with acquire ordering.
     fn get(&self) -> u64;
@@ -273,7 +273,8 @@ impl<W: PoolWords> Ledger<W> {
             let after = self.after(self.words.member(number).get())?;
             let (next, after) = match change(state, after) {
                 Ok(next) => next,
-                // The two words may have been read from different states.
+                // The state changed before the member's word was read, so the two do not belong
+                // together.
                 Err(_) if self.words.state().get() != seen => continue,
                 Err(refusal) => return Err(refusal),
             };
@@ -394,7 +395,7 @@ impl LocalPool {
         Ok(LocalMember { pool: self.clone(), number, share })
     }
 
-    /// Number of entries that members hold.
+    /// Number of entries that members hold; all entries if the pool is damaged.
     #[must_use]
     pub fn taken(&self) -> u32 {
         self.ledger.taken().unwrap_or(self.ledger.entries)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! With loom: two members take and return entries while a third member dies. The accounts add up in
-//! every interleaving with up to three preemptions.
+//! Tests of the pool with loom: two members take and return entries while a third member dies. The
+//! numbers of entries must add up in every interleaving with up to three preemptions.
 
 use loom::{
     model::Builder,
@@ -45,7 +45,7 @@ impl Ledger<Three> {
         (self.words.member(number).get() as u32).saturating_sub(1)
     }
 
-    /// A member that takes an entry and dies before it writes the change to its word. If another
+    /// Takes an entry for a member that dies before it writes the change to its word. If another
     /// member changes the state first, this member dies without a change.
     fn take_and_die(&self, number: u16) {
         let (seen, state) = self.read().unwrap();

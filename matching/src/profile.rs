@@ -5,8 +5,8 @@
 //! below 32     one bucket per value
 //! from 32 on   16 buckets per octave: [2^e + i * 2^(e-4), 2^e + (i + 1) * 2^(e-4)), i = 0 to 15
 //! ```
-//! A bucket is at most 6.25 % wide, so a quartile is at most 3.2 % off. Number, mean and variance
-//! are exact. The features are those of *Hint-driven matching*, section V.C.
+//! A bucket is at most 6.25 % wide, so a quartile differs from the exact one by at most 3.2 %.
+//! Number, mean and variance are exact. *Hint-driven matching* (section V.C) uses these features.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Number of elements that each source added to a queue: a row of matrix A of Ghazimirsaeed, Afsahi
-//! (*Accelerating MPI Message Matching by a Data Clustering Strategy*, section 4), from which `tcam
-//! cluster` makes the clusters of the engine `kmeans`.
+//! Counts the elements that each source added to a queue. These counts are a row of matrix A of
+//! Ghazimirsaeed, Afsahi (*Accelerating MPI Message Matching by a Data Clustering Strategy*,
+//! section 4). `tcam cluster` makes the clusters of the engine `kmeans` from them.
 
 use std::collections::BTreeMap;
 
 use crate::traffic::Fields;
 use crate::{Element, Key, TagLayout};
 
-/// Largest source that is counted: a peer may put any number into its match bits.
+/// Largest source that is counted. Larger numbers are ignored, because a peer may put any number
+/// into its match bits.
 const LARGEST: u32 = 1 << 20;
 /// Sources below this number are always counted in `added`.
 const USUAL: usize = 1024;
@@ -16,8 +17,8 @@ const USUAL: usize = 1024;
 /// Element counts by source.
 pub(crate) struct AddedBySource {
     fields: Fields,
-    /// Indexed by source. Beyond [`USUAL`] entries, the length only doubles, so that one large
-    /// source number does not allocate memory for all numbers below it.
+    /// Indexed by source. Beyond [`USUAL`] entries, the length at most doubles at a time, so that
+    /// one large source number does not allocate memory for all numbers below it.
     added: Vec<u64>,
     /// Counts of sources beyond `added`.
     others: BTreeMap<u32, u64>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Sums that cannot overflow, because counts read from a file may have any value.
 
-/// Adds `more` to `sum`, which stays at `u64::MAX` if it would overflow.
+/// Adds `more` to `sum`. If the result would overflow, `sum` becomes `u64::MAX`.
 pub(crate) fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Timing model: the cost of the work on a slower or faster device, charged while the program runs.
-//! The caller lets the time pass ([`Pace`]).
+//! Timing model: charges the cost that matching would have on a slower or faster device, while the
+//! program runs. The caller lets the charged time pass ([`Pace`]).
 //!
 //! ```text
 //! an operation of the device: a post, an arrival, a peek
@@ -80,7 +80,7 @@ impl EntryCost {
          ascending entries, separated by commas, of which none makes a longer search cheaper, \
          such as 2.7@64,4.5@1024,5.1@8192";
 
-    /// The same cost in picoseconds for each element of a search of any length.
+    /// Creates a cost of this many picoseconds for each element, in searches of any length.
     #[must_use]
     pub const fn flat(picoseconds: u64) -> Self {
         Self { points: [(0, 0); Self::MOST], used: 0, last: picoseconds }
@@ -135,7 +135,7 @@ impl FromStr for EntryCost {
 
 /// Lets modelled time pass.
 pub trait Pace: fmt::Debug + Send + Sync {
-    /// Returns when this many picoseconds have passed.
+    /// Waits until this many picoseconds have passed. In a replay, it may return at once.
     fn spend(&self, picoseconds: u64);
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Kinds of traffic: distinguishes collective from point-to-point messages by an MPI's match bits.
+//! Decodes the match bits of MPI libraries: communicator, tag, source, and whether a message is
+//! collective or point-to-point.
+//!
+//! A *pattern* is a [`Key`]: match bits, ignore bits and source of a receive, message or search.
 //!
 //! ```text
 //!                        63                                              0
@@ -89,7 +92,7 @@ impl TagLayout {
     }
 
     /// Returns true if a pattern leaves the source open. If the layout contains the source, the
-    /// ignore bits decide.
+    /// ignore bits decide, and otherwise the source of the key.
     #[must_use]
     pub fn is_any_source(self, key: &Key) -> bool {
         self.fields().source(key) == Source::ANY
@@ -169,7 +172,8 @@ impl TagLayout {
     }
 }
 
-/// Distinguishes collective from point-to-point in three instructions, for counters.
+/// Distinguishes collective from point-to-point traffic in three instructions. The counters use
+/// this.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Classifier {
     collective: u64,

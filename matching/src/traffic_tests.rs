@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Match bits as the MPIs make them: captured on 4 ranks from `fi_trecv` and `fi_tsend` of MPICH
-//! 5.0.2, Open MPI 5.0.11 and 4.1.4 and Intel MPI 2021.19. tcam printed them between marks that the
-//! program set around each call.
+//! Tests with the match bits that MPI libraries make. The bits were captured on 4 ranks, from the
+//! calls of `fi_trecv` and `fi_tsend` by MPICH 5.0.2, Open MPI 5.0.11 and 4.1.4, and Intel MPI
+//! 2021.19. tcam printed them between marks that the program set around each MPI call.
 
 use super::*;
 use TagLayout as Layout;
@@ -131,8 +131,8 @@ const ANY_SOURCE: [(Layout, [Posted; 2]); 6] = [
     ),
 ];
 
-/// Receives of collective operations in the world, the second one in its duplicate, each with its
-/// kind. If the bits contain the source, the receive is from rank 1.
+/// Receives of collective operations, each with its kind: in the world, in its duplicate, or in a
+/// part of it (`split`). If the bits contain the source, the receive is from rank 1.
 const COLLECTIVE: [(Layout, u64, &[Operation]); 6] = [
     (
         Layout::Mpich,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One suite over both kinds of table, several table sizes, and every kernel, engine, storage and
-//! overflow model.
-//! Random sequences of operations, with the match bits of every tag layout, must find the same
-//! elements as the naive list, and the counts must add up.
+//! Tests both kinds of table, several table sizes, and every kernel, engine, storage and overflow
+//! model. Random sequences of operations, with the match bits of every tag layout, must find the
+//! same elements as the naive list, and the counts must add up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,8 +27,8 @@ enum Op {
     CancelUnknown,
 }
 
-/// Match bits of a layout: an application message, or the first, the second or a nonblocking
-/// collective of a communicator.
+/// Returns match bits of a layout: those of an application message, or of the first, the second or
+/// a nonblocking collective operation of a communicator.
 fn of_layout(layout: TagLayout, context: u64, rank: u64, tag: u64) -> u64 {
     let mpich = [1, 2, 287, 288][tag as usize / 2 % 4];
     let open_mpi = tag.wrapping_sub([10, 12, 33, 34][tag as usize / 2 % 4]);
@@ -57,7 +56,8 @@ fn bits(layout: TagLayout) -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Protocol bits, tag and source, as MPIs ignore them, and bits that no MPI ignores.
+/// Generates ignore bits: those of MPI receives (protocol bits, tag, source), and some that no MPI
+/// uses.
 fn ignore(layout: TagLayout) -> impl Strategy<Value = u64> {
     let (protocol, tag, source) = match layout {
         TagLayout::Mpich => (0xc0 << 48, 0x7fff_ffff, 0),
@@ -80,7 +80,7 @@ fn ignore(layout: TagLayout) -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Two ranks that occur often, and two that are rare.
+/// Generates ranks: 0 and 1 often, and 2 and 3 rarely.
 fn rank() -> impl Strategy<Value = u32> {
     prop_oneof![4 => 0..2_u32, 1 => 0..4_u32]
 }
@@ -124,7 +124,7 @@ fn op(layout: TagLayout, of: Use) -> BoxedStrategy<Op> {
     .boxed()
 }
 
-/// A layout and operations with its match bits.
+/// Generates a layout, and operations with its match bits.
 fn sequence(length: usize) -> impl Strategy<Value = (TagLayout, Vec<Op>)> {
     let of = prop_oneof![Just(Use::Posted), Just(Use::Unexpected), Just(Use::Both)];
     let layout = prop::sample::select(TagLayout::ALL);
@@ -286,7 +286,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
             }
             Op::CancelUnknown => {
                 assert!(!queue.cancel(1 << 20));
-                // As if the other queue of the context had left its table.
+                // A queue must leave its table when the other queue of the context has left.
                 queue.leave();
                 assert!(config.overflow != Overflow::Sticky || entries == 0 || queue.has_left());
             }
@@ -336,10 +336,10 @@ fn check_found(
     }
 }
 
-/// Replays with every kernel, for the usual engine and for `list`, whose queue is the longest; the
-/// kernel searches their queues as well. The counters of both kinds of table must be equal. Then
-/// replays with every engine, storage and overflow model and the usual kernel. θ is small, so that
-/// engines look for partners and make levels.
+/// Replays with every kernel, which searches the table and the queues of the engine. The engines
+/// are the usual one and `list`, whose queue is the longest. The counters of both kinds of table
+/// must be equal. Then replays with every engine, storage and overflow model and the usual kernel.
+/// θ is small, so that engines look for partners and make levels.
 fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
     let engine_config = EngineConfig { layout: *layout, theta: 4, ..EngineConfig::default() };
     let usual = OffloadConfig { entries, depths: true, engine_config, ..OffloadConfig::default() };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Queues of the host engines that are long enough for an index of their elements without wildcards
-//! (`engine/queue/packed/long.rs`), against the naive list; and their costs.
+//! Compares long queues of the host engines with the naive list, and measures their costs. The
+//! queues are long enough for an index of their elements without wildcards
+//! (`engine/queue/packed/long.rs`).
 
 use std::time::Instant;
 
@@ -34,10 +35,11 @@ struct Phase {
     length: usize,
     tags: usize,
     sources: usize,
-    /// Percentages of elements with wildcards, of keys with wildcards, and of cancels among the
-    /// removals.
+    /// Percentage of elements with wildcards.
     wild_elements: usize,
+    /// Percentage of keys with wildcards.
     wild_keys: usize,
+    /// Percentage of cancels among the removals.
     cancelled: usize,
     /// Searches look for one of the `few` oldest elements or, if `youngest`, for one of the `few`
     /// youngest.
@@ -45,8 +47,9 @@ struct Phase {
     youngest: bool,
 }
 
-/// The bits that receives of MPICH ignore at least, and the tag.
+/// The bits that every receive of MPICH ignores.
 const PROTOCOL: u64 = 0xc0 << 48;
+/// The bits of MPICH's tag.
 const TAG: u64 = 0x7fff_ffff;
 
 impl Phase {
@@ -74,7 +77,7 @@ impl Phase {
     fn element(&self, random: &mut Random, token: u32) -> Element {
         let source = Source::new(random.below(self.sources) as u32);
         let (ignore, source) = self.wild(random, self.wild_elements, source);
-        // Point-to-point messages; one in eight is of a collective.
+        // One message in eight is of a collective operation; the others are point-to-point.
         let collective = u64::from(random.below(8) == 0) << 31;
         let protocol = random.of(&[0, 1 << 55]);
         let bits = random.below(self.tags) as u64 | collective | protocol;
@@ -145,8 +148,8 @@ fn long_queues_behave_like_the_list() {
     }
 }
 
-/// Nanoseconds per message (insert, search and remove) in queues of this length. Run it with `cargo
-/// test --release -p tcam-matching --test long_queues -- --ignored --nocapture`.
+/// Measures the nanoseconds per message (insert, search and remove) in queues of several lengths.
+/// Run it with `cargo test --release -p tcam-matching --test long_queues -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures"]
 fn cost_of_long_queues() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Measured time is attributed to the right operation and place, and dedicated queues to their
-//! levels.
+//! Tests that measured time is attributed to the right operation and place, and dedicated queues to
+//! their levels.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use matching::measured::{ByPlace, Clock, MeasuredTime, Spent};
 use matching::{Element, EngineConfig, Key, Offload, OffloadConfig, QueueCounters, Source};
 
-/// Each read takes 1 ns while the queue calibrates its clock, and 7 ns after that, as if an
-/// operation were done before each read.
+/// A clock. It advances by 1 ns per read while the queue calibrates it, and by 7 ns per read after
+/// that, as if an operation were done before each read.
 #[derive(Debug, Default)]
 struct Looks(AtomicU64);
 
@@ -86,8 +86,9 @@ fn a_missing_measurement_is_noticed() {
     }
 }
 
-/// Receives of one busy source among others, all on the host. `given` is the number of processes in
-/// the configuration; `tell`, unless 0, is set later.
+/// Posts receives of one busy source among others, all on the host, and returns the counters.
+/// `given` is the number of processes in the configuration. Unless `tell` is 0,
+/// `Offload::set_processes` sets the number to `tell`.
 fn with_partners(tell: u32, given: u32) -> QueueCounters {
     let engine_config = EngineConfig { theta: 4, processes: given, ..EngineConfig::default() };
     let config = OffloadConfig { entries: 0, engine_config, ..OffloadConfig::default() };

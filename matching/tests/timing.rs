@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use matching::timing::{Costs, EntryCost, ModelledTime, Pace, Timing};
 use matching::{Block, Element, Key, Offload, OffloadConfig, Source};
 
-/// Adds up the time instead of waiting.
+/// A pace that adds up the time instead of waiting.
 #[derive(Debug, Default)]
 struct Sum(AtomicU64);
 

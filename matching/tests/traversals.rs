@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Traversals of the engines, by the papers' definition. Counting them must not change an engine.
+//! Tests the number of elements that searches of the engines traverse, by the papers' definition.
+//! Counting them must not change an engine.
 
 use matching::{
     Element, EngineConfig, HostEngine, HostStorage, Key, Offload, OffloadConfig, QueueCounters,
@@ -22,7 +23,8 @@ fn queue(engine: HostEngine, storage: HostStorage, depths: bool) -> Offload {
     Offload::new(&config).unwrap()
 }
 
-/// Calls in which each source sends one element; the elements are found from the last to the first.
+/// Makes `calls` calls in which each source sends one element. The elements of a call are matched
+/// from the last to the first.
 fn calls(mut queue: Offload, bits: u64, sources: u32, calls: u32) -> QueueCounters {
     for _ in 0..calls {
         for token in 0..sources {

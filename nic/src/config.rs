@@ -136,9 +136,9 @@ pub fn costs(params: &Params) -> Costs {
 }
 
 impl DeviceConfig {
-    /// The device that these parameters describe, for match bits of this layout. The caller adds
-    /// the parts that need the operating system: a shared pool, clusters, the timing model and a
-    /// clock.
+    /// Creates the configuration that these parameters describe, for match bits of this layout. The
+    /// caller adds the parts that need the operating system: a shared pool, clusters, the timing
+    /// model and a clock.
     #[must_use]
     pub fn from_params(params: &Params, layout: TagLayout) -> Self {
         let hash = params.host_engine == HostEngine::Hash;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The device: two matching contexts, tagged and untagged. Each has a posted receive queue (PRQ)
-//! and an unexpected message queue (UMQ), each of a bounded table with a host engine behind it.
+//! The device: two matching contexts, one for tagged and one for untagged messages. Each context
+//! has a posted receive queue (PRQ) and an unexpected message queue (UMQ). Each queue consists of a
+//! bounded table and a host engine.
 //!
 //! Sans-IO: the caller passes posts and arrivals, and copies a message into the buffer that the
 //! result names. `R` and `M` are the caller's data of a receive and of a message.
@@ -51,7 +52,7 @@ pub struct Context<R, M> {
     layout: TagLayout,
     unexpected: Slab<Unexpected<M>>,
     umq: Offload,
-    /// Claimed messages, by the caller's context.
+    /// Messages that a probe set aside ([`Self::claim`]), by the `context` argument of the probe.
     claimed: HashMap<u64, Unexpected<M>>,
     /// Number of messages claimed or discarded; they count as posts but have no number.
     unnumbered_posts: u64,
@@ -148,8 +149,9 @@ impl<R: Clone, M> Context<R, M> {
     /// otherwise it waits in the PRQ. With `flow-control`, it may be held back and is then not
     /// posted.
     ///
-    /// The receive is copied only into the PRQ, and the call is always inlined: a copy of a value
-    /// that was just stored field by field stalls until the stores have left the store buffer.
+    /// The receive is copied only into the PRQ, and the call is always inlined, because a copy of a
+    /// value that was just stored field by field stalls until the stores have left the store
+    /// buffer.
     #[inline(always)]
     pub fn post(&mut self, receive: &mut Receive<R>) -> Post<R, M> {
         if self.prq.is_flow_controlled() && self.check_held_back(receive) {
@@ -262,7 +264,8 @@ impl<R: Clone, M> Context<R, M> {
         }
     }
 
-    /// Runs after each such operation and all promotions that it made possible.
+    /// Runs after an operation that the timing model charges, and after all promotions that it made
+    /// possible.
     #[inline]
     fn end(&mut self, operation: Operation) {
         if self.unit.is_some() {
@@ -303,7 +306,8 @@ impl<R: Clone, M> Context<R, M> {
         self.umq.set_processes(n);
     }
 
-    /// Returns true if a receive needs a table entry and none is free.
+    /// Returns true, and counts the receive as held back, if it needs a table entry and none is
+    /// free. A receive that the device refuses, or that an unexpected message matches, needs none.
     #[cold]
     fn check_held_back(&mut self, receive: &Receive<R>) -> bool {
         !self.refuses(receive)
@@ -484,12 +488,12 @@ impl<R: Clone, M> Context<R, M> {
         self.take_unexpected(key).map(|found| (found.envelope, found.message))
     }
 
-    /// Sets aside the oldest unexpected message that matches, under a context (`FI_PEEK |
-    /// FI_CLAIM`). Only [`claimed`](Self::claimed) with this context returns it. `None` if no
-    /// message matches.
+    /// Sets aside (claims) the oldest unexpected message that matches (`FI_PEEK | FI_CLAIM`).
+    /// `context` is the context argument of the probe. Only [`take_claimed`](Self::take_claimed)
+    /// with the same `context` returns the message. `None` if no message matches.
     ///
     /// # Errors
-    /// The context already has a claimed message.
+    /// A message is already claimed with this `context`.
     pub fn claim(
         &mut self,
         key: &Key,
@@ -504,7 +508,7 @@ impl<R: Clone, M> Context<R, M> {
         Ok(Some((claimed.envelope, &claimed.message)))
     }
 
-    /// Removes and returns the message that was set aside under a context (`FI_CLAIM`); `None` if
+    /// Removes and returns the message that was claimed with this `context` (`FI_CLAIM`); `None` if
     /// there is none.
     pub fn take_claimed(&mut self, context: u64) -> Option<(Envelope, M)> {
         self.claimed.remove(&context).map(|claimed| (claimed.envelope, claimed.message))
@@ -592,7 +596,7 @@ const fn key_of(envelope: &Envelope) -> Key {
     Key { bits: envelope.bits, ignore: 0, source: Source::new(envelope.source) }
 }
 
-/// The matching unit of one endpoint.
+/// The matching unit of one endpoint, or of the endpoints that share a receive context.
 pub struct Device<R, M> {
     /// Tagged messages.
     pub tagged: Context<R, M>,
@@ -638,7 +642,7 @@ impl<R: Clone, M> Device<R, M> {
     }
 }
 
-/// The context already has a claimed message.
+/// A message is already claimed with this `context`; see [`Context::claim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the context has a claimed message already")]
 pub struct AlreadyClaimed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Receives that the device refuses, and queues that leave their tables.
+//! Tests of receives that the device refuses, and of queues that leave their tables.
 
 use super::*;
 

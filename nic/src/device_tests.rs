@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The device against two plain lists, over random operations.
+//! Compares the device with two plain lists over random operations.
 
 use matching::pool::{EntryPool, LocalPool, Share};
 use matching::{HostEngine, Kernel, OffloadConfig, Overflow, Role};
@@ -129,7 +129,7 @@ enum Op {
     CancelNamed(u32),
 }
 
-/// Several receives have the same name.
+/// Returns the name of a receive; several receives have the same name.
 fn name_of(data: u32) -> u64 {
     u64::from(data % 7)
 }
@@ -269,10 +269,10 @@ fn receives_that_break_a_promise_are_matched_and_counted() {
     }
 }
 
-/// Nanoseconds per message for the first unexpected messages of a context, received newest first.
-/// The receives are of one kind, or of two kinds that alternate or follow each other. For a new
-/// kind, the table builds the structure that it lacks. Prints the median times of the first round
-/// and of the slowest other round.
+/// Measures nanoseconds per message for the first unexpected messages of a context, received newest
+/// first. The receives leave the same fields open, or they are of two kinds in this respect, which
+/// alternate or follow each other. For a new kind, the table builds an index that it lacks. Prints
+/// the median times of the first round and of the slowest other round.
 #[test]
 #[ignore = "a measurement: cargo test --release -p tcam-nic -- --ignored --nocapture cost_of_the_first"]
 fn cost_of_the_first_unexpected_messages() {
@@ -315,7 +315,7 @@ fn cost_of_the_first_unexpected_messages() {
     }
 }
 
-/// Nanoseconds that `messages` messages take; each is kept and then received.
+/// Measures the nanoseconds that `messages` messages take; each is kept and then received.
 fn first_messages(
     context: &mut Context<u64, u64>,
     messages: u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Drafts: the report of an endpoint while it is open. The draft remains if the process crashes or
-//! is killed, or if the disk has no room for the report itself.
+//! Drafts: files with the report of an endpoint that is open. The draft remains if the process
+//! crashes or is killed, or if the disk has no room for the final report.
 //!
 //! ```text
 //! byte 0       HEAD              HEAD + SLOT
@@ -29,8 +29,9 @@ pub const LENGTH: usize = HEAD + 2 * SLOT;
 /// Bytes of a slot before the text.
 const TEXT: usize = 16;
 
-/// Encodes a report into a slot. If the text is too long, drops the report's lengths over time and,
-/// if it is still too long, its elements by source.
+/// Encodes a report into a slot. If the slot becomes longer than [`SLOT`], drops the report's
+/// lengths over time and, if this is not enough, its elements by source. If the slot is still too
+/// long, it is nevertheless complete: the caller must check its length.
 ///
 /// # Errors
 /// Never in practice: every field can be written as JSON.
@@ -62,7 +63,7 @@ fn write(report: &Report, slot: &mut Vec<u8>) -> Result<(), ReportError> {
     Ok(serde_json::to_writer(slot, report)?)
 }
 
-/// Offset of the slot of a turn.
+/// Offset in the file of the slot into which turn number `turn` is written.
 #[must_use]
 pub fn place(turn: u64) -> usize {
     HEAD + if turn.is_multiple_of(2) { 0 } else { SLOT }
@@ -90,7 +91,7 @@ pub fn report(file: &[u8]) -> Option<Result<Report, ReportError>> {
     last.map(|(_, text)| Report::from_json(&String::from_utf8_lossy(text)))
 }
 
-/// Returns turn and text of a slot if it is complete.
+/// Returns turn and text of a slot; `None` if the slot is empty or incomplete.
 fn text(file: &[u8], slot: usize) -> Option<(u64, &[u8])> {
     let slot = file.get(HEAD + slot * SLOT..)?;
     let turn = u64::from_le_bytes(*slot.first_chunk()?);

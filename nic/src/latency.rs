@@ -7,8 +7,8 @@
 //! busy until = start + T                    T as in matching::timing
 //! latency    = busy until - arrival
 //! ```
-//! T includes the promotions that the operation makes possible: a promoted element is in the table
-//! when the unit finishes, and an operation that arrives before that waits.
+//! T includes the promotions that the operation makes possible. Promoted elements are in the table
+//! when the unit has finished the operation. An operation that arrives earlier waits.
 
 use std::fmt;
 
@@ -28,7 +28,8 @@ pub struct Latencies {
     pub sum_ps: u64,
     /// Part of `sum_ps` that operations waited for the unit.
     pub waited_ps: u64,
-    /// Number, operations and sum of each non-empty bucket, in ascending order.
+    /// For each non-empty bucket, in ascending order: its number, the number of operations, and the
+    /// sum of their latencies.
     buckets: Vec<(u32, u64, u64)>,
 }
 
@@ -161,13 +162,13 @@ pub(crate) struct MatchingUnit {
 }
 
 impl MatchingUnit {
-    /// An operation arrives at `now` nanoseconds.
+    /// Notes that an operation arrives at the time `now`, in nanoseconds.
     pub(crate) fn begin(&mut self, now: u64) {
         self.arrival = now.saturating_mul(1000);
     }
 
-    /// The operation ends. `charged` is the sum of the charges for all operations so far, in
-    /// picoseconds.
+    /// Ends the operation, and adds its latency to `to`. `charged` is the sum of the charges for
+    /// all operations so far, in picoseconds.
     pub(crate) fn end(&mut self, operation: Operation, charged: u64, to: &mut Latency) {
         let spent = charged - self.charged;
         self.charged = charged;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Lengths of a context's two queues over time, in a bounded series.
+//! Records the lengths of a context's two queues over time, in a series of bounded length.
 //!
 //! ```text
 //! before operation 0, k, 2k, ... (posts and arrivals together): a sample of each queue at its
 //!                         longest since the sample before
-//! the series is full: of each pair of samples, the one of the longer queue stays, and k doubles
+//! the series is full: of each pair of samples, that with the longer queue stays, and k doubles
 //! ```
 //!
 //! The longest sample of a queue is therefore its high-water mark.
@@ -128,7 +128,7 @@ impl Lengths {
     }
 }
 
-/// Keeps the first sample and, of each pair of samples after it, the one of the longer queue.
+/// Keeps the first sample and, of each pair of samples after it, that with the longer queue.
 fn thin(table: &mut Vec<u64>, host: &mut Vec<u64>) {
     let len = table.len().min(host.len());
     for (to, at) in (1..).zip((2..len).step_by(2)) {

@@ -6,8 +6,8 @@
 //! - [`report`]: the final report of an endpoint; [`draft`]: the report while the endpoint is open.
 //! - [`trace`]: the recorded operations; [`replay`]: the same operations on another configuration.
 //!
-//! The crate has no sockets, no clocks and no unsafe code. The provider passes it the operations of
-//! a program, and the lab those of a trace; both get the same results.
+//! The crate has no sockets, no clocks and no unsafe code. The provider passes the operations of a
+//! program to a device, and the lab passes the operations of a trace. Both get the same results.
 #![forbid(unsafe_code)]
 
 pub mod clusters;

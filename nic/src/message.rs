@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Inputs and results of a device: receives, messages, and the buffers that messages go to.
+//! Inputs and results of a device: receives, the headers of messages, and the buffers into which
+//! messages are written.
 
 use matching::Key;
 
@@ -21,7 +22,7 @@ pub struct Receive<R> {
     pub key: Key,
     /// Bytes of the buffer.
     pub len: u64,
-    /// Set for a buffer that takes several messages (`FI_MULTI_RECV`).
+    /// State of a buffer that takes several messages (`FI_MULTI_RECV`); `None` for other buffers.
     pub multi: Option<MultiRecv>,
     /// Whether the buffer has several parts.
     pub non_contiguous: bool,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Posted receives by *name*: the identifier by which their caller cancels them. Several receives
-//! may have the same name.
+//! Finds the oldest posted receive with a *name*: the identifier by which the caller cancels it.
+//! Several receives may have the same name.
 //!
 //! ```text
 //! post ---> log ---cancel---> ends, by name:    oldest and youngest receive of the name

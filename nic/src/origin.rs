@@ -8,7 +8,7 @@ use crate::plain;
 /// Maximum length of [`Origin::command`] in bytes.
 const COMMAND: usize = 1024;
 
-/// Describes the run of the process that counted.
+/// The run in which the counts were made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {

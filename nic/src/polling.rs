@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How often the network is polled relative to shared memory (`FI_TCAM_POLL`), after section 3.2
-//! of *Analysis of Design Considerations for Optimizing Multi-Channel MPI over InfiniBand* (Chai, Sur,
-//! Jin, Panda; IPDPS 2005).
+//! The parameter `FI_TCAM_POLL`: how often the network is polled relative to shared memory, after
+//! section 3.2 of *Analysis of Design Considerations for Optimizing Multi-Channel MPI over
+//! InfiniBand* (Chai, Sur, Jin, Panda; IPDPS 2005). `channel/src/polling.rs` applies the policy.
 
 use std::str::FromStr;
 
 /// The polling policy; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Polling {
-    /// One poll of the network per n polls of shared memory, where n is the number of messages over
-    /// shared memory since the last message over the network, at most 256.
+    /// One poll of the network, then n polls without it. n is the number of messages over shared
+    /// memory since the last message over the network, at most 256.
     Auto,
     /// Poll the network each time.
     Every,
     /// One poll of the network, then this many polls without it (the paper's static scheme).
     Static(u32),
-    /// One poll of the network per m / (n + 1) polls. After each group of this many messages, m
-    /// becomes the number of them over shared memory, and n the number over the network (the
-    /// paper's dynamic scheme).
+    /// One poll of the network, then m / (n + 1) polls without it, at most 256. After each group of
+    /// this many messages, m becomes the number of them over shared memory, and n the number over
+    /// the network (the paper's dynamic scheme).
     Dynamic(u32),
 }
 

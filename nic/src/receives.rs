@@ -41,8 +41,9 @@ impl<R: Clone> Receives<R> {
         Self { entries: Vec::new(), free: Vec::new(), names: None }
     }
 
-    /// Logs the number of the next receive before it is posted. The receive may be matched at once
-    /// and never be added. (A call after the receive is added would have to save more registers.)
+    /// Logs the number of the next receive before it is posted, even though the receive may be
+    /// matched at once and never be added. (A call after the receive is added would have to save
+    /// more registers.)
     #[inline(always)]
     pub(crate) fn expect(&mut self, number: u64) {
         if self.names.is_some() {

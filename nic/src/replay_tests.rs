@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A replay gives the counts of the live run. With another configuration, it gives the counts that
-//! a live run with that configuration would have.
+//! Tests that a replay gives the counts of the live run and, with another configuration, the counts
+//! that a live run with that configuration would have.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -110,8 +110,9 @@ proptest! {
     }
 }
 
-/// Twelve operations, calculated by hand with the equations of docs/devices.md. The PRQ has 2
-/// entries, the UMQ 1. The comments have the result, T, the start and the latency in ns.
+/// Replays twelve operations, whose latencies were calculated by hand with the equations of
+/// docs/devices.md. The PRQ has 2 entries, the UMQ 1. The comment before each operation has its
+/// result and, in ns, T, the start and the latency.
 #[test]
 fn twelve_operations_take_what_the_model_says() {
     #[derive(Debug, Default)]

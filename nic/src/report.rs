@@ -66,8 +66,9 @@ pub struct Report {
     pub tagged: ContextCounters,
     /// Untagged messages.
     pub msg: ContextCounters,
-    /// Messages and bytes by channel (`shm`, `kernel-copy`, `copy-pipeline`), and remote memory
-    /// reads, writes and atomics, which are not messages (`rma`).
+    /// Messages and bytes by channel: `shm`, `kernel-copy`, `copy-pipeline` and, with a transport
+    /// to other hosts, `net`. In addition remote memory reads, writes and atomics, which are not
+    /// messages (`rma`).
     pub channels: BTreeMap<String, ChannelCounters>,
 }
 

@@ -9,9 +9,9 @@
 //! byte 0        HEADER   + window
 //!      | header | window | record | record | ...  the end |
 //! header   "tcam-trace 6\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
-//!          laps (8), why the recording ended (4; 1 size limit reached, 2 full
-//!          disk, 3 endpoint closed, or 0), and the number of words in the window
-//!          (4; 0 if the endpoint was not closed)
+//!          laps (8: how often the window was appended), why the recording ended
+//!          (4: 1 size limit reached, 2 full disk, 3 endpoint closed, or 0), and
+//!          the number of words in the window (4: 0 if the endpoint was not closed)
 //! window   record | record | ... | a zero word unless it is full        if present
 //! record   word 0   4..0 kind   5 flag   15..6 place of a key   31..16 length
 //!          then the further words of the kind
@@ -52,11 +52,13 @@
 //! Sends and processor times are recorded only on request (`FI_TCAM_TRACE_SENDS`). Matching depends
 //! neither on them nor on threads.
 //!
-//! The recorder writes into the window. When the window is full, the recorder appends it to the
-//! file, increments `laps`, and starts the window again. So the youngest records are in the window,
-//! unless the file already has them after `laps` windows. A record takes effect when its word 0 is
-//! written, which is written last, so the file of a process that was killed at any moment can be
-//! read. The youngest *again* record is overwritten with a higher count.
+//! The recorder writes into the window. When the window is full, the recorder appends a copy of it
+//! to the file, clears the first word of the window, and increments `laps`. So the youngest records
+//! are in the window. If the process was killed before it incremented `laps`, a further copy of the
+//! window, or a part of it, follows the copies that `laps` counts, and replaces this part of the
+//! window. The recorder writes word 0 of a record last, and a record is valid only if its word 0 is
+//! not zero. So the file of a process that was killed at any moment can be read. The youngest
+//! *again* record is overwritten with a higher count.
 //!
 //! Operations are in the order of the file. The time of an operation is that of the recorder's last
 //! reading of the clock. The recorder does not read the clock for each operation, because that

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Traces are read as they were written, and damage is an error.
+//! Tests that traces are read as they were written, and that damage is an error.
 
 use matching::{Key, Source};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Memory of contexts, as resident pages. Most buckets of an index are in pages of zeros that are
-//! never written, and so take no memory.
+//! Measures the memory of contexts as resident pages. Most buckets of an index are in pages of
+//! zeros that are never written, and such pages take no memory.
 
 use matching::{Key, OffloadConfig, Source};
 use nic::config::DeviceConfig;
@@ -13,7 +13,8 @@ const CONTEXTS: usize = 1000;
 /// `(receives, bytes)`: the number of receives in a context, and the bytes that it may then take.
 const MOST: [(usize, usize); 3] = [(0, 5 << 10), (26, 21 << 10), (200, 88 << 10)];
 
-/// Resident bytes of this process, from its page tables: other counters in `/proc` lag behind.
+/// Resident bytes of this process, from its page tables, because other counters in `/proc` lag
+/// behind.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let line = text.lines().find(|line| line.starts_with("Rss:")).unwrap();

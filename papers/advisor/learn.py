@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Learns from samples.csv and costs.csv which host engine is faster, and measures how often the answers
-are right for streams that were left out. The result is a section of papers/papers.md."""
+"""Learns from samples.csv and costs.csv which of two host engines is faster, and measures how often the answers
+are right for streams that the models did not learn from. The result is a section of papers/papers.md."""
 
 import argparse
 import collections
@@ -25,8 +25,8 @@ from streams import HERE, WORK, read
 
 PAGE = HERE.parent / "papers.md"
 BEGIN, END = "<!-- validation: begin -->\n\n", "\n<!-- validation: end -->"
-# The answer is yes if an engine saves at least the share WORTH of the time. If the saved share is within CLEAR of
-# WORTH, the answer may be noise.
+# The answer to a question is yes if an engine saves at least the share WORTH of the time of the other engine. If the
+# saved share is within CLEAR of WORTH, the answer may be noise.
 WORTH, CLEAR = 0.05, 0.05
 TOLERANCE = 1.5  # percentage points between the accuracies of two machines
 DECAY = 0.003
@@ -78,8 +78,8 @@ def predict_left_out(samples, parts):
 
 
 def ask(samples, times, question):
-    """Asks the question for every sample and storage in which elements reached the host. Returns the rows with
-    their measured answers."""
+    """Asks the question for every sample and storage with which elements reached the host. Returns the inputs of the
+    classifiers, a row for each, with the measured answers (Asked)."""
     rows = []
     for at, sample in enumerate(samples):
         for queue in STORAGES:
@@ -132,8 +132,9 @@ def platt(known, yes, others):
 
 
 def judge(samples, times, parts, question):
-    """Returns the rows of the question (Asked), their scores, and their probabilities. No row is judged by models
-    that learned from its part."""
+    """Returns the rows of the question (Asked), their scores, and their probabilities. `parts` has the part of each
+    sample: its kind of stream, or one of five parts of all streams. No row is judged by models that learned from
+    its part."""
     asked, parts = ask(samples, times, question), np.array(parts)
     part = parts[asked.sample]
     of_rows, probabilities = np.zeros((2, len(part), len(NAMES)))

@@ -30,7 +30,7 @@ FLIGHTS = {
 
 
 def plans():
-    """Yields the arguments of `tcam workload`."""
+    """Yields the arguments of `tcam workload` for each stream."""
     for each, patterns in RANKS.items():
         for pattern, ranks in itertools.product(patterns.split(), each):
             yield pattern, "--ranks", ranks

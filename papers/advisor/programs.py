@@ -13,7 +13,7 @@ from learn import Answers, answer, ask, fit_costs, judge_all, percent, predict, 
 from measure import generate
 from streams import measure, read
 
-# The time of this stream shows how much slower this machine is than that of the training set.
+# The time of this stream shows how much slower this machine is than the machine that measured the training set.
 CALIBRATION = "halo --ranks 27 --seed 1; 0 entries"
 
 

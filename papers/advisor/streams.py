@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Converts the counters and times of engines to the numbers that models learn from."""
+"""Measures streams with `tcam engines`. Converts the counters and times of the engines to the numbers that models
+learn from."""
 
 import collections
 import csv
@@ -13,8 +14,9 @@ import tempfile
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Kinds of work of an engine, whose amounts are equal in every replay. Traversed cells are divided by their position
-# in the search, because a cell costs more if the search exceeds a level of the cache.
+# Kinds of work of an engine, whose amounts are equal in every replay. Cells are the elements that a search traverses
+# in the host's queues. They are counted by their position in the search, because a cell costs more if the search
+# exceeds a level of the cache.
 WORK = (
     "streams operations host_inserts host_removals host_found host_not_found cells_8 cells_128 cells_2048 "
     "cells_beyond host_span queue_steps dedicated table_inserts table_removals table_searches turns jumps"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Renders the page on COL+PNP from its numbers alone.
+"""Renders the page on COL+PNP from its numbers alone. A claim is a number in the text of the paper; its verdict is:
 
-    candidates = medians over seeds, linked queues, at the processes of the claim
+    candidates = medians over seeds, linked queues, at the numbers of processes of the claim
     candidates only on fewer ranks   ->  not measurable here; at most the bound
     no candidates                    ->  not measured
     queues made at some candidates   ->  keep only these candidates

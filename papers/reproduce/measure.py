@@ -229,7 +229,7 @@ def operations(kind, names):
 
 
 def reverse(place, each):
-    """Makes a stream in which messages come before their receives, which take the youngest message first."""
+    """Makes a stream in which messages come before their receives. The receives take the youngest message first."""
     names = messages(each)
     step = operations(ARRIVE, names) + operations(POST, reversed(names))
     return Stream.of(place, RANKS, [step] * 8)
@@ -262,7 +262,8 @@ def given(path, ranks, queue_of):
 
 
 def of_profile(stream):
-    """Returns the contenders: the list, K-means from the stream's profile, and both on packed queues."""
+    """Returns the settings of each contender by name: the list, K-means with clusters from the stream's profile, and
+    both on packed queues."""
     place = stream.path.parent
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
     subprocess.run([TCAM, "profile", stream.path, f"--out={place}/profile"], **quiet)
@@ -372,7 +373,8 @@ def requests(place, count, seed):
 
 
 def in_flight(place, count, in_order, seed):
-    """Makes shuffle and burst: receives in the order of their tags, messages in random or in the same order."""
+    """Makes a stream of shuffle or burst. Receives come in the order of their tags. Messages come in the same order
+    if `in_order` is true (burst), and otherwise in random order (shuffle)."""
     rng = random.Random(seed)
     names = [(tag, 1) for tag in range(count)]
     steps = []
@@ -575,8 +577,8 @@ def processor():
 
 
 def tail_queues_rows(only):
-    """Returns the rows and applications whose names contain a text. The names end with a comma, so that `,1,`
-    does not select length 16."""
+    """Returns the rows and applications whose names contain the text `only`. A comma is appended to each name, so
+    that `,1,` selects length 1 and not length 16."""
     rows = [
         (lists, storage, lock, threads, length)
         for storage in tail_queues.STORAGES

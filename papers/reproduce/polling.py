@@ -97,7 +97,7 @@ def bound(cases, burst):
 
 def threshold(cases, what, metric, up):
     """Returns the smallest size from which the kernel's copy is always better than shared buffers, or None.
-    `up`: larger numbers are better."""
+    If `up` is true, larger numbers are better."""
     found = None
     for size in reversed(SIZES):
         case = f"{what}, {size} B"

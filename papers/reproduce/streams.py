@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Streams of operations as trace files, their replay by papers-bench, and MPI programs over tcam."""
+"""Makes streams of operations as trace files, replays them with papers-bench, and runs MPI programs over tcam."""
 
 import array
 import json

@@ -114,8 +114,8 @@ pub(crate) fn is_local(ip: Ipv4Addr) -> bool {
     ip.is_loopback() || ip.is_unspecified() || interfaces().contains(&ip)
 }
 
-/// The addresses of this host. They are read once, because each peer of a large job is compared
-/// with them.
+/// Returns the IPv4 addresses of this host. They are read once, because each peer of a large job is
+/// compared with them.
 fn interfaces() -> &'static [Ipv4Addr] {
     static INTERFACES: LazyLock<Vec<Ipv4Addr>> = LazyLock::new(ask_for_interfaces);
     &INTERFACES
@@ -158,8 +158,8 @@ pub(crate) fn hold_port(
     let mut tries = 0;
     let (socket, port) = loop {
         match hold(address.port(), how) {
-            // A process that checks the port with [`is_held`] holds it for a moment, and so does an
-            // endpoint that is about to close.
+            // The port may become free in a moment: a process may be checking it with [`is_held`],
+            // or an endpoint may be closing.
             Err(rustix::io::Errno::ADDRINUSE) if address.port() != 0 && tries < TRIES => {
                 tries += 1;
                 std::thread::sleep(WAIT);
@@ -189,7 +189,8 @@ fn hold(port: u16, how: Hold) -> rustix::io::Result<(OwnedFd, u16)> {
     // The port is held on every address of the host, because it identifies one endpoint.
     rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
     if how == Hold::Listening {
-        // Accepted connections inherit the option.
+        // Accepted connections inherit the option. After their end, the kernel keeps some of them
+        // for a while, and without the option they would keep later endpoints from the port.
         rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
         rustix::net::listen(&socket, BACKLOG)?;
     }
@@ -199,7 +200,7 @@ fn hold(port: u16, how: Hold) -> rustix::io::Result<(OwnedFd, u16)> {
 
 /// Returns whether an endpoint or a server holds a port.
 pub(crate) fn is_held(port: u16) -> bool {
-    // Connections of an earlier holder that the kernel still has do not count.
+    // With `Listening`, connections of an earlier holder that the kernel still has do not count.
     hold(port, Hold::Listening).err() == Some(rustix::io::Errno::ADDRINUSE)
 }
 

@@ -38,9 +38,10 @@ const ALWAYS_OFFERED: u64 = flags::MULTI_RECV
 /// ones are offered.
 const ON_REQUEST: u64 = flags::DIRECTED_RECV | flags::SOURCE;
 
-/// Like `ON_REQUEST`, but not offered without hints either: MPICH requests every capability that is
-/// offered, and its receives without a source would then fail. libfabric 2.0 added these
-/// capabilities. In earlier versions, the bit of `FI_EXACT_DIRECTED_RECV` meant `FI_VARIABLE_MSG`.
+/// Like `ON_REQUEST`, but not offered without hints either. MPICH requests every capability that is
+/// offered without hints, and with `FI_EXACT_DIRECTED_RECV` its receives without a source would
+/// fail. libfabric 2.0 added these capabilities. In earlier versions, the bit of
+/// `FI_EXACT_DIRECTED_RECV` meant `FI_VARIABLE_MSG`.
 const OFFERED_IF_NAMED: u64 =
     flags::TAGGED_DIRECTED_RECV | flags::EXACT_DIRECTED_RECV | flags::TAGGED_MULTI_RECV;
 
@@ -89,10 +90,11 @@ pub(crate) const MAX_MSG_SIZE: usize = isize::MAX as usize;
 pub(crate) const QUEUE_SIZE: usize = 1024;
 const MAX_QUEUE_SIZE: usize = 1 << 16;
 const OBJECTS: usize = 1 << 16;
-/// Maximum number of contexts per direction: an identity has 8 bits for the index.
+/// Maximum number of contexts per direction. The identity of an endpoint (`channel::identity`) has
+/// 8 bits for the index of the context.
 pub(crate) const MAX_CONTEXTS: usize = 1 << 8;
-/// Orders that are kept: all of them, because all operations of a peer arrive over one ring or
-/// connection.
+/// Orders that are kept. These are all orders, because all operations of a peer arrive over one
+/// ring or one connection.
 const ORDER: u64 = flags::ORDER_STRICT
     | flags::ORDER_RMA_RAR
     | flags::ORDER_RMA_RAW
@@ -127,7 +129,7 @@ pub(crate) fn order_size(eager_size: usize) -> usize {
     short_size(eager_size) - IOV_LIMIT * size_of::<RemotePart>()
 }
 
-/// The whole offer: the answer of `fi_getinfo` without hints.
+/// Returns the whole offer, which is the answer of `fi_getinfo` without hints.
 ///
 /// `eager_size` is `FI_TCAM_EAGER_SIZE`; `mr_mode` comes from [`crate::mr_mode::required`].
 pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
@@ -348,7 +350,8 @@ fn meet_ep(ep: &mut EpAttr, wanted: &EpAttr) -> Result<(), Errno> {
     Ok(())
 }
 
-/// `FI_SHARED_CONTEXT`: the endpoint shares its context with others.
+/// `FI_SHARED_CONTEXT`, as the number of contexts: the endpoint shares a context with other
+/// endpoints.
 pub(crate) const SHARED_CONTEXT: usize = usize::MAX;
 
 /// Returns the number of contexts for a hint: 1 for 0, and otherwise the hint, which may be

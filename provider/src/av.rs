@@ -2,7 +2,8 @@
 //! `fi_av(3)`: the mapping between `fi_addr_t` and peer numbers.
 //!
 //! A `fi_addr_t` is an index, for `FI_AV_MAP` too. Lookups take no lock in either direction,
-//! because the data path makes them.
+//! because every message needs one. The exception is the first lookup of an address that another
+//! process has inserted into a shared vector.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -49,7 +50,8 @@ pub(crate) struct AddressVector {
     /// Whether completions contain the application's ids of peers.
     has_user_ids: AtomicBool,
     /// Whether completions of peers without an id contain `FI_ADDR_NOTAVAIL` instead of a
-    /// `fi_addr_t`: `FI_AV_USER_ID` was a flag of the vector, not of an insertion.
+    /// `fi_addr_t`. This is so if `FI_AV_USER_ID` was a flag of the vector, and not of an
+    /// insertion.
     only_user_ids: bool,
     /// The application's id + 1, by peer number; 0 without an id.
     user_ids: GrowingArray,
@@ -67,7 +69,7 @@ pub(crate) struct AddressVector {
 /// State that is used only when addresses are inserted or removed.
 #[derive(Debug, Default)]
 struct Indices {
-    /// Indices whose addresses were removed. The lowest is used next.
+    /// Indices whose addresses this process removed. The lowest is used next.
     free: BTreeSet<u64>,
     /// Further indices of peers that were inserted more than once; one index is in `by_peer`.
     more: HashMap<u32, BTreeSet<u64>>,
@@ -78,7 +80,7 @@ struct SharedTable {
     addresses: SharedAddresses,
     /// Addresses as they were when `entries` was set, by `fi_addr_t`.
     seen: GrowingArray,
-    /// Value of [`SharedAddresses::changes`] when a peer was last searched.
+    /// Value of [`SharedAddresses::changes`] when all addresses were last searched for a peer.
     searched: AtomicU64,
 }
 
@@ -115,7 +117,8 @@ impl AddressVector {
         })
     }
 
-    /// Returns the peer of an address; `None` if the index is empty or the address names a context.
+    /// Returns the peer of a `fi_addr_t`; `None` if its index is empty, or if it names a context
+    /// other than 0.
     #[inline]
     pub(crate) fn peer(&self, address: u64) -> Option<u32> {
         if let Some(shared) = &self.shared {
@@ -127,15 +130,15 @@ impl AddressVector {
         (self.entries.get(address as usize) as u32).checked_sub(1)
     }
 
-    /// Returns the peer of an address that names a context of a scalable endpoint; `None` for any
-    /// other address.
+    /// Returns the peer of a `fi_addr_t` that names a context of a scalable endpoint; `None` for
+    /// any other `fi_addr_t`.
     #[cold]
     pub(crate) fn peer_of_context(&self, address: u64) -> Option<u32> {
         self.rx_contexts.peer(address, &self.domain.peers, |index| self.peer(index))
     }
 
-    /// Returns the peer that a receive names by an address, in which a context is ignored; `None`
-    /// if the index is empty.
+    /// Returns the peer that a receive names by a `fi_addr_t`, in which a context is ignored;
+    /// `None` if the index is empty.
     #[inline]
     pub(crate) fn source(&self, address: u64) -> Option<u32> {
         self.peer(address).or_else(|| self.source_of_context(address))
@@ -207,6 +210,8 @@ impl AddressVector {
         u32::try_from(self.used.load(Ordering::Relaxed) - free).unwrap_or(u32::MAX)
     }
 
+    /// Inserts an address. Returns its `fi_addr_t`; `None` if the bytes are not a `sockaddr_in`, or
+    /// if a shared vector is full.
     pub(crate) fn insert_one(&self, bytes: &[u8]) -> Option<u64> {
         let address = address::from_bytes(bytes)?;
         let mut indices = self.indices.lock();
@@ -233,12 +238,14 @@ impl AddressVector {
         Some(index)
     }
 
+    /// Puts a peer at an index, in both directions.
     fn enter(&self, indices: &mut Indices, index: u64, peer: u32) {
         // Another process may have replaced the peer at this index.
         self.leave(indices, index);
         let address = self.domain.peers.address(peer);
-        // The application got the address from an endpoint, so the endpoint existed. On this host,
-        // it counts as seen only if it exists now; on another host, it is checked later.
+        // The application got the address from an endpoint, so an endpoint of another host counts
+        // as seen. It is checked later. An endpoint of this host counts as seen only if it exists
+        // now.
         if !address::is_local(*address.ip()) || owner::has_segment(address.port()) {
             self.domain.peers.saw_open(peer);
         }

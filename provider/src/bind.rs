@@ -14,7 +14,7 @@ use crate::{
     ep::Endpoint, eq::EventQueue, srx::SharedReceive, stx::SharedTransmit,
 };
 
-/// Binds an object. Returns `EINVAL` if one is bound already.
+/// Binds an object at a place. Returns `EINVAL` if another object is bound there already.
 fn bind_once<T>(place: &mut Option<T>, object: T) -> Result<()> {
     if place.is_some() {
         return Err(Errno::EINVAL);
@@ -47,7 +47,7 @@ impl Endpoint {
                     Ok(())
                 })
             }
-            // The queue stays empty: an endpoint without connections reports no events.
+            // The queue stays empty, because an endpoint without connections reports no events.
             sys::FI_CLASS_EQ => {
                 let eq = other.get::<EventQueue>()?;
                 self.with(|engine| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_cntr(3)`.
+//! `fi_cntr(3)`: counters of operations. Reading a counter makes progress.
 
 use std::{
     ffi::c_int,
@@ -32,8 +32,8 @@ pub(crate) struct Counter {
     seen: [AtomicU64; 2],
     /// Endpoints whose operations are counted here.
     pub(crate) endpoints: WaitSet,
-    /// Whether other events are counted here too: accesses of peers to a region, or deferred
-    /// operations that complete.
+    /// Whether other events may change the counts too: accesses of peers to a region, deferred
+    /// operations that complete, or deferred work that sets the counter or adds to it.
     elsewhere: AtomicBool,
 }
 
@@ -54,7 +54,7 @@ impl Counter {
         })
     }
 
-    /// Declares that any endpoint of the domain may count here from now on.
+    /// Declares that progress on any endpoint of the domain may change the counts from now on.
     pub(crate) fn expect_other_events(&self) {
         self.elsewhere.store(true, Ordering::Relaxed);
     }
@@ -79,8 +79,9 @@ impl Counter {
         self.has_changed()
     }
 
-    /// Returns whether threads that wait for this counter must poll: endpoints whose doorbells do
-    /// not wake them may count here, and no device thread makes progress on these endpoints.
+    /// Returns whether threads that wait for this counter must poll. This is so if endpoints whose
+    /// doorbells do not wake these threads may count here, and no device thread makes progress on
+    /// them.
     fn needs_polling(&self) -> bool {
         self.is_counted_elsewhere() && self.domain.device_thread().is_none()
     }
@@ -96,7 +97,8 @@ impl Counter {
     /// Prepares for a sleep on the descriptor.
     ///
     /// # Errors
-    /// `EAGAIN` if the counts differ from the values that were last read.
+    /// `EAGAIN` if the counts differ from the values that were last read, or if there is work to do
+    /// first; `EINVAL` without a descriptor.
     pub(crate) fn try_wait(&self) -> Result<()> {
         self.progress();
         // The doorbells of endpoints outside of `self.endpoints` do not wake this thread.
@@ -126,8 +128,8 @@ impl Count for Counter {
         let counter = if failed { &self.errors } else { &self.count };
         counter.fetch_add(1, Ordering::SeqCst);
         self.endpoints.ring();
-        // If a thread of the application counts, the device thread must be woken to start work that
-        // is now ripe.
+        // If a thread of the application counts, the device thread must be woken to start the
+        // deferred work that waited for this count.
         if self.domain.triggers.has_any()
             && let Some(device) = self.domain.device_thread()
         {
@@ -150,6 +152,10 @@ impl Count for Counter {
 
 impl Object for Counter {
     type Raw = sys::fid_cntr;
+
+    fn finish_uses(&self) {
+        self.domain.triggers.finish_turn();
+    }
 
     fn control(&self, command: Control<'_>) -> Result<()> {
         self.endpoints.control(command)

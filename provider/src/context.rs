@@ -50,7 +50,7 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    /// Bind flags of the counters of a direction.
+    /// Returns the bind flags of the counters of a direction.
     fn flags(self) -> u64 {
         match self {
             Self::Transmit => flags::SEND | flags::READ | flags::WRITE,
@@ -100,7 +100,7 @@ impl EpContext {
         Self { of, index, direction, endpoint, enabled: AtomicBool::new(false), aliased: None }
     }
 
-    /// The address under which peers list the scalable endpoint.
+    /// Returns the packed address under which peers list the scalable endpoint.
     pub(crate) fn listed_address(&self) -> u64 {
         pack(self.of.address())
     }
@@ -131,8 +131,8 @@ impl EpContext {
         Ok(())
     }
 
-    /// Waits until peers have taken the bytes in buffers, drops all other transmits, and waits
-    /// until no peer copies from local memory or to it.
+    /// Waits until peers have taken what was sent ([`Endpoint::linger`]), drops the transmits that
+    /// are still in progress, and waits until no peer copies from local memory or to it.
     fn end_transmits(&self) -> Result<()> {
         self.endpoint.linger(false);
         self.endpoint.stop_sends();
@@ -209,6 +209,10 @@ impl Start for EpContext {
 
 impl Object for EpContext {
     type Raw = sys::fid_ep;
+
+    fn finish_uses(&self) {
+        self.endpoint.domain.triggers.finish_turn();
+    }
 
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
         match other.class() {

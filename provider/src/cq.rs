@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_cq(3)`. Reading a queue makes progress.
+//! `fi_cq(3)`: completion queues. Reading a queue makes progress on the endpoints that report to
+//! it.
 
 use std::{
     collections::VecDeque,
@@ -41,7 +42,8 @@ pub(crate) struct CompletionQueue {
 
 /// Entries that were not read yet. Failures are read before all completions, as `fi_cq(3)`
 /// requires; the order between operations is not guaranteed. But a failure that returns a
-/// multi-receive buffer is read after all completions that were reported before it.
+/// multi-receive buffer, and each failure after it, is read after all completions that were
+/// reported before it.
 #[derive(Debug)]
 struct CqEntries {
     completions: VecDeque<Completion>,
@@ -52,7 +54,7 @@ struct CqEntries {
 }
 
 impl CqEntries {
-    /// Number of completions to read before the next failure; `None` without a failure.
+    /// Returns the number of completions to read before the next failure; `None` without a failure.
     #[inline]
     fn before_failure(&self) -> Option<usize> {
         let (after, _) = self.failures.front()?;
@@ -105,7 +107,7 @@ impl CompletionQueue {
         !queue.failures.is_empty() || queue.completions.len() >= at_least
     }
 
-    /// Makes progress. Returns whether there is an entry to read.
+    /// Makes progress. Returns whether there is a completion or a failure to read.
     pub(crate) fn has_something(&self) -> bool {
         self.endpoints.progress_and_look();
         self.domain.triggers.run();
@@ -115,12 +117,17 @@ impl CompletionQueue {
     /// Prepares for a sleep on the descriptor.
     ///
     /// # Errors
-    /// `EAGAIN` if there is an entry to read, or work to do first.
+    /// `EAGAIN` if there is an entry to read, or work to do first; `EINVAL` without a descriptor.
     pub(crate) fn try_wait(&self) -> Result<()> {
         let ready = || self.holds(1) || self.signaled.swap(false, Ordering::SeqCst);
         self.endpoints.try_wait(&self.domain.triggers, Duration::MAX, ready)
     }
 
+    /// Reads completions that are in the queue, as many as fit.
+    ///
+    /// # Errors
+    /// `EAVAIL` if a failure comes first. `EAGAIN` if there are fewer than `at_least` completions,
+    /// fewer than fit, and no failure.
     #[inline]
     fn take(&self, entries: &mut Entries, at_least: usize) -> Result<()> {
         let mut queue = self.queue.lock();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Explains in the log why a peer cannot be found.
+//! Explains in the log why a peer on this host cannot be found: the port in its address has no
+//! segment, which is the file in `/dev/shm` that an endpoint shares with its peers.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +9,14 @@ use parking_lot::Mutex;
 
 use crate::address;
 
-/// Maximum number of ports that are explained: if thousands of ports have no segment, the reason is
+/// Maximum number of ports that are explained. If thousands of ports have no segment, the reason is
 /// the same for all.
 const MOST: usize = 16;
 
 /// Logs the likely reason why a port has no segment: once per port, and for up to [`MOST`] ports.
 ///
-/// It does not wait for a peer that is opening or closing its endpoint: if 128 ranks share a core,
-/// this may take longer than any reasonable wait.
+/// It does not wait for a peer that is just opening or closing its endpoint. If 128 ranks share a
+/// core, opening an endpoint may take longer than any reasonable wait.
 #[cold]
 pub(crate) fn explain(port: u16) {
     static SAID: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_domain(3)`.
+//! `fi_domain(3)`: the state of a domain. [`crate::open`] opens objects on it.
 
 use std::sync::Arc;
 
@@ -30,15 +30,16 @@ pub(crate) struct Domain {
     pub(crate) fabric: Arc<Fabric>,
     /// The `FI_TCAM_*` parameters.
     pub(crate) params: Params,
-    /// Whether several threads may call at once.
+    /// Whether objects of the domain have locks: several threads may call at once, or the device
+    /// thread makes progress.
     pub(crate) locked: bool,
-    /// The numbers of all addresses that were ever named.
+    /// The numbers of all known addresses, those of address vectors and those of senders.
     pub(crate) peers: Arc<PeerNumbers>,
     pub(crate) av_type: u32,
     /// All started endpoints.
     pub(crate) endpoints: WaitSet,
-    /// Endpoints of scalable endpoints whose contexts have been closed. The other endpoints of the
-    /// domain make progress on them.
+    /// Endpoints of scalable endpoints whose contexts have all been closed, so that no thread polls
+    /// them. The other endpoints of the domain make progress on them.
     pub(crate) unpolled: Mutex<Vec<Arc<dyn Pollable>>>,
     /// Memory that peers may read and write.
     pub(crate) regions: Regions,
@@ -50,7 +51,7 @@ pub(crate) struct Domain {
 }
 
 impl Domain {
-    /// Version of the API the application was written for.
+    /// Returns the version of the API that the application was written for.
     pub(crate) fn api_version(&self) -> u32 {
         self.fabric.api_version()
     }
@@ -69,13 +70,15 @@ impl Domain {
         if std::ptr::eq(&**object.domain(), self) { Ok(object) } else { Err(Errno::EDOMAIN) }
     }
 
-    /// Returns the thread that makes progress. `None` if progress is manual, also in a forked child
-    /// of the process that opened the domain: the child does not have the thread.
+    /// Returns the thread that makes progress; `None` if progress is manual. It is always `None` in
+    /// a forked child of the process that opened the domain, because the child does not have the
+    /// thread.
     pub(crate) fn device_thread(&self) -> Option<&Arc<DeviceThread>> {
         self.device.as_ref().filter(|device| device.is_here())
     }
 
-    /// Returns the event queue for address vectors to which no queue is bound.
+    /// Returns the event queue that is bound to the domain. Address vectors report to it if no
+    /// queue is bound to them.
     pub(crate) fn eq(&self) -> Option<Arc<EventQueue>> {
         self.eq.lock().clone()
     }

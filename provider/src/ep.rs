@@ -54,8 +54,8 @@ struct Alias {
     tx: Option<u64>,
     /// Flags of receives without flags, if they differ from the endpoint's.
     rx: Option<u64>,
-    /// As `rx`, for tagged receives: without `FI_MULTI_RECV`, if the endpoint supports it only for
-    /// untagged ones.
+    /// As `rx`, for tagged receives. It lacks `FI_MULTI_RECV` if the endpoint supports this flag
+    /// only for untagged receives.
     tagged_rx: Option<u64>,
 }
 
@@ -99,8 +99,9 @@ impl Endpoint {
         }
     }
 
-    /// Creates the endpoint at a held port. Peers list it, or the scalable endpoint that it belongs
-    /// to, under the address `listed`.
+    /// Creates the endpoint at a held port. `listed` is its *listed address*: peers have this
+    /// address of the endpoint, or of the scalable endpoint that it belongs to, in their address
+    /// vectors.
     pub(crate) fn from_held(
         domain: &Arc<Domain>,
         info: &Info,
@@ -130,6 +131,8 @@ impl Endpoint {
         domain.endpoints.add(shared)
     }
 
+    /// Calls `work` with the engine, under its lock. Returns `EOPBADSTATE` if the endpoint is
+    /// closed.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
         work(self.shared.engine.lock().as_mut().ok_or(Errno::EOPBADSTATE)?)
     }
@@ -165,8 +168,9 @@ impl Endpoint {
         }
     }
 
-    /// Posts a receive, concurrently with threads that use the engine. Only a probe takes the lock
-    /// of the engine.
+    /// Posts a receive, concurrently with threads that use the engine. It takes the lock of the
+    /// engine only for a probe, to deliver an unexpected message that matches, and to watch the
+    /// peer that the receive names.
     fn recv_on_fast_path(&self, posts: &RxFastPath, op: &Recv) -> Result<()> {
         if tagged::probe_flags(op).is_some() {
             return self.shared.with_engine(|engine| {
@@ -191,7 +195,7 @@ impl Endpoint {
     }
 
     /// Starts the tx fast path, if sends of the endpoint may use it. A stopped fast path is not
-    /// started again: a context that is opened again has other queues.
+    /// started again: a context of a scalable endpoint that is opened again may have other queues.
     pub(crate) fn start_sends(&self, engine: &Engine) {
         if self.shared.tx_fast_path.get().is_none()
             && let Some(sends) = TxFastPath::of(engine)
@@ -207,13 +211,14 @@ impl Endpoint {
         }
     }
 
-    /// The address under which peers list this endpoint.
+    /// Returns the packed address under which peers list this endpoint.
     pub(crate) fn listed_address(&self) -> u64 {
         pack(self.shared.address)
     }
 
-    /// Makes progress. Returns whether peers have taken all that was sent. `is_all`: the endpoint
-    /// sends nothing more, so peers on other hosts get a Bye once they have all answers.
+    /// Makes progress. Returns whether peers have taken all that was sent, or the endpoint is
+    /// closed. `is_all`: the endpoint sends nothing more, so peers on other hosts get a Bye (the
+    /// last frame to them) once they have all answers.
     fn try_settle(&self, is_all: bool) -> bool {
         self.shared.progress_as_device();
         let mut engine = self.shared.engine.lock();
@@ -229,10 +234,11 @@ impl Endpoint {
     }
 
     /// Waits until peers have taken what was sent: buffers that they still hold, copies that they
-    /// have not read, and answers for which their rings had no room. Logs a warning if they take
-    /// too long. Also makes progress on the other endpoints of the domain: they may be these peers,
-    /// and perhaps no other thread polls them. `is_all`: the endpoint closes, and not only a
-    /// context of it.
+    /// have not read, answers for which they had no room, and bytes for the network. Logs a warning
+    /// if they take too long. Also makes progress on the other endpoints of the domain, because
+    /// these may be the peers, and perhaps no other thread polls them. `is_all`: the endpoint
+    /// closes, and not only a context of it. The wait then includes confirmations of peers on other
+    /// hosts.
     pub(crate) fn linger(&self, is_all: bool) {
         let patience =
             self.shared.engine.lock().as_ref().map_or(LINGER, |it| it.peers.transports.patience());
@@ -253,6 +259,10 @@ impl Endpoint {
 
 impl Object for Endpoint {
     type Raw = sys::fid_ep;
+
+    fn finish_uses(&self) {
+        self.domain.triggers.finish_turn();
+    }
 
     fn close(&self) -> Result<()> {
         if self.alias.is_some() {

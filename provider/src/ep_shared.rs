@@ -47,18 +47,19 @@ pub(crate) struct EpShared {
     secret: u64,
     /// Holds the port number; see [`EpShared::release_port`].
     socket: Mutex<Option<Unshared>>,
-    /// The segment of this endpoint. It consists of atomics, so it needs no lock.
+    /// The segment of this endpoint in shared memory. It consists of atomics, so it needs no lock.
     pub(crate) own: Arc<Segment>,
     /// `None` once the endpoint is closed.
     pub(crate) engine: Serial<Option<Engine>>,
-    /// The rx fast path: set once the endpoint is enabled, if several threads may post receives.
+    /// The rx fast path. It is set once the endpoint is enabled, if several threads may post
+    /// receives and [`RxFastPath::of`] allows it.
     pub(crate) rx_fast_path: OnceLock<RxFastPath>,
-    /// The tx fast path: set once the endpoint is enabled.
+    /// The tx fast path. It is set once the endpoint is enabled, if [`TxFastPath::of`] allows it.
     pub(crate) tx_fast_path: OnceLock<TxFastPath>,
     pub(crate) bell: Doorbell,
     /// The network. The engine owns it.
     net: Option<Weak<Net>>,
-    /// Whether progress is automatic: the device thread makes it.
+    /// Whether the device thread makes progress (`FI_PROGRESS_AUTO`).
     auto: bool,
     /// Whether a thread of the application may sleep on this endpoint while another one starts an
     /// operation.
@@ -89,8 +90,8 @@ impl EpShared {
         address::to_name(address, self.secret).to_vec()
     }
 
-    /// Releases the port. This must precede the close of the segment: a peer that finds a held port
-    /// without a segment reports that the segment is in another `/dev/shm`.
+    /// Releases the port. This must precede the close of the segment, because a peer that finds a
+    /// held port without a segment reports that the segment may be in another `/dev/shm`.
     pub(crate) fn release_port(&self) {
         *self.socket.lock() = None;
     }
@@ -103,8 +104,8 @@ impl EpShared {
     }
 }
 
-/// Maximum number of ports that are tried. An endpoint that is being closed may have released its
-/// port, but not its segment.
+/// Maximum number of ports that are tried if the application requests no port. A port may be free
+/// although its segment exists: an endpoint that is being closed releases its port first.
 const PORTS: usize = 16;
 
 /// A held port, with the segment and the network of its future endpoint.
@@ -193,7 +194,8 @@ impl EpShared {
         progress
     }
 
-    /// Makes progress in a thread of the application while the device thread sleeps.
+    /// Makes progress in a thread of the application although there is a device thread. Meanwhile
+    /// messages do not wake the device thread, if it sleeps.
     fn progress_instead_of_device<'a>(
         &'a self,
         mut engine: SerialGuard<'a, Option<Engine>>,
@@ -225,8 +227,8 @@ impl EpShared {
         }
     }
 
-    /// Wakes the device thread, or waiting threads, if there is something to copy, or to answer
-    /// once a peer has room.
+    /// Wakes the sleeping device thread, or waiting threads, if copies are due, or if answers or
+    /// parts of operations wait for room at a peer.
     #[inline]
     pub(crate) fn wake(&self, engine: &Engine) {
         if (engine.device_sleeps || self.has_waiters) && engine.has_pending_work() {
@@ -235,8 +237,8 @@ impl EpShared {
     }
 
     /// Calls `work` with the engine, and returns its result. Then makes the copies that `work` has
-    /// queued, unless the device thread makes them. Returns `EOPBADSTATE` if the endpoint is
-    /// closed.
+    /// queued, if several threads may use the endpoint and no device thread makes them. Otherwise
+    /// the next progress makes them. Returns `EOPBADSTATE` if the endpoint is closed.
     pub(crate) fn with_engine<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
         let mut guard = self.engine.lock();
         let engine = guard.as_mut().ok_or(Errno::EOPBADSTATE)?;
@@ -264,7 +266,7 @@ impl EpShared {
         }
     }
 
-    /// The network, if it is open.
+    /// Returns the network, if it is open.
     fn network(&self) -> Option<Arc<Net>> {
         self.net.as_ref()?.upgrade()
     }
@@ -301,7 +303,7 @@ impl Pollable for EpShared {
         let mut guard = self.engine.lock();
         let Some(engine) = &mut *guard else { return Pause::None };
         let caller = if engine.peers.wants_room { Caller::Waits } else { caller };
-        // A thread that polls the network each time has no time to poll shared memory repeatedly.
+        // If each poll includes the network, there is no time to poll shared memory repeatedly.
         engine.idle.asks_elsewhere =
             engine.peers.transports.has_net() && engine.peers.transports.schedule.is_every_poll();
         let pause = engine.idle.pause(caller);
@@ -314,8 +316,9 @@ impl Pollable for EpShared {
         }
         if pause != Pause::Spin {
             engine.idle.note_return(caller);
-            // The thread yields instead of sleeping if work waits for room at a peer, or if it may
-            // poll another endpoint next, where a message may already wait.
+            // The thread yields instead of sleeping if work waits for room at a peer. It also
+            // yields if the process has other endpoints, because a message may already wait at the
+            // one that it polls next.
             let yields = gives_way && (engine.waits_for_room() || own_count() > 1);
             return if yields { Pause::Yield } else { pause };
         }
@@ -326,8 +329,8 @@ impl Pollable for EpShared {
         });
         engine.idle.note_return(caller);
         if came {
-            // The caller handles the message. But with a device thread, the caller may not get the
-            // lock again.
+            // Without a device thread, the caller handles the message. With one, the message is
+            // handled here, because `progress` only tries to get the lock.
             if self.auto {
                 self.progress_instead_of_device(guard);
             }

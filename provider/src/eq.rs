@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_eq(3)`.
+//! `fi_eq(3)`: event queues, to which address vectors report inserted addresses.
 
 use std::{
     collections::VecDeque,

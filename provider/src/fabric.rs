@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_fabric(3)`.
+//! `fi_fabric(3)`: the fabric object, which stores the API version of the application.
 
 use ffi::{object::Object, sys};
 
-/// A fabric, as an object. It stores the API version of the application.
+/// A fabric.
 #[derive(Debug)]
 pub(crate) struct Fabric {
     api_version: u32,
@@ -14,7 +14,7 @@ impl Fabric {
         Self { api_version }
     }
 
-    /// Version of the API the application was written for.
+    /// Returns the version of the API that the application was written for.
     pub(crate) fn api_version(&self) -> u32 {
         self.api_version
     }

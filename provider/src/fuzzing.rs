@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An endpoint without libfabric, whose peer acts on arbitrary bytes. For the unit tests and for
-//! `provider/fuzz`.
+//! Test code for the unit tests and for `provider/fuzz`: arbitrary bytes choose what an endpoint
+//! (without libfabric) and a hostile peer of it do.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -52,13 +52,13 @@ impl Input<'_> {
         u16::from_le_bytes([self.byte(), self.byte()])
     }
 
-    /// An offset in a segment, more often in its header than in its buffers.
+    /// Returns an offset in a segment, more often in its header than in its buffers.
     fn offset(&mut self) -> usize {
         let byte = usize::from(self.byte());
         if byte & 1 == 0 { byte * 8 } else { usize::from(self.short()) * 24 }
     }
 
-    /// A number: small, near a power of two, or arbitrary.
+    /// Returns a number that is small, near a power of two, or arbitrary.
     fn word(&mut self) -> u64 {
         let byte = self.byte();
         match byte >> 6 {
@@ -90,7 +90,8 @@ struct Play {
 
 impl Play {
     fn start((ports, own, mut engine, peers): peers::Met, memory: &RegionMemory) -> Self {
-        // No kernel copies: the peer would choose their addresses, which are valid in this process.
+        // Kernel copies are off. The hostile peer would choose their addresses, and since it is in
+        // this process, the kernel would overwrite memory of the test.
         engine.peers.transports.set(Settings { checks: false, copies: false });
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
         let window = memory.clone();
@@ -175,7 +176,7 @@ impl Play {
         let kind = input.byte();
         let count = match kind >> 6 {
             0 => u64::from(input.byte()),
-            // A frame: parts, segments, buffer.
+            // A `channel::wire::Frame`: numbers of parts, of segments, and of a buffer.
             1 => {
                 u64::from(input.byte() % 6)
                     | u64::from(input.byte() % 6) << 8
@@ -191,8 +192,8 @@ impl Play {
             u64::from(kind & 0x0f) | (flags & 0x0f) << 8 | (number & 0xffff) << 16 | count << 32;
         let mut words = [first, input.word(), input.word(), input.word(), input.word()];
         if words[4] < 64 {
-            // An arbitrary number hardly ever names an operation in progress, because it contains
-            // an age: name one of the first operations.
+            // An arbitrary number hardly ever names an operation in progress, because numbers
+            // contain the age of their operation. So this one names one of the first operations.
             let key = words[4] as usize;
             words[4] = self.engine.tx.ops.number_at(key);
         }
@@ -227,7 +228,8 @@ impl Play {
         }
     }
 
-    /// Makes progress, but not for ever: with wrong heads and tails there may always be more.
+    /// Makes progress, but not for ever: with wrong heads and tails of the ring, there may always
+    /// be another slot.
     fn progress(&mut self) {
         for _ in 0..100 {
             self.peers.progress();
@@ -286,9 +288,9 @@ impl Play {
     }
 }
 
-/// Lets a peer act on the bytes. Checks that nothing crashes and, if the endpoint's own segment
-/// stayed intact, that messages of another peer arrive. AddressSanitizer, if it is on, finds
-/// accesses to other memory.
+/// Lets an endpoint and a hostile peer on this host act as the bytes choose. Checks that nothing
+/// crashes and, if the endpoint's own segment stayed intact, that messages of another peer arrive.
+/// AddressSanitizer, if it is on, finds accesses to other memory.
 ///
 /// # Panics
 /// If a check fails.
@@ -296,7 +298,7 @@ pub fn survive(data: &[u8]) {
     survive_of(peers::near(), data);
 }
 
-/// As [`survive`], over the network.
+/// As [`survive`], with peers on the network.
 ///
 /// # Panics
 /// If a check fails.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An endpoint whose peer writes arbitrary data into its ring: no panic, no access outside of the
-//! segments, and messages of other peers still arrive.
+//! Tests of an endpoint with a hostile peer. The peer writes arbitrary data into the ring, sends
+//! arbitrary frames over the network, or claims to be another endpoint. There must be no panic and
+//! no access outside of the segments, and messages of other peers must still arrive.
 
 use std::{
     net::SocketAddrV4,
@@ -45,7 +46,7 @@ fn post(engine: &mut Engine, tag: Option<(u64, u64)>) {
 /// Words that a peer may write: arbitrary ones, and ones that pass the first checks.
 fn words() -> impl Strategy<Value = [u64; 5]> {
     let small = prop_oneof![0..20_u64, Just(u64::MAX), Just(1 << 63), any::<u64>()];
-    // A number, or a frame: parts, segments, buffer.
+    // A number, or a `channel::wire::Frame`: numbers of parts, of segments, and of a buffer.
     let count = prop_oneof![
         0..70_u64,
         (0..6_u64, 0..6_u64, prop_oneof![Just(0_u64), 0..70_u64])
@@ -122,8 +123,8 @@ proptest! {
     }
 }
 
-/// Connects `net` to the endpoint at `at`, whose secret it knows. The networks of `others` make
-/// progress meanwhile.
+/// Connects `net` to the endpoint at `at`, of which it knows the secret (1). The networks of
+/// `others` make progress meanwhile.
 fn connect_to(net: &Net, at: SocketAddrV4, others: &[&Net]) -> Result<(), Errno> {
     let start = Instant::now();
     while !net.has_met(at, Some(Secret::of_endpoint(1)))? {
@@ -151,8 +152,9 @@ fn arrive(net: &Net, at: SocketAddrV4, own: &Net, engine: &mut Engine, bits: u64
     }
 }
 
-/// A process that knows the name of an endpoint sends it a message in the name of another endpoint,
-/// or of a context of one. The receiver learns that other name before or afterwards.
+/// A process that knows the name of an endpoint sends it a message, and claims to be another
+/// endpoint or a context of one. The receiver learns the name of that other endpoint before or
+/// afterwards.
 #[test]
 fn an_impostor_is_not_received_from() {
     for (is_known, context) in [(true, 0), (true, 1), (false, 0)] {
@@ -196,7 +198,8 @@ fn an_impostor_ends_no_connection() {
     let (.., impostor) = net_endpoint(None, 3, Some((home, 0)));
     let mut engine = engine_of(&own, at.port(), Some(net.clone()));
     connect_to(&client, at, &[&net]).unwrap();
-    // Peers of this host send over shared memory, so the segment must not be visible.
+    // Peers of this host send over shared memory. Without its segment, the client seems to be on
+    // another host.
     drop(_segment);
     assert_eq!(arrive(&client, at, &net, &mut engine, 5), 1);
     connect_to(&impostor, at, &[&net]).unwrap();

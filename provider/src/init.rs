@@ -37,8 +37,8 @@ impl Provider for Tcam {
         let mut info = match &query.hints {
             Some(hints) => {
                 let dgram = hints.ep.as_ref().is_some_and(|ep| ep.kind == sys::FI_EP_DGRAM);
-                // libfabric searches a datagram provider on which it builds reliable messages. It
-                // would then list this provider twice.
+                // libfabric makes this query to find a datagram provider below its own provider of
+                // reliable messages. An answer would make it list this provider twice.
                 if dgram && query.flags & flags::OFI_CORE_PROV_ONLY != 0 {
                     return Err(Errno::ENODATA);
                 }
@@ -69,8 +69,12 @@ impl Provider for Tcam {
 }
 
 /// Returns the source and the destination of a query. Node and service name one of them: the source
-/// with `FI_SOURCE`, or else the destination. The hints may name both. Without a named source, it
-/// is an address of this host with port 0.
+/// with `FI_SOURCE`, or else the destination. The hints may name both. If no source is named, the
+/// source is an address of this host with port 0: 127.0.0.1 for a loopback destination.
+///
+/// # Errors
+/// `ENODATA` if an address in the hints is not a `sockaddr_in`, if node or service cannot be
+/// resolved, or if the source is not an address of this host.
 fn addresses(query: &Query<'_>) -> Result<(Option<SocketAddrV4>, Option<SocketAddrV4>), Errno> {
     let hinted = |pick: fn(&Info) -> &Option<Vec<u8>>| {
         query.hints.as_ref().and_then(|hints| pick(hints).as_deref()).map(|bytes| {

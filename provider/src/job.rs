@@ -15,8 +15,8 @@ use nic::{
 };
 
 /// Environment variables with the rank of this process. That of Open MPI comes first, because Open
-/// MPI passes on the variables of other launchers. They exist if the shell that starts it is a task
-/// of a job.
+/// MPI passes on the variables of other launchers. For example, those of Slurm exist if the shell
+/// that calls `mpiexec` is itself a task of a job.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
 /// Environment variables with the number of ranks.
@@ -152,8 +152,8 @@ pub(crate) fn check_report_pattern(params: Params) -> Result<Params, ParamError>
     Ok(params)
 }
 
-/// Returns the path for a pattern: replaces `%r` by the rank (the process id without a rank), `%p`
-/// by the process id, `%h` by the host and `%%` by `%`.
+/// Returns the path for a pattern: replaces `%r` by the rank (or by the process id if there is no
+/// rank), `%p` by the process id, `%h` by the host and `%%` by `%`.
 pub(crate) fn expand(pattern: &str, report: &Report) -> PathBuf {
     let mut path = String::new();
     let mut chars = pattern.chars();

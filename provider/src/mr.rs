@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_mr(3)`: memory regions, as objects.
+//! `fi_mr(3)`: memory regions, as objects of libfabric. [`crate::regions`] checks accesses to them.
 
 use std::sync::Arc;
 

@@ -18,8 +18,9 @@ pub(crate) fn required(rules: MrMode) -> i32 {
 }
 
 /// Returns the `mr_mode` for an application that supports `wanted`; `None` if `wanted` lacks a
-/// required bit. Before libfabric 1.5 there were two modes, `FI_MR_BASIC` and `FI_MR_SCALABLE`,
-/// each a complete set of rules. An application of that time that sets no bit supports both.
+/// required bit. Before version 1.5 of the API, there were two modes, `FI_MR_BASIC` and
+/// `FI_MR_SCALABLE`, each a complete set of rules. An application of that time that sets no bit
+/// supports both.
 pub(crate) fn meet(required: i32, wanted: i32, api_version: u32) -> Option<i32> {
     let before = !api_at_least(api_version, 1, 5);
     let wanted = if before && wanted == 0 { 3 } else { wanted };

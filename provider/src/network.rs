@@ -21,8 +21,8 @@ pub(crate) fn is_wanted(params: &Params) -> bool {
 }
 
 /// Returns the secret of the job: that of `FI_TCAM_JOB_KEY`, or a public one with
-/// `FI_TCAM_NET_OPEN=yes`. Returns `None` without either: then each endpoint has a secret in its
-/// name.
+/// `FI_TCAM_NET_OPEN=yes`. Returns `None` without either; each endpoint then has its own secret,
+/// which is a part of its name.
 fn job_secret(params: &Params) -> Option<Secret> {
     let key = &params.job_key;
     (!key.is_empty() || params.net_open.is_on()).then(|| Secret::of_job(key))

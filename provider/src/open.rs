@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Opens the objects of a fabric and a domain, and handles their other calls. It is the only file
-//! that names all objects.
+//! Opens the objects of a fabric and of a domain, and handles the other calls of fabrics and
+//! domains. It is the only file that names all types of objects.
 
 use std::sync::{Arc, Weak};
 
@@ -74,8 +74,8 @@ impl Object for Domain {
     type Raw = sys::fid_domain;
 
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
-        // FI_REG_MR is refused: memory is registered when the call returns, and no event reports
-        // it.
+        // FI_REG_MR requests events of registrations. It is refused, because memory is registered
+        // when the call returns, and no event is written.
         ffi::object::check_flags(bind_flags, flags::EVENT)?;
         *self.eq.lock() = Some(other.get::<EventQueue>()?);
         Ok(())
@@ -164,10 +164,10 @@ impl ops::domain::Domain for Domain {
     }
 }
 
-/// `FI_QUEUE_WORK`.
+/// Handles `FI_QUEUE_WORK`: adds deferred work to the triggers of the domain.
 fn queue_work(domain: &Domain, raw: &RawWork) -> Result<()> {
     match raw.read::<Endpoint, Counter>() {
-        // The work names no endpoint. It may name a context of a scalable endpoint.
+        // The fid in the work may be a context of a scalable endpoint instead of an endpoint.
         Err(Errno::EINVAL) => defer(domain, raw.read::<EpContext, Counter>()?),
         work => defer(domain, work?),
     }

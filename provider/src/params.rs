@@ -24,8 +24,9 @@ enum ParamsError {
 /// Returns the parameters of this process.
 ///
 /// # Errors
-/// `EINVAL` for an invalid name or value, or for a file that cannot be used. Another experiment
-/// than the requested one would be worse than none.
+/// `EINVAL` for an invalid name or value, or for a file that cannot be used. The application then
+/// gets no provider: a run with other settings than the requested ones would give misleading
+/// results.
 pub(crate) fn params() -> Result<Params, Errno> {
     let params = read_params().map_err(|error| {
         tracing::error!("{error}");

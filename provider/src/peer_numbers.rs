@@ -39,7 +39,7 @@ impl GrowingArray {
         (block, index - ((1 << block) - 1) * FIRST)
     }
 
-    /// The word at an index; zero if it was never set.
+    /// Returns the word at an index; zero if it was never set.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> u64 {
         let (block, offset) = Self::place(index);
@@ -121,7 +121,7 @@ impl PeerNumbers {
         self.seen.get(number as usize) != 0
     }
 
-    /// Number of peers.
+    /// Returns the number of addresses that have a number.
     pub(crate) fn len(&self) -> usize {
         self.numbers.lock().len()
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Memory that peers may read and write, and the checks of a request before it accesses any of it.
+//! Memory regions: the memory of a domain that peers may read and write, and the checks of a peer's
+//! request before it accesses any memory.
 //!
 //! ```text
 //! for each part of a request:
@@ -31,8 +32,9 @@ use parking_lot::Mutex;
 
 use crate::wait::pollable::{Count, count};
 
-/// Access bits that `fi_mr_reg` accepts. LCI also sets classes of operations, such as `FI_MSG`,
-/// which allow nothing by themselves; libfabric's tcp, shm and sockets providers accept them too.
+/// Access bits that `fi_mr_reg` accepts. The communication library LCI also sets classes of
+/// operations, such as `FI_MSG`, which allow nothing by themselves; libfabric's tcp, shm and
+/// sockets providers accept them too.
 const ACCESS: u64 = flags::SEND
     | flags::RECV
     | flags::READ
@@ -45,7 +47,7 @@ const ACCESS: u64 = flags::SEND
     | flags::ATOMIC
     | flags::COLLECTIVE;
 
-/// The kinds of access that an operation of a peer counts as (`fi_cntr(3)`).
+/// Whether an operation of a peer counts as a read, as a write, or as both (`fi_cntr(3)`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accesses {
     pub(crate) reads: bool,
@@ -88,8 +90,8 @@ pub(crate) struct Registered {
     base: u64,
     access: u64,
     enabled: AtomicBool,
-    /// Listed address of the endpoint that the region is bound to; 0 if it serves all endpoints of
-    /// the domain.
+    /// Address under which peers list the endpoint that the region is bound to, packed; 0 if the
+    /// region is not bound, and serves all endpoints of the domain.
     endpoint: AtomicU64,
     counters: Mutex<Counters>,
 }
@@ -203,7 +205,7 @@ impl Regions {
     /// Returns the memory that a request to an endpoint names, if the access is allowed.
     ///
     /// # Errors
-    /// `ENOKEY`, `EACCES`, `EFAULT`: see the module.
+    /// `ENOKEY`, `EACCES` or `EFAULT`, as the module describes them.
     #[inline]
     pub(crate) fn resolve(
         &self,
@@ -246,7 +248,7 @@ impl Regions {
 }
 
 impl Registered {
-    /// Address of the first byte for peers.
+    /// Returns the address of the first byte for peers.
     pub(crate) fn base(&self) -> u64 {
         self.base
     }

@@ -17,7 +17,7 @@ use crate::{
     peer_numbers::{GrowingArray, PeerNumbers},
 };
 
-/// Maximum number of bits of a `fi_addr_t` that name a context.
+/// Maximum of `rx_ctx_bits`, the number of bits of a `fi_addr_t` that name a context.
 const MOST_BITS: c_int = 16;
 
 /// The receive contexts that the addresses of one vector may name.

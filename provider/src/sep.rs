@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_scalable_ep`: one address, several transmit and receive contexts (`fi_endpoint(3)`).
 //!
-//! Each index is a normal endpoint, with a segment, a lock and match tables. Their ports are
-//! consecutive, so that a peer finds every context from the address of index 0. Matching compares
-//! the address of index 0, whichever context sends: [`crate::engine`] derives it from the sender's
-//! identity.
+//! The transmit and the receive context with one index share a normal endpoint, with its own
+//! segment, lock and match tables. Their ports are consecutive, so that a peer finds every context
+//! from the address of index 0. Matching compares the address of index 0, whichever context sends:
+//! [`crate::engine`] derives it from the sender's identity.
 //!
 //! ```text
 //! scalable endpoint   10.0.0.1:4711            inserted by peers, named by receives
@@ -13,9 +13,9 @@
 //!   index 2           10.0.0.1:4713  tx        more transmit than receive contexts
 //! ```
 //!
-//! The endpoints live as long as the scalable endpoint. Messages that come before a context is
-//! opened wait for it. If one context closes, receives of peers that name the scalable endpoint do
-//! not fail.
+//! The endpoints live as long as the scalable endpoint. Messages that arrive before a context is
+//! opened wait until it is opened. If one context closes, receives of peers that name the scalable
+//! endpoint do not fail.
 
 use std::{net::SocketAddrV4, sync::Arc};
 
@@ -40,7 +40,8 @@ use crate::{
     wait::pollable::Pollable,
 };
 
-/// Maximum number of attempts to hold consecutive ports. Another process may hold one of them.
+/// Maximum number of attempts to hold consecutive ports. An attempt fails if another process holds
+/// one of these ports.
 const ROWS: usize = 64;
 
 /// A scalable endpoint.
@@ -90,7 +91,8 @@ impl ContextPair {
     }
 }
 
-/// Holds `count` consecutive ports from `wanted` on, or any consecutive ones if its port is 0.
+/// Holds `count` consecutive ports from that of `wanted` on, or any consecutive ones if it is 0.
+/// Returns `EADDRINUSE` if they are not free.
 fn hold(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>> {
     let mut tries = if wanted.port() == 0 { ROWS } else { 1 };
     loop {
@@ -149,7 +151,7 @@ impl ScalableEndpoint {
         })
     }
 
-    /// The address under which peers list the scalable endpoint.
+    /// Returns the packed address under which peers list the scalable endpoint.
     pub(crate) fn listed_address(&self) -> u64 {
         pack(self.address)
     }
@@ -293,7 +295,7 @@ impl OfDomain for ScalableEndpoint {
     }
 }
 
-/// A scalable endpoint has an address, but its contexts have the operations.
+/// A scalable endpoint has an address and options. Its contexts have the operations.
 impl ops::ep::Endpoint for ScalableEndpoint {
     fn cancel(&self, _context: OpContext) -> Result<()> {
         Err(Errno::ENOENT)

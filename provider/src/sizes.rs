@@ -34,11 +34,11 @@ impl OpClass {
     }
 }
 
-/// A size in bytes. The application may change it at any time, up to the offered size.
+/// A size in bytes. The application may change it at any time, up to its maximum.
 #[derive(Debug)]
 struct OpSize {
     now: AtomicUsize,
-    /// The size that `fi_getinfo` offers.
+    /// The maximum, and the value when the endpoint is opened.
     offered: usize,
 }
 
@@ -56,14 +56,14 @@ impl OpSize {
 /// The sizes of an endpoint, in bytes.
 #[derive(Debug)]
 pub(crate) struct OpSizes {
-    /// The smallest of all sizes: an operation that is not longer passes every check.
+    /// The smallest of all sizes. An operation that is not longer than this passes every check.
     least: AtomicUsize,
     longest: [OpSize; CLASSES],
     injected: [OpSize; CLASSES],
 }
 
 impl OpSizes {
-    /// Creates the sizes that `fi_getinfo` offers for a given `FI_TCAM_EAGER_SIZE`.
+    /// Creates the maximum sizes for a given `FI_TCAM_EAGER_SIZE`.
     pub(crate) fn offered(eager_size: usize) -> Self {
         let longest =
             |class| if class == OpClass::Atomic as usize { MAX_BYTES } else { attr::MAX_MSG_SIZE };
@@ -118,7 +118,7 @@ impl OpSizes {
     /// `fi_setopt`: sets a size in bytes.
     ///
     /// # Errors
-    /// `EINVAL` for more than `fi_getinfo` offers, `ENOPROTOOPT` for an option that is not a size.
+    /// `EINVAL` for more than the maximum, `ENOPROTOOPT` for an option that is not a size.
     pub(crate) fn set_option(&self, option: u32, value: usize) -> Result<()> {
         let size = self.of_option(option)?;
         if value > size.offered {

@@ -3,7 +3,8 @@
 //!
 //! The device of a shared receive context matches the messages of every endpoint that is bound to
 //! it. The endpoint that received a message does the rest: it has the bytes, answers the sender and
-//! reports the completion. A kept message contains the number of that endpoint, its *holder*.
+//! reports the completion. An unexpected message is kept with the number of that endpoint, its
+//! *holder*.
 //!
 //! ```text
 //! arrival   engine locked: context locked: match or keep; engine delivers
@@ -112,7 +113,7 @@ impl SharedReceive {
         work(&self.shared.lock())
     }
 
-    /// As [`Self::with_device`], when the process exits. Returns `None` if a thread is in the
+    /// Calls `work` with the device when the process exits. Returns `None` if a thread is in the
     /// middle of a call and does not end it in time.
     fn with_device_at_exit<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> Option<T> {
         self.shared.lock_at_exit().map(|device| work(&device))
@@ -151,7 +152,7 @@ impl SharedReceive {
     }
 
     /// Gives a message to its receive. Returns false if the endpoint that holds the message has
-    /// just closed: then the message is lost.
+    /// just closed. The message is then lost.
     fn deliver(&self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) -> bool {
         let delivered = self.with_member(Some(message.holder), |engine| {
             engine.deliver(grant, envelope, message);
@@ -173,7 +174,7 @@ impl SharedReceive {
                 Ok(())
             });
         }
-        // Messages that are still in the rings of the members count as arrived too.
+        // Messages that the members have not handled yet count as arrived too.
         let members: Vec<_> =
             self.members.lock().iter().map(|(_, member)| Arc::clone(member)).collect();
         for member in members {

@@ -12,8 +12,8 @@
 //!                               progress handles the answer of the receiver
 //!     any other, or no room:    with the lock of the engine, from the start
 //! ```
-//! Messages of one thread to one peer stay in order on either path: a message is in the ring of the
-//! peer when the call returns.
+//! Messages of one thread to one peer stay in order, whichever path they take, because a message is
+//! in the ring of the peer when the call returns.
 
 use std::sync::{
     Arc,
@@ -62,7 +62,8 @@ struct TxReports {
 }
 
 impl TxFastPath {
-    /// Creates the tx fast path. Returns `None` if sends are recorded or have checksums.
+    /// Creates the tx fast path. Returns `None` if sends are recorded or have checksums, or if no
+    /// address vector is bound.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
         if engine.records_sends || engine.tx.settings.checks {
             return None;
@@ -119,8 +120,8 @@ impl TxFastPath {
         true
     }
 
-    /// Sends a message that is longer than the eager size: the receiver copies it from user memory,
-    /// unless a copy into buffers is faster. Returns whether it was sent.
+    /// Sends a message that is longer than the eager size. The receiver copies it from user memory,
+    /// unless a copy into buffers of this endpoint is faster. Returns whether the message was sent.
     #[inline(never)]
     fn send_long(&self, peer: u32, op: &Send, outgoing: Outgoing, route: Route) -> bool {
         let header = outgoing.header(op);

@@ -32,12 +32,12 @@ use crate::handle::{Full, Handle, Hit, MAX_CAPACITY, TableError};
 use crate::kernel::{self, Available, Fingerprints, Kernel, LANES, MaskedFingerprint};
 use crate::slot::{Class, Slot, Stamp};
 
-/// Up to this many entries are compared one by one: a vector comparison costs as much, and would
-/// wait for fingerprints that were just stored.
+/// Up to this many entries are compared one by one. A vector comparison of few entries costs as
+/// much, and would wait for fingerprints that were just stored.
 const ALONE: usize = 4;
 
 /// When a page becomes empty, the entries close up if they span more than this many places per
-/// entry, plus a page.
+/// entry, plus one page.
 const SPARSE: usize = 4;
 
 /// A bounded ternary match table that compares every entry; see the module.

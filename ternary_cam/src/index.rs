@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The entries that are no longer recent, and the structures that find the oldest match.
+//! The index of a table: contains all entries except the recent ones (`recent.rs`), and finds the
+//! oldest of them that matches a key. The crate documentation (lib.rs) defines the terms kind,
+//! class, pattern, base and uniform.
 //!
 //! | entries | key | found by |
 //! |---|---|---|
@@ -30,9 +32,9 @@
 //!  +- insert_general       anything else
 //! ```
 //!
-//! Each path is a separate function, so that a short path does not save the registers that a long
-//! path needs. The comment of a function states the conditions under which it is called. If the
-//! first two paths find an entry of another kind, they call `insert_each`. `insert_each`,
+//! Each path is a separate function. Otherwise a short path would also save the registers that only
+//! a long path needs. The comment of a function states the conditions under which it is called. If
+//! the first two paths find an entry of another kind, they call `insert_each`. `insert_each`,
 //! `insert_classes` and `insert_general` may take the small set into use.
 //!
 //! Searches take one of these:
@@ -93,7 +95,8 @@ use small_set::SmallSet;
 use state::TableState;
 use uniform::Uniform;
 
-/// Inserts between two calls of [`Index::housekeeping`].
+/// Minimum number of inserts between two calls of [`Index::housekeeping`]. The comments call such a
+/// call a tick.
 const TICK: usize = 64;
 
 /// Maximum number of slots that a search compares one by one without a request for a faster
@@ -113,8 +116,8 @@ pub(crate) struct Index {
     /// Contains every entry that has a class.
     primary: PrimaryIndex,
     /// Indexed by [`Wildcards::cell`] of the keys: the secondary index that was last built for keys
-    /// of this cell. Trying one index after the other would be mispredicted, since keys come in any
-    /// order.
+    /// of this cell. If a search tried one index after the other instead, its branches would be
+    /// mispredicted, since keys come in any order.
     serving: [u8; Wildcards::CELLS],
     /// Each active one contains every base entry, for keys that the primary index does not serve.
     secondary: [SecondaryIndex; SECONDARY_INDEXES],
@@ -218,7 +221,8 @@ impl Index {
 
 /// Inserts.
 impl Index {
-    /// Adds four recent entries; `taken` slots are in use.
+    /// Adds four recent entries. `taken` is the number of slots in use, which include the slots of
+    /// these entries.
     #[inline(never)]
     pub(crate) fn insert(&mut self, slots: &mut [Slot], recent: RecentEntries, taken: usize) {
         self.peak = self.peak.max(taken);
@@ -396,8 +400,8 @@ impl Index {
         }
     }
 
-    /// Adds one entry. Each paired class has a separate path, in which the address of its entry
-    /// counter is constant. So the next entry need not wait for that address.
+    /// Adds one entry. Each paired class (`index/classes.rs`) has a separate path, in which the
+    /// address of its entry counter is constant. So the next entry need not wait for that address.
     #[inline(always)]
     fn insert_one_of_several(&mut self, slots: &mut [Slot], id: u16) {
         let wildcards = slots[usize::from(id)].wildcards();
@@ -430,7 +434,7 @@ impl Index {
         self.primary.buckets.insert_marked(slots, (Class::hashed(CLASS), &pattern), id);
     }
 
-    /// [`Index::insert_one`], not inlined.
+    /// Calls [`Index::insert_one`], and is not inlined.
     #[inline(never)]
     fn insert_one_rare(&mut self, slots: &mut [Slot], id: u16) {
         self.insert_one(slots, id);

@@ -2,8 +2,9 @@
 //! Compare kernels: one algorithm, one file per instruction set.
 //!
 //! A kernel compares a key with 16 of the 64 entries of a [`Block`] and returns a bitmap of
-//! candidates. It knows neither ages nor which entries are live; [`first`] and [`first_in_queue`]
-//! decide that in code that all kernels share.
+//! candidates. It knows neither the ages of the entries nor which of them are live. [`first`] and
+//! [`first_in_queue`] select the oldest live candidate in code that all kernels share.
+//! `fingerprints.rs` and `words.rs` contain further kernels, which compare 16-bit words.
 //!
 //! All `unsafe` code of the crate is here and in the files below: the loads, and the calls of
 //! functions that are compiled for instructions which the processor has according to [`Available`].
@@ -29,7 +30,8 @@ pub(crate) use lanes::{LANES, STEP};
 pub(crate) use words::enter;
 pub use words::{Compare, Search};
 
-/// Returns the index of the first live entry that matches, `64 * block + lane`.
+/// Returns the index of the first live entry that matches, `64 * block + lane`; `None` if no entry
+/// matches.
 pub(crate) fn first(kernel: Available, blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     match kernel.get() {
         #[cfg(target_arch = "x86_64")]
@@ -43,8 +45,8 @@ pub(crate) fn first(kernel: Available, blocks: &[Block], live: &[u64], key: &Key
 }
 
 /// Calls `found` with the slot of the first live entry that matches, and returns its result.
-/// Returns `None` if no entry matches. A vector kernel compares every step with a live entry,
-/// because the place of the match is unpredictable.
+/// Returns `None` if no entry matches. A vector kernel does not stop at the first match, because
+/// its place is unpredictable: it compares every step of 16 entries that contains a live one.
 ///
 /// The fields of the key are passed by value: from a key that was just stored field by field, the
 /// compiler would load two fields at once, which waits for the stores.

@@ -79,8 +79,9 @@
 //! - A *pattern* is the set of fields that are compared, which are all fields except the wildcards.
 //! - A *class* contains the entries with one pattern. In the tuple space search of Srinivasan, Suri
 //!   and Varghese (SIGCOMM 1999) it is a tuple.
-//! - *Base* entries name their source and ignore exactly the bits that the first such entry of an
-//!   empty index ignored (`index/classes.rs`).
+//! - *Base* entries name their source and ignore exactly the bits of the *base*. The first entry
+//!   with a source that enters an empty index sets the base to its ignore bits
+//!   (`index/classes.rs`).
 //! - A queue is *uniform* if one pattern serves all its entries and keys (`index/uniform.rs`).
 //!
 //! Rejected designs, with their numbers, are in `DESIGNS.md`.

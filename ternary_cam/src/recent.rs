@@ -2,8 +2,8 @@
 //! The most recent entries, up to [`CAPACITY`], which are in no index yet.
 //!
 //! A short queue stays here: inserting, comparing and removing use one word of slot numbers and the
-//! slots themselves, but no hash. It also avoids a vector load of data that was just stored, which
-//! the store buffer cannot forward: every vector engine that ignores this takes 14 to 23 ns at
+//! slots themselves, but no hash. It also avoids vector loads of data that was just stored, because
+//! the store buffer cannot forward such data. Vector engines with such loads take 14 to 23 ns at
 //! depths 1 to 4.
 //!
 //! ```text
@@ -46,7 +46,7 @@ impl RecentEntries {
     #[inline]
     pub(crate) const fn remove(&mut self, id: u16) {
         self.used -= WIDTH;
-        // Short queues often remove the youngest, or the oldest.
+        // Short queues often remove the youngest or the oldest entry.
         if (self.ids >> self.used) as u16 == id {
             self.ids &= !(u64::MAX << self.used);
             return;
@@ -67,8 +67,8 @@ impl RecentEntries {
     }
 
     /// Returns the position of the lowest bit of this slot number, which must be present. The XOR
-    /// makes its 16 bits zero. It is the lowest group of 16 bits that borrows if one is subtracted
-    /// from each group.
+    /// makes the 16 bits of this number zero. If one is subtracted from each group of 16 bits, this
+    /// group is the lowest that borrows.
     #[inline]
     const fn place(self, id: u16) -> u32 {
         let zero_where_equal = self.ids ^ (id as u64).wrapping_mul(EACH);

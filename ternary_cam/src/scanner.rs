@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The compare kernels for queues outside of this crate.
+//! Runs searches of queues outside of this crate with the vector instructions of a compare kernel.
 //!
-//! Such a queue keeps fingerprints, words computed from the matched fields, so that entries that
-//! cannot match seldom have the word of a key. A kernel determines which of 16 or 64 words equal a
-//! value. The queue knows the meaning of the words, and which entries are live.
+//! Such a queue stores a 16-bit word for each entry, its fingerprint, which it computes from the
+//! matched fields. An entry that does not match a key seldom has the same word as the key. A kernel
+//! determines which of 16 or 64 words equal a value. The queue knows the meaning of the words, and
+//! which entries are live.
 
 use crate::handle::TableError;
 use crate::kernel::{self, Available, Kernel, LANES, Search};

@@ -21,8 +21,8 @@ pub(crate) struct Slot {
     pub(crate) link: RingLink,
 }
 
-/// Age and class of an entry. A lower stamp is older: serial numbers are unique, so the class does
-/// not affect the order.
+/// Age and class of an entry. The entry with the lower stamp is older. Serial numbers are unique,
+/// so the class does not affect the order.
 ///
 /// ```text
 /// 63                            4 3       0
@@ -129,8 +129,8 @@ impl Slot {
         }
     }
 
-    /// Returns true if the entry matches, given that both name their source and `care` are the bits
-    /// to compare.
+    /// Returns true if the entry matches the key. Both must name their source, and `care` must
+    /// contain the bits that both compare.
     #[inline(always)]
     pub(crate) const fn equals(&self, key: &Key, care: u64) -> bool {
         (self.bits ^ key.bits) & care | (self.source ^ key.source.0) as u64 == 0
@@ -141,8 +141,8 @@ impl Slot {
         Wildcards::of(self.ignore, Source(self.source))
     }
 
-    /// Returns true if the entry matches an exact key. Among entries of several classes, whether
-    /// one names its source is unpredictable, so there is no branch on it.
+    /// Returns true if the entry matches an exact key. The code has no branch on whether the entry
+    /// names its source, because this is unpredictable among entries of several classes.
     #[inline(always)]
     pub(crate) const fn matches_exact(&self, key: &Key) -> bool {
         let named = if self.source == Source::ANY.0 { 0 } else { u32::MAX };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The table: bounded, in age order. It grows with its entries.
+//! The public type [`Table`]. It stores each entry in a slot, and searches the index first and then
+//! the recent entries. The number of slots grows with the number of entries.
 
 use crate::entry::{Entry, Key};
 use crate::handle::{Full, Handle, Hit, MAX_CAPACITY, TableError};
@@ -13,12 +14,12 @@ const FEWEST_SLOTS: usize = 8;
 
 /// A bounded ternary match table; see the crate documentation.
 ///
-/// Insert, search and remove are always inlined: for a short queue and for exact keys they are a
-/// few dozen instructions, of which a call would be a third.
+/// Insert, search and remove are always inlined. For a short queue and for exact keys they take a
+/// few dozen instructions, and a call would take a third of that.
 // The fields that searches and removals need are one cache line, in front: see the assertion below.
 #[repr(C, align(64))]
 pub struct Table {
-    /// Their number doubles up to the capacity.
+    /// The number of slots doubles up to the capacity.
     slots: Box<[Slot]>,
     /// Free slots, a stack.
     free: Vec<u16>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Once a table was full, these streams allocate nothing, although structures are built and
-//! dropped.
+//! Tests that operations allocate nothing after the table was full once, although they build and
+//! drop structures.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -45,7 +45,7 @@ macro_rules! nothing_allocates_once_full {
             }
             let before = ALLOCATIONS.get();
             for phase in 0..6_u32 {
-                // No wildcards, wildcards in entries, in keys, and in both.
+                // The phases have no wildcards, wildcards in entries, in keys, and in both.
                 let (entry_wild, key_wild) = (phase % 4 == 1 || phase % 4 == 3, phase % 4 >= 2);
                 let wild = |on: bool, i: u32| match (on, i % 3) {
                     (false, _) | (_, 0) => (0, Source::new(1)),

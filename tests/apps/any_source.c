@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Mixes of any-source and any-tag receives. A naive model of the matching rules predicts the
+// Tests mixes of any-source and any-tag receives. A naive model of the matching rules predicts the
 // message of each receive of rank 0. The model also orders messages of different senders by
 // arrival, as a single matching unit does; MPI leaves that order open.
 #include "check.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI_THREAD_MULTIPLE: measures the time per send in threads of a rank while the receiver sleeps.
+// Measures, with MPI_THREAD_MULTIPLE, the time per send in threads of a rank while the receiver
+// sleeps.
 //
 // Arguments: none, or the number of bursts (default 50)
 //

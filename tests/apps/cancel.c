@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Cancelled receives: each receive is either cancelled or completes, never both, and the remaining
-// ones keep their order.
+// Tests cancelled receives. Each receive is either cancelled or completes, never both, and the
+// remaining receives keep their order.
 #include "check.h"
 
 enum { POSTED = 40, SIZE = 500 };

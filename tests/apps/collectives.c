@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Operations of Figures 5 and 11 of the COL+PNP paper, for `papers/reproduce.sh colpnp`:
+// Measures operations of Figures 5 and 11 of the COL+PNP paper, for `papers/reproduce.sh colpnp`:
 //     collectives gather|allreduce|iallgather|fds [steps]
 //
 //     gather      MPI_Gatherv of 8 bytes, which has no tree in MPICH; time at the root
@@ -54,8 +54,9 @@ static void iallgather(int step) {
         verify_gathered(in + (size_t)call * ranks, call, step);
 }
 
-// When the others send, rank 0 has posted two gathers: a long PRQ. Then the others run ahead of
-// rank 0 by many gathers and some messages: a long UMQ.
+// Rank 0 posts two gathers before the other ranks send, so its queue of posted receives (PRQ)
+// becomes long. Then the other ranks lead rank 0 by many gathers and some messages, so its queue of
+// unexpected messages (UMQ) becomes long.
 static void fds(int step) {
     uint64_t mine[2], out[MESSAGES];
     MPI_Request requests[2], sent[MESSAGES];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI_THREAD_MULTIPLE with a communicator for each thread. With Open MPI's
+// Tests MPI_THREAD_MULTIPLE with a communicator for each thread. With Open MPI's
 //   --mca mtl_ofi_enable_sep 1 --mca mtl_ofi_thread_grouping 1 --mca mtl_ofi_num_ctxts 5
 // each thread has its own context of a scalable endpoint. The communicators are not freed: Open MPI
 // 5.0.11 would close the completion queues of their contexts and continue to poll them.

@@ -27,8 +27,8 @@ int main(int argc, char **argv) {
         CHECK(in == i, "%d, not %d", in, i);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    // Polls while the other ranks may still need progress. On a busy machine this time has few
-    // polls.
+    // Polls while the other ranks may still need progress. This time is longer on a busy machine,
+    // which has fewer polls per second.
     const char *slowness = getenv("TCAM_TEST_SLOWNESS");
     double end_of_polls = MPI_Wtime() + 0.3 * (slowness ? atof(slowness) : 1);
     while (MPI_Wtime() < end_of_polls)

@@ -40,7 +40,7 @@ static uint64_t seed_of(int of, int mesh, int step, int kind) {
     return mix((uint64_t)of << 20 | (uint64_t)mesh, (uint64_t)step, (uint64_t)kind);
 }
 
-// Heat conduction on a plate: the work of rank 0 while the others send.
+// Computes heat conduction on a plate. This is the work of rank 0 while the others send.
 static double compute(double *plate, double *next, int side) {
     double change = 0;
     for (int sweep = 0; sweep < 4; sweep++) {
@@ -56,8 +56,8 @@ static double compute(double *plate, double *next, int side) {
     return change;
 }
 
-// A sender's step. Device readings go first, so that they are in rank 0's unexpected queue when it
-// receives the boundary data. Each rank sends its meshes in its own order.
+// Runs the step of a sender. Device readings are sent first, so that they are in rank 0's
+// unexpected queue when it receives the boundary data. Each rank sends its meshes in its own order.
 static void send_step(int step, char *out) {
     int meshes = active(rank, step);
     MPI_Request *requests = allocate(2 * meshes * sizeof *requests);
@@ -73,7 +73,7 @@ static void send_step(int step, char *out) {
     free(requests);
 }
 
-// Rank 0's step. Returns the number of received messages.
+// Runs the step of rank 0. Returns the number of received messages.
 static long collect_step(int step, char *in, double *plate) {
     MPI_Request *requests = allocate((size_t)ranks * option.meshes * sizeof *requests);
     MPI_Status status;

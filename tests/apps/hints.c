@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Operations of Figures 3, 5 and 6 of the paper on hint-driven matching, on two ranks, for
+// Measures operations of Figures 3, 5 and 6 of the paper on hint-driven matching, on two ranks, for
 // `papers/reproduce.sh hash`:
 //     hints shuffle|burst N [steps]            N messages of 1 byte in flight, one way and back
 //     hints pingpong N [steps [bytes]]         a ping-pong behind N pending receives
 //
 //     shuffle     receives in the order of their tags, messages in a random one (MadMPI)
-//     burst       both in the same order
+//     burst       receives and messages in the same order
 //
 // Prints `hints: ok ... us=T`: microseconds per message for shuffle and burst, half a round trip
 // for the ping-pong. All data is verified.

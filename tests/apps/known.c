@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Queues of known contents, for tests that attribute their elements. Rank 0 posts 137 receives, in
-// three communicators and with four tags, and one any-source receive. Then 211 messages arrive that
-// match no posted receive.
+// Makes queues of known contents, for tests that attribute the elements of the queues. Rank 0 posts
+// 137 receives, in three communicators and with four tags, and one any-source receive. Then 211
+// messages arrive that match no posted receive.
 #include "check.h"
 
 enum { COMMUNICATORS = 3, MOST = 256, GO = 40, DONE = 41, ANY = 30, UNEXPECTED = 31 };

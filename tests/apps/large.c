@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Sizes around every boundary that a transport may have, posted and unexpected. Then rank 0 sends one
-// long message to rank 1. The argument is its number of bytes (default 64 MiB), which is rounded up to
-// blocks of 64 KiB.
+// Tests sizes around every boundary that a transport may have, with posted receives and with
+// unexpected messages. Then rank 0 sends one long message to rank 1. The argument is its number of
+// bytes (default 64 MiB), which is rounded up to blocks of 64 KiB.
 #include "check.h"
 
 enum { MEGABYTE = 1 << 20, BLOCK = 1 << 16 };
 
 static const int edges[] = {4096, 8192, 16384, 65536};
 
-// One exchange between the ranks of a pair, in both directions.
+// Exchanges one message between the ranks of a pair, in both directions.
 static void exchange(char *out, char *in, int size, int peer, int posted) {
     MPI_Request requests[2];
     MPI_Status status;

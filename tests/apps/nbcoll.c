@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Nonblocking collectives in flight together, with point-to-point traffic
-// and a second communicator between them.
+// Tests nonblocking collectives that are in flight together, with point-to-point traffic and a
+// second communicator between them.
 #include "check.h"
 
 enum { ROUNDS = 3, WORDS = 1500 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One-sided communication in all three kinds of epochs: puts and gets between fences,
-// puts with post and start, and counters under locks.
+// Tests one-sided communication in all three kinds of epochs: puts and gets between fences, puts
+// with post and start, and counters under locks.
 #include "check.h"
 
 enum { BLOCK = 20000, ADDS = 20 };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The patterns of `tcam workload` with MPI, so that generated and recorded streams
-// can be compared: patterns PATTERN [steps [messages]].
+// Runs the patterns of `tcam workload` with MPI, so that generated and recorded streams can be
+// compared: patterns PATTERN [steps [messages]].
 //
 // A step has phases. In an on-time phase, rank 0 posts every receive before a barrier and the
-// others send after it, so its PRQ fills. In a late phase, the others send before the barrier and
-// rank 0 receives after it, so its UMQ fills. In halo every rank receives; allreduce and iallgather
-// are MPI's own. A collective operation in which rank 0 gets one message from each of some ranks is
-// a neighbourhood allgather on a graph of these ranks. All data is verified.
+// others send after it, so its queue of posted receives (PRQ) fills. In a late phase, the others
+// send before the barrier and rank 0 receives after it, so its queue of unexpected messages (UMQ)
+// fills. In halo every rank receives; allreduce and iallgather are MPI's own. A collective
+// operation in which rank 0 gets one message from each of some ranks is a neighbourhood allgather
+// on a graph of these ranks. All data is verified.
 #include "check.h"
 
 enum { GROUPS = 5, PHASES = 10, WINDOW = 16, VARIABLES = 4, SIDES = 27 };
@@ -89,7 +90,7 @@ static void nbody(struct phase *phase, int part) {
     if (strangers > 0) from(phase, POINT_TO_POINT, 1 + partners, strangers, 1, 0);
 }
 
-// An exchange with six neighbours, one after the other.
+// Adds the phases of an exchange with six neighbours, one after the other.
 static void swaps(int others) {
     for (int side = 0; side < 6; side++)
         from(new_phase(0), POINT_TO_POINT, 1 + side % others, 1, 1, side);
@@ -233,7 +234,8 @@ static void run_phase(const struct phase *phase, int step) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// MPI_Igatherv, which has no tree in MPICH and Open MPI. Rank 0 calls it before the others send.
+// Calls MPI_Igatherv, which uses no tree in MPICH and Open MPI. Rank 0 calls it before the others
+// send.
 static void gather(int step, MPI_Comm apart) {
     int *counts = allocate(2 * ranks * sizeof *counts), *offsets = counts + ranks;
     uint64_t mine = payload(rank, 0, 0, step), *in = allocate(ranks * sizeof *in);

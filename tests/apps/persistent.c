@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Persistent requests that are started repeatedly, with a fixed partner for each tag and some
+// Tests persistent requests that are started repeatedly, with a fixed partner for each tag and some
 // any-source receives.
 #include "check.h"
 
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < ROUNDS; round++) {
         memset(in, 0, REQUESTS * SIZE);
         for (int i = 0; i < REQUESTS; i++) fill(out + i * SIZE, SIZE >> i, mix(rank, round, i));
-        // Odd rounds start the sends first: they arrive unexpected.
+        // Odd rounds start the sends first, so the messages arrive unexpected.
         int first = round % 2 ? REQUESTS : 0;
         MPI_Startall(REQUESTS, requests + first);
         if (round % 2) MPI_Barrier(MPI_COMM_WORLD);

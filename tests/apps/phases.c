@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Twenty iterations of an exchange with the neighbours and an all-reduce. The argument is the number
-// of elements of the all-reduce (default 1).
+// Runs twenty iterations of an exchange with the neighbours and an all-reduce. The argument is the
+// number of elements of the all-reduce (default 1).
 
 #include "check.h"
 

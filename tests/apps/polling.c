@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Operations that the figures of the paper on polling channels measure, for `papers/reproduce.sh
+// Measures the operations in the figures of the paper on polling channels, for `papers/reproduce.sh
 // polling`. Rank 0, the root, needs another rank on its host (near) and one on another host (far).
 // The arguments are modes with their numbers. `near`, `far` or `both` selects the ranks that the
 // following modes measure (default: both):
@@ -62,7 +62,8 @@ static void compute(int us, int probing) {
     }
 }
 
-// The ping-pong of both ranks. With `whole` every byte is verified; the clock does not run then.
+// Runs a ping-pong of both ranks. With `whole` every byte is verified, and the time is not
+// measured.
 static void ping_pong(int other, int bytes, int count, int whole) {
     for (int i = 0; i < count; i++) {
         if (rank == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Probe, iprobe, mprobe and improbe: which message a probe finds, that it stays in the queue, and
-// that no other receive gets a message that a matched probe took.
+// Tests MPI_Probe, MPI_Iprobe, MPI_Mprobe and MPI_Improbe: which message a probe finds, that this
+// message stays in the queue, and that no other receive gets a message that a matched probe took.
 #include "check.h"
 
 enum { MESSAGES = 12, LARGEST = 100000 };

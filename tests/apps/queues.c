@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Queues of known lengths, for tests that count. Rank 0 posts many receives, some of them from any
-// source, before each other rank posts a few. Then unexpected messages arrive at rank 0. Collectives
-// run in between. Prints the total number of the application's receives on each rank.
+// Makes queues of known lengths, for tests that compare counts with these lengths. Rank 0 posts
+// many receives, some of them from any source, before each other rank posts a few. Then unexpected
+// messages arrive at rank 0. Collectives run in between. Prints the total number of the
+// application's receives on each rank.
 #include "check.h"
 #include <getopt.h>
 
@@ -44,7 +45,8 @@ static void collectives(int round) {
     free(counts);
 }
 
-// Posts all receives and waits until all ranks have; then each rank's left neighbour sends.
+// Posts all receives and waits until all ranks have posted theirs. Then each rank's left neighbour
+// sends.
 static void posted(void) {
     int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
     int mine = share(rank), out = share(right), any = rank == 0 ? option.any : 0;

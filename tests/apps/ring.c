@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Tokens of several sizes go round the ring, one at a time and all at once.
+// Sends tokens of several sizes round the ring of all ranks, one at a time and all at once.
 #include "check.h"
 
 enum { ROUNDS = 3, LARGEST = 20000 };

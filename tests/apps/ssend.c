@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Synchronous sends complete after the match, never before.
+// Tests that synchronous sends complete after the match, never before.
 #include "check.h"
 
 static const int sizes[] = {0, 8, 1000, 30000, 300000};
@@ -13,7 +13,7 @@ int main(int argc, char **argv) {
         MPI_Status status;
         MPI_Request request;
         if (rank % 2 == 0) {
-            // Not yet matched: the peer posts its receive only after a message of this rank.
+            // This send is not matched yet, because the peer posts its receive only after the next message.
             fill(buffer, size, mix(rank, size, 1));
             MPI_Issend(buffer, size, MPI_BYTE, peer, 1, MPI_COMM_WORLD, &request);
             for (int poll = 0; poll < 200; poll++) {
@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
             }
             MPI_Send(NULL, 0, MPI_BYTE, peer, 2, MPI_COMM_WORLD);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
-            // The receive is already posted; then a blocking send.
+            // A blocking synchronous send, whose receive is already posted.
             MPI_Recv(NULL, 0, MPI_BYTE, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             MPI_Ssend(buffer, size, MPI_BYTE, peer, 4, MPI_COMM_WORLD);
         } else {

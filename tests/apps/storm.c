@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Random messages of all lengths between all ranks, including self, received in every way:
-// directed, with wildcards and by probes, before and after they arrive. Every rank draws the same
-// plan, so that each knows what to expect: the messages of a stream (one source, one tag) arrive in
-// order.
+// Sends random messages of all lengths between all ranks, including the sender itself, and receives
+// them in every way: directed, with wildcards and by probes, before and after they arrive. Every
+// rank draws the same plan, so that each knows what to expect: the messages of a stream (one
+// source, one tag) arrive in order.
 #include "check.h"
 
 enum { ROUNDS = 14, MOST = 150, TAGS = 4, LONGEST = 300001, BUDGET = 24 << 20 };
 
-// Around the limits of an inline slot, of a buffer, and of copied messages.
+// Lengths around the limits of an inline slot, of a buffer, and of copied messages.
 static const int lengths[] = {0,    1,    8,    63,   64,    65,    168,   199,   200,   201,
                               207,  208,  209,  4095, 4096,  4097,  8191,  8192,  8193,  16383,
                               16384, 16385, 32768, 65535, 65536, 65537, 131072, LONGEST};

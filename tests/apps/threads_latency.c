@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Latency of 8 B beside a waiting thread: in each rank one thread waits in MPI_Recv for rare
-// messages, while another one exchanges messages with the neighbour.
+// Measures the latency of 8 B beside a waiting thread: in each rank one thread waits in MPI_Recv
+// for rare messages, while another one exchanges messages with the neighbour.
 //     threads_latency         the second thread sends every millisecond and MPI_Send is timed; the
 //                             first waits for the neighbour, which sends once at the end
 //     threads_latency trips   the second thread exchanges messages without a pause and half a round

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A message that is longer than its receive is an error of that receive only: no byte beyond the
-// buffer is written, and later messages are complete.
+// Tests messages that are longer than the buffers of their receives. Only such a receive fails: no
+// byte beyond its buffer is written, and later messages are complete.
 #include "check.h"
 
 static const int sizes[] = {16, 1000, 9000, 70000, 500000};

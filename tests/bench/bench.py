@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Latency and bandwidth through MPI: tcam compared with the transports that the MPIs already have.
-All are measured in turn, several times, and the medians are printed, so that a slow moment of the
-machine does not matter."""
+"""Measures latency and bandwidth through MPI, of tcam and of the transports that the MPIs already
+have. All are measured in turn, several times, and the medians are printed, so that a slow moment of
+the machine does not matter."""
 
 import argparse
 import os

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Benchmarks: matching alone, libfabric calls, messages between processes, the share of
-# communication that automatic progress hides; then latency and bandwidth through the MPIs, several
+# Runs the benchmarks: matching alone, libfabric calls, messages between processes, the share of
+# communication that automatic progress hides, latency and bandwidth through the MPIs, several
 # threads per rank, and two hosts.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086

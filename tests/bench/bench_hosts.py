@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Measures MPICH over tcam and over libfabric's tcp provider between two hosts (tests/lib/two_hosts.py).
-Then measures tcam between two ranks of one host, with the network off and on. The two of each
-comparison run alternately. Prints the median of each, and the median and the range of their ratio."""
+"""Measures MPICH over tcam and over libfabric's tcp provider between two hosts
+(tests/lib/two_hosts.py). Then measures tcam between two ranks of one host, with the network off and
+on. The two rivals of each comparison run alternately. Prints the median of each rival, and the
+median and the range of their ratio."""
 
 import argparse
 import statistics

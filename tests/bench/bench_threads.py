@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Threads of a rank: message rate and half a round trip by number of threads, messages beside a
-waiting thread, and two sending threads with and without an MPI. Compares tcam with the transports
-that the MPIs already have, all without a report. The variants take turns, round after round;
-medians are printed."""
+"""Measures threads of a rank: message rate and half a round trip by number of threads, messages
+beside a waiting thread, and two sending threads with and without an MPI. Compares tcam with the
+transports that the MPIs already have, all without a report. The variants take turns, round after
+round; medians are printed."""
 
 import argparse
 import json

@@ -50,8 +50,8 @@ def rate(*words):
 
 
 def recording(place, *more):
-    """Returns the median rate without a recording, and the sorted percentages of it that a
-    recording takes."""
+    """Returns the median rate without a recording, and the sorted percentages by which a recording
+    reduces this rate."""
     rates, shares = [], []
     for pair in range(PAIRS):
         trace = place / f"rate-{pair}"

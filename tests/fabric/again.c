@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Endpoints that close and reopen at the same port, as sender or as receiver. Messages, buffers and
-// answers of the earlier endpoint never reach the later one.
+// Tests endpoints that close and reopen at the same port, as sender or as receiver. Messages,
+// buffers and answers of the earlier endpoint never reach the later one.
 //     again             senders and receivers that close and reopen; a server that is killed and restarts
 //     again workers N   a server, and N rounds of 64 short-lived workers with ports from the kernel
 #define _GNU_SOURCE

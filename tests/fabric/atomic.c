@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Atomic operations: every pair of datatype and operation is offered as the man page says, and
-// computes the same as C with integers and floating-point numbers.
+// Tests atomic operations. Every pair of datatype and operation must be offered as the man page
+// says. Results with integers and floating-point numbers must be those of C.
 #include "fabric.h"
 #include <complex.h>
 #include <rdma/fi_atomic.h>
@@ -45,7 +45,8 @@ static void what_is_offered(void) {
                 }
             }
         }
-    // 10 integers with 11 + 12 + 7 each, 3 reals with 8 + 9 + 6, 3 complex with 6 + 7 + 2.
+    // Pairs in the forms base + fetch + compare: 10 integer types with 11 + 12 + 7 each, 3 real
+    // types with 8 + 9 + 6, and 3 complex types with 6 + 7 + 2.
     CHECK(pairs == 10 * 30 + 3 * 23 + 3 * 15, "%d pairs", pairs);
     FAILS(FI_EOPNOTSUPP, fi_atomic(a.ep, memory.d, 1, NULL, a.peer, 0, 1, FI_DOUBLE, FI_BOR, NULL));
     FAILS(FI_EMSGSIZE, fi_atomic(a.ep, memory.i, 4097, NULL, a.peer, 0, 1, FI_INT8, FI_SUM, NULL));

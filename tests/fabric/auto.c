@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Automatic progress: messages move while the program makes no calls. The progress thread sleeps
-// when nothing arrives. It ends with its domain and with the process, but not with a forked child.
+// Tests automatic progress. Messages move while the program makes no calls. The progress thread
+// sleeps when nothing arrives. It ends with its domain and with the process, but not with a forked
+// child.
 #include "fabric.h"
 #include <dirent.h>
 #include <pthread.h>
@@ -48,7 +49,7 @@ static double cpu(void) {
         + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
-// Many rounds, alternately polling and sleeping.
+// Receives messages in many rounds, alternately by polling and by sleeping.
 static void rounds(void) {
     for (uint64_t i = 1; i <= 20000; i++) {
         uint64_t value = 0;
@@ -78,7 +79,7 @@ static void child_forked(int closes) {
 }
 
 // A deferred send of `b` waits until a counter has counted one more send of `b`. It starts although
-// `b` makes no call after that send, and no message wakes the device thread.
+// `b` makes no call after that send, and no message wakes the progress thread.
 static void starts_ripe_work(struct fid_cntr *sent) {
     char byte = 5;
     struct iovec bytes = {&byte, 1};
@@ -127,7 +128,7 @@ static void answers_late(void) {
     OK(fi_tsendmsg(a.ep, &sent, FI_COMPLETION | FI_DELIVERY_COMPLETE));
     usleep((useconds_t)within(10000));
     while (fi_tinject(b.ep, &byte, 1, b.peer, 4) == 0) {}
-    // While a send has found no room, the device thread wakes every 50 us. A send that succeeds ends this.
+    // After a send that found no room, the progress thread wakes every 50 us, until a send succeeds.
     OK(fi_tinject(b.ep, &byte, 1, b.self, 4));
     usleep((useconds_t)within(10000));
     OK(fi_trecv(b.ep, &came, 1, NULL, FI_ADDR_UNSPEC, 3, 0, &came));
@@ -170,7 +171,7 @@ int main(void) {
     close_domain();
     usleep((useconds_t)within(1000));
     CHECK(threads() == before, "%d threads are left", threads() - before);
-    // A process that exits with all its objects open.
+    // A child process exits with all its objects open.
     pid_t child = fork();
     if (!child) {
         alarm((unsigned)within(20));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two processes, one of which waits for the other. If each is bound to a separate processor, the
-// waiting process spins. If both are bound to one, it sleeps, so that the other process can run.
+// Tests two processes, one of which waits for the other. If each is bound to a separate processor,
+// the waiting process spins. If both are bound to the same processor, the waiting process sleeps,
+// so that the other one can run.
 #define _GNU_SOURCE
 #include "fabric.h"
 #include <glob.h>
@@ -74,7 +75,7 @@ static long sleeps(void) {
     return usage.ru_nvcsw;
 }
 
-// Runs both processes on the given processors. Returns how many times the asking one slept.
+// Runs both processes on the given processors. Returns how many times the asking process slept.
 static long run(int asks, int answers) {
     int there[2], back[2];
     CHECK(pipe(there) == 0 && pipe(back) == 0, "pipe");

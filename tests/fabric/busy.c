@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A receiver that computes does not stop a sender that injects messages: the sender can inject more
-// messages than there are buffers, and messages to another endpoint. All arrive, in order. Without
-// the kernel's copy, messages to another endpoint wait for buffers.
+// Tests that a receiver that computes does not stop a sender that injects messages. The sender can
+// inject more messages than there are buffers, and then messages to another endpoint. All messages
+// arrive in order. Without the kernel's copy, messages to the other endpoint would wait for
+// buffers, so they are not tested.
 #include "fabric.h"
 
 enum { COUNT = 300, LENGTH = 1000 };

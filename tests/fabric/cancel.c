@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// fi_cancel cancels the oldest receive with a context and no other, whatever was posted, matched
-// and cancelled before. Its time does not depend on the number of posted receives.
+// Tests that fi_cancel cancels the oldest receive with a context and no other receive, whatever was
+// posted, matched and cancelled before. The time of a cancel must not depend on the number of
+// posted receives.
 #include "fabric.h"
 
 enum { SLOTS = 64, CONTEXTS = 12, STEPS = 4000, FEW = 500, MANY = 50000 };
@@ -8,7 +9,7 @@ enum { SLOTS = 64, CONTEXTS = 12, STEPS = 4000, FEW = 500, MANY = 50000 };
 static struct side a, b;
 static char buffer[SLOTS][8];
 
-// Posted receives, oldest first, tagged and untagged each in their order.
+// Posted receives, tagged and untagged, oldest first.
 static struct receive {
     uint64_t tag;
     int tagged, slot, context;
@@ -21,7 +22,7 @@ static unsigned below(unsigned limit) {
     return (state >> 16) % limit;
 }
 
-// Number 0 is the null pointer.
+// Returns the context with a number; the null pointer for number 0.
 static void *context_of(int number) {
     static struct fi_context contexts[CONTEXTS];
     return number ? &contexts[number] : NULL;
@@ -45,7 +46,7 @@ static void post(void) {
     posted[count++] = new;
 }
 
-// fi_cancel searches tagged receives first.
+// Cancels a context and checks which receive ends. fi_cancel searches tagged receives first.
 static void cancel(int context) {
     int found = -1;
     for (int tagged = 1; tagged >= 0 && found < 0; tagged--)
@@ -63,7 +64,7 @@ static void cancel(int context) {
     take(found);
 }
 
-// A message goes to the oldest receive that it matches.
+// Sends a message that matches a posted receive, if there is one. The oldest such receive must get it.
 static void match(void) {
     static uint64_t message;
     uint64_t tag = below(3);

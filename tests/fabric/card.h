@@ -39,16 +39,19 @@ static void close_card(void) {
     close_domain();
 }
 
+// Inserts the endpoint of a card into this process's address vector.
 static fi_addr_t enter(const struct card *of) {
     fi_addr_t address;
     CHECK(fi_av_insert(mine.av, of->name, 1, &address, 0, NULL) == 1, "insert");
     return address;
 }
 
+// Writes a card to a pipe.
 static void tell(int to, const struct card *what) {
     CHECK(write(to, what, sizeof *what) == sizeof *what, "write");
 }
 
+// Reads a card from a pipe.
 static struct card hear(int from) {
     struct card heard;
     CHECK(read(from, &heard, sizeof heard) == sizeof heard, "read");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// All-to-all messages, writes and reads between processes of several hosts (tests/gate/hosts.py):
+// Runs all-to-all messages, writes and reads between processes of several hosts
+// (tests/gate/hosts.py):
 //
 //     chaos DIRECTORY SELF COUNT SEED MESSAGES LONGEST [kill|stop MASK]
 //
@@ -88,7 +89,8 @@ static void verify(struct op *op, int from, int number) {
     bytes += it.len;
 }
 
-// The data of write `number` to a peer. One write at a time is in progress; it is then read back.
+// Returns the data of write `number` to a peer. One write at a time is in progress, and its data is
+// then read back.
 static struct plan plan_rma(int peer, int number) {
     struct plan it = plan(self, peer, messages + number);
     it.len %= WINDOW + 1;
@@ -152,7 +154,7 @@ static void complete(struct op *op) {
     free_op(op);
 }
 
-// Reads completions. Returns the number of them.
+// Reads completions and returns their number.
 static int drain(int timeout) {
     struct fi_cq_tagged_entry entry;
     fi_addr_t source = FI_ADDR_UNSPEC;
@@ -187,7 +189,7 @@ static ssize_t start_send(struct op *op, int injects, int confirms) {
     return confirms ? fi_tsendmsg(mine.ep, &tagged, flags) : fi_tsendv(mine.ep, iov, NULL, parts, to, tag, op);
 }
 
-// Starts the next send to a peer, if there is room. Returns whether it did.
+// Starts the next send to a peer, if there is room. Returns true if it has started one.
 static int send_next(int peer) {
     struct op *op = pending[peer];
     int number = sent[peer], waits = number == messages - 1 && rma[peer] < messages / 8;
@@ -249,7 +251,8 @@ static int is_done(int peer) {
     return !open && (lost[peer] || sent[peer] == messages);
 }
 
-// Posts receives and starts sends. Returns whether all operations are done.
+// Posts receives, starts sends, writes and reads, and reads completions. Returns true if all
+// operations are done.
 static int step(void) {
     int done = 1, sound_done = 1, idle = 1;
     for (int peer = 0; peer < count; peer++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Two processes on two hosts (tests/gate/hosts.py): closed_tx DIRECTORY OWN PEER WHAT
 //
-//     scalable   uses a scalable endpoint, and closes its transmit context while a long message waits for
-//                a receive of its receive context; the message and a later one still come
+//     scalable   uses a scalable endpoint, and closes its transmit context while a long message of the
+//                peer waits for a receive; this message and a later one must still arrive
 //     plain      uses an ordinary endpoint, and sends both messages
 #include "fabric.h"
 #include <limits.h>

@@ -197,8 +197,9 @@ static void close_half(struct half *h) {
     }
 }
 
-// Stage -1: random operations. Stage 0: all contexts are opened for good. Stage 1: last messages go
-// to all contexts, and operations in progress end. A receive older than one that ended must end, too.
+// Runs the stages of a thread. In stage -1 it starts random operations. In stage 0 it opens all its
+// contexts for the last time. In stage 1 it sends last messages to all contexts, and operations in
+// progress end. A receive older than one that ended must end, too.
 static void *work(void *arg) {
     int self = (int)(intptr_t)arg;
     for (int stage = -1; stage < 2; stage++) {

@@ -2,7 +2,7 @@
 // Processes that send each other messages of all lengths, and leave and return at their ports: some
 // close and reopen, some are killed. Checks every byte and its sender; no call may hang.
 //     comers SECONDS [SEED] [far]
-// far: each process has a /dev/shm of its own, so that all messages go over the network.
+// With `far`, each process has a separate /dev/shm, so that all messages go over the network.
 // If a process has left, operations with it may end in ECONNABORTED, and sends to it may be refused
 // with -FI_ECONNREFUSED. No other error may occur.
 #define _GNU_SOURCE

@@ -150,7 +150,8 @@ static void join(const char *directory, unsigned members) {
         in[member] = room(sizeof *in[member]);
         OK(fi_getname(&me->ep->fid, out[member]->name, &len));
     }
-    // States of members, all of which may wait for room: 1 must send, 2 is sending, 3 waits for the answer.
+    // States of members: 1 must send and may wait for room; 2 and 3 wait for two completions and for one
+    // (of the send and of the answer); 0 has ended.
     static int states[MOST];
     double end = seconds() + within(120);
     for (unsigned member = 0; member < members; member++) states[member] = 1;
@@ -173,7 +174,7 @@ static void join(const char *directory, unsigned members) {
             if (!next(me->cq, &entry)) continue;
             if (entry.op_context == in[member])
                 verify(in[member], entry.len, member, round + 1000);
-            // The answer may arrive before the completion of the question.
+            // The answer may arrive before the completion of the send.
             if (++states[member] == 4) {
                 states[member] = ++rounds[member] < ROUNDS ? 1 : 0;
                 messages++;

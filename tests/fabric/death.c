@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A peer is killed: operations that wait for it fail within seconds, others continue, and its files
-// in /dev/shm are removed. There are more peers than one periodic check covers, and the killed one is
-// the last of them. Only the endpoint that waits for it makes progress.
+// A peer is killed. Operations that wait for it fail within seconds, other operations continue, and
+// its files in /dev/shm are removed. There are more peers than one periodic check covers, and the
+// killed peer is the last of them. Only the endpoint that waits for this peer makes progress.
 #include "card.h"
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@
 enum { BYSTANDERS = 9 };
 static char large[1 << 20];
 
-// A peer that opens an endpoint and sleeps until the other end of a pipe is closed.
+// Another peer. It opens an endpoint and sleeps until the other end of a pipe is closed.
 static void bystander(int until[2], int out) {
     char byte;
     close(until[1]);
@@ -22,7 +22,7 @@ static void bystander(int until[2], int out) {
     exit(0);
 }
 
-// The peer that is killed: opens an endpoint, sends its card and two messages, and polls.
+// The peer that is killed. It opens an endpoint, sends its card and two messages, and polls.
 static void victim(int in, int out) {
     struct card other = hear(in);
     open_card(CAPS, NULL, 0);
@@ -54,7 +54,7 @@ int main(void) {
 
     OK(fi_trecv(mine.ep, hello, 5, NULL, peer, 1, 0, hello));
     next_ok(&mine, NULL, hello);
-    // Operations that wait for the peer: a directed receive, and a long send that it will not take.
+    // Operations that wait for the peer: a directed receive, and a long message that it will not receive.
     OK(fi_trecv(mine.ep, hello, 5, NULL, peer, 7, 0, hello));
     OK(fi_tsend(mine.ep, large, sizeof large, NULL, peer, 8, large));
     CHECK(leftovers(&victims) == 1, "the peer has no segment");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Capabilities of libfabric 2.x that are offered only on request: receives that must name a source,
-// and tagged buffers for several messages. In older API versions their bits mean something else, or
-// nothing.
+// Tests capabilities of libfabric 2.x that are offered only on request: receives that must name a
+// source, and tagged buffers for several messages. In older API versions their bits mean something
+// else, or nothing.
 #include "fabric.h"
 
 #ifndef FI_EXACT_DIRECTED_RECV

@@ -37,6 +37,7 @@
         CHECK(status_ == -(error), "%ld, not %d", status_, -(error));      \
     } while (0)
 
+// An endpoint with its queue and its address vector, which contains the endpoint itself and its peer.
 struct side {
     struct fid_ep *ep;
     struct fid_cq *cq;
@@ -49,7 +50,8 @@ static struct fid_fabric *fabric;
 static struct fid_domain *domain;
 // API version that open_domain requests.
 static uint32_t api = FI_VERSION(1, 14);
-// Progress model that open_domain requests; FI_PROGRESS_AUTO if the environment says so.
+// Progress model that open_domain requests; FI_PROGRESS_AUTO if AUTO_PROGRESS is set in the
+// environment.
 static enum fi_progress progress = FI_PROGRESS_MANUAL;
 
 static void open_domain(uint64_t caps, enum fi_threading threading, uint64_t tx_flags) {
@@ -176,6 +178,7 @@ static int next_entry(struct side *side, struct side *other, struct fi_cq_tagged
     return -1;
 }
 
+// Like next_entry, and checks that the operation succeeded and has this context. Returns its completion.
 static struct fi_cq_tagged_entry next_ok(struct side *side, struct side *other, void *context) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry failure;
@@ -186,6 +189,7 @@ static struct fi_cq_tagged_entry next_ok(struct side *side, struct side *other, 
     return entry;
 }
 
+// Like next_entry, and checks that the operation failed with this error. Returns the error entry.
 static struct fi_cq_err_entry next_error(struct side *side, struct side *other, int error) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry failure;
@@ -195,6 +199,7 @@ static struct fi_cq_err_entry next_error(struct side *side, struct side *other, 
     return failure;
 }
 
+// Polls 100 times and checks that no completion arrives.
 static void nothing(struct side *side) {
     struct fi_cq_tagged_entry entry;
     for (int i = 0; i < 100; i++) FAILS(FI_EAGAIN, fi_cq_read(side->cq, &entry, 1));

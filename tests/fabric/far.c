@@ -167,8 +167,8 @@ static void take_all(void) {
     }
 }
 
-// Does not poll while there is no room. The send call must make progress, because many programs only
-// repeat it.
+// Sends messages, and does not poll while there is no room for them. The send call itself must make
+// progress, because many programs only repeat it.
 static void send_without_reads(void) {
     enum { COUNT = 40, LEN = 4096 };
     ssize_t sent;
@@ -218,14 +218,16 @@ static void pour(void) {
     }
 }
 
-// If `len` is 0, the first part is the whole message; otherwise three parts, two of `len` bytes.
+// Splits a message of LONGEST bytes into three parts, of which the first two have `len` bytes. If
+// `len` is 0, the first part is the whole message.
 static void split(unsigned char *bytes, size_t len, struct iovec parts[3]) {
     parts[0] = (struct iovec){bytes, len ? len : LONGEST};
     parts[1] = (struct iovec){bytes + len, len};
     parts[2] = (struct iovec){bytes + 2 * len, LONGEST - 2 * len};
 }
 
-// A forked child has its parent's memory, but none of its connections.
+// Forks a child that polls and sends. The child has its parent's memory, but none of the parent's
+// connections.
 static void fork_a_child(void) {
     pid_t child = fork();
     if (!child) {

@@ -47,7 +47,7 @@ static ssize_t start(int kind, int slot, fi_addr_t to, const struct card *at) {
 }
 #define KINDS 13
 
-// Returns the survivor's small messages, until one asks it to stop.
+// The third peer. It sends each small message of the survivor back, until one asks it to stop.
 static void run_third(int in, int out) {
     uint64_t value;
     open_card(CAPS, region, sizeof region);
@@ -67,7 +67,8 @@ static void run_third(int in, int out) {
     exit(0);
 }
 
-// Receives all messages, until it is killed. If `origin` is set, also starts operations of all kinds.
+// The victim. It receives all messages, until it is killed. If `origin` is set, it also starts
+// operations of all kinds.
 static void run_victim(int in, int out, int origin) {
     open_card(CAPS, region, sizeof region);
     struct card survivor = hear(in);
@@ -115,7 +116,7 @@ static pid_t spawn(int *in, int *out, int role, int origin) {
 static uint64_t echoes, echo;
 static int echo_under_way;
 
-// The survivor's side of the small messages with the third peer: one is always in flight.
+// Runs in the survivor: sends the next small message to the third peer, if none is in flight.
 static void keep_echoing(fi_addr_t to) {
     if (echo_under_way || echoes == ~0ull) return;
     OK(fi_trecv(mine.ep, &echo, 8, NULL, to, ECHO, 0, &echo));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A filter of system calls makes the kernel's copy fail: long messages, reads and writes use shared
-// buffers.
+// A filter of system calls makes the kernel's copy fail. Long messages, reads and writes then use
+// shared buffers.
 #include "fabric.h"
 #include <errno.h>
 #include <linux/filter.h>

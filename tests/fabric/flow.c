@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// FI_TCAM_OVERFLOW=flow-control: if no entry is free, a receive is refused until an entry becomes
-// free. After a timeout it goes to the host or fails (argument `fail`). Messages that find neither a
-// receive nor an entry hold back their sender; none is lost or reordered. Run with tables of 7 entries
-// and FI_TCAM_FLOW_TIMEOUT=200.
+// Tests FI_TCAM_OVERFLOW=flow-control. If no entry is free, a receive is refused until an entry
+// becomes free. After a timeout the receive goes to the host or fails (argument `fail`). Messages
+// that find neither a receive nor an entry hold back their sender; none is lost or reordered. Run
+// with tables of 7 entries and FI_TCAM_FLOW_TIMEOUT=200.
 #include "fabric.h"
 
 enum { ENTRIES = 7, MESSAGES = 6000 };
@@ -41,8 +41,8 @@ static void posts(int fail) {
     }
 }
 
-// Sends more messages than table and ring hold. Receives them from the highest tag to the lowest, and
-// those with equal tags in sending order.
+// Sends more messages than the table and the ring of the receiver hold. Receives them from the
+// highest tag to the lowest. Messages with equal tags must arrive in sending order.
 static void messages(void) {
     int refused = 0;
     for (uint64_t i = 0; i < MESSAGES; i++) {

@@ -14,8 +14,8 @@ static void exchange(void) {
     CHECK(value == sent, "%lu", value);
 }
 
-// The thread for automatic progress stays in the parent. An endpoint that the child opens makes
-// progress in its calls, and everything can be closed.
+// A forked child has no thread for automatic progress. An endpoint that the child opens makes
+// progress in the calls of the child, and the child can close everything.
 static void child_opens(void) {
     progress = FI_PROGRESS_AUTO;
     open_domain(FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE, FI_THREAD_SAFE, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// /dev/shm is full: opening an endpoint without room fails, and nothing else breaks. Run with room
-// in /dev/shm for a few segments only.
+// Tests a full /dev/shm. Opening an endpoint without room fails, and nothing else breaks. Must run
+// with room in /dev/shm for a few segments only.
 #include "fabric.h"
 
 #define MOST 64
@@ -28,7 +28,7 @@ int main(void) {
     OK(fi_tsend(sides[0].ep, from, sizeof from, NULL, last, 2, from));
     next_ok(&sides[count - 1], &sides[0], to);
     CHECK(!strcmp(to, "long"), "%s", to);
-    // The room of a closed endpoint can be used, once its peers have noticed that it closed.
+    // The memory of a closed endpoint can be used again after its peers have noticed that it closed.
     close_side(&sides[--count]);
     for (double start = seconds(); (status = fi_endpoint(domain, info, &sides[count].ep, NULL));) {
         CHECK(status == -FI_ENOSPC && seconds() - start < within(5), "%d", status);

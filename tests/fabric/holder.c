@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A member of a shared receive context closes while messages that it holds are being received. A
-// receive whose message is lost with the member waits for the next one. No receive is lost.
+// receive whose message is lost with the member waits for the next message. No receive is lost.
 #include "fabric.h"
 #include <pthread.h>
 

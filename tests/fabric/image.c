@@ -33,7 +33,7 @@ static int is_all(const unsigned char *bytes, int value) {
 }
 
 // The other program. It has different data at the same address, and checks at the end that no
-// process has changed them.
+// process has changed the data.
 static void other(int in, int out) {
     char end;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -120,7 +120,7 @@ static void operation(int kind, int execs, const char *self) {
     mr = NULL;
 }
 
-// Opens an endpoint at a port. Returns 0 if that is refused.
+// Opens an endpoint at a port and closes it. Returns true if the endpoint could be opened.
 static int opens_at(int port) {
     struct fi_info *at = fi_dupinfo(info);
     unsigned char address[16] = {2, 0, (unsigned char)(port >> 8), (unsigned char)port, 127, 0, 0, 1};

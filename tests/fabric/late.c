@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A thread that waits in fi_cq_sread is woken when another thread posts a receive for a message
-// that has already arrived, of every length.
+// Tests that a thread that waits in fi_cq_sread is woken when another thread posts a receive for a
+// message that has already arrived. Messages have short and long lengths.
 #include "fabric.h"
 #include <pthread.h>
 #include <stdatomic.h>

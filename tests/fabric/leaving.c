@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Closing: the application may reuse memory after an endpoint is closed or a buffer is given back. A
-// peer that reopens at its address gets messages. A process can exit in any signal handler.
+// Tests closing. The application may reuse memory after an endpoint is closed or a buffer is given
+// back. A peer that reopens at its address gets messages. A process can exit in any signal handler.
 #include "fabric.h"
 #include <rdma/fi_rma.h>
 #include <signal.h>
@@ -49,7 +49,8 @@ static void outstanding(int writes) {
     close_domain();
 }
 
-// A write is checked as a whole, and a message sent after it does not overtake it.
+// A write that exceeds its region changes no byte. A write that fails in part has no remote
+// completion and is not counted. A message that is sent after a write does not overtake the write.
 static void whole(void) {
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC};
     struct fid_cntr *writes;
@@ -97,8 +98,8 @@ static void whole(void) {
     close_domain();
 }
 
-// The completion that gives back a multi-receive buffer is the last one: all messages in the buffer
-// are complete, and their completions were read before.
+// The completion that gives back a multi-receive buffer is the last completion of the buffer. By
+// then all messages in the buffer are complete, and their completions have been read.
 static void given_back(void) {
     struct iovec room = {region, sizeof region};
     struct fi_msg msg = {.msg_iov = &room, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = region};
@@ -139,7 +140,8 @@ static void given_back(void) {
     close_domain();
 }
 
-// A peer closes and returns at its address: messages sent after that arrive.
+// A peer closes its endpoint and opens another one at the same address. Messages sent after that
+// arrive.
 static void back_again(void) {
     struct fi_info *any;
     size_t len = 16;
@@ -170,8 +172,8 @@ static void back_again(void) {
     close_domain();
 }
 
-// fi_close of a sender makes progress on the thread's other endpoints, because one of them still holds
-// its buffers. The messages arrive although their receives are posted later.
+// fi_close of a sender makes progress on the thread's other endpoints, because one of them still
+// holds buffers of the sender. The messages arrive although their receives are posted later.
 static void held(enum fi_threading level) {
     enum { MESSAGES = 3, LEN = 4000 };
     open_domain(FI_TAGGED, level, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Processes that poll for a message between steps of a computation that are too short for tcam to
-// notice, alone and three on each of two processors. Such a program must not sleep in each poll.
+// Tests programs that poll for a message between the steps of a computation, if these steps are so
+// short that tcam does not notice them. Such a program must not sleep in each poll. Runs one
+// process alone, and then six processes on two processors.
 #define _GNU_SOURCE
 #include "fabric.h"
 #include <sched.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A peer is killed after it sent a long and a short message with each of four tags, without posted
 // receives. The first receive of a tag matches the long message, which is lost, and fails. The
-// second one gets the short message. Probes find the long message in its place.
+// second receive gets the short message. Probes find the long message in its place.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -26,7 +26,7 @@ static void victim(int in, int out) {
     for (;;) fi_cq_read(mine.cq, NULL, 0);
 }
 
-// Returns whether a probe finds a message, and stores the message's length.
+// Returns true if a probe finds a message, and stores the message's length.
 static int probe(uint64_t tag, uint64_t flags, fi_addr_t source, size_t *len) {
     struct fi_msg_tagged msg = {.addr = source, .tag = tag, .context = &into[tag]};
     struct fi_cq_tagged_entry entry;

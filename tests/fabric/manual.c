@@ -62,7 +62,7 @@ static const struct {
     {"FI_REMOTE_WRITE", 1, FI_REMOTE_WRITE},
     {"FI_REMOTE_READ of the region", 1, FI_REMOTE_READ},
     {"FI_REMOTE_WRITE of the region", 1, FI_REMOTE_WRITE},
-    // A counter that is bound for both counts an operation once.
+    // A counter that is bound with both flags counts an operation once.
     {"FI_REMOTE_READ | FI_REMOTE_WRITE of the region", 1, FI_REMOTE_READ | FI_REMOTE_WRITE},
 };
 static const struct {
@@ -215,7 +215,8 @@ static void access_rights(void) {
 // Numbers of libfabric 2.x (FI_OPT_MAX_MSG_SIZE and so on), which older headers lack.
 enum { MAX_MSG = 12, MAX_TAGGED, MAX_RMA, MAX_ATOMIC, INJECT_MSG, INJECT_TAGGED, INJECT_RMA, INJECT_ATOMIC, BEHIND };
 
-// An operation of `len` bytes, of the class that an option limits.
+// Starts an operation of `len` bytes, of the class that an option limits. Returns the status of the
+// call.
 static ssize_t sized(int option, size_t len) {
     static unsigned char bytes[2 * LIMIT];
     switch (option) {
@@ -230,7 +231,8 @@ static ssize_t sized(int option, size_t len) {
     }
 }
 
-// Reads the completion of an operation of `sized`, and receives its message, if it has these.
+// Reads the completion of an operation that `sized` started, if it has one, and receives its
+// message, if it has sent one.
 static void finish(int option, size_t len) {
     static unsigned char into[2 * LIMIT];
     if (option < INJECT_MSG) next_ok(&a, &b, &a);
@@ -293,7 +295,8 @@ static void closing(void) {
     fi_freeinfo(offered);
     fi_freeinfo(hints);
     OK(fi_stx_context(domain, info->tx_attr, &stx, NULL));
-    // An endpoint takes a shared transmit context if it was opened for one, once, before it is enabled.
+    // A shared transmit context can be bound once, before the endpoint is enabled, and only to an endpoint
+    // that was opened for a shared context.
     OK(fi_endpoint(domain, info, &alone, NULL));
     FAILS(FI_EINVAL, fi_ep_bind(alone, &stx->fid, 0));
     OK(fi_close(&alone->fid));

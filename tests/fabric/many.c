@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A server that outlives its clients.
+// Tests a server that outlives its clients.
 //     many one-by-one N     N clients, one after the other; the server does not grow
 //     many at-once N        N clients together, each of which sends a message and gets an answer
 #include "card.h"

@@ -30,7 +30,8 @@ static fi_addr_t known(const struct name *name) {
     return address;
 }
 
-// Sends to one member, then, on request, to the other, and kills itself.
+// The peer. It sends a message to one member and, after a byte from the parent, a message to the
+// other member. Then it kills itself.
 static void peer(int from, int to) {
     struct side side;
     struct name names[MEMBERS];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Every form of send and receive, every completion level, sizes around each
-// protocol's limits, truncation, vectors, multi-receive buffers, CQ data.
+// Tests every form of send and receive, every completion level, sizes around each protocol's
+// limits, truncation, vectors, multi-receive buffers, and CQ data.
 #include "fabric.h"
 #include <sys/uio.h>
 
@@ -125,7 +125,7 @@ static void vectors(void) {
         struct iovec from[4], to[4];
         for (size_t k = 0; k < 4; k++) {
             from[k] = (struct iovec){out + k * part, part};
-            // The receiver's parts end at other offsets.
+            // The receiver's parts end at other offsets than the sender's.
             to[k] = (struct iovec){in + (k ? k * part - 3 : 0), k == 3 ? part + 3 : k ? part : part - 3};
         }
         fill(len, 9);
@@ -169,7 +169,7 @@ static void limits(void) {
     CHECK(len == 16, "%zu", len);
     len = sizeof name;
     OK(fi_getname(&a.ep->fid, name, &len));
-    // Addresses of another host can be inserted, but sends to them are refused.
+    // Without a network, addresses of another host can be inserted, but sends to them are refused.
     unsigned char far[16] = {2, 0, 0x12, 0x34, 240, 0, 0, 1};
     fi_addr_t address;
     CHECK(fi_av_insert(a.av, far, 1, &address, 0, NULL) == 1, "not inserted");
@@ -178,7 +178,8 @@ static void limits(void) {
     FAILS(FI_EINVAL, fi_send(a.ep, out, 8, NULL, address, out));
 }
 
-// Sends more messages than fit into the ring: calls return -FI_EAGAIN, and no message is lost.
+// Sends more messages than the receiver's ring can hold. Sends then return -FI_EAGAIN, and no
+// message is lost.
 static void flood(void) {
     uint64_t sent = 0, got = 0, value = ~0UL;
     while (got < 20000) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One thread polls, and its polls sleep (FI_TCAM_IDLE=yield). A completion reported by another
-// thread ends the sleep. If both threads alternate under a lock of the program, as in MPICH, no
-// sleep of the first delays the second for long.
+// Tests a thread that polls, and whose polls sleep (FI_TCAM_IDLE=yield). A completion reported by
+// another thread ends the sleep. If both threads alternate under a lock of the program, as in
+// MPICH, no sleep of the first delays the second for long.
 #include "fabric.h"
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Counters, event queues, address vectors, waiting, and calls that must fail.
+// Tests counters, event queues, address vectors, waiting, and calls that must fail.
 #include "fabric.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -172,7 +172,8 @@ static void address_vector(void) {
     CHECK(fi_av_insertsvc(av, "127.0.0.1", "4711", &address, 0, NULL) == 1 && address == 3, "%lu", address);
     CHECK(fi_av_insertsvc(av, "127.0.0.1", "4711", &address, 0, NULL) == 1 && address == 5, "%lu", address);
     OK(fi_close(&av->fid));
-    // The time of a removal does not grow with the number of addresses: it did once, and these took 4 s.
+    // The time of a removal must not grow with the number of addresses. It once did, and these removals
+    // took 4 s.
     OK(fi_av_open(domain, &attr, &av, NULL));
     struct sockaddr_in many = {.sin_family = AF_INET, .sin_port = htons(5), .sin_addr.s_addr = htonl(0x0a000001)};
     for (int i = 0; i < 40000; i++) CHECK(fi_av_insert(av, &many, 1, &again, 0, NULL) == 1, "insert %d", i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The earliest posted receive that matches wins, any-source or directed, tagged or untagged; and of
-// the messages that arrived, the earliest wins.
+// Tests the matching order. The earliest posted receive that matches wins, any-source or directed,
+// tagged or untagged. Of the messages that have arrived, the earliest one that matches wins.
 #include "fabric.h"
 
 static struct side a, b;

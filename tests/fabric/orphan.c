@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Forked children of a process with an endpoint: one that closes it, one that opens its own
-// endpoint, and one that outlives its parent, whose death must still be noticed.
+// Tests forked children of a process with an endpoint. One child closes the inherited endpoint, one
+// opens its own endpoint, and one outlives its parent. Peers must notice the death of this parent
+// nevertheless.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -23,7 +24,7 @@ static void well(pid_t child) {
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status), "child: %x", status);
 }
 
-// A process with an endpoint, which forks children and waits to be killed.
+// The parent. It opens an endpoint, forks children and waits to be killed.
 static void parent(int out) {
     size_t len = sizeof name;
     open_domain(FI_TAGGED | FI_DIRECTED_RECV, FI_THREAD_SAFE, 0);

@@ -39,7 +39,8 @@ static double median(double *values) {
     return values[ROUNDS / 2];
 }
 
-// The computation has the first core; sender and device thread share the second.
+// Binds the calling thread to a core. The computation has the first core. The sender and the thread
+// for automatic progress share the second.
 static void use_core(int core) {
     cpu_set_t cores;
     CPU_ZERO(&cores);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A test of tests/nightly/asan.sh, not of the provider: the application passes a length that is larger
-// than its buffer, and the provider writes beyond the buffer.
+// A test of tests/nightly/asan.sh, not of the provider. The application passes a length that is
+// larger than its buffer, so the provider writes beyond the buffer, and AddressSanitizer must
+// report it.
 #include "fabric.h"
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two processes in unusual environments, which nevertheless exchange long messages, or get a clear
-// error:
+// Tests two processes in unusual environments. They must exchange long messages nevertheless, or
+// get a clear error:
 //     places descriptors   neither has a free descriptor for some time
 //     places apart         in separate PID namespaces, with the same process id
 //     places inside        in one PID namespace, with the /proc of another
@@ -74,7 +74,7 @@ static void side(const char *how, char us, char them, int from, int to) {
         struct rlimit limit, none;
         OK(getrlimit(RLIMIT_NOFILE, &limit));
         none = (struct rlimit){0, limit.rlim_max};
-        // The two exchange a message before their descriptors are taken away.
+        // The two processes exchange a message before their descriptors are taken away.
         OK(fi_tinject(mine.ep, "", 0, peer, 8));
         OK(fi_trecv(mine.ep, NULL, 0, NULL, peer, 8, 0, &limit));
         next_ok(&mine, NULL, &limit);
@@ -121,8 +121,8 @@ static void elsewhere(void) {
     leave(other);
 }
 
-// A peer's segment may not be locked, so a send to it fails. It must not return -FI_EAGAIN, because the
-// program would then try again without end.
+// This process may not lock the memory of its peer's segment, so a send to the peer fails. The send
+// must not return -FI_EAGAIN, because the program would then try again without end.
 static void locked(void) {
     struct rlimit little = {1 << 20, 1 << 20};
 #ifdef __SANITIZE_ADDRESS__
@@ -138,7 +138,8 @@ static void locked(void) {
     leave(other);
 }
 
-// A segment must not get the number of a standard stream: printed text would be written into it.
+// The descriptor of a segment must not have the number of a standard stream. Otherwise printed text
+// would be written into the segment.
 static void silent(void) {
     pid_t pid = fork();
     if (!pid) {

@@ -31,7 +31,7 @@ static uint64_t mix(uint64_t x) {
     return x ^ x >> 31;
 }
 
-// Returns whether a process receives the messages of a stream from any source.
+// Returns true if a process receives the messages of a stream from any source.
 static int is_any(int receiver, int stream) {
     return stream >= 3 || (!stream && receiver % 2);
 }

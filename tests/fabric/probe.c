@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// FI_PEEK, FI_CLAIM and FI_DISCARD, and completions only on request.
+// Tests FI_PEEK, FI_CLAIM and FI_DISCARD, and completions only on request
+// (FI_SELECTIVE_COMPLETION).
 #include "fabric.h"
 
 static struct side a, b;
@@ -36,7 +37,7 @@ static void each_size(size_t len) {
         OK(fi_trecvmsg(b.ep, &any, FI_PEEK | FI_DISCARD));
         CHECK(next_ok(&b, &a, &other).data == 70, "another was discarded");
     }
-    // A claim: no other receive gets the message, and a receive with the context gets it.
+    // After a claim, only a receive with the context of the claim gets the message.
     OK(fi_trecvmsg(b.ep, &msg, FI_PEEK | FI_CLAIM));
     CHECK(next_ok(&b, &a, &context).data == (messages == 3 ? 71u : 70u), "another was claimed");
     if (messages == 3) {
@@ -53,7 +54,7 @@ static void each_size(size_t len) {
     FAILS(FI_ENOMSG, fi_trecvmsg(b.ep, &msg, FI_CLAIM));
     for (int i = 0; i < messages; i++) next_ok(&a, &b, out);
 
-    // Claim and discard; the sender gets a completion.
+    // Claims and discards a message. Its sender gets a completion.
     OK(fi_tsend(a.ep, out, len, NULL, a.peer, 6, out));
     struct fi_msg_tagged six = about(6, 0, &context);
     OK(fi_trecvmsg(b.ep, &six, FI_PEEK | FI_CLAIM));

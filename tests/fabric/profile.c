@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// fi_profile(3): the lengths of the queues. Declares the interface, which the headers of 1.17 lack.
+// Tests fi_profile(3), which returns the lengths of the queues. Declares its interface, which the
+// headers of libfabric 1.17 lack.
 #include "fabric.h"
 #include <stddef.h>
 

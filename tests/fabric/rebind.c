@@ -12,7 +12,7 @@ static char in[8];
 
 static void *sleeps(void *arg) {
     struct fi_cq_tagged_entry entry;
-    // A result without an entry means: call again.
+    // -FI_EAGAIN means that there was no entry, and that the program must repeat the call.
     ssize_t count;
     while ((count = fi_cq_sread(cq, &entry, 1, NULL, -1)) == -FI_EAGAIN) {}
     CHECK(count == 1 && entry.op_context == in, "%zd", count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reads and writes of registered memory in every form and length, counters and remote CQ data,
-// triggered and deferred work, and calls that must fail.
+// Tests reads and writes of registered memory in every form and length, counters and remote CQ
+// data, triggered and deferred work, and calls that must fail.
 #include "fabric.h"
 #include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
@@ -123,8 +123,8 @@ static void injected_and_told(void) {
     CHECK(fi_cntr_read(reads) == fi_cntr_read(remote_reads), "%lu", fi_cntr_read(reads));
 }
 
-// Up to the sizes that fi_getinfo reports, each read sees the writes before it and none after it. A
-// message never overtakes a write, of any length.
+// Up to the sizes that fi_getinfo reports, each read sees the writes before it and no write after
+// it. A message never overtakes a write, of any length.
 static void order_by_length(void) {
     enum { DEEP = 16, REPEATS = 3 };
     size_t most = info->ep_attr->max_order_war_size;
@@ -163,7 +163,8 @@ static void order_by_length(void) {
     }
 }
 
-// A message that follows a write arrives after it. An operation with FI_FENCE waits for earlier ones.
+// A message that follows a write arrives after it. An operation with FI_FENCE waits for earlier
+// operations.
 static void order(void) {
     for (int round = 0; round < 200; round++) {
         uint64_t value = (uint64_t)round, got = ~0ull;
@@ -235,7 +236,7 @@ static void refused(void) {
     FAILS(FI_EBADFLAGS, fi_mr_reg(domain, target, 8, 1ull << 60, 0, 99, 0, &read_only, NULL));
 }
 
-// The initiator reads no answers: at most tx_attr->size operations may be in progress.
+// While the initiator reads no answers, at most tx_attr->size operations may be in progress.
 static void limited(void) {
     size_t started = 0;
     while (fi_read(a.ep, back, 4096, NULL, a.peer, base, key, NULL) == 0) {

@@ -29,7 +29,7 @@ and_nothing_stays='"$@" || exit; [ -z "${TCAM_APART:-}" ] || ! find /dev/shm -ty
 run() {
     local name=$1
     shift
-    # Into a file: a child that outlives its client would keep a pipe open.
+    # The output goes to a file, because a child that outlives its client would keep a pipe open.
     if timeout -k 5 $((60 * TCAM_TEST_SLOWNESS)) "$here/../lib/apart.sh" \
         sh -c "$and_nothing_stays" run "$@" >"$build/output$lane" 2>&1; then
         passed=$((passed + 1))
@@ -63,7 +63,8 @@ all_of() {
         done
     done
 }
-# Each lane claims the next free client: the lane that succeeds in creating its directory.
+# Each of the two lanes runs the clients for which it succeeds in creating a directory. The other
+# lane then skips these clients.
 lane_of_clients() {
     lane=$1
     local client
@@ -82,7 +83,8 @@ for lane in 1 2; do
 done
 lane=
 unset FI_TCAM_PRQ_ENTRIES FI_TCAM_UMQ_ENTRIES FI_TCAM_KERNEL_COPY
-# Contexts that close with pending operations; a peer that is stopped in the middle of a copy.
+# Runs contexts that close with pending operations, and a peer that is stopped in the middle of a
+# copy.
 if [ -x "$build/scalable" ]; then
     for client in closing stopped; do
         cc -O1 -Wall -Wextra -Wno-unused-function -rdynamic -o "$build/$client" "$here/$client.c" -lfabric -lpthread || exit 1
@@ -123,7 +125,8 @@ for exhausted in spill fail; do
         FI_TCAM_FLOW_TIMEOUT=200 FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7 \
         "$build/flow" $exhausted
 done
-# Waiting: with the default idle setting, and with the one that lets every poll sleep.
+# Runs the waiting test with the default idle setting, and with the setting that lets every poll
+# sleep.
 cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/wait" "$here/wait.c" -lfabric -lpthread || exit 1
 for idle in auto yield; do
     run "wait, idle $idle" env FI_TCAM_IDLE=$idle "$build/wait"
@@ -140,7 +143,7 @@ if grep -qsE '^[0-9]' /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us
 else
     run "bound" "$build/bound"
 fi
-# With locks, and with every kernel that this processor supports.
+# Repeats clients with locks, and with every compare kernel that this processor supports.
 if [ ! -x "$build/messages" ]; then
     cc -O1 -o "$build/messages" "$here/messages.c" -lfabric || exit 1
 fi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Scalable endpoints: order per context, receives that name a scalable endpoint, different numbers
-// of contexts, memory, contexts that close in any order, and invalid calls.
+// Tests scalable endpoints: order per context, receives that name a scalable endpoint, different
+// numbers of contexts, memory, contexts that close in any order, and invalid calls.
 #include "fabric.h"
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -162,7 +162,7 @@ static void directed(void) {
             next_ok(&b.of[0], NULL, token);
         }
     }
-    // An endpoint whose address vector has no receive context bits.
+    // An endpoint whose address vector has no receive context bits also receives from all contexts.
     fi_addr_t sep = insert(&other, a.sep), single = insert(&a.of[0], other.ep);
     for (int tx = 0; tx < a.tx_count; tx++) {
         OK(fi_trecv(other.ep, in, 8, NULL, sep, 2, 0, in));
@@ -172,7 +172,8 @@ static void directed(void) {
     close_side(&other);
 }
 
-// An ordinary endpoint whose receives name a scalable one by the address of a context.
+// An ordinary endpoint posts receives that name a scalable endpoint by the address of one of its
+// contexts.
 static void named_by_context(void) {
     struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC};
     struct fi_av_attr av = {.type = FI_AV_TABLE, .rx_ctx_bits = BITS};
@@ -212,7 +213,8 @@ static void opened_later(void) {
     close_side(&other);
 }
 
-// Unexpected messages whose senders wait for delivery: the answer goes to the sending context.
+// Sends unexpected messages whose senders wait for delivery. The answer must go to the sending
+// context.
 static void acknowledged(void) {
     struct iovec iov = {out, 0};
     struct fi_msg_tagged msg = {.msg_iov = &iov, .iov_count = 1, .tag = 9, .context = out};
@@ -249,8 +251,9 @@ static void memory(void) {
             fill(4096, tx + rx);
             OK(fi_write(a.tx[tx], out, 4096, NULL, context_of(a.peer, rx), base, fi_mr_key(mr), out));
             next_ok(&a.of[tx], &b.of[rx], out);
-            // For ThreadSanitizer: a lock orders the bytes of the device's thread before the check.
-            // ThreadSanitizer does not see the order through the segment, which is mapped twice.
+            // This poll is for ThreadSanitizer: its lock orders the writes of the progress thread
+            // before the check. ThreadSanitizer does not see the order through the segment, which
+            // is mapped twice.
             fi_cq_read(b.of[rx].cq, NULL, 0);
             CHECK(!memcmp(window, out, 4096), "context %d to %d", tx, rx);
         }
@@ -312,8 +315,8 @@ static void close_tx(void) {
     fi_cq_read(a.of[0].cq, &entry, 1);
 }
 
-// A transmit context closes with messages, reads and writes in progress: they have no completions,
-// and the program may reuse their memory.
+// A transmit context closes with messages, reads and writes in progress. These operations have no
+// completions, and the program may reuse their memory.
 static void dropping(void) {
     enum { LONG = 3 << 20, MESSAGES = 3 };
     static char from[LONG], to[LONG], window[LONG];
@@ -385,7 +388,8 @@ static void closed_both_ways(void) {
     }
 }
 
-// A context closes more times than a byte can count. A message from before the first close stays void.
+// A context closes more times than a byte can count. A message that was sent before the first close
+// must still count as dropped.
 static void closed_often(void) {
     enum { LONG = 1 << 20, TIMES = 260 };
     static char from[LONG], to[LONG];

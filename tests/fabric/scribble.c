@@ -120,8 +120,8 @@ int main(int argc, char **argv) {
     double start = seconds();
     for (unsigned long count = 0; read(back[0], &done, 1) != 1; count++) {
         scribble(map, len, part);
-        // The identity stays: otherwise peers would find the endpoint dead, and this test is about
-        // live ones.
+        // Restores the identity of the endpoint. Otherwise peers would consider the endpoint dead, but
+        // this test is about live endpoints.
         memcpy(map, copy, 24);
         memcpy(map + 64, copy + 64, 16);
         memcpy(map + 128, copy + 128, 4);

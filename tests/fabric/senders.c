@@ -33,7 +33,7 @@ static const struct how {
     // Number of endpoints of the sending process, and of the receiving one.
     int endpoints[2];
     bool bursts;
-    // Set if another thread polls.
+    // True if another thread polls.
     bool polled;
 } hows[] = {
     {"one thread, FI_THREAD_DOMAIN", FI_THREAD_DOMAIN, 1, {1, 1}, false, false},
@@ -148,7 +148,8 @@ static atomic_int gathered;
 static atomic_bool polls;
 static double starts[THREADS], ends[THREADS], all_bursts;
 
-// Barrier of all sending threads. It spins, because a thread that is woken would start its burst late.
+// Waits for all sending threads. This barrier spins, because a thread that must be woken would
+// start its burst late.
 static void gather(int *times) {
     int all = ++*times * how->threads;
     atomic_fetch_add(&gathered, 1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Threads that send on one endpoint while another polls it: short and long messages in every form,
-// between writes into the peer's memory. Each thread's messages arrive in its order with their
-// bytes, a message never before the write that it follows, and each operation completes and is
-// counted once.
+// Tests threads that send on one endpoint while another thread polls it. They send short and long
+// messages in every form, between writes into the peer's memory. The messages of each thread arrive
+// in sending order and with the right bytes, and no message arrives before the write that precedes
+// it. Each operation completes once and is counted once.
 #include "fabric.h"
 #include <pthread.h>
 #include <rdma/fi_rma.h>
@@ -22,7 +22,7 @@ static unsigned char target[THREADS][WRITTEN];
 static atomic_bool over;
 static atomic_int answers[THREADS];
 
-// Length of a thread's message with this number.
+// Returns the length of a thread's message with this number.
 static size_t length(int thread, int number) {
     static const size_t lengths[] = {8, 0, 24, 190, 200, 3000, 9000, 1, LARGEST, 64};
     return lengths[(number * 7 + thread) % 10];

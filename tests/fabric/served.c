@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Threads that read and write the memory of a peer, send long messages both ways and close regions,
-// all at the same time. A message never overtakes the write before it, and a closed region is not
-// touched.
+// Tests threads that read and write the memory of a peer, send long messages both ways and close
+// regions, all at the same time. A message never overtakes the write before it, and a closed region
+// is not touched.
 #include "fabric.h"
 #include <pthread.h>
 #include <rdma/fi_rma.h>
@@ -45,7 +45,7 @@ static void await(struct op *op, const char *what) {
     }
 }
 
-// Makes a call, again while there is no room. Meanwhile both endpoints make progress.
+// Repeats a call while it returns -FI_EAGAIN. Meanwhile both endpoints make progress.
 #define START(call)                                       \
     do {                                                  \
         long again_;                                      \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Objects that endpoints share: receive and transmit contexts, an address vector, queues; aliases,
-// which are two names of one endpoint; and poll sets.
+// Tests objects that endpoints share: receive and transmit contexts, an address vector, and queues.
+// Also tests aliases, which are two names of one endpoint, and poll sets.
 #include "fabric.h"
 #include <pthread.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ static struct fid_ep *endpoint(struct fid_cq *tx, struct fid_cq *rx) {
 static void drive(void) {
     for (int i = 0; i < ENDPOINTS; i++) fi_cq_read(cqs[i], NULL, 0);
     fi_cq_read(sent, NULL, 0);
-    // With automatic progress, the progress thread may have the work, and needs time.
+    // With automatic progress, the progress thread may have to do the work, and needs time for it.
     if (progress == FI_PROGRESS_AUTO) usleep(500);
 }
 
@@ -52,8 +52,8 @@ static struct fi_cq_tagged_entry entry_of(struct fid_cq *cq, void *context) {
     return entry;
 }
 
-// Sends every length to every endpoint, expected and unexpected. The completion is in the queue of the
-// endpoint to which the message was sent.
+// Sends every length to every endpoint, after its receive is posted and before. The completion is
+// in the queue of the endpoint to which the message was sent.
 static void messages(void) {
     static const size_t lengths[] = {0, 8, 1000, 20000, LARGEST};
     for (int tagged = 0; tagged < 2; tagged++)
@@ -167,8 +167,8 @@ static void multi(void) {
     }
 }
 
-// Long messages through every endpoint into one buffer: it is given back once, with the last
-// completion.
+// Sends long messages through every endpoint into one buffer. The buffer is given back once, with
+// the last completion.
 static void multi_long(void) {
     enum { LEN = 50000 };
     struct iovec iov = {in, 3 * LEN + 50};

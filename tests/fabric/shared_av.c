@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An address vector that processes share by name, and the addresses of peers in completions.
+// Tests an address vector that processes share by name, and the addresses of peers in completions.
 #include "fabric.h"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -143,7 +143,8 @@ static fi_addr_t source_of_next(void) {
     return source;
 }
 
-// FI_AV_USER_ID of an insertion: completions contain the identifier instead of the address.
+// If an address is inserted with FI_AV_USER_ID, completions contain the identifier of the user
+// instead of the address.
 static void user_ids(void) {
     open_domain(FI_TAGGED | FI_SOURCE, FI_THREAD_DOMAIN, 0);
     open_side(&a, 0, 2);

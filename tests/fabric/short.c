@@ -89,7 +89,7 @@ int main(void) {
     arrives(0);
     while (count) close(taken[--count]);
 
-    // No descriptor can be had at all, even by closing one.
+    // No descriptor can be opened, not even after the provider has closed one.
     limit(3);
     post();
     CHECK(write(to[1], "", 1) == 1, "write");
@@ -98,7 +98,7 @@ int main(void) {
     limit(0);
     arrives(1);
 
-    // Now without posted receives.
+    // Repeats this with receives that are posted only after descriptors are free again.
     limit(3);
     CHECK(write(to[2], "", 1) == 1, "write");
     for (double end = seconds() + 0.2; seconds() < end;) nothing(&mine);

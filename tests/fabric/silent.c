@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Receives that name a peer without earlier communication. They fail if the peer is killed, before or
-// after they are posted, or if it closed before this process had checked it; its last message still
-// arrives. They stay posted if this process had checked the peer before it closed, or if the peer
-// never existed. A loop that reads a counter notices a dead peer, too.
+// Tests receives that name a peer without earlier communication. They fail if the peer is killed,
+// before or after they are posted, or if it closed before this process had checked it; its last
+// message still arrives. They stay posted if this process had checked the peer before it closed, or
+// if the peer never existed. A loop that reads a counter notices a dead peer, too.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -66,7 +66,7 @@ static void clean_up(void) {
     waitpid(pid, NULL, 0);
 }
 
-// A loop that reads a counter, and nothing else, ends.
+// A loop that only reads a counter ends when the peer is dead.
 static void counted(const struct card *of, pid_t pid) {
     struct side side;
     struct fid_cntr *receives;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Random operations between 8 processes for a long time: tagged and untagged messages of all
+// Runs random operations between 8 processes for a long time: tagged and untagged messages of all
 // lengths, multi-receive buffers, probes, cancels, reads and writes, and atomic operations. Checks
 // every byte; all sent messages must arrive, and memory must not grow. Odd ranks use automatic
 // progress, every fourth rank no kernel copy.
@@ -124,7 +124,7 @@ static void start_send(struct op *op) {
     struct iovec iov = {op->bytes, head.len};
     ssize_t status;
     op->kind = SEND;
-    // Delivery completion, so that no more messages are in flight than operations.
+    // Requests delivery completion, so that no more messages are in flight than operations.
     if (how < 2) {
         struct fi_msg msg = {&iov, NULL, 1, peers[to], op, 0};
         status = fi_sendmsg(mine.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION);
@@ -280,7 +280,7 @@ static long resident(void) {
 static void *memory(size_t len) {
     void *bytes = malloc(len);
     CHECK(bytes, "no memory");
-    // Touch all memory at the start, so that growth is the provider's.
+    // Touches all memory at the start, so that later growth comes from the provider.
     memset(bytes, 1, len);
     return bytes;
 }

@@ -21,7 +21,7 @@ static struct shared {
 } *shared;
 static int me;
 
-// Makes a copy of the kernel. The peer stops itself before its first one.
+// Performs a copy by the kernel. The peer stops itself before its first copy.
 static ssize_t copy(long number, pid_t pid, const struct iovec *a, unsigned long n, const struct iovec *b, unsigned long k, unsigned long flags) {
     static int copies;
     if (me && !copies++) {

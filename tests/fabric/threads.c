@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// 2, 4 and 8 threads on one pair of endpoints, or on a pair for each thread, at every threading level.
-// Every byte is checked.
+// Runs 2, 4 and 8 threads on one pair of endpoints, or on a pair for each thread, at every
+// threading level. Every byte is checked.
 #include "fabric.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ static void end(void) {
     if (use == ONE_AT_A_TIME) pthread_mutex_unlock(&turn);
 }
 
-// Reads completions; they may be another thread's.
+// Reads completions, which may belong to operations of another thread.
 static void look(struct fid_cq *cq, int timeout) {
     struct fi_cq_tagged_entry entries[4];
     begin();

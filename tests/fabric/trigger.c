@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Operations that wait for a counter: their order, their completions, and that every way of reading a
-// queue or a counter starts them.
+// Tests triggered operations and deferred work, which wait for a counter: their order and their
+// completions. Every call that reads a queue or a counter must start them.
 #include "fabric.h"
 #include <poll.h>
 #include <rdma/fi_rma.h>
@@ -86,7 +86,8 @@ static void counted(struct fid_cntr *cntr, uint64_t count) {
     while (fi_cntr_read(cntr) < count) CHECK(seconds() < end, "%lu", fi_cntr_read(cntr));
 }
 
-// A deferred multi-receive: each of its messages is counted for it, and none for another receive.
+// The completion counter of a deferred multi-receive counts each of its messages. The completion
+// counter of another deferred receive counts none of them.
 static void several(void) {
     static char room[4096];
     struct iovec to = {room, sizeof room}, other = {&in, 1};
@@ -114,7 +115,8 @@ static void several(void) {
     OK(fi_close(&never->fid));
 }
 
-// A deferred probe ends when it has searched, and is counted as found or failed.
+// A deferred probe ends after its search. Its completion counter counts a success if the probe
+// found a message, and otherwise an error.
 static void probed(void) {
     struct fi_op_tagged peek = {.ep = b.ep, .flags = FI_PEEK};
     peek.msg = (struct fi_msg_tagged){.addr = FI_ADDR_UNSPEC, .tag = 12, .context = &peek};
@@ -179,7 +181,7 @@ static void flushed(void) {
 enum how { POLL_QUEUE, POLL_COUNTER, TRYWAIT_QUEUE, TRYWAIT_COUNTER };
 
 // An endpoint in a separate domain answers b's writes and messages by a triggered operation. Only
-// one kind of call makes progress on it.
+// calls of the kind `how` make progress on this endpoint.
 static void looks(enum how how) {
     struct fid_domain *first = domain;
     OK(fi_domain(fabric, info, &domain, NULL));
@@ -242,7 +244,8 @@ static void looks(enum how how) {
     domain = first;
 }
 
-// A counter is bound to a region only. A sleep on its descriptor ends when the counter counts.
+// A counter is bound only to a memory region. A sleep on the descriptor of the counter ends when
+// the counter counts.
 static void sleeps(void) {
     struct fid_cntr *written = counter(FI_WAIT_FD);
     struct pollfd poller = {.events = POLLIN};

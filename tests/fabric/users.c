@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two users on one host: the endpoints of a user are visible only to this user.
+// Tests two users on one host. The endpoints of a user are visible only to this user.
 //     users serve        prints its address and waits until its input ends
 //     users call NAME    its sends to NAME are refused, and a message to itself arrives
 #include "fabric.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Waiting that sleeps and loses no event: fi_cq_sread, fi_cntr_wait and poll() after fi_trywait,
-// between processes and threads, with one and with two endpoints per queue.
+// Tests that waiting calls sleep and lose no event: fi_cq_sread, fi_cntr_wait, and poll() after
+// fi_trywait. Runs between processes and between threads, with one and with two endpoints per
+// queue.
 //   wait [ROUNDS]
 #include "fabric.h"
 #include <poll.h>
@@ -83,7 +84,8 @@ static void await(struct player *player, enum how how, uint64_t *value) {
     CHECK(count == 1 && entry.op_context == value, "%zd", count);
 }
 
-// The last value that is exchanged has this bit. On a busy host it is sent after `longest` seconds.
+// The last value that is exchanged has this bit. On a busy host, it is sent after `longest`
+// seconds, even if fewer than the requested rounds are complete.
 static const uint64_t LAST = 1ull << 63;
 static double longest = 3;
 
@@ -112,7 +114,8 @@ static void name_of(struct player *player, char name[16]) {
     OK(fi_getname(&player->ep->fid, name, &len));
 }
 
-// Two processes; the names are exchanged through shared memory.
+// Runs the exchange between two processes, which pass their names to each other through shared
+// memory.
 static void processes(enum how how, uint64_t rounds) {
     struct { char name[2][16]; volatile int known[2]; } *shared =
         mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -180,7 +183,7 @@ static double cpu(void) {
         + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
-// An event that another thread, or a call of this one, reports ends a sleep.
+// Checks that an event ends a sleep, whether another thread reports it or a call of this thread.
 static void reports(void) {
     struct fi_cntr_attr with_fd = {.wait_obj = FI_WAIT_FD};
     struct fi_eq_attr eq_attr = {.flags = FI_WRITE, .wait_obj = FI_WAIT_FD};
@@ -230,7 +233,7 @@ static void reports(void) {
     OK(fi_trywait(fabric, &fid, 1));
     CHECK(poll(&poller, 1, 50) == 0, "readable, though all is read");
 
-    // A signal.
+    // fi_cq_signal ends fi_cq_sread, and makes the descriptor readable.
     OK(pthread_create(&thread, NULL, report_later, NULL));
     double since = seconds();
     FAILS(FI_EAGAIN, fi_cq_sread(players[0].cq, &entry, 1, NULL, (int)within(5000)));
@@ -248,7 +251,7 @@ static void reports(void) {
     FAILS(FI_ETIMEDOUT, fi_cntr_wait(players[0].cntr, 1000, 300));
     CHECK(cpu() - start < 0.1, "%.3f s of processor time", cpu() - start);
 
-    // Events.
+    // An event in an event queue makes the descriptor of the queue readable.
     uint32_t number;
     fid = &eq->fid;
     OK(fi_control(fid, FI_GETWAIT, &poller.fd));
@@ -272,7 +275,8 @@ static void reports(void) {
     close_domain();
 }
 
-// A sleep on a descriptor ends when the death of a peer is noticed: the receive from it fails.
+// A sleep on a descriptor ends when the death of a peer is noticed, because a receive from this
+// peer then fails.
 static void death(void) {
     int names[2], status;
     OK(pipe(names));

@@ -67,7 +67,8 @@ def agrees(arguments, what, words, told, traces):
 
 
 def recordings(arguments, programs):
-    """One recording, several recordings, and ranks placed on nodes."""
+    """Checks the answers for one recording, for several recordings, and for ranks placed on
+    nodes."""
     names = [PLACE / f"fds-{run}" for run in (1, 2)]
     for name in names:
         launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "8", str(programs / "fds_gather"), "--steps", "4"]
@@ -95,7 +96,8 @@ def recordings(arguments, programs):
 
 
 def placed_by_a_file(arguments):
-    """A placement file is equivalent to block, and mistakes in it are explained."""
+    """A placement file that lists nodes in blocks gives the same answer as the placement `block`.
+    Mistakes in such a file are explained."""
     traces, path = PLACE / "fds-1", PLACE / "nodes"
     path.write_text("a:4\nb:4\n")
     _, block = answered(arguments, "--ppn=4", traces)

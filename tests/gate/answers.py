@@ -68,7 +68,7 @@ def crashes(arguments, mpi, programs):
 
 
 def aborted(arguments, mpi, programs):
-    """MPI_Abort: no report counts a receive that the program did not post, however its ranks
+    """After MPI_Abort no report counts a receive that the program did not post, however its ranks
     end."""
     for task, option in (("run", "--report"), ("record", "--out")):
         what, place = f"{mpi}, {task}, MPI_Abort", fresh("aborted") / "out"
@@ -83,7 +83,8 @@ def aborted(arguments, mpi, programs):
 
 
 def interrupted(arguments, programs):
-    """SIGTERM: all ranks are reported, as cut short; the exit status is that of the signal."""
+    """After SIGTERM all ranks are reported as cut short, and the exit status is that of the
+    signal."""
     place = fresh("interrupted") / "out"
     program = launched("mpich", 8, programs / "patterns", "halo", "1000000", "50")
     with subprocess.Popen(
@@ -212,8 +213,9 @@ KNOWN_PEERS = {"rank 1": (48, 100), "rank 2": (45, 80), "rank 3": (44, 31), "any
 
 
 def who_fills(arguments, mpi, programs):
-    """A program of known queues has exactly these counts by communicator, tag and peer, both after
-    the recording and from its traces alone."""
+    """For a program with known queues, `tcam stats` prints exactly the counts of KNOWN and
+    KNOWN_PEERS by communicator, tag and peer, both after the recording and from its traces
+    alone."""
     place, traces = fresh(f"known-{mpi}") / "t", fresh(f"known-{mpi}-traces")
     program = launched(mpi, 4, programs / "known")
     done = tcam(arguments, "record", f"--out={place}", f"--mpi={mpi}", "--", *program)
@@ -383,7 +385,7 @@ def overflow(arguments):
 
 
 def changed(arguments, programs):
-    """The differences between two experiments, and the cases in which a comparison fails."""
+    """Checks which differences between two experiments `tcam diff` prints, and when it fails."""
     place = fresh("changed")
     for name, posted in (("a", 50), ("b", 100)):
         program = launched("mpich", 2, programs / "queues", f"--posted={posted}")
@@ -403,7 +405,7 @@ def changed(arguments, programs):
 
 
 def messages(arguments, programs):
-    """Mistakes whose error messages used to be wrong."""
+    """Checks the messages for mistakes whose error messages were once wrong."""
     place = fresh("messages")
     (place / "0.json").write_text("{")
     (place / "app.trace").mkdir()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""How `tcam run`, `record` and `sweep` end: programs that hang, signals, terminals. No process is
-left behind."""
+"""Tests how `tcam run`, `record` and `sweep` end: with programs that hang, after signals, and after
+Ctrl-C at a terminal. No process may be left behind."""
 
 import argparse
 import contextlib
@@ -56,7 +56,8 @@ def children(pid):
 
 
 def as_at_a_terminal():
-    """Resets signals that the tests' parent ignores (nohup). Otherwise the child would ignore them."""
+    """Resets the signals that the parent of the tests may ignore (nohup). Otherwise the child would
+    ignore them as well."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
 
@@ -197,7 +198,7 @@ def ranks_of(pid):
 
 
 def at_work(arguments, pid):
-    """Returns whether both ranks below a process exchange messages."""
+    """Returns true if both ranks below a process exchange messages."""
     ranks = ranks_of(pid)
     return len(ranks) >= 2 and all_post(arguments.tcam, ranks)
 
@@ -210,7 +211,7 @@ def name_of(pid):
 
 
 def lives(pid):
-    """Returns whether a process exists and is not a zombie."""
+    """Returns true if a process exists and is not a zombie."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Profiles, clusters, promises and engines on the command line: regression tests for errors that a
-new user found."""
+"""Tests profiles, clusters, promises and engines on the command line. Each test repeats an error
+that a new user found."""
 
 import argparse
 import json
@@ -34,7 +34,8 @@ def refused(done, *parts):
 
 
 def files(arguments, traces):
-    """Profiles and clusters: damaged files are refused, existing files are kept."""
+    """Checks that damaged profiles and cluster files are refused, and that existing files are
+    kept."""
     profile, clusters = PLACE / "a.profile", PLACE / "a.clusters"
     check(tcam(arguments, "profile", "--out", profile, traces).returncode == 0, "profile")
     done = tcam(arguments, "cluster", "--k=4", "--out", clusters, profile)
@@ -48,8 +49,8 @@ def files(arguments, traces):
     odd = PLACE / "odd.profile"
     for row, part in [
         ('{"rank":0,"prq":[[4294967295,5],[1,3]],"umq":[]}', "is above"),
-        ('{"rank":7,"prq":[],"umq":[]}', "rank 7 of 4"),
-        ('{"rank":0,"prq":[],"umq":[]}\n{"rank":0,"prq":[],"umq":[]}', "rank 0 of 4"),
+        ('{"rank":7,"prq":[],"umq":[]}', "rank 7 has several lines, or is not below"),
+        ('{"rank":0,"prq":[],"umq":[]}\n{"rank":0,"prq":[],"umq":[]}', "rank 0 has several lines, or is not below"),
         ('{"rank":0', "line 2"),
     ]:
         odd.write_text(head + row + "\n")

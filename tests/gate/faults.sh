@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Fault tests: peers that are killed at any moment, forked children, a full /dev/shm, no file
-# descriptors, namespaces, another user, overwritten segments, thousands of clients.
+# Runs the fault tests: peers that are killed at any moment, forked children, a full /dev/shm, no
+# file descriptors, namespaces, another user, overwritten segments, thousands of clients.
 #     tests/gate/faults.sh DIRECTORY-OF-THE-PROVIDER [ROUNDS]
 # With BRIEF=1 there are fewer clients: 3,000 in turn on a thousand ports instead of 70,000, and
 # 1,000 at a time instead of 3,000.
@@ -52,9 +52,9 @@ until_said() {
     done
 }
 
-# Many clients: 3,000 at a time, which take 4 GiB; and a server that outlives more clients than it
-# has numbers (65,536) or ports. AddressSanitizer makes a process about ten times as large and as
-# slow, so it gets fewer clients.
+# Runs many clients: 3,000 at a time, which take 4 GiB of memory, and more clients in turn than a
+# server has numbers (65,536) or ports. AddressSanitizer makes a process about ten times as large
+# and as slow, so it gets fewer clients.
 clients=70000 together=3000 workers=200 comers=20
 [ -z "${BRIEF:-}" ] || clients=3000 together=1000 workers=60 comers=8
 [ -z "${SANITIZED:-}" ] || clients=5000 together=300 workers=20

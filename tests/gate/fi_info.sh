@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# libfabric's own view of the provider: fi_info lists it with the system's libfabric and with those
-# of the wheels, every parameter is documented, and errors name wrong values.
+# Tests the provider with fi_info: the system's libfabric and those of the wheels list the provider,
+# every parameter is documented, and errors name wrong values.
 . "$(dirname "$0")/../lib/setup.sh"
 need_packages libfabric-bin
 need_mpich

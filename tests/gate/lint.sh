@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Format, lints, layers, API documentation and its examples.
+# Checks format, lints, layers, the API documentation and its examples.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages shellcheck

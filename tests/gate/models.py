@@ -120,7 +120,7 @@ def queues(tagged, reason):
 
 
 def devices(arguments, mpi):
-    """The same program differs under each device for the reasons that docs/devices.md states. Rank
+    """The same program spills for other reasons under each device, as docs/devices.md states. Rank
     0 posts 16,000 receives, the first 40 of them any-source, and gets 1,500 unexpected messages.
     The other ranks have nothing that overflows."""
     options = ["--posted=16000", "--others=10", "--any=40", "--unexpected=500"]
@@ -186,8 +186,9 @@ def cassini(arguments, mpi):
 
 
 def leaving(arguments, mpi):
-    """A context that leaves its tables leaves both: unexpected messages move to the host, receives
-    stay. With the switches of CXI it leaves before a table is full."""
+    """If a context leaves one of its tables, it leaves both. Unexpected messages move to the host,
+    receives stay in the table. With the switches of CXI, a context leaves its tables before one is
+    full."""
     options = ["--posted=2000", "--others=10", "--unexpected=100"]
     first = {
         "none": "table_full",

@@ -109,8 +109,9 @@ def even(times):
 
 
 def history(operations):
-    """Returns all joins and leaves of the queues of all ranks in order of time: the rank, the
-    context, the queue, the rank of the element's source or None, and 1 or -1."""
+    """Returns the changes of the queues of all ranks in order of time: the rank, the context, the
+    queue, the rank of the element's source or None, and 1 if the element joins the queue or -1 if
+    it leaves."""
     contexts = {}
     for row in operations:
         contexts.setdefault((int(row["rank"]), row["context"]), []).append(row)
@@ -165,7 +166,7 @@ def needs(changes, ranks, ppn, placement):
 
 
 def overflows(arguments, place, words, entries):
-    """Returns whether any element spills from a pool of `entries` entries."""
+    """Returns true if any element spills from a pool of `entries` entries."""
     pool = f"--with=pool=node,pool_entries={entries}"
     line = tcam(arguments, "compare", "--json=-", pool, *words, place)["lines"][1]
     return sum(line[f"{what}_spills"] for what in ("prq", "umq", "internal")) > 0

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Must pass before a change is merged; takes 12 minutes on two cores. nightly.sh has the other
-# tests.
+# Runs the tests that must pass before a change is merged, in 12 minutes on two cores. nightly.sh
+# runs the other tests.
 #   tests/gate/test.sh [computes|waits|ends]      one of its three lanes, with the previous build
 . "$(dirname "$0")/../lib/setup.sh"
 . tests/lib/stages.sh
 
-# One build of each crate: data for incremental builds only fills the disk.
+# Each crate is built once, so data for incremental builds would only fill the disk.
 export CARGO_INCREMENTAL=0 TCAM_PROFILE=gate BRIEF=1
 
 computes() {

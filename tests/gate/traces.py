@@ -64,14 +64,15 @@ def clusters(arguments):
 
 
 def all_settings(arguments):
-    """Returns every overflow model and host engine, and other settings that change counts."""
+    """Returns a setting for every overflow model and host engine, and other settings that change
+    counts."""
     names = ("overflow", "host_engine")
     all_of = [f"{name}={value}" for name in names for value in runs.allowed(arguments.tcam, name)]
     return [*all_of, "host_storage=linked", "refuse=any-source"]
 
 
 def same(arguments, mpi, programs):
-    """A replay has the counts of the run."""
+    """A replay counts what the run counted."""
     for setting in all_settings(arguments):
         settings = ["prq_entries=7", "umq_entries=5", "theta=8", setting]
         if setting == "host_engine=kmeans":
@@ -472,7 +473,7 @@ def damaged(arguments):
         path.write_bytes(content)
         done = tcam(arguments, "replay", str(path))
         check(done.returncode == 125 and reason in done.stderr, f"{name}: {done.stderr}")
-    # A repeated receive: a few bytes expand to millions of elements.
+    # A trace that repeats a receive: a few bytes expand to millions of elements.
     path = place / "repeats.trace"
     header = whole[:8192].replace(b'"window":65536', b'"window":0    ')
     path.write_bytes(header + struct.pack("<II", 5, 15 | 255 << 16) * 20_000)

@@ -32,7 +32,7 @@ Queues = collections.namedtuple("Queues", "prq umq point_to_point")
 
 
 def match(queue, bits, ignore, source):
-    """Removes the oldest element that matches. Returns whether there was one."""
+    """Removes the oldest element that matches. Returns true if there was one."""
     for at, (other, other_ignore, other_source) in enumerate(queue):
         same = (bits ^ other) & ~(ignore | other_ignore) == 0
         if same and (source == other_source or ANY in (source, other_source)):

@@ -38,8 +38,8 @@ class Queue:
     def __init__(self, entries, model):
         self.entries, self.model = entries, model
         self.elements, self.tabled = [], 0
-        # `software` (`sticky`): the table was left for good. `holding` (`flow-control`): a receive
-        # is held back.
+        # `software`: with the model `sticky`, the table is no longer used. `holding`: with
+        # `flow-control`, a receive is held back.
         self.software = self.holding = False
         self.counts, self.reasons = collections.Counter(), collections.Counter()
         self.depth, self.host_entries = collections.Counter(), 0
@@ -71,8 +71,8 @@ class Queue:
         return None
 
     def ask_room(self, element):
-        """Returns whether a receive may be posted. Counts the first of several refusals in a
-        row."""
+        """Returns true if a receive may be posted. Of several refusals in a row, counts only the
+        first."""
         room = self.blocked(element) is None
         if not room and not self.holding:
             self.counts["held_back"] += 1
@@ -88,8 +88,8 @@ class Queue:
         else:
             self.counts["spills"] += 1
             self.reasons[why] += 1
-            # A refused element does not end the use of the table (`sticky`), and is not held back.
-            # Without a table no element is refused.
+            # An element that the device refuses does not end the use of the table (`sticky`), and
+            # is not held back. Without a table no element is refused.
             element.refused = why == "refused"
             if not element.refused and self.model == "sticky" and self.entries > 0:
                 self.software = True
@@ -169,7 +169,8 @@ class Queue:
 
 
 class Context:
-    """PRQ and UMQ of a context."""
+    """A context: its queue of posted receives (PRQ), its queue of unexpected messages (UMQ), and
+    its counts."""
 
     def __init__(self, entries, model, refuse):
         self.prq, self.umq = Queue(entries, model), Queue(entries, model)
@@ -216,8 +217,8 @@ class Context:
             self.expect(row, "found", "true" if found else "false")
 
     def leave(self):
-        """Both queues leave their tables together. Unexpected messages move to the host, receives
-        stay."""
+        """If one queue no longer uses its table, both queues leave their tables. Unexpected
+        messages move to the host, receives stay in the table."""
         if self.has_left or not (self.prq.software or self.umq.software):
             return
         self.has_left = True

@@ -9,7 +9,7 @@ FAILED = []
 
 
 def check(holds, what):
-    """Records and prints a failed check. Returns whether the check holds."""
+    """Records and prints the check if it failed. Returns `holds`."""
     if not holds:
         print(f"    FAILED: {what}", flush=True)
         FAILED.append(what)
@@ -17,7 +17,7 @@ def check(holds, what):
 
 
 def all_post(tcam, pids):
-    """Returns whether `tcam watch` shows a rate of posts above 0 for each of these processes."""
+    """Returns true if `tcam watch` shows a rate of posts above 0 for each of these processes."""
     command = [str(tcam), "watch", "--once", "--interval=0.1"]
     table = subprocess.run(command, capture_output=True, text=True, timeout=within(60), check=False).stdout
     lines = [line.split() for line in table.splitlines()]

@@ -68,7 +68,8 @@ def closing(text, at):
 
 
 def outermost(text):
-    """Returns the text without the contents of braces: methods are not items of a module."""
+    """Returns the text without the contents of braces, because methods are not items of a
+    module."""
     out, at = [], 0
     while (brace := text.find("{", at)) >= 0:
         out.append(text[at:brace])
@@ -236,8 +237,8 @@ def files_of(module):
 
 
 def circles(graph):
-    """Returns the groups of files that import each other, directly or through others: the strongly
-    connected components of more than one file (Tarjan's algorithm)."""
+    """Returns the groups of files that import each other, directly or through other files. These
+    are the strongly connected components of more than one file (Tarjan's algorithm)."""
     number, low, stack, out = {}, {}, [], []
 
     def visit(node):

@@ -167,7 +167,8 @@ def allowed(tcam, name):
 
 
 def pairs(arguments):
-    """Returns combinations in which every two values occur together. Slow values occur less often."""
+    """Returns combinations of settings in which every two values of different settings occur
+    together. Slow values occur less often."""
     values = {
         "mpi": [mpi for mpi in arguments.mpi for _ in range(2 if mpi == "mpich" else 1)],
         "ranks": [ranks for ranks in arguments.ranks for _ in range(1 if ranks > 4 else 4)],

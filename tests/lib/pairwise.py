@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Chooses a small set of combinations of parameter values, in which every pair of values of two
 parameters occurs. Most defects depend on one value, or on two values together. The number of
-combinations grows with the product of the two longest lists of values, not with that of all lists.
-If this file is run as a program, it tests itself."""
+combinations grows with the product of the two longest lists of values, not with the product of all
+lists. If this file is run as a program, it tests itself."""
 
 import collections
 import itertools
@@ -32,9 +32,9 @@ def complete(row, parameters, allowed, score):
 
 def combinations(parameters, forbidden=lambda row: False):
     """Returns combinations, as dictionaries. `parameters` contains the list of values of each
-    parameter. `forbidden` returns whether a combination is impossible; the combination may lack
-    parameters. If several values add the same number of new pairs, a value that is listed N times
-    is chosen N times as often."""
+    parameter. `forbidden` returns true if a combination is impossible. It is also called with
+    combinations that lack parameters. If several values add the same number of new pairs, a value
+    that is listed N times is chosen N times as often."""
     wanted = {}
     for one, other in itertools.combinations(parameters, 2):
         for values in itertools.product(parameters[one], parameters[other]):

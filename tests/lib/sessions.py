@@ -25,7 +25,7 @@ def end(child):
     """Ends a process that was started with `start_new_session`, and all processes of its
     session."""
     if members(child.pid):
-        # The launcher first: it knows all ranks, including those outside the session.
+        # Ends the launcher first, because it knows all ranks, including those outside the session.
         with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(child.pid, signal.SIGTERM)
             child.wait(timeout=within(10))

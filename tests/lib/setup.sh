@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=sh
-# Sourced by the other scripts. Changes to the root of the project, and defines functions that install
-# what is missing on a fresh Debian 12, and that build. They print nothing if there is nothing to do.
+# Sourced by the other scripts. Changes to the root of the project, and defines functions that
+# install what is missing on a fresh Debian 12, and that build. The functions print nothing if there
+# is nothing to do.
 
 set -eu
 cd "$(dirname "$0")"
@@ -60,7 +61,7 @@ need_cargo() {
 of processor time. The wheel of a release needs no Rust: docs/howto/install.md."
 }
 
-# One virtual environment per MPI: their programs have the same names.
+# Creates one virtual environment per MPI, because the programs of the MPIs have the same names.
 need_venv() {
     name=$1
     shift

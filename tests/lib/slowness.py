@@ -3,7 +3,7 @@
 """Measures how much longer programs take here than on a quiet machine, and prints a whole number.
 The tests multiply their time limits by it: 1 on an idle machine, 5 beside a load of 8 on two
 processors. TCAM_TEST_SLOWNESS sets the minimum; programs that a test starts inherit the result in
-it."""
+this variable."""
 
 import functools
 import math

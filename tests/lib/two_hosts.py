@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Two hosts on one machine: namespaces for network, mounts, host names and IPC, connected by a pair
-of virtual interfaces, each with its own /dev/shm."""
+"""Creates two hosts on one machine. Each host has its own namespaces for network, mounts, host
+names and IPC, and its own /dev/shm. A pair of virtual interfaces connects them."""
 
 import pathlib
 import shutil
@@ -30,7 +30,8 @@ class TwoHosts:
 
     @staticmethod
     def why_not():
-        """Returns why two hosts are impossible here; None if they are possible."""
+        """Returns the reason why two hosts are impossible on this machine; None if they are
+        possible."""
         for tool in ("unshare", "nsenter", "ip"):
             if not shutil.which(tool):
                 return f"there is no {tool}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The C clients, the fault tests and the faults between two hosts, with AddressSanitizer in the
-# provider and in the clients: every memory access is checked.
+# Runs the C clients, the fault tests and the faults between two hosts, with AddressSanitizer in the
+# provider and in the clients. AddressSanitizer checks every memory access.
 #   tests/nightly/asan.sh [CLIENT...]
 . "$(dirname "$0")/sanitizer.sh"
 sanitize asan address

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Intel MPI's own benchmarks over tcam, with the libfabric of MPICH's wheel; IMB-MT uses one
+# Runs Intel MPI's own benchmarks over tcam, with the libfabric of MPICH's wheel. IMB-MT uses one
 # endpoint per thread.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Runs the safe cores and the handling of C pointers in ffi under Miri, with fewer cases. Needs a
-# nightly toolchain with the component miri. Miri does not interpret vector kernels: the scalar
-# kernel replaces them.
+# nightly toolchain with the component miri. Miri does not interpret vector instructions, so only
+# the scalar kernel runs.
 set -e
 cd "$(dirname "$0")/../.."
 cargo +nightly miri --version || {

@@ -20,7 +20,8 @@ sanitize() {
     [ -f "$runtime" ] || { echo "no $sanitizer sanitizer in $libraries" >&2; exit 1; }
     mkdir -p "$target/provider" "$target/bin"
     cp "$target/$host/release/libtcam_fi.so" "$target/provider/libtcam-fi.so"
-    # gcc would link its own run-time library: use it in separate steps to compile and to link.
+    # The compiler runs in separate steps to compile and to link, because gcc would link its own
+    # run-time library.
     cat >"$target/bin/cc" <<END
 #!/bin/sh
 object=\$(mktemp --suffix=.o)

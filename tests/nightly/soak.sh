@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# tests/nightly/soak.sh [SECONDS]: random operations between 8 processes (default half an hour). At
-# the same time 6 more processes exit and restart at their ports; some of them are killed. The
-# tables are too small, so that elements spill and are promoted, and every payload has a checksum.
+# tests/nightly/soak.sh [SECONDS]: runs random operations between 8 processes (default half an
+# hour). At the same time 6 more processes exit and restart at their ports; some of them are killed.
+# The tables are too small, so that elements spill and are promoted, and every payload has a
+# checksum.
 . "$(dirname "$0")/../lib/setup.sh"
 need_cargo
 build_tcam

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The threaded C clients and the faults between two hosts, with ThreadSanitizer in the provider and
-# in the clients: two unordered accesses of two threads are an error. The Rust standard library and
-# libfabric are not instrumented: tests/nightly/tsan.suppressions lists the consequences, each with
-# its reason.
+# Runs the threaded C clients and the faults between two hosts, with ThreadSanitizer in the provider
+# and in the clients. ThreadSanitizer reports two unordered accesses of two threads as an error. The
+# Rust standard library and libfabric are not instrumented: tests/nightly/tsan.suppressions lists
+# the consequences, each with its reason.
 #   tests/nightly/tsan.sh [CLIENT...]
 . "$(dirname "$0")/sanitizer.sh"
 sanitize tsan thread -Cunsafe-allow-abi-mismatch=sanitizer

@@ -40,8 +40,8 @@ def told(done, code, *parts):
 
 
 def bad_files(arguments):
-    """Errors in a file are reported with their line, by tcam before anything starts and by the
-    provider."""
+    """Errors in a settings file are reported with their line, both by tcam, before anything starts,
+    and by the provider."""
     bad, touched, pipe = PLACE / "bad.conf", PLACE / "started", PLACE / "pipe"
     os.mkfifo(pipe)
     for content, part in [
@@ -84,7 +84,8 @@ def values(arguments, *words, **variables):
 
 
 def what_comes_first(arguments):
-    """The environment overrides the file, options override both, the file overrides a device."""
+    """The environment overrides the settings file, options override both, and the file overrides a
+    device."""
     file = PLACE / "good.conf"
     file.write_text("# of a test\nFI_TCAM_IDLE = spin\nprq_entries=7\ndevice = connectx\neager_size = 1234\n")
     here = PLACE / "here.conf"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Endpoints of the conformance tests: all transports, and no engine.
+//! The endpoints that the conformance tests use, over all transports and without an engine.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4, TcpListener},
@@ -36,17 +36,17 @@ pub(super) enum Transport {
     Sealed,
 }
 
-/// Transports on which an endpoint copies from and to the memory of its peers.
+/// Returns the transports over which an endpoint copies from and to the memory of its peers.
 pub(super) fn near() -> [Transport; 2] {
     [Transport::Shm, Transport::Loopback(Arc::default())]
 }
 
-/// All transports.
+/// Returns all transports.
 pub(super) fn transports() -> [Transport; 4] {
     [Transport::Shm, Transport::Loopback(Arc::default()), Transport::Net, Transport::Sealed]
 }
 
-/// The network of an endpoint that holds a port with this socket.
+/// Creates the network of an endpoint that holds a port with this socket.
 fn network(socket: TcpListener, own: &Segment, address: SocketAddrV4, seals: bool) -> Arc<Net> {
     let settings = NetSettings {
         job: Some(Secret::of_job("test")),
@@ -133,7 +133,8 @@ impl Endpoint {
         self.peers.push(opened.expect("in time").unwrap());
     }
 
-    /// Sends a slot. On the network, waits for room. Returns [`Sent::NoRoom`] if it was not sent.
+    /// Sends a slot to the first peer. On the network, waits for room. Returns [`Sent::NoRoom`] if
+    /// the slot was not sent.
     pub(super) fn send(&mut self, header: Header, payload: Payload<'_>) -> Sent {
         let sent = self.until(|it| {
             let sent = it.try_send(header, payload);
@@ -165,7 +166,8 @@ impl Endpoint {
         self.receivers[transport].as_mut().unwrap()
     }
 
-    /// Takes the next slot, with a copy of its payload. The sender must be the first peer.
+    /// Takes the next slot, with a copy of its payload. The sender must be the first peer. Returns
+    /// `None` if no slot comes.
     pub(super) fn take(&mut self) -> Option<(Header, Vec<u8>)> {
         let transport = self.transport();
         self.until(|it| (!it.rx().is_empty()).then_some(()))?;
@@ -194,13 +196,13 @@ impl Endpoint {
     }
 }
 
-/// Pairs of connected endpoints, one for each transport. The ports from `port` on belong to the
-/// test.
+/// Returns pairs of connected endpoints, one for each transport. The ports from `port` on must
+/// belong to the test.
 pub(super) fn pairs(port: u16, settings: Settings) -> impl Iterator<Item = (Endpoint, Endpoint)> {
     pairs_over(transports(), port, settings)
 }
 
-/// Pairs of connected endpoints over some transports.
+/// Returns pairs of connected endpoints over some transports.
 pub(super) fn pairs_over(
     transports: impl IntoIterator<Item = Transport>,
     port: u16,
@@ -220,7 +222,8 @@ pub(super) fn header(kind: Kind, bits: u64, len: usize) -> Header {
     Header { kind, flags, peer: 0, count: 0, bits, data: !bits, len: len as u64, op: bits << 7 }
 }
 
-/// Bytes that differ from those of other messages, in memory that is never freed.
+/// Returns bytes that differ from those of other messages, and a buffer with a copy of them in
+/// memory that is never freed.
 pub(super) fn message(number: u64, len: usize) -> (Vec<u8>, Buffer) {
     let bytes: Vec<u8> = (0..len).map(|at| (at as u64 * 31 + number * 7 + 1) as u8).collect();
     let window = RegionMemory::from(&mut *bytes.clone().leak());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Peers on the network that make false claims, or that another endpoint replaces.
+//! Tests of peers on the network that claim the address of another endpoint, or that another
+//! endpoint replaces.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener},
@@ -95,13 +96,13 @@ fn what_a_peer_sent_arrives_after_its_end_and_a_failed_send() {
     }
 }
 
-/// The network of an endpoint with the secret `own`, at any port. It claims the address `says`, or
-/// its real address if that is `None`.
+/// Creates the network of an endpoint with the secret `own`, at any port. The endpoint claims the
+/// address `says`, or its real address if `says` is `None`. Returns the real address as well.
 fn named(own: u64, says: Option<SocketAddrV4>) -> (Arc<Net>, SocketAddrV4) {
     network(0, None, own, says)
 }
 
-/// The network of an endpoint at a port, or at any port if `port` is 0; see [`named`].
+/// Creates the network of an endpoint at a port, or at any port if `port` is 0; see [`named`].
 fn network(
     port: u16,
     job: Option<Secret>,
@@ -128,7 +129,7 @@ fn meet(one: &Arc<Net>, address: SocketAddrV4, secret: u64, others: &[&Arc<Net>]
     others.iter().for_each(|net| net.progress());
 }
 
-/// The number of the only peer that has completed the handshake.
+/// Returns the number of the only peer that has completed the handshake.
 fn only(net: &Arc<Net>) -> u16 {
     let all: Vec<u16> = (0..64).filter(|&number| net.peer(number).is_some()).collect();
     assert_eq!(all.len(), 1, "{all:?}");

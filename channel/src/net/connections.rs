@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! TCP connections between endpoints. Each end proves that it knows the secret; then frames go both
-//! ways.
+//! TCP connections between endpoints. Each end proves that it knows the secret ([`super::secret`]);
+//! then frames go both ways.
 //!
 //! ```text
 //! dialer                       acceptor
@@ -12,12 +12,14 @@
 //! ```
 //! Connections share no buffers: a peer that does not read, or that sends half a message, delays
 //! only its connection. An accepted connection whose dialer has proved nothing for [`UNPROVED`] is
-//! closed. If there are [`MOST_UNPROVED`] of them, the oldest is closed before another is accepted.
+//! closed. If there are [`MOST_UNPROVED`] of these, the oldest is closed before another is
+//! accepted.
 //!
 //! The kernel acknowledges data for a process that computes, and closes the connections of a
 //! process that dies. A host that is down acknowledges nothing. On an idle connection, keep-alives
-//! notice that; on a busy one, [`Connections::look_around`] does. `TCP_USER_TIMEOUT` would also end
-//! connections to processes that compute with a full window.
+//! notice such a host; on a busy one, [`Connections::look_around`] does. Rejected:
+//! `TCP_USER_TIMEOUT`, which would also end connections to processes that compute with a full
+//! window.
 
 use std::{
     collections::VecDeque,
@@ -66,8 +68,8 @@ const MAX_MESSAGES_UNPROVED: u32 = 4;
 const MAX_MESSAGES: u32 = 4096;
 /// Maximum number of reads of one connection before others have a turn.
 const READS: u32 = 16;
-/// Calls of [`Connections::look_around`] before a connection can be too old: an endpoint that did
-/// not poll could not receive a proof.
+/// Calls of [`Connections::look_around`] before a connection can be too old. An endpoint that has
+/// not polled could not receive a proof.
 const MIN_LOOKS: u32 = 10;
 /// Maximum number of connections that one poll handles.
 const EVENTS: usize = 32;
@@ -77,7 +79,7 @@ const LISTENER: u64 = u64::MAX;
 /// An event on a connection.
 #[derive(Debug)]
 pub(super) enum ConnectionEvent {
-    /// The peer's nonce has come: this end may send Hello.
+    /// The peer's nonce has come, so this end may send Hello.
     Started,
     /// The peer has proved that it knows the secret, and claims to be at its address.
     Proved(Hello, Claim),
@@ -262,8 +264,8 @@ impl Connections {
         SocketAddrV4::try_from(name).ok()
     }
 
-    /// Returns whether frames may be sent over a connection: its other end has proved that it knows
-    /// the secret.
+    /// Returns whether the other end of a connection has proved that it knows the secret, so that
+    /// frames may be sent.
     pub(super) fn is_proved(&self, number: usize) -> bool {
         let connection = self.all.get(number);
         connection.is_some_and(|it| matches!(it.handshake, Handshake::Proved(_)))
@@ -304,8 +306,9 @@ impl Connections {
         self.expect_room(number);
     }
 
-    /// Sends a frame: `front`, then the bytes of the buffers. Returns false if there is no room. If
-    /// the kernel accepts a part of the frame, the rest is copied and sent later.
+    /// Sends a frame, which consists of `front` and the bytes of the buffers. Returns false if
+    /// there is no room. If the kernel accepts a part of the frame, the rest is copied and sent
+    /// later.
     ///
     /// # Errors
     /// The connection is broken.
@@ -353,7 +356,7 @@ impl Connections {
         }
     }
 
-    /// Returns whether a frame can be sent: no earlier bytes wait for the kernel.
+    /// Returns whether a frame can be sent, because no earlier bytes wait for the kernel.
     pub(super) fn has_room(&self, number: usize) -> bool {
         self.all.get(number).is_none_or(|connection| connection.output.is_empty())
     }
@@ -407,8 +410,8 @@ impl Connections {
         !self.ready.is_empty()
     }
 
-    /// Takes the next frame; connections take turns. The frame is in use until
-    /// [`Connections::done`].
+    /// Takes the next frame, with the number of its connection. Connections take turns. The frame
+    /// is in use until [`Connections::done`].
     pub(super) fn take(&mut self) -> Option<(usize, Frame)> {
         let number = self.ready.pop_front()?;
         Some((number, self.all.get_mut(number)?.input.take()?))
@@ -671,14 +674,15 @@ impl Connection {
         self.flushed = 0;
     }
 
-    /// Returns whether the other end's host does not answer: it has owed an acknowledgement, or the
-    /// kernel has tried to connect to it, for longer than `timeout`.
+    /// Returns whether the other end's host does not answer. This is so if the host has owed an
+    /// acknowledgement, or the kernel has tried to connect to it, for longer than `timeout`.
     fn is_silent(&mut self, timeout: Duration) -> bool {
         if self.ended.is_some() {
             return false;
         }
         if self.connects {
-            // This process may have been stopped meanwhile, so it first looks a few more times.
+            // This process may have been stopped meanwhile, so a few calls of `look_around` must
+            // have come first.
             return self.looks > MIN_LOOKS && self.since.elapsed() > timeout;
         }
         let Ok(Some(silent)) = socket::unacknowledged_for(self.socket.as_fd()) else {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The head of a frame: one message over the network.
+//! The head of a frame. A frame carries over the network what a slot and its buffer carry over
+//! shared memory: a message, a part of one, a request or an answer.
 //!
 //! ```text
 //!  0       8      12      16                                        56
@@ -26,7 +27,7 @@ pub(super) const MAX_STAGED: usize = HEAD + EAGER + 256;
 /// Maximum length in bytes of a frame: its head and its payload.
 pub(super) const MAX_FRAME: usize = HEAD + PART;
 
-/// See the module.
+/// The head of a frame; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHeader {
     pub(super) token: u64,
@@ -63,7 +64,9 @@ impl FrameHeader {
     }
 }
 
-/// Returns whether a payload of this length contains all bytes that the header names.
+/// Returns whether a payload of this length contains all bytes that the header names. Only
+/// `Inline`, `Chunk` and `Answer` are checked here. The result is false for `Buffered`, and true
+/// for all other kinds.
 pub(super) fn is_whole(header: &Header, payload: usize) -> bool {
     match header.kind {
         Kind::Inline | Kind::Chunk | Kind::Answer => header.len <= payload as u64,

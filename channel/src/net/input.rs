@@ -10,9 +10,10 @@
 //!                            start                                               end
 //! ```
 //! The endpoint handles one frame at a time, in place. Meanwhile the buffer is neither filled nor
-//! moved. A part of a long message that the endpoint expects ([`Landings`]) skips the buffer: the
-//! socket writes it into the memory of the application. Frames with a tag or a checksum do not skip
-//! the buffer, because they are verified before anything is written.
+//! moved. A part of a long message that the endpoint expects ([`Landings`]) skips the buffer: it is
+//! read from the socket into the memory of the application. Frames with a tag or a checksum do not
+//! skip the buffer, because they are verified before anything is written. A *transfer* is a long
+//! message that the endpoint receives in parts; the endpoint gives it a number.
 
 use std::{collections::HashMap, io, os::fd::BorrowedFd, sync::Arc};
 
@@ -50,12 +51,12 @@ pub(super) struct Frame {
     pub(super) payload: Payload,
 }
 
-/// The next item of a connection.
+/// The next handshake message or frame of a connection.
 #[derive(Debug)]
 pub(super) enum Next {
     Message(HandshakeMessage),
     Frame,
-    /// The next item is incomplete, or an earlier frame was not handled yet.
+    /// The next message or frame is incomplete, or an earlier frame was not handled yet.
     Nothing,
 }
 
@@ -70,7 +71,7 @@ pub(super) enum Read {
     More,
 }
 
-/// A part of a long message that is being received.
+/// A part of a long message that skips the buffer and is being received.
 #[derive(Debug)]
 struct Landing {
     key: (u16, u64),
@@ -87,15 +88,15 @@ impl Landing {
     }
 }
 
-/// See the module.
+/// The received bytes of a connection; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     bytes: Arc<Vec<u8>>,
     start: usize,
     end: usize,
     landing: Option<Landing>,
-    /// Number of bytes in the buffer of the frame that is next or in use; 0 if it skipped the
-    /// buffer.
+    /// Number of bytes that the frame that is next or in use takes in the buffer; 0 if it skipped
+    /// the buffer, `None` if there is no such frame.
     frame: Option<usize>,
     is_taken: bool,
     is_used: bool,
@@ -199,8 +200,8 @@ impl Input {
         Some(u32::from_ne_bytes([front[4], front[5], front[6], front[7]]) as usize)
     }
 
-    /// Returns the next item. `peer` is the number of the peer, once it is known and has proved
-    /// that it knows the secret.
+    /// Returns the next message, or whether the next frame is complete. `peer` is the number of the
+    /// peer, once the peer is known and has proved that it knows the secret.
     ///
     /// # Errors
     /// The bytes are neither a message nor a frame that the peer may send, or a tag is wrong.
@@ -321,7 +322,8 @@ impl Input {
         self.is_taken = false;
     }
 
-    /// Stops writing into the memory of a transfer: the rest of its part is discarded.
+    /// Stops writing into the memory of a transfer. The rest of the part that is being received is
+    /// discarded.
     pub(super) fn give_up(&mut self, key: (u16, u64)) {
         if let Some(landing) = self.landing.as_mut().filter(|landing| landing.key == key) {
             landing.to = None;
@@ -409,8 +411,8 @@ mod tests {
         (Landings::from([((PEER, TRANSFER), memory.clone())]), memory)
     }
 
-    /// Reads bytes that arrive in pieces. Returns the payloads of frames, and `None` for parts that
-    /// have landed.
+    /// Reads bytes that arrive in pieces. Returns the payloads of frames, with `None` for each part
+    /// that skipped the buffer.
     fn read_all(
         mut input: Input,
         bytes: &[u8],

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The network: messages to endpoints of other hosts.
+//! The transport over TCP, to endpoints of other hosts, and to those of this host whose segments
+//! are not visible here.
 //!
 //! - [`connections`]: a TCP connection to each peer. Both ends prove that they know the secret
-//!   ([`secret`], [`handshake`]), and each notices that the other is gone.
-//! - [`input`]: received bytes of a connection. [`frame`]: the header of a frame.
+//!   ([`secret`], [`handshake`]), and each notices if the other closes or dies.
+//! - [`input`]: received bytes of a connection. [`frame`]: the head of a frame, which is the
+//!   counterpart of a slot in shared memory.
 //! - [`peer_table`]: known peers, by number.
 //! - [`Net`]: the local end; [`peer`]: a peer, which frames are sent to; [`rx`]: the receiving end.
 //!
-//! The address of an endpoint is an address of its host with the port that it holds. Numbers and
-//! tokens belong to one incarnation of an endpoint, so that no incarnation receives messages for an
-//! earlier one.
+//! The address of an endpoint is an address of its host with the port that it holds. Numbers of
+//! peers and tokens of frames belong to one endpoint and not to later ones at its port, so that no
+//! endpoint receives messages for an earlier one.
 //!
 //! Memory: each peer takes about 600 bytes and a descriptor. Its receive buffer is empty until data
 //! comes. The buffer then has 4 KiB, grows up to 128 KiB under load, and is freed when the
-//! connection is idle. A peer that does not read holds up to one frame of 256 KiB.
+//! connection is idle. For a peer that does not read, up to one frame of 256 KiB is kept.
 //!
 //! Rejected: docs/decisions/network.md.
 
@@ -50,7 +52,8 @@ use crate::{contract::Liveness, identity::Identity};
 pub struct NetSettings {
     /// The secret of the job (`FI_TCAM_JOB_KEY`). All its endpoints prove that they know it.
     pub job: Option<Secret>,
-    /// Without a job secret: the secret of this endpoint, which peers know from its name.
+    /// The secret of this endpoint, which peers know from its name. Without a job secret, peers
+    /// prove that they know this one.
     pub own: Secret,
     /// Time after which the peers of a host that does not answer count as dead; zero: never.
     pub timeout: Duration,
@@ -66,7 +69,7 @@ pub struct Net {
     doorbell: Unshared,
     pub(crate) seals: bool,
     timeout: Duration,
-    /// Fork generation of the process that opened it.
+    /// Fork generation of the process that created this end.
     generation: u32,
 }
 
@@ -89,17 +92,19 @@ impl Net {
         Ok(Arc::new(Self { peers: Mutex::new(peers), doorbell, seals, timeout, generation }))
     }
 
-    /// Returns whether this process opened it. A forked child cannot use its connections.
+    /// Returns whether this process created this end. A forked child cannot use its connections.
     fn is_ours(&self) -> bool {
         self.generation == children::generation()
     }
 
-    /// Returns the number and the identity of the endpoint at an address. The handshake proves
-    /// `secret`, or the secret of the job.
+    /// Returns the number and the identity of the endpoint at an address. The first call connects
+    /// to the endpoint. In the handshake, this end proves that it knows the secret of the job or,
+    /// without one, `secret`.
     ///
     /// # Errors
-    /// `EAGAIN` until its Hello has come, `EOPBADSTATE` in a forked child. If the endpoint cannot
-    /// be reached, the reason is returned once, and the next call tries again.
+    /// `EAGAIN` until the endpoint's Hello has come, `EACCES` without any secret, `EOPBADSTATE` in
+    /// a forked child. If the endpoint cannot be reached, the reason is returned once, and the next
+    /// call tries again.
     pub(crate) fn meet(
         &self,
         address: SocketAddrV4,
@@ -121,9 +126,10 @@ impl Net {
         Some((peer.who?, peer.address))
     }
 
-    /// Returns whether the peer with a number is at the address that it claims: it knows the secret
-    /// in the name of the endpoint at that address. If it does not, it is disconnected. If nothing
-    /// can be checked, the result is true; see [`Self::is_vouched_for`].
+    /// Returns whether the peer with a number is at the address that it claims, which means that it
+    /// knows the secret in the name of the endpoint at that address. A peer that does not know this
+    /// secret is disconnected. If nothing can be checked, the result is true; see
+    /// [`Self::is_vouched_for`].
     pub(crate) fn is_at_its_address(
         &self,
         number: u16,
@@ -137,18 +143,19 @@ impl Net {
         self.peers.lock().is_vouched_for(number)
     }
 
-    /// Disconnects the peer with a number, because its claims are false.
+    /// Disconnects the peer with a number, because it is not at the address that it claims.
     pub(crate) fn disown(&self, number: u16) {
         self.peers.lock().disown(number);
     }
 
-    /// Returns a descriptor that becomes readable when something happens after [`Net::arm`].
+    /// Returns a descriptor that becomes readable when a connection has an event after
+    /// [`Net::arm`].
     pub fn doorbell(&self) -> BorrowedFd<'_> {
         self.doorbell.as_fd()
     }
 
-    /// Arms the doorbell: it becomes readable when something comes. Returns false if a frame has
-    /// come already, or in a forked child.
+    /// Arms the doorbell, which then becomes readable at the next event of a connection. Returns
+    /// false if a frame has come already, or in a forked child.
     pub(crate) fn arm(&self) -> bool {
         if !self.is_ours() {
             return false;
@@ -159,7 +166,7 @@ impl Net {
         !peers.connections.has_frame()
     }
 
-    /// Does the periodic work on connections.
+    /// Does the periodic work on connections and peers.
     pub(crate) fn look_around(&self) {
         if self.is_ours() {
             let mut peers = self.peers.lock();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The sending end to a peer on the network.
+//! A peer on the network: its state, and sending frames to it.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl NetPeer {
     }
 
     /// Returns whether the peer is alive, closed or dead. A peer that was removed from the table or
-    /// cannot be reached is dead; in a forked child, every peer is.
+    /// cannot be reached is dead. In a forked child, every peer is dead.
     pub(crate) fn liveness(&self) -> Liveness {
         self.net.liveness(self.number, self.who)
     }
@@ -80,8 +80,8 @@ impl NetPeer {
         if self.checks || self.net.seals { wire::LONGEST } else { frame::PART }
     }
 
-    /// Makes the connection write the parts of a transfer directly to `to`, until the result is
-    /// dropped.
+    /// Makes the connection write the parts of a message directly to `to`, until the result is
+    /// dropped. `transfer` is the number under which this endpoint receives the parts.
     pub(crate) fn expect(&self, transfer: u64, to: &Buffer) -> Landing {
         let key = (self.number, transfer);
         self.net.peers.lock().connections.landings.insert(key, to.clone());
@@ -122,7 +122,7 @@ impl NetPeer {
     }
 }
 
-/// A registration of memory into which parts of a message are written, until it is dropped.
+/// A registration of memory into which parts of a message are written, until this value is dropped.
 #[derive(Debug)]
 pub struct Landing {
     net: Arc<Net>,
@@ -146,7 +146,7 @@ enum Content<'a> {
     /// Parts of the peer's memory, and data.
     Parts(&'a [RemotePart], &'a [Buffer]),
     Bytes(&'a [u8]),
-    /// Length of a message that the receiver asks for later.
+    /// The length of a rendezvous message, whose bytes the receiver requests later.
     Length(u64),
 }
 
@@ -183,8 +183,8 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Sends the frame over the connection of a peer, long data without a copy. Returns false if it
-    /// was not sent; see [`PeerTable::send`].
+    /// Sends the frame over the connection of a peer. Data that is longer than `MAX_COPIED` is not
+    /// copied here. Returns false if the frame was not sent; see [`PeerTable::send`].
     fn send(&self, peers: &mut PeerTable, number: u16, head: FrameHeader) -> bool {
         let data: &[Buffer] = if let Self::Parts(_, data) = self { data } else { &[] };
         let words = Self::Parts(if let Self::Parts(parts, _) = self { parts } else { &[] }, &[]);

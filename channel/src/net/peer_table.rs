@@ -9,8 +9,8 @@
 //! ```
 //! The end of a connection takes effect after the frames that came over it were handled.
 //!
-//! Both ends may connect at the same time. The first Hello that comes opens the peer; the other
-//! Hello repeats it.
+//! Both ends may connect at the same time. The first Hello that comes opens the peer. The Hello
+//! over the other connection must contain the same identity, number and token.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -47,10 +47,12 @@ const MAX_LOST: usize = 1 << 16;
 /// Time for which the reason is kept that a peer cannot be reached.
 const KEEP_FAILURE: Duration = Duration::from_secs(10);
 
+/// State of a peer; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerState {
+    /// The peer's Hello has not come yet.
     Greeting,
-    /// The peer cannot be reached: the reason, and the time of the failure.
+    /// The peer cannot be reached. The fields are the reason and the time of the failure.
     Failed(Errno, Instant),
     Open,
     Dead,
@@ -87,7 +89,8 @@ pub(super) struct PeerEntry {
     /// Time of the next dial, if the peer closed a connection before it sent Hello, as a busy peer
     /// does.
     pub(super) redial: Option<Instant>,
-    /// Whether a [`NetPeer`](super::peer::NetPeer) of this peer exists.
+    /// Whether a [`NetPeer`](super::peer::NetPeer) of this peer exists, so that the entry must
+    /// stay.
     pub(super) is_held: bool,
     /// True after a failed send: nothing more is sent to the peer.
     send_failed: bool,
@@ -151,7 +154,8 @@ impl PeerEntry {
         matches!(self.state, PeerState::Dead | PeerState::Closed)
     }
 
-    /// Notes that the connections to the peer have ended. Later connections may get their numbers.
+    /// Notes that the connections to the peer have ended. Forgets the numbers of these connections,
+    /// which later connections may get.
     pub(super) fn connections_ended(&mut self) {
         (self.outgoing, self.incoming) = (None, None);
         if self.state == PeerState::Open {
@@ -193,7 +197,7 @@ pub(super) struct PeerTable {
     by_address: HashMap<SocketAddrV4, u16>,
     /// Number of the peer of each connection.
     by_stream: HashMap<usize, u16>,
-    /// Endpoints whose connections broke: a message may be missing, so they are refused.
+    /// Endpoints whose connections broke. A message may be missing, so these endpoints are refused.
     lost: HashSet<Identity>,
     /// Number at which the search for a free one begins.
     next: usize,
@@ -409,8 +413,8 @@ impl PeerTable {
 
     fn on_hello(&mut self, stream: usize, hello: &Hello, claim: Claim) {
         let dialed = self.by_stream.get(&stream).copied();
-        // Both ends name the endpoint that they speak to: a handshake cannot be relayed to another
-        // one.
+        // Each end names the endpoint that it speaks to, so a handshake cannot be relayed to
+        // another endpoint.
         let meant = match dialed.and_then(|number| self.get(number.into())) {
             Some(peer) => {
                 hello.to == self.own.address && hello.address.port() == peer.address.port()
@@ -477,8 +481,9 @@ impl PeerTable {
         }
     }
 
-    /// Returns whether another log message about refused connections is due. Their rate is limited,
-    /// because strangers decide how many there are.
+    /// Returns whether another log message about refused connections is due, and if so, starts the
+    /// next interval. The rate of these messages is limited, because strangers decide how many
+    /// connections are refused.
     fn claim_log_turn(&mut self) -> bool {
         let is_quiet = self.last_log.is_none_or(|last| last.elapsed() > LOG_INTERVAL);
         if is_quiet {
@@ -540,10 +545,10 @@ impl PeerTable {
         }
     }
 
-    /// Closes a connection that has ended or is refused. If it was the last one of a peer that has
-    /// not sent Hello, the peer is dialed again or fails; any other peer is lost. If another
-    /// connection remains, but frames came over this one, all are closed; if frames went over it,
-    /// sends stop.
+    /// Closes a connection that has ended or is refused. If no connection to the peer remains, a
+    /// peer that has not sent Hello is dialed again or fails, and an open peer becomes closed or
+    /// dead. If another connection remains and frames came over this one, all connections to the
+    /// peer are closed. If frames only went over this one, nothing more is sent to the peer.
     fn close_connection(&mut self, stream: usize, errno: Errno) {
         self.connections.close(stream);
         let Some(number) = self.by_stream.remove(&stream) else { return };
@@ -567,8 +572,8 @@ impl PeerTable {
         }
     }
 
-    /// Notes that the connections to a peer have ended. If the peer was open, its endpoint may not
-    /// connect again, since a message may be missing.
+    /// Notes that the connections to a peer have ended. If the peer was open and has proved that it
+    /// is at its address, its endpoint may not connect again, since a message may be missing.
     fn connections_ended(&mut self, number: u16) {
         let is_vouched_for = self.is_vouched_for(number);
         let Some(peer) = self.get_mut(number) else { return };
@@ -583,10 +588,10 @@ impl PeerTable {
         }
     }
 
-    /// Sends a frame: `front`, then the bytes of the buffers. Returns false if it was not sent:
-    /// there is no room, no connection whose other end has proved the secret, or an error, after
-    /// which nothing more is sent to the peer. Returns true for a peer that was removed: the frame
-    /// is dropped.
+    /// Sends a frame, which consists of `front` and the bytes of the buffers. Returns false if the
+    /// frame was not sent, because there is no room, because the peer has not proved the secret
+    /// over any connection, or after an error. After an error, nothing more is sent to the peer. If
+    /// the peer was removed, drops the frame and returns true.
     pub(super) fn send(&mut self, number: u16, front: &[u8], data: &[Buffer]) -> bool {
         if self.get(number.into()).is_none() {
             return true;
@@ -619,10 +624,11 @@ impl PeerTable {
         outgoing.is_none_or(|stream| self.connections.has_room(stream))
     }
 
-    /// Returns whether a peer is at the address that it claims: it knows `secret`, which is part of
-    /// the name of the endpoint there. A peer that does not know it is disconnected. The result is
-    /// also true if nothing can be checked: the peer has made no claim, as in a job with a secret,
-    /// or `secret` returns `None`. It is false if the peer was removed.
+    /// Returns whether a peer is at the address that it claims, which means that it knows the
+    /// result of `secret`, a part of the name of the endpoint there. A peer that does not know this
+    /// secret is disconnected. The result is also true if nothing can be checked, because the peer
+    /// has made no claim, as in a job with a secret, or because `secret` returns `None`. It is
+    /// false if the peer was removed.
     pub(super) fn check_claim(
         &mut self,
         number: u16,
@@ -649,8 +655,8 @@ impl PeerTable {
         false
     }
 
-    /// Returns whether a peer has proved that it is at its address: it knows the secret of the job,
-    /// or the secret in the name of the endpoint there.
+    /// Returns whether a peer has proved that it is at its address, which means that it knows the
+    /// secret of the job, or the secret in the name of the endpoint there.
     pub(super) fn is_vouched_for(&self, number: u16) -> bool {
         let peer = self.get(number.into());
         peer.is_some_and(|peer| peer.claim.is_none() || peer.verified_with.is_some())
@@ -672,9 +678,9 @@ impl PeerTable {
         self.all.iter().flatten().any(|peer| peer.is_open() && peer.who == Some(who))
     }
 
-    /// Takes the next frame, with the numbers of its connection and of its sender. It is in use
-    /// until [`Connections::done`]. If a frame has a wrong token or came over a second connection,
-    /// the connections to its sender are closed.
+    /// Takes the next frame, with the numbers of its connection and of its sender. The frame is in
+    /// use until [`Connections::done`]. If a frame has a wrong token or came over a second
+    /// connection, the connections to its sender are closed, and the frame is dropped.
     pub(super) fn take(&mut self) -> Option<(usize, u16, Frame)> {
         loop {
             let (stream, frame) = self.connections.take()?;
@@ -758,8 +764,9 @@ impl PeerTable {
         }
     }
 
-    /// Closes stale connections, redials, and removes peers that are closed, dead or failed. One
-    /// call handles up to [`PEERS_PER_LOOK`] peers.
+    /// Does the periodic work on connections; see [`Connections::look_around`]. Dials peers again,
+    /// and removes peers that have failed, or that are closed or dead and not held. One call
+    /// handles up to [`PEERS_PER_LOOK`] peers.
     pub(super) fn look_around(&mut self) {
         self.connections.look_around();
         for _ in 0..self.all.len().min(PEERS_PER_LOOK) {

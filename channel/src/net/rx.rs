@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The receiving end over the network.
+//! The receiving end of an endpoint over the network.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ struct Current {
     payload: Payload,
 }
 
-/// See the module.
+/// The receiving end of an endpoint over the network.
 #[derive(Debug)]
 pub struct NetRx {
     net: Arc<Net>,
@@ -39,7 +39,7 @@ impl NetRx {
         Self { net: Arc::clone(net), current: None, released: 0 }
     }
 
-    /// Returns whether no frame has come. Makes progress if none waits.
+    /// Returns whether no frame has come. If no frame waits, makes progress first.
     pub(crate) fn is_empty(&mut self) -> bool {
         if self.current.is_some() {
             return false;

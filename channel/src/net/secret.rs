@@ -9,13 +9,14 @@
 //! ```
 //! Neither the secret nor anything it can be computed from is sent. Both nonces are new for each
 //! connection, so that a recorded handshake proves nothing on another connection. A proof contains
-//! the role of its sender, so that it cannot be reflected.
+//! the role of its sender, so that it cannot be reflected. A byte that differs for each of these
+//! uses follows the role; the formulas do not show it.
 //!
 //! Without a job secret, each endpoint has a secret, computed from a number in its name. A dialer
 //! that proves the acceptor's secret knows the acceptor's name, but it may claim any address. So
-//! each Hello contains a [`Claim`], made with the secret of its sender: a receiver that has the
-//! name of the endpoint at the claimed address can verify it. With `FI_TCAM_NET_SEAL=on`, frames
-//! have a tag ([`Seal`]).
+//! each Hello contains a [`Claim`], made with the secret of its sender. A receiver that has the
+//! name of the endpoint at the claimed address can verify the claim. With `FI_TCAM_NET_SEAL=on`,
+//! frames and the messages after Hello have a tag ([`Seal`]).
 
 use std::fmt;
 
@@ -191,8 +192,7 @@ impl Seal {
         self.frames += 1;
     }
 
-    /// Returns whether these bytes are the next frame and its tag. In any case, goes on to the next
-    /// frame.
+    /// Returns whether these bytes are the next frame and its tag. Counts the frame in any case.
     pub(super) fn verify_next(&mut self, frame: &[u8], tag: &[u8]) -> bool {
         let is_next = self.mac(frame).verify_truncated_left(tag).is_ok();
         self.frames += 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Methods of a network end for tests, which send bytes that no endpoint sends.
+//! Methods of the network for tests, which for example send bytes that no endpoint sends.
 
 use std::net::SocketAddrV4;
 
@@ -29,7 +29,8 @@ impl Net {
         }
     }
 
-    /// Returns whether the endpoint at an address has sent its Hello.
+    /// Returns whether the endpoint at an address has sent its Hello. The first call connects to
+    /// it.
     ///
     /// # Errors
     /// The reason why the endpoint does not answer.

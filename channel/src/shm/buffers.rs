@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The buffers of an endpoint's own segment. The endpoint fills them; the receiver empties and
-//! returns them.
+//! The buffers of an endpoint's own segment. The endpoint fills a buffer and lends it to the
+//! receiver of a slot, which empties the buffer and returns it.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
@@ -38,7 +38,7 @@ impl Buffers {
     }
 
     /// Takes a free buffer, and marks it as lent to a peer. Returns `None` if no buffer is free.
-    /// The buffer that came back last is taken first, because it is warm in the cache.
+    /// The buffer that came back last is taken first, because it is probably in the cache.
     pub(crate) fn take(&mut self, own: &Segment, peer: u32) -> Option<usize> {
         match self.lent.front() {
             Some(&oldest) if is_back(own, oldest) => {

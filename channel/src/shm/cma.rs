@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Cross-memory attach (CMA): system calls that read and write a peer's memory, and the guard for
-//! them. Once `fi_close` has returned, earlier requests must not access the memory of the
-//! application.
+//! Cross-memory attach (CMA): system calls that read and write a peer's memory, and a guard for
+//! copies that serve a peer's read or write. Once `fi_close` has returned, such copies must not
+//! access the memory of the application. A message is read without the guard:
+//! [`crate::peer::Peer::confirm`] discards it if the peer has closed meanwhile. An operation is
+//! *void* if its context has closed.
 //!
 //! ```text
 //! copying endpoint                  closing endpoint
@@ -46,9 +48,9 @@ impl PeerMemory {
         read_whole(self.exec_id, remote, len)
     }
 
-    /// Copies between this memory and local memory, piece by piece. Each piece has an offset in
-    /// this memory, which belongs to the peer's operation `op`. An endpoint makes one such copy at
-    /// a time, because its segment has room to announce one.
+    /// Copies between this memory and local memory, piece by piece. Each piece consists of an
+    /// offset in this memory, which belongs to the peer's operation `op`, and a local buffer. An
+    /// endpoint makes only one such copy at a time, because its segment has room to announce one.
     pub(crate) fn exchange<'a>(
         &self,
         direction: Direction,
@@ -77,7 +79,7 @@ impl Segment {
         (peer.is_open() && !peer.is_void(op)).then_some(guard)
     }
 
-    /// Returns whether this endpoint, a peer, copies from or to memory of `closed`.
+    /// Returns whether the owner of this segment, a peer, copies from or to memory of `closed`.
     pub(crate) fn copies_memory_of(&self, closed: &Self) -> bool {
         fence(Ordering::SeqCst);
         self.cma_word().load(Ordering::Acquire) == closed.inode()
@@ -90,15 +92,15 @@ impl Drop for CmaGuard<'_> {
     }
 }
 
-/// Maximum number of bytes of one system call: a signal or a dying peer is noticed between two
-/// calls.
+/// Maximum number of bytes of one system call. Signals and the death of the peer are noticed
+/// between two calls.
 const STEP: usize = 64 << 20;
 
 /// Reads `to.len()` bytes of a process's memory, from the start of `remote`. If it fails, the
 /// contents of `to` are undefined.
 ///
 /// # Errors
-/// [`CopyError::Refused`] if nothing was copied and the kernel refuses, or if the process has
+/// [`CopyError::Refused`] if nothing was copied because the kernel refuses or the process has
 /// ended; `ECONNABORTED` if the memory no longer belongs to the exec id; `EIO` if it cannot be
 /// read.
 pub(crate) fn read(exec_id: ExecId, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The doorbell of an endpoint: a sender wakes the thread that sleeps until a message comes.
+//! The doorbell of an endpoint, with which senders wake threads that sleep until a message comes.
 //!
 //! ```text
 //! owner    doorbell |= how it sleeps; fence; sleeps |= WAITED, once; nothing in the ring: sleep
 //! sender   turn of the slot; sleeps != 0: fence; swap(doorbell, 0) != 0: wake it that way
 //! ```
-//! One of the two sees the other: the owner sees the turn, or the sender sees the doorbell. This
-//! takes a fence for each message, so senders execute it only if the owner may sleep (`sleeps`). A
-//! sender that read `sleeps` before the owner set it for the first time has stored its turn when
-//! [`SETTLED`] is over. Until then no sleep is longer than that.
+//! With both fences, the owner sees the turn, or the sender sees the doorbell. A fence for each
+//! message takes time, so senders execute it only if the owner may sleep (`sleeps`). A sender may
+//! have read `sleeps` just before the owner set it for the first time. The turn of such a sender is
+//! visible once the time [`SETTLED`] has passed. Until then no sleep is longer than [`SETTLED`].
 //!
 //! The doorbell is a futex or, for a thread that sleeps on a file descriptor, an empty datagram to
 //! a socket of the owner. The socket is in the private directory of the user ([`host::directory`]),
@@ -51,7 +51,7 @@ use super::{
     segment::Segment,
 };
 
-/// Bit of the doorbell: threads sleep on the word.
+/// Bit of the doorbell: threads sleep on the word of the doorbell, a futex.
 const FUTEX: u32 = 1;
 /// Bit of the doorbell: a thread sleeps on the socket.
 const SOCKET: u32 = 2;
@@ -59,7 +59,7 @@ const SOCKET: u32 = 2;
 /// of the application makes progress on the endpoint.
 const DEVICE: u32 = 4;
 
-/// Bit of `sleeps`: more endpoints poll than there are cores, so that polls sleep.
+/// Bit of `sleeps`: more threads poll endpoints than there are cores, so polls may sleep.
 const CROWDED: u32 = 1;
 /// Bit of `sleeps`: a thread has slept, or was about to, until a message comes.
 const WAITED: u32 = 2;
@@ -79,9 +79,9 @@ pub struct Doorbell {
 
 #[derive(Debug, Default)]
 struct Sleepers {
-    /// Threads that sleep on the word.
+    /// Number of threads that sleep on the word of the doorbell, or are about to.
     sleepers: u32,
-    /// Time at which a thread first waited.
+    /// Time at which a thread announced a sleep for the first time.
     since: Option<Instant>,
 }
 
@@ -122,8 +122,8 @@ impl Doorbell {
         }
     }
 
-    /// To be called before a sleep on [`Doorbell::socket`], which it empties. Returns the maximum
-    /// length of the sleep.
+    /// To be called before a sleep on [`Doorbell::socket`]. Empties the socket. Returns the maximum
+    /// length of the sleep. Look for messages once more before the sleep.
     pub fn arm_socket(&self, own: &Segment) -> Duration {
         self.empty();
         protocol::arm(own.doorbell(), SOCKET);
@@ -169,7 +169,7 @@ impl Doorbell {
         self.socket.get().map(|socket| socket.as_fd()).ok_or(ffi::Errno::EOTHER)
     }
 
-    /// Sets whether polls may sleep because endpoints outnumber cores.
+    /// Sets whether polls may sleep because polling threads outnumber cores.
     pub fn set_crowded(own: &Segment, crowded: bool) {
         if crowded {
             own.sleeps().fetch_or(CROWDED, Ordering::Relaxed);
@@ -243,7 +243,7 @@ fn ring_socket(place: &Path) {
         Some(sender) => sender,
         None => match unnamed_socket() {
             Ok(socket) => SENDER.get_or_init(|| socket),
-            // Without a descriptor, the owner wakes at its timeout, and the next message rings.
+            // If no descriptor is left, this ring is lost, and the owner wakes at its timeout.
             Err(_) => return,
         },
     };

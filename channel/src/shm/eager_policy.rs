@@ -7,7 +7,8 @@
 //! arrives two to three times sooner than by kernel copy. A kernel copy moves each line once, but
 //! takes 2 us before the first. If the cores are far apart, a buffer takes 30 ns per line, and a
 //! stream of messages is faster by kernel copy. The distance is unknown, and with virtual
-//! processors it changes from second to second. So some fills are timed:
+//! processors it changes from second to second. So the sender measures how long it takes to fill a
+//! buffer (a *fill*), for some of the messages. A buffer is *back* once it has been returned:
 //!
 //! ```text
 //! the last buffer is back:  through a buffer
@@ -26,14 +27,15 @@
 //! ```
 //!
 //! Rejected: kernel copy whenever the last buffer is not back (streams gain nothing); kernel copy
-//! when more than two or eight buffers are lent (streams alternate between the two, slower than
-//! either).
+//! when more than two or eight buffers are not back (streams alternate between kernel copy and
+//! buffers, and are slower than with either).
 
 use std::time::Duration;
 
 use crate::prefetch::LINE;
 
-/// Nanoseconds per cache line up to which a fill is fast: the kernel takes this for 16 KiB.
+/// Nanoseconds per cache line up to which a fill is fast. A kernel copy of 16 KiB takes this time
+/// per line.
 const QUICK: f32 = 14.0;
 
 /// If fills are fast: number of messages of which one is timed.
@@ -45,7 +47,7 @@ const TRY: u32 = 64;
 /// Weight of the last fill in the moving average.
 const WEIGHT: f32 = 1.0 / 8.0;
 
-/// Maximum time of a fill that counts, in nanoseconds per cache line: the sender may have been
+/// A longer fill counts as this time, in nanoseconds per cache line: the sender may have been
 /// interrupted.
 const SLOWEST: f32 = 4.0 * QUICK;
 
@@ -68,8 +70,9 @@ impl EagerPolicy {
         self.line <= QUICK
     }
 
-    /// Decides on a message. `is_alone`: the last buffer is back. Returns `None` for a kernel copy,
-    /// and otherwise whether to time the fill.
+    /// Decides how to send a message. `is_alone`: the last buffer is back. Returns `None` for a
+    /// kernel copy. Otherwise the message goes through a buffer, and the result says whether to
+    /// time the fill.
     #[inline]
     pub(crate) fn decide(&mut self, is_alone: bool) -> Option<bool> {
         let is_due = self.left == 0;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Shared memory: one segment per endpoint in `/dev/shm`.
+//! The transport over shared memory. Each endpoint has one segment, a file in `/dev/shm`.
 //!
 //! - [`segment`]: the layout of a segment; [`senders`]: its list of senders.
 //! - [`tx`]: the sending end, which has a tx ring to each peer and chooses between slot and buffer
 //!   ([`buffers`]). [`peer`]: a peer. [`ring`]: the ring of slots, and the receiving end.
 //! - [`eager_policy`]: messages of medium length go through buffers or by kernel copy, whichever is
 //!   faster.
-//! - [`cma`]: long messages are read out of the sender's memory with `process_vm_readv` once they
-//!   are matched; long reads are written into the reader's memory with `process_vm_writev`. An
-//!   endpoint that closes waits for copies of its memory.
-//! - [`doorbell`]: senders wake threads that sleep until a message comes.
-//! - [`protocol`]: the steps of rings, lists of senders and doorbells, which loom checks.
+//! - [`cma`]: kernel copies. The receiver of a long message, and the target of a long write, read
+//!   the data from the sender's memory with `process_vm_readv`. The target of a long read writes
+//!   the data into the reader's memory with `process_vm_writev`. An endpoint that closes waits for
+//!   copies from and to its memory.
+//! - [`doorbell`]: how senders wake threads that sleep until a message comes.
+//! - [`protocol`]: the lock-free steps of rings, lists of senders and doorbells. Loom checks them.
 //!
-//! An endpoint takes a constant 1.3 MiB, and 8 bytes for each peer beyond 512.
+//! An endpoint takes a constant 1.3 MiB, and 8 bytes for each sender beyond 512, in pages of 4 KiB.
 //!
 //! ```text
 //!  sender                                          receiver

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A peer on this host: its segment, and this endpoint's number in its list of senders.
+//! A peer on this host: its segment, and the number of this endpoint in the peer's list of senders.
 
 use std::{fs::File, sync::Arc};
 
@@ -34,7 +34,8 @@ pub struct ShmPeer {
 }
 
 impl ShmPeer {
-    /// Opens the endpoint that holds `port` now, and enters this endpoint into its list of senders.
+    /// Opens the endpoint that holds `port` now, and enters this endpoint into the list of senders
+    /// there.
     ///
     /// # Errors
     /// Those of [`Segment::open`] and [`Segment::enter`].

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The steps of a ring, of a list of senders and of a doorbell, on words that threads share. The
-//! words are in a segment, or in a model whose interleavings loom checks.
+//! The lock-free steps of a ring ([`super::ring`]), of a list of senders ([`super::senders`]) and
+//! of a doorbell ([`super::doorbell`]). The words that they change are in a segment, or in a model
+//! whose interleavings loom checks.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -39,18 +40,20 @@ pub(crate) trait Ring {
     fn tail(&self) -> &Self::Word;
     /// First position that the owner has not consumed, as last published.
     fn head(&self) -> &Self::Word;
-    /// The turn of the slot at a position.
+    /// The turn of the slot at a position: the position plus one, once the slot is filled.
     fn turn(&self, position: u64) -> &Self::Word;
 }
 
-/// Returns the claim of a position of a ring ([`crate::identity::Identity::ring`]) as one word. It
-/// is not zero, except for port 0.
+/// Returns the word with which a sender announces that it claims a position of a ring. `ring` is
+/// the name of the ring ([`crate::identity::Identity::ring`]). Only for port 0 can the word be
+/// zero.
 pub(crate) fn intent(ring: u32, position: u64) -> u64 {
     u64::from(ring) << 32 | u64::from(position as u32)
 }
 
-/// Claims the next position of a ring, and announces the claim in `own`. Returns `None` if the ring
-/// is full. `head` is the sender's copy of the head of the ring.
+/// Claims the next position of a ring, and announces the claim in `own`, a word of the sender.
+/// Returns `None` if the ring is full. `name` is the name of the ring, and `head` is the sender's
+/// copy of its head.
 #[inline]
 pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, name: u32, head: &mut u64) -> Option<u64> {
     let mut position = ring.tail().load(Ordering::Relaxed);
@@ -108,7 +111,8 @@ pub(crate) trait SenderList {
     type Word: Word;
     const NUMBERS: u64;
 
-    /// The number at which a search begins: no lower number is free, as far as known.
+    /// The number at which the search for a free number begins. As far as known, no lower number is
+    /// free.
     fn next(&self) -> &Self::Word;
     /// The number after the highest one that was ever given.
     fn end(&self) -> &Self::Word;
@@ -116,12 +120,13 @@ pub(crate) trait SenderList {
     fn entry(&self, number: u64) -> &Self::Word;
 }
 
-/// Enters a sender at the first number that is found free. Returns `None` if no number is free.
-/// `make_ready` is called for each number before its entry is read; its error ends the search.
+/// Enters the sender `who` at the first number that the search finds free, and returns this number.
+/// Returns `None` if no number is free. `make_ready` is called for each number before its entry is
+/// read; its error ends the search.
 ///
-/// The end is raised before the entry is written: a sender that is killed in between leaves no
-/// entry that the owner does not look at. `next` may skip a number that is freed at the same time;
-/// that number is found when no other is free.
+/// The end is raised before the entry is written. So the owner reads the entry even if the sender
+/// is killed right after writing it. `next` may skip a number that is freed at the same
+/// time; that number is found when no other is free.
 pub(crate) fn enter<L: SenderList, E>(
     list: &L,
     who: u64,
@@ -195,15 +200,16 @@ impl DoorbellFlags for AtomicU32 {
     }
 }
 
-/// Announces that the owner is about to sleep. The owner must look for messages once more before it
-/// sleeps.
+/// Announces that the owner is about to sleep; `how` is the flag of the doorbell that says how. The
+/// owner must look for messages once more before it sleeps.
 #[inline]
 pub(crate) fn arm<F: DoorbellFlags>(doorbell: &F, how: u32) {
     doorbell.add(how);
     F::fence();
 }
 
-/// Returns whether the owner must be woken. To be called after a message was published to it.
+/// Returns whether the owner must be woken. To be called after a message was published to the
+/// owner.
 #[inline]
 pub(crate) fn must_ring<F: DoorbellFlags>(sleeps: &F, doorbell: &F) -> bool {
     sleeps.load() != 0 && {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Loom models: every interleaving of small rings, lists and doorbells, up to a number of
+//! Loom models, which run every interleaving of small rings, lists and doorbells, up to a number of
 //! preemptions.
 #![allow(unsafe_code, reason = "payloads that loom watches")]
 
@@ -87,7 +87,8 @@ impl Small {
         })
     }
 
-    /// Returns false if the ring is full: loom cannot explore a loop without end.
+    /// Sends a value. Returns false if the ring is full, and does not wait for room: loom cannot
+    /// explore a loop without end.
     fn send(&self, own: &Number, head: &mut u64, value: u64) -> bool {
         let Some(position) = claim(self, own, RING, head) else { return false };
         // SAFETY: the claim makes this the only writer; loom checks that it does.
@@ -115,7 +116,7 @@ fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// Sends some values. Returns those that found room.
+/// Starts a thread that sends some values. It returns those for which there was room.
 fn sender(ring: &Arc<Small>, own: &Arc<Number>, values: Range<u64>) -> JoinHandle<Vec<u64>> {
     let (ring, own) = (Arc::clone(ring), Arc::clone(own));
     thread::spawn(move || {
@@ -152,7 +153,8 @@ fn only_claims_of_dead_senders_are_skipped() {
         let living = Arc::new(Number::new(0));
         let dead = {
             let ring = Arc::clone(&ring);
-            // Killed between claim and turn; its intent is not read any more.
+            // This sender is killed after its claim and before it stores the turn. The owner does
+            // not read its intent.
             thread::spawn(move || {
                 let _ = claim(&*ring, &Number::new(0), RING, &mut 0);
             })
@@ -204,7 +206,7 @@ fn a_sleeping_owner_is_rung_or_has_seen_the_message() {
     });
 }
 
-/// A list of three numbers.
+/// A list of senders that has three numbers.
 struct Three {
     next: Number,
     end: Number,

@@ -9,15 +9,16 @@
 //!          use it; head += 1; publish head once a batch
 //! ```
 //!
-//! A turn contains its lap, so that slots need no clearing. `head` and `tail` are on separate cache
-//! lines. A sender reads `head` only if its copy says that the ring is full, and the receiver never
-//! reads `tail` while messages come in. One message moves one cache line between the cores.
+//! The turn of a slot has another value in each lap of the ring, so slots need no clearing. `head`
+//! and `tail` are on separate cache lines. A sender reads `head` only if its copy of `head` says
+//! that the ring is full, and the receiver never reads `tail` while messages come in. A message of
+//! up to 16 bytes moves one cache line between the cores.
 //!
-//! A sender that is killed between claim and turn would leave a slot that is never filled, and stop
-//! the ring. So a sender announces each claim in advance, as an *intent* in its own segment, which
-//! has an intent word for each thread that may send at a time. If the ring stands still with
-//! positions claimed, the receiver skips a position that no living peer intends
-//! ([`ShmRx::skip_stuck`]).
+//! A sender that is killed after it has claimed a position and before it has stored the turn would
+//! leave a slot that is never filled, and stop the ring. So a sender announces each claim in
+//! advance, as an *intent* in its own segment, which has an intent word for each thread that may
+//! send at a time. If a position stays claimed and not filled, and no living peer has announced its
+//! claim, the receiver skips the position ([`ShmRx::skip_stuck`]).
 //!
 //! Rejected:
 //! - a ring for each pair of endpoints: memory grows with the square of the number of ranks, and
@@ -81,7 +82,7 @@ pub(crate) fn has_room(of: &Segment) -> bool {
 #[derive(Debug)]
 pub(crate) struct TxRing {
     peer: Arc<Segment>,
-    /// The name of the peer's ring.
+    /// The name of the peer's ring; see [`Identity::ring`].
     ring: u32,
     /// This endpoint's number in the peer's list of senders.
     number: u16,
@@ -99,7 +100,8 @@ pub(crate) struct TxRing {
 }
 
 impl TxRing {
-    /// Creates the sending end of a thread. `checks`: slots have checksums.
+    /// Creates the sending end that announces its claims in the intent word `thread`. `checks`:
+    /// slots have checksums.
     pub(crate) fn new(peer: &Arc<Segment>, number: u16, thread: usize, checks: bool) -> Self {
         Self {
             peer: Arc::clone(peer),
@@ -186,9 +188,9 @@ impl TxRing {
     }
 }
 
-/// Number of slots by which a receiver prefetches ahead while several slots wait. Until a line has
-/// come from another core, the receiver handles fewer slots than this. 3 to 6 perform alike; 10
-/// gains nothing.
+/// While several slots wait, a receiver prefetches the slot that is this number of slots ahead.
+/// Until that line has come from another core, the receiver handles fewer slots than this. 3 to 6
+/// perform alike; 10 gains nothing.
 const AHEAD: u64 = 4;
 
 /// The receiving end of an endpoint's own ring.
@@ -209,9 +211,9 @@ impl Arrivals for ShmRx {
         if self.is_empty() {
             return None;
         }
-        // A receiver looks at the next slot as soon as it has handled this one, so its line may
-        // come meanwhile. Rejected: the sender also prefetches the line of this next slot. The
-        // receiver then takes it from the sender (half a round trip takes 12 % longer).
+        // The receiver polls the next slot as soon as it has handled this one. The prefetch fetches
+        // the line of the next slot meanwhile. Rejected: a prefetch of that line by the sender too.
+        // The receiver then takes the line from the sender (half a round trip takes 12 % longer).
         prefetch::expect_read(self.own.slot(self.head.wrapping_add(1)));
         let slot = self.own.slot(self.head);
         // SAFETY: the slot lies in our own mapping.
@@ -230,8 +232,8 @@ impl Arrivals for ShmRx {
         unsafe { checks_of(self.own.slot(self.head)) }
     }
 
-    /// A receiver that waits for the next message does not prefetch it: it would take lines from a
-    /// sender that is about to write them.
+    /// Prefetches the slot that is `AHEAD` slots ahead. A receiver that waits for the next message
+    /// does not call this: the prefetch would take lines from a sender that is about to write them.
     #[inline(always)]
     fn expect_more(&self) {
         prefetch::expect_read(self.own.slot(self.head.wrapping_add(AHEAD)));
@@ -290,8 +292,8 @@ impl ShmRx {
         self.is_empty() && protocol::is_claimed(&*self.own, self.head)
     }
 
-    /// Returns whether a sender that may be alive announced a claim of the current position.
-    /// Senders of which no slot has come yet are included.
+    /// Returns whether a sender that may be alive announced a claim of the current position. All
+    /// senders in the list are checked, also those from which no slot has come yet.
     fn is_intended(&self) -> bool {
         let mut senders = (0..self.own.list_pages()).flat_map(|page| self.own.senders_in(page));
         senders.any(|(_, who)| self.may_intend(who))
@@ -318,7 +320,7 @@ impl ShmRx {
 /// Returns the checksum of a slot.
 ///
 /// # Safety
-/// `slot` is one of a mapping.
+/// `slot` is a slot of a mapping.
 unsafe fn sum(slot: *mut u8) -> u32 {
     let mut bytes = [0_u8; SLOT];
     // SAFETY: a slot has SLOT bytes, and a mapping does not overlap the array.
@@ -326,11 +328,11 @@ unsafe fn sum(slot: *mut u8) -> u32 {
     crc32c::crc32c(&bytes[8..CHECKS + 4])
 }
 
-/// Writes the checksums of a slot, of which `check` is that of the message. All other words of the
-/// slot but the first must be written before.
+/// Writes the two checksums of a slot: `check`, the checksum of the message, and that of the slot.
+/// All other words of the slot but the first must be written before.
 ///
 /// # Safety
-/// `slot` is one that the caller alone writes to.
+/// `slot` is a slot of a mapping that only the caller writes to.
 #[cold]
 unsafe fn put_checks(slot: *mut u8, check: u32) {
     // SAFETY: both words are in the slot, whose end is aligned to 8.
@@ -345,7 +347,7 @@ unsafe fn put_checks(slot: *mut u8, check: u32) {
 /// Returns the checksum of the message of a slot; `None` if the checksum of the slot is wrong.
 ///
 /// # Safety
-/// `slot` is one of a mapping.
+/// `slot` is a slot of a mapping.
 unsafe fn checks_of(slot: *mut u8) -> Option<u32> {
     // SAFETY: both words are in the slot, whose end is aligned to 8.
     unsafe {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The shared segment of an endpoint: a file in the directory of its user
-//! ([`host::directory`]).
+//! The shared segment of an endpoint: a file in the directory of its user ([`host::directory`]),
+//! which the peers on this host map.
 //!
 //! ```text
 //!  0      header: magic, identity | started, process namespace | state, first | senders | tail |
@@ -13,11 +13,11 @@
 //!  1800 K end
 //! ```
 //!
-//! The owner holds a lock on the file (`flock`) as long as it lives, however it dies. A process
-//! that gets the lock knows that the owner is gone, and removes the file ([`host::owner`]). The
-//! pages are reserved when the file is made, so that a full `/dev/shm` causes an error then and not
-//! a `SIGBUS` later. Of the list of senders, only the first page is reserved; senders reserve the
-//! others when they need them ([`super::senders`]).
+//! The owner holds a lock on the file (`flock`) as long as it lives; the kernel releases the lock
+//! however the owner dies. A process that gets the lock knows that the owner is dead, and removes
+//! the file ([`host::owner`]). The pages are reserved when the file is made, so that a full
+//! `/dev/shm` causes an error then and not a `SIGBUS` later. Of the list of senders, only the first
+//! page is reserved; senders reserve the others when they need them ([`super::senders`]).
 //!
 //! Rejected: POSIX locks (the first descriptor of the process that is closed releases them), and
 //! process ids in the header alone (they differ in another process namespace).
@@ -92,8 +92,8 @@ pub struct Segment {
     identity: Identity,
     /// The locked file; `None` in the segment of a peer.
     lock: Option<File>,
-    /// Process id of the maker; 0 in the segment of a peer. The process id in the header may be
-    /// damaged.
+    /// Process id of the maker; 0 in the segment of a peer. It is kept here, because the process id
+    /// in the header may be damaged.
     creator_pid: u32,
     counted: Option<OwnEndpoint>,
 }
@@ -239,7 +239,8 @@ impl Segment {
         self.word32(STATE).load(Ordering::Acquire) == OPEN
     }
 
-    /// Makes the owner's operations void that began before the one with the age `first`.
+    /// Makes the owner's operations void that began before the one with the age `first`. Peers no
+    /// longer access the memory of a void operation.
     pub fn void_before(&self, first: u64) {
         self.word(FIRST_VALID_AGE).store(first, Ordering::Release);
         // The fence of an endpoint that closes; see [`super::cma`].
@@ -253,8 +254,8 @@ impl Segment {
         is_before(age, self.word(FIRST_VALID_AGE).load(Ordering::Acquire))
     }
 
-    /// Returns whether the owner of this segment, that of a peer, is alive, closed or dead. If the
-    /// owner is dead, its files are removed.
+    /// Returns whether the owner of this segment, a peer, is alive, closed or dead. If the owner is
+    /// dead, its files are removed.
     pub fn liveness(&self, look: Look) -> Liveness {
         let state = || self.word32(STATE).load(Ordering::Acquire);
         match state() {
@@ -283,13 +284,14 @@ impl Segment {
         self.word32(STATE).store(CLOSED, Ordering::Release);
     }
 
-    /// Closes an own segment and removes its files, when it is dropped or the process exits. Peers
-    /// that still map it see that it is closed. Does nothing for other segments.
+    /// Closes an own segment and removes its files. To be called when the process exits; `drop`
+    /// calls it too. Peers that still map the segment see that it is closed. Does nothing for other
+    /// segments.
     pub fn close_and_remove(&self) {
         if self.is_ours() {
             self.close();
-            // If another process has taken the lock, it considers this owner dead, and removes the
-            // file. Afterwards the name may belong to the next endpoint.
+            // A process that has taken the lock considers this owner dead, and removes the file.
+            // Afterwards the name may belong to the next endpoint.
             if self.file().is_some_and(owner::try_lock) {
                 remove_files(self.port(), self.inode);
             }
@@ -380,8 +382,8 @@ impl Segment {
         self.word32(SLEEPS)
     }
 
-    /// The word with the position that a thread of the owner is about to claim in another ring (see
-    /// [`super::ring`]).
+    /// The word with the position of another ring that a thread of the owner is about to claim, or
+    /// has claimed last (see [`super::ring`]).
     #[inline]
     pub(crate) fn intent(&self, thread: usize) -> &AtomicU64 {
         self.word(INTENT_AT[thread % INTENTS])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Tests of segments that are found, that dead owners leave behind, or that are damaged.
+//! Tests of opening segments, of segments that dead owners leave behind, and of damaged segments.
 
 use std::net::Ipv4Addr;
 
@@ -39,7 +39,7 @@ fn a_segment_is_found_by_its_port_and_goes_with_its_owner() {
 fn the_segment_of_a_dead_owner_is_removed() {
     let own = Segment::create(address(62)).unwrap();
     let opened = Segment::open(62).unwrap().0;
-    // The lock goes as it does when a process is killed; the file stays.
+    // The lock is released and the file stays, as when a process is killed.
     flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
     assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
     assert!(!is_file(62));

@@ -4,12 +4,13 @@
 //!
 //! ```text
 //! sender      enters its identity at the first free number
-//! owner       learns the identity with the first slot that has the number; frees the number after
-//!             the sender is gone and all its slots were handled
+//! owner       reads the identity when the first slot with the number comes; frees the number after
+//!             the sender has closed or died and all its slots were handled
 //! ```
 //!
-//! So a number belongs to one incarnation of one endpoint as long as the ring has a slot of it. The
-//! list has a number for each port, so living endpoints cannot fill it.
+//! So a number belongs to one endpoint, and to no later one at its port, as long as the ring
+//! contains a slot with this number. The list has a number for each port, so living endpoints
+//! cannot fill it.
 //!
 //! Only the first page exists from the start. A sender that needs another page reserves it first,
 //! so that a full `/dev/shm` is an error and not a `SIGBUS`. The owner reads those pages as a file:
@@ -113,7 +114,7 @@ impl Segment {
     }
 }
 
-/// Reserves the memory of a number before it is accessed.
+/// Reserves the memory of the entry with this number, before the entry is accessed.
 fn reserve(file: &File, number: u64) -> Result<(), Errno> {
     if number < SENDERS_PER_PAGE as u64 {
         return Ok(());

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The sending end of an endpoint over shared memory. Threads use it with or without the lock of the
-//! endpoint's engine.
+//! The sending end of an endpoint over shared memory. Threads use it with or without the lock of
+//! the endpoint's engine.
 //!
 //! ```text
-//! queue   tx rings, buffers   the thread that holds the engine; messages that need a buffer
-//! more    tx rings            messages that fit a slot, or stay in place: each thread tries a set of
-//!                             its own first, and then the next one that is free
+//! queue   tx rings, buffers   with the engine: all slots; without it: messages that need a buffer,
+//!                             and all messages if `more` is empty
+//! more    tx rings            without the engine: messages that fit a slot, or stay in place; each
+//!                             thread tries a set of its own first, and then the next free one
 //!
 //! send(peer, header, payload):
 //!     nothing, or it fits a slot      slot                                 else NoRoom
 //!     it does not                     buffer = a free one                  else NoBuffer
 //!                                     fill it; slot with its number        else give it back: NoRoom
 //! ```
-//! A receiver's ring puts the messages of all threads into one order: that of their claims. A thread
-//! announces in its segment which slot of which ring it claims. The segment has a few intent words
-//! for that, one for each set of tx rings.
+//! The messages of all threads arrive in the order in which the threads claimed slots of the
+//! receiver's ring. A thread announces in the segment of its endpoint which slot of which ring it
+//! claims. The segment has a few intent words for that, one for each set of tx rings.
 //!
-//! Functions between a message and its slot are `inline(always)`: out of line, they take 20 to 48
+//! Functions between a message and its slot are `inline(always)`: out of line, they cost 20 to 48
 //! instructions per message.
 
 use std::{sync::Arc, time::Instant};
@@ -49,11 +50,12 @@ pub struct ShmTx {
     /// Whether slots have checksums.
     checks: bool,
     queue: CachePadded<Serial<TxQueue>>,
-    /// Further sets of tx rings. Empty if one thread at a time uses the endpoint.
+    /// Further sets of tx rings, for threads that do not hold the engine. Empty if one thread at a
+    /// time uses the endpoint.
     more: Box<[CachePadded<Serial<TxRings>>]>,
 }
 
-/// The tx rings and the buffers of the thread that holds the engine.
+/// The tx rings of the thread that holds the engine, and the buffers of the endpoint.
 #[derive(Debug)]
 struct TxQueue {
     rings: TxRings,
@@ -94,8 +96,8 @@ impl ShmTx {
         len <= self.inline_len
     }
 
-    /// Sends a message. Returns `None` if no endpoint of this host is known at the peer's address,
-    /// or if that endpoint has closed.
+    /// Sends and counts a message. Returns `None` if the peer is not connected over shared memory,
+    /// is closed or is marked as dead.
     #[inline(always)]
     pub fn send_to_open(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
         let fits = self.fits(message.len());

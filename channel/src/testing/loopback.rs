@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A loopback within one process, for tests. It keeps the guarantees of shared memory, has few
+//! A transport within one process, for tests. It keeps the guarantees of shared memory, has few
 //! slots, and injects faults.
 //!
 //! ```text
@@ -8,8 +8,8 @@
 //! LoopbackPeer   puts a parcel, header and payload, into the end of the peer
 //! ```
 //!
-//! As on a network, a payload follows its header: no message is in a buffer of its sender. An end
-//! that dies sends nothing more. Messages that it sent before arrive.
+//! As in a frame of the network, the payload is in the parcel, and never in a buffer of the sender.
+//! An end that dies sends nothing more. Messages that it sent before arrive.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -61,7 +61,8 @@ pub enum Fault {
     Fail(Errno),
     /// A byte of the payload changes, or a word of the header if there is no payload.
     Damage,
-    /// The end dies before this phase.
+    /// The end dies before this phase. In [`Phase::Copy`], it also dies if a peer copies from its
+    /// memory or to it.
     Die,
 }
 

@@ -9,8 +9,8 @@
 //!     result = old
 //! ```
 //! Aligned elements of up to 8 bytes are changed with a compare-and-swap of the processor, so that
-//! the application may use its own atomics on the same memory. Operations on longer or misaligned
-//! elements are atomic only with respect to each other.
+//! the application may use its own atomics on the same memory. Operations on elements that are
+//! longer, misaligned or divided between two segments are atomic only with respect to each other.
 
 mod kinds;
 mod long_double;

@@ -20,7 +20,8 @@ trait Value: Copy + PartialEq {
     /// Returns true if `self` is less than `other`; false for numbers without an order.
     fn is_less(self, other: Self) -> bool;
 
-    /// Bitwise operations. Only integers have them; other numbers stay unchanged.
+    /// Returns the result of a bitwise operation. Only integers have such operations; other numbers
+    /// stay unchanged.
     fn bits(self, _op: Op, _operand: Self, _compare: Self) -> Self {
         self
     }

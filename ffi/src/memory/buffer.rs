@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Message buffers.
+//! Message buffers of the application: up to [`IOV_LIMIT`] segments of memory.
 
 use std::{cell::RefCell, ptr, slice, sync::Arc};
 
@@ -31,8 +31,8 @@ struct SegmentList {
 }
 
 thread_local! {
-    /// Unused boxes of this thread. A thread that ends as many operations as it starts allocates
-    /// nothing in the long run.
+    /// Unused boxes of this thread, for its next buffers. A thread that ends as many operations as
+    /// it starts allocates nothing in the long run.
     #[allow(clippy::vec_box, reason = "the boxes themselves are reused")]
     static SPARE: RefCell<Vec<Box<SegmentList>>> = const { RefCell::new(Vec::new()) };
 }
@@ -42,8 +42,8 @@ const SPARES: usize = 1024;
 
 /// A message buffer of the application: one segment, or up to [`IOV_LIMIT`].
 ///
-/// Nearly all buffers have one segment, and every operation moves its buffer several times.
-/// Therefore several segments are in a box.
+/// Nearly all buffers have one segment, and every operation moves its buffer several times. To keep
+/// the buffer small, several segments are in a box.
 #[derive(Debug, Default)]
 pub struct Buffer {
     /// Address of the first segment, length of all.
@@ -129,7 +129,8 @@ impl Buffer {
         Self::with(segments, len, None)
     }
 
-    /// Like [`Buffer::of`]. `owned` is the copy that contains the segments, if there is one.
+    /// Creates a buffer of these segments. `owned` is the copy that contains them, if they are a
+    /// copy.
     fn with(segments: &[Segment], len: usize, owned: Option<&Arc<[u8]>>) -> Self {
         let addr = segments.first().map_or(0, |first| first.addr);
         let has_parts = segments.len() > 1 || owned.is_some();
@@ -172,7 +173,8 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// As [`Buffer::vector`], but a range may begin at address 0, as a region of all memory does.
+    /// Does the same as [`Buffer::vector`], but a range may begin at address 0, as a memory region
+    /// of the whole address space does.
     ///
     /// # Safety
     /// As [`Buffer::vector`].
@@ -197,7 +199,8 @@ impl Buffer {
         Ok(Self::of(&segments[..count], len))
     }
 
-    /// As [`Buffer::vector`], from a vector of elements of `size` bytes (`struct fi_ioc`).
+    /// Does the same as [`Buffer::vector`] for a vector of `fi_ioc`, whose elements have `size`
+    /// bytes.
     ///
     /// # Safety
     /// As [`Buffer::vector`].
@@ -250,7 +253,7 @@ impl Buffer {
         self.parts.as_ref().is_some_and(|parts| parts.count > 1)
     }
 
-    /// Returns the segments, at least one. It may be empty.
+    /// Returns the segments. There is always at least one, which may be empty.
     #[inline]
     #[must_use]
     pub fn segments(&self) -> &[Segment] {
@@ -347,8 +350,8 @@ impl Buffer {
     }
 }
 
-/// Like [`ptr::copy_nonoverlapping`]. Copies of 4 to 16 bytes move two overlapping words, because a
-/// call of `memcpy` would take longer.
+/// Does the same as [`ptr::copy_nonoverlapping`]. It copies 4 to 16 bytes as two overlapping words,
+/// because a call of `memcpy` would take longer.
 ///
 /// # Safety
 /// As [`ptr::copy_nonoverlapping`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Memory for results.
+//! Memory of the application that a call writes its results to.
 
 use std::{ptr, slice};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Memory of peers.
+//! Parts of the memory of peers, which reads, writes and atomic operations name.
 
 use super::buffer::IOV_LIMIT;
 use crate::errno::{Errno, Result};
@@ -8,7 +8,7 @@ use crate::errno::{Errno, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RemotePart {
-    /// Address in the region: a virtual address, or an offset from its beginning.
+    /// Address in the region: a virtual address, or an offset from the beginning of the region.
     pub addr: u64,
     /// Length in bytes.
     pub len: u64,

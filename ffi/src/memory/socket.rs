@@ -10,8 +10,8 @@ use std::{
 
 use super::buffer::{Buffer, IOV_LIMIT};
 
-/// Maximum number of buffers in one call: an answer has one for each part of the memory that a read
-/// names.
+/// Maximum number of buffers in one call. The answer to a read has the most: one for each part of
+/// the memory that the read names.
 pub const SEND_LIMIT: usize = IOV_LIMIT;
 
 fn checked(count: isize) -> io::Result<usize> {
@@ -25,8 +25,8 @@ fn message(iov: &mut [libc::iovec]) -> libc::msghdr {
     message
 }
 
-/// Sends `head` and then up to [`SEND_LIMIT`] buffers: as many bytes as the socket takes without
-/// waiting. Returns their number.
+/// Sends `head` and then up to [`SEND_LIMIT`] buffers, but only as many bytes as the socket takes
+/// without waiting. Returns the number of sent bytes.
 ///
 /// # Errors
 /// That of `sendmsg(2)`; `WouldBlock` if the socket takes none.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Memory of memory regions.
+//! The memory of a memory region, from which accesses of peers get their parts.
 
 use super::buffer::{Buffer, Segment};
 use crate::errno::Result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_av(3)`.
+//! `fi_av(3)`: address vectors.
 
 use std::{
     ffi::{c_char, c_int, c_void},
@@ -50,7 +50,7 @@ impl AvAttr {
 /// One call of `fi_av_insert`.
 #[derive(Debug)]
 pub struct Insert<'a> {
-    /// Array of `sockaddr_in`.
+    /// The addresses, an array of `sockaddr_in`.
     pub addresses: &'a [u8],
     /// Number of addresses.
     pub count: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_cntr(3)`.
+//! `fi_cntr(3)`: counters.
 
 use std::{
     ffi::{c_int, c_void},
@@ -16,7 +16,7 @@ use crate::{
 /// `struct fi_cntr_attr`.
 #[derive(Clone, Debug, Default)]
 pub struct CntrAttr {
-    /// `FI_CNTR_EVENTS_COMP`, or bytes from libfabric 2.x on.
+    /// `FI_CNTR_EVENTS_COMP` to count completions, or the value of libfabric 2.x to count bytes.
     pub events: u32,
     /// How `fi_cntr_wait` waits.
     pub wait_obj: WaitObj,
@@ -48,7 +48,7 @@ pub trait Counter: Object<Raw = sys::fid_cntr> {
     /// limit).
     ///
     /// # Errors
-    /// `ETIMEDOUT` after the timeout, `EAVAIL` if the error count changed.
+    /// `ETIMEDOUT` after the timeout, `EAVAIL` if the error count changes during the wait.
     fn wait(&self, threshold: u64, timeout: c_int) -> Result<()>;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_cq(3)`.
+//! `fi_cq(3)`: completion queues.
 
 use std::{
     ffi::{c_char, c_int, c_void},
@@ -178,24 +178,25 @@ pub trait CompletionQueue: Object<Raw = sys::fid_cq> {
     /// `EAGAIN` if there is no completion, `EAVAIL` if an error comes first.
     fn read(&self, entries: &mut Entries) -> Result<()>;
 
-    /// Waits until the queue contains `threshold` completions, and reads as many completions as
-    /// fit. After `timeout` (milliseconds, negative: no limit), reads those that are there.
+    /// Waits until the queue contains `threshold` completions, as many as fit, or an error. Then
+    /// reads as many completions as fit. After `timeout` (milliseconds, negative: no limit), reads
+    /// those that are there.
     ///
     /// # Errors
-    /// As [`CompletionQueue::read`]. `EAGAIN` also after a signal, and `ENOSYS` for queues without
-    /// a wait object.
+    /// Those of [`CompletionQueue::read`], `EAGAIN` also after a signal, and `ENOSYS` for queues
+    /// with `FI_WAIT_NONE`.
     fn wait_read(&self, entries: &mut Entries, threshold: usize, timeout: c_int) -> Result<()>;
 
     /// Returns the first error, and removes it unless the flags contain `FI_PEEK`.
     ///
     /// # Errors
-    /// `EAGAIN` if there is no error.
+    /// `EAGAIN` if there is no error, or if completions must be read before it.
     fn read_error(&self, flags: u64) -> Result<Failure>;
 
     /// Wakes a waiting thread, or the next one that waits.
     ///
     /// # Errors
-    /// `ENOSYS` for queues without a wait object.
+    /// `ENOSYS` for queues with `FI_WAIT_NONE`.
     fn signal(&self) -> Result<()>;
 
     /// Returns true if `cond` of `fi_cq_sread` is a threshold.

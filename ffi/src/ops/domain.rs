@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_domain(3)`.
+//! `fi_domain(3)`: domains, which open most other objects.
 
 use std::{
     ffi::{c_int, c_void},
@@ -73,13 +73,13 @@ pub trait Domain: Object<Raw = sys::fid_domain> {
     /// `fi_endpoint`.
     ///
     /// # Errors
-    /// The provider cannot meet the attributes, or has no address.
+    /// The provider cannot meet the attributes, or the address is in use.
     fn endpoint(self: &Arc<Self>, info: &Info) -> Result<Arc<Self::Endpoint>>;
 
     /// `fi_scalable_ep`.
     ///
     /// # Errors
-    /// The provider cannot meet the attributes, or has no addresses.
+    /// The provider cannot meet the attributes, or the addresses of the contexts are in use.
     fn scalable_endpoint(self: &Arc<Self>, info: &Info) -> Result<Arc<Self::ScalableEndpoint>>;
 
     /// `fi_mr_reg` and its other forms.

@@ -18,13 +18,15 @@ use crate::{
 ///
 /// This defines the C function `add(fid, value)`. It runs its body under the panic guard. In the
 /// body, `fid` is the pointer that C passed, and `cntr` is the Rust part of that object as
-/// [`object::get`](crate::object::get) or [`object::find`](crate::object::find) returns it; a null
-/// pointer is `-FI_EINVAL`. The body is unsafe code, since the other arguments are those of C.
+/// [`object::get`](crate::object::get) or [`object::find`](crate::object::find) returns it. If
+/// `fid` is null, the function returns `-FI_EINVAL`. The body is unsafe code, since the other
+/// arguments are those of C.
 ///
 /// Every entry point has the name of its field in the table. `ends at` is the last field that
-/// libfabric may read: later headers can have more. Fields listed as `unsupported` hold a function
-/// that returns `-FI_ENOSYS`. Fields listed as `others` stay empty, or are set by the caller of the
-/// function that returns the table. The lists must name every field up to the last one.
+/// libfabric may read, because later headers can have more fields. Fields listed as `unsupported`
+/// hold a function that returns `-FI_ENOSYS`. Fields listed as `others` stay empty, or are set by
+/// the caller of the function that returns the table. The lists must name every field up to the
+/// last one.
 macro_rules! entry_points {
     (
         $table:ident<$object_type:ident: $bound:path> = $ops:ty, ends at $last:ident;
@@ -93,7 +95,8 @@ macro_rules! operation_table {
 }
 pub(crate) use operation_table;
 
-/// Pointer to an operation table. C's pointer types are not const, but C never writes to a table.
+/// Returns a pointer to a static operation table. C's pointer types are not const, but C never
+/// writes to a table.
 macro_rules! table {
     ($table:expr) => {
         std::ptr::from_ref(const { &$table }).cast_mut()
@@ -101,12 +104,12 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// Function types of entry points that return `-FI_ENOSYS`.
+/// A function type for which there is an entry point that returns `-FI_ENOSYS`.
 pub(crate) trait Unsupported: Sized {
     const ENTRY: Self;
 }
 
-/// An entry point that returns `-FI_ENOSYS`.
+/// Returns an entry point that returns `-FI_ENOSYS`.
 pub(crate) const fn unsupported<F: Unsupported + Copy>() -> Option<F> {
     Some(F::ENTRY)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_eq(3)`.
+//! `fi_eq(3)`: event queues.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
@@ -29,7 +29,7 @@ impl EqAttr {
     }
 }
 
-/// An event: its number and its bytes, `struct fi_eq_entry` for events of the provider.
+/// An event: its number and its bytes. Events of the provider have the bytes of a `fi_eq_entry`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// `FI_AV_COMPLETE` and others.
@@ -66,13 +66,13 @@ pub struct ErrorEvent {
 
 /// An event queue.
 pub trait EventQueue: Object<Raw = sys::fid_eq> {
-    /// `fi_eq_read` and, with a timeout, `fi_eq_sread` (milliseconds, negative: no limit). Returns
-    /// the number of the event and its length in bytes. With `FI_PEEK`, the event stays in the
-    /// queue.
+    /// `fi_eq_read` and, with a timeout (milliseconds, negative: no limit), `fi_eq_sread`. Writes
+    /// the bytes of the first event to `to`. Returns the number of the event and its length in
+    /// bytes. With `FI_PEEK`, the event stays in the queue.
     ///
     /// # Errors
     /// `EAGAIN` if there is no event, `EAVAIL` if there is an error, `ETOOSMALL` if the event does
-    /// not fit. The event then stays in the queue.
+    /// not fit. An event that does not fit stays in the queue.
     fn read(&self, to: &mut Output, timeout: Option<c_int>, flags: u64) -> Result<(u32, usize)>;
 
     /// `fi_eq_readerr`: returns the first error, and removes it unless the flags contain `FI_PEEK`.

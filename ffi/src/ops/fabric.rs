@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_fabric(3)`.
+//! `fi_fabric(3)`: fabrics, which open domains and event queues.
 
 use std::{
     ffi::{c_int, c_void},
@@ -42,7 +42,8 @@ pub trait Fabric: Object<Raw = sys::fid_fabric> {
     /// `fi_trywait` for one object.
     ///
     /// # Errors
-    /// `EAGAIN` if the application must not sleep on it now, `EINVAL` if it has no wait object.
+    /// `EAGAIN` if the application must not sleep on the object now, `EINVAL` if the object has no
+    /// file descriptor (`FI_WAIT_FD`).
     fn try_wait(&self, object: &Bound) -> Result<()>;
 }
 
@@ -84,7 +85,7 @@ entry_points! {
     }
 }
 
-/// Gives C a new fabric.
+/// Creates the structure that C sees for a new fabric.
 pub(crate) fn create<F: Fabric>(fabric: Arc<F>, context: *mut c_void) -> *mut sys::fid_fabric {
     let raw = sys::fid_fabric { ops: table!(ops::<F>()), ..Default::default() };
     fid::create(raw, fabric, context)

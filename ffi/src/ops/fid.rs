@@ -17,12 +17,13 @@ use crate::{
     sys,
 };
 
-/// Gives C an object: `raw` with its fid filled in, and the Rust part behind it.
+/// Allocates an object for C: the structure `raw`, whose fid this function fills in, and the Rust
+/// part behind it. Returns its address.
 pub(crate) fn create<T: Object>(raw: T::Raw, inner: Arc<T>, context: *mut c_void) -> *mut T::Raw {
     create_as(<T::Raw as Raw>::CLASS, raw, inner, context)
 }
 
-/// Like [`create`], with a class that is not the usual one of the structure.
+/// Does the same as [`create`], with a class that need not be the usual one of the structure.
 pub(crate) fn create_as<T: Object>(
     class: u32,
     raw: T::Raw,
@@ -45,14 +46,19 @@ const fn all_ops<T: Object>() -> sys::fi_ops {
     sys::fi_ops { close: Some(close::<T>), ..ops::<T>() }
 }
 
-/// Unlike most entry points, this one checks its fid: it returns `-FI_EINVAL` for a closed object
-/// and for one of another type.
+/// `fi_close`. Unlike most entry points, this one checks its fid. It returns `-FI_EINVAL` for a
+/// closed object and for one of another type, and `-FI_EBUSY` while other objects refer to this
+/// one.
 unsafe extern "C" fn close<T: Object>(fid: *mut sys::fid) -> c_int {
     guard::call(|| {
         // SAFETY: `find` checks the pointer against the open objects.
         let inner = unsafe { find::<T>(fid) }?;
         // One reference is in the allocation, one is `inner`.
-        if Arc::strong_count(&inner) > 2 {
+        let is_in_use = || Arc::strong_count(&inner) > 2;
+        if is_in_use() {
+            inner.finish_uses();
+        }
+        if is_in_use() {
             return Err(Errno::EBUSY);
         }
         inner.close()?;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The operation tables of libfabric, one file for each object: a safe trait that the provider
-//! implements, and the entry points that C calls. A call that an object does not support returns
-//! `-FI_ENOSYS`; its entry is not a null pointer, except `tostr` of `fi_ops`.
+//! implements, and the entry points that C calls. A table has an entry for every call. The entry of
+//! a call that this crate does not support returns `-FI_ENOSYS`. Only `tostr` of `fi_ops` is a null
+//! pointer.
 
 pub mod av;
 pub mod cntr;

@@ -17,8 +17,8 @@ pub struct MrAttr {
     pub window: RegionMemory,
     /// Allowed access: `FI_REMOTE_READ` and others.
     pub access: u64,
-    /// Address of the first byte for peers; with virtual addresses, an offset that is added to
-    /// them.
+    /// Address of the first byte for peers. If peers use virtual addresses, the offset is added to
+    /// the virtual address of the memory.
     pub offset: u64,
     /// Key that the application requests.
     pub requested_key: u64,
@@ -28,9 +28,10 @@ pub struct MrAttr {
 
 impl MrAttr {
     /// # Safety
-    /// As [`RegionMemory::new`]; `raw` has the host's layout.
+    /// The I/O vector in `raw` is as [`RegionMemory::new`] requires, and `raw` has the layout of
+    /// the loaded libfabric.
     pub(crate) unsafe fn read(raw: &sys::fi_mr_attr, flags: u64) -> Result<Self> {
-        // `iface` counts with FI_HMEM only, which is not offered (fi_mr(3)).
+        // `iface` is not read: it has a meaning only with FI_HMEM, which is not offered (fi_mr(3)).
         if raw.auth_key_size != 0 {
             tracing::info!("memory regions with an authorization key are not supported");
             return Err(Errno::ENOSYS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_poll(3)`.
+//! `fi_poll(3)`: poll sets.
 
 use std::{
     ffi::{c_int, c_void},
@@ -19,7 +19,7 @@ pub trait PollSet: Object<Raw = sys::fid_poll> {
     /// `fi_poll_add`.
     ///
     /// # Errors
-    /// `EINVAL` if the object is not a queue or a counter.
+    /// `EINVAL` if the object is not a queue or a counter, or is in the set already.
     fn add(&self, object: &Bound, flags: u64) -> Result<()>;
 
     /// `fi_poll_del`.

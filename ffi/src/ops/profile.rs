@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_profile(3)` of libfabric 2.x: variables of an object, opened with `fi_open_ops`. The
-//! headers of 1.17 do not have it.
+//! `fi_profile(3)` of libfabric 2.x: programs read the variables of an object, such as its
+//! counters. `fi_open_ops` opens a profile object for them. The headers of 1.17 do not declare it,
+//! so its structures are declared here.
 
 use std::{
     borrow::Borrow,
@@ -95,7 +96,8 @@ pub(crate) unsafe fn table_of(profile: *mut FidProfile) -> *mut c_void {
     unsafe { (&raw mut (*profile).ops).cast() }
 }
 
-/// [`entry_points`] needs a generic type. Only [`OpenProfile`] implements it.
+/// Only [`OpenProfile`] implements this trait. It exists because [`entry_points`] needs a generic
+/// type.
 pub(crate) trait ProfileObject: Object<Raw = FidProfile> + Borrow<OpenProfile> {}
 impl ProfileObject for OpenProfile {}
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The need, the devices and the costs, as `--json` prints them.
+//! Computes the facts of `tcam answer` from traces: the entries that a program needs, the devices
+//! that hold all its elements, and the modelled cost of overflow. `--json` prints these structs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +16,15 @@ use crate::settings::Settings;
 use crate::stats::Range;
 use crate::traces::{Counted, Found, counted, files, play};
 
-/// Assumed nanoseconds for the way from a NIC to the host, and again for the way back.
+/// Assumed time of the way from a NIC to the host, in nanoseconds. The way back takes the same
+/// time.
 pub(crate) const WAY_NS: u64 = 500;
 
-/// Entries that the worst rank, or the worst NIC, needs. Each range is over the runs.
+/// Entries that a rank, or a NIC, needs. In each run every field has the value of the rank or NIC
+/// where that value is largest. Each range is over the runs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Needed {
-    /// Name of that rank or NIC, in the run that needs most at one moment.
+    /// Name of the rank or NIC with the largest `at_once`, in the run where that is largest.
     pub(crate) name: String,
     pub(crate) prq: Range<u64>,
     pub(crate) umq: Range<u64>,
@@ -46,7 +49,8 @@ pub(crate) struct DeviceResult {
     /// Modelled time of the host with the costs of `cpu-list`, in per cent of the run, on the rank
     /// where it is highest.
     pub(crate) cpu_list_percent: Range<f64>,
-    /// Like `cpu_list_percent`, with the time of the way from the NIC to the host and back.
+    /// Like `cpu_list_percent`, plus the time of the way from the NIC to the host and back
+    /// ([`WAY_NS`]) for each message that a table passes to the host.
     pub(crate) with_way_percent: Range<f64>,
 }
 
@@ -54,7 +58,7 @@ pub(crate) struct DeviceResult {
 #[derive(Debug, Serialize)]
 pub(crate) struct AtSize {
     pub(crate) entries: u64,
-    /// Share of the elements that fit at once, in per cent.
+    /// Share of the elements that got an entry when they were added to their queue, in per cent.
     pub(crate) at_once_percent: Range<f64>,
     /// Modelled costs of overflow in per cent of the run, as in [`DeviceResult`].
     pub(crate) cpu_list_percent: Range<f64>,
@@ -75,8 +79,8 @@ pub(crate) struct Facts {
     pub(crate) hosts: usize,
     /// Number of processors of a host; `None` if it is unknown or the messages were generated.
     pub(crate) processors: Option<usize>,
-    /// True if a host had more ranks than processors, or fewer processors than the mean number of
-    /// ranks on a host.
+    /// True if a host had more ranks than processors, or if `processors` is below the mean number
+    /// of ranks on a host.
     pub(crate) crowded: bool,
     /// True if the messages were generated, and no program ran.
     pub(crate) generated: bool,
@@ -95,17 +99,18 @@ pub(crate) struct Facts {
     pub(crate) sizes: Vec<AtSize>,
     /// A note that times are inexact, if an earlier version of tcam recorded the runs.
     pub(crate) coarse: Option<String>,
-    /// A sentence on missing ranks or a failed program.
+    /// A sentence on missing ranks or a failed program; `None` if neither is the case.
     pub(crate) lack: Option<String>,
-    /// A note on ranks that have several endpoints.
+    /// A note that ranks have several endpoints, if they do.
     pub(crate) shares: Option<String>,
-    /// True if one of the devices has flow control, which a replay does not have.
+    /// True if one of the devices holds senders back when its tables are full (flow control). A
+    /// replay holds no sender back.
     pub(crate) holds_back: bool,
 }
 
 impl Facts {
-    /// Computes the facts from runs of one program, of which there is at least one. If `is_drawn`
-    /// is true, also replays NICs of other sizes. Fails if a run has no traces of tagged messages.
+    /// Computes the facts from at least one run of one program. If `is_drawn` is true, also replays
+    /// the runs on NICs of other sizes. Fails if a run has no traces of tagged messages.
     pub(crate) fn of(runs: &[&Found], is_drawn: bool) -> Result<Self, Error> {
         let first = runs[0];
         if runs.iter().any(|run| run.iter().all(|trace| trace.header.context != "tagged")) {
@@ -250,8 +255,8 @@ fn sizes_below(need: u64) -> Vec<usize> {
     sizes.filter(|&size| size > 0 && size as u64 <= most).collect()
 }
 
-/// Adds the costs of a list on the host and, if `way` is true, of the way from the NIC to the host
-/// and back.
+/// Returns the settings with the costs of a list on the host and, if `way` is true, of the way from
+/// the NIC to the host and back.
 fn with_costs(settings: &Settings, way: bool) -> Settings {
     // The costs `cpu-list` were measured with the engine `list`.
     let settings = settings.with([("timing", &"cpu-list"), ("host_engine", &"list")]);

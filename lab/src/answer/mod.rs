@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The answer: the entries that a program needs, the devices that hold them, and the cost of
-//! overflow. [`facts`] finds the facts; text, JSON, HTML and the picture show them.
+//! The answer of `tcam answer` to the question which tables a program needs: the entries, the
+//! devices that hold all elements, and the cost of overflow. [`facts`] computes the facts; [`show`]
+//! shows them as text, as HTML and as a picture.
 
 pub(crate) mod facts;
 pub(crate) mod show;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The answer as text for the terminal, and as a section of a page of HTML.
+//! Shows the facts of an answer (`facts.rs`) as text for the terminal, as a section of a page of
+//! HTML, and as a picture.
 
 use nic::plain::plain;
 
@@ -14,6 +15,7 @@ use crate::text::{Sheet, WIDTH, count, cut, entries, folded, html, share, whole}
 const IDEAL: &str = "ideal";
 
 /// Returns the rows of the need: a name, the need of the worst rank and the need of the worst NIC.
+/// In the last row, the need of a shared pool, the cell of the rank is empty.
 pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
     let (rank, nic) = (&facts.rank, &facts.nic);
     let row = |name: &str, [rank, nic]: [Range<u64>; 2]| {
@@ -40,7 +42,8 @@ fn needs_of(facts: &Facts) -> String {
     format!("{bound}{} ({})", entries(most), facts.nic.name)
 }
 
-/// Returns true if the program failed or operations are missing, so that it may need more.
+/// Returns true if the program failed or operations are missing. A complete run may then need more
+/// entries.
 fn is_lower_bound(facts: &Facts) -> bool {
     facts.lack.is_some() || facts.exit_status.is_some_and(|status| status != 0)
 }

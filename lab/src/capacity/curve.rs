@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The capacity curve of traces.
+//! Computes the capacity curve of traces: the counts and the cost at each table size.
 //!
 //! With the overflow model `spill`, one pass over a trace gives the counts at every table size
 //! (`matching::Curve`). With another overflow model, or with the timing model, each size needs a
@@ -19,8 +19,9 @@ use crate::results::{NamedValues, Ranks, Summary, origin};
 use crate::settings::Settings;
 use crate::traces::{Counted, Curves, Found, counted, play};
 
-/// Returns the points of traces at sizes from 0 to beyond their need. Returns `None` without
-/// traces, or if the table does not always hold the oldest elements.
+/// Returns the points of traces at sizes from 0 to beyond their need, on the recorded device.
+/// Returns `None` without traces, or if the table of this device does not always hold the oldest
+/// elements.
 pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Swept>, Error> {
     let settings = Settings::default();
     let Some(first) = found.first() else { return Ok(None) };
@@ -56,8 +57,8 @@ pub(crate) fn is_plain(params: &Params) -> bool {
         && params.refuse_below == 0
 }
 
-/// The counts of a recording and the mean cost of a message, by size. `None` if there are no
-/// traces.
+/// The counts of a recording and the mean cost of a message at each size. An element is `None` if
+/// there are no traces.
 pub(crate) type Sums = Vec<Option<(Summary, Cost)>>;
 
 /// Returns a note if ranks of a recording shared processors; otherwise `None`.
@@ -65,8 +66,8 @@ pub(crate) fn scheduling_note(played: &[Sums]) -> Option<String> {
     played.iter().flatten().flatten().find_map(|(sum, _)| sum.scheduling_note())
 }
 
-/// Returns the points and rows of recordings. `played` has the counts of each recording at all
-/// sizes.
+/// Returns the points of the curve and the rows of `sweep.csv`. `played` has, for each recording,
+/// the counts at all sizes.
 pub(crate) fn points_of(
     pairs: &[(usize, usize)],
     played: &[Sums],
@@ -81,7 +82,8 @@ pub(crate) fn points_of(
             rows.push(rows::row(knob, (prq, umq), repeat, 0.0, sum, Some(*cost)));
         }
         if !sums.is_empty() {
-            // The cost of the recording in the middle. A mean would be the cost of no recording.
+            // The cost is that of the recording with the median cost. A mean would be the cost of
+            // no recording.
             costs.sort_by(|one, other| one.value().total_cmp(&other.value()));
             let cost = Some(costs[costs.len() / 2]);
             let point = match knob {
@@ -151,13 +153,13 @@ pub(crate) fn replays(
     Ok(replayed.into_iter().map(|of| of.map(|of| (of.sum.clone(), cost(&of)))).collect())
 }
 
-/// Returns true if the settings name a host engine. The number of entries that a linear search
-/// compares does not apply to another engine.
+/// Returns true if the settings name a host engine. For another engine than the list, the number of
+/// entries that a linear search compares is no measure of the cost.
 pub(crate) fn names_engine(settings: &Settings) -> bool {
     ["host_engine", "host_storage"].iter().any(|name| settings.get(name).is_some())
 }
 
-/// The sum of a replay of traces, and the mean cost of a message.
+/// The summary of a replay of traces, and the mean cost of a message.
 pub(crate) struct Replayed {
     pub(crate) sum: Summary,
     pub(crate) cost: Cost,
@@ -195,7 +197,7 @@ fn messages(sum: &Summary) -> f64 {
     sum.tagged.arrivals.max(1) as f64
 }
 
-/// Returns the sum of the counts, or `None` without traces. Fails if counts do not add up.
+/// Returns the summary of the counts, or `None` without traces. Fails if counts do not add up.
 fn sum_of(
     counted: &[Counted],
     settings: &Settings,

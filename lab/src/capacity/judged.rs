@@ -70,7 +70,7 @@ fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64)
 }
 
 /// Returns a sentence such as `Nothing spills on a, b; something does on c`. With several
-/// recordings, a device suffices if it does for each.
+/// recordings, nothing spills on a device if nothing spills in any of them.
 pub(crate) fn sentence(recordings: &[&[Judged]]) -> String {
     let devices = recordings.first().map_or(&[][..], |judged| judged);
     let is_enough = |device: &str| {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The length of the UMQ if every message arrived as late as possible.
+//! Computes the largest length that the UMQ would have if every message arrived as late as
+//! possible.
 //!
 //! The program decides the order of its receives and probes, and a message cannot overtake an
 //! earlier message of its source. Within these bounds the scheduler or the network decides when a
-//! message arrives. So this computation delays each message until the recorded run needed it or a
-//! later message of the same source. The run needs a message when a receive takes it or a probe
-//! finds it.
+//! message arrives. So this computation delays each message until the recorded run needed this
+//! message, or a later message of the same source. The run needs a message when a receive takes it
+//! or a probe finds it.
 //!
 //! ```text
 //! needed(m)   the first operation that found m or took it from the queue
@@ -24,8 +25,8 @@ use crate::error::Error;
 use crate::settings::Settings;
 use crate::traces::{JointReplay, Trace};
 
-/// Largest lengths of the UMQ in this case: of one endpoint, and of all endpoints of a NIC
-/// together.
+/// Largest lengths of the UMQ if every message arrives as late as possible: of one endpoint, and of
+/// all endpoints of a NIC together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Late {
     pub(crate) rank: u64,
@@ -33,7 +34,8 @@ pub(crate) struct Late {
 }
 
 /// A message: the number of the first operation that needed it, and of the operation that removed
-/// it from the queue. A number is [`NEVER`] if there is no such operation.
+/// it from the queue. A number is [`NEVER`] if there is no such operation. If a receive waited for
+/// the message, both numbers are that of its arrival.
 #[derive(Clone, Copy)]
 struct Message {
     needed: u64,

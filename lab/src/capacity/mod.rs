@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The size that a table needs: the points of a capacity curve, and conclusions from them.
+//! Computes the size that a match table or a pool of entries needs: the points of a capacity curve
+//! (the results at each size), and conclusions from them.
 
 pub(crate) mod curve;
 pub(crate) mod judged;

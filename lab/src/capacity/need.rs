@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The number of entries that a recording needs: in the tables of each rank, and in the NIC that
-//! the ranks of a node share.
+//! Computes the number of entries that a recording needs: in the tables of each rank, and in the
+//! NIC that the ranks of a node share.
 //!
-//! All ranks of a node are replayed together in the order of their times, on the given device, with
-//! a pool that never runs out. Up to the first spill a device holds every element of its queues. So
-//! the smallest size without a spill is the largest number of elements at one moment, and elements
-//! that spill here spill at every size.
+//! All ranks of a node are replayed together in the order of their times, on the given device. If
+//! the size of the tables is sought, the tables have the largest size; if the size of the pool is
+//! sought, the pool never runs out. Up to the first spill a device holds every element of its
+//! queues. So the smallest size without a spill is the largest number of elements at one moment.
+//! Elements that spill in this replay spill at every size.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +26,7 @@ use crate::text::{count, entries, whole};
 use crate::traces::together::share_of;
 use crate::traces::{JointReplay, NicEngines, Trace, files};
 
-/// Numbers of elements in queues, in tables and on hosts.
+/// Lengths of the queues. Each counts the elements in the table and those on the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Held {
     /// Receives that the program posted.
@@ -51,7 +52,7 @@ impl Held {
 /// The largest numbers of elements of a rank, or of all ranks of a NIC together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct PeakNeed {
-    /// The ranks, if known.
+    /// Numbers of the ranks; empty if they are unknown.
     pub(crate) ranks: Vec<u32>,
     /// Largest length of each queue. The queues may have had these lengths at different moments.
     pub(crate) each: Held,
@@ -115,11 +116,11 @@ pub(crate) struct Need {
     pub(crate) never: BlockReasons,
     /// Largest number of seconds by which recorded times of ranks that share a NIC may be too
     /// early. Within this time the order of these ranks is uncertain. 0 if the recorder read its
-    /// clock often.
+    /// clock often, or if no ranks share a NIC.
     pub(crate) early_s: f64,
 }
 
-/// The size that varies.
+/// The size that a sweep varies, or that is sought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Knob {
@@ -207,7 +208,7 @@ impl Need {
         })
     }
 
-    /// Returns the NIC that needs most. Panics if the need is of no traces.
+    /// Returns the NIC that needs most. Panics if the need was computed without traces.
     pub(crate) fn nic(&self) -> &PeakNeed {
         &self.nics[0]
     }
@@ -366,12 +367,13 @@ fn of_node(
     Ok(Need { ranks, nics: vec![nic], tables, pool, never, early_s })
 }
 
-/// Entries that the members of an engine took from a pool without a limit.
+/// Entries that endpoints took from the pool of one matching engine of a NIC. The pool has no
+/// limit.
 #[derive(Clone, Copy, Debug, Default)]
 struct EntriesTaken {
     taken: u64,
     most: u64,
-    /// Entries taken, and entries that members have reserved and do not hold.
+    /// Entries taken, plus entries that are reserved for endpoints and not taken.
     promised: u64,
     most_promised: u64,
 }
@@ -389,7 +391,8 @@ fn lock(taken: &Mutex<EntriesTaken>) -> std::sync::MutexGuard<'_, EntriesTaken> 
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A member of an engine, which counts the entries that it takes. Only its share limits it.
+/// The pool as one endpoint sees it. Counts the entries that the endpoint takes, and refuses an
+/// entry only if the endpoint already holds the maximum of its share.
 #[derive(Debug)]
 struct Meter {
     engine: Arc<Mutex<EntriesTaken>>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Compares the need of random traces with a bisection over replays.
+//! Compares the computed need of random traces with replays at sizes around it: nothing spills at
+//! the need, and something spills at smaller sizes.
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -14,7 +15,7 @@ use super::*;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::traces::{Found, Placed, Take, files, play};
 
-/// Number of sources. Fewer ranks than this record traces.
+/// Number of sources of messages. The number of ranks that record traces is smaller.
 const RANKS: u32 = 4;
 
 fn key() -> impl Strategy<Value = Key> {
@@ -91,7 +92,7 @@ fn device() -> impl Strategy<Value = Vec<(&'static str, String)>> {
 /// Returns true if elements of a queue spill although the device has a table for the queue.
 fn spills(found: &Found, settings: &Settings, knob: Knob, has: [bool; 2]) -> bool {
     let counted = match play::all(found, settings) {
-        // A pool that is too small for the shares of its members counts as a spill.
+        // A pool that is too small for the reserved shares of its endpoints counts as a spill.
         Err(Error::Pool | Error::Param(_)) => return true,
         counted => counted.unwrap(),
     };

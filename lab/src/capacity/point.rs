@@ -21,15 +21,16 @@ pub(crate) struct Point {
     /// Share of the elements that went to the host and entered a table later, in per cent: the
     /// median of the runs.
     pub(crate) promoted: f64,
-    /// Shares of the elements that did not fit, in per cent: both queues together, PRQ, UMQ. Each
-    /// is the median of the runs.
+    /// Shares of the elements that spilled, in per cent: both queues together, PRQ, UMQ. Each is
+    /// the median of the runs. An element spills if it goes to the host because its table is full
+    /// or the device does not take it.
     pub(crate) spilled: [f64; 3],
     /// The largest value of each of these shares in any run.
     pub(crate) spilled_most: [f64; 3],
-    /// Numbers of elements that did not fit, in the run with most of them: PRQ, UMQ.
+    /// Numbers of elements that spilled, in the run with most of them: PRQ, UMQ.
     pub(crate) spills: [u64; 2],
-    /// Number of elements of the MPI itself that did not fit the pool, in the run with most of
-    /// them. 0 if they have separate tables.
+    /// Number of elements of the MPI itself that spilled, in the run with most of them. 0 if these
+    /// elements take no entries from a pool.
     pub(crate) internal_spills: u64,
     /// Longest PRQ and UMQ of any rank.
     pub(crate) peaks: [Peak; 2],
@@ -88,7 +89,7 @@ pub(crate) struct Modelled {
     pub(crate) added: f64,
     /// Cost of overflow on the rank where it is highest.
     pub(crate) worst: f64,
-    /// Rank of `worst`; `None` if it is unknown or no rank has this cost.
+    /// Rank of `worst`; `None` if its number is unknown, or if overflow costs nothing on any rank.
     pub(crate) rank: Option<u32>,
     /// Latencies of arrivals and of posts, including waiting: mean, median and 99th percentile.
     pub(crate) arrivals: [Option<f64>; 3],
@@ -175,7 +176,8 @@ impl Point {
         if median == most { median } else { format!("{median}, at most {most}") }
     }
 
-    /// Returns the median share of the elements that fit at once, in per cent.
+    /// Returns the share of the elements that got an entry when they were added, in per cent: the
+    /// median of the runs.
     pub(crate) fn at_once(&self) -> f64 {
         100.0 - self.spilled[0]
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The runs of a sweep as numbers: `sweep.csv` and `--json`.
+//! Writes the runs of a sweep as numbers, to `sweep.csv` and with `--json`.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -25,7 +25,7 @@ pub(crate) struct Runs {
     #[serde(flatten)]
     completeness: Completeness,
     /// Largest lengths of the queues in all runs, with their ranks. Tables of these sizes hold all
-    /// elements.
+    /// elements that the device takes.
     prq_high_water: u64,
     prq_high_water_rank: Option<u32>,
     umq_high_water: u64,

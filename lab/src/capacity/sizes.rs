@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Lists of table sizes: `0,64,...,8192`.
+//! Parses lists of table sizes, such as `0,64,...,8192`, and combines the sizes of PRQ and UMQ.
 
 use std::str::FromStr;
 

@@ -100,7 +100,7 @@ fn name_of(rank: Option<u32>, pid: u32, all: &[Option<u32>]) -> String {
     }
 }
 
-/// Returns the table for the terminal, without the ranks that need least.
+/// Returns the table for the terminal. Of the ranks it has only the [`RANKS`] that need most.
 pub(crate) fn table(all: &[Smallest]) -> Table {
     const TOGETHER: usize = 4;
     let header =

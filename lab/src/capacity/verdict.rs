@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Conclusions from the points of a capacity curve: the size that a table or a pool needs, and how
-//! reliable that is.
+//! Draws conclusions from the points of a capacity curve: the size that a table or a pool needs,
+//! and how reliable this size is.
 
 use super::{Cost, Knob, Modelled, Need, Point, Sizes, UmqSizes, need};
 use crate::options::LARGEST;

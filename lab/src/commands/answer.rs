@@ -46,8 +46,8 @@ use crate::traces::{Placed, Take, files, repeats};
 pub(crate) struct MakeAnswer {
     /// Number of runs of the program. Its output goes to output.log in the directory of each
     /// recording. If standard input is a file, each run reads it from its beginning; otherwise the
-    /// program has no input. After a run that fails there is no further run, and the page begins
-    /// with its exit status.
+    /// program has no input, and a pipe with input is refused. After a run that fails there is no
+    /// further run, and the page begins with its exit status.
     #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..100))]
     repeat: u32,
@@ -186,9 +186,9 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 /// Functions that find the files of an earlier recording.
 const OLD: [ListFiles; 2] = [reports::old, files::old];
 
-/// Records the program, with its output in a log in the directory of each recording. No run follows
-/// a run that fails. Returns the recordings and the exit code of the program. After a signal,
-/// returns no recording and the code of the signal.
+/// Records the program `--repeat` times, with its output in a log in the directory of each
+/// recording. No run follows a run that fails. Returns the directories of the recordings and the
+/// exit code of the program. After a signal, returns no directory and the exit code of the signal.
 fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
     let settings = Settings::parse(&arguments.common.set)?;
     settings.refuse(&[("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")])?;
@@ -237,8 +237,8 @@ fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
     Ok((names, 0))
 }
 
-/// Returns the recordings that an earlier call made in a directory. If it made no recording there,
-/// or if the directory itself contains traces, returns the name itself.
+/// Returns the directories of the recordings that an earlier `tcam answer` made in a directory. If
+/// there are none, or if the directory itself contains traces, returns the directory itself.
 fn runs_in(name: &Path) -> Vec<PathBuf> {
     let numbered = (1..).map(|number: u32| name.join(number.to_string()));
     let runs: Vec<_> = numbered.take_while(|run| RunRecord::beside(run).is_some()).collect();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam cluster`: K-means over a profile, for the engine `kmeans` (Ghazimirsaeed, Afsahi:
-//! *Accelerating MPI Message Matching by a Data Clustering Strategy*, section 4).
+//! `tcam cluster`: groups the sources of each rank into clusters with K-means, for the host engine
+//! `kmeans` (Ghazimirsaeed, Afsahi: *Accelerating MPI Message Matching by a Data Clustering
+//! Strategy*, section 4). The input is a profile, which `tcam profile` writes.
 //!
 //! ```text
 //! for each rank i and each of its queues:
@@ -25,7 +26,7 @@ use crate::text::{Sheet, percent, share, whole};
 
 /// Numbers of clusters that `auto` chooses from, as in the paper.
 const CHOICES: [u16; 6] = [1, 2, 4, 8, 16, 32];
-/// Factor by which `auto` lets a queue be longer for fewer clusters.
+/// Factor by which `auto` accepts longer queues in exchange for fewer clusters.
 const GAP: f64 = 1.1;
 /// Maximum number of queues that are printed.
 const WORST: usize = 8;

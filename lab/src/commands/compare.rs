@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam compare`: one recording on several devices, side by side.
+//! `tcam compare`: replays a recording on several devices, and prints a line for each.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -216,7 +216,7 @@ fn lines(first: &str, with: &[String], common: &Settings) -> Result<Vec<Configur
     Ok(lines)
 }
 
-/// Splits `a=1,b=x,y` into `a=1` and `b=x,y`: values may contain commas.
+/// Splits `a=1,b=x,y` into `a=1` and `b=x,y`. Values may contain commas.
 fn assignments(words: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for word in words.split(',') {

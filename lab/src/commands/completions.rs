@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam completions`: scripts with which shells complete the command line.
+//! `tcam completions`: prints scripts with which shells complete the command line.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Command};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam demo`: `tcam answer` for an MPI program that tcam has in source.
+//! `tcam demo`: compiles an MPI program, whose source is a part of tcam, and runs `tcam answer` on
+//! it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ const SOURCES: [(&str, &str); 2] = [
     ("fds_gather.c", include_str!("../../../tests/apps/fds_gather.c")),
     ("check.h", include_str!("../../../tests/apps/check.h")),
 ];
-/// C compilers that the compilers of MPIs call.
+/// C compilers that an `mpicc` may call.
 const C_COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 
 /// Runs `tcam answer` on a small MPI program that tcam compiles: the first command to try.
@@ -42,8 +43,8 @@ pub(crate) struct Demo {
     out: PathBuf,
 }
 
-/// Compiles the program and runs `tcam answer` on it. Returns the exit code of `tcam answer`, or
-/// that of a signal.
+/// Compiles the program and runs `tcam answer` on it. Returns the exit code of `tcam answer`. If a
+/// signal ends the compilation, returns the exit code of the signal.
 pub(crate) fn demo(arguments: &Demo) -> Result<u8, Error> {
     let mpicc = compiler(arguments.mpicc.as_deref())?;
     let mpiexec = mpicc.with_file_name("mpiexec");
@@ -108,7 +109,8 @@ fn parsed(words: &[OsString]) -> Result<MakeAnswer, Error> {
         .map_err(|error| Error::Message(error.to_string()))
 }
 
-/// Returns the compiler given, the one in PATH, or the one in the directory of this program.
+/// Returns the given compiler. If none is given, returns the `mpicc` in PATH, or else the one in
+/// the directory of this program.
 fn compiler(given: Option<&Path>) -> Result<PathBuf, Error> {
     if let Some(path) = given {
         return launcher::find_to_start(path.as_os_str());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam devices`: the parameters that each value of `FI_TCAM_DEVICE` sets.
+//! `tcam devices`: prints the parameters that each value of `FI_TCAM_DEVICE` sets.
 
 use clap::Args;
 use nic::models::MODELS;

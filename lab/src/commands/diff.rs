@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam diff`: differences between two experiments.
+//! `tcam diff`: prints the differences between two experiments.
 
 use std::path::PathBuf;
 
@@ -53,8 +53,8 @@ struct Difference {
     what: String,
     before: f64,
     after: f64,
-    /// Change in per cent of the earlier value, or in points if both are shares. None if a count or
-    /// mean grew from 0.
+    /// Change in per cent of the earlier value, or in points if both are shares. `None` if a count
+    /// or mean grew from 0.
     change: Option<f64>,
     /// True if growth is a regression.
     is_cost: bool,
@@ -62,7 +62,7 @@ struct Difference {
     quantity: Quantity,
 }
 
-/// Smallest difference of means that counts: they are shown with one decimal.
+/// Smallest difference of two means that counts, because means are printed with one decimal.
 const SHOWN_MEAN: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam export`: the numbers of an experiment, for other programs.
+//! `tcam export`: writes the numbers of an experiment to files, for other programs.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam plot`: the pictures of an experiment.
+//! `tcam plot`: draws the pictures of an experiment.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam profile`: how many elements each source added to the queues of each rank, for `tcam
-//! cluster`.
+//! `tcam profile`: counts the elements that each source added to the queues of each rank, for
+//! `tcam cluster`.
 
 use std::path::PathBuf;
 

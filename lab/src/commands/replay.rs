@@ -156,8 +156,9 @@ fn no_report_of((_, pid, address): &Endpoint) -> Error {
     message!("no report of process {pid} at {address} to compare with")
 }
 
-/// Writes reports as the provider would, as `RANK`, and as `RANK.1` and so on for further endpoints
-/// of a rank. Also writes the record of the run, with the exit status of its program.
+/// Writes the reports. The name of a report begins with `RANK`, or with `RANK.1` and so on for
+/// further endpoints of a rank. A report without a rank has the process id instead. Also writes the
+/// record of the recorded run, with the exit status of its program.
 fn write(directory: &Path, reports: &[Report], run: Option<&RunRecord>) -> Result<(), Error> {
     let _lock = DirectoryLock::acquire(&output_directory::make(directory)?)?;
     let directory = reports::prepare(directory)?;
@@ -188,8 +189,8 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
         for (name, of_replay, of_run) in
             [("tagged", &report.tagged, &other.tagged), ("msg", &report.msg, &other.msg)]
         {
-            // A context with operations is skipped if its trace was not given. A context without
-            // operations has no trace, and its counts are compared.
+            // A context (tagged or untagged messages) with operations is skipped if its trace was
+            // not given. A context without operations has no trace, and its counts are compared.
             if of_run.has_operations() && !played.contains(&(endpoint(report), name)) {
                 continue;
             }
@@ -214,7 +215,7 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
     Ok(u8::from(different > 0))
 }
 
-/// Returns the lines that differ between the texts of two reports: of the replay, and of the run.
+/// Returns the lines that differ between the texts of the counters of the replay and of the run.
 fn differences(counters: &[ContextCounters; 2]) -> String {
     let [replay, run] = counters.each_ref().map(ToString::to_string);
     let mut text = String::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam report`: an experiment as one page.
+//! `tcam report`: writes an experiment as one page of HTML.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam stats`: tables of an experiment, by rank, by origin of the elements, or by thread.
+//! `tcam stats`: prints the tables of an experiment, by rank, by origin of the elements, or by
+//! thread.
 
 use std::path::PathBuf;
 
@@ -162,8 +163,8 @@ fn print(arguments: &Stats, experiment: &Experiment, need: Option<&Need>) -> u8 
         println!("\n{}", sheet.terminal());
     }
     if let Some(needed) = need::nic_sentence(need) {
-        // The tables are computed from reports, the need of a NIC from traces, which may lack
-        // ranks.
+        // The tables are computed from reports. The need of a NIC is computed from traces, and the
+        // traces of some ranks may be missing.
         experiment.lack_of_traces().iter().for_each(|lack| println!("{lack}"));
         println!("{needed}");
     }

@@ -174,8 +174,8 @@ fn check(arguments: &Workload, ranks: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the trace of a rank, and replays it to count its queues. A signal ends both after a step.
-/// Returns the counters.
+/// Writes the trace of a rank, and replays the operations to count the lengths of the queues. A
+/// signal ends both after a step of the application. Returns the counters of the replay.
 fn write(
     arguments: &Workload,
     receiver: Receiver,
@@ -238,8 +238,8 @@ fn write(
     Ok(replay.counters())
 }
 
-/// Returns a table of the queues of the ranks next to those of the paper, with a line for each
-/// contradiction.
+/// Returns a table of the queues of the ranks next to those of the paper. A line for each number
+/// that contradicts the paper follows.
 fn summary(pattern: Pattern, ranks: u32, steps: u32, made: &[(u32, ContextCounters)]) -> String {
     let (paper, _) = pattern.paper();
     let said = |text: &str| if text.is_empty() { "not said".to_owned() } else { text.to_owned() };

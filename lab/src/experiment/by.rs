@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `--by`: elements of the queues by communicator, tag, peer, kind of traffic or phase.
-//! [`super::threads`] has the operations of threads.
+//! `tcam stats --by`: counts the elements of the queues by communicator, tag, peer, kind of traffic
+//! or phase. [`super::threads`] counts the operations of threads. A class ([`ElementClass`]) is the
+//! set of elements with the same decoded match bits and the same peer.
 //!
 //! The name of a communicator contains a number, its ranks and the MPI's context id. Numbers follow
 //! the order of the communicators' first elements, and the ranks are those that occur in the
@@ -49,7 +50,8 @@ pub(crate) enum By {
 }
 
 impl By {
-    /// Returns the name of the group that a class belongs to; empty for phases and threads.
+    /// Returns the name of the group that the elements of a class belong to; empty for phases and
+    /// threads.
     fn group(self, class: &ElementClass, communicators: &Communicators) -> String {
         match self {
             Self::Communicator => communicators.name(class),
@@ -61,7 +63,7 @@ impl By {
     }
 }
 
-/// Returns the name of a tag or collective operation.
+/// Returns the name of the tag or collective operation of a class.
 pub(crate) fn what(class: &ElementClass) -> String {
     match (class.decoded.operation, class.decoded.tag) {
         (Some(operation), _) => operation.to_owned(),
@@ -106,7 +108,7 @@ pub(crate) struct Groups {
     prq_high_water: u64,
     /// Time of that length, in seconds since the run began.
     prq_at_s: f64,
-    /// Largest number of seconds by which that time is too early.
+    /// Largest number of seconds by which that time may be too early.
     prq_early_s: f64,
     umq_rank: Option<u32>,
     umq_high_water: u64,
@@ -224,7 +226,7 @@ impl Groups {
     }
 }
 
-/// Elements of a group, to find the group with the most.
+/// Elements of a group, and their sources and tags, for a sentence on the largest group.
 #[derive(Debug, Default)]
 struct GroupSources {
     count: u64,
@@ -253,8 +255,8 @@ impl GroupSources {
     }
 }
 
-/// Returns a sentence for each queue that had elements: the largest group of its elements when it
-/// was longest.
+/// Returns a sentence for each queue that had elements. The sentence names the largest group of the
+/// elements at the moment when the queue was longest.
 pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
     let communicators = Communicators::of(makeups);
     QueueKind::BOTH
@@ -320,7 +322,7 @@ pub(crate) fn moment(filled: &Filled) -> String {
     }
 }
 
-/// The need of a phase.
+/// The need of a phase: the largest length of each queue, and the rank that had it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct PhaseNeed {
     number: usize,
@@ -331,7 +333,7 @@ pub(crate) struct PhaseNeed {
     prq_rank: Option<u32>,
     umq_high_water: u64,
     umq_rank: Option<u32>,
-    /// Largest number of seconds by which `to_s` is too early.
+    /// Largest number of seconds by which `to_s` may be too early.
     early_s: f64,
     /// Elements that entered the queues of all ranks.
     added: u64,

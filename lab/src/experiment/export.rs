@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Counts as CSV or Parquet: one line for each value, or for each rank and queue, in the form of
-//! data frames.
+//! Writes the counts of an experiment for `tcam export`, as CSV or Parquet files that can be read
+//! as data frames.
 
 use std::path::Path;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The origin of the elements of queues, at the moment when a queue is longest and over the run.
+//! Counts the elements of the queues by class, at the moment when a queue is longest and over the
+//! run. A class is the set of elements with the same decoded match bits and the same peer.
 //!
 //! ```text
 //! replay every trace; count each element that enters a queue by its class
-//! if the queue is longer than ever: keep the counts of all classes before an element leaves
+//! if the queue is longer than ever before: copy the counts of all classes before the next element
+//! leaves
 //! ```
 
 use indicatif::ProgressBar;
@@ -21,7 +23,8 @@ use crate::traces::{Player, Trace, play};
 /// Nanoseconds in a second.
 const SECOND: f64 = 1e9;
 
-/// The properties by which elements are counted.
+/// The properties by which elements are counted. A class is the set of elements that have them in
+/// common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ElementClass {
     pub(crate) decoded: DecodedBits,
@@ -58,7 +61,7 @@ pub(crate) struct Filled {
     /// Time when the queue reached `mark`, from the last reading of the clock, in seconds since the
     /// run began.
     pub(crate) at: f64,
-    /// Largest number of seconds by which `at` is too early.
+    /// Largest number of seconds by which `at` may be too early.
     pub(crate) early: f64,
     /// Elements at that moment, by class number.
     pub(crate) at_mark: Vec<u64>,
@@ -357,7 +360,7 @@ pub(crate) struct Series {
     pub(crate) counts: [Vec<Vec<u64>>; 2],
 }
 
-/// Number of samples of a series without pauses. Each pause adds two.
+/// Approximate number of samples of a series without pauses. Each pause adds two.
 const SAMPLES: u64 = 400;
 
 /// Replays a trace and returns its series. `makeup` is the makeup of the trace from an earlier
@@ -411,7 +414,7 @@ pub(crate) type PhaseNeeds = [(u64, u64); 2];
 pub(crate) struct RankNeeds {
     pub(crate) rank: Option<u32>,
     pub(crate) needed: Vec<PhaseNeeds>,
-    /// Largest number of seconds by which the end of each phase is too early.
+    /// Largest number of seconds by which the end of each phase may be too early.
     pub(crate) early: Vec<f64>,
 }
 

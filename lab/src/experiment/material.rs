@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Data from traces for pictures and pages.
+//! Replays the traces of an experiment to get the data of pictures and pages.
 
 use rayon::prelude::*;
 
@@ -22,9 +22,9 @@ pub(crate) struct Material {
 }
 
 impl Material {
-    /// Replays the traces for the makeups and for the curve, in parallel, and those of the ranks
-    /// with the longest queues once more. The series of all ranks would take too much memory in the
-    /// first replay.
+    /// Replays the traces for the makeups and, in parallel, for the curve. Then replays the traces
+    /// of the ranks with the longest queues once more for the series. Series of all ranks, from the
+    /// first replay, would take too much memory.
     pub(crate) fn of(experiment: &Experiment) -> Result<Self, Error> {
         let traces = &experiment.traces;
         let (makeups, curve) = play::with_bar(traces, 2, |bar| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Results of an experiment: tables, pictures, pages and files.
+//! Shows the results of an experiment as tables, pictures, pages and files. An experiment consists
+//! of the reports and traces of a run.
 
 pub(crate) mod by;
 pub(crate) mod export;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One operation of a trace, as a line of `operations`, and its search.
+//! Replays one operation of a trace. Returns its search, and its line in the file `operations` of
+//! `tcam export`.
 
 use matching::{Key, SearchDepth, TagLayout};
 use nic::replay::Change;
@@ -49,11 +50,11 @@ pub(super) struct OperationRow<'a> {
     pub(super) source_rank: Option<u32>,
     /// Rank of the destination, if its trace is present.
     pub(super) destination_rank: Option<u32>,
-    /// Number of the thread in its process.
+    /// Number of the thread in its process; `None` for a generated operation.
     pub(super) thread: Option<u32>,
     /// Processor time that the thread had used, in nanoseconds, if it was recorded.
     pub(super) cpu_ns: Option<u64>,
-    /// True for a thread of the provider.
+    /// True for a thread of the provider; `None` for a generated operation.
     pub(super) device_thread: Option<bool>,
 }
 
@@ -112,8 +113,8 @@ impl Mark {
         Self { hit_entries, miss_entries, traversed: context.traversals()[at].entries }
     }
 
-    /// Returns the search between two marks. `hit_entries` grows exactly if it found an element,
-    /// because it compares at least that element.
+    /// Returns the search between two marks. `hit_entries` grows exactly if the search found an
+    /// element, because a search compares at least the element that it finds.
     fn search(&self, later: &Self, queue: QueueKind) -> Search {
         let traversed = later.traversed - self.traversed;
         let (found, depth) = match later.hit_entries - self.hit_entries {
@@ -124,8 +125,9 @@ impl Mark {
     }
 }
 
-/// Replays an operation. Returns the number of the element that it found, and its search if the
-/// search is counted. A claim or discard that finds no message is a probe, which is not counted.
+/// Replays an operation. Returns the number of the element that the operation found, and its search
+/// if the device counts the search. A claim or discard that finds no message is a probe, which is
+/// not counted.
 pub(super) fn step(
     player: &mut Player<'_>,
     timed: &Timed,

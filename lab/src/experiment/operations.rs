@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations of traces one by one, with the depth of their searches, as CSV or Parquet, and as the
-//! queue statistics of LogGOPSim.
+//! Writes the operations of traces one by one, with the depth of their searches, as CSV or Parquet.
+//! Also writes the searches in the format of LogGOPSim's queue statistics.
 
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
@@ -53,7 +53,8 @@ pub(crate) fn write(
         (played, writer.join().expect("the writing thread does not panic"))
     });
     bar.finish_and_clear();
-    // If writing failed, the replay ended because of that.
+    // If the writing thread failed, the replay ended early without an error. The error of the
+    // writing thread is returned.
     let lines = lines?;
     played?;
     lines.end()?;
@@ -171,7 +172,7 @@ fn failed(path: &Path, error: std::io::Error) -> Error {
     Error::Io { path: path.to_owned(), error }
 }
 
-/// LogGOPSim's files of queue statistics: a line for each rank.
+/// LogGOPSim's files of queue statistics. Each file has a line for each rank.
 pub(super) struct Qstat {
     /// Files of searches: PRQ found, PRQ not found, UMQ found, UMQ not found.
     searches: [(PathBuf, BufWriter<NewFile>); 4],

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An experiment: its reports, or its traces, which are replayed if there are no reports. Reports
-//! are added up as they are read. Only the counts of each rank and the lengths over time of a few
-//! ranks are kept.
+//! Reads an experiment: the reports and traces of a run. The counts are those of the reports.
+//! Endpoints without a complete report are counted by a replay of their traces. If there are no
+//! reports, this holds for all endpoints. Reports are added up as they are read. Only the counts of
+//! each rank and the lengths over time of a few ranks are kept.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +50,7 @@ impl Inputs {
 /// Reports, traces, and the counts of each rank.
 #[derive(Debug)]
 pub(crate) struct Experiment {
-    /// The heads of the reports, of which there is at least one.
+    /// The heads of the reports, at least one. A head is a report without its counts.
     pub(crate) heads: Vec<ReportHead>,
     /// Empty unless [`Keep::Added`] was given.
     pub(crate) added: Vec<Added>,
@@ -108,8 +109,9 @@ impl Experiment {
         self.sum.ranks.code(take.partial).max(of_traces)
     }
 
-    /// Reads reports and traces. If there are no reports, replays the traces. Fails if neither is
-    /// found, or if the traces are of another run than the reports.
+    /// Reads reports and traces. Replays the traces of endpoints without a complete report, and all
+    /// traces if there are no reports. Fails if neither reports nor traces are found, or if the
+    /// traces are of another run than the reports.
     pub(crate) fn read(sources: &Inputs, keep: Keep) -> Result<Self, Error> {
         let (mut of_reports, mut of_traces) = (Vec::new(), Vec::new());
         for name in &sources.names {
@@ -122,8 +124,9 @@ impl Experiment {
             }
         }
         let mut gathering = Gathering::new(keep);
-        // A trace may contain more than the draft of its endpoint, so drafts are added after the
-        // traces were read.
+        // A draft is the incomplete report of a process that was killed or still runs. The trace of
+        // an endpoint may contain more than its draft, so drafts are added after the traces were
+        // read.
         let mut drafts = Vec::new();
         let mut take = |path: &Path, report: Report| match report.written_at {
             WrittenAt::Running if !of_traces.is_empty() => drafts.push(report),
@@ -284,7 +287,7 @@ fn ended(names: &[PathBuf], heads: &[ReportHead]) -> Option<ShellStatus> {
     records.filter(|record| record.is_of(jobs())).map(|record| record.ended()).max()
 }
 
-/// Returns the error if the named files and directories contain neither reports nor traces.
+/// Returns the error for files and directories that contain neither reports nor traces.
 fn nothing_in(names: &[PathBuf]) -> Error {
     for name in names {
         let has_reports = |run: &PathBuf| reports::old(run).is_ok_and(|found| !found.is_empty());
@@ -354,8 +357,8 @@ pub(crate) struct Added {
     pub(crate) queues: [(u64, Vec<(u32, u64)>); 2],
 }
 
-/// Identifies a rank: true if the rank is unknown, its number or else that of its process, and the
-/// host of that process.
+/// Identifies a rank. If its number is known: false, the number and an empty text. Otherwise: true,
+/// the process id and the host.
 type RankKey = (bool, u32, Arc<str>);
 
 /// Adds reports up.
@@ -393,8 +396,8 @@ impl Gathering {
     }
 
     /// Adds a report. If the same report was added before, because a directory and a file in it are
-    /// both named, does nothing. If an endpoint has two different reports, adds both and prints a
-    /// note.
+    /// both named, does nothing. If an endpoint has two different reports, adds both; the first
+    /// time, prints a note.
     fn add(&mut self, path: &Path, mut report: Report) {
         match self.seen.entry(reports::endpoint(&report)) {
             Entry::Vacant(entry) => _ = entry.insert(path.to_owned()),

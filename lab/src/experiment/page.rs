@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One page of HTML that needs no other file: no script and no network.
+//! Makes the page of HTML of `tcam report`. The page needs no other file, no script and no network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -128,7 +128,7 @@ pub(crate) fn of_several(
 
 /// Returns the sections of an experiment after its answer.
 fn parts(experiment: &Experiment) -> Result<String, Error> {
-    // Drawn first: the replay finds which traces are cut off.
+    // The traces are replayed first, because the replay finds which traces are cut off.
     let material = Material::of(experiment)?;
     let figures = figures::all(experiment, &material);
     let makeups = &material.makeups;

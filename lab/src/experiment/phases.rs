@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Phases of a job: the times between collective operations that all ranks took part in.
+//! Finds the phases of a job: the times between collective operations that all ranks took part in.
 //!
 //! Only operations count that no rank leaves before all have entered. Each time the same algorithm
 //! runs, a rank posts the receives of one call in the same order of sources:
 //!
 //! ```text
 //! sources of the receives of rank r, in order: w w w ... w   (K times the word w)
-//! K = gcd over the ranks of how often each word repeats
+//! K = gcd, over the ranks, of the number of times that the word of the rank repeats
 //! call k has ended on a rank with the last receive of its k-th word
 //! ```
 //!
@@ -14,8 +14,8 @@
 //! every 64 operations.
 //!
 //! A word may itself be a repetition (a ring names one source), and the algorithm may change with
-//! the length of the message. Then the receives are divided where a rank posted another receive in
-//! between.
+//! the length of the message. Then the receives are divided into runs: a new run begins after each
+//! other receive that a rank posted in between.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -69,8 +69,8 @@ struct Receives {
     /// For each receive, the operation after which it was posted and its message had arrived.
     /// `None` if the message never arrived.
     ends: Vec<Option<End>>,
-    /// A run is a sequence of these receives without any other receive in between. Index of the
-    /// first receive of each run.
+    /// Index of the first receive of each run. A run is a sequence of these receives without any
+    /// other receive in between.
     runs: Vec<usize>,
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A profile: how many elements each source added to the queues of each rank, matrix A of
-//! Ghazimirsaeed, Afsahi (*Accelerating MPI Message Matching by a Data Clustering Strategy*,
-//! section 4), from which `tcam cluster` makes clusters.
+//! Makes and reads the profiles of `tcam profile`. A profile contains the number of elements that
+//! each source added to the queues of each rank. It is matrix A of Ghazimirsaeed, Afsahi
+//! (*Accelerating MPI Message Matching by a Data Clustering Strategy*, section 4). `tcam cluster`
+//! makes clusters from it.
 //!
 //! ```text
 //! {"format":"tcam-profile","version":1,"processes":4}

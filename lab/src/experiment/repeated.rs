@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam stats` of several runs of one program: the need of each, and its spread.
+//! `tcam stats` and `tcam report` of several runs of one program: the need of each run, and its
+//! spread.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

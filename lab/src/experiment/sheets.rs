@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The tables of an experiment, for the terminal and for a page.
+//! Makes the tables of an experiment, for the terminal and for a page of HTML.
 
 use matching::{Profile, QueueCounters};
 

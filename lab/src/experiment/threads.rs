@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `--by thread`: the operations of each thread on the tables of its rank, and the depth of their
-//! searches.
+//! `tcam stats --by thread`: counts the operations of each thread on the tables of its rank, and
+//! the depth of their searches.
 //!
 //! ```text
 //! replay every trace of tagged messages in the recorded order
-//! count each operation, and the search that it makes, for the thread that did it
+//! count each operation and its search for the thread that did the operation
 //! ```
 
 use std::collections::BTreeMap;
@@ -225,8 +225,8 @@ impl Threads {
         vec![posts, arrivals]
     }
 
-    /// Returns the [`LINES`] threads with the most operations, in their order, and the number and
-    /// sum of the other threads, if there are any.
+    /// Returns the [`LINES`] threads with the most operations, in the order of ranks and threads.
+    /// Also returns the number and the sum of the other threads, or `None` if there are none.
     fn shown(&self) -> (Vec<&Thread>, Option<(u64, ThreadCounts)>) {
         let mut order: Vec<usize> = (0..self.threads.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(self.threads[at].counts.operations()));

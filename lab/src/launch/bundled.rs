@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! MPI programs that tcam has in source, compiled with the user's MPI.
+//! Compiles MPI programs, whose sources are a part of tcam, with the compiler of the user's MPI.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::file;
 
 /// Compiles a program in `directory`. `sources` are the names and texts of its files. The first is
 /// the C file, which gives the program its name. The output of the compiler goes to `log`. Returns
-/// the path of the program, or `None` if a signal asks tcam to end.
+/// the path of the program, or `None` if a signal asked tcam to end. Fails if the compiler fails.
 pub(crate) fn compile(
     sources: &[(&str, &str)],
     mpicc: &Path,

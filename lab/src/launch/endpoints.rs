@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Reads the first pages of the segments ([`host::directory`]) of running endpoints, and of
-//! endpoints whose process has ended. No value in a page is used as a length.
+//! Reads the counters of endpoints on this host: of running ones, and of those whose process has
+//! ended. The counters are in the first page of a segment, the endpoint's file in shared memory
+//! ([`host::directory`]). Any process of the user may write to a segment, so no value in a page is
+//! used as a length.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,14 +24,14 @@ use nic::report::LiveContext;
 
 use crate::error::Error;
 
-/// Maximum number of attempts to read a page, which its process may write at the same time.
+/// Maximum number of attempts to read a page. The endpoint may write to the page at the same time.
 const TRIES: usize = 20;
 
 /// Identifies an endpoint: process id, start of the process, port.
 pub(crate) type Id = (u32, u64, u16);
 
-/// Identifies a job, whose endpoints write their reports to one pattern: the last four hexadecimal
-/// digits of [`host::names::job_of`]. 0 for endpoints that write no reports.
+/// Identifies a job by the last four hexadecimal digits of [`host::names::job_of`]. All endpoints
+/// of a job have the same FI_TCAM_REPORT. The number is 0 for endpoints that write no reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Job(u16);
 
@@ -49,7 +51,7 @@ impl FromStr for Job {
     }
 }
 
-/// An endpoint that runs.
+/// An endpoint whose process runs.
 #[derive(Clone, Debug)]
 pub(crate) struct RunningEndpoint {
     pub(crate) page: SegmentHeader,
@@ -84,7 +86,8 @@ pub(crate) fn all() -> Result<Vec<RunningEndpoint>, Error> {
 }
 
 /// Returns the last counters of the endpoints of a job, sorted by rank. Waits up to `patience` for
-/// their processes to end, and removes the segments of those that have ended.
+/// their processes to end, and removes the segments of the processes that have ended. The counters
+/// of processes that still run are returned too.
 pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> {
     let Some(directory) = open()? else { return Ok(Vec::new()) };
     let deadline = Instant::now() + patience;
@@ -101,8 +104,8 @@ pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> 
         }
         left.insert((live.rank, page.pid, page.started, page.port), live);
     }
-    // Also read the segments of dead endpoints that a process, maybe this one, has found and
-    // renamed.
+    // A process that finds the segment of a dead endpoint renames it instead of removing it, if
+    // another process claims the job (see `leftovers`).
     for name in names(&directory, LEFT)? {
         let Some((page, live)) = of_job(&name) else { continue };
         left.insert((live.rank, page.pid, page.started, page.port), live);
@@ -111,7 +114,8 @@ pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> 
     Ok(left.into_values().collect())
 }
 
-/// Adds up counters. Of table sizes and high-water marks, the sum contains the largest.
+/// Adds up the counters of several endpoints. For table sizes and high-water marks, the result has
+/// the largest value instead of the sum.
 pub(crate) fn sum(contexts: impl IntoIterator<Item = LiveContext>) -> LiveContext {
     let add = u64::saturating_add;
     let queue = |one: Tallies, other: Tallies| Tallies {
@@ -237,8 +241,8 @@ mod tests {
         // No namespace has this number.
         let name = format!("{SEGMENT_NAME}0.{}", std::process::id());
         let path = directory::path().join(&name);
-        // The lock of the owner. Provider tests that run at the same time remove segments without a
-        // lock.
+        // Locked as by its owner, because provider tests that run at the same time remove segments
+        // without a lock.
         let _owner = directory::create_locked(&name).unwrap();
         let directory = Directory::open().unwrap();
         let mut page = segment();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The environment that makes an MPI load tcam, and the provider library that it names.
+//! Makes the environment variables that let an MPI load tcam, and finds the provider library for
+//! them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,17 +16,18 @@ use crate::file;
 use crate::results::{output_directory, reports};
 use crate::settings::Settings;
 
-/// MPICH: use libfabric between ranks of one host, too.
+/// Make MPICH use libfabric, also between ranks of one host.
 const MPICH: &[(&str, &str)] = &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("MPIR_CVAR_NOLOCAL", "1")];
-/// Open MPI: leave matching to libfabric. Debian's parameter file excludes libfabric by default.
+/// Make Open MPI leave matching to libfabric, and use tcam. Debian's parameter file excludes
+/// libfabric by default.
 const OPEN_MPI: &[(&str, &str)] = &[
     ("OMPI_MCA_pml", "cm"),
     ("OMPI_MCA_mtl", "ofi"),
     ("OMPI_MCA_mtl_ofi_provider_include", "tcam"),
     ("OMPI_MCA_btl_ofi_provider_include", "tcam"),
 ];
-/// Open MPI opens a second endpoint for one-sided operations, whose report would be empty in most
-/// programs. Set unless the user has set it.
+/// Keeps Open MPI from opening a second endpoint for one-sided operations. The report of that
+/// endpoint would be empty in most programs. Set unless the user has set the variable.
 const ONE_ENDPOINT: &[(&str, &str)] = &[("OMPI_MCA_btl", "^ofi")];
 /// Variables with which a site excludes providers. Open MPI does not start if providers are both
 /// excluded and included (`OPEN_MPI`).
@@ -34,10 +36,10 @@ const EXCLUDES: &[&str] = &[
     "OMPI_MCA_btl_ofi_provider_exclude",
     "OMPI_MCA_opal_common_ofi_provider_exclude",
 ];
-/// Intel MPI: use libfabric and tcam.
+/// Make Intel MPI use libfabric and tcam.
 const INTEL: &[(&str, &str)] = &[("I_MPI_FABRICS", "ofi"), ("I_MPI_OFI_PROVIDER", "tcam")];
-/// Allow more ranks than cores, which is the normal case here. Set unless the user has set it.
-/// Without `slot` PRRTE puts all ranks on the first of several hosts.
+/// Make Open MPI allow more ranks than cores, which is the normal case here. Set unless the user
+/// has set the variables. Without `slot` PRRTE puts all ranks on the first of several hosts.
 const OVERSUBSCRIBE: &[(&str, &str)] = &[
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
     ("PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe"),
@@ -59,8 +61,8 @@ fn random_key() -> Result<String, Error> {
     Ok(format!("{:032x}", u128::from_ne_bytes(key)))
 }
 
-/// Returns the variables for an MPI, or for all of them if the MPI is unknown: each reads only its
-/// own variables.
+/// Returns the variables for an MPI. If the MPI is unknown, returns those of all MPIs, because each
+/// MPI reads only its own variables.
 fn for_mpi(mpi: Option<Mpi>, root: bool) -> Vec<(&'static str, &'static str)> {
     let mut set = Vec::new();
     if matches!(mpi, Some(Mpi::Mpich) | None) {
@@ -84,7 +86,7 @@ fn for_mpi(mpi: Option<Mpi>, root: bool) -> Vec<(&'static str, &'static str)> {
 #[derive(Debug)]
 pub(crate) struct Environment {
     variables: Vec<(String, OsString)>,
-    /// The value of [`HANDED_ON`], for Open MPI.
+    /// The value of [`HANDED_ON`]; `None` if the MPI is known and not Open MPI.
     handed_on: Option<String>,
 }
 
@@ -140,8 +142,8 @@ impl Environment {
             command.env_remove(name);
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        // Open MPI 4 refuses `-x` together with this variable, so a user of `-x` must name all
-        // variables.
+        // Open MPI 4 refuses `-x` together with this variable. If the command has `-x`, the
+        // variable is not set, and the user must name all variables with `-x`.
         if let Some(names) = &self.handed_on
             && !launcher::has_option(words, "-x")
         {
@@ -151,8 +153,8 @@ impl Environment {
     }
 }
 
-/// Returns the user's value of [`HANDED_ON`], with the variables of libfabric that are set here or
-/// in the environment.
+/// Returns the user's value of [`HANDED_ON`], followed by the names of all `FI_` variables of
+/// `ours` and of the environment.
 fn handed_on(ours: &[(String, OsString)]) -> String {
     let of_user = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let all = ours.iter().map(|(name, _)| name.clone()).chain(of_user);
@@ -161,8 +163,8 @@ fn handed_on(ours: &[(String, OsString)]) -> String {
     given.chain(names).collect::<Vec<_>>().join(";")
 }
 
-/// Names of the library: as installed, and as cargo builds it. libfabric opens every file of
-/// FI_PROVIDER_PATH that ends in `fi.so`.
+/// Names of the library: the first when it is installed, the second when cargo builds it. libfabric
+/// opens every file in the directories of FI_PROVIDER_PATH whose name ends in `fi.so`.
 const NAMES: [&str; 2] = ["libtcam-fi.so", "libtcam_fi.so"];
 
 /// The provider library.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The MPI of a command, found by asking its launcher, and whether that MPI can use libfabric.
+//! Finds the MPI of a command by asking its launcher for `--version`, and checks whether that MPI
+//! can use libfabric.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -50,10 +51,11 @@ impl fmt::Display for Mpi {
 /// Names of launchers.
 const LAUNCHERS: &[&str] = &["mpiexec", "mpirun", "orterun", "prterun", "prun"];
 /// Suffixes of the names of launchers on Debian, as in `mpiexec.hydra`. No other suffix is
-/// accepted, because launchers are started with `--version`, and a script `mpirun.sh` must not be.
+/// accepted, because tcam starts launchers with `--version`, and must not start a user's script
+/// `mpirun.sh`.
 const SUFFIXES: &[&str] = &["hydra", "mpich", "openmpi"];
 
-/// Returns the launcher in a command: its first word that is the name of a launcher, so that
+/// Returns the launcher in a command, its first word that is the name of a launcher. So
 /// `timeout 60 mpiexec ...` works too.
 pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
     command.iter().map(OsString::as_os_str).find(|word| {
@@ -65,8 +67,8 @@ pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
     })
 }
 
-/// Returns true if a command, or the script that it starts, gives this option to a launcher. The
-/// same option of the program does not count.
+/// Returns true if a command gives this option to its launcher; an option of the program does not
+/// count. If the command starts a script, returns true if the script contains the option.
 pub(crate) fn has_option(command: &[OsString], option: &str) -> bool {
     let is_launcher = |word: &OsString| in_command(std::slice::from_ref(word)).is_some();
     let Some(at) = command.iter().position(is_launcher) else {
@@ -174,7 +176,7 @@ pub(crate) fn without_libfabric(command: &[OsString]) -> Option<String> {
 }
 
 /// Asks the tools of an MPI for its communication layer. Returns a description if the MPI can use
-/// libfabric, an [`Unfit`] if it cannot, and `None` if it has no tool that answers.
+/// libfabric, and an [`Unfit`] if it cannot. Returns `None` if no tool answers, and for Intel MPI.
 pub(crate) fn device(launcher: &Path, mpi: Mpi) -> Option<Result<String, Unfit>> {
     let (tool, arguments): (_, &[&str]) = match mpi {
         Mpi::Mpich => ("mpichversion", &[]),

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Counters of ranks that were ended before they wrote a report: the last values that `tcam watch`
-//! would have shown.
+//! Finds the counters of ranks that were ended before they wrote a report. They are the last values
+//! that `tcam watch` would have shown.
+//!
+//! An endpoint has its counters in its segment, a file in shared memory. A process that finds the
+//! segment of a dead endpoint removes it, unless the job of the endpoint is claimed. A claim is a
+//! locked file ([`host::names::claim_of`]) that `tcam` holds during a run.
 
 use std::fs::File;
 use std::io;
@@ -29,18 +33,21 @@ const LINES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Leftovers {
     job: u64,
-    /// The claim. If it could not be made, other processes may remove the segments first.
+    /// The locked file of the claim. `None` if it could not be made; then other processes may
+    /// remove the segments before this one reads them.
     claim: Option<File>,
 }
 
 impl Leftovers {
-    /// Makes a claim for a run before it starts. Its ranks write their reports to `place`.
+    /// Makes the claim for a run, before the run starts. The ranks of the run write their reports
+    /// to the directory `place`.
     pub(crate) fn claim(place: &Path) -> Self {
         let job = job_of(&place.join(PATTERN).to_string_lossy());
         Self { job, claim: lock_claim(&claim_of(job)).ok() }
     }
 
-    /// Returns a table of the counters of ranks that were ended, if they counted anything.
+    /// Returns a table of the counters of ranks that were ended. Returns `None` if none of them
+    /// counted a tagged receive or message. Waits up to [`ENDING`] for ranks that are ending.
     pub(crate) fn counted(&self) -> Option<String> {
         // The table is only printed next to another error, so its own error is ignored.
         let left = left_by(self.job, ENDING).ok()?;
@@ -51,8 +58,8 @@ impl Leftovers {
 
 impl Drop for Leftovers {
     fn drop(&mut self) {
-        // Segments of processes that are still ending are removed by the next process that needs
-        // space.
+        // Some processes may still be ending. The next process that needs space removes their
+        // segments.
         let _ = left_by(self.job, Duration::ZERO);
         if let (Some(_), Ok(directory)) = (self.claim.take(), Directory::open()) {
             let _ = directory.remove(&claim_of(self.job));

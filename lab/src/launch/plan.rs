@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The plan of a run, and the summary after it.
+//! Checks and starts a run of an MPI program over tcam, and prints the summary after it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -22,8 +22,8 @@ use crate::settings::Settings;
 use crate::text::{bytes, count};
 use crate::traces::{Trace, play};
 
-/// Bytes that the files of a rank take: its draft, then its report, and the windows of two traces.
-/// An estimate.
+/// Estimate of the bytes that the files of a rank take: its draft (the report while the rank runs,
+/// see [`nic::draft`]), then its report, and the first parts of two traces.
 const OF_A_RANK: u64 = 2 * draft::LENGTH as u64;
 
 /// The checked plan of a run.
@@ -49,12 +49,12 @@ impl<'a> Plan<'a> {
         Ok(Self { words: command, mpi, library, settings, partial: common.partial })
     }
 
-    /// Runs the command with its reports in `directory`, and waits for its end.
+    /// Runs the command and waits for its end. Its ranks write their reports to `directory`.
     pub(crate) fn run(&self, signals: &mut Signals, directory: &Path) -> Result<Ended, Error> {
         signals.wait(&mut self.command(&self.settings, directory)?, &program(self.words), None)
     }
 
-    /// Returns the command with these settings. Its reports go to `directory`.
+    /// Returns the command with these settings. Its ranks write their reports to `directory`.
     pub(crate) fn command(&self, settings: &Settings, directory: &Path) -> Result<Command, Error> {
         let environment = Environment::new(self.mpi, &self.library, settings, directory)?;
         Ok(environment.command(self.words))
@@ -72,9 +72,10 @@ impl<'a> Plan<'a> {
     }
 
     /// Prints the sum of the reports in a directory, and of the traces of ranks without a report.
-    /// If there are neither, prints the last counters of the ranks. Returns the exit code: that of
-    /// the program, or 3 if results are incomplete. Fails if a program that ended with 0 left no
-    /// report, or if its reports are damaged.
+    /// Writes the sum to `json`. If there are neither reports nor traces, prints the last counters
+    /// of the ranks. Returns the exit code of the program, or 3 if results are incomplete. Fails if
+    /// a program that ended with 0 left no results or damaged reports, and if the counts of a
+    /// report contradict each other.
     pub(crate) fn summarise(
         &self,
         directory: &Path,
@@ -125,7 +126,8 @@ impl<'a> Plan<'a> {
                         directory.display()
                     );
                 }
-                // A user who ends tcam knows why it ended.
+                // A user who ended tcam with a signal needs no such message, and gets the exit code
+                // of the signal.
                 if incomplete != 0 && ended.caught.is_none() {
                     if code != 0 {
                         eprintln!("{} ended with exit code {code}", program(self.words));
@@ -163,7 +165,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Returns the error for ranks that counted something, did not fail, and wrote no report.
+/// Returns the error for a run that ended with 0, whose ranks left counters or traces but no
+/// report.
 fn unfinished() -> Error {
     let why = "ranks ended by _exit or the like, without MPI_Finalize";
     Error::NoReports { why: why.to_owned() }
@@ -214,8 +217,8 @@ fn silence(
     why.join("; ")
 }
 
-/// Returns a note that the file system of a directory is full. Returns `None` if it has space for
-/// the files of this number of ranks.
+/// Returns a note that the file system of a directory has no space for the files of this number of
+/// ranks. Returns `None` if it has the space, or if its free space is unknown.
 pub(crate) fn shortage(directory: &Path, ranks: u32) -> Option<String> {
     let about = statvfs(directory).ok()?;
     let free = about.f_bavail.saturating_mul(about.f_frsize);

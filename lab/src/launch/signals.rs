@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Waits for a program, and ends it if a signal ends tcam or if it takes too long.
 //!
-//! SIGTERM and SIGHUP are passed on to the launcher, which ends its ranks. Ctrl-C reaches the
-//! launcher directly. In both cases tcam waits for the launcher, because only then the ranks have
-//! written all files.
+//! SIGTERM and SIGHUP are passed on to the launcher, which ends its ranks. Ctrl-C at the terminal
+//! reaches the launcher directly; any other SIGINT is passed on, too. In all cases tcam waits for
+//! the launcher, because the ranks have written all their files only when the launcher has ended.
 //!
 //! A program that takes too long is ended with all processes that it started. The launcher gets
 //! SIGTERM and ends its ranks. Processes that outlive the launcher get SIGTERM, too. Processes that
-//! remain after five seconds get SIGKILL. Processes that a script started and that outlive it after
-//! a signal are ended in the same way.
+//! remain after five seconds get SIGKILL. If the command is a script that ends by a signal, the
+//! processes that it started may outlive it. They are ended in the same way.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileTypeExt;
@@ -30,7 +30,7 @@ use signal_hook::low_level::signal_name;
 use crate::error::Error;
 use crate::file;
 
-/// Exit code of tcam's own failures after the command line was read, as of timeout(1).
+/// Exit code of tcam's own failures after the command line was read. timeout(1) has the same code.
 pub(crate) const OWN_FAILURE: u8 = 125;
 /// Time between two polls of a child.
 const POLL: Duration = Duration::from_millis(20);
@@ -43,14 +43,14 @@ const TAIL: usize = 20;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    /// The signal that asked tcam to end, if one arrived.
+    /// The signal that asked tcam to end; `None` if none arrived.
     pub(crate) caught: Option<i32>,
-    /// True if the program took too long and was ended for that.
+    /// True if tcam ended the program because it took longer than its timeout.
     pub(crate) late: bool,
 }
 
 impl Ended {
-    /// Returns the exit code: 128 + signal if tcam was asked to end, else that of the program.
+    /// Returns 128 + signal if a signal asked tcam to end, else the exit code of the program.
     pub(crate) fn code(self) -> u8 {
         self.caught.map_or_else(|| exit_code(self.status), code_of)
     }
@@ -71,11 +71,12 @@ pub(crate) fn code_of(signal: i32) -> u8 {
 /// because signal-hook does not restore the default action itself.
 static IDLE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// The signals that have arrived since this value was made.
+/// Catches the signals that ask tcam to end, and SIGCHLD, from when this value is made until it is
+/// dropped.
 pub(crate) struct Signals {
     coming: iterator::Signals,
     caught: Option<i32>,
-    /// True if the end of a child is not signalled, so that it must be polled.
+    /// True if SIGCHLD is blocked, so that the child must be polled for its end.
     polls: bool,
 }
 
@@ -90,7 +91,8 @@ pub(crate) fn name_of(signal: i32) -> String {
 }
 
 impl Signals {
-    /// Catches signals, so that they do not end tcam at once.
+    /// Begins to catch SIGINT, SIGTERM and SIGHUP, so that they do not end tcam at once. Those that
+    /// tcam was started to ignore stay ignored.
     pub(crate) fn catch() -> Result<Self, Error> {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         // nohup(1) and shells that start something in the background want these signals ignored.
@@ -118,8 +120,9 @@ impl Signals {
     }
 
     /// Starts a command with its output in a log, and waits for its end. Ends it after `timeout`.
-    /// If standard input is a file, the command reads it from its beginning, because the command
-    /// may run several times. Otherwise it has no input.
+    /// If standard input is a file, the command reads the file from its beginning, because the
+    /// command may run several times. If standard input is a pipe with bytes to read, fails.
+    /// Otherwise the command has no input.
     pub(crate) fn wait_logged(
         &mut self,
         command: &mut Command,
@@ -199,7 +202,8 @@ impl Drop for Signals {
     }
 }
 
-/// Returns the standard input of a program that may run several times.
+/// Returns the standard input of a program that may run several times; see
+/// [`Signals::wait_logged`].
 fn input() -> Result<Stdio, Error> {
     let path = Path::new("/dev/stdin");
     match fs::metadata(path) {
@@ -219,8 +223,8 @@ fn holds_bytes() -> bool {
     rustix::io::ioctl_fionread(std::io::stdin()).is_ok_and(|bytes| bytes > 0)
 }
 
-/// Returns true if a child gets the signals of the terminal that tcam gets. timeout(1) does not,
-/// because it makes its own process group.
+/// Returns true if a child is in the process group of tcam, so that it gets the same signals of the
+/// terminal. timeout(1) is not, because it makes its own process group.
 fn is_in_own_group(pid: i32) -> bool {
     getpgid(Pid::from_raw(pid)) == Ok(getpgrp())
 }
@@ -248,7 +252,7 @@ pub(crate) fn tail(log: &Path) -> Result<String, Error> {
 /// A program that is being ended.
 #[derive(Debug)]
 struct Ending {
-    /// Processes that the program had started, directly or indirectly.
+    /// Descendants of the program when tcam began to end it, or passed a signal on to it.
     below: Vec<Process>,
     /// Time at which the remaining processes get SIGKILL.
     kill: Instant,
@@ -268,8 +272,8 @@ impl Ending {
         Self { below, kill: Instant::now() + GRACE }
     }
 
-    /// Kills the launcher if its time is over. The caller must not have waited for the launcher
-    /// yet.
+    /// Kills the launcher if the time to kill is over. The caller must not have waited for the
+    /// launcher yet.
     fn go_on(&mut self, child: &mut Child) {
         if Instant::now() >= self.kill {
             self.below.extend(below(child));
@@ -278,7 +282,8 @@ impl Ending {
         }
     }
 
-    /// Ends the processes that outlive the launcher, and waits for them until the time to kill.
+    /// Sends SIGTERM to the processes that outlive the launcher, and waits for their end. At the
+    /// time to kill, sends SIGKILL to those that remain.
     fn finish(mut self) {
         self.below.retain(Process::lives);
         self.below.iter().for_each(|of| send(of.pid, Signal::TERM));
@@ -297,7 +302,8 @@ impl Process {
     }
 }
 
-/// Sends a signal to a process. A child must not have been waited for yet.
+/// Sends a signal to a process. The caller must not have waited for a child yet, because another
+/// process may reuse the number.
 fn send(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         // The process may just have ended.
@@ -305,7 +311,8 @@ fn send(pid: i32, signal: Signal) {
     }
 }
 
-/// Returns the process of a directory in `/proc`, and its parent, unless it is a zombie.
+/// Returns the process of a directory in `/proc`, and the number of its parent. Returns `None` for
+/// a zombie, and for a directory of no process.
 fn process(directory: &Path) -> Option<(Process, i32)> {
     let pid = directory.file_name()?.to_str()?.parse().ok()?;
     let stat = fs::read_to_string(directory.join("stat")).ok()?;
@@ -315,7 +322,7 @@ fn process(directory: &Path) -> Option<(Process, i32)> {
     Some((Process { pid, started: start_of(&stat)? }, parent))
 }
 
-/// Returns all descendants of a process.
+/// Returns all descendants of a child that are not zombies.
 fn below(child: &Child) -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let all: Vec<_> = entries.filter_map(|entry| process(&entry.path())).collect();
@@ -376,7 +383,7 @@ mod tests {
         let ending = Ending::begin(&child);
         child.wait().unwrap();
         ending.finish();
-        // A process that still held the pipe would keep it open.
+        // A process that still ran would keep the pipe open.
         assert_eq!(out.read(&mut [0]).unwrap(), 0);
         assert!(!all.iter().any(Process::lives), "{all:?}");
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The shapes of a picture, in units of the picture, for any resolution and any backend.
+//! Collects the shapes of a picture and draws them. Callers give lengths in units of the picture,
+//! which do not depend on the resolution or on the backend of plotters.
 
 use std::sync::Once;
 

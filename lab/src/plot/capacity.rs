@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The capacity curve: four panels over the table size, as SVG and PNG.
+//! Draws the capacity curve as SVG and PNG: four panels over the table size.
 //!
 //! The axis of the table size has a scale of powers of two. 0 is one step below the smallest other
 //! size.

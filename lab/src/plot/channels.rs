@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Latency, bandwidth and overlap of channels by the size of messages: three panels ("channel
-//! polling", Figure 5).
+//! Draws the picture of `tcam tune`: latency, bandwidth and overlap by the size of messages, in one
+//! panel each. A channel is a way to send a message, such as shared buffers, kernel copy or the
+//! network.
 
 use super::canvas::DARK;
 use super::panel::{Axis, Panel, Series};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A chart with its axes: values over time or over buckets, or horizontal bars.
+//! Draws the frame of a chart with its axes. The charts show values over time or over buckets, or
+//! horizontal bars.
 
 use super::canvas::{DARK, GREY, LIGHT};
 use super::panel::nice_steps;

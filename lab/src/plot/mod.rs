@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Pictures of the capacity curve, of the need of a NIC and of channels, and the parts that all
-//! pictures share.
+//! Draws pictures: the capacity curve, the need of a NIC, and the speed of channels (ways to send a
+//! message). Also has the parts that all pictures share.
 
 pub(crate) mod canvas;
 pub(crate) mod capacity;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The need of a NIC: the elements that fit pools of several sizes, next to the cost of overflow.
+//! Draws the need of a NIC: the share of the elements that fit pools of several sizes, next to the
+//! cost of overflow.
 
 use super::panel::{Axis, Panel, Series};
 use super::signs::{BLUE, GREEN, LINE, MARGIN, Marker, Style, VERMILION, legend};
@@ -29,11 +30,12 @@ pub(crate) struct NeedOfNic {
     pub(crate) need: u64,
     /// Sizes of the NIC in entries, in rising order.
     pub(crate) sizes: Vec<usize>,
-    /// Share of the elements that fit at once, in per cent.
+    /// Share of the elements that got an entry when they were added, in per cent.
     pub(crate) at_once: Ranges,
     /// Share of the run's time that searches of a list on the host cost, in per cent.
     pub(crate) list: Ranges,
-    /// Like `list`, with the time of the way from the NIC to the host and back.
+    /// Like `list`, plus the time of the way from the NIC to the host and back for each message
+    /// that a table passes to the host.
     pub(crate) with_way: Ranges,
 }
 

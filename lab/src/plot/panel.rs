@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One panel: axes, grid and lines over a size, such as the table size.
+//! Draws one panel of a picture: axes, grid and lines over a size, such as the table size.
 
 use super::canvas::{DARK, GREY, LIGHT};
 use super::signs::Style;
@@ -146,8 +146,8 @@ impl Panel<'_> {
         }
     }
 
-    /// Draws the table size as a function of itself, within the panel. Where a line of the panel is
-    /// below this line, everything fits.
+    /// Draws a dashed line whose height at each table size is that size. Where a line of the panel
+    /// is below the dashed line, everything fits.
     fn table_size(&self, canvas: &mut Canvas, x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) {
         let top = self.frame.1;
         for pair in self.sizes.windows(2).filter(|pair| pair[0] > 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A picture as SVG and as PNG.
+//! Writes a picture as SVG and as PNG.
 
 use std::io::BufWriter;
 use std::path::Path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Lines of values with named columns, for other programs: as JSON, CSV and Parquet.
+//! Writes lines of values with named columns for other programs, as JSON, CSV and Parquet.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -158,8 +158,8 @@ enum To {
 }
 
 impl ColumnFile {
-    /// Begins the file `name.csv` or `name.parquet` with these columns. The file appears with
-    /// [`Self::end`].
+    /// Begins the file `name.csv` or `name.parquet` with these columns. The file has this name only
+    /// after [`Self::end`].
     pub(crate) fn new(
         out: &Path,
         name: &str,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `--json FILE`: the output of a command for programs. Counts have the names that they have in
-//! reports, in `sweep.csv` and in `compare --csv`.
+//! `--json FILE`: the output of a command as JSON, for other programs. Counts have the names that
+//! they have in reports, in `sweep.csv` and in `compare --csv`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::file;
 
-/// Version of all formats.
+/// Version of all formats that `--json` writes.
 const VERSION: u32 = 1;
 
-/// Format of a document.
+/// Format of a document that `--json` writes, or of the record of a run (`runs.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     #[serde(rename = "tcam-summary")]

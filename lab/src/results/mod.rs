@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Results of a run on the disk: reports, their sum, and the sum as text and JSON.
+//! Reads and writes the results of a run: reports, their sum, and the sum as text and JSON.
 
 pub(crate) mod columns;
 pub(crate) mod counters;

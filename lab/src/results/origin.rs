@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The origin of numbers: the facts that a reader needs to repeat the run, and the part of each
-//! report that remains after its counts are added up.
+//! Keeps the origin of numbers: the facts that a reader needs to repeat the run, and the head of
+//! each report, which is the report without its counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

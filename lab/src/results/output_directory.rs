@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The directory that a command writes to: its lock, and a staging directory inside it. The files
-//! of an earlier run are removed only when new files replace them.
+//! Prepares the directory that a command writes to: locks it, and makes a staging directory inside
+//! it. The files of an earlier run are removed only when new files replace them.
 //!
 //! The lock is a hidden file that is locked with `flock`, so that the files of two commands do not
 //! mix. The kernel releases that lock however the process ends, and other hosts see it on a shared
-//! file system. The file contains the command that holds the lock, and is removed with it. A
-//! process that was killed leaves the file behind, unlocked.
+//! file system. The file contains the command that holds the lock. The command removes the file
+//! when it releases the lock. A process that was killed leaves the file behind, unlocked.
 //!
 //! Rejected: a lock of the directory itself, which NFS refuses.
 
@@ -54,13 +54,15 @@ impl Drop for RemoveIfEmpty {
 
 impl StagingDirectory {
     /// Makes and locks the final directory, makes the staging directory, and finds the files of an
-    /// earlier run. Removes none of them. The directory may get reports, so its name is checked.
+    /// earlier run. Removes none of them. Fails if another command holds the lock, or if reports
+    /// cannot be written to a directory of this name ([`check_name`]).
     pub(crate) fn inside(directory: &Path, kinds: &[ListFiles]) -> Result<Self, Error> {
         check_name(directory)?;
         Self::inside_any(directory, kinds)
     }
 
-    /// Like [`Self::inside`], for a directory that will contain no reports.
+    /// Does the same as [`Self::inside`], but does not check the name. The directory must get no
+    /// reports.
     pub(crate) fn inside_any(directory: &Path, kinds: &[ListFiles]) -> Result<Self, Error> {
         let existed = directory.is_dir();
         let directory = make(directory)?;

@@ -36,16 +36,16 @@ impl ShellStatus {
 /// The ranks of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranks {
-    /// Worlds: the ranks with a report or trace, by the number of ranks that they know of. Spawned
-    /// ranks form another world, with numbers from 0.
+    /// The ranks with a report or trace, by the size of their world as they know it. A world is an
+    /// `MPI_COMM_WORLD`; spawned ranks form another world, with numbers from 0.
     worlds: BTreeMap<Option<u32>, BTreeSet<u32>>,
     /// Processes without a rank in their report or trace.
     nameless: u32,
     /// Largest number of ranks that one of these processes knows of.
     nameless_of: u32,
-    /// Ranks whose counts end before their program.
+    /// Ranks whose counts end before the end of their program.
     cut: BTreeSet<u32>,
-    /// Processes without a rank whose counts end before their program.
+    /// Processes without a rank whose counts end before the end of their program.
     nameless_cut: u32,
     /// True if the ranks are of several runs, so that it is unknown which are missing.
     pub(crate) mixed: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Completeness {
     ranks_of: u32,
     /// Missing ranks, first and last of each range.
     missing_ranks: Vec<[u32; 2]>,
-    /// Ranks whose counts end before their program, first and last of each range.
+    /// Ranks whose counts end before the end of their program, first and last of each range.
     cut_short_ranks: Vec<[u32; 2]>,
     /// Exit status of the program, if it was recorded.
     exit_status: Option<u8>,
@@ -93,7 +93,7 @@ impl Ranks {
         })
     }
 
-    /// Notes that the counts of a process end before its program.
+    /// Notes that the counts of a process end before the end of its program.
     pub(crate) fn note_cut(&mut self, rank: Option<u32>) {
         match rank {
             Some(rank) => {
@@ -142,7 +142,7 @@ impl Ranks {
         self.present() == self.job_size() && self.cut_short() == 0 && !self.mixed
     }
 
-    /// Returns the number of ranks whose counts end before their program.
+    /// Returns the number of ranks whose counts end before the end of their program.
     pub(crate) fn cut_short(&self) -> u32 {
         (self.cut.len() as u32).saturating_add(self.nameless_cut)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Reports of the ranks of a run on the disk. A draft is the incomplete report of a process that
-//! runs, or that ended without a report.
+//! Reads and writes the reports of the ranks of a run. A draft is the incomplete report of a
+//! process that still runs, or that ended without a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -94,9 +94,10 @@ pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
 /// example those of a second program. They must not write to the same file.
 pub(crate) const PATTERN: &str = "%r.%p";
 
-/// Renames reports with names of [`PATTERN`] to `RANK`, as in a run by hand. If several processes
-/// had that rank, the process with the lowest id gets this name, and the others keep `RANK.PID`.
-/// Must be called after the run: drafts become reports if the disk has space for them.
+/// Renames reports with names of [`PATTERN`] to `RANK.json`. If several processes had that rank,
+/// the process with the lowest id gets this name, and the others keep `RANK.PID.json`. Also makes
+/// reports from drafts, if the disk has space for them. Must be called after the run, because a
+/// draft of a running process would become a report.
 pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
     let drafts = drafts(directory)?;
     // A process may be killed after it wrote its report and before it removed its draft.
@@ -134,9 +135,9 @@ pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes a report from a draft and removes the draft. If the endpoint is in `whole`, only removes
-/// the draft. A draft that cannot be read, or whose report cannot be written, stays; a later read
-/// reports the error.
+/// Makes a report from a draft and removes the draft. If the endpoint is in `whole`, the endpoints
+/// that have a report, only removes the draft. A draft that cannot be read, or whose report cannot
+/// be written, stays; a later read reports the error.
 fn finish(directory: &Path, draft: &Path, whole: &BTreeSet<Endpoint>) {
     let Ok(Some(report)) = read_draft(draft) else { return };
     if whole.contains(&endpoint(&report)) {
@@ -185,7 +186,8 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
 /// report that is incomplete or does not add up. For endpoints without a report, reads their
 /// drafts.
 pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Result<(), Error> {
-    // Before the reports: a draft is removed once its report is written.
+    // Drafts are read before the reports, because a process removes its draft after it has written
+    // its report.
     let mut begun = Vec::new();
     for path in drafts(directory)? {
         match read_draft(&path) {

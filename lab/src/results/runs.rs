@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Directories of runs. A file `run.tcam` beside the reports and traces of a run records its
-//! command and its exit status. A sweep has a directory for each of its runs.
+//! Manages the directories of runs. A file `run.tcam` beside the reports and traces of a run
+//! records its command and its exit status. A sweep has a directory for each of its runs.
 
 use std::fs;
 use std::num::NonZeroU32;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The sum of the reports of a job, with remarks on the host engines, and the JSON of the sum.
+//! Adds up the reports of a job, collects remarks on the host engines, and makes the JSON of the
+//! sum.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,11 +60,12 @@ pub(crate) struct Summary {
     pub(crate) modelled: f64,
     /// Time that matching took on all ranks together, if it was measured.
     pub(crate) measured: MeasuredTime,
-    /// Tagged messages: those of MPI.
+    /// Tagged messages: those of the program.
     pub(crate) tagged: ContextCounters,
-    /// Untagged messages: those an MPI uses for itself.
+    /// Untagged messages, which an MPI uses for itself.
     pub(crate) msg: ContextCounters,
-    /// Traffic by channel.
+    /// Traffic by channel: `shm`, `kernel-copy`, `copy-pipeline`, `net`, or `rma` for reads, writes
+    /// and atomics.
     pub(crate) channels: BTreeMap<String, ChannelCounters>,
     /// Longest PRQ of tagged messages.
     pub(crate) prq_peak: Peak,
@@ -143,8 +145,8 @@ impl Summary {
         percent(self.of_both(|queue| queue.table_matches), self.tagged.arrivals)
     }
 
-    /// Returns the share of the elements that fit their table at once, in per cent; 100 without
-    /// elements.
+    /// Returns the share of the elements that got an entry of their table when they were added, in
+    /// per cent; 100 without elements.
     pub(crate) fn at_once(&self) -> f64 {
         100.0 - self.spilled()
     }
@@ -155,12 +157,13 @@ impl Summary {
         percent(self.of_both(|queue| queue.promotions), self.of_both(|queue| queue.inserts))
     }
 
-    /// Returns the number of elements of the MPI itself that did not fit their table, or the pool.
+    /// Returns the number of elements of the MPI itself that spilled to the host.
     pub(crate) fn internal_spills(&self) -> u64 {
         total([self.msg.prq.spills, self.msg.umq.spills])
     }
 
-    /// Returns the share of the elements that did not fit their table, in per cent.
+    /// Returns the share of the elements that spilled, in per cent. An element spills if it goes to
+    /// the host because its table is full or the device does not take it.
     pub(crate) fn spilled(&self) -> f64 {
         percent(self.of_both(|queue| queue.spills), self.of_both(|queue| queue.inserts))
     }
@@ -238,8 +241,9 @@ impl Adding {
         sum.origin = origin::lines(&heads);
         sum.remarks = remarks.sentences();
         sum.mixed = mixed(&heads.iter().map(source).collect::<Vec<_>>());
-        // Spawned ranks are of the same job, and have another number of ranks. If the job is not
-        // known, they show in a rank number that occurs twice.
+        // Spawned ranks are of the same job, but know another number of ranks. If a report does not
+        // name its job, spawned ranks are recognised because two processes have the same rank
+        // number.
         let jobs: BTreeSet<_> = heads.iter().map(|head| head.origin.job).collect();
         let sizes: BTreeSet<_> = heads.iter().filter_map(|head| head.origin.ranks).collect();
         let numbers: BTreeSet<_> = heads.iter().filter_map(|head| head.rank).collect();
@@ -356,7 +360,7 @@ impl Peak {
     }
 }
 
-/// Returns the share of one queue's elements that did not fit its table, in per cent.
+/// Returns the share of one queue's elements that spilled, in per cent.
 pub(crate) fn spilled(queue: &QueueCounters) -> f64 {
     percent(queue.spills, queue.inserts)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The summary of a run, for the terminal.
+//! Formats the summary of a run for the terminal.
 
 use matching::measured::MeasuredTime;
 use matching::{Histogram, QueueCounters};
@@ -102,7 +102,8 @@ fn table(sum: &Summary) -> String {
     table.table().to_string()
 }
 
-/// Returns the lines of a channel: its traffic and, if it was polled, the results of the polls.
+/// Returns the lines of a channel, such as `shm` or `net`: its traffic and, if it was polled, the
+/// results of the polls.
 fn of_channel(name: &str, channel: &ChannelCounters) -> Vec<String> {
     let (what, unit) = match name {
         "rma" => ("Reads, writes and atomics".to_owned(), "operation"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Pages of HTML in one file, without scripts and without the network.
+//! Makes pages of HTML that need no other file, no script and no network.
 
 use std::fmt::Write;
 

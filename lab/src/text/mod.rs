@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Numbers, tables and progress bars, and how they are printed.
+//! Formats numbers, tables and pages, and prints text and progress bars.
 
 #[macro_use]
 pub(crate) mod output;

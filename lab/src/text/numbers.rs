@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Numbers as text.
+//! Formats numbers as text.
 
 use indicatif::HumanCount;
 

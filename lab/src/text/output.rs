@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Printing. These macros replace the macros of the standard library, which panic if the output is
-//! closed. `tcam run` must end with the status of its program all the same. Printed text may
-//! contain parts that other users wrote, such as names of files. To keep commands for the terminal
-//! out, control characters are printed as `?`.
+//! closed. Even then `tcam run` must end with the status of its program. Printed text may contain
+//! parts that other users wrote, such as names of files. To keep commands for the terminal out,
+//! control characters are printed as `?`.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Progress of long work.
+//! Shows the progress of long work on standard error.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// Prints the next step of long work to standard error, unless that is a terminal, which shows a
-/// bar.
+/// Prints the next step of long work to standard error. Prints nothing on a terminal, where a bar
+/// shows the progress.
 pub(crate) fn step(what: &str) {
     if !std::io::stderr().is_terminal() {
         eprintln!("{what}");

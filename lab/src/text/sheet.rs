@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Tables with their headings and folded lines, for the terminal and for pages.
+//! Tables with a title and headings, for the terminal and for pages of HTML; and text that is
+//! folded into lines.
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, TableComponent, Width, presets};
 use nic::plain::plain;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The counts of replays, as the reports that their ranks would have written.
+//! Makes reports from the counts of replays, as the ranks would have written them.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::settings::Settings;
 pub(crate) struct Counted {
     pub(crate) trace: Trace,
     pub(crate) counters: ContextCounters,
-    /// Number of operations on the device. A send is no such operation.
+    /// Number of operations on the device. Sends do not count.
     pub(crate) operations: u64,
     /// Seconds from the first record to the last.
     pub(crate) seconds: f64,

@@ -27,7 +27,8 @@ pub(crate) struct Found {
     /// Ranks, from the file names, of the traces that were left out because their header is
     /// incomplete. `None` for a file name without a rank.
     left_out: Vec<Option<u32>>,
-    /// Ranks that have one trace, and lack that of the other kind of messages.
+    /// Ranks of endpoints that have only one trace, of tagged or of untagged messages, although
+    /// their report has operations of both. `None` for an endpoint without a rank.
     halved: Vec<Option<u32>>,
     /// Reports of endpoints without operations, from the same directories. These endpoints have no
     /// trace, so their traces are not missing.
@@ -90,7 +91,7 @@ impl Found {
         known.unwrap_or(0).max(highest.map_or(0, |rank| rank.saturating_add(1)))
     }
 
-    /// Returns the number of nodes that the ranks of the job were placed on, or none if they were
+    /// Returns the number of nodes that the ranks of the job were placed on, or `None` if they were
     /// not placed.
     pub(crate) fn placed_on(&self) -> Option<usize> {
         let nodes = self.traces.iter().find_map(|trace| trace.nodes.as_ref())?;
@@ -98,8 +99,8 @@ impl Found {
         (!nodes.is_empty()).then_some(nodes.len())
     }
 
-    /// Places the ranks on nodes, if `placed` gives a placement. Fails if a trace has no rank, or
-    /// if a rank of the run has no trace.
+    /// Places the ranks on nodes, if `placed` gives a placement. Fails if the placement is invalid,
+    /// if a trace has no rank, or if a rank of a run that was recorded has no trace.
     pub(crate) fn placed(mut self, placed: &Placed) -> Result<Self, Error> {
         if let Some(rule) = placed.node_rule(self.ranks_of())? {
             let nodes = Arc::new(Nodes::new(rule, addresses(&self.traces)?));
@@ -112,13 +113,13 @@ impl Found {
 /// Returns the files in a directory that end in `.trace`.
 pub(crate) fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = reports::files(directory, "trace")?;
-    // A directory may have such a name, as after `tcam record --out app.trace`.
+    // A directory may have such a name, for example after `tcam record --out app.trace`.
     files.retain(|path| !path.is_dir());
     Ok(files)
 }
 
-/// Returns the traces of an earlier run, including damaged ones. Fails if a `.trace` file is of
-/// another kind or cannot be read, so that the error comes before the run and not after it.
+/// Returns the traces of an earlier run, including damaged ones. Fails if a `.trace` file is no
+/// trace of tcam or cannot be read, so that the error comes before the run and not after it.
 pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let files = trace_files(directory)?;
     for path in &files {
@@ -133,8 +134,9 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// Finds the given traces, and those in the given directories. Returns them sorted by path. With
 /// `take.cut_off`, traces that were cut off are accepted, and those with an incomplete header are
-/// left out with a message. Fails if no trace remains, or if two traces are of the same context of
-/// an endpoint.
+/// left out with a message. Fails if no trace remains, or if two traces are of the same context
+/// (tagged or untagged messages) of an endpoint. Also reads the reports in the directories, to find
+/// endpoints without operations and endpoints that lack a trace.
 pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     let (mut paths, mut read) = (Vec::new(), Vec::new());
     for name in names {
@@ -189,7 +191,7 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
         let has = |context: &str| contexts.contains_key(&(endpoint.clone(), context.to_owned()));
         let lacks =
             |context, counters: &ContextCounters| counters.has_operations() && !has(context);
-        // Without any trace, the rank is missing.
+        // A rank without any trace counts as missing instead.
         let (tagged, msg) = (lacks("tagged", &report.tagged), lacks("msg", &report.msg));
         if tagged && has("msg") || msg && has("tagged") {
             let what = if tagged { "tagged" } else { "msg" };
@@ -203,7 +205,8 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
         false
     });
     let halved = halved.map(|report| report.rank).collect();
-    // A report begins when its endpoint was opened, and a trace with the first operation.
+    // The start of a report is the time at which its endpoint was opened. A trace starts later,
+    // with the first operation.
     let job = traces[0].header.origin.job;
     let reports = quiet.iter().chain(&counted);
     let opened = reports.filter(|report| job.is_some() && report.origin.job == job);
@@ -224,9 +227,9 @@ fn run_of(traces: &[Trace]) -> Option<RunRecord> {
     records.filter(|record| record.is_of(jobs())).max_by_key(|record| record.exit_status)
 }
 
-/// Returns the ranks by the addresses of their endpoints: a trace names the peers of its messages
-/// by address. Fails if a trace has no rank, or, unless it is generated, if a rank of the run has
-/// no trace.
+/// Returns the ranks by the addresses of their endpoints, because a trace gives the peers of its
+/// messages by address. Fails if a trace has no rank. Unless all traces are generated, also fails
+/// if a rank of the run has no trace.
 fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     let mut ranks = HashMap::new();
     for trace in traces {
@@ -254,8 +257,8 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     Ok(ranks)
 }
 
-/// If these seem to be traces of several runs, prints the reason: counts of different runs should
-/// not be added up.
+/// If these seem to be traces of several runs, prints the reason, because counts of different runs
+/// should not be added up.
 pub(crate) fn note_mixed(traces: &[Trace]) {
     let sources = traces.iter().map(|trace| {
         let Header { program, host, pid, rank, origin, .. } = &trace.header;

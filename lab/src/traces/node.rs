@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `--ppn P`: the messages of a recording that the NICs of a cluster with P ranks on each node
-//! would see.
+//! Options `--ppn P` and `--placement`: selects the operations of a recording that the NICs of a
+//! cluster with P ranks on each node would see.
 //!
-//! A run on one host sends everything through the provider. On a cluster the ranks of a node
-//! communicate through shared memory, so their messages and the receives that name them are left
-//! out. A receive from any source stays, because the NIC has to hold it until it is matched. If a
-//! rank of the same node sends the message that it matches, the receive is cancelled then:
+//! A run on one host sends all messages through the provider. On a cluster the ranks of a node
+//! communicate through shared memory. So their messages (*local* messages) and the receives that
+//! name ranks of the same node are left out. A receive from any source stays, because the NIC has
+//! to hold it until it is matched. If a local message matches, the receive is cancelled then:
 //!
 //! ```text
 //! all operations are also matched without the filter
@@ -14,8 +14,9 @@
 //! receive matches a local message at once       -> the receive is left out, too
 //! ```
 //!
-//! Some MPIs put the source into the match bits, as the rank in the communicator. The ranks of
-//! `MPI_COMM_WORLD` are known. A receive of another communicator stays like one from any source.
+//! Some MPIs put the source into the match bits, as the rank in the communicator. The processes of
+//! these ranks are known only for `MPI_COMM_WORLD`. A receive of another communicator stays, as if
+//! it were from any source.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroU32;
@@ -76,7 +77,8 @@ impl FromStr for Placement {
 }
 
 impl Placed {
-    /// Returns this placement; if it is empty, the placement in the record of the run.
+    /// Returns this placement. If it is empty and the run has a record, returns the placement in
+    /// the record.
     pub(crate) fn or_from_record(&self, run: Option<&RunRecord>) -> Self {
         match (self, run) {
             (Self { ppn: None, placement: None }, Some(run)) => Self {
@@ -94,9 +96,9 @@ impl Placed {
         RecordedPlacement { ppn: self.ppn, cyclic }
     }
 
-    /// Returns the rule for this number of ranks. Returns `None` if no placement is given: the
+    /// Returns the rule for this number of ranks. Returns `None` if no placement is given; then the
     /// ranks stay on the hosts where they ran. Fails if the options contradict each other, or if
-    /// the file places too few ranks.
+    /// the file cannot be read or places too few ranks.
     pub(super) fn node_rule(&self, ranks: u32) -> Result<Option<Rule>, Error> {
         Ok(Some(match (&self.placement, self.ppn) {
             (None, None) => return Ok(None),
@@ -129,6 +131,7 @@ pub(super) enum Rule {
     Block(NonZeroU32),
     /// Ranks are dealt out to this number of nodes in turn.
     Cyclic(NonZeroU32),
+    /// The node of each rank.
     Listed(Vec<u32>),
 }
 
@@ -179,9 +182,9 @@ pub(crate) struct Nodes {
     /// Ranks by the addresses of their endpoints. Empty for generated traces, whose peer numbers
     /// are ranks.
     ranks: HashMap<Address, u32>,
-    /// Ranks by the ports of their endpoints, for an address that is not in `ranks`: a host may
-    /// have several addresses. A port that endpoints of several ranks have, on different hosts, is
-    /// not listed.
+    /// Ranks by the ports of their endpoints. They are used for an address that is not in `ranks`,
+    /// because a host may have several addresses. A port that endpoints of several ranks have, on
+    /// different hosts, is not listed.
     by_port: HashMap<u16, u32>,
 }
 
@@ -206,7 +209,8 @@ impl Nodes {
     }
 }
 
-/// Filters the operations of one rank: leaves out the messages between ranks of its node.
+/// Filters the operations of one rank. It leaves out messages between ranks of the same node, and
+/// receives of such messages.
 #[derive(Debug)]
 pub(crate) struct NodeFilter<'a> {
     nodes: &'a Nodes,
@@ -216,14 +220,15 @@ pub(crate) struct NodeFilter<'a> {
     layout: TagLayout,
     /// For each peer number, true if the peer is on this node.
     known: HashMap<u32, bool>,
-    /// Numbers of the multi-receive buffers that stayed, contain a message of this node, and have
-    /// room left.
+    /// Numbers of the multi-receive buffers that stayed, contain a local message, and have room
+    /// left.
     partly_local_buffers: HashSet<u64>,
     /// An operation that follows the one that [`NodeFilter::keep`] returned last.
     pub(super) follow_up: Option<Op>,
     posts: LeftOut,
     arrivals: LeftOut,
-    /// A replay of all operations, without the filter.
+    /// A replay of all operations, without the filter. It finds which message matches which
+    /// receive.
     whole: Box<Replay>,
 }
 
@@ -275,8 +280,8 @@ impl<'a> NodeFilter<'a> {
     }
 
     /// Returns the operation that the NIC of the node sees instead of `op`, or `None` if it sees
-    /// none. The numbers in a cancel or drop count only operations that stayed. If
-    /// [`NodeFilter::follow_up`] is set, that operation follows.
+    /// none. The numbers in a cancel or drop count only operations that stayed. If the NIC sees a
+    /// second operation after this one, sets [`NodeFilter::follow_up`] to it.
     pub(crate) fn keep(&mut self, op: Op, peers: &BTreeMap<u32, Address>) -> Option<Op> {
         let mut met = None;
         self.whole.play_with(&op, |change| met = met.or(Some(change)));
@@ -304,8 +309,8 @@ impl<'a> NodeFilter<'a> {
                         self.posts.renumber(number).map(Op::Cancel)
                     }
                     Some(Change::Matched(number)) if self.partly_local_buffers.remove(&number) => {
-                        // The run released the buffer here. Without the messages of this node, it
-                        // has room left, so it is cancelled.
+                        // In the run the buffer was full here, and was released. Without the local
+                        // messages the buffer has room left, so it is cancelled.
                         self.follow_up = self.posts.renumber(number).map(Op::Cancel);
                         Some(op)
                     }

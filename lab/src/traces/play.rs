@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Replays of traces, on one table or on several at once, for counts and curves.
+//! Replays traces on one table or on several at once, for counts and capacity curves.
 //!
 //! ```text
 //! for every trace, as many at a time as there are cores:
@@ -33,7 +33,7 @@ use crate::text::{count, progress};
 pub(crate) const LONG: u64 = 16 << 20;
 const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {left}";
 
-/// Returns a progress bar for `times` replays of all traces; a hidden one for short traces.
+/// Returns a progress bar for `times` replays of all traces. The bar is hidden for short traces.
 pub(crate) fn bar(traces: &[Trace], times: usize) -> ProgressBar {
     length(traces, times).map_or_else(ProgressBar::hidden, |length| progress::bar(length, BAR))
 }
@@ -56,7 +56,8 @@ fn length(traces: &[Trace], times: usize) -> Option<u64> {
     let all = |of: fn(&Trace) -> u64| {
         traces.iter().map(of).fold(0, u64::saturating_add).saturating_mul(times as u64)
     };
-    // The length includes the windows, because a long recording fills its window.
+    // The length includes the window at the beginning of each trace, because a long recording fills
+    // it (see `nic::trace`).
     (all(Trace::records) >= LONG).then(|| all(|trace| trace.bytes))
 }
 
@@ -211,11 +212,11 @@ fn together(
     Ok(together.players.iter().map(Player::counted).collect())
 }
 
-/// Adds to `drafts` the counts from the traces of endpoints without a complete report: their
-/// processes were killed, or ended without `MPI_Finalize`. `has_report` returns true for an
-/// endpoint with a complete report. A draft, the incomplete report of an endpoint, contains less than its
-/// traces and is replaced. Returns a note with the number of these endpoints, or `None` if all
-/// endpoints have a report.
+/// Replays the traces of endpoints without a complete report, and adds their counts to `drafts`.
+/// The processes of these endpoints were killed, or ended without `MPI_Finalize`. `has_report`
+/// returns true for an endpoint with a complete report. A draft is the incomplete report of an
+/// endpoint. It contains less than the traces of the endpoint, so it is replaced. Returns a note
+/// with the number of these endpoints, or `None` if all endpoints have a report.
 pub(crate) fn add_unreported(
     has_report: impl Fn(&Endpoint) -> bool,
     drafts: &mut Vec<Report>,
@@ -228,7 +229,7 @@ pub(crate) fn add_unreported(
     }
     let settings = Settings::default();
     let mut replayed = counted::reports(&all(&silent, &settings)?, &settings)?;
-    // A draft may contain operations after the end of a recording that ended early, so it is kept.
+    // If a recording ended early, the draft may contain later operations, so the draft is kept.
     let stopped: BTreeSet<Endpoint> =
         silent.iter().filter(|trace| trace.cut().is_some()).map(Trace::endpoint).collect();
     for report in &mut replayed {
@@ -257,8 +258,8 @@ pub(crate) fn holds_back(params: &[Params]) -> bool {
     params.iter().any(|params| params.overflow == Overflow::FlowControl)
 }
 
-/// Prints that a replay holds no message back: a trace contains the messages that arrived, not
-/// those that a sender would have held back.
+/// Prints that a replay holds no message back. A trace contains the messages in the order in which
+/// they arrived, and a replay does not change this order.
 pub(crate) fn note_flow_control(what: &str) {
     eprintln!(
         "{what}: a replay holds no message back and fails no receive; what does not fit spills"

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The reader of one trace, and its replay on tables.
+//! Reads one trace, and replays it on tables.
 //!
 //! # Times
 //! If sends are not recorded, the recorder reads the clock every 64 operations, with cancels and,
 //! at most every 10 us, with the first operation after a poll that found nothing. So several
-//! operations have one time. The operations of a full group came one after the other until the next
-//! reading, and are spread evenly over that time:
+//! operations have one time; they are a *group*. If a group is full, its operations came one after
+//! the other until the next reading of the clock. So they are spread evenly over that time:
 //!
 //! ```text
 //! recorded   t0 t0 t0 ... t0               t1
 //! spread     t0    t0 + (t1 - t0) i / n    t1
 //! ```
-//! A smaller group ended early, with a poll or a cancel, and its operations came at once.
+//! A smaller group ended early, with a poll or a cancel. Its operations came at once, and keep
+//! their time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -31,12 +32,12 @@ use crate::settings::Settings;
 
 /// Bytes of records from one step of a progress bar to the next.
 const STEP: u64 = 1 << 18;
-/// Number of operations that are read at a time.
+/// Maximum number of operations that are read at a time.
 pub(super) const BATCH: usize = 4096;
 /// Minimum size of a group whose times are spread: half of the 64 operations between two readings
 /// of the clock.
 const FULL: usize = 32;
-/// Maximum number of operations that are kept until the next reading.
+/// Maximum number of operations in a group.
 const MOST: usize = 4096;
 
 fn note_stop(trace: &Trace, op: &Op) {
@@ -55,12 +56,12 @@ type Known = (Thread, u64);
 pub(super) struct TraceReader<'a> {
     pub(super) trace: &'a Trace,
     reader: Reader<fs::File>,
-    /// Set if times between two readings of the clock matter.
+    /// Spreads the times. `None` if times between two readings of the clock do not matter.
     even: Option<EvenTimes>,
     /// Thread and recorded time of the last operation, if operations are read ahead (`even` is
     /// set).
     known: Known,
-    /// Set if messages between ranks of the same node are left out.
+    /// Leaves out messages between ranks of the same node. `None` if all messages stay.
     filter: Option<NodeFilter<'a>>,
     /// Time of the last operation, even if it was left out. 0 unless `filter` is set.
     last: u64,
@@ -183,7 +184,7 @@ impl Clock for TraceClock {
     }
 }
 
-/// Operations that wait until the time of the next group is known.
+/// Spreads the times of operations. A group is kept until the time of the next group is known.
 #[derive(Debug, Default)]
 struct EvenTimes {
     group: VecDeque<(Timed, Known)>,
@@ -192,7 +193,8 @@ struct EvenTimes {
 }
 
 impl EvenTimes {
-    /// Returns the next operation of `read`, in the same order, with its spread time.
+    /// Returns the next of the operations that `read` returns, with its spread time. The order
+    /// stays the same.
     fn next<E>(
         &mut self,
         mut read: impl FnMut() -> Result<Option<(Timed, Known)>, E>,
@@ -292,7 +294,7 @@ impl<'a> TableReplay<'a> {
         Error::QueueTooLong { path: path.clone(), queue, of, limit: take.max_queue }
     }
 
-    /// Returns the counts, after all operations of `source`.
+    /// Returns the counts. All operations of `source` must have been replayed.
     pub(super) fn counted(&self, source: &TraceReader<'_>) -> Counted {
         Counted {
             trace: self.trace.clone(),
@@ -319,8 +321,9 @@ impl<'a> Player<'a> {
         Ok(Self { source, played: TableReplay::new(trace, device, 1)?, shown: 0 })
     }
 
-    /// Makes a player whose operations are merged with those of other players. So its times are
-    /// always spread evenly. For `tables_at_once` see [`TableReplay::new`].
+    /// Makes a player whose operations are merged with those of other players, in the order of
+    /// their times. For this order, times are always spread evenly. For `tables_at_once` see
+    /// [`TableReplay::new`].
     pub(super) fn together(
         trace: &'a Trace,
         device: DeviceConfig,

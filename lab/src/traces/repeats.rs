@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Several recordings of one program are repeats of a measurement, not further ranks.
+//! Finds out whether several directories of traces are repeats of one run, or parts of one run.
 //!
-//! Directories are repeats if two of them contain the same rank. Otherwise they are parts of one
-//! run, such as those of two hosts.
+//! They are repeats if two directories contain the same rank. Otherwise they are parts of one run,
+//! such as the directories of two hosts.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use crate::error::Error;
 
 /// Finds the recordings and places their ranks on nodes. Repeats of one run form a group, in the
 /// order of `names`. Recordings of other programs or other numbers of ranks form other groups. If
-/// no rank is in two directories, or if one directory is a copy of another, there is one recording
-/// of all traces.
+/// no rank is in two directories, or if a directory is named twice, there is one recording of all
+/// traces. Fails if one directory is a copy of another.
 pub(crate) fn groups(
     names: &[PathBuf],
     take: Take,
@@ -39,8 +39,9 @@ pub(crate) fn groups(
     Ok(groups)
 }
 
-/// Reads each directory as a recording. Returns `None` if no rank is in two of them, because they
-/// are parts of one run then, and if `names` are not several directories.
+/// Reads each directory as a recording. Returns `None` if no rank is in two directories, because
+/// then the directories are parts of one run. Also returns `None` if `names` are not several
+/// directories.
 fn apart(names: &[PathBuf], take: Take) -> Result<Option<Vec<Recording>>, Error> {
     if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
         return Ok(None);
@@ -54,8 +55,8 @@ fn apart(names: &[PathBuf], take: Take) -> Result<Option<Vec<Recording>>, Error>
     Ok(overlap(each.iter().map(ranks)).then_some(each))
 }
 
-/// Returns true if two traces are of the same context of a process: then one directory is a copy of
-/// another, not a repeat.
+/// Returns true if two traces are of the same context of an endpoint. Then a directory was named
+/// twice, or one directory is a copy of another and not a repeat.
 fn have_same_process(recordings: &[Recording]) -> bool {
     let mut processes = BTreeSet::new();
     let mut traces = recordings.iter().flat_map(|of| of.found.iter());
@@ -64,7 +65,8 @@ fn have_same_process(recordings: &[Recording]) -> bool {
     })
 }
 
-/// Returns the name of the directory of the first recording, or `None` if it contains all traces.
+/// Returns the name of the directory of the first recording, or `None` if there is one recording of
+/// all traces.
 pub(crate) fn name_of(group: &[Recording]) -> Option<String> {
     let name = group[0].name.as_ref()?;
     Some(name.file_name().unwrap_or_default().display().to_string())

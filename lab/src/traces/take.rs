@@ -29,6 +29,6 @@ impl Default for Take {
     }
 }
 
-/// Default of `--max-queue`: the elements take up to a gigabyte. A trace of 62 KB can make such a
-/// queue, because a record can repeat an operation many times.
+/// Default of `--max-queue`. This number of elements takes up to a gigabyte. A trace of 62 KB can
+/// make such a queue, because a record can repeat an operation many times.
 pub(crate) const MAX_QUEUE: usize = 4_000_000;

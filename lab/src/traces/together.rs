@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Traces of several endpoints, replayed together in the order of their times.
+//! Replays the traces of several endpoints together, in the order of the times of their operations.
 //!
-//! The recorder reads the clock once per 64 operations. The times in between are interpolated
-//! ([`player`](super::player)). Otherwise ranks would take turns of 64 operations.
+//! If sends are not recorded, the recorder reads the clock once per 64 operations. The times in
+//! between are interpolated ([`player`](super::player)). Without interpolation, the replay would
+//! take 64 operations of one rank, then 64 of another.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -139,14 +140,15 @@ impl EntryPool for UnlimitedPool {
     }
 }
 
-/// The engines of a NIC, to which endpoints are assigned in turn.
+/// The matching engines of a NIC, to which endpoints are assigned in turn.
 pub(crate) struct NicEngines<P> {
     pub(crate) engines: Vec<P>,
     given: usize,
 }
 
 impl<P> NicEngines<P> {
-    /// Makes the number of engines that the parameters set, each with its entries.
+    /// Makes the number of engines that the parameters set. Each gets an equal part of the entries
+    /// of the pool.
     pub(crate) fn new(params: &Params, make: impl Fn(usize) -> P) -> Self {
         let entries = (params.pool_entries / params.pool_engines) as usize;
         Self { engines: (0..params.pool_engines).map(|_| make(entries)).collect(), given: 0 }

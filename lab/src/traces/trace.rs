@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A trace on the disk, and the device that it is replayed on.
+//! Opens a trace on the disk, and makes the device that it is replayed on.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,8 @@ use crate::results::Endpoint;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 
-/// Prints only once that a file of clusters is of another job.
+/// Makes tcam print only once that a file of clusters (groups of sources, see `tcam cluster`) is of
+/// another job.
 static OTHER_JOB: Once = Once::new();
 
 /// A trace on the disk.
@@ -30,14 +31,15 @@ pub(crate) struct Trace {
     pub(crate) header: Header,
     /// Time at which the first rank of the run began, in nanoseconds since 1970.
     pub(super) began_ns: u64,
-    /// Bytes of the window and of the records.
+    /// Bytes of the file after the header: the window, which contains the youngest records, and the
+    /// records after it (see [`nic::trace`]).
     pub(crate) bytes: u64,
     pub(crate) take: Take,
     /// True if its process was ended during the recording, or still runs.
     unfinished: bool,
-    /// Why the recording ended before its program, if it did.
+    /// Why the recording ended before its program; `None` if it did not.
     stop: Option<Stop>,
-    /// Why the trace is not complete, once a replay found that.
+    /// Why the trace is not complete. Set when a replay finds that it is not.
     cut: Arc<OnceLock<String>>,
     /// The placement of ranks on nodes, if messages within a node are left out.
     pub(crate) nodes: Option<Arc<Nodes>>,
@@ -73,8 +75,8 @@ impl Trace {
         self.header.libfabric == NO_LIBFABRIC
     }
 
-    /// Returns true if the clock was also read after polls that found nothing. Recorders that do so
-    /// write the list of processors.
+    /// Returns true if the clock was also read after polls that found nothing. Recorders that read
+    /// the clock there also write the list of processors.
     pub(crate) fn has_dense_times(&self) -> bool {
         self.is_generated() || !self.header.origin.processors.is_empty()
     }
@@ -91,8 +93,8 @@ impl Trace {
         (self.header.host.clone(), self.header.pid, self.header.address.clone())
     }
 
-    /// Returns the bytes of records without the window, which a short recording leaves nearly
-    /// empty.
+    /// Returns the bytes of records after the window. A short recording leaves the window nearly
+    /// empty, so its bytes do not count.
     pub(crate) fn records(&self) -> u64 {
         self.bytes.saturating_sub(u64::from(self.header.window))
     }
@@ -177,14 +179,16 @@ impl Trace {
         }
     }
 
-    /// Returns the device of these parameters. Costs are counted, but time does not pass.
+    /// Returns the device of these parameters. The costs of its timing model are counted, but time
+    /// does not pass.
     pub(crate) fn device(&self, params: &Params) -> Result<DeviceConfig, Error> {
         let layout = self.layout(params)?;
         let mut config = DeviceConfig::from_params(params, layout);
         (config.prq.depths, config.umq.depths) = (true, true);
         config.times = false;
         if self.header.context != "tagged" {
-            // Untagged receives are those of the MPI itself, which makes no promise.
+            // Untagged receives are those of the MPI itself, and the promises are those of the
+            // program.
             config.promise = Promise::default();
         }
         if config.prq.engine == HostEngine::Kmeans {
@@ -198,7 +202,7 @@ impl Trace {
     }
 }
 
-/// Ignores the time that the timing model charges: recorded times pass, modelled costs do not.
+/// Ignores the time that the timing model charges. In a replay only recorded times pass.
 #[derive(Debug)]
 struct NoTime;
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The communication patterns, with the lengths of queues that papers report.
+//! The communication patterns that `tcam workload` generates, with the lengths of queues that
+//! papers report.
 //!
-//! COL+PNP is Ghazimirsaeed, Grant, Afsahi, Parallel Computing 89 (2019); Tail queues is Dosanjh,
-//! Grant, Schonbein, Bridges, CCPE 2019; hints are *Hint-driven matching* in MPC-MPI; K-means is
-//! Ghazimirsaeed, Afsahi. COL+PNP reports speedups and numbers of queues rather than lengths of
-//! queues. For applications without a reported length, the patterns reproduce its numbers of queues
-//! and the shares of Fig. 1.
+//! This file names the papers (see papers/papers.md) as follows. COL+PNP is Ghazimirsaeed, Grant,
+//! Afsahi, Parallel Computing 89 (2019). Tail queues is Dosanjh, Grant, Schonbein, Bridges, CCPE
+//! 2019. *hints* is *Hint-driven matching* in MPC-MPI. K-means is Ghazimirsaeed, Afsahi.
+//!
+//! COL+PNP reports speedups and numbers of queues instead of lengths of queues. For applications
+//! whose lengths no paper reports, the patterns reproduce the numbers of queues and the shares in
+//! Fig. 1 of COL+PNP.
 
 use clap::ValueEnum;
 use matching::TagLayout;
@@ -66,7 +69,7 @@ const TILES: u32 = 64;
 /// Variables of a halo exchange.
 const VARIABLES: u32 = 4;
 
-/// Number and size of messages in flight, for patterns that have such an option.
+/// Number and size of messages in flight, for the patterns of [`Pattern::takes_messages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flight {
     pub(crate) messages: u32,
@@ -74,15 +77,15 @@ pub(crate) struct Flight {
     pub(crate) bytes: u64,
 }
 
-/// The origin of a figure.
+/// The origin of a length of a queue in a generated trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Basis {
-    /// A constant or formula of the workload, chosen so that the figure comes out.
+    /// A constant or formula of the workload was chosen so that the length comes out.
     Fitted,
-    /// Follows from the algorithm and the workload, which were not chosen for it.
+    /// The length follows from the algorithm and the workload, which were not chosen for it.
     Predicted,
-    /// Given on the command line.
+    /// The command line gives the length.
     Given,
 }
 
@@ -100,7 +103,7 @@ pub(crate) struct Paper {
     pub(crate) prq: &'static str,
     pub(crate) umq: &'static str,
     pub(crate) source: &'static str,
-    /// Origin of our lengths of PRQ and UMQ.
+    /// Origin of the lengths of PRQ and UMQ in the generated trace.
     pub(crate) basis: [Basis; 2],
 }
 
@@ -149,8 +152,8 @@ impl Pattern {
             }
             Self::Gather => (4096, 0, ["all but one process", ""], COLLECTIVES, [Predicted; 2]),
             Self::Allreduce => (1024, 0, FEW, COLLECTIVES, [Predicted; 2]),
-            // The number of calls at once ([`WINDOW`]) is chosen so that they fill the paper's 10
-            // to 20 queues.
+            // The number of calls at once (`WINDOW`) is chosen so that the calls fill the 10 to 20
+            // queues of the paper.
             Self::Iallgather => (1024, 0, FEW, COLLECTIVES, [Fitted; 2]),
             Self::Shuffle | Self::Burst => (2, 0, ALL, HINTS, OF_FLIGHT),
             Self::Reverse => (2, 0, ALL, "K-means, section 5.1", OF_FLIGHT),
@@ -163,7 +166,7 @@ impl Pattern {
         (Paper { ranks, prq, umq, source, basis }, default)
     }
 
-    /// Returns the default messages in flight.
+    /// Returns the default number and size of messages in flight.
     pub(crate) const fn usual_flight(self) -> Flight {
         let messages = match self {
             Self::Pingpong => 100,
@@ -200,7 +203,7 @@ impl Pattern {
         // Each message in flight has its own tag.
         let in_flight =
             |tag| Messages { len: flight.bytes, ..point_to_point(tag, first(1), flight.messages) };
-        // Nonblocking operations have no fixed tag in MPI; their tags count up.
+        // MPICH gives each nonblocking collective operation the next tag.
         let call = tag::NONBLOCKING + step % (1 << 20) * WINDOW;
         match self {
             Self::Radix => vec![
@@ -267,7 +270,8 @@ impl Pattern {
                 let mut exchanges: Vec<_> = (0..rounds(n)).map(partner).collect();
                 if is_window {
                     // Only the messages of the first round arrive in the order of the calls. In
-                    // later rounds, the sender sends when it has completed the round before.
+                    // later rounds, a sender sends when it has completed the round before, so the
+                    // order of the calls is lost.
                     exchanges[0].order = Order::Same;
                 }
                 exchanges
@@ -328,8 +332,8 @@ fn swaps(others: u32) -> Vec<Exchange> {
     (0..6).map(swap).collect()
 }
 
-/// Returns the exchange that fills the PRQ (part 1), or the one with half the messages that fills
-/// the UMQ (part 2). Fig. 1b of COL+PNP has 25,000 and 11,000 elements.
+/// Returns an exchange of the N bodies. Part 1 fills the PRQ. Part 2 has half the messages, and
+/// fills the UMQ. Fig. 1b of COL+PNP has 25,000 elements in the PRQ and 11,000 in the UMQ.
 fn nbody(part: u32, others: u32, n: u32) -> Exchange {
     let partners = 16.min(others);
     let strangers = (n / 4 / part).saturating_sub(partners).min(others - partners);
@@ -344,9 +348,9 @@ fn nbody(part: u32, others: u32, n: u32) -> Exchange {
 }
 
 /// Returns step k of the factorization of 64 by 64 tiles on a grid of p by q processes. The tiles
-/// below the diagonal of column k come from the p processes that hold them. The first exchange is
-/// for the rows of the update. The second is for its columns, and the receiver is late in every
-/// other step.
+/// below the diagonal of column k come from the p processes that hold them. The first exchange
+/// receives the tiles that the rows of the update need. The second receives those for the columns,
+/// and the receiver is late in every other step.
 fn cholesky(n: u32, k: u32) -> Vec<Exchange> {
     let p = n.isqrt().max(2).min(n - 1);
     let tiles = (TILES - k).div_ceil(p);
@@ -358,8 +362,8 @@ fn cholesky(n: u32, k: u32) -> Vec<Exchange> {
 }
 
 /// Returns one sweep of the solver. In even steps, half of up to 24 neighbours send faces early. In
-/// odd steps, receives of faces wait. In between, the other neighbours send corners and sums are
-/// reduced; the receiver is late for every other set of corners.
+/// odd steps, the receives of faces wait. While the faces or receives wait, the other neighbours
+/// send corners, and sums are reduced. The receiver is late for every other set of corners.
 fn solver(n: u32, step: u32) -> Vec<Exchange> {
     let others = n - 1;
     let early = (others.min(24) / 2).max(1);
@@ -382,7 +386,7 @@ fn solver(n: u32, step: u32) -> Vec<Exchange> {
 }
 
 /// Returns the 26 neighbours in a periodic box that is as cubic as the number of processes allows.
-/// There are fewer distinct ones if a side is shorter than three.
+/// If a side is shorter than three, ranks are repeated, and the rank itself is left out.
 fn neighbours(receiver: Receiver) -> Vec<u32> {
     let sides = sides(receiver.ranks);
     let at = [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Queues of generated streams.
+//! Checks the lengths of queues, and the searches, of generated receives and messages.
 
 use nic::config::DeviceConfig;
 use nic::replay::Replay;
@@ -101,8 +101,8 @@ fn a_list_is_traversed_as_the_papers_say() {
         events(pattern, receiver, 1, 1).iter().for_each(|(_, op)| replay.play(op));
         replay.counters().prq.traversals.found
     };
-    // N receives wait before the one of the ping-pong. After them, each message finds the first
-    // receive.
+    // 100 receives wait before the receive of the ping-pong. After the ping-pong, each of 100
+    // messages finds the first receive.
     assert_eq!(of(Pattern::Pingpong).sum, 64 * 101 + 100);
     assert_eq!(of(Pattern::Reverse).mean(), Some(50.5));
     assert_eq!(of(Pattern::Burst).quartiles(), Some([1; 3]));

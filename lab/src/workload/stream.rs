@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The receives and messages of one rank: posts and arrivals in exchanges. After each exchange the
-//! queues are empty. The orders of arrival depend only on the seed.
+//! Generates the receives and messages of one rank, as exchanges. An exchange is a set of receives
+//! that are posted and of the messages that they match. After each exchange the queues are empty.
+//! The order of arrival depends only on the exchange and on the seed.
 //!
 //! ```text
-//! on time   every receive is posted, then the messages arrive: point-to-point ones,
-//!           which overtake, before the collective ones              fills the PRQ
+//! on time   every receive is posted, then the messages arrive; point-to-point ones
+//!           overtake the collective ones                            fills the PRQ
 //! late      the messages arrive, then every receive is posted, point-to-point ones
 //!           first                                                   fills the UMQ
-//! within    exchanges between the first and the second half of an exchange
+//! within    other exchanges, between the first and the second half of an exchange
 //! ```
 //!
-//! Messages are computed, not kept: memory does not depend on their number.
+//! Messages are computed when they are needed. So the use of memory does not depend on their
+//! number.
 
 use matching::{Key, Source};
 use nic::message::Envelope;
@@ -79,8 +81,8 @@ impl Messages {
         self.number_of_senders() * u64::from(self.each)
     }
 
-    /// Returns the sender and the match bits of a message, in the layout of MPICH: the context id
-    /// of a communicator is even, and odd for its collective operations.
+    /// Returns the sender and the match bits of a message, in the layout of MPICH. The context id
+    /// of a communicator is even for point-to-point messages, and odd for collective operations.
     pub(super) fn message(&self, number: u64, receiver: Receiver) -> (u32, u64) {
         let sender = number % self.number_of_senders();
         let round = (number / self.number_of_senders()) as u32;
@@ -108,7 +110,7 @@ pub(crate) struct Receiver {
 /// The order in which messages arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// An order that the seed gives.
+    /// A random order that depends on the seed.
     Shuffled,
     /// The order in which their receives are posted.
     Same,
@@ -156,7 +158,8 @@ impl Exchange {
         Self::new(true, sets)
     }
 
-    /// Generates every operation, in the order that the seed gives.
+    /// Generates every operation. [`Exchange::order`] gives the order in which the messages arrive.
+    /// In the second half of the exchange, point-to-point operations come before collective ones.
     pub(crate) fn play(&self, receiver: Receiver, seed: u64, sink: Sink<'_>) {
         let all: Vec<_> = self.sets.iter().collect();
         let (collective, messages) = self.sets.iter().partition::<Vec<_>, _>(|set| set.collective);
@@ -189,7 +192,8 @@ impl Exchange {
     }
 }
 
-/// Returns the receive or the arrival of one of these messages.
+/// Returns the receive or the arrival of the message with this number, which counts the messages of
+/// all sets. `effect` decides which of both is returned.
 fn operation(sets: &[&Messages], number: u64, receiver: Receiver, effect: Effect) -> Op {
     let mut number = number;
     let mut sets = sets.iter();
@@ -229,8 +233,8 @@ pub(crate) const fn mix(seed: u64, value: u64) -> u64 {
 ///         again while the result is not below count                    cycle walking
 /// ```
 ///
-/// Black and Rogaway, *Ciphers with arbitrary finite domains* (2002). A shuffled
-/// array would need memory for every message of the largest machine.
+/// The method is that of Black and Rogaway, *Ciphers with arbitrary finite domains* (2002). A
+/// shuffled array would need memory for every message of the largest machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Permutation {
     count: u64,

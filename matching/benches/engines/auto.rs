@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The choices of `auto` against every fixed engine, each behind a table without entries, as in a
-//! device.
+//! Runs `auto` and the fixed engines that it is compared with, each behind a table without entries,
+//! as in a device.
 
 use matching::{
     Element, EngineConfig, HostEngine, HostStorage, Key, Offload, OffloadConfig, Role, TagLayout,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The contenders: the engines on their storages, and UCX's hash. `papers/reproduce.sh kmeans`
-//! measures `kmeans`, because its gain depends on its clusters.
+//! The contenders: the engines on their storages, and UCX's hash. The engine `kmeans` is left out,
+//! because its gain depends on its clusters; `papers/reproduce.sh kmeans` measures it.
 
 use matching::{
     ColPnp, Element, Engine, EngineConfig, Hash, Kernel, Key, Linked, List, NewMadeleine, Packed,
@@ -110,6 +110,6 @@ pub(crate) fn visit_all(stream: &Stream, visitor: &mut impl Visitor) {
     let role = if stream.unexpected { Role::Unexpected } else { Role::Posted };
     visitor.visit(Aged::new(Hash::new(TagLayout::Mpich)));
     visitor.visit(Aged::new(NewMadeleine::new(TagLayout::Mpich, role)));
-    // The check holds the elements of two steps at once.
+    // During the check of the results, the queue contains the elements of two steps.
     visitor.visit(Ucx::new(2 * stream.posts.len() + stream.standing.len(), stream.unexpected));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Search time of the host engines and of UCX's hash: on streams like the paper's (Ghazimirsaeed,
-//! Grant, Afsahi 2019, sections 5.2 and 5.3), with k_C from 1 to 16, behind standing receives, and
-//! with wildcards.
+//! Measures the search time of the host engines and of UCX's hash: on streams like the paper's
+//! (Ghazimirsaeed, Grant, Afsahi 2019, sections 5.2 and 5.3), with k_C from 1 to 16, behind
+//! receives that stay in the queue (*standing* ones), and with wildcards.
 //!
 //! ```text
 //! cargo bench -p tcam-matching --bench engines -- [--only TEXT] [--ms N] [--auto]
@@ -76,7 +76,7 @@ fn title(text: &str) {
     }
 }
 
-/// Times, and the speedup over the linked list.
+/// Prints the times, each with its speedup over the linked list.
 fn row(name: &str, times: &[f64], paper: &str) {
     let list = times[0];
     let columns: String =
@@ -98,9 +98,9 @@ fn pairs(costs: &[Costs]) -> Vec<f64> {
     costs.iter().map(|costs| costs.post() + costs.searches()).collect()
 }
 
-/// The best fixed engine of each stream, and the time of `auto` relative to it. All engines run
-/// once to find the best and the slowest. These two and `auto` are then made and run again several
-/// times, because the shortest of many similar times is short by luck.
+/// Prints the best fixed engine of each stream, and the time of `auto` relative to it. All engines
+/// run once to find the best and the slowest. These two and `auto` are then made and run again
+/// several times, because the shortest of many similar times may be short by chance.
 fn auto(options: &Options) {
     println!(
         "\nauto: ns a post and its match behind a table without entries, its share of the best \

@@ -186,7 +186,8 @@ pub(crate) fn all(
 struct Check<'a>(&'a Stream);
 
 impl Visitor for Check<'_> {
-    /// Steps overlap, so that the results differ from the stream's own tokens.
+    /// Compares each result with the oracle. A step is posted before the step before it is matched,
+    /// so that the results differ from the stream's own tokens.
     fn visit<C: Contender + 'static>(&mut self, mut contender: C) {
         let stream = self.0;
         let mut random = Random(0x9e37_79b9_7f4a_7c15);

@@ -81,7 +81,7 @@ impl Stream {
         &mut self.posts[token as usize]
     }
 
-    /// One call of a collective operation in which `n` sources send one message each.
+    /// Adds one call of a collective operation in which `n` sources send one message each.
     fn collective(mut self, communicator: u64, tag: u64, n: usize) -> Self {
         for source in 0..n {
             self.post(Kind::Collective, communicator << 32 | 1 << 31 | tag, source);
@@ -89,7 +89,8 @@ impl Stream {
         self
     }
 
-    /// `each` messages from each of these sources, tag by tag; no tag is used twice.
+    /// Adds `each` messages from each of these sources. All messages of a round over the sources
+    /// have the same tag, and each round has another tag.
     fn point_to_point(mut self, sources: std::ops::Range<usize>, each: usize) -> Self {
         for _ in 0..each {
             let tag = self.posts.len() as u64;
@@ -100,8 +101,8 @@ impl Stream {
         self
     }
 
-    /// Keys of a step: first the point-to-point keys, whose messages overtake those of the
-    /// collectives, then the collective keys.
+    /// Makes the keys of a step in random order: first the point-to-point keys, because these
+    /// messages overtake those of collectives, and then the collective keys.
     pub(crate) fn order(&self, random: &mut Random) -> Order {
         [Kind::PointToPoint, Kind::Collective].map(|kind| {
             let of_kind = self.posts.iter().filter(|post| post.kind == kind);
@@ -112,8 +113,8 @@ impl Stream {
     }
 }
 
-/// The collectives of process 0, to which all data is gathered, and then the receives of the
-/// application.
+/// Adds the elements of process 0: those of the collectives, which gather all data to it, and then
+/// the receives of the application.
 fn fds(stream: Stream, n: usize) -> Stream {
     stream
         .collective(0, 4, n)
@@ -123,7 +124,7 @@ fn fds(stream: Stream, n: usize) -> Stream {
         .point_to_point(0..n / 4, 1)
 }
 
-/// Neighbours that send many messages, other sources that send one message each, and an allgather.
+/// Adds an allgather, neighbours that send many messages, and sources that send one message each.
 fn nbody(stream: Stream, n: usize) -> Stream {
     stream.collective(0, 7, n / 16).point_to_point(0..16, n / 32).point_to_point(16..n / 4, 1)
 }
@@ -136,7 +137,8 @@ fn miniamr(stream: Stream, n: usize) -> Stream {
     stream.collective(0, 14, n / 16).collective(0, 7, n / 16).point_to_point(0..2, 1)
 }
 
-/// The paper's applications, and short queues. `shrink` divides the number of processes.
+/// Makes streams like the paper's applications, and short queues. `shrink` divides the number of
+/// processes.
 pub(crate) fn papers(shrink: usize) -> Vec<Stream> {
     type Step = fn(Stream, usize) -> Stream;
     let applications: [(&str, _, _, Step); 4] = [
@@ -157,7 +159,7 @@ pub(crate) fn papers(shrink: usize) -> Vec<Stream> {
     streams
 }
 
-/// Gather with different caps on the number of queues.
+/// Makes streams of MPI_Gather with different caps on the number of queues.
 pub(crate) fn sweep(shrink: usize) -> Vec<Stream> {
     let mut streams = Vec::new();
     for (n, latency) in [(1024, "1.5"), (2048, "2.4"), (4096, "5.4")] {
@@ -174,7 +176,7 @@ pub(crate) fn sweep(shrink: usize) -> Vec<Stream> {
 /// device.
 const STANDING: u32 = 1 << 17;
 
-/// Pairs behind receives that no message of the stream matches.
+/// Makes streams of receives and their messages, behind older receives that no message matches.
 pub(crate) fn standing(shrink: usize) -> Vec<Stream> {
     let behind = |count: usize| {
         let stream = Stream::new(format!("behind {count}"), 512).point_to_point(0..64, 1);
@@ -196,8 +198,9 @@ struct Wild {
     tag: usize,
 }
 
-/// Receives with and without wildcards: posted, or searching unexpected messages. All tags differ,
-/// and the sender for an any-tag receive sends nothing else, so each receive finds its own message.
+/// Makes streams of receives with and without wildcards, which are posted or search unexpected
+/// messages. All tags differ, and the sender for an any-tag receive sends nothing else. So each
+/// receive finds its own message.
 pub(crate) fn wildcards(shrink: usize) -> Vec<Stream> {
     const SOURCES: usize = 64;
     const ANY_TAG: u64 = 0x7fff_ffff;

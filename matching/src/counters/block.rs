@@ -21,7 +21,7 @@ pub enum Block {
     Preemptive,
     /// The endpoint holds its maximum share of a shared pool.
     PoolShare,
-    /// The shared pool has no free entry.
+    /// The shared pool has no free entry, only entries that are reserved for others, or is damaged.
     PoolEmpty,
     /// The device does not accept such an element.
     Refused,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Separates collective and point-to-point traffic.
+//! The counters of a queue for each kind of traffic: collective and point-to-point.
 
 use serde::{Deserialize, Serialize};
 

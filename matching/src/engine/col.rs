@@ -3,6 +3,8 @@
 //! elements on average (section 4.1, Algorithms 1 and 2 of Ghazimirsaeed, Grant, Afsahi 2019).
 //!
 //! ```text
+//! pq = queue of the elements whose p is being profiled; T = number of other queues of COL
+//!
 //! insert(e), e of operation c with parameters p:             (Algorithm 1)
 //!   if p is not profiled:  e -> pq, and profile               (lines 4-5)
 //!   else, once for each p:                                    (lines 7-15)
@@ -92,9 +94,9 @@ struct CollectiveProfile {
     in_pq: u32,
     /// Tag of the call being profiled.
     call: u32,
-    /// Number of elements that the searches of pq for this p compared, and the number of searches
-    /// that compared any.
+    /// Number of elements that the searches of pq for this p compared.
     compared: Cell<u64>,
+    /// Number of searches of pq for this p that compared any element.
     searches: Cell<u64>,
     /// The first call is over, so the searches are no longer profiled.
     done: bool,
@@ -135,7 +137,7 @@ impl Col {
         self.dedicated
     }
 
-    /// Returns true if there were any collective elements.
+    /// Returns true if any collective element was ever placed.
     #[inline]
     pub(super) fn is_used(&self) -> bool {
         self.profiles.len() > 1
@@ -152,8 +154,9 @@ impl Col {
         sums
     }
 
-    /// The queue for a new element of `source` in call `call` of `id`. `cap` is the maximum number
-    /// of dedicated queues.
+    /// Ends the first call of `id` (operation and communicator) if it is over, and returns the
+    /// queue for a new element of `source`. `call` is the tag of the element, and `cap` is the
+    /// maximum number of dedicated queues.
     pub(super) fn place(
         &mut self,
         id: CollectiveId,
@@ -203,9 +206,9 @@ impl Col {
     }
 
     /// Ends the first call of a p. Adds a level to its operation if a search compared more elements
-    /// on average than the last level has queues. The level is new, with one queue for each element
-    /// compared if the cap allows it; or it is the largest last level of all operations, if that
-    /// has more queues than the cap allows.
+    /// on average than the last level has queues. The new level has a queue for each element
+    /// compared, or fewer if the cap requires it. In the second case, if the largest last level of
+    /// all operations has more queues, the operation shares that level instead.
     #[cold]
     fn finish(&mut self, at: usize, cap: usize, queues: &mut impl Queues) {
         let profile = &mut self.profiles[at];
@@ -333,8 +336,8 @@ mod tests {
             });
         }
 
-        /// One call: `n` receives, matched from the last to the first. A search of one queue then
-        /// compares (n + 1) / 2 elements on average.
+        /// Makes one call with `n` receives, which are matched from the last to the first. A search
+        /// of one queue then compares (n + 1) / 2 elements on average.
         fn gather(&mut self, id: CollectiveId, n: u32, cap: usize) {
             let posted: Vec<_> = (0..n).map(|source| self.insert(id, 0, source, cap)).collect();
             for (source, handle) in (0..n).zip(posted).rev() {

@@ -59,15 +59,17 @@ pub struct ColPnp<Q> {
     /// Some elements may have no queue. Then there are at most `short` elements in all.
     waiting: bool,
     seen: DistinctSources,
-    /// Maximum number of dedicated queues of COL and of PNP.
+    /// Maximum number of dedicated queues of COL.
     col_cap: usize,
+    /// Maximum number of dedicated queues of PNP.
     pnp_cap: usize,
     col: Col,
     pnp: Pnp,
 }
 
-/// The queue class of an element, or of a search.
+/// The kind of queue to which an element goes, or in which the element that a search looks for is.
 enum Lane {
+    /// [`HIDDEN`].
     Hidden,
     /// Point-to-point, with its source if it names one.
     PointToPoint(Option<u32>),
@@ -121,7 +123,7 @@ impl<Q: Queues> ColPnp<Q> {
         }
     }
 
-    /// The oldest match, if all elements have queues.
+    /// The oldest match. All elements must have queues.
     #[inline(never)]
     fn search_placed<S: Lookup>(&self, queues: &S, key: &Key) -> Best {
         let probe = queues.probe(key);

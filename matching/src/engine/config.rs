@@ -15,11 +15,12 @@ pub enum HostEngine {
     List,
     /// A list per source, as in Open MPI.
     RankArray,
-    /// Queues for collective elements, and a list for the others.
+    /// Queues for collective elements, and a list for point-to-point elements.
     ColList,
-    /// A list for collective elements, and queues for partners.
+    /// A list for collective elements, and queues for the partners: the sources of most
+    /// point-to-point elements.
     ListPnp,
-    /// Queues for both kinds.
+    /// Queues for collective elements, and queues for the partners.
     #[default]
     ColPnp,
     /// A queue for each cluster of sources.
@@ -29,8 +30,8 @@ pub enum HostEngine {
     /// A hash table for each combination of wildcards.
     #[strum(serialize = "newmadeleine")]
     NewMadeleine,
-    /// One list, which one thread can search while another thread searches the other queue. (If one
-    /// thread at a time uses a queue, it is the same as `list`.)
+    /// The same engine as `list`. In addition, the device lets one thread search the posted
+    /// receives while another searches the unexpected messages (`nic/src/device/tail.rs`).
     TailQueues,
     /// Chooses one of the other engines by the traffic.
     Auto,
@@ -69,9 +70,9 @@ pub struct EngineConfig {
     pub layout: TagLayout,
     /// The queue that the engine serves.
     pub role: Role,
-    /// Length of a shared queue at which partners get their own queues (`FI_TCAM_THETA`). The
-    /// paper's 100 is best for linked queues. Packed queues are searched faster, so a larger value
-    /// is best for them.
+    /// Length of a shared queue at which the sources of most elements get their own queues
+    /// (`FI_TCAM_THETA`). `auto` derives its window and its limits from it. The paper's 100 is best
+    /// for linked queues. Packed queues are searched faster, so a larger value is best for them.
     pub theta: u32,
     /// At most `k_collective * sqrt(n)` queues for collectives (`FI_TCAM_K_COL`).
     pub k_collective: u32,

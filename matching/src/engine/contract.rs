@@ -19,7 +19,7 @@ pub trait Engine {
     /// Adds the youngest element.
     fn insert(&mut self, element: Element, age: u64) -> HostHandle;
 
-    /// Returns the oldest element that matches.
+    /// Returns the oldest element that matches; `None` if no element matches.
     fn first_match(&self, key: &Key) -> Option<HostHit>;
 
     /// Returns the token of the oldest element that matches. If the token is enough, this is
@@ -37,8 +37,8 @@ pub trait Engine {
     /// Removes an element. The handle must be valid.
     fn remove(&mut self, handle: HostHandle);
 
-    /// Returns the oldest element of all, which is promoted next. If a match in the table is older
-    /// than this element, the host need not be searched.
+    /// Returns the oldest element of all, which is promoted next; `None` if the engine is empty. If
+    /// a match in the table is older than this element, the host need not be searched.
     fn oldest(&self) -> Option<HostHit> {
         self.storage().oldest()
     }

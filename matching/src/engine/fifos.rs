@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash table of queues: the elements of each key in the order of their insertion.
+//! A hash table that maps each key to a queue: the elements with this key, in the order of their
+//! insertion.
 //!
 //! ```text
 //! buckets    first        first          chain: first elements whose hashes share a bucket
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Queues by key, with several keys per hash and several elements per key.
+        /// Adds and removes elements, with several keys per hash and several elements per key.
         #[test]
         fn elements_of_a_key_come_in_order(
             ops in prop::collection::vec((0..40_u32, any::<bool>(), 0..8_usize), 0..400)

@@ -4,16 +4,16 @@
 //!
 //! ```text
 //! insert(e):  key = {communicator, source, tag} of e
-//!             table has key: append e to its queue; else: a new queue of e
-//! search(k):  the first of the queue of k, or nothing
+//!             if the table has this key: append e to its queue; else: make a queue with e
+//! search(k):  the first match in the queue of k, or nothing
 //! ```
 //!
 //! Details that the paper leaves open:
 //! - *A wildcard despite the promise*. An element with a wildcard goes to a separate list, which
 //!   every search visits up to the age of the match in the table. A search with a wildcard uses the
 //!   list of all elements.
-//! - *Other bits*, such as those of an MPI's protocol, which a receive ignores: the first element
-//!   of the queue that matches is taken.
+//! - *Other bits*, such as those of an MPI's protocol, which a receive ignores, are not part of the
+//!   key. So not every element of the queue matches, and a search takes the first one that does.
 //!
 //! Elements are always stored in the linked storage, whatever storage is configured.
 

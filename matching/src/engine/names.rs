@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The names by which the tables of `hash` and `newmadeleine` find a pattern: communicator, source
-//! and tag, without the fields that an MPI receive leaves open.
+//! The names by which the hash tables of `hash` and `newmadeleine` find a pattern. A pattern is the
+//! match bits, ignore bits and source of an element or a search. Its class is the set of fields
+//! that it leaves open, and its name consists of the other fields.
 //!
 //! ```text
-//! class           named by
+//! class           name
 //! (source, tag)   communicator, source, tag
 //! (source, *)     communicator, source         a receive of any tag
 //! (*, tag)        communicator, tag            a receive from any source
@@ -23,7 +24,7 @@ pub(super) const CLASSES: usize = 4;
 pub(super) struct OpenFields(usize);
 
 impl OpenFields {
-    /// Leaves no field open.
+    /// The class of patterns that leave no field open.
     pub(super) const EXACT: Self = Self(0);
     /// Every class.
     pub(super) const ALL: [Self; CLASSES] = [Self(0), Self(1), Self(2), Self(3)];
@@ -49,7 +50,7 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// Two multiplications suffice: names are not chosen by an attacker.
+    /// The hash of the name. Two multiplications suffice, because no attacker chooses the names.
     #[inline]
     pub(super) const fn hash(self) -> u32 {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -7,16 +7,20 @@
 //! tables:       (source, tag)  (source, *)  (*, tag)  (*, *)
 //!
 //! posted        insert(receive):   into the table of its wildcards
-//!               search(message):   the first of its queue in each of the four tables; the oldest
-//!                                  of these wins
+//!               search(message):   in each of the four tables, the first match in the queue of
+//!                                  the message's name; the oldest of these matches wins
 //!
 //! unexpected    insert(message):   into all four tables
-//!               search(receive):   the first of its queue in the table of its wildcards
+//!               search(receive):   in the table of its wildcards, the first match in the queue of
+//!                                  the receive's name
 //! ```
 //!
-//! Detail that the paper leaves open: a pattern without a class ([`super::names`]) goes to a
-//! separate list, which every search visits up to the age of the match in the tables. A search with
-//! such a pattern, or a search of the posted queue with a wildcard, uses the list of all elements.
+//! [`super::names`] defines the names, and the classes, which are the combinations of wildcards.
+//!
+//! Detail that the paper leaves open: a posted receive without a class, or a message with a
+//! wildcard, goes to a separate list. Every search visits this list up to the age of the match in
+//! the tables. A search without a class, or a search of the posted queue with a wildcard, uses the
+//! list of all elements.
 //!
 //! Elements are always stored in the linked storage, whatever storage is configured.
 

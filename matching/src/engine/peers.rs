@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The number of distinct peers, and a hash map for data of each peer.
+//! The number of distinct sources, and a hash map for small keys such as sources.
 
 use std::{
     collections::HashMap,

@@ -66,8 +66,9 @@ impl Pnp {
         }
     }
 
-    /// The queue for a new element of `source`. `cap` is the maximum number of dedicated queues,
-    /// and `source_of` returns the source of an element.
+    /// Returns the queue for a new element of `source`. Starts a new level first if the shared
+    /// queue is long enough. `cap` is the maximum number of dedicated queues, and `source_of`
+    /// returns the source of an element.
     pub(super) fn place(
         &mut self,
         source: u32,
@@ -208,7 +209,7 @@ mod tests {
             partners
         }
 
-        /// Every element is found, and a source finds only its own.
+        /// Checks that every element is found, by searches for its source only.
         fn check(&self, sources: &[u32]) {
             for (age, &source) in sources.iter().enumerate() {
                 for other in 0..5 {

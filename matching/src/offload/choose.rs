@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `auto`: chooses the engine behind a table by the traffic, and again when the traffic changes. No
-//! paper describes this engine.
+//! The host engine `auto`: chooses one of the other engines by the traffic, and chooses again when
+//! the traffic changes. No paper describes this engine.
 //!
 //! ```text
 //! each element that goes to the host:        count it, the queue length, its wildcards and source
@@ -22,11 +22,13 @@
 //! many posted, most from any source          newmadeleine            newmadeleine
 //! ```
 //!
-//! A window has theta elements. Each move doubles the number of windows that must agree on the next
-//! move, so that a program that alternates between two phases does not move all the time. Wildcards
-//! are the exception. With `hash`, a search with a wildcard uses the list of all elements, and
-//! every search visits the elements with wildcards. So `hash` is left at once, and is not chosen
-//! again for [`MEMORY`] windows.
+//! `Chooser::best` has the limits of *few*, *more* and *many*, which are fractions of theta
+//! (`FI_TCAM_THETA`). A window has theta elements, or up to 16 theta if few searches reach the
+//! host. Each move doubles the number of windows that must agree on the next move, so that a
+//! program that alternates between two phases does not move all the time. Wildcards are the
+//! exception. With `hash`, a search with a wildcard uses the list of all elements, and every search
+//! visits the elements with wildcards. So after a window with wildcards, `hash` is left at once,
+//! and it is not chosen again for [`MEMORY`] windows.
 //!
 //! Rejected: clocks. The choice would depend on the load of the machine, and a replay would choose
 //! differently from the run.
@@ -57,8 +59,9 @@ struct Window {
     elements: u64,
     /// Sum of the queue lengths on the host at each element's arrival.
     lengths: u64,
-    /// Elements with a wildcard, and any-source elements.
+    /// Elements with a wildcard.
     wild: u64,
+    /// Elements without a source.
     any_source: u64,
     /// Sources of the elements, by the lowest bits of their numbers.
     sources: SourceMask,
@@ -66,7 +69,7 @@ struct Window {
     wild_searches: Cell<u64>,
 }
 
-/// A set of sources.
+/// A set of sources, with one bit for all numbers that are equal modulo 4096.
 #[derive(Clone, Debug)]
 struct SourceMask([u64; 64]);
 

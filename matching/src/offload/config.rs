@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Configuration of a queue.
+//! The configuration of a queue: its table, its host engine and its overflow model.
 
 use crate::engine::{EngineConfig, HostEngine};
 use crate::{Kernel, Leave, Overflow, TableKind};

@@ -26,7 +26,7 @@ impl Offload {
         found
     }
 
-    /// [`Offload::find`] in the index, and counts its depth.
+    /// Like [`Offload::find`], but only for a table that is the index. Counts the search depth.
     #[inline(always)]
     pub(super) fn find_counted(&mut self, key: &Key) -> Option<Found> {
         let found = self.find_in_index(key);
@@ -305,7 +305,7 @@ impl Offload {
         .with_sums_of_kinds()
     }
 
-    /// The counters that need no allocation.
+    /// Returns a few counters that can be read without allocating memory.
     #[must_use]
     pub fn tallies(&self) -> Tallies {
         let ByKind { collective, point_to_point } = &self.counters.kinds;

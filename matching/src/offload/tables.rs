@@ -4,7 +4,7 @@
 use strum::{Display, EnumString, VariantNames};
 use ternary_cam::{Cam, Entry, Full, Handle, Hit, Kernel, Key, Table, TableError};
 
-/// The kind of a queue's table (`FI_TCAM_TABLE`). Both kinds find and count the same.
+/// The kind of a queue's table (`FI_TCAM_TABLE`). Both kinds give the same matches and counts.
 #[derive(Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownTable, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

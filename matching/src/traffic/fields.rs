@@ -37,7 +37,7 @@ pub(crate) struct Fields {
     pub(super) nonblocking: u32,
 }
 
-/// See [`Fields::wildcards`].
+/// Parts of the match bits that a receive may ignore, as [`Fields::wildcards`] returns them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldWildcards {
     /// The bits of communicator and tag.
@@ -90,7 +90,7 @@ impl Fields {
         })
     }
 
-    /// The tag without its sign. It distinguishes the calls of a nonblocking operation.
+    /// The tag without its sign. Each call of a nonblocking operation has a different tag.
     pub(crate) const fn unsigned_tag(&self, bits: u64) -> u32 {
         let tag = self.tag.extract(bits);
         if self.negative { tag.wrapping_neg() & self.tag.extract(u64::MAX) } else { tag }

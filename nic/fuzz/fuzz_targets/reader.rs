@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Any bytes may be a trace. If they cannot be read, the result is an error; if they can, they are
-//! replayed on a small table whose counts must add up.
+//! Fuzz target that reads any bytes as a trace. If the bytes are no trace, the reader must return
+//! an error. If they are one, the trace is replayed on a small table, and its counts must add up.
 //!
 //! With cargo-fuzz: `cd nic && cargo +nightly fuzz run reader`.
 //! Without: `tests/nightly/fuzz.sh nic reader SECONDS` builds and runs the same program.

@@ -19,7 +19,7 @@
 //!         R goes to the end of PRQT
 //!     empty UMQT; unlock TL; add its messages to the UMQ, in order
 //!     one of these messages matched R: the first that did goes to R
-//! arrive(M) is its mirror image
+//! arrive(M) is the mirror image of post(R)
 //! ```
 //!
 //! Elements enter the tables in order: each queue has one inbox, which is emptied, oldest element
@@ -50,11 +50,11 @@ use crate::{
 
 /// A device whose two queues two threads can search at once; see the module.
 pub struct TailDevice<R, M> {
-    /// Protected by UMQL: the contexts whose UMQs are used, and whose PRQs stay empty.
+    /// UMQL, with the contexts whose UMQs are used. Their PRQs stay empty.
     messages: Mutex<Device<R, M>>,
-    /// Protected by PRQL: the contexts whose PRQs are used, and whose UMQs stay empty.
+    /// PRQL, with the contexts whose PRQs are used. Their UMQs stay empty, except in a [`Whole`].
     receives: Mutex<Device<R, M>>,
-    /// Protected by TL: the inboxes of tagged and untagged messages.
+    /// TL, with the inboxes of tagged and of untagged messages.
     tail: Mutex<[Tail<R, M>; 2]>,
     /// Hints for tagged and untagged messages.
     hints: [Hints; 2],
@@ -344,7 +344,7 @@ impl<R: Clone, M> Context<R, M> {
     }
 }
 
-/// A [`TailDevice`] used as an ordinary device.
+/// A [`TailDevice`] used as an ordinary [`Device`]. Holds all its locks.
 pub struct Whole<'a, R: Clone, M> {
     messages: MutexGuard<'a, Device<R, M>>,
     receives: MutexGuard<'a, Device<R, M>>,
@@ -353,7 +353,7 @@ pub struct Whole<'a, R: Clone, M> {
 }
 
 impl<R: Clone, M> Whole<'_, R, M> {
-    /// Empties the inboxes and moves the UMQs into the contexts with the PRQs.
+    /// Empties the inboxes, and moves the UMQs and the recorders into the contexts with the PRQs.
     fn join(&mut self) {
         let Self { messages, receives, tail, hints } = self;
         let contexts = receives.contexts().into_iter().zip(messages.contexts());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! With one operation at a time, a tail device gives the results and counts of an ordinary device.
-//! With two threads, one that posts and one on which messages arrive, each message goes to the
-//! receive that MPI requires.
+//! Tests that a tail device gives the results and counts of an ordinary device if it is used by one
+//! thread. With two threads, one that posts and one on which messages arrive, each message must go
+//! to the receive that MPI requires.
 
 use std::sync::{Arc, Barrier, atomic::AtomicU32};
 
@@ -168,9 +168,9 @@ proptest! {
     }
 }
 
-/// Given the order of receives and of messages in their threads, all interleavings of the threads
-/// give the same pairs: a receive and a message that are each other's oldest match always form a
-/// pair.
+/// Checks the pairs of receives and messages. If the order of receives and the order of messages
+/// are given, every interleaving of the two threads gives the same pairs, because a receive and a
+/// message that are each other's oldest match always form a pair.
 #[test]
 fn two_threads_pair_receives_and_messages_as_one_does() {
     // Elements that never match make searches long, so that they overlap.
@@ -262,9 +262,9 @@ fn two_threads_pair_receives_and_messages_as_one_does() {
     }
 }
 
-/// Posts and arrivals per microsecond of two threads, one of each kind. They search queues of
-/// `length` other elements without a match, and then match each other. Prints tail queues, one
-/// lock, and the ratio (medians).
+/// Measures posts and arrivals per microsecond of two threads: one posts receives, and on the other
+/// messages arrive. Both search queues of `length` elements that do not match, and then match each
+/// other. Prints the medians with tail queues and with one lock, and their ratio.
 #[test]
 #[ignore = "a measurement: cargo test --release -p tcam-nic -- --ignored --nocapture two_threads_against"]
 fn two_threads_against_one_lock() {

@@ -14,7 +14,8 @@ pub enum Switch {
     /// `off` or `no`.
     #[strum(serialize = "off", serialize = "no")]
     Off,
-    /// `on`, `yes` or `auto`, which has an effect only where it is possible.
+    /// `on`, `yes`, or `auto`. The value `auto` takes effect only where that is possible
+    /// (`FI_TCAM_KERNEL_COPY`).
     #[strum(serialize = "on", serialize = "yes", serialize = "auto")]
     On,
 }

@@ -51,8 +51,8 @@ pub const fn repeat_record(count: u32) -> u32 {
     kind::AGAIN | count << LENGTH
 }
 
-/// Maximum repetitions per record: a damaged record must not become more operations than fit into
-/// memory.
+/// Maximum repetitions per record. Without a limit, a damaged record could become more operations
+/// than fit into memory.
 pub const MOST_REPEATS: u32 = 255;
 
 /// Largest source number. Source numbers are dense, so a larger one means that the trace is
@@ -63,9 +63,10 @@ pub(super) const LARGEST_SOURCE: u32 = 1 << 20;
 const LARGEST_THREAD: u32 = u32::MAX >> NUMBER;
 
 const NO_KEY: Key = Key { bits: 0, ignore: 0, source: Source::new(0) };
-/// A key that no operation has, with which the encoder's list begins. If it began with [`NO_KEY`],
-/// that key would not be new at its first use. But a recorder writes a peer's address when it meets
-/// a new key of the peer.
+/// A key that no operation has. At first, every place of the encoder's list contains it. With
+/// [`NO_KEY`] in its place, the first operation with that key would not be recorded as one with a
+/// new key. The recorder would then not write the address of peer 0, because it writes a peer's
+/// address only before a new key.
 const UNWRITTEN: Key = Key { source: Source::new(u32::MAX - 1), ..NO_KEY };
 
 /// Output of an encoder.
@@ -106,8 +107,8 @@ const fn whole([low, high]: [u32; 2]) -> u64 {
 }
 
 impl Op {
-    /// Encodes the operation as word 0 and a key, if these suffice. Always inlined: if the kind is
-    /// known at compile time, only its branch remains.
+    /// Encodes the operation as word 0 and a key. Returns `None` for an operation that needs more
+    /// words. Always inlined: if the kind is known at compile time, only its branch remains.
     #[inline(always)]
     #[must_use]
     pub fn short(&self) -> Option<(OpWord, Key)> {
@@ -289,8 +290,8 @@ pub(super) enum Record {
 pub(super) trait WordSource {
     type Error;
 
-    /// Returns the next N words. `None` is the end, also within a record: a killed process leaves
-    /// such a file.
+    /// Returns the next N words; `None` at the end of the input, where fewer words may be left. A
+    /// process that is killed may leave an incomplete record.
     fn take<const N: usize>(&mut self) -> Result<Option<[u32; N]>, Self::Error>;
 }
 

@@ -78,8 +78,9 @@ impl<R: Read> Input<R> {
                 _ => Err(NoWords::Cut),
             };
         }
-        // A process that was killed while it appended the window leaves an incomplete copy of it.
-        // The window itself is complete.
+        // If the process was killed while it appended the window, a copy of the window, or a part
+        // of it, is left in the input. The window has the words that this copy lacks. The copy has
+        // the first word of the window, which may already be cleared.
         fill(&mut self.from, &mut self.window)?;
         self.part = std::mem::take(&mut self.window);
         self.is_last = true;

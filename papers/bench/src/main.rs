@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The measurements in nanoseconds of `papers/reproduce.sh`.
+//! The program `papers-bench`, with which `papers/reproduce.sh` measures times of nanoseconds.
 //!
 //! ```text
 //! papers-bench replay TRACE STEPS ONCE MS SETTINGS...    prints a line of JSON for each SETTINGS

@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! for each turn, for each engine:            a slow moment of the machine affects all engines
-//!     replay steps, the first two unmeasured queues are made, caches filled
+//!     replay steps, measure from the third   the first two make queues and fill caches
 //!     time each section of equal operations  less the time of reading the clock
 //! time = median of samples of at least 1024 operations
 //! ```
 //!
-//! An operation is the search, the removal or insertion that follows, and the device's statistics.
-//! The table has no entries. The time of making queues is measured separately, from the first
-//! operation on.
+//! The time of an operation includes the search, the removal or insertion that follows, and the
+//! device's statistics. The table has no entries. The time of making queues is measured separately,
+//! from the first operation on.
 
 use std::error::Error;
 use std::fs::File;
@@ -54,7 +54,8 @@ struct Section {
     operations: Range<usize>,
 }
 
-/// A trace, divided into steps with equal numbers of operations.
+/// A trace, divided into steps. All steps have equal numbers of operations, except for a first step
+/// that is not repeated.
 pub(crate) struct Stream {
     ranks: String,
     operations: Vec<Op>,

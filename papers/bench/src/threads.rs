@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Runs turns of the prototype of *Tail queues* (section 4.1.1). Measures the matches a second of
-//! several threads with one matching unit.
+//! Runs turns of the prototype of *Tail queues* (section 4.1.1). A turn measures the matches a
+//! second of several threads that share one matching unit.
 //!
 //! ```text
 //! before: LENGTH receives wait, and with `both` LENGTH messages; none of them ever matches
@@ -38,8 +38,9 @@ struct Turn {
 /// The fields of a line of the input.
 const FIELDS: &str = "LISTS,STORAGE,LOCK,THREADS,LENGTH,CONTENDER,MS";
 
-/// Reads lines of [`FIELDS`]. Prints for each the million matches a second, and the largest
-/// fraction of the time that a thread was ready to run and had no core.
+/// Reads lines of [`FIELDS`]. For each line, prints the matches a second in millions, and the
+/// fraction of the time for which a thread was ready to run and had no core. The fraction is that
+/// of the thread where it is largest.
 pub(crate) fn threads() -> Result<(), Box<dyn Error>> {
     for line in std::io::stdin().lines() {
         let line = line?;
@@ -100,7 +101,7 @@ impl Turn {
         let (start, stop) = (Barrier::new(threads as usize + 1), AtomicBool::new(false));
         let run = |unit: &_, thread: u32| {
             let own = element(FIRST + u64::from(thread), receives.max(messages) + thread);
-            // The first match moves the standing elements to their lists.
+            // The first match moves the standing elements from the inboxes to their lists.
             meet(unit, own);
             let before = wait_ns();
             start.wait();
@@ -148,8 +149,8 @@ fn meet(unit: &impl Unit, own: Element) {
     assert_eq!(unit.arrive(own), Some(own.token));
 }
 
-/// Returns the nanoseconds that this thread was ready to run and had no core, or 0 if the kernel
-/// does not count them.
+/// Returns the nanoseconds for which this thread was ready to run and had no core, or 0 if the
+/// kernel does not count them.
 fn wait_ns() -> u64 {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     statistics.split_whitespace().nth(1).and_then(|wait| wait.parse().ok()).unwrap_or(0)

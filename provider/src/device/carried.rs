@@ -12,13 +12,14 @@ pub(crate) struct RecvOp {
     /// Whether success is reported on a queue with selective completion.
     pub(crate) report: bool,
     pub(crate) multi: bool,
-    /// Number of the deferred work that this receive is, or 0; see
+    /// Number of the deferred work that posted this receive, or 0; see
     /// [`crate::engine::completions::Completions`].
     pub(crate) work: u32,
 }
 
-/// Inlined, field by field. A call out of line would store the fields and then copy the value as a
-/// whole, and the copy would wait until the stores have left the store buffer.
+/// The clones are inlined and copy field by field. A function that is not inlined would store the
+/// fields and then copy the value as a whole, and this copy would wait until the stores have left
+/// the store buffer.
 impl Clone for RecvOp {
     #[inline(always)]
     fn clone(&self) -> Self {

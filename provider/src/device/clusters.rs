@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The clusters of this process (`FI_TCAM_CLUSTERS`), for the engine `kmeans`.
+//! Reads the clusters of this process from the file `FI_TCAM_CLUSTERS`. The host engine `kmeans`
+//! divides the sources of messages into these groups.
 
 use std::{fs::File, io::BufReader, path::Path, sync::OnceLock};
 
@@ -28,7 +29,7 @@ fn refuse(params: &Params, error: &ClustersError) -> Errno {
     Errno::EINVAL
 }
 
-/// Checks the header of the file, if the engine needs one, before any object is opened.
+/// Checks the header of the file before any object is opened, if the engine needs the file.
 ///
 /// # Errors
 /// `EINVAL` if the header is invalid or the file cannot be read.

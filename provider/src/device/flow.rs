@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `FI_TCAM_OVERFLOW=flow-control`: a receive or message without a free entry waits at its origin.
+//! `FI_TCAM_OVERFLOW=flow-control`: a receive without a free table entry waits in the application,
+//! and a message without one delays its sender.
 //!
 //! ```text
 //! a receive without an entry   fi_trecv returns FI_EAGAIN. After FI_TCAM_FLOW_TIMEOUT
 //!                              without a free entry, this receive and those after it
 //!                              go to the host until one is free; or, with
 //!                              FI_TCAM_EXHAUSTED=fail, fi_trecv returns FI_ENOSPC
-//! a message without a          is kept on the host, and the ring of the endpoint
-//! receive or an entry          stands still: senders wait once it is full. It moves on
-//!                              when an entry is free, when a receive expects the next
-//!                              message in the ring, or after RECOVERY
+//! a message without a          is kept on the host, and the ring of the endpoint (or its
+//! receive or an entry          input from the network) stands still: senders wait once it
+//!                              is full. It moves on when an entry is free, when a receive
+//!                              expects the next message in it, or after RECOVERY
 //! ```
 //!
-//! Each wait has an end, so that programs do not hang. A receive may wait for a message behind one
-//! that no receive is posted for, and a program may post all its receives before any message is
-//! sent. In the first case, CXI moves unexpected messages to host memory (fi_cxi(7), flow control).
-//! In the second case, CXI has no solution.
+//! Each wait has an end, so that programs do not hang. Otherwise two kinds of programs would hang.
+//! In one, a receive waits for a message behind a message for which no receive is posted. In the
+//! other, all receives are posted before any message is sent. In the first case, CXI moves
+//! unexpected messages to host memory (fi_cxi(7), flow control). In the second case, CXI has no
+//! solution.
 
 use std::time::{Duration, Instant};
 
@@ -32,9 +34,9 @@ pub(crate) struct Flow {
     timeout: Duration,
     /// Whether receives fail after that time.
     fails: bool,
-    /// Time at which a receive was first held back since an entry was last free: for untagged, then
-    /// for tagged messages. Each kind has a separate table, and a free entry in one ends no wait
-    /// for the other.
+    /// Time at which a receive was first held back since an entry was last free, for untagged and
+    /// for tagged messages. The two have separate tables, and a free entry in one table ends no
+    /// wait for the other.
     posts: [Option<Instant>; 2],
     /// Time until which the ring stands still at most; `None` if it does not.
     ring: Option<Instant>,
@@ -56,8 +58,8 @@ impl Flow {
         self.posts[usize::from(tagged)] = None;
     }
 
-    /// Returns `Ok` if a receive that is held back may go to the host. Returns `EAGAIN` if it must
-    /// wait, and `ENOSPC` after the timeout with `FI_TCAM_EXHAUSTED=fail`.
+    /// Returns `Ok` if a receive without a free entry may go to the host. Returns `EAGAIN` if it
+    /// must wait, and `ENOSPC` after the timeout with `FI_TCAM_EXHAUSTED=fail`.
     #[cold]
     pub(crate) fn hold_post(&mut self, tagged: bool) -> Result<(), Errno> {
         let posts = &mut self.posts[usize::from(tagged)];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Creates a device from the `FI_TCAM_*` parameters.
+//! Creates a device, the model of a NIC that matches messages (`nic::device`), from the `FI_TCAM_*`
+//! parameters.
 
 use std::{sync::Arc, time::Instant};
 

@@ -6,8 +6,8 @@
 //! then device.
 //!
 //! ```text
-//! post      device locked: match or keep; unlocked; if a message matches: engine locked: deliver
-//! arrival   engine locked: device locked: match or keep; unlocked: deliver
+//! post      device locked: match or add; unlocked; if a message matches: engine locked: deliver
+//! arrival   engine locked: device locked: match or keep; device unlocked: deliver
 //! ```
 
 use std::{fmt::Debug, sync::Arc};
@@ -58,8 +58,8 @@ impl Member {
 
 impl Matching {
     /// Handles an arriving message. Returns the grant of the earliest matching receive. If no
-    /// receive matches, keeps the message that `make` returns. The flag is true if a kept message
-    /// holds its sender back (`flow-control`).
+    /// receive matches, keeps the message that `make` returns. The flag is true if the message was
+    /// kept without a table entry, so that its sender must be held back (`flow-control`).
     pub(crate) fn arrive(
         &mut self,
         tagged: bool,
@@ -125,8 +125,9 @@ impl Matching {
         }
     }
 
-    /// Returns false if a thread is in the middle of a post, which it will not end because the
-    /// process exits.
+    /// Returns false if a thread is in the middle of a post to the endpoint's own device and does
+    /// not end it in time, for a process that exits. Returns true if receives belong to a shared
+    /// context.
     pub(crate) fn is_free_at_exit(&self) -> bool {
         self.own_outside_engine().is_none_or(|shared| shared.lock_at_exit().is_some())
     }
@@ -140,8 +141,8 @@ impl Matching {
         }
     }
 
-    /// Notes that no endpoint watches a peer any more. [`Shared::post`] returns the peer again for
-    /// the next receive that names it.
+    /// Notes that this endpoint no longer watches a peer for receives that name it.
+    /// [`Shared::post`] returns the peer again for the next such receive.
     pub(crate) fn unwatch(&mut self, peer: u32) {
         if let Some(shared) = self.counts_parts() {
             shared.unwatch(peer);
@@ -170,7 +171,8 @@ impl Matching {
     /// Leaves the shared context, if there is one. Unexpected messages of this endpoint are lost.
     pub(crate) fn leave(&mut self) {
         let Self::Context(Member { shared, context, holder }, _) = self else { return };
-        // Other members must watch the peers of later receives.
+        // The peers that this endpoint watched are no longer watched, so that another member
+        // watches the peers of later receives.
         shared.unwatch_all();
         let mut device = shared.lock();
         let contexts = device.contexts().into_iter();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The device of an endpoint: the model in `nic`, and the data that this provider gives it to
-//! carry.
+//! The device of an endpoint: the model of a matching NIC in the crate `nic`, and the data that it
+//! carries for this provider.
 //!
 //! ```text
 //! matcher  shared               an endpoint's own device, or that of a shared context, with locks

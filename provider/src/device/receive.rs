@@ -17,7 +17,8 @@ use crate::{attr, device::carried::RecvOp};
 /// threads can see its bytes.
 const RECV_FLAGS: u64 = attr::RX_OP_FLAGS | flags::TRANSMIT_COMPLETE | flags::MORE | flags::RECV;
 
-/// Default of `FI_OPT_MIN_MULTI_RECV` in bytes: a multi-receive buffer with less room is returned.
+/// Default of `FI_OPT_MIN_MULTI_RECV` in bytes. A multi-receive buffer with less room is returned
+/// to the application.
 const MIN_MULTI_RECV: usize = 64;
 
 /// Which receives name a source, and whether they must (`FI_DIRECTED_RECV` and related
@@ -83,13 +84,14 @@ impl RecvSettings {
         Ok(())
     }
 
-    /// Returns the minimum room, in bytes, of a multi-receive buffer that is not returned.
+    /// Returns the room, in bytes, below which a multi-receive buffer is returned to the
+    /// application.
     #[inline]
     pub(crate) fn min_multi_recv(&self) -> usize {
         self.min_multi_recv.load(Ordering::Relaxed)
     }
 
-    /// Sets the minimum room, in bytes, of a multi-receive buffer that is not returned.
+    /// Sets the room, in bytes, below which a multi-receive buffer is returned to the application.
     pub(crate) fn set_min_multi_recv(&self, len: usize) {
         self.min_multi_recv.store(len, Ordering::Relaxed);
     }
@@ -105,8 +107,9 @@ impl RecvSettings {
         Ok(directed && op.source != flags::ADDR_UNSPEC)
     }
 
-    /// Converts a receive to the form for the device. `work`: the number of the deferred work that
-    /// posts it, or 0. Returns `EBADFLAGS` for flags that a receive cannot have.
+    /// Converts a receive to the form for the device. `work` is the number of the deferred work
+    /// that posts the receive, or 0. Returns `EBADFLAGS` for flags that a receive cannot have, and
+    /// `EINVAL` for an inject.
     #[inline(always)]
     pub(crate) fn receive(&self, op: &Recv, source: Source, work: u32) -> Result<Receive<RecvOp>> {
         let op_flags = match op.flags {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A device that is used without the lock of an engine: that of an endpoint with several threads,
-//! or that of a shared receive context.
+//! or that of a shared receive context. It has one lock, or those of tail queues
+//! (`nic::device::tail`), with which one thread can post while another handles a message.
 
 use std::{
     collections::HashMap,
@@ -30,8 +31,8 @@ use super::{
 pub(crate) enum Matcher<'a> {
     Own(&'a mut Device<RecvOp, Kept>),
     Shared(SerialGuard<'a, LockedDevice>),
-    /// Boxed, because every message would otherwise execute the code that drops three guards, even
-    /// without tail queues. It takes 31 instructions.
+    /// Boxed, because every message would otherwise execute the code that drops the three lock
+    /// guards, even without tail queues. That code has 31 instructions.
     Tail(Box<Whole<'a, RecvOp, Kept>>, &'a Mutex<ReceiveState>),
 }
 
@@ -71,7 +72,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// [`Matcher::begin`] for the last data of several receives.
+    /// Does the same as [`Matcher::begin`] for several receives, each with its last data.
     pub(crate) fn begin_all<'o>(self, ops: impl Iterator<Item = &'o RecvOp>) {
         match self {
             Self::Own(_) => {}
@@ -175,8 +176,8 @@ impl Shared {
         }
     }
 
-    /// Ends a message that [`Matcher::begin`] announced. Returns whether its completion returns the
-    /// buffer.
+    /// Ends a message that [`Matcher::begin`] announced. Returns whether its completion must return
+    /// the multi-receive buffer to the application.
     pub(crate) fn end(&self, op: &RecvOp) -> bool {
         self.with_receives(|receives| receives.end(op))
     }
@@ -187,7 +188,7 @@ impl Shared {
         self.with_receives(|receives| receives.unwatch(peer));
     }
 
-    /// As [`Self::unwatch`], for all peers.
+    /// Notes that no endpoint watches any peer any more; see [`Self::unwatch`].
     pub(crate) fn unwatch_all(&self) {
         self.with_receives(|receives| receives.watched.clear());
     }
@@ -195,7 +196,8 @@ impl Shared {
     /// Posts a receive. If an unexpected message matches, calls `deliver`, without the lock, to
     /// give the message to the receive. `deliver` returns false if the message was lost meanwhile.
     /// If the receive waits for a peer that it names and that no endpoint watches yet, returns this
-    /// peer: the caller must let an endpoint watch it.
+    /// peer. The caller must let an endpoint watch the peer, so that the receive fails if the peer
+    /// dies.
     ///
     /// # Errors
     /// Those of a receive that is held back ([`super::flow`]).
@@ -229,8 +231,8 @@ impl Shared {
         }
     }
 
-    /// Posts a receive once. `again`: it was posted before, and is not held back now. Returns the
-    /// peer that must be watched, as [`Self::post`] does.
+    /// Posts a receive once. `again`: the receive was tried before, and must not be held back now.
+    /// Returns the peer that must be watched, as [`Self::post`] does.
     fn post_once(
         &self,
         tagged: bool,

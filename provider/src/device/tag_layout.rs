@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `FI_TCAM_TAG_LAYOUT=auto`: detects the MPI, and with it the layout of its match bits.
+//! `FI_TCAM_TAG_LAYOUT=auto`: detects the MPI of this process, which determines the layout of the
+//! match bits.
 
 use matching::TagLayout;
 use nic::params::{Params, types::Auto};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_atomic(3)`: operations that the peer executes on its memory, one at a time. They are sent
-//! like writes, with their operands. The previous values come back like the answer to a read.
+//! Starts atomic operations on a peer's memory (`fi_atomic(3)`), and executes those of peers on
+//! local memory, one at a time. A request contains the operands, like the data of a write. The
+//! previous values come back like the answer to a read.
 
 use channel::{
     bytes::SharedBytes,
@@ -101,17 +102,18 @@ pub(super) struct AtomicOp {
     form: Form,
     datatype: Datatype,
     op: Op,
-    /// Bytes of the operand.
+    /// Length of the operand in bytes; 0 for `FI_ATOMIC_READ`.
     operand: usize,
-    /// Bytes that memory is compared with.
+    /// Length in bytes of the values to compare with; 0 if the operation does not compare.
     compare: usize,
 }
 
 impl AtomicOp {
-    /// Checks a request for these parts of local memory, whose operands are `rest`.
+    /// Decodes and checks a request for an atomic operation on `parts` of local memory. `rest`
+    /// contains the operand and the values to compare with.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for an operation that is not supported, `EPROTO` for wrong lengths.
+    /// `EOPNOTSUPP` if the operation is not supported, `EPROTO` if a length is wrong.
     pub(super) fn read(
         header: &Header,
         parts: &RemoteParts,
@@ -129,13 +131,15 @@ impl AtomicOp {
         Ok(Self { form, datatype, op, operand, compare })
     }
 
-    /// The access to local memory that the operation needs.
+    /// Returns the access to local memory that the operation needs: `FI_REMOTE_READ` or
+    /// `FI_REMOTE_WRITE`.
     pub(super) fn access(&self) -> u64 {
         if self.op == Op::Read { flags::REMOTE_READ } else { flags::REMOTE_WRITE }
     }
 }
 
-/// Memory for the elements of an atomic operation that is being executed.
+/// Buffers for the results, the operand and the compared values of the atomic operation that is
+/// being executed.
 #[derive(Debug, Default)]
 pub(super) struct AtomicBuffers(Vec<u8>);
 

@@ -2,11 +2,12 @@
 //! Checksums of transferred data (`FI_TCAM_CHECK=on`).
 //!
 //! ```text
-//! every slot           words and payload           slots of a ring (channel/src/shm/ring)
+//! every slot           header and payload, over any transport (channel/src/shm/ring.rs,
+//!                      channel/src/net/frame.rs)
 //! a message            its bytes, in the memory of the sender and in that of the receiver, over
 //!                      any transport
-//! reads, writes,       the buffer that carries them; kernel copies have no checksum, since other
-//! atomic operations    threads may change that memory meanwhile
+//! reads, writes,       the buffer of shared memory that carries them. Kernel copies have no
+//! atomic operations    checksum, since other threads may change that memory meanwhile
 //! ```
 //!
 //! Wrong bytes cause an error completion (`FI_ECRC`) and a log message. The error of a damaged slot
@@ -27,7 +28,7 @@ use crate::device::carried::RecvOp;
 /// Bytes that are read at a time.
 const STEP: usize = 4096;
 
-/// The checksum of a buffer of the application.
+/// Returns the CRC-32C of a buffer of the application.
 pub(super) fn sum(buffer: &Buffer) -> u32 {
     let mut bytes = [0; STEP];
     (0..buffer.len()).step_by(STEP).fold(0, |sum, at| {
@@ -36,8 +37,9 @@ pub(super) fn sum(buffer: &Buffer) -> u32 {
     })
 }
 
-/// Returns whether the buffer of a frame differs from what its sender wrote; false if the frame has
-/// no checksum or is in a slot, which is checked separately.
+/// Returns whether the payload of a request or an answer is in a buffer of shared memory that
+/// differs from what its sender wrote. `check` is the checksum that the sender computed. Returns
+/// false if there is no checksum, or if the payload is in the slot, which is checked separately.
 pub(crate) fn is_frame_damaged(header: &Header, check: u32, body: &Body<'_>) -> bool {
     let is_checked = header.flags.contains(Flags::CHECKED) && body.is_in_buffer();
     let is_damaged = is_checked && crc32c::crc32c(&body.bytes().keep()) != check;
@@ -47,7 +49,8 @@ pub(crate) fn is_frame_damaged(header: &Header, check: u32, body: &Body<'_>) -> 
     is_damaged
 }
 
-/// Returns whether a completely received message differs from what was sent.
+/// Returns whether a completely received message differs from what was sent. `check` is the
+/// checksum that the sender computed.
 #[cold]
 pub(super) fn is_message_damaged(
     peers: &Peers,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Reports the end of operations: to completion queues, to counters, and to deferred work.
+//! Reports the end of operations to completion queues and to counters.
+//!
+//! *Deferred work* is an operation that the application submitted with `FI_QUEUE_WORK`
+//! (`fi_trigger(3)`). It may name a counter of its own, which also counts the end of the operation.
 
 use std::sync::Arc;
 
@@ -54,7 +57,7 @@ impl Counters {
     }
 }
 
-/// The queue of one direction of an endpoint.
+/// The completion queue for transmits or for receives of an endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct CqBinding {
     pub(crate) cq: Option<Arc<CompletionQueue>>,
@@ -95,7 +98,8 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    /// Reports a successful operation at a peer.
+    /// Reports the success of a message that was sent, or of an operation at a peer. The queue gets
+    /// a completion only if `report` is set. `work` is the number of the deferred work, or 0.
     #[inline(always)]
     pub(super) fn complete_kind(
         &mut self,
@@ -111,7 +115,7 @@ impl Completions {
         self.work_done(work, false);
     }
 
-    /// Reports a failed operation at a peer.
+    /// Reports the failure of a message to a peer, or of an operation at a peer.
     #[cold]
     pub(super) fn fail_op(&mut self, op: &SendOp, errno: Errno) {
         let completion = op.kind.completion(op.context);
@@ -152,9 +156,9 @@ impl Completions {
         self.work
     }
 
-    /// Begins to start a triggered operation, which may be deferred work. Until
-    /// [`Self::end_start`], transmits are reported selectively if the deferred work does not report
-    /// its success. Returns the previous value of `tx.selective`, for [`Self::end_start`].
+    /// Begins to start a triggered operation, which may be deferred work. If the deferred work does
+    /// not report its success, sets `tx.selective` until [`Self::end_start`]. Returns the previous
+    /// value of `tx.selective`, for [`Self::end_start`].
     pub(super) fn begin_start(&mut self, deferred: Option<DeferredOp>) -> bool {
         let selective = self.tx.selective;
         self.tx.selective |= deferred.as_ref().is_some_and(|deferred| !deferred.reports);
@@ -162,8 +166,8 @@ impl Completions {
         selective
     }
 
-    /// Ends the start of a triggered operation. If it failed, the failure is reported, unless the
-    /// operation will be started again (`EAGAIN`).
+    /// Ends the start of a triggered operation, and restores `tx.selective`. If the start failed,
+    /// reports the failure, unless the operation will be started again (`EAGAIN`).
     pub(super) fn end_start(
         &mut self,
         op: &EndpointOp,
@@ -179,7 +183,7 @@ impl Completions {
         }
     }
 
-    /// Forgets deferred work without a report.
+    /// Forgets deferred work without a report. `work` may be 0.
     pub(super) fn forget_work(&mut self, work: u32) {
         self.works.try_remove((work as usize).wrapping_sub(1));
     }

@@ -19,11 +19,11 @@ use crate::{
     regions::Target,
 };
 
-/// Shortest copy that is made without the lock: it takes about as long as waking a thread that
-/// waits for the lock.
+/// Minimum length in bytes of a copy that is made without the lock. Such a copy takes about as long
+/// as waking a thread that waits for the lock.
 pub(super) const UNLOCKED: usize = 64 * 1024;
 
-/// A receive that gets a long message.
+/// A receive, and the long message that goes into its buffer.
 #[derive(Debug)]
 pub(crate) struct LongRecv {
     /// The sender.
@@ -36,14 +36,14 @@ pub(crate) struct LongRecv {
 }
 
 impl LongRecv {
-    /// Returns whether the sender of the message has not been forgotten. A later endpoint at its
-    /// address must not get its answers.
+    /// Returns whether the endpoint that sent the message is still known at its address. Otherwise
+    /// no answer may be sent, because a later endpoint at the address would get it.
     pub(super) fn is_current(&self, peers: &Peers) -> bool {
         self.epoch == peers.epoch(self.peer)
     }
 
-    /// Returns the part of the receive's buffer for bytes of the message, `len` bytes from `offset`
-    /// on. It is shorter if the buffer ends before.
+    /// Returns the part of the receive's buffer for `len` bytes of the message from `offset` on.
+    /// The part is shorter if the buffer ends before.
     pub(super) fn buffer(&self, offset: usize, len: usize) -> Buffer {
         self.grant.data.buffer.part(self.grant.offset as usize + offset, len)
     }
@@ -141,7 +141,7 @@ impl Copies {
         next
     }
 
-    /// Ends a copy that [`Self::begin`] returned.
+    /// Notes that a copy that [`Self::begin`] returned has been made or has failed.
     pub(super) fn end(&mut self, copy: &LongCopy) {
         self.under_way -= 1;
         if let LongCopy::Memory(_) = copy {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Answers that found no room, in a queue for each peer: a slow peer delays no other.
+//! Answers that wait because the peer's ring or connection has no room, or because no buffer is
+//! free. There is a queue for each peer, so that a slow peer does not delay the others. *Answers*
+//! are results of operations, data that peers read, and slots that request or end parts of
+//! messages.
 //!
 //! A peer may request more than it receives. If its pending answers need [`MOST`] bytes, its
-//! requests fail with `ENOBUFS`. If they need twice as many bytes, its requests get no answer. This
-//! happens only to a peer with more operations in progress than `fi_getinfo` allows.
+//! requests for memory fail with `ENOBUFS`. If they need twice as many bytes, its requests get no
+//! answer. This happens only to a peer with more operations in progress than `fi_getinfo` allows.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use channel::wire::Header;
 
-/// If the pending answers to a peer need this many bytes, its requests fail. The default size of a
-/// transmit queue, 1,024 operations, needs a quarter.
+/// If the pending answers to a peer need this many bytes, its requests fail. The answers to 1,024
+/// operations, the default size of a transmit queue, need a quarter of this.
 pub(crate) const MOST: usize = 64 << 20;
 
 /// Approximate bytes of an answer without its payload.
@@ -57,8 +60,8 @@ impl DeferredAnswers {
         self.queues.remove(&peer);
     }
 
-    /// Sends the pending answers to each peer in order, until `send` returns false: there is no
-    /// room.
+    /// Calls `send` for the pending answers to each peer, in order. If `send` returns false because
+    /// there is no room, this answer and the later ones to the same peer stay pending.
     pub(crate) fn flush(&mut self, mut send: impl FnMut(u32, &Header, &[u8]) -> bool) {
         self.queues.retain(|&peer, queue| {
             while let Some((header, bytes)) = queue.answers.front() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations between two endpoints over the loopback, with a fault in each phase, and a read with
-//! an incomplete answer.
+//! Tests of operations between two endpoints over the loopback transport, with a fault in each
+//! phase, and of a read with an incomplete answer.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -57,7 +57,8 @@ fn a_fault_in_any_phase_ends_in_an_error_or_in_the_right_bytes() {
     assert_eq!(phases, expected.collect());
 }
 
-/// An operation with a fault: at which end, in which phase, and after how many successes.
+/// An operation, and a fault that it meets: at which end, in which phase, after how many successes
+/// of this phase, and which fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Planned {
     what: TestOp,

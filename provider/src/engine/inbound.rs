@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The slots that have come to an endpoint, over each transport.
+//! The receiving ends of an endpoint, one for each transport. They contain the slots
+//! (`channel::wire`) that have come and were not handled yet.
 
 use channel::{
     rx::{NET, Receivers, Rx, TRANSPORTS},
@@ -19,14 +20,14 @@ impl Inbound {
         Self { receivers: transports.receivers(), is_short: false }
     }
 
-    /// Returns whether there are slots to handle.
+    /// Returns whether there are slots to handle. If the network is open, polls it too.
     #[inline]
     pub(crate) fn has_any(&mut self) -> bool {
         self.receivers.iter_mut().flatten().any(|receiver| !receiver.is_empty())
     }
 
-    /// Returns whether there are slots to handle over other transports than the network, which is a
-    /// quick check.
+    /// Returns whether there are slots to handle that came over other transports than the network.
+    /// This takes no system call.
     #[inline]
     pub(crate) fn has_local(&mut self) -> bool {
         let local = self.receivers.iter_mut().flatten().filter(|receiver| !receiver.is_net());
@@ -47,7 +48,8 @@ impl Inbound {
     }
 
     /// Takes the receiving end of a transport until [`Self::put_back`], so that its slots can be
-    /// borrowed while the engine is used. Returns `None` if it has no slots.
+    /// borrowed while the engine is used. Returns `None` if there are no slots, or if the transport
+    /// is not open.
     #[inline(always)]
     pub(super) fn take(&mut self, transport: usize) -> Option<Box<Rx>> {
         self.receivers[transport].take_if(|receiver| !receiver.is_empty())
@@ -58,7 +60,8 @@ impl Inbound {
         self.receivers[transport] = Some(receiver);
     }
 
-    /// Notes whether the first slot of a receiver waits until descriptors or memory are available.
+    /// Notes whether the next slot of a receiving end waits until descriptors or memory are
+    /// available.
     #[inline]
     pub(super) fn set_short(&mut self, is_short: bool) {
         self.is_short = is_short;
@@ -70,7 +73,7 @@ impl Inbound {
     }
 
     /// Returns, for each transport that is open, the position after all slots that were sent or are
-    /// being sent.
+    /// being sent. For the network, this is the position after the next slot, if one has come.
     pub(super) fn ends(&mut self) -> [Option<u64>; TRANSPORTS] {
         self.receivers.each_mut().map(|receiver| receiver.as_mut().map(|receiver| receiver.end()))
     }
@@ -82,8 +85,8 @@ impl Inbound {
             .all(|(receiver, end)| receiver.as_ref().map(|receiver| receiver.position()) >= *end)
     }
 
-    /// Skips slots that a dead sender claimed and did not fill, once two calls in a row have found
-    /// them.
+    /// Skips a slot of the ring whose sender died while it wrote the slot, after two calls in a row
+    /// have found the ring at this slot.
     pub(super) fn skip_stuck(&mut self) {
         for receiver in self.receivers.iter_mut().flatten() {
             if receiver.skip_stuck() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Peers that come, go and die. Operations that wait for a dead peer complete in error, and its
-//! resources are reclaimed. Peers are checked while the endpoint is idle, and from time to time
-//! while it is busy.
+//! Opens links to peers ([`super::peers`]), and notices that peers close or die. Operations that
+//! wait for a dead peer complete in error, and the resources that it held are reclaimed. Peers are
+//! checked while the endpoint is idle, and from time to time while it is busy.
 
 use std::time::{Duration, Instant};
 
@@ -16,15 +16,16 @@ use matching::Source;
 use super::{Engine, peer_checks::PeerChecks, peers::Unknown};
 use crate::wait::{callers, idle::RETRY, pollable::Progress};
 
-/// Most peers that are checked at a time, of those in the list that have not sent yet.
+/// Maximum number of senders per check that have entered the list of senders of this endpoint and
+/// have not sent yet.
 const SILENT_A_ROUND: usize = 64;
 
-/// Longest sleep of a thread that waits at an endpoint. Meanwhile a peer may die, even one that
-/// another thread sends to.
+/// Longest sleep of a thread that waits at an endpoint. A peer may die meanwhile, and on this host
+/// only a check notices that.
 const LOOK_AROUND: Duration = Duration::from_millis(250);
 
 impl Engine {
-    /// Opens a link to the endpoint at a peer's address for a new operation, unless it exists.
+    /// Opens a link to the endpoint at a peer's address for a new operation, unless a link is open.
     ///
     /// # Errors
     /// `EAGAIN` if messages of an earlier endpoint at the address cannot all be handled yet, and
@@ -112,8 +113,8 @@ impl Engine {
         self.peers.wants_room || !self.peers.has_no_pending_answers() || !self.tx.has_no_streams()
     }
 
-    /// Does the periodic work, if it is time: shows the counters, and checks some peers and the
-    /// load of the host.
+    /// Does the periodic work that is due: shows the counters, checks some peers and the load of
+    /// the host, and makes progress on endpoints that no thread polls.
     pub(crate) fn look_around(&mut self) {
         let now = Instant::now();
         self.checks.pace(now);
@@ -145,7 +146,7 @@ impl Engine {
         self.look_after_unpolled();
     }
 
-    /// Checks the peers that are due after the time `since` the last check.
+    /// Checks as many peers as the time `since` the last check requires.
     fn look_at_some(&mut self, since: Duration) {
         let peers = self.peers.count();
         for _ in 0..PeerChecks::due(peers, since) {
@@ -166,8 +167,8 @@ impl Engine {
         }
     }
 
-    /// Counts the pollers on the processors that this thread may run on. Polls and the doorbell
-    /// adapt to the result.
+    /// Counts the threads that poll endpoints on the processors that this thread may run on. Polls
+    /// and the doorbell adapt to the result.
     pub(crate) fn update_population(&mut self) {
         let allowed = Cores::of_thread();
         self.peers.own().show_cores(&allowed);
@@ -177,7 +178,8 @@ impl Engine {
         Doorbell::set_crowded(self.peers.own(), self.idle.is_crowded());
     }
 
-    /// Watches the peer that a receive names, if it has no link: it may die before there is one.
+    /// If there is no link to the peer that a receive names, includes the peer in the next checks.
+    /// Otherwise nothing would notice that the peer dies before it sends.
     #[inline]
     pub(crate) fn watch(&mut self, source: Source) {
         if let Some(peer) = source.get()
@@ -194,8 +196,9 @@ impl Engine {
         }
     }
 
-    /// Opens links to peers that receives wait for. A peer that was never there, or that was seen
-    /// to close, may still come. Receives that name any other peer that is gone fail.
+    /// Opens links to peers that receives wait for. If such a peer cannot be reached, but existed
+    /// and was not seen to close, the receives that name it fail. A peer that never existed, or
+    /// that has closed, may still come.
     fn link_awaited(&mut self) {
         for peer in self.checks.awaited_now() {
             let (needs_net, is_there) = (self.peers.needs_net(peer), self.peers.is_there(peer));
@@ -228,8 +231,8 @@ impl Engine {
         }
     }
 
-    /// Handles all slots that were sent before the call. Returns false if some are still being
-    /// written, or must wait.
+    /// Handles all slots of this host that were sent before the call, and on the network at least
+    /// the next slot, if one has come. Returns false if some are still being written, or must wait.
     pub(super) fn has_received_all(&mut self) -> bool {
         let ends = self.inbound.ends();
         while !self.inbound.has_reached(&ends) {
@@ -252,8 +255,8 @@ impl Engine {
         self.handle_departure(peer, gone);
     }
 
-    /// Handles the slots of an endpoint that is gone, and forgets the endpoint. Returns false if
-    /// that must wait, because an earlier slot is still being written.
+    /// Handles the slots of an endpoint that is gone, and forgets the endpoint. Returns false, and
+    /// does not forget it, if some slots are still being written or must wait.
     pub(crate) fn handle_departure(&mut self, peer: u32, gone: Identity) -> bool {
         if !self.has_received_all() {
             return false;
@@ -267,7 +270,8 @@ impl Engine {
     }
 
     /// Ends all operations that wait for the endpoint at a peer's address, and forgets the
-    /// endpoint. It is gone, and all its slots were handled.
+    /// endpoint. The caller has handled all slots of this endpoint, which is gone or was
+    /// disconnected.
     pub(crate) fn forget(&mut self, peer: u32) {
         let address = self.peers.address_of(peer);
         let end = self.peers.liveness(peer);
@@ -277,8 +281,8 @@ impl Engine {
             // It was never opened, or it was disconnected because of a wrong address.
             _ => tracing::info!("{address} is no longer connected"),
         }
-        // This comes before the operations are taken, so that no thread without the engine starts
-        // another one.
+        // The peer is disconnected before its operations end, so that no thread on the tx fast path
+        // starts another operation meanwhile.
         self.peers.disconnect(peer);
         self.tx.forget(&mut self.completions, peer);
         self.rx.forget(&mut self.completions, peer);
@@ -288,13 +292,14 @@ impl Engine {
         if end == Some(Liveness::Closed) {
             self.peers.saw_close(peer);
         } else if end.is_some() && (self.peers.needs_net(peer) || !self.peers.is_there(peer)) {
-            // Otherwise the endpoint that is there now may send to receives that name the address.
+            // If another endpoint of this host is at the address now, the receives stay: that
+            // endpoint may send to them.
             self.end_directed(peer);
         }
     }
 
-    /// Fails the receives that name a peer that is gone. In a shared context this happens later,
-    /// because other members may not have handled what the peer sent to them.
+    /// Fails the receives that name a peer that is gone. In a shared receive context this happens
+    /// later, because other endpoints of the context may not have handled all slots of the peer.
     fn end_directed(&mut self, peer: u32) {
         if self.rx.device.is_shared() {
             self.checks.leave_later(peer);

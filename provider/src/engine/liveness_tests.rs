@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Tests of deaths that only a check finds.
+//! Tests of deaths of peers that only a periodic check notices.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4},
@@ -66,7 +66,8 @@ fn a_peer_that_dies_in_its_first_claim_does_not_stop_the_ring() {
     let (own, mut engine) = endpoint(121);
     let (living, _other) = endpoint(122);
     assert_eq!(testing::enter(own.port(), living.identity()), Ok(0));
-    // The dead peer entered its identity and claimed a position; its file is gone.
+    // The dead peer entered the list of senders, and claimed a slot of the ring to write to it. The
+    // file of its segment is gone.
     assert_eq!(testing::enter(own.port(), Identity::new(123, 0).unwrap()), Ok(1));
     testing::claim(&own);
     assert!(Writer::new(&own).push(&living, &header(0)));

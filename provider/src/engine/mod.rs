@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The work of one endpoint. An [`Engine`] consists of parts that own their state; its own methods
-//! are those that need several parts. One thread at a time uses it (`ffi::serial`).
+//! The engine of an endpoint: the code behind its sends, receives, reads, writes and atomic
+//! operations. An [`Engine`] consists of parts that own their state. A method that needs several
+//! parts is a method of the engine. One thread at a time uses an engine (`ffi::serial`).
+//!
+//! Words in this folder:
+//!
+//! ```text
+//! slot       a message, a request or an answer, as a transport delivers it (`channel::wire`);
+//!            over the network, a frame
+//! ring       the slots that have come to an endpoint over shared memory
+//! peer       the address of an endpoint, as a number (`crate::peer_numbers`)
+//! link       the open connection to the endpoint at a peer's address, over any transport (`peers`)
+//! device     the emulated NIC, which matches messages and receives (`nic::device`)
+//! transfer   a long message that its receiver gets in parts (`rx`)
+//! ```
+//!
+//! Files:
 //!
 //! ```text
 //! mod                        Engine: operations of the application
-//! progress  liveness         arriving slots; peers that come, go and die
+//! progress  liveness         arriving slots; opening peers, and noticing that they close or die
 //!
 //! rx  tagged                 receives, long messages; probes
 //! tx  rma  atomic            messages; reads, writes and atomic operations at peers
@@ -12,7 +27,7 @@
 //! copies                     copies that are made without the lock of the engine
 //! completions                queues, counters and deferred work
 //! peers  peer_checks         links and senders; when they are checked
-//! inbound  publisher         slots that have come; when the counters are shown
+//! inbound  publisher         receiving ends of the transports; when the counters are shown
 //!
 //! ops  outgoing  deferred    operations in progress, options of a message, pending answers
 //! check                      checksums
@@ -98,15 +113,16 @@ pub(crate) struct Engine {
     pub(crate) checks: PeerChecks,
     pub(crate) idle: Idle,
     poller_count: PollerCount,
-    /// The pool of table entries, if endpoints share one.
+    /// The pool of table entries that endpoints of this host share; `None` if each endpoint has its
+    /// own entries.
     pub(crate) node_pool: Option<Arc<NodePool>>,
     pub(crate) eq: Option<Arc<EventQueue>>,
     pub(crate) enabled: bool,
     /// Whether the endpoint was opened for a shared transmit context, and none is bound yet.
     pub(crate) awaits_stx: bool,
-    /// Number of processes, as set in the device; 0 if it is not known yet.
+    /// Number of processes of the job, also set in the device; 0 if it is not known yet.
     processes: u32,
-    /// Whether sends are recorded.
+    /// Whether sends are recorded in the trace (`FI_TCAM_TRACE_SENDS`).
     pub(crate) records_sends: bool,
     /// Whether the device thread sleeps, or is about to.
     pub(crate) device_sleeps: bool,
@@ -212,7 +228,7 @@ impl Engine {
         }
         let source = self.source(op)?;
         self.watch(source);
-        // Many receives may be posted before the next poll.
+        // Posts also show the counters, because many receives may be posted before the next poll.
         if self.publisher.is_due() {
             self.show_in_turn();
         }
@@ -231,10 +247,10 @@ impl Engine {
             self.give_claimed(op, op_flags, claimed.ok_or(Errno::ENOMSG)?);
             return Ok(());
         }
-        // Messages in the rings have arrived too.
+        // Handles messages that have come since the last poll, so that the probe can find them.
         self.receive();
-        // The queue of a program that only probes is never empty, so that no empty poll reads the
-        // clock.
+        // A program that only probes finds a completion with each poll. So no empty poll reads the
+        // clock, and the probes do it instead.
         if self.publisher.is_due_after_probe() {
             self.show_and_look();
         }
@@ -244,7 +260,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the source that a receive names; [`Source::ANY`] if it names none.
+    /// Returns the source that a receive names; [`Source::ANY`] if it names none, or if the
+    /// endpoint does not have `FI_DIRECTED_RECV`.
     ///
     /// # Errors
     /// `EINVAL` if the source is not in the address vector, or is missing but required.
@@ -300,8 +317,8 @@ impl Engine {
         self.tx.atomic(&mut self.peers, work, peer, op, options)
     }
 
-    /// Prepares an operation on a peer's memory. `sizes`: its class, its length, and how many bytes
-    /// are sent to the peer. Returns the peer and the options.
+    /// Prepares an operation on a peer's memory. `sizes`: the class of the operation, its length in
+    /// bytes, and how many bytes are sent to the peer. Returns the peer and the options.
     ///
     /// # Errors
     /// Those of [`Tx::rma_options`], [`Peers::peer_at`] and [`Self::link_to`], and `EAGAIN` if the
@@ -323,7 +340,11 @@ impl Engine {
         Ok((peer, options))
     }
 
-    /// Starts a triggered operation, which may be deferred work.
+    /// Starts a triggered operation, which may be deferred work (`fi_trigger(3)`).
+    ///
+    /// # Errors
+    /// Those of the operation. After `EAGAIN`, the caller starts it again later. Any other error
+    /// was reported as the failure of the operation.
     pub(crate) fn start(&mut self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()> {
         let selective = self.completions.begin_start(deferred);
         let started = match op {
@@ -356,17 +377,18 @@ impl Engine {
         self.peers.is_any_reaching()
     }
 
-    /// Ends the endpoint's membership in a shared receive context, if it is a member.
+    /// If the endpoint is a member of a shared receive context, fails the context's receives whose
+    /// long messages come over this endpoint, and ends the membership.
     pub(crate) fn leave(&mut self) {
         self.rx.end_receives(&mut self.completions);
         self.rx.device.leave();
     }
 
-    /// Makes progress on the contexts of the domain that are not polled, unless another thread
-    /// does.
+    /// Makes progress on the endpoints in [`Domain::unpolled`], unless another thread does. Does
+    /// nothing for an endpoint without a completion queue.
     fn look_after_unpolled(&self) {
-        // This endpoint may be one of them: under FI_THREAD_DOMAIN no lock would prevent a
-        // recursion.
+        // An endpoint without a queue may be in `unpolled` itself. Under FI_THREAD_DOMAIN, no lock
+        // would prevent it from making progress on itself, without end.
         if self.completions.tx.cq.is_none() && self.completions.rx.cq.is_none() {
             return;
         }
@@ -379,6 +401,9 @@ impl Engine {
 /// Records.
 impl Engine {
     /// Starts the report and the trace, unless they have started.
+    ///
+    /// # Errors
+    /// Those of [`trace::start`].
     pub(crate) fn start_records(&mut self, address: SocketAddrV4) -> Result<()> {
         if self.publisher.is_recorded() {
             return Ok(());
@@ -404,7 +429,7 @@ impl Engine {
     fn count(&mut self, report: &mut Report) {
         report.processes = self.processes;
         report.context = self.context;
-        // Matches in a shared context are in its own report.
+        // The report of a shared context contains the counters of all matches in it.
         if !self.rx.device.is_shared() {
             let device = self.rx.device.lock_own();
             (report.tagged, report.msg) = (device.tagged.counters(), device.msg.counters());
@@ -412,7 +437,8 @@ impl Engine {
         self.peers.report(report);
     }
 
-    /// Shows the counters to `tcam watch`, and writes the draft of the report, if it is due.
+    /// Shows the counters to `tcam watch`. Updates the draft of the report (`host::draft`), if an
+    /// update is due.
     #[cold]
     pub(crate) fn show(&mut self) {
         let live = self.publisher.live(&self.rx.device.lock());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations at peers, until the peers answer.
+//! The table of an endpoint's operations in progress: messages, reads, writes and atomic
+//! operations. An operation has a number, which the answer of its peer contains.
 
 use std::sync::{
     Arc,
@@ -19,16 +20,17 @@ use ffi::{
 };
 use slab::Slab;
 
-/// The kind of an operation at a peer.
+/// The kind of an operation to which a peer may answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpKind {
     Msg,
     Tagged,
     Write,
     Read,
-    /// Changes memory.
+    /// An atomic operation without results (`fi_atomic`).
     Atomic,
-    /// Changes memory, and returns the previous values.
+    /// An atomic operation that returns the previous values (`fi_fetch_atomic`,
+    /// `fi_compare_atomic`).
     Fetch,
 }
 
@@ -75,8 +77,8 @@ impl OpKind {
 }
 
 /// The number of reads, writes and atomic operations in progress. Only the thread that holds the
-/// engine changes it. Any thread may read it. If a thread started an operation, it sees the
-/// operation counted until that has ended.
+/// engine changes it. Any thread may read it. A thread that started an operation reads a number
+/// that includes this operation until it has ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnderWay(Arc<AtomicUsize>);
 
@@ -95,24 +97,27 @@ impl UnderWay {
     }
 }
 
-/// An operation in progress, until its peer answers.
+/// An operation in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct SendOp {
     pub(crate) kind: OpKind,
     pub(crate) peer: u32,
-    /// The data to send; for reads and fetching atomic operations, the memory for the answer.
+    /// The data of a message or a write; for reads and fetching atomic operations, the memory for
+    /// the answer; empty for other atomic operations.
     pub(crate) buffer: Buffer,
-    /// The peer's memory, for reads and writes.
+    /// The peer's memory, for reads and writes; otherwise empty.
     pub(crate) remote: RemoteParts,
     /// Remote CQ data of a write.
     pub(crate) data: Option<u64>,
     pub(crate) context: OpContext,
     pub(crate) report: bool,
-    /// Whether the operation completes only when its peer has answered, over any transport.
+    /// Whether the operation completes only when its peer has answered, over any transport. A long
+    /// message without this flag completes over the network when all its parts are sent.
     pub(crate) acknowledged: bool,
-    /// Deferred work that this operation is; see [`crate::engine::completions::Completions`].
+    /// Number of the deferred work that this operation is, or 0; see
+    /// [`crate::engine::completions::Completions`].
     pub(crate) work: u32,
-    /// Distinguishes this operation from earlier ones at its place.
+    /// Distinguishes this operation from earlier ones at the same place of the table.
     pub(crate) age: u64,
 }
 
@@ -134,8 +139,8 @@ impl SendOp {
     }
 }
 
-/// The operations of an endpoint that are in progress, by the numbers that peers answer with.
-/// Threads that send without the engine also enter their operations here ([`crate::tx_fast_path`]).
+/// The operations of an endpoint that are in progress, by number (`channel::wire::number`). Threads
+/// that send without the engine also enter their operations here ([`crate::tx_fast_path`]).
 #[derive(Debug)]
 pub(crate) struct Ops(Serial<Table>);
 
@@ -167,14 +172,14 @@ impl Ops {
         Self(Serial::new(Table { ops, next_age: 0 }, locked))
     }
 
-    /// Enters an operation. Returns the number for the answer of its peer.
+    /// Enters an operation. Returns its number, which the answer of the peer will contain.
     pub(crate) fn enter(&self, op: SendOp) -> u64 {
         self.0.lock().enter(op)
     }
 
-    /// Enters an operation if `go` sends it under the number that it is given. Returns whether it
-    /// was sent. The table is locked meanwhile: after a disconnect, [`Self::take_of_peer`] returns
-    /// all operations that were sent.
+    /// Enters an operation, and calls `go` with its number to send it. If `go` returns false,
+    /// removes the operation again. Returns whether it was sent. The table is locked meanwhile, so
+    /// that after a disconnect [`Self::take_of_peer`] returns all operations that were sent.
     pub(crate) fn enter_if(&self, op: SendOp, go: impl FnOnce(u64) -> bool) -> bool {
         let mut table = self.0.lock();
         let number = table.enter(op);
@@ -226,7 +231,8 @@ impl Ops {
         self.0.lock().ops.len()
     }
 
-    /// The number of the operation at a place of the table, or of an empty place.
+    /// Returns the number of the operation at a place of the table. If the place is empty, the
+    /// number has the age 0.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn number_at(&self, key: usize) -> u64 {
         let table = self.0.lock();

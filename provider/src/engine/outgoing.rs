@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The options of a call that sends a message, and how its bytes are sent.
+//! The options of a call that sends a message, and the route of the message's bytes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,27 +24,28 @@ const SEND_FLAGS: u64 = TX_OP_FLAGS
     | flags::TAGGED
     | flags::SEND;
 
-/// Messages of up to this many times `FI_TCAM_EAGER_SIZE` go through a buffer while buffers are
-/// fast to fill (`channel/src/shm/eager_policy.rs`).
+/// Over shared memory, messages of up to this many times `FI_TCAM_EAGER_SIZE` go through a buffer
+/// while buffers are fast to fill (`channel/src/shm/eager_policy.rs`).
 const EAGER_AT_TIMES: usize = 4;
 
 /// How the bytes of a message are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// Copied at once.
+    /// The sender copies them at once into a slot or a buffer, or gives them to the connection of
+    /// the network.
     Eager,
-    /// Copied at once, if that is faster than a copy by the receiver.
+    /// Like `Eager`, if that is faster than a copy by the receiver. Only over shared memory.
     IfQuick,
-    /// They stay in local memory until the receiver has copied them.
+    /// They stay in local memory until the receiver copies them or requests them in parts.
     Rendezvous,
 }
 
-/// The lengths of messages that are copied at once.
+/// Maximum lengths in bytes of messages that take the route [`Route::Eager`] or [`Route::IfQuick`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EagerSizes {
     /// `FI_TCAM_EAGER_SIZE`.
     pub(crate) size: usize,
-    /// Longest message that is copied at once over every transport.
+    /// Longest message that takes the route [`Route::Eager`] over every transport of the endpoint.
     pub(crate) any: usize,
     shm: usize,
     if_quick: usize,
@@ -77,7 +78,7 @@ impl EagerSizes {
 /// The settings of transmits. Threads that send share them.
 #[derive(Debug)]
 pub(crate) struct TxSettings {
-    /// Flags of transmits without flags of their own; may change at any time.
+    /// Operation flags of calls that have no `flags` argument; may change at any time.
     op_flags: AtomicU64,
     pub(crate) sizes: OpSizes,
     pub(crate) eager: EagerSizes,
@@ -96,13 +97,16 @@ impl TxSettings {
         }
     }
 
-    /// Flags of transmits without flags.
+    /// Returns the operation flags of calls that have no `flags` argument.
     #[inline]
     pub(crate) fn op_flags(&self) -> u64 {
         self.op_flags.load(Ordering::Relaxed)
     }
 
-    /// Sets the flags of transmits without flags (`FI_SETOPSFLAG`).
+    /// Sets the operation flags of calls that have no `flags` argument (`FI_SETOPSFLAG`).
+    ///
+    /// # Errors
+    /// `EBADFLAGS` for flags that a transmit cannot have.
     pub(crate) fn set_op_flags(&self, value: u64) -> Result<()> {
         let op_flags = value & !flags::TRANSMIT;
         ffi::object::check_flags(op_flags, TX_OP_FLAGS)?;
@@ -117,15 +121,16 @@ pub(crate) struct Outgoing {
     /// Whether its success is reported.
     pub(crate) report: bool,
     pub(crate) inject: bool,
-    /// Whether the receiver acknowledges the message.
+    /// Whether the send completes only when the receiver has acknowledged the message
+    /// (`FI_DELIVERY_COMPLETE`, `FI_MATCH_COMPLETE`).
     pub(crate) ack: bool,
-    /// Whether it waits for earlier operations.
+    /// Whether the message must wait for earlier operations at the peer (`FI_FENCE`).
     pub(crate) fence: bool,
 }
 
 impl Outgoing {
-    /// The options of `op`, on an endpoint with these `settings`, which may be bound for `selective`
-    /// completion.
+    /// Returns the options of `op` on an endpoint with these `settings`. `selective`: the
+    /// endpoint's transmits are bound for selective completion.
     ///
     /// # Errors
     /// `EBADFLAGS` for flags that a message cannot have, `EMSGSIZE` if the message is too long.
@@ -150,7 +155,8 @@ impl Outgoing {
         })
     }
 
-    /// The header of the message, as [`Kind::Inline`]; the transport sets another kind.
+    /// Returns the header of the message for [`Kind::Inline`]. The transport changes the kind if it
+    /// sends the message in another way.
     #[inline(always)]
     pub(crate) fn header(&self, op: &Send) -> Header {
         let mut message_flags = Flags::empty();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! For tests: two connected endpoints over each transport, and operations of one at the other.
+//! Helpers of tests: they connect two endpoints over each transport, and start operations of one
+//! endpoint at the other.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -70,7 +71,7 @@ impl TestNode {
         Self { own, end, engine, cq, reported: Vec::new() }
     }
 
-    /// Inserts a peer as the first address.
+    /// Inserts a peer into the empty address vector, as its first address.
     pub(super) fn list(&mut self, peer: &Self) {
         let bytes = address::to_bytes(unpack(peer.engine.peers.own_address()));
         assert_eq!(self.engine.peers.av.as_ref().unwrap().insert_one(&bytes), Some(0));
@@ -135,6 +136,7 @@ impl TestNode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TestOp {
     Send,
+    /// A send with `FI_DELIVERY_COMPLETE`.
     SendAndHear,
     Write,
     Read,
@@ -246,7 +248,7 @@ impl Operation {
     }
 }
 
-/// Two endpoints that list each other.
+/// Creates two endpoints. The address vector of each one contains the other.
 pub(super) fn pair(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -> [TestNode; 2] {
     let mut nodes = [port, port + 1].map(|port| TestNode::new(net, port, settings));
     let [one, other] = &mut nodes;
@@ -255,7 +257,7 @@ pub(super) fn pair(net: Option<&Arc<Loopback>>, port: u16, settings: Settings) -
     nodes
 }
 
-/// Two endpoints that list each other, after a message in each direction.
+/// Creates two endpoints as [`pair`] does, and sends a message in each direction.
 pub(super) fn connected_pair(
     net: Option<&Arc<Loopback>>,
     port: u16,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! When an endpoint reads the clock, and which peers it checks.
+//! Decides when an endpoint reads the clock, and which peers it then checks for a close or a death.
 
 use std::{
     collections::BTreeSet,
@@ -9,11 +9,12 @@ use std::{
 
 use host::owner::Look;
 
-/// Recorded times are at most this old while polls find nothing.
+/// Minimum time between two notifications of the trace's recorders that nothing was done. After a
+/// notification, the next operation that is recorded reads the clock.
 const STALE: Duration = Duration::from_micros(10);
-/// Time between two checks.
+/// Minimum time between two checks.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
-/// Most empty polls between two reads of the clock. A read takes as long as a poll.
+/// Maximum number of empty polls between two reads of the clock. A read takes as long as a poll.
 pub(super) const MOST_POLLS: u32 = 64;
 /// Time in which all peers are checked, however rarely the endpoint makes a check.
 const ROUND: Duration = Duration::from_secs(2);
@@ -21,11 +22,12 @@ const ROUND: Duration = Duration::from_secs(2);
 const PEERS_A_LOOK: usize = 8;
 /// Up to this many peers, each check is a [close](Look::Closely) one.
 const FEW: usize = 32;
-/// With more peers, one round over all peers in this many is close.
+/// With more peers, the checks are close in one of this many rounds over all peers.
 const CLOSE: usize = 4;
 /// Number of peers per check whose state is read, to find those that have closed.
 const STATES_A_LOOK: usize = 1024;
-/// Time in which the other members of a shared context receive what a peer sent before it was gone.
+/// Time from the end of a peer until the receives of a shared context that name it fail. Meanwhile
+/// other endpoints of the context receive what the peer has sent to them.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Decides when the endpoint reads the clock, and which peers it checks.
@@ -43,7 +45,7 @@ pub(crate) struct PeerChecks {
     next: usize,
     /// Position of the next check for closed peers.
     next_closed: usize,
-    /// Time of the last check of senders that have not sent yet.
+    /// Time of the last check of senders that are in the list of senders and have not sent yet.
     silent_checked: Instant,
     /// Peers without a link that receives name.
     pub(super) awaited: BTreeSet<u32>,
@@ -120,13 +122,14 @@ impl PeerChecks {
         Some(since)
     }
 
-    /// Number of peers to check, of all `peers` with links, after the time `since` the last check.
+    /// Returns how many of the `peers` with links to check, after the time `since` the last check.
     pub(super) fn due(peers: usize, since: Duration) -> usize {
         let due = (peers as f64 * since.div_duration_f64(ROUND)).ceil() as usize;
         due.max(PEERS_A_LOOK).min(peers)
     }
 
-    /// The place of the next peer to check, of all `peers` with links, and how to check it.
+    /// Returns the place of the next peer to check, below the number `peers` of peers with links,
+    /// and how to check it. `peers` is not 0.
     pub(super) fn next(&mut self, peers: usize) -> (usize, Look) {
         let (round, at) = (self.next / peers, self.next % peers);
         self.next = (self.next + 1) % (CLOSE * peers);
@@ -134,7 +137,8 @@ impl PeerChecks {
         (at, if closely { Look::Closely } else { Look::Briefly })
     }
 
-    /// The places of the next peers, of all `peers` with links, that may have closed.
+    /// Returns the places of the next peers whose state is read, below the number `peers` of peers
+    /// with links.
     pub(super) fn next_closed(&mut self, peers: usize) -> Range<usize> {
         let from = self.next_closed.min(peers);
         let to = (from + STATES_A_LOOK).min(peers);
@@ -142,8 +146,8 @@ impl PeerChecks {
         from..to
     }
 
-    /// Returns whether senders that have not sent yet are to be checked now. There are few of them,
-    /// and opening one takes 20 us, which 256 ranks on one core cannot afford often.
+    /// Returns whether senders that have not sent yet are to be checked now. They are checked
+    /// rarely, because there are few of them, and opening the segment of one takes 20 us.
     pub(super) fn is_silent_due(&mut self) -> bool {
         let is_due = self.silent_checked.elapsed() >= ROUND;
         if is_due {
@@ -152,7 +156,7 @@ impl PeerChecks {
         is_due
     }
 
-    /// Returns the awaited peers to look for in this check.
+    /// Returns the awaited peers to look for in this check, at most [`PEERS_A_LOOK`].
     pub(super) fn awaited_now(&mut self) -> Vec<u32> {
         let (before, after) = (..self.next_awaited, self.next_awaited..);
         let turns = self.awaited.range(after).chain(self.awaited.range(before));

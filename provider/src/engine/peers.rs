@@ -4,9 +4,9 @@
 //! endpoint at a time is known at each address.
 //!
 //! Matching compares addresses (*peer numbers*), because receives name addresses. All other state
-//! belongs to one endpoint: its link, its number in the list of senders, operations in progress,
-//! and long messages that wait in its memory. Its identity distinguishes the endpoint from earlier
-//! ones at its address.
+//! belongs to one endpoint: its link, its number in the list of senders
+//! (`channel/src/shm/senders.rs`), operations in progress, and long messages that wait in its
+//! memory. Its identity distinguishes the endpoint from earlier ones at its address.
 //!
 //! ```text
 //! send, no endpoint known        open the current endpoint
@@ -69,7 +69,7 @@ pub(super) enum Unknown {
     Short,
 }
 
-/// A sender in the list whose slots were not handled before.
+/// A sender in the list of senders, or on the network, of which no slot was handled yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewSender {
     number: u32,
@@ -82,10 +82,10 @@ pub(super) struct NewSender {
 /// Messages and bytes by channel.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
-    /// Includes messages that were sent whole over the network. [`Tx`] also counts those
-    /// separately.
+    /// Messages in slots and buffers. Messages that were sent whole over the network are included;
+    /// [`Tx`] counts these as well, and [`Peers::report`] subtracts them.
     pub(super) shm: ChannelCounters,
-    /// All other messages over the network, of any length.
+    /// Messages over the network, except those that were sent whole; [`Peers::report`] adds these.
     pub(super) net: ChannelCounters,
     kernel_copy: ChannelCounters,
     copy_pipeline: ChannelCounters,
@@ -157,8 +157,8 @@ pub(crate) struct Peers {
     has_unnamed: bool,
     /// Answers that wait for room at their peers.
     deferred: DeferredAnswers,
-    /// Whether the last transmit returned `EAGAIN`. No message announces free room; see
-    /// [`Self::look_for_room`].
+    /// Whether the last transmit returned `EAGAIN`, and no room was found since. No message
+    /// announces free room; see [`Self::look_for_room`].
     pub(crate) wants_room: bool,
     pub(super) channels: Channels,
 }
@@ -324,8 +324,8 @@ impl Peers {
         self.get(peer).map(Peer::identity).or(number.map(|(_, who)| who))
     }
 
-    /// Returns whether an address is reached over the network: it is on another host or, if there
-    /// is a network, no endpoint of this user here holds its port.
+    /// Returns whether an address is reached over the network. This is so if it is on another host
+    /// or, on an endpoint with a network, if this user has no segment for its port on this host.
     fn needs_net_at(&self, address: SocketAddrV4) -> bool {
         let is_local = address::is_local(*address.ip());
         !is_local || self.transports.has_net() && !self.transports.has_segment(address.port())
@@ -337,8 +337,9 @@ impl Peers {
         self.needs_net_at(self.address_of(peer))
     }
 
-    /// Returns whether an endpoint may be at a peer's address: one holds its port on this host, or
-    /// the address is reached over the network and cannot be checked.
+    /// Returns whether an endpoint may be at a peer's address. This is so if there is a segment for
+    /// its port on this host, or if the address is reached over the network, where only opening a
+    /// link shows it.
     pub(super) fn is_there(&self, peer: u32) -> bool {
         self.needs_net(peer) || self.transports.has_segment(self.address_of(peer).port())
     }
@@ -414,7 +415,7 @@ impl Peers {
         self.addresses.saw_open(peer);
     }
 
-    /// Sends nothing more to a peer that is gone: drops its pending answers, and reclaims the
+    /// Stops sending to a peer that is gone. Drops the pending answers to it, and reclaims the
     /// buffers that it held.
     pub(super) fn disconnect(&mut self, peer: u32) {
         self.deferred.forget(peer);
@@ -470,8 +471,9 @@ impl Peers {
         self.linked[places].iter().filter_map(closed).collect()
     }
 
-    /// Returns whether a living peer is copying from or to memory of this endpoint. Once the
-    /// endpoint has made its operations void, or has closed, no new copy begins.
+    /// Returns whether a living peer is copying from or to memory of this endpoint. No new copy
+    /// begins after this endpoint has closed, or for operations that `Segment::void_before` has
+    /// made void.
     pub(super) fn is_any_reaching(&self) -> bool {
         let reaches = |link: &Peer| {
             link.copies_our_memory() && link.liveness(Look::Closely) == Liveness::Alive
@@ -520,8 +522,9 @@ impl Peers {
         }
     }
 
-    /// Sends the result of an operation to the peer that started it, now or when there is room. The
-    /// meaning of `len` depends on the kind.
+    /// Sends an answer about `op` to a peer, now or when there is room. `op` is an operation of the
+    /// peer or, for [`Kind::Dropped`], a transfer of the peer. The meaning of `len` depends on the
+    /// kind.
     pub(super) fn answer(&mut self, peer: u32, kind: Kind, op: u64, len: u64) {
         let flags = Flags::empty();
         let header = Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op };
@@ -578,8 +581,8 @@ impl Peers {
         self.deferred.size(peer)
     }
 
-    /// Tries again to send pending answers. None overtakes another one to the same peer: the last
-    /// part of an answer means that all parts have come.
+    /// Tries again to send pending answers. The answers to a peer keep their order, because the
+    /// last part of an answer means to the peer that all parts have come.
     pub(super) fn flush(&mut self) {
         let mut deferred = std::mem::take(&mut self.deferred);
         deferred.flush(|peer, header, bytes| {
@@ -667,8 +670,8 @@ impl Peers {
     /// Looks up a sender that is not known yet.
     ///
     /// # Errors
-    /// [`Unknown::Unlisted`] if the number is not in the list, or for a sender over the network
-    /// that cannot be at the address that it claims; it is disconnected.
+    /// [`Unknown::Unlisted`] if no sender has the number, or if the sender sends over the network
+    /// and cannot be at the address that it claims. Such a sender is disconnected.
     pub(super) fn new_sender(&mut self, number: u32) -> std::result::Result<NewSender, Unknown> {
         let (who, address) = self.transports.sender(number).ok_or(Unknown::Unlisted)?;
         let at = |port: u16| {
@@ -688,8 +691,9 @@ impl Peers {
     /// Opens a new sender. Returns `None` if it is gone.
     ///
     /// # Errors
-    /// [`Unknown::Short`] if descriptors or memory are short, [`Unknown::Unlisted`] if its entry in
-    /// the list is invalid.
+    /// [`Unknown::Short`] if descriptors or memory are short. [`Unknown::Unlisted`] if the sender
+    /// cannot be opened and another endpoint at its address is open. Its entry in the list of
+    /// senders is then invalid.
     pub(super) fn open_sender(
         &mut self,
         sender: &NewSender,
@@ -785,7 +789,7 @@ impl Peers {
         is_certain || !self.is_open(peer) || self.who_is_at(peer) == Some(who)
     }
 
-    /// Takes the senders that were gone before they could be opened.
+    /// Removes and returns the senders that were gone before they could be opened.
     pub(super) fn take_unopened(&mut self) -> Vec<(u32, Identity)> {
         std::mem::take(&mut self.unopened)
     }
@@ -795,9 +799,9 @@ impl Peers {
         self.unopened.push((peer, gone));
     }
 
-    /// Returns the senders in the next page of the list that are gone and have sent nothing. Checks
-    /// at most `most` senders of the page. The next round over all pages continues with the senders
-    /// that follow them.
+    /// Returns the senders in the next page of the list of senders that are gone and have sent
+    /// nothing. Checks at most `most` senders of the page. The next round over all pages continues
+    /// with the senders that follow these.
     pub(super) fn silent_and_gone(&mut self, most: usize) -> Vec<(u32, Identity)> {
         let parts = self.transports.list_parts();
         let (page, round) = (self.pages_checked % parts, self.pages_checked / parts);

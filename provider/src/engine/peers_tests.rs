@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Answers that wait for room, and lengths that fit.
+//! Tests of answers that wait for room, of checks of senders that have not sent, and of the longest
+//! message in a frame.
 
 use channel::{
     testing,

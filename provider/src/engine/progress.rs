@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Progress: arriving messages go through the device to their receives.
+//! Makes progress on an endpoint: handles the slots (`channel::wire`) that have come, and continues
+//! answers and operations that waited for room. Messages go through the device to their receives.
 
 use channel::{
     bytes::{Remote, SharedBytes},
@@ -22,11 +23,13 @@ use super::{
 };
 use crate::wait::pollable::Progress;
 
-/// Most slots of one transport that are handled before the caller gets its completions.
+/// Maximum number of slots of one transport that one call handles. Then the caller gets its
+/// completions.
 const BATCH: u32 = 64;
 
 impl Engine {
-    /// Handles arrivals, and continues work that waited for room.
+    /// Handles slots that have come, and continues work that waited for room. Returns whether it
+    /// handled a slot or sent a part of an operation.
     #[inline]
     pub(crate) fn progress(&mut self) -> Progress {
         let mut progress = self.receive();
@@ -45,7 +48,8 @@ impl Engine {
         progress
     }
 
-    /// Handles a batch of slots of each transport.
+    /// Handles a batch of slots of each transport, and of the network if its schedule
+    /// (`channel::polling`) includes it in this poll. Returns whether there were slots.
     #[inline]
     pub(super) fn receive(&mut self) -> Progress {
         let local = self.receive_over(0);
@@ -53,8 +57,8 @@ impl Engine {
         if local > 0 || other { Progress::Some } else { Progress::None }
     }
 
-    /// Handles slots of the other transports, after `local` slots over shared memory. Returns
-    /// whether there were slots.
+    /// Handles slots of the other transports, after a poll has handled `local` slots over shared
+    /// memory. Returns whether there were slots.
     #[inline(never)]
     fn receive_others(&mut self, local: u32) -> bool {
         let mut some = false;
@@ -94,8 +98,8 @@ impl Engine {
         count
     }
 
-    /// Handles a batch of slots of a receiving end, until one must stay there. Returns their
-    /// number.
+    /// Handles up to [`BATCH`] slots of a receiving end, until a slot must stay there. Returns how
+    /// many it handled or dropped.
     fn handle_batch<I: Arrivals>(&mut self, receiver: &mut I) -> u32 {
         let mut count = 0;
         while count < BATCH && !self.rx.copies.holds_arrivals() {
@@ -191,15 +195,16 @@ impl Engine {
         let from = self.peers.sender(header);
         if self.peers.link(from).is_err() {
             tracing::warn!("lost a message, because its sender is gone: its receive fails");
-            // Its receive fails: the next message must not take its place.
+            // The message still matches a receive, which fails. Otherwise the next message would
+            // match this receive.
             return self.arrive_remote(source, header, Remote::default());
         }
         // The link is taken for a moment, so that the bytes can be lent to `arrive`.
         let Some(link) = self.peers.take(from) else { return };
         let matched = match link.body(header, payload) {
             Some(body) => {
-                // The first bytes are loaded into the cache while the receive is searched. For
-                // bytes in a slot this gains nothing.
+                // The first bytes are loaded into the cache while the device searches for the
+                // receive. For bytes in a slot this gains nothing.
                 body.bytes().expect();
                 self.arrive(source, header, body.bytes())
             }
@@ -263,8 +268,8 @@ impl Engine {
         self.completions.rx.fail(Failure { completion, overflow: 0, errno: Errno::ECRC });
     }
 
-    /// Makes the next copy at once; a poll would make it without the lock. Returns whether there
-    /// was one.
+    /// Makes the next copy that is due, with the lock of the engine. Returns whether a copy was
+    /// due.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn make_copy(&mut self) -> bool {
         let Some(copy) = self.rx.copies.begin() else { return false };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! When an endpoint shows its counters to `tcam watch`, and when it writes the draft of its report.
+//! Decides when an endpoint shows its counters to `tcam watch`, and when it updates the draft of
+//! its report. A draft is a file that remains if the process crashes (`host::draft`).
 
 use std::{net::SocketAddrV4, time::Instant};
 
@@ -20,9 +21,10 @@ use crate::{
 /// Maximum number of polls that find something, and of posts, between two reads of the clock. If
 /// there is a draft of a report, each read also shows the counters.
 const LOOK: u32 = 128;
-/// Most probes between reads of the clock.
+/// Maximum number of probes between two reads of the clock.
 const PROBES: u32 = 64;
-/// Reads of the clock between shows of the counters. A show takes about 0.1 us.
+/// Without a draft, the counters are shown at one of this many reads of the clock. To show them
+/// takes about 0.1 us.
 const SHOW: u32 = 8;
 
 /// See the module.
@@ -62,7 +64,8 @@ impl Publisher {
         self.is_recorded = true;
     }
 
-    /// Creates the report at the end. Returns `None` if no report is requested or begun.
+    /// Creates the final report of the endpoint, without counts. Returns `None` if neither a report
+    /// nor a summary is requested, or if [`Self::begin`] was not called.
     pub(super) fn end(
         &self,
         params: &Params,
@@ -73,7 +76,7 @@ impl Publisher {
         is_wanted.then(|| report::make(params, address.to_string(), self.opened, written_at))
     }
 
-    /// Writes the report at the end, as [`report::finish`] does.
+    /// Prints the summary and writes the report, as far as requested; see [`report::finish`].
     pub(super) fn finish(&mut self, params: &Params, report: &mut Report) {
         let draft = self.draft.take().map(|growing| growing.into_draft());
         report::finish(params, report, draft);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_rma(3)`: reads and writes of a peer's memory.
+//! Starts reads and writes of a peer's memory (`fi_rma(3)`), and handles the answers.
 //!
-//! The peer executes them, in the order in which they arrive, between the messages of the same
-//! ring. Only the peer knows its regions and accesses its memory.
+//! The peer executes them in the order in which they arrive, together with the messages of the same
+//! ring or connection. Only the peer knows its regions. A request names parts of these regions.
 //!
 //! ```text
 //! initiator                               target
@@ -13,9 +13,10 @@
 //!   <-------------------- Answer (data)                             up to eager size
 //!   <------------------------------ Done  process_vm_writev         longer
 //!
-//!   and if the kernel refuses, or must not be asked:
-//!   <------------------------------ Pull  checked as a whole
-//!   Write/Read (piece), ... (last) ---->  each as above, in buffers
+//!   longer ones if the kernel does not copy between the two processes, or over the network:
+//!   Write (parts, flag PIECES) -------->  checks all parts, copies nothing
+//!   <------------------------------ Pull  (also after a kernel copy that was refused)
+//!   Write/Read (piece), ... (last) ---->  each as above, without a kernel copy; reads begin here
 //!   <----------------- Answer, ... / Done
 //! ```
 //!
@@ -55,12 +56,12 @@ use crate::{attr, sizes::OpClass};
 /// on.
 const SILENCE: Duration = Duration::from_secs(2);
 const BACKOFF: Duration = Duration::from_millis(1);
-/// Bytes of one piece if the kernel refuses to copy.
+/// Maximum length in bytes of one piece of a read or write that goes in pieces.
 const PIECE: usize = LONGEST - 256;
-/// Most bytes of one read that are requested and not answered, if the kernel refuses to copy. The
-/// peer keeps answers without a buffer in its memory ([`super::deferred`]).
+/// Maximum number of bytes of one read in pieces that are requested and not answered. If the peer
+/// has no room for an answer, it keeps the answer in its memory ([`super::deferred`]).
 const READ_AHEAD: usize = 64 * PIECE;
-/// Most bytes of all reads that are requested and not answered, if the kernel refuses to copy.
+/// Maximum number of bytes of all reads in pieces that are requested and not answered.
 const ALL_AHEAD: usize = 4 * READ_AHEAD;
 
 /// Flags of operations on memory.
@@ -73,8 +74,9 @@ pub(crate) const FLAGS: u64 = attr::TX_OP_FLAGS
     | flags::READ
     | flags::WRITE;
 
-/// Waits while peers copy from or to memory of an endpoint ([`Peers::is_any_reaching`]). A peer that
-/// was stopped in the middle of a copy would continue it later.
+/// Waits until `is_reached` returns false: no peer copies from or to memory of the endpoint at
+/// `address` any more ([`Peers::is_any_reaching`]). The wait has no time limit, because a peer that
+/// was stopped in the middle of a copy would continue the copy later.
 pub(crate) fn wait_for_copies(address: SocketAddrV4, mut is_reached: impl FnMut() -> bool) {
     let said_at = Instant::now() + SILENCE;
     let mut is_said = false;
@@ -99,12 +101,12 @@ pub(super) struct RmaOptions {
     /// Whether its success is reported.
     pub(super) report: bool,
     inject: bool,
-    /// Whether it waits for earlier operations.
+    /// Whether the operation must wait for earlier ones at the peer (`FI_FENCE`).
     pub(super) fence: bool,
 }
 
-/// The header of a request for parts of a peer's memory. The payload contains the parts, and the
-/// data or its location.
+/// Returns the header of a request for parts of a peer's memory. The payload of the request
+/// contains the parts and, depending on the request, data or the location of local memory.
 #[inline]
 pub(super) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
     let flags = Flags::empty();
@@ -112,8 +114,9 @@ pub(super) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
 }
 
 impl Tx {
-    /// The options of an operation on `len` bytes of a peer's memory, of which `sent` are sent to the
-    /// peer. The endpoint may be bound for `selective` completion.
+    /// Returns the options of an operation on `len` bytes of a peer's memory, for which `sent`
+    /// bytes are sent to the peer. `selective`: the endpoint's transmits are bound for selective
+    /// completion.
     ///
     /// # Errors
     /// `EBADFLAGS` for flags that such an operation cannot have, `EMSGSIZE` if it is too long,
@@ -152,7 +155,7 @@ impl Tx {
                 && matches!(op.kind, OpKind::Read | OpKind::Write)
                 && op.buffer.len() > at_once
         };
-        // If the kernel copies, the operations are not searched before each message.
+        // The operations are searched only if reads and writes at this peer go in pieces.
         goes_in_pieces(peers, peer) == Ok(true) && self.ops.any(piecemeal)
     }
 
@@ -239,7 +242,8 @@ impl Tx {
         }
         let in_pieces = goes_in_pieces(peers, peer)?;
         if short && (inject || in_pieces) {
-            // In pieces, the write could be overtaken, which is allowed only for longer ones.
+            // A later operation may overtake a write in pieces. This is allowed only for writes
+            // that are longer than this one.
             return Err(Errno::EAGAIN);
         }
         if in_pieces {
@@ -268,7 +272,8 @@ impl Tx {
         if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
-    /// Sends pieces of an operation. Returns whether any piece was sent.
+    /// Sends pieces of a write, or requests pieces of a read. Returns whether any piece was sent or
+    /// requested.
     pub(super) fn pump_rma(&self, peers: &mut Peers, stream: &mut TxStream, op: &SendOp) -> bool {
         let start = stream.offset;
         let write = op.kind == OpKind::Write;
@@ -333,7 +338,7 @@ impl Tx {
         } else if header.flags.contains(Flags::PART) {
             let mut streams = self.streams.iter_mut();
             if let Some(stream) = streams.find(|stream| stream.op == header.op) {
-                // No more than was requested, whatever the peer says.
+                // A peer may claim to have sent more than was requested.
                 let answered = stream.answered.saturating_add(header.len as usize);
                 stream.answered = answered.min(stream.offset);
             }
@@ -354,8 +359,8 @@ impl Tx {
     }
 }
 
-/// Returns whether reads and writes of a peer's memory go in pieces, because the kernel refuses to
-/// copy.
+/// Returns whether longer reads and writes of a peer's memory go in pieces. They do over the
+/// network, and if the kernel does not copy between the two processes.
 ///
 /// # Errors
 /// `ECONNABORTED` if the peer is gone.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Serves the requests of peers for local memory (`fi_rma(3)`, `fi_atomic(3)`); see [`super::rma`].
+//! Serves the requests of peers to read, write or atomically change local memory (`fi_rma(3)`,
+//! `fi_atomic(3)`). [`super::rma`] describes the protocol.
 
 use std::sync::Arc;
 
@@ -38,7 +39,8 @@ enum Served {
     Data(Target),
     /// The answer is this many bytes of the results of an atomic operation.
     Results(usize),
-    /// The kernel does not copy: the peer must use pieces.
+    /// Nothing was copied, because the kernel does not copy between the two processes, or because
+    /// the peer announced a write in pieces. The peer gets a [`Kind::Pull`], and goes on in pieces.
     Refused,
     /// The copy is queued, to be made without the lock.
     Later,
@@ -48,13 +50,13 @@ enum Served {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "the hot path allocates nothing")]
 enum Access {
-    /// The request has this result already.
+    /// The request needs no kernel copy, and has this result.
     Over(Served),
     /// The kernel is to copy between this memory and that of the requesting peer.
     Copy(Direction, Target),
 }
 
-/// The header of the answer to a request, with `len` bytes.
+/// Returns the header of an answer with `len` bytes of data.
 fn answer_to(request: &Header, len: usize) -> Header {
     // Atomic operations have no offset.
     let data = if request.kind == Kind::Read { request.data } else { 0 };
@@ -116,7 +118,7 @@ impl RmaTarget {
             if untaken < 2 * MOST {
                 self.answer(peers, from, header, Err(Errno::ENOBUFS));
             }
-            // The buffer of the request goes back to the peer.
+            // Dropping the body gives the buffer with the request back to the peer.
             drop(peers.get(from).and_then(|link| link.body(header, payload)));
             return;
         }
@@ -152,8 +154,11 @@ impl RmaTarget {
         }
     }
 
-    /// Executes a request, or queues its copy. Returns the result, and the memory that the request
-    /// names.
+    /// Executes a request, or queues its copy. Returns the result, and the parts of local memory
+    /// that the request names.
+    ///
+    /// # Errors
+    /// The error that the peer is to get.
     fn execute(
         &mut self,
         peers: &Peers,
@@ -198,8 +203,8 @@ impl RmaTarget {
         Ok((served, parts))
     }
 
-    /// Handles the result of a copy for a request that was made without the lock. The requesting
-    /// peer may have gone meanwhile.
+    /// Handles the result of a copy for a request that was made without the lock. Does nothing if
+    /// the requesting endpoint was forgotten meanwhile.
     pub(super) fn memory_copied(
         &self,
         peers: &mut Peers,
@@ -252,7 +257,8 @@ impl RmaTarget {
         }
     }
 
-    /// Returns the memory that a request of this class names.
+    /// Returns the memory that a request names. `class` is `FI_RMA` or `FI_ATOMIC`, and `access` is
+    /// `FI_REMOTE_READ` or `FI_REMOTE_WRITE`.
     ///
     /// # Errors
     /// `EACCES` if the endpoint does not have the capabilities `class` and `access`, and the errors
@@ -314,6 +320,9 @@ impl RmaTarget {
 }
 
 /// Returns the result of a request after a kernel copy.
+///
+/// # Errors
+/// The reason why the memory could not be copied.
 fn copied(exchanged: std::result::Result<(), CopyError>) -> Result<Served> {
     match exchanged {
         Ok(()) => Ok(Served::Done),

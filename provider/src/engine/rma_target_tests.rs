@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Requests of peers are served according to the capabilities of the endpoint.
+//! Tests that requests of peers for local memory are served or refused according to the endpoint's
+//! capabilities.
 
 use ffi::{Errno, flags};
 

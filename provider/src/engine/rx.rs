@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The receives of an endpoint: posted, matched, and completed with their bytes.
+//! Posts the receives of an endpoint, matches arriving messages to them, and completes them when
+//! the bytes of the messages are in their buffers.
 //!
-//! Long messages stay in the sender's memory until they are matched.
+//! Long messages stay in the sender's memory until a receive matches them. The receiver then copies
+//! the message, or requests it in parts. A message in parts is a *transfer*. The receiver chooses
+//! the number of the transfer, which all parts contain.
 //!
 //! ```text
 //! sender                      receiver
@@ -52,7 +55,8 @@ use crate::device::{
 #[derive(Debug)]
 struct Transfer {
     recv: LongRecv,
-    /// Distinguishes it from earlier transfers with its key, of which parts may still come.
+    /// Distinguishes this transfer from earlier ones with the same key in [`Rx::transfers`]. Parts
+    /// of those may still come.
     age: u64,
     wanted: usize,
     received: usize,
@@ -72,7 +76,7 @@ pub(crate) struct Rx {
     /// Age of the next transfer.
     next_age: u64,
     pub(crate) copies: Copies,
-    /// Checksum of the payload of the slot, or of the kept message, that is being handled.
+    /// Checksum of the payload of the slot that is being handled, if the slot has checksums.
     slot_check: u32,
     /// Whether several threads may use the endpoint.
     locked: bool,
@@ -92,12 +96,12 @@ impl Rx {
         }
     }
 
-    /// Posts a receive. This is inlined, like the functions that it calls: an operation that is
-    /// copied from call to call waits for the store buffer each time.
+    /// Posts a receive. This is inlined, like the functions that it calls. Otherwise the operation
+    /// would be copied from call to call, and each copy would wait for the store buffer.
     ///
     /// # Errors
-    /// Those of [`RecvSettings::receive`], and of a receive that is held back
-    /// ([`crate::device::flow`]).
+    /// Those of [`RecvSettings::receive`] and [`Self::post_outside_engine`], and those of
+    /// [`Flow::hold_post`] if the table has no room for the receive.
     #[inline(always)]
     pub(super) fn post(
         &mut self,
@@ -337,8 +341,8 @@ impl Rx {
         self.copies.is_done() && self.transfers.is_empty()
     }
 
-    /// Fails the receives of a shared context that this endpoint gets long messages for. The
-    /// endpoint closes, but the receives belong to the context.
+    /// If the endpoint is a member of a shared receive context, fails the context's receives whose
+    /// long messages come over this endpoint. The endpoint closes, but the context stays open.
     pub(super) fn end_receives(&mut self, completions: &mut Completions) {
         if self.device.is_shared() {
             for recv in self.take_long() {
@@ -347,7 +351,8 @@ impl Rx {
         }
     }
 
-    /// Removes the receives of long messages, except messages that another thread is copying now.
+    /// Removes and returns the receives of long messages, except messages that another thread is
+    /// copying now.
     fn take_long(&mut self) -> Vec<LongRecv> {
         let mut receives = self.copies.take_messages();
         let transfers = std::mem::take(&mut self.transfers);
@@ -396,7 +401,7 @@ impl Rx {
 
 /// Arriving messages.
 impl Rx {
-    /// The data of a slot that completes its message, besides envelope and bytes.
+    /// Returns the data in a message's slot that its completion needs besides envelope and bytes.
     #[inline(always)]
     fn about(&self, header: &Header) -> About {
         let Header { flags, data, op, .. } = *header;
@@ -445,9 +450,9 @@ impl Rx {
         }
     }
 
-    /// [`Self::arrive`] for a device with tail queues: another thread may search the unexpected
-    /// messages meanwhile. Out of line, so that messages for other devices take no more
-    /// instructions.
+    /// Does the work of [`Self::arrive`] for a device with tail queues (`nic::device::tail`), where
+    /// another thread may search the unexpected messages meanwhile. This is out of line, so that
+    /// messages for other devices take no more instructions.
     #[inline(never)]
     fn arrive_at_tails(
         &mut self,
@@ -513,14 +518,15 @@ impl Rx {
         }
     }
 
-    /// Returns whether messages may have to stay in the ring (`FI_TCAM_OVERFLOW=flow-control`).
+    /// Returns whether messages may have to stay unhandled in the ring or the connection
+    /// (`FI_TCAM_OVERFLOW=flow-control`, [`crate::device::flow`]).
     #[inline]
     pub(super) fn holds_ring(&self) -> bool {
         self.flow.holds_ring()
     }
 
-    /// Returns whether the next message in the ring must stay there. Lets the ring move on if it
-    /// need not stand still any more.
+    /// Returns whether the next slot must stay unhandled, because it is a message that no receive
+    /// matches and the table has no free entry. If messages need not wait any more, ends the wait.
     #[cold]
     pub(super) fn is_held_back(&mut self, source: u32, header: &Header) -> bool {
         if !is_message(header.kind) {
@@ -583,7 +589,8 @@ impl Rx {
     ) {
         let to = recv.buffer(0, usize::try_from(recv.envelope.len).unwrap_or(usize::MAX));
         let wanted = to.len();
-        // Not into a multi-receive buffer: this message may be the one that returns the buffer.
+        // A copy into a multi-receive buffer is made now, because this message may be the one that
+        // returns the buffer.
         let later = self.locked && wanted >= UNLOCKED && !recv.grant.data.multi;
         let copied = match peers.link(recv.peer) {
             Ok(link) => {
@@ -599,8 +606,8 @@ impl Rx {
         self.fetched(peers, completions, recv, wanted, copied);
     }
 
-    /// Handles the result of a copy of a message that was made without the lock. The sender may
-    /// have gone meanwhile.
+    /// Handles the result of a copy of a message that was made without the lock. If the sender was
+    /// forgotten meanwhile, the receive fails.
     pub(super) fn message_copied(
         &mut self,
         peers: &mut Peers,
@@ -636,7 +643,7 @@ impl Rx {
                 channel.received += 1;
                 channel.received_bytes += wanted as u64;
                 self.complete(peers, completions, &recv.grant, &recv.envelope, about, wanted);
-                // `len` names the channel: 1 is the kernel copy.
+                // In this answer, `len` names the channel: 1 stands for the kernel copy.
                 peers.answer(peer, Kind::Done, about.op, 1);
             }
             Err(CopyError::Refused) => self.pull(peers, recv, wanted),
@@ -647,7 +654,7 @@ impl Rx {
         }
     }
 
-    /// Requests a message in parts from its sender.
+    /// Requests a message in parts from its sender, as a new transfer of `wanted` bytes.
     fn pull(&mut self, peers: &mut Peers, recv: LongRecv, wanted: usize) {
         let (peer, op, to) = (recv.peer, recv.about.op, recv.buffer(0, wanted));
         let age = self.next_age;
@@ -737,7 +744,7 @@ impl Rx {
     }
 }
 
-/// Returns whether a slot of this kind announces a message.
+/// Returns whether a slot of this kind contains a message or the location of a message.
 pub(super) fn is_message(kind: Kind) -> bool {
     matches!(kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous)
 }

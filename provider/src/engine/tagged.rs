@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_tagged(3)`: probes, which examine unexpected messages without receiving them.
+//! Probes (`fi_tagged(3)`): receive calls with `FI_PEEK`, `FI_CLAIM` or `FI_DISCARD`. They examine,
+//! set aside or drop unexpected messages.
 //!
 //! | flags           | what happens                                            |
 //! |-----------------|---------------------------------------------------------|
@@ -42,7 +43,7 @@ pub(crate) enum Probe {
     Peek,
     Claim,
     Discard,
-    /// Receive or drop a claimed message.
+    /// Receives or drops a claimed message, which an earlier probe has set aside.
     TakeClaimed,
 }
 
@@ -52,6 +53,7 @@ pub(crate) struct ProbeResult {
     envelope: Envelope,
     flags: Flags,
     data: u64,
+    /// Number, in a shared receive context, of the endpoint that received the message; otherwise 0.
     pub(crate) holder: u32,
     /// The message, if the probe takes it out of the queue to drop it.
     dropped: Option<Kept>,
@@ -78,8 +80,9 @@ impl Probe {
         }
     }
 
-    /// Searches the oldest message that matches, and sets it aside or takes it out of the queue, as
-    /// the probe requires. Returns `None` if no message matches, and for [`Self::TakeClaimed`].
+    /// Searches for the oldest message that matches. Sets it aside for [`Self::Claim`], and takes
+    /// it out of the queue for [`Self::Discard`]. Returns `None` if no message matches, and for
+    /// [`Self::TakeClaimed`].
     ///
     /// # Errors
     /// `EBUSY` if the context has a claimed message already, which would be lost.
@@ -114,7 +117,8 @@ impl Probe {
 }
 
 impl Rx {
-    /// Reports the message that a probe found, or `ENOMSG` without a message.
+    /// Reports the message that a probe found, or the error `ENOMSG` if it found none. If the probe
+    /// drops the message, answers the sender.
     pub(crate) fn probed(
         &self,
         peers: &mut Peers,

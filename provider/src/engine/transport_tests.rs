@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations between two endpoints over each transport: with all lengths, and with a death after
-//! each step.
+//! Tests of operations between two endpoints over each transport, with all lengths, and with the
+//! death of one endpoint after each step.
 
 use std::{fmt::Debug, sync::Arc};
 

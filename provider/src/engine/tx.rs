@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The transmits of an endpoint: messages, and operations at peers until the peers answer.
-//! [`super::rma`] starts reads, writes and atomic operations.
+//! Sends the messages of an endpoint, and follows all its operations at peers until they end.
+//! [`super::rma`] starts reads and writes, and [`super::atomic`] starts atomic operations.
 //!
 //! ```text
 //! an injected message, and
@@ -11,12 +11,13 @@
 //! ```
 //!
 //! While a receiver computes, it keeps the buffers of messages that it has not handled. The sender
-//! of a short message must not wait for it (`MPI_Isend` returns at once), and a receiver that holds
-//! all buffers must not delay messages to other peers. But if the receiver makes progress, a buffer
-//! becomes free soon. It costs less than a copy, which takes the receiver a system call.
+//! of a short message must not wait for the receiver (`MPI_Isend` returns at once), and a receiver
+//! that holds all buffers must not delay messages to other peers. But if the receiver makes
+//! progress, a buffer becomes free soon. To use this buffer costs less than a copy of the message,
+//! because the receiver reads a copy with a system call.
 //!
-//! If the kernel does not let the receiver read the copy, the receiver gets the message through
-//! buffers, once some are free.
+//! If the kernel does not let the receiver read the copy, the receiver requests the message in
+//! parts ([`super::rx`]), which go through buffers when some are free.
 //!
 //! The send completes when the message is copied. Nothing more is reported, even if the receiver
 //! dies. A message in a buffer is handled the same way.
@@ -46,14 +47,16 @@ use crate::attr;
 /// 4 MiB at most.
 const MOST: usize = 1024;
 
-/// An operation that is being sent in parts, through buffers.
+/// An operation whose data goes in parts, through buffers or over the network. A read is requested
+/// in parts.
 #[derive(Debug)]
 pub(super) struct TxStream {
     /// Number of the operation.
     pub(super) op: u64,
     pub(super) peer: u32,
-    /// For a message: number of the receiver's transfer.
+    /// For a message: number of the receiver's transfer ([`super::rx`]).
     transfer: u64,
+    /// Bytes that were sent or, of a read, requested.
     pub(super) offset: usize,
     pub(super) len: usize,
     /// Bytes of a read that have come.
@@ -152,8 +155,11 @@ impl Tx {
 
     /// Sends a message in a slot or through a buffer; `IF_QUICK`: only if that is faster than a
     /// copy by the receiver. Without a buffer, sends the location of the message or, if it is
-    /// injected, of a copy. The payload is chosen at compile time: passed in memory, it costs 15
-    /// instructions per message.
+    /// injected, of a copy. The kind of payload is chosen at compile time, because a payload that
+    /// is passed in memory costs 15 instructions per message.
+    ///
+    /// # Errors
+    /// Those of [`Self::send`].
     #[inline(never)]
     fn send_eager<const IF_QUICK: bool>(
         &mut self,
@@ -196,7 +202,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Sends the location of a message, which stays in local memory.
+    /// Sends the location of a message, which stays in local memory. Over the network, sends only
+    /// its length.
     ///
     /// # Errors
     /// `EAGAIN` if there is no room, `ECONNABORTED` if the peer is gone.
@@ -278,15 +285,15 @@ impl Tx {
         self.ops.find(number, |op| op.peer == peer) == Some(true)
     }
 
-    /// Removes an operation, which ends, and stops sending parts of it. Returns `None` if no
-    /// operation with this number is in progress.
+    /// Removes and returns an operation that ends, and stops sending parts of it. Returns `None` if
+    /// no operation with this number is in progress.
     pub(super) fn take(&mut self, number: u64) -> Option<SendOp> {
         let op = self.ops.take(number)?;
         self.streams.retain(|stream| stream.op != number);
         Some(op)
     }
 
-    /// Handles the answer of a peer to an operation, which completed or failed.
+    /// Handles a peer's answer [`Kind::Done`] or [`Kind::Failed`] to an operation.
     pub(super) fn finished(
         &mut self,
         peers: &mut Peers,
@@ -316,8 +323,8 @@ impl Tx {
         self.complete(completions, &op);
     }
 
-    /// Reports an operation that its peer has completed. A copy of an injected message was reported
-    /// before.
+    /// Reports the success of an operation, unless it was a copy of an injected message, which was
+    /// reported before.
     #[inline]
     pub(super) fn complete(&self, completions: &mut Completions, op: &SendOp) {
         self.ended(op);
@@ -375,15 +382,17 @@ impl Tx {
     }
 }
 
-/// Operations that are sent in parts.
+/// Operations whose data goes in parts.
 impl Tx {
-    /// Returns whether no operation is being sent in parts.
+    /// Returns whether no operation has parts to send or to request.
     #[inline]
     pub(crate) fn has_no_streams(&self) -> bool {
         self.streams.is_empty()
     }
 
-    /// Handles a peer's request to send an operation through buffers.
+    /// Handles a peer's request to send the data of a message or a write, or to request the data of
+    /// a read, in parts. Ignores the request if the operation has no parts or goes in parts
+    /// already.
     pub(super) fn pulled(&mut self, peers: &mut Peers, from: u32, header: &Header) {
         let found = self.ops.find(header.op, |op| (op.peer, op.kind, op.buffer.len()));
         let Some((_, kind, most)) = found.filter(|&(peer, ..)| peer == from) else {
@@ -416,12 +425,14 @@ impl Tx {
         self.stream(header.op, from, header.data, len);
     }
 
-    /// Starts to send an operation through buffers.
+    /// Adds an operation to those whose data goes in parts. For a message, `transfer` is the number
+    /// of the receiver's transfer.
     pub(super) fn stream(&mut self, op: u64, peer: u32, transfer: u64, len: usize) {
         self.streams.push_back(TxStream { op, peer, transfer, offset: 0, len, answered: 0 });
     }
 
-    /// Sends parts of the operations that go through buffers. Returns whether any part was sent.
+    /// Sends or requests parts of the operations in `streams`. Returns whether any part was sent or
+    /// requested.
     pub(super) fn pump(&mut self, peers: &mut Peers, completions: &mut Completions) -> bool {
         let mut progress = false;
         for _ in 0..self.streams.len() {

@@ -55,8 +55,8 @@ pub(super) fn near() -> Met {
     (ports, own, engine, TestPeers::Near(peers, sender))
 }
 
-/// Creates an endpoint with a network. It claims the address and the context index `says`, or its
-/// real address.
+/// Creates an endpoint with a network. It claims to have the address and the context index in
+/// `says`. If `says` is `None`, it claims its real ones.
 pub(crate) fn net_endpoint(
     job: Option<Secret>,
     own: u64,
@@ -103,7 +103,8 @@ impl TestPeers {
         }
     }
 
-    /// The first peer sends a slot. Over the network, one byte of the head may be changed.
+    /// Lets the first peer send a slot. Over the network, `change` names a byte of the head and the
+    /// bits to flip in it.
     pub(super) fn push_words(
         &mut self,
         words: [u64; 5],
@@ -126,7 +127,7 @@ impl TestPeers {
         }
     }
 
-    /// The healthy peer sends a message. Returns whether there was room.
+    /// Lets the healthy peer send a message. Returns whether there was room.
     pub(super) fn push_healthy(&mut self, own: &Arc<Segment>, header: Header) -> bool {
         match self {
             Self::Near([_, healthy], _) => Writer::new(own).push(healthy, &header),
@@ -137,8 +138,9 @@ impl TestPeers {
         }
     }
 
-    /// Over the network, sends arbitrary bytes: from the first peer, from a stranger that has just
-    /// connected, or from the stranger of an earlier call.
+    /// Sends arbitrary bytes over the network, from the first peer, from a stranger that has just
+    /// connected, or from the stranger of an earlier call. Does nothing if the peers are on this
+    /// host.
     pub(super) fn push_bytes(&mut self, bytes: &[u8], how: u8) {
         let Self::Far([peer, _], to, stranger) = self else { return };
         if how & 3 == 0 {
@@ -160,7 +162,7 @@ impl TestPeers {
         let _ = stranger.as_mut().map(|socket| socket.write_all(bytes));
     }
 
-    /// The first peer writes into its own segment.
+    /// Lets the first peer write into its own segment. Does nothing over the network.
     pub(super) fn scribble(&self, offset: usize, word: u64) {
         if let Self::Near([peer, _], _) = self {
             testing::scribble(peer, offset, word);

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The calling thread, as traces number it.
+//! Numbers the threads that call the provider, for traces. A thread gets its number with its first
+//! recorded call.
 //!
 //! ```text
-//! a call:  same control block as before, and no numbered thread has ended: the same thread
-//!          otherwise: its number, which it gets with its first recorded call
+//! a call:  same control block as in the last call, and no
+//!          numbered thread has ended since then:            the same thread calls
+//!          otherwise:                                       reads the number of the thread
 //! ```
-//! A thread may get the control block of one that has ended, which [`ffi::thread::current`] cannot
-//! distinguish. So threads with a number count themselves when they end. Rejected: reading the
-//! number in each call (a thread-local of a shared library takes a call of the dynamic linker).
+//! A new thread may get the control block of a thread that has ended. [`ffi::thread::current`]
+//! returns the same value for both. So threads with a number count themselves when they end.
+//!
+//! Rejected: reading the number in each call. To read a thread-local of a shared library takes a
+//! call of the dynamic linker.
 
 use std::{
     cell::Cell,
@@ -25,7 +29,8 @@ static NUMBERED: AtomicU32 = AtomicU32::new(0);
 static ENDED: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// It needs no drop, so it can still be used while other thread-locals are dropped.
+    /// The thread, once it has a number. This value needs no drop, so it can still be used while
+    /// other thread-locals are dropped.
     static OWN: Cell<Option<Thread>> = const { Cell::new(None) };
     static END: EndOfThread = const { EndOfThread };
 }
@@ -51,7 +56,7 @@ fn own() -> Thread {
     })
 }
 
-/// The last calling thread.
+/// The thread of the last recorded call.
 #[derive(Debug, Default)]
 pub(super) struct LastCaller {
     /// Its [`thread::current`]; 0, which no thread has, before the first call.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Objects that are still open when the process exits.
+//! Lists the endpoints and shared receive contexts that may still be open when the process exits,
+//! so that they write their reports then.
 
 use std::sync::{Arc, Weak};
 
@@ -23,17 +24,18 @@ fn register(object: Weak<dyn AtExit>, open: &Open) {
     open.push(object);
 }
 
-/// Registers an endpoint.
+/// Registers an endpoint for [`run_all`].
 pub(crate) fn register_endpoint<T: AtExit + 'static>(endpoint: &Arc<T>) {
     register(Arc::downgrade(endpoint) as Weak<dyn AtExit>, &ENDPOINTS);
 }
 
-/// Registers a shared receive context. At exit, contexts are called before endpoints.
+/// Registers a shared receive context for [`run_all`], which calls contexts before endpoints.
 pub(crate) fn register_context<T: AtExit + 'static>(context: &Arc<T>) {
     register(Arc::downgrade(context) as Weak<dyn AtExit>, &CONTEXTS);
 }
 
-/// Calls all registered objects that still exist, when the process exits.
+/// Calls [`AtExit::at_exit`] of all registered objects that still exist. Called when the process
+/// exits.
 pub(crate) fn run_all() {
     for open in [&CONTEXTS, &ENDPOINTS] {
         let open = std::mem::take(&mut *open.lock());

@@ -36,7 +36,7 @@ const fn own(
     Variable { id: OWN + number, name, help }
 }
 
-/// The values of [`VARIABLES`].
+/// Returns the values of [`VARIABLES`], in the same order.
 pub(crate) fn values(device: &Device<RecvOp, Kept>) -> Vec<u64> {
     let [tagged, msg] = [&device.tagged, &device.msg].map(nic::device::Context::occupancy);
     let unexpected: usize = [tagged[1], msg[1]].iter().map(|(table, host)| table + host).sum();

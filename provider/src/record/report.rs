@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The report of an endpoint, written to `FI_TCAM_REPORT` when the endpoint closes or when the
-//! process exits with it open.
+//! Writes the report of an endpoint or a shared receive context to `FI_TCAM_REPORT`: when the
+//! object closes, or when the process exits while the object is open. Until then, the report of an
+//! endpoint has a draft, a file that remains if the process crashes (`host::draft`).
 
 use std::{
     fs,
@@ -28,8 +29,8 @@ use crate::{
     record::summary,
 };
 
-/// Begins the draft of an endpoint's report. Returns `None` if no report is requested, or if the
-/// draft cannot be created; then it prints the reason to the error output.
+/// Begins the draft of an endpoint's report. Returns `None` if no report is requested. Prints the
+/// reason to the error output and returns `None` if the draft cannot be created.
 pub(crate) fn begin(params: &Params, address: String, opened: Instant) -> Option<Box<OpenReport>> {
     if params.report.is_empty() {
         return None;
@@ -87,15 +88,15 @@ impl OpenReport {
     }
 }
 
-/// Returns whether an endpoint must produce a report at its end: for the file of `FI_TCAM_REPORT`,
+/// Returns whether an object must create a report when it closes, for the file of `FI_TCAM_REPORT`
 /// or for the summary.
 pub(crate) fn is_wanted(params: &Params) -> bool {
     !params.report.is_empty() || summary::is_wanted(params)
 }
 
 /// Prints the summary of a complete report and writes the report, as far as requested. Removes the
-/// draft. If the report cannot be written, prints the reason to the error output, and keeps the
-/// draft with the report in it.
+/// draft, if there is one. If the report cannot be written, prints the reason to the error output,
+/// and keeps the draft with the report in it.
 pub(crate) fn finish(params: &Params, report: &mut Report, draft: Option<Draft>) {
     if summary::is_wanted(params) {
         summary::print(report);

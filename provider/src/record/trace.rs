@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `FI_TCAM_TRACE`: records the operations of the device (see `nic::trace`).
+//! Records the operations of a device, such as posts and arrivals, in trace files (`FI_TCAM_TRACE`;
+//! see `nic::trace`).
 
 use std::{
     collections::HashSet,
@@ -31,10 +32,12 @@ use crate::{
     record::caller::LastCaller,
 };
 
-/// Operations between two reads of the clock: a read takes longer than recording.
+/// Number of operations between two reads of the clock. A read takes longer than recording an
+/// operation.
 const CLOCK: u32 = 64;
-/// If sends are recorded: operations of one kind in a row between two reads. Before an operation of
-/// another kind, a program may have computed or waited.
+/// If sends are recorded: of the operations of one kind in a row, one in this many may read the
+/// clock. An operation of another kind may always read it, because the program may have computed or
+/// waited before.
 const RUN: u32 = 16;
 /// A computation or a wait is recorded if it takes longer.
 const PAUSE: Duration = Duration::from_micros(10);
@@ -46,7 +49,8 @@ const NONE: u32 = 0;
 
 type Recorded = std::result::Result<(), Stop>;
 
-/// The trace of one context. Its file is created with the first operation.
+/// The trace of one matching context: tagged or untagged messages. Its file is created with the
+/// first operation.
 #[derive(Debug)]
 struct Trace {
     path: PathBuf,
@@ -81,9 +85,9 @@ struct Pauses {
 }
 
 impl Pauses {
-    /// Returns whether both are to be read before an operation of this kind: another thread calls
-    /// (`is_other`), or the last read was at least [`PAUSE`] ago. Within a run of one kind, only
-    /// every [`RUN`]th operation is checked.
+    /// Returns whether the clock and the processor time are to be read before an operation of this
+    /// kind. This is so if another thread calls (`is_other`), or if the last read was at least
+    /// [`PAUSE`] ago. Of the operations of one kind in a row, only every [`RUN`]th one is checked.
     fn is_due(&mut self, kind: Option<u32>, is_other: bool) -> bool {
         if !is_other && self.kind == kind && self.more > 0 {
             self.more -= 1;
@@ -93,7 +97,8 @@ impl Pauses {
         is_other || self.looked.is_none_or(|then| then.elapsed() >= PAUSE)
     }
 
-    /// Returns the processor time of the calling thread in nanoseconds.
+    /// Notes the time of this read. Returns the processor time of the calling thread in
+    /// nanoseconds.
     fn look(&mut self) -> u64 {
         self.looked = Some(Instant::now());
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -113,7 +118,7 @@ impl Recorder for Trace {
     #[inline]
     fn short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
-        // No register is kept for later here: all calls are at the end.
+        // All calls are at the end of this function, so that it saves no registers.
         if self.until_clock > 0 && self.caller.is_same() && self.try_put_known(head, &key) {
             self.until_clock -= 1;
         } else {
@@ -123,8 +128,8 @@ impl Recorder for Trace {
 
     #[cold]
     fn record(&mut self, op: &Op) {
-        // Cancels and drops are rare, and often the last operations, long after others: they get
-        // their own time.
+        // Cancels and drops are rare, and often come last, long after other operations. So the time
+        // of each is recorded.
         if matches!(op, Op::Cancel(_) | Op::Drop(_)) {
             self.idle();
         }
@@ -202,8 +207,9 @@ impl Trace {
         }
     }
 
-    /// Writes the record of an operation with a known key, or that the last one is repeated.
-    /// Returns false if the key is unknown, the window is full, or the trace has no open file.
+    /// Writes the record of an operation whose key the encoder knows. If the record equals the last
+    /// one, writes only that the last one is repeated. Returns false if the key is unknown, the
+    /// window of the file (`host::trace_file`) is full, or no file is open.
     #[inline(always)]
     fn try_put_known(&mut self, head: OpWord, key: &Key) -> bool {
         if let TraceState::Recording(file) = &mut self.state
@@ -300,11 +306,11 @@ impl Trace {
     }
 }
 
-/// Records the operations of a device from now on, if that is requested. `name` distinguishes it
-/// from other devices of this process.
+/// Records the operations of a device from now on, if that is requested. `name` distinguishes the
+/// device from other devices of this process.
 ///
 /// # Errors
-/// The directory cannot be created. The reason is printed to the error output, because the
+/// The directory cannot be created. Then the reason is printed to the error output, because the
 /// recording is the purpose of the run.
 pub(crate) fn start(
     device: &mut Device<RecvOp, Kept>,

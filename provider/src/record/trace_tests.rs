@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations of several threads on one device: a trace has them in the order in which they took
-//! effect, and those of each thread in the thread's order.
+//! Tests of traces. If several threads use one device, the trace contains the operations in the
+//! order in which they took effect, and those of each thread in the order of the thread.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Match bits that are compared. The other bits are the thread and the step.
+/// Match bits that are compared. The other bits contain the thread and the step.
 const CLASS: u64 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -166,8 +166,8 @@ fn a_change_of_thread_costs_one_word() {
     let size = |threads: &[usize]| {
         let directory = tempfile::tempdir().unwrap();
         let (path, mut trace) = trace_in(&directory, None);
-        // All operations are of one message, so that each record takes a word. This thread is
-        // recorded first.
+        // All operations are arrivals of the same message, so that each record takes one word. This
+        // thread is recorded first.
         let record = |trace: &mut Trace| {
             let (head, key) = Op::Arrive(Envelope { source: 1, bits: 5, len: 8 }).short().unwrap();
             trace.short(head, key.bits, key.ignore, key.source);

@@ -4,11 +4,12 @@
 //!
 //! Under `MPI_THREAD_MULTIPLE`, a thread of MPICH polls while it holds a lock that the other
 //! threads of its process need to send. A thread that waits for that lock has not called the
-//! provider yet, so no doorbell can ring for it. A poll that sleeps delays it until the end of the
-//! sleep. The only sign of such a thread is that it called before.
+//! provider yet, so no doorbell can ring for it. If the polling thread sleeps, the waiting thread
+//! is delayed until the end of the sleep. The only sign of a waiting thread is that it called
+//! before.
 //!
-//! A thread that starts an operation stores its name ([`thread::current`]), without reading the
-//! clock. A thread that is about to sleep finds the name and notes the time.
+//! As a sign, a thread that starts an operation stores its number ([`thread::current`]), without
+//! reading the clock. A thread that is about to sleep finds the number and notes the time.
 
 use std::{
     cell::Cell,
@@ -37,19 +38,20 @@ pub(crate) enum Others {
 /// thread that starts operations this often must find the lock free; a thread that starts fewer is
 /// delayed little.
 const ACTIVE: Duration = Duration::from_millis(20);
-/// Time after a call of another thread in which polls sleep only briefly. While one thread sleeps,
-/// the others cannot leave a sign, and some compute for seconds between two calls.
+/// Time after a call of another thread in which polls sleep only briefly. While one thread sleeps
+/// and holds the lock of MPICH, the others cannot leave a sign. Some of them compute for seconds
+/// between two calls.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
-/// Number of separate words for the names of threads.
+/// Number of separate words for the numbers of threads.
 const STARTERS: usize = 4;
 
 /// The signs of threads that start operations without the lock of the endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct UnlockedStarts {
-    /// In each word, the last thread that started an operation since a thread was about to sleep
-    /// ([`thread::current`]), or 0. Several words keep threads that start operations continuously
-    /// from taking the cache line from each other.
+    /// In each word, the number of the last thread that started an operation since a thread was
+    /// about to sleep, or 0. Several words keep threads that start operations continuously from
+    /// taking the cache line from each other.
     starters: [CachePadded<AtomicUsize>; STARTERS],
     /// Whether an operation went to a peer since [`Callers::take_acts`] was last called.
     acted: AtomicBool,
@@ -71,7 +73,7 @@ impl UnlockedStarts {
     }
 }
 
-/// Stores a name, unless it is stored already.
+/// Stores the number of a thread, unless it is stored already.
 #[inline]
 fn leave(at: &AtomicUsize, thread: usize) {
     if at.load(Ordering::Relaxed) != thread {
@@ -79,11 +81,11 @@ fn leave(at: &AtomicUsize, thread: usize) {
     }
 }
 
-/// Threads that have had empty polls for a while.
+/// Number of threads that have had empty polls for a while.
 static POLLERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Number of threads of the application that poll endpoints. A thread that has ended still counts,
-/// but callers never assume more pollers than endpoints.
+/// Returns the number of threads of the application that poll endpoints. A thread that has ended
+/// still counts, but callers never assume more pollers than endpoints.
 pub(crate) fn pollers() -> usize {
     POLLERS.load(Ordering::Relaxed)
 }
@@ -119,8 +121,8 @@ impl Callers {
         self.starter = thread::current();
     }
 
-    /// Returns the signs that threads leave which start operations without the lock of the
-    /// endpoint.
+    /// Returns the place where threads that start operations without the lock of the endpoint leave
+    /// their signs.
     pub(crate) fn unlocked_starts(&self) -> Arc<UnlockedStarts> {
         Arc::clone(&self.unlocked_starts)
     }
@@ -139,8 +141,8 @@ impl Callers {
         self.polled_by_several |= before != this && before != 0;
     }
 
-    /// Returns what the other threads do, for a thread that is about to sleep. Takes the signs that
-    /// they have left.
+    /// Returns what the other threads do, for a thread that is about to sleep. Removes the signs
+    /// that threads have left.
     pub(crate) fn others(&mut self) -> Others {
         let now = Instant::now();
         let this = thread::current();

@@ -3,9 +3,9 @@
 //! computes, as a NIC does.
 //!
 //! ```text
-//! make progress on all endpoints; if there was any: again
-//! after SPIN without progress: arm all doorbells; if nothing has come: sleep on epoll:
-//!     the sockets of the doorbells | an event descriptor for commands
+//! make progress on all endpoints, again and again while there is progress
+//! after SPIN without progress: arm all doorbells; if no message has come: sleep on epoll:
+//!     the descriptors of the endpoints | an event descriptor for commands
 //! ```
 //!
 //! A thread of the application that polls makes progress itself, which saves a wakeup for each
@@ -43,8 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// may wait for a lock that the interrupted thread holds.
 const AT_EXIT: Duration = Duration::from_secs(1);
 
-/// Time from a panic, which is a defect of the provider, to the next attempt: a panic in each round
-/// must not fill the log.
+/// Time from a panic, which is a defect of the provider, to the next attempt. Without it, a panic
+/// in each round would fill the log.
 const AFTER_PANIC: Duration = Duration::from_millis(100);
 
 enum Command {
@@ -125,7 +125,7 @@ impl DeviceThread {
     /// Sends a command to the thread, and wakes it.
     ///
     /// # Errors
-    /// `EOPBADSTATE` if the thread has ended.
+    /// `EOPBADSTATE` if the thread has ended, or an error of the wakeup.
     fn tell(&self, command: Command) -> Result<()> {
         self.commands.send(command).map_err(|_| Errno::EOPBADSTATE)?;
         self.wake().map_err(std::io::Error::from)?;
@@ -137,7 +137,8 @@ impl DeviceThread {
         rustix::io::write(&self.event, &1_u64.to_ne_bytes())
     }
 
-    /// Has the thread start work that became ripe in another thread.
+    /// Has the thread start deferred work whose counter has reached its threshold in another
+    /// thread.
     #[cold]
     pub(crate) fn run_triggers(&self) {
         if !is_current() {
@@ -148,7 +149,7 @@ impl DeviceThread {
     /// Has the thread make progress on an endpoint from now on.
     ///
     /// # Errors
-    /// No descriptors are left, or the thread is gone.
+    /// No descriptors are left, or the thread has ended.
     pub(crate) fn add<P: Pollable + 'static>(&self, port: &Arc<P>) -> Result<()> {
         port.bells(&mut |_| Ok(()))?;
         self.tell(Command::Add(Arc::clone(port) as Arc<dyn Pollable>))
@@ -165,7 +166,8 @@ impl DeviceThread {
         }
     }
 
-    /// Returns whether the thread is of this process. It stays in the parent of a forked child.
+    /// Returns whether the thread belongs to this process. A forked child does not have the thread
+    /// of its parent.
     pub(crate) fn is_here(&self) -> bool {
         self.pid == std::process::id()
     }
@@ -262,7 +264,7 @@ impl Worker {
 
     fn sleep(&self) {
         let _ = rustix::io::read(&self.event, &mut [0_u8; 8]);
-        // Work that becomes ripe after this wakes the thread again.
+        // Deferred work that becomes ripe after this ([`super::triggers`]) wakes the thread again.
         self.triggers.run();
         let longest = self.ports.iter().map(|port| port.arm_device()).min();
         let longest = longest.unwrap_or(Duration::MAX);

@@ -5,14 +5,14 @@
 //! MPICH yields the core after each empty poll, which takes 0.3 us and more. A caller that does
 //! nothing but poll is therefore kept in the poll for a moment. If there are more pollers than
 //! cores they may run on ([`host::poller_count`]), the process with the message to send waits for
-//! this core. A poll then sleeps, after many empty ones, until a sender rings
-//! (`channel::shm::doorbell`).
+//! this core. After many empty polls, a poll then sleeps until a sender rings the doorbell
+//! (`channel::shm::doorbell`) or something arrives from the network.
 //!
 //! `MPI_Wait` and a program that computes for 0.1 us between two calls of `MPI_Test` look the same
 //! here, and other processes may wait for the result of that computation. So no caller is kept in
-//! polls for long: only the first few empty polls spin, and between two sleeps there are many polls
-//! if few pollers share a core. A caller that does more than wait, or that waits for very long,
-//! does not sleep while a core is idle.
+//! polls for long. Only the first few empty polls spin. If few pollers share a core, there are many
+//! polls between two sleeps. A caller that does more than wait, or that waits for very long, does
+//! not sleep while a core is idle.
 //!
 //! A poll must not sleep for long while another thread may wait for a lock that this thread holds
 //! ([`super::callers`]).
@@ -27,8 +27,8 @@ use nic::params::types::IdlePolicy;
 
 use crate::wait::callers::{Callers, Others};
 
-/// Longest sleep of a thread that waits for room at a peer or for a descriptor, which no doorbell
-/// announces.
+/// Longest sleep of a thread that waits for room at a peer or for a free file descriptor. No
+/// doorbell announces either of them.
 pub(crate) const RETRY: Duration = Duration::from_micros(50);
 
 /// The action after an empty poll.
@@ -64,8 +64,8 @@ pub(crate) struct Idle {
     outnumbered: bool,
     /// Pollers per core.
     pollers: u32,
-    /// Empty polls between two sleeps, computed from `pollers`: it changes rarely, and each poll
-    /// reads it.
+    /// Empty polls between two sleeps, computed from `pollers` in advance, because each poll reads
+    /// it.
     again: u32,
     /// Empty polls since the thread found something at any endpoint that it polls.
     empty: u32,
@@ -84,13 +84,13 @@ pub(crate) struct Idle {
     /// Whether a poll of the application has slept, and nothing was found or started since.
     rests: bool,
     /// Number of waits with a sleep until the caller counts again as one that only waits; 0 if it
-    /// does. [`ACTS`] after it has started an operation without having found anything since a
-    /// sleep.
+    /// counts as one. It is set to [`ACTS`] if the caller starts an operation after a sleep, before
+    /// it has found anything.
     acts: u32,
     /// Whether the caller did nothing but wait when that was last measured.
     only_waits: bool,
-    /// Returns whether the host has an idle processor. `None` if this thread may not run on all
-    /// processors.
+    /// Function that returns whether the host has an idle processor; `None` if this thread may not
+    /// run on all processors.
     ask: Option<fn() -> bool>,
     /// The last answer of `ask`; false once something is found, unless `acts` is set.
     room: bool,
@@ -106,8 +106,8 @@ pub(crate) struct Idle {
 const TIGHT: Duration = Duration::from_micros(2);
 /// Reads of the ring in one poll of such a caller, about 1.5 us.
 pub(crate) const SPINS: u32 = 80;
-/// Empty polls in a row that spin: the message comes soon, or the caller may have something else to
-/// do.
+/// Maximum number of empty polls in a row that spin. If no message has come by then, the caller may
+/// have something else to do.
 const SPINNING: u32 = 16;
 /// Empty polls before a poll yields the core although there is one for each poller: some 30 ms, in
 /// case other programs need it.
@@ -148,9 +148,9 @@ const BETWEEN_SLEEPS: Duration = Duration::from_micros(100);
 /// process uses it.
 const AGAIN: u32 = 200;
 /// Sleeps without a message, with fewer cores than pollers, after which a thread asks for an idle
-/// core. A thread that only waits should not take a core from processes that come to compute:
-/// `fds_gather`, 32 ranks of MPICH on 2 cores, takes 0.84 / 0.74 / 0.69 / 0.63 s after 1 / 4 / 16
-/// sleeps / never (medians of 11).
+/// core. A thread that only waits should not take a core from processes that come to compute. The
+/// test program `fds_gather` on 32 ranks of MPICH and 2 cores takes 0.84 / 0.74 / 0.69 / 0.63 s if
+/// threads ask after 1 / 4 / 16 sleeps / never (medians of 11).
 const LATE: u32 = 16;
 /// Number of waits with a sleep until a caller counts again as one that only waits, after it
 /// started something although a sleep had found no message. The ranks of NWChem serve others
@@ -319,8 +319,9 @@ impl Idle {
         }
     }
 
-    /// Returns a sleep, unless another thread needs a lock that this one may hold, the caller
-    /// worked between its polls, or a core is idle.
+    /// Returns [`Pause::Sleep`]. Returns [`Pause::None`] instead if another thread needs a lock
+    /// that this one may hold, if the caller worked between its polls, or if there is a core for
+    /// this thread.
     #[cold]
     fn decide_sleep(&mut self, patience: u32, crowded: bool, caller: Caller) -> Pause {
         let others = self.callers.others();
@@ -343,7 +344,7 @@ impl Idle {
         if caller != Caller::Waits && self.has_core(used, crowded) {
             return Pause::None;
         }
-        // Operations that other threads started since the last sleep.
+        // Other threads may have started operations since the last sleep.
         if self.callers.take_acts() && self.rests {
             self.acts = ACTS;
         }
@@ -356,9 +357,10 @@ impl Idle {
         Pause::Sleep(if others == Others::Away { self.backoff } else { BRIEF_BACKOFF })
     }
 
-    /// Returns whether this thread may go on polling. With a core for each poller, it may if it had
-    /// a core for itself while it was measured and `used` that much processor time, or if it is to
-    /// be measured again ([`ENOUGH`]). Otherwise it may if the host has an idle core.
+    /// Returns whether this thread may go on polling. `used` is its processor time since it was
+    /// last read. If there is a core for each poller, the thread may go on if it `used` a core
+    /// nearly all of that time, or if it is time to measure this again ([`ENOUGH`]). If cores are
+    /// short (`crowded`), it may go on if the host has an idle core.
     fn has_core(&mut self, used: Duration, crowded: bool) -> bool {
         if !crowded {
             let has_one = match self.backoffs {
@@ -385,8 +387,8 @@ impl Idle {
         (BACKOFF * self.pollers.min(256) / 16).clamp(BACKOFF, LONGEST_BACKOFF)
     }
 
-    /// Notes that an empty poll returns. The time matters only if the next poll may spin: reading
-    /// the clock takes longer than the rest of such a poll.
+    /// Notes that an empty poll returns. Notes the time only if the next poll may spin, because
+    /// reading the clock takes longer than the rest of such a poll.
     #[inline]
     pub(crate) fn note_return(&mut self, caller: Caller) {
         let may_spin = self.empty_here < SPINNING || caller == Caller::Waits;

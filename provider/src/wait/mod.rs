@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Waits of threads and operations. Endpoints are known here only as [`pollable::Pollable`].
+//! How threads wait for messages, and operations for counters. Endpoints are known here only as
+//! [`pollable::Pollable`].
 //!
 //! ```text
 //! set  device_thread     endpoints that a queue, a counter or the thread of a domain polls

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The interfaces of endpoints and counters, for the objects and threads that wait for them.
+//! The interfaces of endpoints and counters for the queues and threads that wait for them. An
+//! endpoint that threads poll or sleep on is a [`Pollable`].
 
 use std::{fmt::Debug, os::fd::BorrowedFd, sync::Arc, time::Duration};
 
@@ -19,22 +20,23 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     /// Makes progress.
     fn progress(&self) -> Progress;
 
-    /// Makes progress, and checks peers if it is time. Does nothing if another thread uses this
-    /// endpoint, or if a device thread makes progress on it.
+    /// Makes progress, and does the periodic work of [`Self::look_around`]. Does nothing if another
+    /// thread uses this endpoint, or if a device thread makes progress on it.
     fn try_progress(&self);
 
-    /// Decides what to do after an empty poll. Checks peers, if it is time. If a spin is due, this
-    /// function spins, and returns [`Pause::Spin`] only if a message came meanwhile.
+    /// Decides what to do after an empty poll. Does the periodic work of [`Self::look_around`]. If
+    /// a spin is due, this function spins, and returns [`Pause::Spin`] only if a message came
+    /// meanwhile.
     fn pause(&self, caller: Caller) -> Pause;
 
-    /// Checks peers, if it is time.
+    /// Does periodic work, if it is time: shows the counters to `tcam watch`, and checks peers.
     fn look_around(&self);
 
     /// Sleeps until a message comes, another thread wakes this one, or `at_most` is over. Does not
     /// sleep if something is `ready`.
     fn sleep(&self, at_most: Duration, ready: &dyn Fn() -> bool);
 
-    /// Wakes the threads that sleep here.
+    /// Wakes the threads that sleep on the endpoint.
     fn wake(&self);
 
     /// Returns whether a device thread makes progress on the endpoint.
@@ -51,11 +53,12 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     /// the longest sleep; zero if there is work.
     fn arm_bells(&self) -> Duration;
 
-    /// Returns when no other thread is in the middle of work on the endpoint. Makes the copies that
-    /// are due.
+    /// Makes the copies that are due. Waits until no other thread copies for a peer's read or write
+    /// of local memory.
     fn finish_copies(&self);
 
-    /// Sets the number of processes to `count`, which is called under the endpoint's lock.
+    /// Sets the number of processes to the result of `count`, which is called under the endpoint's
+    /// lock.
     fn set_processes(&self, count: &dyn Fn() -> u32);
 
     /// Makes progress in the device thread.
@@ -76,13 +79,15 @@ pub(crate) trait Count: Debug + Send + Sync {
     /// Returns the number of failures, without progress.
     fn failures(&self) -> u64;
 
-    /// Counts an operation that has ended.
+    /// Counts an operation that has ended, as a failure if it `failed`.
     fn count(&self, failed: bool);
 
-    /// Adds to the count. Operations that wait for the counter start at the next check.
+    /// Adds to the count. Operations that wait for the counter start at the next check of the
+    /// triggers.
     fn raise(&self, value: u64);
 
-    /// Sets the count. Operations that wait for the counter start at the next check.
+    /// Sets the count. Operations that wait for the counter start at the next check of the
+    /// triggers.
     fn put(&self, value: u64);
 }
 

@@ -2,14 +2,16 @@
 //! The endpoints that a queue or counter polls when it is read, and the sleep of threads that wait
 //! for it.
 //!
-//! Two events end a sleep: a message in the ring of one of the endpoints, whose sender rings
-//! ([`channel::shm::doorbell`]), and a report of this process to the queue or counter, for which
-//! [`WaitSet::ring`] rings. Both are armed before the sleeping thread checks once more.
+//! Two events end a sleep. One is a message to one of the endpoints: over shared memory, the sender
+//! rings the endpoint's doorbell ([`channel::shm::doorbell`]); over the network, a descriptor
+//! becomes readable. The other is a report of this process to the queue or counter, for which
+//! [`WaitSet::ring`] is called. A thread arms both before it checks once more and sleeps.
 //!
 //! ```text
-//! one endpoint     sleep on the word of its doorbell; `ring` also rings that doorbell
-//! several, or a    epoll descriptor: the sockets of their doorbells | an event
-//! descriptor       descriptor for `ring` | a timer, if a peer may die unseen
+//! one endpoint     sleep on its doorbell, and on the network if it has one;
+//!                  `ring` also rings that doorbell
+//! several, or      epoll descriptor: the descriptors of the endpoints | an event
+//! FI_WAIT_FD       descriptor for `ring` | a timer for periodic work, such as checks of peers
 //! ```
 
 use std::{
@@ -87,8 +89,8 @@ impl Descriptors {
         Ok(descriptors)
     }
 
-    /// Adds the descriptors of an endpoint, unless the device thread makes progress on it: that
-    /// thread sleeps on them, and its reports ring here.
+    /// Adds the descriptors of an endpoint. Does nothing if a device thread makes progress on the
+    /// endpoint: that thread sleeps on the descriptors, and its reports call [`WaitSet::ring`].
     fn add(&self, endpoint: &dyn Pollable) -> Result<()> {
         if endpoint.is_auto() {
             return Ok(());
@@ -140,7 +142,7 @@ pub(crate) fn sleep_on(descriptors: &[BorrowedFd<'_>], at_most: Duration) {
 }
 
 impl WaitSet {
-    /// Creates the set of an object that no thread waits for.
+    /// Creates the set of an object that no thread waits for, such as a domain.
     pub(crate) fn new(locked: bool) -> Self {
         Self {
             endpoints: Serial::new(Vec::new(), locked),
@@ -237,7 +239,8 @@ impl WaitSet {
         }
     }
 
-    /// Returns when no other thread is in the middle of work on an endpoint.
+    /// Makes the copies that are due on every endpoint. Waits until no other thread copies for a
+    /// peer's read or write of local memory.
     pub(crate) fn finish_copies(&self) {
         for endpoint in &*self.endpoints.lock() {
             endpoint.finish_copies();
@@ -256,8 +259,8 @@ impl WaitSet {
         progress
     }
 
-    /// Makes progress for a caller that does not pause after an empty poll. If there was nothing,
-    /// also checks peers.
+    /// Makes progress for a caller that does not pause after an empty poll. If no progress was
+    /// made, also does the periodic work of the endpoints.
     pub(crate) fn progress_and_look(&self) {
         if self.progress() == Progress::None {
             self.endpoints.lock().iter().for_each(|endpoint| endpoint.look_around());
@@ -294,7 +297,7 @@ impl WaitSet {
                 endpoint.sleep(backoff, &ready);
                 self.end_sleep();
             }
-            // There is no common doorbell of several endpoints.
+            // Several endpoints have no common doorbell to sleep on.
             _ => {
                 drop(endpoints);
                 std::thread::yield_now();
@@ -366,8 +369,8 @@ impl WaitSet {
         }
     }
 
-    /// Begins a sleep, on the doorbell of `port` or, if it is `None`, on the descriptors. Returns
-    /// the number of sleeping threads.
+    /// Begins a sleep on the doorbell of `endpoint` or, if it is `None`, on the descriptors.
+    /// Returns the number of sleeping threads.
     fn begin_sleep(&self, endpoint: Option<&Arc<dyn Pollable>>) -> u32 {
         let mut sleepers = self.sleepers.lock();
         sleepers.count += 1;
@@ -402,7 +405,7 @@ impl WaitSet {
     fn arm(&self, descriptors: &Descriptors, endpoints: &[Arc<dyn Pollable>]) -> Duration {
         descriptors.empty();
         self.armed.store(true, Ordering::SeqCst);
-        // The device thread makes progress on the other endpoints, and its reports ring.
+        // The device thread makes progress on the other endpoints, and its reports call `ring`.
         let endpoints = endpoints.iter().filter(|endpoint| !endpoint.is_auto());
         endpoints.map(|endpoint| endpoint.arm_bells()).min().unwrap_or(Duration::MAX)
     }
@@ -410,7 +413,8 @@ impl WaitSet {
     /// Prepares for a sleep on the descriptor (`fi_trywait`) of at most `at_most`.
     ///
     /// # Errors
-    /// `EAGAIN` if there is work to do first, `EINVAL` without a descriptor.
+    /// `EAGAIN` if something is `ready`, if there is work to do first, or if senders may not know
+    /// yet that threads of this process sleep ([`SETTLED`]). `EINVAL` without a descriptor.
     pub(crate) fn try_wait(
         &self,
         triggers: &Triggers,

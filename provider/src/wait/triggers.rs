@@ -2,16 +2,17 @@
 //! `fi_trigger(3)`: operations that wait until a counter reaches a threshold.
 //!
 //! ```text
-//! when a queue or a counter of the domain is read, and in the device thread:
+//! when work is added, when a queue or a counter of the domain is read or set, and in the
+//! device thread:
 //!     unless another thread does this:
 //!         read each counter once
 //!         while work is ripe (its counter has reached its threshold):
 //!             start it, in the order of thresholds; without room it stays ripe
 //! ```
-//! One thread at a time starts work, with one value of each counter. Otherwise, while a counter
-//! rises, work with a higher threshold, or work that was submitted later, could start first. Work
-//! is started outside of the lock of the endpoint whose completion made it ripe. Waiting work keeps
-//! no object open: work of a closed object is dropped.
+//! One thread at a time starts work, with one value of each counter. If several threads did, work
+//! with a higher threshold, or work that was submitted later, could start first while the counter
+//! rises. Work is started outside of the lock of the endpoint whose completion made it ripe.
+//! Waiting work keeps no object open. If its counter or its endpoint is closed, it is dropped.
 
 use std::{
     fmt::Debug,
@@ -39,7 +40,7 @@ pub(crate) trait Start: Debug + Send + Sync {
 /// How deferred work is reported when its operation ends.
 #[derive(Debug)]
 pub(crate) struct DeferredOp {
-    /// The counter that counts it.
+    /// The counter that counts the operation when it ends.
     pub(crate) counter: Option<Arc<dyn Count>>,
     /// Whether success is also reported to the endpoint's queue and counters.
     pub(crate) reports: bool,
@@ -53,7 +54,7 @@ pub(crate) struct Triggers {
     any: AtomicBool,
     /// Held by the thread that starts work.
     turn: Mutex<()>,
-    /// A check was requested since the last one began.
+    /// Whether a check for ripe work was requested since the last check began.
     again: AtomicBool,
 }
 
@@ -110,7 +111,7 @@ impl Triggers {
         self.run();
     }
 
-    /// `FI_CANCEL_WORK`: drops deferred work that has not been started.
+    /// `FI_CANCEL_WORK`: drops the deferred work with this name, if it has not been started.
     ///
     /// # Errors
     /// `ENOENT` if no such work waits.
@@ -121,7 +122,7 @@ impl Triggers {
         Ok(())
     }
 
-    /// `FI_FLUSH_WORK`: drops the deferred work that has not been started.
+    /// `FI_FLUSH_WORK`: drops all deferred work that has not been started.
     pub(crate) fn flush(&self) {
         self.waiting.lock().retain(|work| work.name.is_none());
     }
@@ -138,6 +139,13 @@ impl Triggers {
     #[inline]
     pub(crate) fn has_any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the thread that starts work: it uses endpoints and counters meanwhile.
+    pub(crate) fn finish_turn(&self) {
+        drop(self.turn.lock());
+        // Another thread may have found the turn taken.
+        self.run();
     }
 
     #[cold]
@@ -177,8 +185,9 @@ impl Triggers {
 }
 
 impl Waiting {
-    /// Returns whether the work is ripe. Failures count for deferred work, as `fi_trigger(3)`
-    /// requires. `seen` has the counters that were read in this round.
+    /// Returns whether the work is ripe; false if its counter is closed. For deferred work,
+    /// failures count too, as `fi_trigger(3)` requires. `seen` has the counters that were read in
+    /// this round.
     fn is_ripe(&self, seen: &mut Vec<ReadValues>) -> bool {
         let known = seen.iter().find(|seen| seen.counter.ptr_eq(&self.counter));
         let (value, failures) = if let Some(seen) = known {

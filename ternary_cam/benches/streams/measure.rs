@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Timing: the fastest of several runs; competitors take turns in each pass.
+//! Measures the time per pair of every competitor: the fastest of several runs. In each pass, the
+//! competitors run one after the other.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

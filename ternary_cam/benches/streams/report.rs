@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Writes the results to files: a CSV with every number, and a page with the machine.
+//! Writes the results to files: a CSV file with every number, and a Markdown page with tables and a
+//! description of the machine.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The streams of operations, with their expected results.
+//! The streams of operations, with their expected results. A pair is the insert of an entry and the
+//! search that takes the entry.
 
 use crate::matcher::Matcher;
 use ternary_cam::{Entry, Key, Source};
@@ -253,7 +254,8 @@ impl Naive {
     }
 }
 
-/// Fisher-Yates with a fixed seed: the same order in every run and for every competitor.
+/// Shuffles entries (Fisher-Yates) with a fixed seed, so that the order is the same in every run
+/// and for every competitor.
 fn shuffle(entries: &mut [Entry]) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for i in (1..entries.len()).rev() {

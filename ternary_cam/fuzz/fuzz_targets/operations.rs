@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Any bytes are a sequence of operations. Both tables must give the results of a naive list.
+//! A fuzz target that interprets the input as a sequence of operations. `Table` and `Cam` must give
+//! the results of a naive list.
 //!
 //! With cargo-fuzz: `cd ternary_cam && cargo +nightly fuzz run operations`. Without cargo-fuzz,
 //! `tests/nightly/fuzz.sh ternary_cam operations SECONDS` builds and runs the same program.

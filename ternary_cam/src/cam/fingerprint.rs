@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Fingerprints: 16 bits for the 96 bits of match bits and source. If an entry and a key
-//! match, their fingerprints agree in the bits that both compare.
+//! Computes fingerprints: 16 bits that represent the 96 bits of match bits and source. If an entry
+//! and a key match, their fingerprints agree in the bits that both compare.
 //!
 //! A bit of the fingerprint is the XOR of some match bits; bits 11 to 15 also contain a hash of the
 //! source. A bit is compared only if everything that it contains is compared. Match bits that MPIs

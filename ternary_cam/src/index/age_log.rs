@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Slot numbers in insertion order: the position is the age.
+//! The age-ordered array of the scan: slot numbers in insertion order. An entry at a lower position
+//! is older.
 //!
 //! ```text
 //! position   0     1     2     3     4    ...
@@ -12,7 +13,7 @@
 //! words before the head have no entry. When the tail reaches the end, the entries close up towards
 //! the front, and the end is set to `SPARE` times as many positions as there are entries. The
 //! arrays grow to the end and never shrink, so a short queue takes a few cache lines. On average an
-//! insert costs at most `1 / (SPARE - 1)` moves, and no age counter can wrap.
+//! insert costs at most `1 / (SPARE - 1)` moves. There is no age counter, which could wrap.
 
 use crate::bits::Bits;
 use crate::kernel::{self, Available};

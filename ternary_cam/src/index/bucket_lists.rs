@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash table of entries by the fields that one pattern compares. It is made for keys that
-//! several entries match. A bucket is a circular list.
+//! The hash table of a secondary index. It finds entries by the fields that one pattern compares,
+//! and is made for keys that several entries match. A bucket is a circular list.
 //!
 //! ```text
 //! nodes
@@ -144,7 +144,8 @@ impl BucketLists {
         self.first_behind(slots, pattern, key, oldest)
     }
 
-    /// Returns the oldest entry after node `at` that agrees, and notes how many entries it passed.
+    /// Returns the oldest entry after node `at` that agrees, and notes how many entries the search
+    /// passed.
     #[inline(never)]
     fn first_behind<'a>(
         &self,
@@ -230,7 +231,7 @@ mod tests {
             lists.insert(&slots, &pattern, id);
         }
         assert_eq!(lists.check(&slots, &pattern), slots.len());
-        // Of source 1: the youngest, the oldest and one in between.
+        // Removes entries of source 1: the youngest, the oldest and one in between.
         for (leaves, oldest) in [(37, 1), (1, 5), (17, 5), (5, 9)] {
             lists.remove(leaves);
             let found = lists.first_for(&slots, &pattern, &key(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash table of entries by the fields that their patterns compare.
+//! The hash table of the primary index. It finds entries by the fields that their patterns compare.
 //!
 //! Each class has separate buckets. So entries of different classes do not share a bucket, and
 //! consecutive tags have a bucket each (`pattern.rs`).
@@ -61,7 +61,7 @@ const fn bucket_of(id: u16, mark: u32) -> u32 {
 }
 
 /// Returns the bits of a hash after those that choose the bucket, shifted to the place of [`MARK`].
-/// The caller masks the other bits.
+/// The other bits of the result are arbitrary, and the caller masks them.
 #[inline(always)]
 const fn mark(hash: u64) -> u32 {
     (hash >> (u64::BITS - BUCKETS.trailing_zeros() - UNMARKED.trailing_zeros())) as u32
@@ -206,8 +206,8 @@ impl Buckets {
         (ProbedBucket(bucket), (bucket ^ (mark(hash) | UNMARKED | OCCUPIED)) < UNMARKED + OCCUPIED)
     }
 
-    /// Returns the oldest match in the bucket of these bits and this source in a class. It is
-    /// nearly always the first entry there.
+    /// Returns the oldest match in the bucket of these bits and this source in a class; `None` if
+    /// no entry matches. The match is nearly always the first entry of the bucket.
     #[inline(always)]
     pub(crate) fn first<'a>(
         &self,
@@ -262,7 +262,7 @@ impl Buckets {
         (first != EMPTY).then(|| (head_of(first), &slots[usize::from(head_of(first))]))
     }
 
-    /// Returns the oldest match in a bucket that is not empty.
+    /// Returns the oldest match in a bucket that is not empty; `None` if no entry matches.
     #[inline(always)]
     pub(crate) fn first_in_probed<'a>(
         &self,
@@ -297,7 +297,7 @@ impl Buckets {
             }
         };
         self.seeded.note_passed(passed);
-        // With concurrent searches one of them may not be counted.
+        // If two searches run at the same time, only one of them may be counted.
         self.passed.store(self.passed.load(Relaxed).saturating_add(passed), Relaxed);
         found
     }
@@ -459,7 +459,7 @@ mod tests {
         }
     }
 
-    /// In whole tables: exact keys, any-source keys, and any-source entries.
+    /// Tests whole tables: with exact keys, with any-source keys, and with any-source entries.
     #[test]
     fn colliding_entries_keep_their_order() {
         let half = if cfg!(miri) { 20 } else { 250 };

@@ -22,7 +22,7 @@ use crate::wildcards::Wildcards;
 /// bits once for both.
 const PAIRED: usize = 4;
 
-/// Number of patterns that fit, a power of two, so that a mask bounds an index.
+/// Length of the arrays that a class indexes: a power of two, so that a mask bounds the index.
 pub(super) const PATTERNS: usize = 8;
 
 /// The classes with entries, and their patterns.
@@ -46,7 +46,7 @@ pub(crate) struct Classes {
 struct Variety {
     /// The last hash of a pattern, indexed by the highest bits of the hash.
     seen: [u64; Self::SEEN],
-    /// Falls with each pattern that is in `seen`, rises with each other pattern.
+    /// Falls with each pattern whose hash is in `seen`, and rises with each other pattern.
     level: u32,
 }
 
@@ -165,9 +165,10 @@ impl Classes {
         self.primary_used = true;
     }
 
-    /// Determines whether the queue is uniform from now on; every entry is in the primary index.
-    /// `keys` are the keys that the primary index serves. `secondary_indexes` is true if there are
-    /// secondary indexes. `others` is true if further structures are maintained or requested.
+    /// Determines whether the queue is uniform from now on. Every entry must be in the primary
+    /// index. `keys` are the keys that the primary index serves. `secondary_indexes` is true if
+    /// there are secondary indexes. `others` is true if further structures are maintained or
+    /// requested.
     pub(crate) fn find_uniform(&mut self, keys: Wildcards, secondary_indexes: bool, others: bool) {
         let last = std::mem::replace(&mut self.uniform, Uniform::NOTHING).class;
         let class = match self.live() {
@@ -205,9 +206,10 @@ impl Classes {
         self.pattern(Class::BASE).comparing_source(true)
     }
 
-    /// Makes a class for one entry and counts the entry. If the state is [`TableState::EMPTY`] and
-    /// the entry names its source, the bits that it ignores become the base. Returns
-    /// [`Class::NONE`] if no class is free, or if patterns differ so much that a class is useless.
+    /// Makes a class for one entry, counts the entry and returns the class. If the state is
+    /// [`TableState::EMPTY`] and the entry names its source, the bits that it ignores become the
+    /// base. Returns [`Class::NONE`] if no class is free, or if patterns differ so much that a
+    /// class is useless.
     #[inline(always)]
     fn make(&mut self, wildcards: Wildcards) -> Class {
         if self.variety.note_and_check(wildcards) {

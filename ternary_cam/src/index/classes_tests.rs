@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Entries of many kinds, whose classes change.
+//! Tests entries of many kinds, whose classes change.
 
 use crate::entry::{Entry, Key, Source};
 use crate::kernel::Kernel;
 use crate::table::Table;
 
-/// More kinds than pairs, a few at a time, so that pairs change while other entries stay.
+/// Uses more kinds of entries than there are pairs of classes, a few kinds at a time, so that the
+/// pairs change while other entries stay.
 #[test]
 fn any_kinds_are_served_side_by_side() {
     let mut table = Table::new(256, Kernel::Scalar).unwrap();

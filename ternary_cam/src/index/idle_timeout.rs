@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Idle timeout of a structure that only some searches need.
+//! The idle timeout after which the index drops a structure that only some searches need.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -29,7 +29,8 @@ impl IdleTimeout {
         self.active
     }
 
-    /// Returns the inserts since the last use; `usize::MAX` if the structure is not maintained.
+    /// Returns the number of inserts between the last use and the last tick; `usize::MAX` if the
+    /// structure is not maintained.
     pub(crate) fn idle_inserts(&self) -> usize {
         match self.active {
             false => usize::MAX,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Builds, rebuilds and drops structures as searches need them.
+//! Builds, rebuilds and drops the structures of the index as searches need them. A *tick* is a call
+//! of `Index::housekeeping`, about every 64 inserts.
 //!
 //! Searches leave a request to report that they use the primary index. A request by every search
 //! would cost 0.3 ns, so only one search every `ASK` ticks leaves one:
@@ -138,8 +139,8 @@ impl Index {
         self.refresh_state();
     }
 
-    /// Rebuilds, with another hash, each index in which a search passed many entries, unless that
-    /// was done recently. Rebuilds each secondary index that has too few buckets.
+    /// Rebuilds, with another hash, each index in which a search passed many entries, unless its
+    /// hash was changed recently. Rebuilds each secondary index that has too few buckets.
     fn reseed(&mut self, slots: &mut [Slot], inserts: usize) {
         if self.primary.buckets.reseed(inserts, self.high_water, self.classes.live()) {
             self.fill_primary(slots);
@@ -290,8 +291,8 @@ impl Index {
     }
 
     /// Builds a secondary index for keys of this kind. It replaces one that is not maintained or,
-    /// if all are maintained, the one that was unused for longest. Does nothing if that one was
-    /// used within as many inserts as the index has entries.
+    /// if all are maintained, the one that was unused for longest. Does nothing if a search has
+    /// used the index to be replaced within as many inserts as there are entries.
     pub(super) fn activate_secondary(&mut self, slots: &[Slot], keys: Wildcards) {
         let len = self.len();
         let idle = |&which: &usize| self.secondary[which].timeout.idle_inserts();
@@ -331,7 +332,8 @@ impl Index {
 
 /// The small set.
 impl Index {
-    /// Adds four recent entries to the small set. If they do not fit, moves all entries out of it.
+    /// Adds four recent entries to the small set. If they do not fit, moves all entries out of the
+    /// small set instead.
     #[inline(never)]
     pub(super) fn insert_in_small_set(
         &mut self,
@@ -352,8 +354,8 @@ impl Index {
         self.small_set.push(slots, recent.all());
     }
 
-    /// Moves all entries out of the small set, because they do not fit. It stays unused for at
-    /// least this many ticks.
+    /// Moves all entries out of the small set, because they do not fit, and adds the recent entries
+    /// elsewhere. The small set stays unused for at least this many ticks with few entries.
     #[cold]
     fn outgrow_small_set(&mut self, slots: &mut [Slot], recent: RecentEntries, ticks: u32) {
         self.small_set.policy.wait(ticks);

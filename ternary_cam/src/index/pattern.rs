@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The fields that wildcards leave to compare, and their hash.
+//! Patterns: the fields that wildcards leave to compare, and the hash of these fields.
 //!
 //! ```text
 //! hash = (bits | ignore) * seed
 //!      + (source + 1) * SOURCE_STEP    if the source is compared
 //! ```
 //!
-//! The hash is modulo 2^64. Its 14 highest bits choose the bucket, or the lowest of these bits if
-//! fewer buckets are in use (`SeededHash`); then the highest match bits do not affect the bucket.
-//! At first `seed` is the golden ratio: consecutive tags lie a golden ratio apart, and the gaps
-//! between them are alike (three-gap theorem). Consecutive sources fill these gaps from one end. No
-//! two of 6,000 entries with consecutive tags and sources share a bucket, for any number of tags;
-//! nor do fewer entries in fewer buckets. An ordinary hash puts 22 % of 4,096 entries into a shared
-//! bucket. With strides of tags and sources from 1 to 1,024, one eighth of 6,200 combinations has
-//! more collisions than with an ordinary hash.
+//! The hash is modulo 2^64. Its 14 highest bits choose the bucket. If fewer buckets are in use,
+//! only the lowest of these 14 bits choose it (`SeededHash`), and the highest match bits do not
+//! affect it. At first `seed` is the golden ratio. The hashes of consecutive tags then lie a golden
+//! ratio apart, and the gaps between them have similar sizes (three-gap theorem). Consecutive
+//! sources fill these gaps from one end. No two of 6,000 entries with consecutive tags and sources
+//! share a bucket, for any number of tags. This also holds for fewer entries in fewer buckets. An
+//! ordinary hash puts 22 % of 4,096 entries into a shared bucket. With strides of tags and sources
+//! from 1 to 1,024, one eighth of 6,200 combinations has more collisions than with an ordinary
+//! hash.
 //!
 //! An index with long buckets takes another `seed`. The step of the sources does not change,
 //! because loading it would cost 0.2 ns. So a new hash does not separate entries with the same tag

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The primary index, and the keys that it serves.
+//! The primary index, which contains every entry that has a class (lib.rs). The kinds of keys that
+//! searches use determine which keys it serves:
 //!
 //! ```text
 //! keys of one kind                         an index under their pattern
@@ -14,16 +15,16 @@ use crate::index::idle_timeout::IdleTimeout;
 use crate::index::pattern::Pattern;
 use crate::wildcards::Wildcards;
 
-/// Number of entries without a match that searches may pass in the primary index per insert:
-/// serving some of the keys in a secondary index would cost as much.
+/// Number of entries without a match that searches may pass in the primary index per insert.
+/// Serving some of the keys in a secondary index instead would cost as much.
 pub(super) const PASSES_PER_INSERT: usize = 2;
 
-/// Number of entries that searches may pass in addition, per entry of the table: there may be many
-/// searches between two inserts.
+/// Number of entries that searches may pass in addition, per entry of the table, because there may
+/// be many searches between two inserts.
 const PASSES_PER_ENTRY: usize = 8;
 
-/// The primary index: base entries under the pattern of `keys`, others under that of their class.
-/// The fields that every operation loads come first, in one cache line.
+/// The primary index: base entries under the pattern of `keys`, other entries under the pattern of
+/// their class. The fields that every operation loads come first, in one cache line.
 #[repr(C, align(64))]
 pub(super) struct PrimaryIndex {
     pub(super) keys: Wildcards,

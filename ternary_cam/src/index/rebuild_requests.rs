@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::wildcards::Wildcards;
 
-/// Number of searches with the same wildcards after which an index is built for them. If all keys
-/// ignore different bits, no index is built.
+/// Number of searches with the same wildcards after which an index is built for such keys. If all
+/// keys ignore different bits, no index is built.
 const ENOUGH: u64 = 4;
 
 /// Number of different wildcards whose searches are counted at a time.

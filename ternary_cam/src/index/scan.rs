@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Ternary entries in age order, compared 16 at a time by the kernels. A CAM does this in hardware.
-//! The cost does not depend on the ignore bits.
+//! The scan: entries in age order, which the kernels compare with a key 16 at a time. A CAM does
+//! this in hardware. The cost does not depend on the ignore bits.
 
 use crate::entry::Key;
 use crate::index::age_log::AgeLog;
@@ -54,7 +54,7 @@ impl Scan {
         self.log.clear();
     }
 
-    /// Returns the slot number of the oldest entry that matches.
+    /// Returns the slot number of the oldest entry that matches; `None` if no entry matches.
     #[inline]
     pub(crate) fn first_match(&self, kernel: Available, key: &Key) -> Option<u16> {
         let (first, live) = self.log.live();

@@ -14,7 +14,7 @@ pub(super) const SECONDARY_INDEXES: usize = 4;
 
 /// An index for one kind of keys.
 pub(super) struct SecondaryIndex {
-    /// The keys that it serves; `None` while it is not maintained.
+    /// The keys that the index serves; `None` while it is not maintained.
     pub(super) keys: Option<Wildcards>,
     pub(super) pattern: Pattern,
     pub(super) lists: BucketLists,
@@ -28,7 +28,8 @@ impl SecondaryIndex {
         Self { keys: None, pattern, lists, timeout: IdleTimeout::default() }
     }
 
-    /// Returns the oldest entry that matches a key of the kind `keys`. All entries must be exact.
+    /// Returns the oldest entry that matches a key of the kind `keys`; `None` if no entry matches.
+    /// All entries must be exact.
     #[inline(always)]
     pub(super) fn first<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         self.timeout.note_use();

@@ -110,7 +110,7 @@ impl SeededHash {
     /// passed many entries, unless the last choice is too recent. Returns true if the hash changed;
     /// the index must then be rebuilt.
     ///
-    /// Entries with the same tag whose sources share a bucket do so under every hash: the wait
+    /// Entries with the same tag whose sources share a bucket do so under every hash. So the wait
     /// doubles while another hash does not help.
     pub(super) fn reseed_if_due(&mut self, inserts: usize, entries: usize) -> bool {
         self.since = self.since.saturating_add(inserts as u32);
@@ -145,7 +145,7 @@ pub(super) fn colliding(i: u64, buckets: usize) -> u64 {
 mod tests {
     use super::{BUCKETS, LONG, SeededHash};
 
-    /// At first all entries share a bucket under every hash; later they do not.
+    /// At first, searches report long buckets under every hash. Later they report none.
     #[test]
     fn entries_that_no_hash_separates_are_rehashed_less_and_less_often() {
         const ENTRIES: usize = 100;

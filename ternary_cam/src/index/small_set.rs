@@ -2,12 +2,12 @@
 //! The small set: entries of several kinds, in age order and in no index.
 //!
 //! With few entries, comparing a key with all of them costs less than looking up the class of an
-//! entry or the index of a key, which is mispredicted. A search compares 16 to 64 positions in one
-//! go. It does not stop at the first match, since the place of the match cannot be predicted
-//! either.
+//! entry or the index of a key, because the branches of the lookup are mispredicted. A search
+//! compares 16 to 64 positions. It does not stop at the first match, since the processor cannot
+//! predict the place of the match either. The crate documentation (lib.rs) defines kind and class.
 //!
-//! `small_set/policy.rs` decides when it is in use. Meanwhile the indexes and the scan are empty,
-//! but keep their configuration.
+//! `small_set/policy.rs` decides when the small set is in use. While it is in use, the indexes and
+//! the scan are empty, but keep their configuration.
 
 pub(super) mod policy;
 
@@ -61,8 +61,8 @@ impl SmallSet {
         (self.entries.live << (POSITIONS - 1 - position_of(slot))).count_ones() as usize
     }
 
-    /// Returns the slot number and the slot of the oldest entry that matches. Notes the key if the
-    /// policy wants it.
+    /// Returns the slot number and the slot of the oldest entry that matches; `None` if no entry
+    /// matches. Notes the key if the policy wants it.
     #[inline(always)]
     pub(super) fn first<'a>(
         &self,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Queues in which one pattern serves all entries and keys.
+//! Uniform queues, in which one pattern serves all entries and keys. The crate documentation
+//! (lib.rs) defines kind, class and pattern.
 
 use crate::index::pattern::Pattern;
 use crate::index::state::TableState;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! 256-bit version of the scalar kernel: four entries per vector.
+//! The AVX2 version of the scalar kernel. A vector contains the match bits of four entries.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! 512-bit version of the scalar kernel: sixteen entries per step.
+//! The AVX-512 version of the scalar kernel. It compares sixteen entries per step.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
@@ -40,7 +40,8 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
 }
 
 /// Returns a bitmap: bit `i` is set if entry `at + i` of the block matches. The masks are combined
-/// in mask registers: moved out one by one, they would be shuffled through vectors.
+/// in mask registers. If each mask were moved to a general register, the compiler would combine
+/// them with vector shuffles.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The fingerprints of a [`Cam`](crate::Cam). The AVX-512 kernel compares 32 of them per
-//! instruction.
+//! The fingerprints of the entries of a [`Cam`](crate::Cam): 16 bits of each entry
+//! (`cam/fingerprint.rs`). The AVX-512 kernel compares 32 of them per instruction.
 //!
 //! An entry with the fingerprint `f`, of which it compares the bits `cares`, may match a key with
 //! the fingerprint `sought`, of which the key compares the bits `care`, if
@@ -8,8 +8,8 @@
 //! ```text
 //! (f ^ sought) & cares & care == 0
 //! ```
-//! One of 256 entries may match if the minimum of their 256 values of this expression is 0. While
-//! all entries compare the same bits, `cares` is not loaded, which halves the data.
+//! Of 256 entries, one can match only if the minimum of this expression over these entries is 0.
+//! While all entries compare the same bits, `cares` is not loaded, which halves the data.
 
 mod avx2;
 mod avx512;
@@ -81,7 +81,7 @@ impl Fingerprints {
 }
 
 /// Returns the lowest place in these pages that has an entry, whose fingerprint may match, and that
-/// `accept` accepts.
+/// `accept` accepts. Returns `None` if there is no such place.
 #[inline(always)]
 pub(crate) fn first_accepted(
     kernel: Available,

@@ -4,8 +4,9 @@
 use super::block::Block;
 use super::lanes::{LANES, STEP};
 
-/// Returns the index of the first live entry that matches. Skips steps without a live entry and
-/// stops at the first hit. `candidates` compares [`STEP`] entries of a block.
+/// Returns the index of the first live entry that matches; `None` if no entry matches. Skips steps
+/// without a live entry and stops at the first hit. `candidates` compares [`STEP`] entries of a
+/// block.
 #[inline(always)]
 pub(super) fn first_with(
     blocks: &[Block],

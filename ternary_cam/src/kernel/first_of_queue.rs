@@ -7,12 +7,13 @@ use super::lanes::{LANES, STEP};
 use super::scalar;
 use crate::entry::{Key, Source};
 
-/// Up to this many entries are compared one by one: a vector comparison costs as much, and would
-/// wait for entries that were just stored.
+/// Up to this many live entries are compared one by one. A vector comparison of few entries
+/// costs as much, and would wait for entries that were just stored.
 const ALONE: u32 = 4;
 
 /// Calls `found` with the slot of the first live entry that matches, and returns its result.
-/// `candidates` compares [`STEP`] entries of a block with a vector kernel.
+/// Returns `None` if no entry matches. `candidates` compares [`STEP`] entries of a block with a
+/// vector kernel.
 #[inline(always)]
 pub(super) fn first_in_queue_with<T>(
     queue: &ShortQueue,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Every kernel against the definition of a match, entry by entry.
+//! Tests that compare the result of every kernel with the definition of a match, entry by entry.
 
 use super::{Available, Block, Kernel, LANES, ShortQueue, first, first_in_queue};
 use crate::entry::{Entry, Key, Source};
@@ -15,7 +15,7 @@ fn for_each_kernel(mut check: impl FnMut(Available)) {
     }
 }
 
-/// The naive result: the first live entry for which [`Entry::matches`] holds.
+/// Returns the naive result: the index of the first live entry for which [`Entry::matches`] holds.
 fn naive(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     (0..blocks.len() * LANES).find(|&index| {
         let (block, lane) = (&blocks[index / LANES], index % LANES);
@@ -36,8 +36,8 @@ fn names_are_read_back() {
     );
 }
 
-/// Tests every number of live entries from zero to two blocks and one entry, without a match and
-/// with the first match at every place, followed only by entries that match as well.
+/// Tests every number of live entries from zero to two blocks and one entry: without a match, and
+/// with the first match at every place. All entries after the first match also match.
 #[test]
 fn finds_the_first_of_every_length_and_place() {
     let key = Key { bits: 5, ignore: 0, source: Source::new(2) };

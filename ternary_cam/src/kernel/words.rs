@@ -26,7 +26,8 @@ pub(crate) fn enter<S: Search>(kernel: Available, search: S) -> S::Found {
     }
 }
 
-/// Never inlined, like `enter` of the other kernels, which the compiler cannot inline here.
+/// Runs a search with the scalar kernel. Never inlined, as the compiler cannot inline `enter` of
+/// the other kernels here either.
 #[inline(never)]
 fn enter_scalar<S: Search>(search: S) -> S::Found {
     search.run(Words)

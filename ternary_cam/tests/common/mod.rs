@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations on a table read from bytes, checked against a list that is correct by inspection.
-//! Shared by the tests and by the fuzz target.
+//! Reads operations from bytes, runs them on a table and on a list that is correct by inspection,
+//! and compares the results. The tests and the fuzz target share this file.
 
 use ternary_cam::{Cam, Entry, Full, Handle, Hit, Kernel, Key, Source, Table, TableError};
 
@@ -19,7 +19,7 @@ pub(crate) trait Tested: Sized + std::fmt::Debug {
     fn iter(&mut self) -> impl Iterator<Item = (Handle, Entry)> + '_;
 }
 
-/// Both tables have these functions.
+/// Implements [`Tested`] for a table type by its own functions of the same names.
 macro_rules! tested {
     ($table:ident) => {
         impl Tested for $table {
@@ -73,7 +73,7 @@ macro_rules! tested {
 tested!(Table);
 tested!(Cam);
 
-/// The list: entries in age order.
+/// The list that a table must agree with: entries in age order.
 type Naive = Vec<(Handle, Entry)>;
 
 /// Capacities of a sequence: around the sizes of the recent entries, a vector and a block, and

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Phases of use that change at random, against a naive list. The structures of the table depend on
-//! operations long before, so some faults need several phases to show.
+//! A test that runs random phases of operations on a table and on a naive list, and compares the
+//! results. The structures of the table depend on operations long before, so some faults need
+//! several phases to show.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +59,7 @@ struct Phase {
     /// the bucket.
     shift: u32,
     sources: usize,
-    /// Ignore bits of the entries that are not in `wild_entries`.
+    /// Ignore bits of the entries that `wild_entries` does not select.
     base: u64,
     /// Percentage of entries whose ignore bits are from `ignored`, and whose source may be any.
     wild_entries: usize,
@@ -75,7 +76,8 @@ struct Phase {
     /// Percentage of steps that begin with an additional search.
     looks: usize,
     wanted: Wanted,
-    /// Percentage of entries removed by handle.
+    /// Percentage of removals that choose an entry at random and remove it by its handle, without a
+    /// search.
     cancelled: usize,
 }
 

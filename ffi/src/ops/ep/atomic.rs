@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_atomic(3)`. Ten calls become an [`Atomic`]; three return whether an operation is supported.
+//! `fi_atomic(3)`: the atomic calls of an endpoint. Ten calls become an [`Atomic`]. Three return
+//! whether an operation is supported, and for how many elements.
 
 use std::{
     ffi::{c_int, c_void},
@@ -183,8 +184,8 @@ impl Call {
         Self { form, datatype, op, operand, compare, result, context, flags: OpFlags::Default }
     }
 
-    /// Returns the operation on one part of the peer's memory. It is as long as the operand, or for
-    /// a read as long as the result.
+    /// Returns the operation on one part of the peer's memory. The part is as long as the operand,
+    /// or for a read as long as the result.
     ///
     /// # Safety
     /// The elements are as `fi_atomic(3)` describes them.
@@ -193,8 +194,9 @@ impl Call {
         unsafe { self.on(peer, |_, len| RemoteParts::new([RemotePart { addr, len, key }])) }
     }
 
-    /// Returns the operation on the parts that `remote` returns for the size of an element and the
-    /// length in bytes of the operand (for a read, of the result).
+    /// Returns the operation on the parts of the peer's memory that `remote` returns. The arguments
+    /// of `remote` are the size of an element, and the length of the operand (for a read, of the
+    /// result), in bytes.
     ///
     /// # Safety
     /// The elements are as `fi_atomic(3)` describes them.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The trait of an endpoint.
+//! The trait of an endpoint, with one method for each kind of operation.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub trait Endpoint: Object<Raw = sys::fid_ep> {
     /// `fi_[t]recv*`.
     ///
     /// # Errors
-    /// As [`Endpoint::send`].
+    /// Those of [`Endpoint::send`].
     fn recv(&self, _op: &Recv) -> Result<()> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -33,7 +33,7 @@ pub trait Endpoint: Object<Raw = sys::fid_ep> {
     /// `fi_read*`, `fi_write*`, `fi_inject_write*`.
     ///
     /// # Errors
-    /// As [`Endpoint::send`].
+    /// Those of [`Endpoint::send`].
     fn rma(&self, _op: &Rma) -> Result<()> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -41,15 +41,16 @@ pub trait Endpoint: Object<Raw = sys::fid_ep> {
     /// `fi_*atomic*`.
     ///
     /// # Errors
-    /// As [`Endpoint::send`].
+    /// Those of [`Endpoint::send`].
     fn atomic(&self, _op: &Atomic) -> Result<()> {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// An operation with `FI_TRIGGER`: starts it when the counter reaches the threshold.
+    /// Starts an operation with `FI_TRIGGER` when the counter of `trigger` reaches the threshold.
     ///
     /// # Errors
-    /// `EINVAL` if the counter belongs to another provider.
+    /// `EINVAL` if the counter belongs to another provider, `EDOMAIN` if it belongs to another
+    /// domain.
     fn trigger(self: &Arc<Self>, _trigger: &Trigger, _op: EndpointOp) -> Result<()> {
         Err(Errno::EOPNOTSUPP)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_msg(3)` and `fi_tagged(3)`. Every call becomes a [`Send`] or a [`Recv`]; those of
-//! `fi_tagged` have match bits.
+//! `fi_msg(3)` and `fi_tagged(3)`: the message calls of an endpoint. Every call becomes a [`Send`]
+//! or a [`Recv`]. Those of `fi_tagged` have match bits.
 
 use std::ffi::c_void;
 
@@ -70,7 +70,8 @@ entry_points! {
     }
 }
 
-/// `fi_tagged(3)`. In a separate module, since its entry points have the same names.
+/// `fi_tagged(3)`. It has a separate module, since its entry points have the names of those of
+/// `fi_msg`.
 mod tagged_calls {
     use super::*;
 

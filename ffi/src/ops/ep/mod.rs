@@ -84,7 +84,8 @@ entry_points! {
     }
 }
 
-/// Gives C an endpoint, or another object with its tables: `class` is `FI_CLASS_*`.
+/// Creates the structure that C sees for an endpoint, or for another object with the tables of an
+/// endpoint. `class` is its `FI_CLASS_*`.
 pub(crate) fn create<E: Endpoint>(
     class: u32,
     ep: Arc<E>,

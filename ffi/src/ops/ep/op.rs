@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations of an endpoint.
+//! Operations of an endpoint: the arguments of a call, checked and typed.
 
 use std::ffi::c_void;
 
@@ -57,7 +57,7 @@ pub struct Recv {
 }
 
 impl Send {
-    /// A send with the flags of the endpoint.
+    /// Creates a send with the flags of the endpoint.
     #[inline(always)]
     pub(super) fn new(
         buffer: Buffer,
@@ -69,7 +69,7 @@ impl Send {
         Self { buffer, dest, tag, data, context: context(op_context), flags: OpFlags::Default }
     }
 
-    /// An inject. It has no context, since it reports no completion.
+    /// Creates an inject. It has no context, since it reports no completion.
     #[inline(always)]
     pub(super) fn inject(buffer: Buffer, dest: u64, tag: Option<u64>, data: Option<u64>) -> Self {
         Self { buffer, dest, tag, data, context: OpContext(0), flags: OpFlags::Inject }
@@ -77,7 +77,7 @@ impl Send {
 }
 
 impl Recv {
-    /// A receive with the flags of the endpoint.
+    /// Creates a receive with the flags of the endpoint.
     #[inline(always)]
     pub(super) fn new(
         buffer: Buffer,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_rma(3)`. Every call becomes an [`Rma`].
+//! `fi_rma(3)`: the reads and writes of an endpoint. Every call becomes an [`Rma`].
 
 use std::ffi::c_void;
 
@@ -77,13 +77,13 @@ entry_points! {
 }
 
 impl Rma {
-    /// A read of one part of the peer's memory, as long as the buffer.
+    /// Creates a read of one part of the peer's memory, which is as long as the buffer.
     #[inline]
     fn read(buffer: Buffer, peer: u64, addr: u64, key: u64, raw: *mut c_void) -> Result<Self> {
         Ok(Self { write: false, ..Self::write(buffer, None, peer, addr, key, raw)? })
     }
 
-    /// A write of one part of the peer's memory, as long as the buffer.
+    /// Creates a write to one part of the peer's memory, which is as long as the buffer.
     #[inline]
     fn write(
         buffer: Buffer,
@@ -98,7 +98,7 @@ impl Rma {
         Ok(Self { write: true, buffer, peer, remote, data, context, flags })
     }
 
-    /// An inject. It has no context, since it reports no completion.
+    /// Creates an inject. It has no context, since it reports no completion.
     #[inline]
     fn inject(buffer: Buffer, data: Option<u64>, peer: u64, addr: u64, key: u64) -> Result<Self> {
         let op = Self::write(buffer, data, peer, addr, key, std::ptr::null_mut())?;

@@ -33,7 +33,7 @@ pub trait ScalableEndpoint: Endpoint {
     /// `fi_rx_context`. Returns the context and its attributes.
     ///
     /// # Errors
-    /// As [`ScalableEndpoint::tx_context`].
+    /// Those of [`ScalableEndpoint::tx_context`].
     fn rx_context(
         self: &Arc<Self>,
         index: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The library and the command that `tcam doctor` checks, and its findings.
+//! Defines the input of each check of `tcam doctor`, and its findings.
 
 use std::ffi::OsString;
 
@@ -67,7 +67,7 @@ pub(super) mod tests {
         findings.0
     }
 
-    /// Returns the verdict of a check with one finding, or none for a check without findings.
+    /// Returns the verdict of a check with one finding, or `None` for a check without findings.
     pub(in super::super) fn verdict(check: impl FnOnce(&mut Findings)) -> Option<Verdict> {
         let findings = found(check);
         assert!(findings.len() <= 1, "{findings:?}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Checks of the hosts of a command: what ranks on several hosts need, and whether the ranks of a
-//! host see the same /dev/shm.
+//! Checks the hosts of a command. If there are several hosts, checks that the settings let their
+//! ranks reach each other. For each host, checks that its ranks see the same /dev/shm.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ const COUNTS: &[&str] = &["-N", "--nodes"];
 /// The number of hosts in an allocation of Slurm.
 const ALLOCATED: &str = "SLURM_JOB_NUM_NODES";
 
-/// First word of a rank's line; some launchers put a label before it.
+/// First word of the line that a rank prints. Some launchers put a label before it.
 const BEGINS: &str = "tcam-shm ";
 /// Shell command that prints the boot id of the kernel, the network namespace, and the device and
 /// inode of /dev/shm. Ranks with the same kernel and namespace must see the same /dev/shm.
@@ -38,7 +38,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const LONGEST: u64 = 64 << 20;
 
 /// Returns the value of the first word that is one of these options, as `--name VALUE` or
-/// `--name=VALUE`. Returns `None` if no word is.
+/// `--name=VALUE`. Returns `None` if no word is one of them.
 fn value<'a>(words: &[&'a str], names: &[&str]) -> Option<&'a str> {
     words.iter().enumerate().find_map(|(at, word)| match word.split_once('=') {
         Some((name, value)) if names.contains(&name) => Some(value),
@@ -70,7 +70,8 @@ pub(super) fn of_launcher(command: &[OsString]) -> &[OsString] {
     &command[start.saturating_sub(1)..start + end.unwrap_or(behind.len())]
 }
 
-/// Returns the number of ranks on this host, if the command spreads them evenly over its hosts.
+/// Returns the number of ranks on this host, assuming that the command spreads them evenly over its
+/// hosts. Returns `None` if the command does not give the number of ranks.
 pub(super) fn ranks_here(subject: &Subject<'_>) -> Option<usize> {
     let ranks = launcher::ranks(of_launcher(subject.command))?;
     Some(ranks.div_ceil(subject.hosts.max(1)))
@@ -98,7 +99,8 @@ fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<
     Some(distinct(&mut lines.filter_map(|line| line.split_whitespace().next())))
 }
 
-/// Returns the number of hosts that a command uses, as its options or Slurm give it; otherwise 1.
+/// Returns the number of hosts that a command uses. The options of the launcher give it, or else
+/// the allocation of Slurm. Returns 1 if neither does.
 pub(super) fn number(command: &[OsString]) -> usize {
     let starts = is_srun(command) || launcher::in_command(command).is_some();
     let named = named(of_launcher(command), |path| {
@@ -130,7 +132,7 @@ pub(super) fn network(subject: &Subject<'_>, findings: &mut Findings) {
     }
 }
 
-/// Checks that other hosts can be reached.
+/// Checks that `FI_TCAM_NET` lets ranks reach other hosts.
 fn judge_network(net: Net, findings: &mut Findings) {
     match net {
         Net::Off => findings.bad(
@@ -141,7 +143,7 @@ fn judge_network(net: Net, findings: &mut Findings) {
     }
 }
 
-/// Checks that the `--mpi` of srun is that of the program's MPI.
+/// Checks that the option `--mpi` of srun fits the program's MPI.
 fn judge_pmi(library: &str, given: Option<&str>, findings: &mut Findings) {
     let wanted = match library {
         "Open MPI" => "pmix",
@@ -159,9 +161,9 @@ fn judge_pmi(library: &str, given: Option<&str>, findings: &mut Findings) {
     );
 }
 
-/// Checks that the ranks of a host see the same /dev/shm. The launcher starts a shell instead of
-/// the program, which prints the identity of /dev/shm as each rank sees it. Adds no finding if
-/// fewer than two ranks answer.
+/// Checks that the ranks of a host see the same /dev/shm. The launcher starts a shell for each rank
+/// instead of the program. The shell prints the identity of /dev/shm as the rank sees it. Adds no
+/// finding if fewer than two ranks answer.
 pub(super) fn share_memory(subject: &Subject<'_>, findings: &mut Findings) {
     if let Some(text) = probed(subject.command) {
         judge_memory(&text, findings);

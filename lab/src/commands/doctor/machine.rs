@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Checks of the environment and the machine.
+//! Checks the `FI_TCAM_*` variables, shared memory, and the processors of this host.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,9 @@ use crate::launch::{endpoints, launcher};
 use crate::settings::{self, Settings};
 use crate::text::{bytes, count, whole};
 
-/// With less free shared memory than this, only a few ranks may start.
+/// With less free shared memory than this (in bytes), only a few ranks may start.
 const LITTLE: u64 = 256 << 20;
-/// With less than this, not even two ranks start.
+/// With less free shared memory than this (in bytes), not even two ranks start.
 const NOTHING: u64 = 16 << 20;
 
 /// Checks the names and values of FI_TCAM_* variables.
@@ -89,9 +89,9 @@ fn trace_place(directory: &str, findings: &mut Findings) {
     }
 }
 
-/// Returns the error of making a file in a directory, or `None` if that works. The directory may
-/// not exist yet; then its nearest existing parent is checked. In a pattern, only the part before
-/// the first `%` is checked, which all ranks share.
+/// Returns the error of making a file in a directory, or `None` if a file can be made. If the
+/// directory does not exist yet, its nearest existing parent is checked. Of a pattern, only the
+/// directories before the first `%` are checked, because all ranks share them.
 fn unwritable(directory: &Path) -> Option<std::io::Error> {
     let shared: PathBuf = directory
         .components()
@@ -146,8 +146,9 @@ fn judge_shared_memory(size: u64, free: u64, ranks: Option<usize>, findings: &mu
     }
 }
 
-/// Checks the directory of the segments of endpoints: another user may have taken its name. Counts
-/// the segments. A living owner holds a lock on its segment; other segments are left over.
+/// Checks the directory of the segments (the shared memory of endpoints), because another user may
+/// have taken its name. Counts the segments. A living endpoint holds a lock on its segment; a
+/// segment without a lock is left over from a dead process.
 pub(super) fn directory(_: &Subject<'_>, findings: &mut Findings) {
     let shown = directory::path().display().to_string();
     if let Some(obstacle) = directory::obstacle() {
@@ -196,7 +197,7 @@ fn judge_ptrace(scope: Option<&str>, findings: &mut Findings) {
     }
 }
 
-/// Reports the kernel that compares table entries on this processor.
+/// Reports the comparison kernel (the SIMD code that compares table entries) for this processor.
 pub(super) fn processor(_: &Subject<'_>, findings: &mut Findings) {
     let kernel = matching::Kernel::best();
     findings.good(format!("tables are searched with the {kernel} kernel here"));

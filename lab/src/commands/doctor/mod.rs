@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam doctor`: reasons that keep tcam from working on this machine.
+//! `tcam doctor`: looks for reasons that keep tcam from working on this machine.
 
 mod findings;
 mod hosts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Checks of the MPI of a command: its launcher, the program, and the libfabric that it can use.
+//! Checks the MPI of a command: its launcher, the program, and the libfabric that the MPI can use.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,11 +11,11 @@ use super::findings::{Findings, Subject};
 use crate::file::LONGEST;
 use crate::launch::{Mpi, Unfit, launcher};
 
-/// First bytes of a binary; scripts begin otherwise.
+/// First bytes of a binary. Scripts begin with other bytes.
 const ELF: &[u8] = b"\x7fELF";
 
-/// Names of MPI libraries, as a program that is linked to one contains them. A program in Fortran
-/// or C++ may name only the library of its language.
+/// Names of MPI libraries that a linked program contains, each with the name of the MPI. A program
+/// in Fortran or C++ may contain only the name of the library of its language.
 const LIBRARIES: &[(&[u8], &str)] = &[
     (b"libmpifort.so.12", "MPICH or Intel MPI"),
     (b"libmpicxx.so.12", "MPICH or Intel MPI"),
@@ -35,7 +35,7 @@ const LIBRARIES: &[(&[u8], &str)] = &[
 
 /// A program that is linked to an MPI library.
 pub(super) struct Linked {
-    /// Index of its word in the command.
+    /// Index of the program among the words that were searched.
     pub(super) at: usize,
     path: PathBuf,
     /// Name of the MPI.
@@ -59,7 +59,7 @@ fn library(content: &[u8]) -> Option<&'static str> {
     linked.map(|(_, of)| *of)
 }
 
-/// Checks the MPI of a command: its launcher, its program, and the libfabric that it can use.
+/// Checks the MPI of a command: its launcher, its program, and the libfabric that the MPI can use.
 pub(super) fn mpi(subject: &Subject<'_>, findings: &mut Findings) {
     let command = subject.command;
     let Some(first) = command.first() else {
@@ -106,8 +106,8 @@ pub(super) fn mpi(subject: &Subject<'_>, findings: &mut Findings) {
     bundled(&path, findings);
 }
 
-/// Checks the options of a launcher: some choose another communication layer or provider, and
-/// `tcam run` does not overrule them.
+/// Checks the options of a launcher. Some options choose another communication layer or provider,
+/// and `tcam run` does not overrule them.
 fn options(command: &[OsString], launcher: &OsStr, findings: &mut Findings) {
     let behind = command.iter().position(|word| word == launcher).map_or(0, |at| at + 1);
     let words = &command[behind..];
@@ -142,7 +142,7 @@ fn not_started(program: &OsStr, error: &io::Error, findings: &mut Findings) {
     findings.bad(format!("MPI: `{shown}` cannot be started: {error}"), "make it executable");
 }
 
-/// Checks the program behind a launcher of this MPI: it exists, and is linked to that MPI.
+/// Checks that the program after a launcher of this MPI exists, and is linked to this MPI.
 fn program(command: &[OsString], launcher: &OsStr, mpi: Mpi, findings: &mut Findings) {
     let behind = command.iter().position(|word| word == launcher).map_or(0, |at| at + 1);
     let words = &command[behind..];

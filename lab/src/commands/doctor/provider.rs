@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Checks of the provider library, and of libfabric, which must find it.
+//! Checks the provider library, and that libfabric finds it.
 
 use std::process::Command;
 
@@ -48,8 +48,8 @@ pub(super) fn library(subject: &Subject<'_>, findings: &mut Findings) {
     }
 }
 
-/// Checks that libfabric can load the library: it has the entry point, its file system admits
-/// programs, and the loader finds its dependencies.
+/// Checks that libfabric can load the library. The library must have the entry point of a provider,
+/// its file system must not be mounted with noexec, and the loader must find its dependencies.
 fn loadable(library: &Library, findings: &mut Findings) {
     let file = library.file.display();
     let content = match host::regular::read(&library.file, file::LONGEST) {
@@ -118,7 +118,7 @@ pub(super) fn fi_info(subject: &Subject<'_>, findings: &mut Findings) {
     let version = version.unwrap_or("?").trim();
     let mut listing = Command::new("fi_info");
     listing.args(["-p", "tcam"]).env("FI_PROVIDER_PATH", &library.directory);
-    // A wrong value of these variables would hide the provider, and another check reports it.
+    // A wrong value of these variables would hide the provider. Another check reports wrong values.
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             listing.env_remove(name);

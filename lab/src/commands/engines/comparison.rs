@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Counts and times of every engine, as `tcam engines` prints them.
+//! Counts the operations of every host engine and compares their times, for `tcam engines`.
 
 use matching::HostEngine;
 use nic::params::Params;
@@ -14,8 +14,8 @@ use crate::settings::Settings;
 use crate::text::{count, entries, progress, share, whole};
 use crate::traces::{Found, play};
 
-/// Smallest share of the time for which another engine is worth its use (*Hint-driven matching*,
-/// section V).
+/// Smallest share of the time that another engine must save to count as faster (*Hint-driven
+/// matching*, section V).
 const WORTH: f64 = 0.05;
 const BAR: &str = "{bar:30} {pos}/{len} rounds of engines, {left}";
 
@@ -54,11 +54,11 @@ pub(super) struct EngineResult {
     pub(super) of: Contender,
     /// True for the engine that was recorded, or set.
     pub(super) is_now: bool,
-    /// Processor time of matching per message. It does not include the rest of a call.
+    /// Processor time of matching per message, without the rest of a call of the MPI.
     pub(super) ns_a_message: Middle,
     /// Time relative to the engine that was recorded, or set.
     pub(super) beside_now: Middle,
-    /// Mean number of elements that a search of the engine traverses; none without searches.
+    /// Mean number of elements that a search of the engine traverses; `None` without searches.
     pub(super) traversed_a_search: Option<f64>,
     /// Sum of all ranks and runs.
     pub(super) counters: ContextCounters,
@@ -74,7 +74,7 @@ impl Comparison {
         let params = found[0][0].params(settings)?;
         let entries = [params.prq_entries as u64, params.umq_entries as u64];
         let now = now(&params);
-        // Counting reads the traces, and keeps no operation.
+        // The traces are read once to count their operations, without keeping them.
         let count = |trace| Ok(LoadedTrace::of(trace, settings, 0)?.operations);
         let counts = found.iter().flat_map(|found| found.iter()).map(count);
         let most = level(counts.collect::<Result<_, Error>>()?, most);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Times of replays to each engine.
+//! Measures the time that each host engine takes to replay the traces. A host engine is a data
+//! structure that matches the elements outside the table.
 //!
 //! ```text
 //! for each round, for each engine:           a slow moment of the machine slows all engines
-//!     for each trace: an empty context, all operations       at least a millisecond in all
+//!     for each trace: replay all operations on empty queues
+//!     again, until a millisecond has passed
 //! time of an engine      median of its rounds
 //! ratio of two engines   median of the ratios of both times in one round
 //! ```
-//! Each number has the range of 80 % of the rounds.
+//! With each median, the range of 80 % of the rounds is printed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,12 +29,12 @@ use crate::settings::Settings;
 use crate::stats;
 use crate::traces::Trace;
 
-/// Rounds of a measurement; fewer if it takes longer than [`LONGEST`], but at least
-/// [`FEWEST_ROUNDS`].
+/// Number of rounds of a measurement. If the measurement takes longer than [`LONGEST`], there are
+/// fewer rounds, but at least [`FEWEST_ROUNDS`].
 const ROUNDS: usize = 15;
 const FEWEST_ROUNDS: usize = 5;
 const LONGEST: Duration = Duration::from_secs(10);
-/// Shortest time of an engine in a round. Short traces are replayed several times.
+/// Minimum time of an engine in a round. Short traces are replayed several times to reach it.
 const SPAN: Duration = Duration::from_millis(1);
 /// Maximum number of replays of an engine in a round, because making a context takes time, too.
 const REPLAYS: u32 = 100;
@@ -85,7 +87,7 @@ impl fmt::Display for Contender {
     }
 }
 
-/// Returns the reason why an engine is not measured, or none if it is measured.
+/// Returns the reason why an engine is not measured, or `None` if it is measured.
 fn why_not(engine: HostEngine) -> Option<&'static str> {
     match engine {
         HostEngine::Kmeans => Some("it needs clusters of an earlier run"),
@@ -98,12 +100,12 @@ fn why_not(engine: HostEngine) -> Option<&'static str> {
 pub(super) struct LoadedTrace {
     /// The operations that are replayed.
     pub(super) ops: Vec<Op>,
-    /// Number of operations of the whole trace.
+    /// Number of operations of the whole trace, without sends.
     pub(super) operations: u64,
     layout: TagLayout,
     /// Recorded parameters with the user's settings, by name.
     params: BTreeMap<String, String>,
-    /// Wildcards of the whole trace.
+    /// Wildcards of the whole trace; 0 for a trace of untagged messages.
     pub(super) wildcards: WildcardCounts,
 }
 
@@ -143,7 +145,7 @@ impl WildcardCounts {
 }
 
 impl LoadedTrace {
-    /// Reads a trace, and keeps its first `most` operations.
+    /// Reads a trace, and keeps its first `most` operations. Sends are left out.
     ///
     /// # Errors
     ///
@@ -151,7 +153,7 @@ impl LoadedTrace {
     pub(super) fn of(trace: &Trace, settings: &Settings, most: usize) -> Result<Self, Error> {
         let params = trace.params(settings)?;
         let layout = trace.layout(&params)?;
-        // Receives of the MPI itself do not count.
+        // Untagged receives are those of the MPI itself, and do not count.
         let is_tagged = trace.header.context == "tagged";
         let (mut ops, mut operations, mut wildcards) = (Vec::new(), 0, WildcardCounts::default());
         for timed in trace.reader()? {
@@ -268,12 +270,13 @@ impl Rounds {
         (ROUNDS * contenders) as u64
     }
 
-    /// Returns the times of an engine, each divided by a number such as that of messages.
+    /// Returns the times of the engine `at`, each divided by `by`, for example the number of
+    /// messages.
     pub(super) fn of(&self, at: usize, by: f64) -> impl Iterator<Item = f64> {
         self.0[at].iter().map(move |ns| ns / by)
     }
 
-    /// Returns the ratios of the times of two engines, round by round.
+    /// Returns the time of the engine `at` divided by that of the engine `other`, for each round.
     pub(super) fn beside(&self, at: usize, other: usize) -> impl Iterator<Item = f64> {
         self.0[at].iter().zip(&self.0[other]).map(|(ns, other)| ns / other)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The recordings of one program by number of ranks, and the forecast for another number of ranks.
+//! Finds the recordings of one program by number of ranks, and makes the forecast for another
+//! number of ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,10 +15,11 @@ use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 use crate::traces::{Found, Placed, Recording, Take, play, repeats};
 
-/// Elements of a rank, or of a NIC.
+/// Returns the number of elements of a rank, or of a NIC.
 type Count = fn(&PeakNeed) -> u64;
 
-/// Names of the counts of the page, the counts, and the share by which another run may differ.
+/// The counts of the page: the name of the count, the count, and the share by which the count of
+/// another run may differ.
 const COUNTS: [(&str, Count, f64); 4] = [
     ("prq", |most| most.each.prq, SHARE),
     ("umq", |most| most.each.umq, TIMED),
@@ -34,7 +36,7 @@ pub(super) struct Forecast {
     pub(super) program: String,
     pub(super) to: u32,
     pub(super) sizes: Vec<RecordedSize>,
-    /// Sizes that were left out: all ranks were placed on one node.
+    /// Sizes that were left out, because all ranks were placed on one node.
     pub(super) on_one_node: Vec<u32>,
     /// PRQ, UMQ, receives of the MPI itself, and all elements at once: first of a rank, then of a
     /// NIC.
@@ -179,13 +181,15 @@ fn points(
 #[derive(Debug)]
 pub(super) struct RecordingsBySize {
     pub(super) by_ranks: BTreeMap<u32, Vec<Recording>>,
-    /// Sizes that were left out: all ranks were placed on one node, which sees no network.
+    /// Sizes that were left out, because all ranks were placed on one node. Its NIC sees no
+    /// message.
     pub(super) on_one_node: Vec<u32>,
 }
 
 impl RecordingsBySize {
     /// Reads recordings from directories, and places their ranks on nodes. Fails if they are of
-    /// different programs, if fewer than three sizes remain, or if `to` is below a recorded size.
+    /// different programs, if two have the same number of ranks but different command lines, if
+    /// fewer than three sizes remain, or if `to` is below a recorded size.
     pub(super) fn find(
         names: &[PathBuf],
         take: Take,

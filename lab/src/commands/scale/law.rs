@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! How a need grows with the number of ranks.
+//! Finds the laws by which the need (of table entries) may grow with the number of ranks, and
+//! predicts the need at another number.
 //!
-//! The band of a size is the range of its runs, widened on either side by its own width, by 2
-//! elements or by a share of the need, whichever is most. A law fits if a curve of it, `a + b f(n)`
-//! with `b >= 0`, passes through all bands. The prediction of a law is the range of all such
-//! curves. If the need follows one of the four laws within the bands, the range of all laws that
-//! fit contains its value.
+//! A size is a number of ranks that was recorded. The band of a size is the range of the needs of
+//! its runs, widened on either side by its own width, by 2 elements or by a share of the need,
+//! whichever is most. A law fits if one of its curves `a + b f(n)`, with `b >= 0`, passes through
+//! all bands. The prediction of a law is the range of all such curves. If the need follows one of
+//! the four laws within the bands, the range of all laws that fit contains the need.
 //!
-//! Rejected: leave-one-out errors. With three sizes, each is the error of a line through two
-//! points, and the smallest of four such errors is often small by chance.
+//! Leave-one-out errors were rejected as a criterion. With three sizes, each of them is the error
+//! of a line through two points, and the smallest of four such errors is often small by chance.
 
 use serde::Serialize;
 
@@ -33,7 +34,8 @@ impl Point {
         (self.least as f64 + self.most as f64) / 2.0
     }
 
-    /// Returns true if runs differ by more than the smallest width of a band, or are assumed to.
+    /// Returns true if the needs of runs differ, or are assumed to differ, by more than the
+    /// smallest width of a band.
     pub(super) fn varies(&self) -> bool {
         let [least, most] = [self.least, self.most].map(|need| need as f64);
         self.share > SHARE || most - least > ELEMENTS.max(SHARE * most)
@@ -166,7 +168,7 @@ fn unit(value: f64) -> f64 {
 pub(super) struct Growth {
     /// All laws, the closest first.
     pub(super) laws: Vec<Fit>,
-    /// True if the need does not grow within the bands.
+    /// True if the law `Constant` fits, and the need does not rise from every size to the next.
     pub(super) constant: bool,
     /// The range of all laws that fit.
     pub(super) predicts: Option<[u64; 2]>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam scale`: the need of a program at a number of ranks that was not recorded.
+//! `tcam scale`: predicts the table entries that a program needs at a number of ranks that was not
+//! recorded.
 
 mod forecast;
 mod law;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The page of `tcam scale`, for the terminal: 80 columns.
+//! Makes the page that `tcam scale` prints to the terminal, with lines of up to 80 characters.
 
 use super::forecast::{Forecast, Scaled, grows};
 use super::law::{Law, Point};
@@ -48,8 +48,8 @@ pub(super) fn lines(forecast: &Forecast) -> Vec<String> {
     lines
 }
 
-/// Returns the counts that the page shows. Receives of the MPI itself are only shown as a part of
-/// all at once.
+/// Returns the counts that the page shows. Receives of the MPI itself have no count on the page;
+/// they are only a part of the count "all at once".
 fn shown(forecast: &Forecast) -> impl Iterator<Item = &Scaled> {
     forecast.needs.iter().filter(|scaled| scaled.count != "internal")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The arguments of `tcam sweep`, of a program and of traces.
+//! The arguments of `tcam sweep`, which runs a program or replays traces.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -62,7 +62,8 @@ pub(crate) struct Sweep {
     pub(crate) pool: Option<Sizes>,
 
     /// Runs of every size; the curve shows their median. If standard input is a file, each run
-    /// reads it from its beginning; otherwise the program has no input.
+    /// reads it from its beginning; otherwise the program has no input, and a pipe with input is
+    /// refused.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..1000))]
     pub(crate) repeat: u32,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam sweep`: the capacity curve, from one run or one replay for each table size.
+//! `tcam sweep`: draws the capacity curve of a program, from one run or one replay for each table
+//! size.
 
 pub(crate) mod arguments;
 mod of_program;

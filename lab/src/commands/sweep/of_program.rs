@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam sweep` with a program: one run for each table size, then the capacity curve.
+//! `tcam sweep` with a program: runs the program once for each table size, then draws the capacity
+//! curve.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -77,7 +78,8 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let mut runs: Vec<Vec<Summary>> = vec![Vec::new(); pairs.len()];
     let mut failed: Vec<Failure> = Vec::new();
     let mut rows = None;
-    // All sizes run once before any runs again: slow moments of the machine affect all sizes.
+    // Every size runs once before any size runs again, so that slow moments of the machine affect
+    // all sizes.
     'runs: for repeat in 1..=arguments.repeat {
         for (at, &(prq, umq)) in pairs.iter().enumerate() {
             progress.set_message(format!("PRQ {} UMQ {}", whole(prq as u64), whole(umq as u64)));
@@ -179,8 +181,8 @@ enum Chosen {
     Failed(Failure),
 }
 
-/// If no sizes are given, runs the program once with large tables to find its need. If only a list
-/// of sizes of the UMQ is given, it is combined with the usual sizes, without a first run.
+/// If no sizes are given, runs the program once with large tables to find its need. If only `--umq`
+/// has a list of sizes, it is combined with the usual sizes of the PRQ, without a first run.
 fn chosen(
     arguments: &Sweep,
     plan: &Plan<'_>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam sweep --trace`: the capacity curve of traces.
+//! `tcam sweep --trace`: draws the capacity curve from traces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -23,8 +23,8 @@ use crate::settings::{self, Settings};
 use crate::text::whole;
 use crate::traces::{Found, Take, files, play, repeats};
 
-/// Draws the curve and prints how small the table may be. Recordings of several sizes or programs
-/// have a curve each. Returns 0, or 3 if results are incomplete.
+/// Draws the curve and prints how small the table may be. If the recordings are of several programs
+/// or numbers of ranks, draws a curve for each. Returns 0, or 3 if results are incomplete.
 pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     settings::note_unused();
     let common = &arguments.common;
@@ -86,7 +86,7 @@ fn one(
     if play::holds_back(&params) {
         play::note_flow_control("overflow=flow-control");
     }
-    // If only a list of sizes of the UMQ is given, it is combined with the usual sizes.
+    // If only --umq has a list of sizes, it is combined with the usual sizes of the PRQ.
     let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);
     let given = arguments.prq.is_some() || arguments.umq.is_some();
     let knob = if given { Knob::Tables } else { Knob::of(&params[0]) };
@@ -172,8 +172,8 @@ fn one(
 }
 
 /// Returns `note`, the note on ranks that share processors, with the length of the UMQ that the
-/// order of sends and receives causes under any scheduling. If this length is 0, returns `note`
-/// alone.
+/// order of sends and receives causes under any scheduling. If this length is 0, returns only
+/// `note`.
 fn with_unavoidable(runs: &[Found], note: String) -> Result<String, Error> {
     let late = runs.iter().map(|run| Ok(late::of(run, &ProgressBar::hidden())?.rank));
     let late = late.collect::<Result<Vec<_>, Error>>()?;

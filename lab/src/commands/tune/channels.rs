@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The channels that are compared, and the settings of the threshold between them.
+//! Defines the channels that `tcam tune` compares, and the settings for a threshold between two
+//! channels. A channel is a way in which the provider sends a message, such as the kernel copy.
 
 use std::ops::RangeInclusive;
 
@@ -8,16 +9,16 @@ use serde::Serialize;
 use super::curves::{Crossing, Measure};
 use crate::text::whole;
 
-/// Longest message that fits a slot of the ring, whatever the settings.
+/// Longest message that fits a slot of the ring, in bytes. It is sent there whatever the settings.
 const IN_A_SLOT: usize = 208;
-/// Longest message that an MPI may inject, which is sent at once whatever the settings.
+/// Longest message that an MPI may inject, in bytes. It is sent at once whatever the settings.
 const INJECTED: usize = 4096;
 
 /// A channel, and the settings that force it.
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) name: &'static str,
-    /// How a message is sent, as words of a sentence.
+    /// Describes how a message is sent, for the middle of a sentence.
     how: &'static str,
     pub(super) forced: &'static [(&'static str, &'static str)],
 }
@@ -27,17 +28,17 @@ pub(super) struct Channel {
 pub(super) struct Pair {
     /// The channel for short messages, and the one for long messages.
     pub(super) channels: [Channel; 2],
-    /// Parameter of the longest message that the first channel takes.
+    /// Name of the parameter that sets the longest message for the first channel.
     pub(super) parameter: &'static str,
     /// Largest value of the parameter.
     most: usize,
-    /// Sizes at which the settings make a difference.
+    /// Message sizes in bytes at which the settings make a difference.
     pub(super) differ: RangeInclusive<usize>,
     /// Setting that turns the second channel off.
     off: Option<(&'static str, &'static str)>,
 }
 
-/// Between processes of one host.
+/// The channels between processes of one host.
 pub(super) const ONE_HOST: Pair = Pair {
     channels: [
         Channel {
@@ -57,7 +58,7 @@ pub(super) const ONE_HOST: Pair = Pair {
     off: Some(KERNEL_COPY_OFF),
 };
 
-/// Over the network.
+/// The channels between hosts.
 pub(super) const NETWORK: Pair = Pair {
     channels: [
         Channel {
@@ -77,7 +78,8 @@ pub(super) const NETWORK: Pair = Pair {
     off: None,
 };
 
-/// Setting that turns kernel copy off. Without permission to copy, each attempt would fail.
+/// Setting that turns kernel copy off. If the kernel does not permit the copy, each attempt would
+/// fail.
 pub(super) const KERNEL_COPY_OFF: (&str, &str) = ("kernel_copy", "off");
 
 /// Every parameter that tune sets.

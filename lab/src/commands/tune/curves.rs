@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Values of a channel by message size, and the size from which one channel stays better than the
-//! other ("channel polling", sections 4.2 and 4.3).
+//! Compares the values of two channels by message size, and finds the size from which one channel
+//! stays better than the other ("channel polling", sections 4.2 and 4.3).
 //!
 //! ```text
-//! at a size     better    its median is, and the middle halves of both do not overlap
-//!               tie       otherwise: the difference is within the spread
-//! crossing      the smallest size at which the channel for long messages is better, such that
-//!               the other is better at no larger size, and at most half of the larger ones are
-//! ties
+//! at a size     better    the middle half of the channel's values is better than the other's,
+//!                         and both do not overlap
+//!               tie       they overlap, so that the difference is within the spread
+//! crossing      the smallest size at which the channel for long messages is better, if
+//!               - the other channel is better at no larger size, and
+//!               - at most half of the sizes from the crossing on are ties
 //! ```
 //!
 //! A tie decides nothing, so that a noisy size neither makes a crossing nor ends one. Half of the
-//! sizes from the crossing on must show the difference, so that one lucky size makes none.
+//! sizes from the crossing on must show the difference, so that one lucky size is no crossing.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -135,15 +136,15 @@ enum Better {
 pub(super) enum Crossing {
     /// The channel for long messages stays better from a size on.
     At {
-        /// The measured size before `from`.
+        /// The measured size before `from`; `None` if `from` is the smallest.
         after: Option<usize>,
-        /// The smallest measured size at which it stays better.
+        /// The smallest measured size from which the channel for long messages stays better.
         from: usize,
     },
-    /// The channel for short messages is better at half of the sizes or more, and the other at
-    /// none.
+    /// The channel for short messages is better at half of the sizes or more, and the channel for
+    /// long messages is better at no size.
     Never,
-    /// Each channel is better at some sizes, and neither stays so.
+    /// Each channel is better at some sizes, and neither stays better.
     Alternates,
     /// The difference is within the spread.
     Same,
@@ -254,8 +255,8 @@ mod tests {
         assert_eq!(of(&linear, &[5.0, 5.5, 6.0, 7.0, 9.0], 0.1), at(Some(4), 8));
         // Better from the first size on.
         assert_eq!(of(&linear, &[0.5, 1.0, 2.0, 4.0, 8.0], 0.1), at(None, 1));
-        // Better at a small size, but not at the next: only the sizes from which it stays better
-        // count.
+        // At first the channel is better only at a small size. This size is no crossing, because
+        // the channel does not stay better.
         assert_eq!(of(&linear, &[0.5, 3.0, 6.0, 7.0, 9.0], 0.1), at(Some(4), 8));
         // Better at the last size only.
         assert_eq!(of(&linear, &[5.0, 5.5, 6.0, 9.0, 9.0], 0.1), at(Some(8), 16));

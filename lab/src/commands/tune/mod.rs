@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam tune`: thresholds between channels, measured on the user's hosts ("channel polling",
-//! section 4).
+//! `tcam tune`: measures on the user's hosts from which message size one channel (such as kernel
+//! copy) is better than another (such as shared buffers), and writes these thresholds as settings.
+//! The method is that of "channel polling", section 4.
 //!
 //! ```text
 //! once            a short run with a report: do the ranks share a host, does the kernel copy?
-//! each round      one run for each channel, which settings force; no report
-//! then            sizes at which latency, bandwidth and overlap of the two cross
+//! each round      one run for each channel, without a report; settings force the channel
+//! then            find the sizes at which latency, bandwidth and overlap of both channels cross
 //! ```
 //!
-//! Channels take turns, so that a slow moment of the machine affects both.
+//! In each round the channels take turns, so that a slow moment of the machine affects both.
 
 mod channels;
 mod curves;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The MPI program that measures channels (`tests/apps/channels.c`): it is compiled with the user's
-//! MPI and run by its launcher, and the lines that it prints are read.
+//! Runs the MPI program that measures channels (`tests/apps/channels.c`), and reads the lines that
+//! it prints.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::launch::{Environment, Leftovers, Library, Mpi, Signals, bundled, laun
 use crate::results::reports;
 use crate::settings::Settings;
 
-/// Name of the program, and first word of its lines.
+/// Name of the program, and first word of the lines that it prints.
 const NAME: &str = "channels";
 pub(super) const SOURCES: [(&str, &str); 3] = [
     ("channels.c", include_str!("../../../../tests/apps/channels.c")),
@@ -120,8 +120,8 @@ impl Program<'_> {
 pub(super) struct FirstRun {
     pub(super) reports: Vec<Report>,
     pub(super) pair: &'static Pair,
-    /// The channels of the pair that work. A kernel that lets no process copy from another leaves
-    /// only the first.
+    /// The channels of the pair that work. If the kernel lets no process copy from another, these
+    /// are only the first channel.
     pub(super) channels: &'static [Channel],
 }
 

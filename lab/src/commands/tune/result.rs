@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The output of `tcam tune`: a table, the settings, CSV, JSON and the picture.
+//! Writes the output of `tcam tune`: a table, the settings, CSV, JSON and the picture.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub(super) struct TuneResult<'a> {
 fn row(channel: &Channel, bytes: usize, measure: Measure, quartiles: &Quartiles) -> NamedValues {
     let settings: Vec<_> =
         channel.forced.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    // As many digits as the program prints.
+    // The program prints up to four decimals.
     let rounded = |value: f64| (value * 1e4).round() / 1e4;
     let mut row = NamedValues::default();
     row.put("channel", channel.name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam watch`: counters of running programs, as rates, in the terminal.
+//! `tcam watch`: shows the counters of running programs, as rates, in the terminal.
 //!
 //! ```text
 //! read the counters in /dev/shm, wait, read them again
@@ -22,7 +22,7 @@ use crate::text::output;
 
 /// Width of the table, in characters, if the output is no terminal.
 const COLUMNS: usize = 120;
-/// Lines of the view that show no endpoint, and the line below the view.
+/// Number of lines of the view that show no endpoint, and the line below the view.
 const OTHER_LINES: usize = 5;
 
 /// Shows the counters of running programs, live.

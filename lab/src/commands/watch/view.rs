@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The table of `tcam watch`: columns of fixed width, so that numbers stay in place from one table
-//! to the next.
+//! Makes the table of `tcam watch`. Its columns have a fixed width, so that numbers stay in place
+//! from one table to the next.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,17 +12,17 @@ use crate::launch::endpoints::{counts, sum};
 use crate::launch::{Id, Job, RunningEndpoint};
 use crate::text::count;
 
-/// Longest name of a job's program, in characters.
+/// Maximum length of the name of a job's program, in characters.
 const NAME: usize = 40;
 
-/// Values of a line.
+/// The values of the line of an endpoint, or of the line with the sums.
 #[derive(Clone, Debug, Default)]
 struct EndpointRow {
     rank: String,
     pid: String,
     program: String,
-    /// Growth of the [`counts`] per second. None if the endpoint did not update its counters since
-    /// the last table.
+    /// Growth of the [`counts`] per second. `None` if the endpoint was not in the last table, or
+    /// did not update its counters since.
     rates: Option<[f64; 6]>,
     counters: LiveContext,
 }
@@ -157,8 +157,9 @@ fn jobs(endpoints: &[RunningEndpoint], most: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the table. It is up to `width` characters wide and has up to `most` lines of endpoints
-/// and jobs. If there are more endpoints, it shows those with the largest high-water marks, by
+/// Returns the table, with up to `most` lines of endpoints and jobs. If `width` (in characters) is
+/// too small for all columns, the table has only the narrow ones, which take 80 characters. If
+/// there are more endpoints than lines, the table shows those with the largest high-water marks, by
 /// rank.
 pub(super) fn table(
     before: &HashMap<Id, &RunningEndpoint>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Bars: search depths, and reasons why elements were not in the table.
+//! Draws bars: the search depths, and the reasons why elements were not in the table.
 
 use matching::Histogram;
 

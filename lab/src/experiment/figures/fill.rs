@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The longest queues over time, by communicator or tag, on top of each other.
+//! Draws the longest queues over time. The elements of each communicator or tag are an area, and
+//! the areas are stacked.
 
 use std::collections::BTreeMap;
 

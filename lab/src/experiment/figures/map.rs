@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The ranks as squares of a grid, coloured as in the K-means matching paper. One picture shows the
-//! entries that their searches compared, another the entries that the host engine traversed.
+//! Draws the ranks as squares of a grid, coloured as in the K-means matching paper. One picture
+//! shows the entries that the searches of each rank compared, another the entries that its host
+//! engine traversed.
 
 use plotters::prelude::RGBColor;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Queues over time: their lengths, and the part of them in the table.
+//! Draws queues over time: their lengths, and the part of the elements that was in the table.
 
 use nic::lengths::Lengths;
 use plotters::prelude::RGBColor;

@@ -245,7 +245,8 @@ impl AgeArray {
         places.pages.first().map_or(NO_PLACE, |page| page.first(page.agree(compare, fingerprint)))
     }
 
-    /// [`first_of_page`](Self::first_of_page) for an array that may share its page.
+    /// Like [`first_of_page`](Self::first_of_page), for an array that may share its page. With
+    /// `STEP`, the region must lie within a step.
     #[inline(always)]
     pub(super) fn first_of_region<const STEP: bool, T>(
         &self,
@@ -264,8 +265,8 @@ impl AgeArray {
         if lane == NO_PLACE { NO_PLACE } else { self.start - at + lane }
     }
 
-    /// [`first_of_page`](Self::first_of_page) for an array that does not share its pages. May also
-    /// return [`UNDECIDED`](super::page::UNDECIDED).
+    /// Like [`first_of_page`](Self::first_of_page), for an array of several pages that it does not
+    /// share. May also return [`UNDECIDED`](super::page::UNDECIDED).
     #[inline(always)]
     pub(super) fn first_of_pages<T>(
         &self,
@@ -407,7 +408,8 @@ impl<T: Copy> Places<T> {
         start
     }
 
-    /// Extends the region that ends at `end`, if it is the last one. Returns true if it was.
+    /// Extends the region that ends at `end` by `more` places if it is the last one. Returns false,
+    /// and changes nothing, if it is not.
     fn extend_to(&mut self, end: u32, more: u32) -> bool {
         let last = end as usize == self.items.len();
         if last {

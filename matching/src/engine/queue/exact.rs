@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash index of the elements of a long array that have no wildcard.
+//! A hash index of those elements of a long packed queue that have no wildcard.
 //!
 //! ```text
 //! heads      [  3  |  -  |  8  |  -  ]          a place per bucket, `NO_PLACE` if empty
@@ -23,7 +23,7 @@ pub(super) const LINE: u64 = 16;
 /// the other.
 #[derive(Clone, Copy)]
 pub(super) struct Hash {
-    /// Hash of the cache line. The high bits are the well-mixed ones.
+    /// Hash that selects the cache line. Its high bits are mixed best.
     pub(super) line: u64,
     /// Bucket within the line, below [`LINE`].
     pub(super) within: u64,
@@ -136,7 +136,7 @@ impl Exact {
 mod tests {
     use super::*;
 
-    /// Few buckets for many keys, and removal in every order.
+    /// Uses few buckets for many keys, and removes elements in random order.
     #[test]
     fn rings_share_buckets() {
         const PLACES: u32 = 64;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Fingerprints: 16 bits for the tag and communicator of a pattern and 16 for its source. If two
-//! patterns match, they agree in each part that neither ignores.
+//! Fingerprints: 16 bits for the tag and communicator of a pattern and 16 for its source. A pattern
+//! is the match bits, ignore bits and source of an element or a search. If two patterns match,
+//! their fingerprints agree in each part that neither ignores.
 //!
 //! If a pattern ignores any bit of tag or communicator, its fingerprint ignores the whole tag part.
 //! So an any-source pattern is distinguished by its tag, and an any-tag pattern by its source.
-//! Other bits of the layout are left out (protocol bits, which every receive ignores).
+//! A fingerprint does not contain the protocol bits of the layout, which every receive ignores.
 
 use crate::{Key, Source, traffic::Fields};
 

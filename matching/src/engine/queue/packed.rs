@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `packed`: queues as arrays of fingerprints (`fingerprint`). There is one array (`age_array`) for
-//! each queue, and one for all elements. The compare kernels of the table search them.
+//! The storage `packed`: queues as arrays of fingerprints (`fingerprint.rs`). There is one array
+//! (`age_array.rs`) for each queue, and one for all elements. The compare kernels of the table
+//! search these arrays.
 //!
 //! ```text
 //! array of all elements   a, b, d, e   elements and their ages; element e has no queue yet
@@ -26,8 +27,9 @@
 //! (`packed/long.rs`).
 //!
 //! An element is stored in the array of all elements. Its place there gives access to all its data,
-//! without another link to write and read. A handle is the place at which the element was pushed,
-//! plus the sum of the tails at which the array had closed up before (`shift`):
+//! without another link to write and read. When the array is full or has too many holes, it closes
+//! up: its elements move together. A handle is the place at which the element was added, plus the
+//! sum of the array's lengths, holes included, when it closed up before (`shift`):
 //!
 //! ```text
 //! handle(at) = shift + at
@@ -90,8 +92,9 @@ impl PackedSlot {
     const VACANT: Self =
         Self { element: Element { bits: 0, ignore: 0, source: Source::ANY, token: 0 }, age: 0 };
 
-    /// [`Element::matches`] as one test: a branch on whether a source is named would often be
-    /// mispredicted. So sources are compared in all bits or, if one of them is any source, in none.
+    /// Does the same as [`Element::matches`] without branches, because the processor would often
+    /// mispredict a branch on any source. Sources are compared in all bits or, if one of them is
+    /// any source, in none.
     #[inline(always)]
     fn matches(&self, key: &Key) -> bool {
         let bits = (self.element.bits ^ key.bits) & !(self.element.ignore | key.ignore);
@@ -106,13 +109,13 @@ impl PackedSlot {
 pub struct Packed {
     /// The array of all elements. No other array has places in `slots`.
     all: AgeArray,
-    /// Range of a search in `all` (`STEP` to `INDEXED`). It is not derived from the tail, which the
-    /// last removal changes: the next search would wait for that removal.
+    /// Range of a search in `all` (`STEP` to `INDEXED`). It is stored, and not computed from the
+    /// tail, because a search would then wait for the last removal, which changes the tail.
     search_range: u8,
     slots: Places<PackedSlot>,
-    /// The place of the last removal plus one. If it equals the tail, the youngest element was
-    /// removed, and the next push reuses its place. While there is an index, it always equals the
-    /// tail: so one comparison in a push detects both cases.
+    /// The place of the last removal plus one. If this equals the tail, the youngest element was
+    /// removed, and the next push reuses its place. While there is an index, this field always
+    /// equals the tail, so that one comparison in a push detects both cases.
     after_removed: u32,
     /// Difference between a handle and its place in `all`, unless the element is in `moved`.
     shift: u64,
@@ -271,8 +274,8 @@ impl Packed {
         }
     }
 
-    /// Removes any element. Not inlined, so that the more frequent removals save no registers for
-    /// it.
+    /// Removes any element. Not inlined, so that the more frequent kinds of removal do not have to
+    /// save registers for this code.
     #[inline(never)]
     fn remove_any(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) {
         let at = self.place_of(handle);

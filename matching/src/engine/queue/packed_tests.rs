@@ -70,7 +70,7 @@ fn arrays_grow_close_up_and_empty_in_every_order() {
         let lengths = if cfg!(miri) { &[1, 5, 70][..] } else { &[1, 5, 9, 40, 70, 500, 2500] };
         for &most in lengths {
             (0..most).for_each(|_| harness.push());
-            // Remove and add in turn, then remove all.
+            // Removes and adds elements in turn, and then removes all.
             for step in 0..2 * most {
                 harness.remove(pick(harness.expected.len(), step));
                 harness.push();
@@ -119,7 +119,8 @@ fn an_element_at_a_reused_place_keeps_its_own_handle() {
     let mut harness = Harness::new();
     let mut closed_up = 0;
     for _ in 0..3 {
-        // Until the array closes up; then the youngest elements that moved are removed.
+        // Adds elements until the array closes up. Then the youngest elements that moved are
+        // removed.
         while harness.queues.shift == closed_up {
             harness.push();
             if harness.expected.len() > 20 {

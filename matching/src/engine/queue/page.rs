@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Pages: the fingerprints of 64 elements, and a bitmap of the places in use.
+//! Pages: the fingerprints of 64 elements, and a bitmap of the places in use. A place *agrees* with
+//! a fingerprint if the two do not differ in a part that both compare (`fingerprint.rs`).
 
 use ternary_cam::{Compare, Scanner};
 
@@ -25,8 +26,9 @@ use super::fingerprint::Fingerprint;
 pub(super) struct FingerprintPage {
     tags: [u16; Self::LEN],
     sources: [u16; Self::LEN],
-    /// Elements whose tag, or source, is not compared.
+    /// Elements whose tag is not compared.
     any_tag: u64,
+    /// Elements whose source is not compared.
     any_source: u64,
     /// Places with an element.
     pub(super) live: u64,
@@ -34,15 +36,16 @@ pub(super) struct FingerprintPage {
     start: u32,
 }
 
-/// Number of pages that are compared before the first hit among them is located: a loop that ended
-/// at the page with the hit would end at another page every time, which is mispredicted.
+/// Number of pages that are compared before the first hit among them is located. A loop that ended
+/// at the page with the hit would end at a different page in each search, and the processor would
+/// mispredict its end.
 const GROUP: usize = 4;
 
 /// No place.
 pub(super) const NO_PLACE: u32 = u32::MAX;
 
-/// Only unused places of the first page with hits agree: a further search must decide whether there
-/// is a match.
+/// All places that agree in the first page with such places are unused. A further search must
+/// decide whether there is a match.
 pub(super) const UNDECIDED: u32 = u32::MAX - 1;
 
 impl FingerprintPage {
@@ -92,8 +95,8 @@ impl FingerprintPage {
         self.merge(tags, sources, fingerprint)
     }
 
-    /// Bitmap of the places of a step, used or not, whose fingerprint agrees. It may also contain
-    /// places outside the step.
+    /// Bitmap of the places of a step, used or not, whose fingerprint agrees. A step is a part of a
+    /// page ([`Scanner::STEP`] places). The bitmap may also contain places outside the step.
     #[inline(always)]
     pub(super) fn agree_in_step(
         &self,
@@ -150,11 +153,11 @@ impl FingerprintPage {
         lane
     }
 
-    /// The place of the first element that agrees in several pages; [`NO_PLACE`] or [`UNDECIDED`]
-    /// if there is none or its place is not known.
+    /// The place of the first element that agrees in several pages; [`NO_PLACE`] if no element
+    /// agrees, and [`UNDECIDED`] if this search cannot find the first one.
     ///
-    /// No address is computed from the number of pages: the last removal may have changed it, and
-    /// the search would wait for it.
+    /// No address is computed from the number of pages. The last removal may have changed this
+    /// number, and the search would wait for the new value.
     #[inline(always)]
     pub(super) fn first_of(pages: &[Self], compare: impl Compare, fingerprint: Fingerprint) -> u32 {
         let mut rest = pages;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One of the two lists, divided into bins with one lock each (the paper's section 3). While one
-//! thread searches a bin, another thread can search the next bin.
+//! A list of receives or of messages, divided into bins with one lock each (the paper's section 3).
+//! While one thread searches a bin, another thread can search the next bin.
 //!
 //! ```text
 //! position     4          5          6                    a ring of bins by position
@@ -27,7 +27,7 @@
 //! deadlock.
 //!
 //! Rejected: lock coupling, with elements that move to the first bin. The locks run closures, and
-//! every step would wait for the thread ahead.
+//! every step would wait for the thread that searches the next bin.
 
 use super::lock::{Apart, Lock, Locks, Mark};
 use matching::{Element, Queues};
@@ -151,8 +151,8 @@ impl<Q: Queues + Send, L: Locks> Bins<Q, L> {
     fn fill(&self, bin: &mut Bin<Q>, incoming: &mut Vec<Element>) {
         let room = self.elements.saturating_sub(bin.queue.len());
         let next = bin.position + 1;
-        // This thread holds the last bins, the first of which is not empty. So the head is not
-        // beyond it.
+        // Only the owner of a bin moves the head past that bin. This thread owns all bins from the
+        // one in `walk` to the last one, so the head is not past them.
         let is_free = next - self.head.0.get() < self.ring.len() as u64;
         if incoming.len() > room && is_free {
             let rest = &mut incoming.split_off(room);

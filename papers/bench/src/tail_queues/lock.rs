@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The kinds of locks, and the traits that a unit requires of them.
+//! The kinds of locks, and the traits that a matching unit requires of them.
 //!
 //! A lock runs a closure on the data that it protects. An MCS lock therefore has its node on the
 //! stack, and locks are released in the reverse order of their acquisition. For this reason `Bins`
@@ -23,7 +23,8 @@ pub trait Mark: Send + Sync {
     /// Returns a mark at 0.
     fn new() -> Self;
 
-    /// Returns the number. Memory operations before it was raised are visible afterwards.
+    /// Returns the number. The memory operations before the call of `raise` that set this number
+    /// are visible to the caller.
     fn get(&self) -> u64;
 
     /// Raises the number to at least `to`.

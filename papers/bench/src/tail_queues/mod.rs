@@ -2,8 +2,9 @@
 //! Tail queues: a matching unit for several threads (Dosanjh, Grant, Schonbein, Bridges, *Tail
 //! queues: A multi-threaded matching architecture*, CCPE 2019, section 3).
 //!
-//! One thread can search the unexpected messages while another one searches the posted receives. A
-//! new element goes into the inbox of its list. One short critical section covers both inboxes.
+//! Each list (the posted receives and the unexpected messages) has a lock of its own, so one thread
+//! can search the unexpected messages while another one searches the posted receives. A new element
+//! goes into the inbox of its list. One short critical section covers both inboxes.
 //!
 //! ```text
 //!   UMQL: UMQ  [ a, b, c ]         PRQL: PRQ  [ r, s ]       each in `bins`

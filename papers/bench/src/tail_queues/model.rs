@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A reference model of a unit: two naive lists.
+//! A reference model of a matching unit (`unit.rs`): two naive lists.
 
 use super::Unit;
 use matching::{Element, Key, oracle::Oracle};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The baseline: one lock around both lists.
+//! The baseline of the measurements: a matching unit with one lock (ML) around both lists.
 //!
 //! ```text
 //! post(R) (the paper's Algorithm 1; arrive is its mirror image):

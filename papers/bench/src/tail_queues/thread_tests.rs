@@ -50,8 +50,8 @@ impl<T, K: Lock<T>> Lock<T> for TicketedLock<K> {
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         self.0.with(|value| {
             let taken = if HELD.get() == 0 { 1 } else { TAKEN.get().0 + 1 };
-            // The lock of a bin gives the ticket, and TL, acquired within it, replaces the ticket.
-            // Later locks only add bins.
+            // The lock of a bin gives the ticket. The lock of the inboxes (TL), acquired while the
+            // bin is locked, replaces the ticket. Later locks only add bins.
             let ticket =
                 if taken <= 2 { NEXT.fetch_add(1, Ordering::Relaxed) } else { TAKEN.get().1 };
             TAKEN.set((taken, ticket));

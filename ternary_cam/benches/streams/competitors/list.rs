@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! MPICH: one linked list, searched from the oldest
+//! The queue of MPICH: one linked list, searched from the oldest entry
 //! (src/mpid/ch4/src/mpidig_recvq.c and libfabric's shared receive queues).
 
 use super::slab::{NIL, Queue, Slab};

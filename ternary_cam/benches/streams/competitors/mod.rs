@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Competitors: the queue structures of today's MPIs.
+//! The competitors of the table: the queue structures of today's MPIs, the CAM of this crate, and a
+//! full scan.
 
 mod cam;
 mod full_scan;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Open MPI ob1: one list per source rank and one of any-source receives; the older match of both
-//! wins (ompi/mca/pml/ob1/pml_ob1_recvfrag.c, match_one). An any-source key searches every list.
+//! The queue of Open MPI's ob1: one list per source rank and one list of any-source receives. The
+//! older match of both wins (ompi/mca/pml/ob1/pml_ob1_recvfrag.c, match_one). An any-source key
+//! searches every list.
 
 use super::slab::{NIL, Queue, Slab};
 use crate::matcher::Matcher;

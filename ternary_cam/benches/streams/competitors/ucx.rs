@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! UCX: 1021 hash buckets of lists for exact entries, and one list for entries with wildcards; the
-//! older match wins. Unexpected messages are in a bucket and in a list of all messages, which a key
-//! with wildcards searches (src/ucp/tag/tag_match.{h,c,inl}).
+//! The queue of UCX: 1021 hash buckets of lists for exact entries, and one list for entries with
+//! wildcards. The older match wins. Unexpected messages are in a bucket and in a list of all
+//! messages, which a key with wildcards searches (src/ucp/tag/tag_match.{h,c,inl}).
 
 use super::slab::{NIL, Queue, Slab};
 use crate::matcher::Matcher;
@@ -79,7 +79,8 @@ impl Matcher for Ucx {
     fn insert(&mut self, entry: Entry) {
         let index = self.slab.take(entry);
         if self.queue == Use::Unexpected {
-            // The node in the list of all; its token is the bucket's node.
+            // Adds a node to the list of all entries. The token of this node is the number of the
+            // entry's node in `slab`.
             let list_node = self.all.take(Entry { token: index, ..entry });
             self.list.push(&mut self.all, list_node);
             self.list_node[index as usize] = list_node;

@@ -9,9 +9,10 @@
 //!                   after ALIKE samples of keys, all of one kind, of exact entries
 //! ```
 //!
-//! With entries and keys of one kind, the primary index is faster. The limit on entries depends on
-//! the alternative to the small set: one index, for entries of few kinds and their keys; an index
-//! for each kind of keys; or a scan, for entries that all differ.
+//! A tick is a call of `Index::housekeeping`, about every 64 inserts. With entries and keys of one
+//! kind, the primary index is faster than the small set. The limit on entries depends on the
+//! alternative to the small set: one index, for entries of few kinds and their keys; an index for
+//! each kind of keys; or a scan, for entries that all differ.
 
 use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -32,11 +33,12 @@ pub(in crate::index) const ENTER_AFTER: u32 = 4;
 /// Ticks with entries of one kind and exact keys after which the small set is left.
 pub(in crate::index) const LEAVE_AFTER: u32 = 8;
 
-/// Consecutive samples, two per tick, with keys of one kind after which the small set is left.
+/// Consecutive samples of keys, at most two per tick. If this many are of one kind, the small set
+/// is left.
 pub(in crate::index) const ALIKE: u32 = 64;
 
-/// Between the two samples of a tick, fewer keys than this are skipped, in each tick a different
-/// number. Otherwise a program that repeats itself would always show the same keys.
+/// Between the two samples of a tick, fewer keys than this are skipped. The number changes with
+/// each tick. Otherwise a program that repeats itself would always show the same keys.
 const STRIDE: u32 = 8;
 
 /// Ticks after which the observed kinds are forgotten. Also the ticks for which the small set stays
@@ -59,7 +61,7 @@ pub(in crate::index) struct Policy {
     pub(in crate::index) sample: Sample,
     /// Ticks in use since the observed kinds were forgotten.
     pub(in crate::index) ticks: u32,
-    /// A [`Noting`].
+    /// The value of a [`Noting`].
     pub(in crate::index) noting: AtomicI8,
     pub(in crate::index) last: LastEntry,
     /// Consecutive ticks in use with entries of one kind and exact keys.

@@ -60,7 +60,8 @@ impl Queue {
         }
     }
 
-    /// Inserts exact entries. At `length` entries, the oldest after the first `stay` is taken.
+    /// Inserts exact entries. At `length` entries, takes the oldest entry after the first `stay`,
+    /// which remain.
     fn run_oldest(&mut self, inserts: usize, stay: usize, length: usize) {
         for _ in 0..inserts {
             while self.naive.len() >= length {
@@ -103,7 +104,7 @@ fn source(any: bool) -> Source {
     if any { Source::ANY } else { Source::new(1) }
 }
 
-/// Number of inserts in `count` ticks.
+/// Returns the number of inserts in `count` ticks.
 const fn ticks(count: u32) -> usize {
     count as usize * TICK
 }

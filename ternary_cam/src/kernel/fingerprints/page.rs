@@ -10,8 +10,8 @@ pub(super) const GROUP: usize = 4;
 
 /// 64 places: the fingerprints, the compared bits and the slots of their entries.
 ///
-/// Removing an entry changes only the bitmap: a word that was just overwritten could not be loaded
-/// as part of a vector before the store completes.
+/// A removal changes only the bitmap. If it also overwrote a word, the next vector load of this
+/// word would wait until the store completes.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Page {
@@ -38,8 +38,9 @@ impl Page {
 }
 
 /// Returns the lowest place from page `at` on that has an entry, whose fingerprint may match, and
-/// that `accept` accepts. `any` returns true if any fingerprint of a whole group may match. `which`
-/// returns a bitmap of the fingerprints of a page that may match.
+/// that `accept` accepts. Returns `None` if there is no such place. `any` returns true if any
+/// fingerprint of a whole group may match. `which` returns a bitmap of the fingerprints of a page
+/// that may match.
 #[inline(always)]
 pub(super) fn first_accepted_with(
     (pages, mut at): (&[Page], usize),

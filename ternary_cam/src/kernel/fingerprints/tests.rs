@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Every kernel against the definition, fingerprint by fingerprint.
+//! Tests that compare the result of every kernel with the definition, fingerprint by fingerprint.
 
 use super::super::instructions::Kernel;
 use super::*;
@@ -11,7 +11,7 @@ fn word() -> impl Strategy<Value = u16> {
     prop_oneof![Just(0), Just(u16::MAX), 0..4_u16, (0..16_u32).prop_map(|bit| 1 << bit)]
 }
 
-/// Every place passed to `accept`, in the order of the calls.
+/// Returns every place passed to `accept`, in the order of the calls.
 fn all(
     kernel: Available,
     fingerprints: &Fingerprints,
@@ -49,7 +49,7 @@ fn check(fingerprints: &Fingerprints, pages: Range<usize>, sought: MaskedFingerp
     }
 }
 
-/// Tests the only match at each place, with searches that begin or end at several pages.
+/// Puts the only match at each place, and runs searches that begin or end at several pages.
 #[test]
 fn finds_the_only_one_at_every_place() {
     let sought = MaskedFingerprint { fingerprint: 5, care: u16::MAX };

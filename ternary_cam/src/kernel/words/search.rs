@@ -16,14 +16,15 @@ pub trait Compare: Copy {
     fn page(self, words: &[u16; LANES], value: u16) -> u64;
 }
 
-/// A search, which is compiled as a whole for the instructions of each kernel: a call of such code
-/// for each comparison would cost as much as the comparison.
+/// A search of words. The whole search is compiled for the instructions of each kernel, because a
+/// call for each comparison would cost as much as the comparison.
 pub trait Search {
     /// The result.
     type Found;
 
-    /// Runs the search. It and all functions that it calls must be `#[inline(always)]`: a function
-    /// that is not inlined is compiled for the instructions that every processor has.
+    /// Runs the search. The implementation and all functions that it calls must be
+    /// `#[inline(always)]`, because a function that is not inlined is compiled for the instructions
+    /// that every processor has.
     fn run(self, compare: impl Compare) -> Self::Found;
 }
 

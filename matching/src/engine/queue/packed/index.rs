@@ -15,7 +15,8 @@ pub(super) struct LongIndex {
     /// all of them are short.
     pub(super) from: u32,
     pub(super) exact: Exact,
-    /// With an index, the place of the last removal plus one (without an index, `Packed::left`).
+    /// The place of the last removal plus one, while there is an index. Without an index,
+    /// `Packed::after_removed` is this place.
     pub(super) after_removed: u32,
     /// Pages with elements that `exact` lacks, and possibly other pages, in ascending order.
     pub(super) wild: Vec<u32>,
@@ -28,13 +29,13 @@ impl Default for LongIndex {
 }
 
 impl LongIndex {
-    /// Called when the first queues are made. From then on, most searches use the queues and not
-    /// the array of all elements.
+    /// Prevents an index until a queue is long. Called when the first queues are made, because from
+    /// then on most searches use the queues and not the array of all elements.
     pub(super) fn wait_for_long_queue(&mut self) {
         self.from = u32::MAX;
     }
 
-    /// Called with the array of a queue after it closed up.
+    /// Allows an index again if this array of a queue is long. Called after the array closed up.
     pub(super) fn note_queue(&mut self, array: &AgeArray) {
         if array.len >= LONG / 2 {
             self.from = LONG;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A long array of all elements. A search finds elements with a tag and a source by an index of
-//! both (`exact`). It finds elements with wildcards by comparing the pages that contain them.
+//! Searches a long array of all elements. A search finds elements without wildcards by an index of
+//! tag and source (`exact.rs`). It finds elements with wildcards by comparing the pages that
+//! contain them.
 //!
 //! ```text
-//! first(key), if the key has tag and source:
+//! first(key), if the key has no wildcard:
 //!     exact = the oldest with this tag and source that matches
 //!     wild  = the first match in pages with wildcards, before exact
 //!     the one of both at the lower place
@@ -67,9 +68,9 @@ impl Name {
 }
 
 impl Packed {
-    /// [`Queues::push`](crate::Queues::push) for an array that has an index, or enough elements for
-    /// one. Never inlined, and with arguments in registers: otherwise a short array would pay for
-    /// the call and for arguments in memory.
+    /// Does the work of [`Queues::push`](crate::Queues::push) for an array that has an index, or
+    /// enough elements for one. Never inlined, and with arguments in registers, because a push into
+    /// a short array would otherwise take longer.
     #[inline(never)]
     pub(super) fn push_long(
         &mut self,
