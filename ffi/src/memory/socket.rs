@@ -125,6 +125,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri does not interpret sendmsg")]
     fn buffers_go_from_socket_to_socket() {
         let (one, mut other) = pair();
         let (first, second) = (buffer(vec![1; 3].leak()), buffer(vec![2; 4].leak()));
