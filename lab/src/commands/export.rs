@@ -8,7 +8,7 @@ use clap::Args;
 use crate::error::Error;
 use crate::experiment::{Experiment, Inputs, Keep, export, operations, repeated};
 use crate::file;
-use crate::results::{DirectoryLock, EarlierFiles, output_directory};
+use crate::results::{EarlierFiles, output_directory};
 
 /// Writes the numbers of an experiment as CSV or Parquet, for pandas and other programs.
 ///
@@ -68,18 +68,9 @@ pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let expected = "there are several files: give a directory; --parquet says of which kind";
     file::check_kind(&arguments.out, &[], expected)?;
     output_directory::check(&arguments.out)?;
-    let Some(experiments) = repeated::apart(&arguments.from, Keep::Lengths)? else {
-        let experiment = Experiment::read(&arguments.from, Keep::Lengths)?;
-        let _lock = DirectoryLock::acquire(&output_directory::make(&arguments.out)?)?;
-        return write(arguments, &experiment, &arguments.out);
-    };
-    let _lock = DirectoryLock::acquire(&output_directory::make(&arguments.out)?)?;
-    let mut code = 0;
-    for (at, (name, experiment)) in arguments.from.names.iter().zip(&experiments).enumerate() {
-        let out = output_directory::make(&arguments.out.join(repeated::name_of(at, name)))?;
-        code = code.max(write(arguments, experiment, &out)?);
-    }
-    Ok(code)
+    repeated::write_each(&arguments.from, Keep::Lengths, &arguments.out, |experiment, out| {
+        write(arguments, experiment, out)
+    })
 }
 
 /// Writes the files of one experiment. Returns the exit code.

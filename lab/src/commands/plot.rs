@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::error::Error;
 use crate::experiment::{Experiment, Inputs, Keep, Material, figures, repeated};
 use crate::file;
-use crate::results::{DirectoryLock, EarlierFiles, output_directory};
+use crate::results::{EarlierFiles, output_directory};
 
 /// Draws the pictures of an experiment.
 ///
@@ -48,20 +48,9 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let expected = "there are several pictures: give a directory; --format says svg or png";
     file::check_kind(&arguments.out, &[], expected)?;
     output_directory::check(&arguments.out)?;
-    let experiments = repeated::apart(&arguments.from, Keep::Shown)?;
-    let lock = || DirectoryLock::acquire(&output_directory::make(&arguments.out)?);
-    let Some(experiments) = experiments else {
-        let experiment = Experiment::read(&arguments.from, Keep::Shown)?;
-        let _lock = lock()?;
-        return draw(arguments, &experiment, &arguments.out);
-    };
-    let _lock = lock()?;
-    let mut code = 0;
-    for (at, (name, experiment)) in arguments.from.names.iter().zip(&experiments).enumerate() {
-        let out = output_directory::make(&arguments.out.join(repeated::name_of(at, name)))?;
-        code = code.max(draw(arguments, experiment, &out)?);
-    }
-    Ok(code)
+    repeated::write_each(&arguments.from, Keep::Shown, &arguments.out, |experiment, out| {
+        draw(arguments, experiment, out)
+    })
 }
 
 /// Draws the pictures of one experiment. Returns the exit code.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Experiment, Inputs, Keep, QueueKind};
 use crate::error::Error;
 use crate::hint::quoted;
-use crate::results::{Completeness, ReportHead};
+use crate::results::{Completeness, DirectoryLock, ReportHead, output_directory};
 use crate::stats::Variation;
 use crate::text::{Sheet, whole};
 use crate::traces::Measured;
@@ -75,9 +75,27 @@ pub(crate) fn apart(sources: &Inputs, keep: Keep) -> Result<Option<Vec<Experimen
     Ok(separate.then_some(experiments))
 }
 
-/// Returns the name of the directory for the files of one of several recordings: `1-NAME`.
-pub(crate) fn name_of(at: usize, name: &Path) -> String {
-    format!("{}-{}", at + 1, name.file_name().unwrap_or_default().display())
+/// Reads one experiment, or several of separate runs, and locks the directory `out`. Calls `write`
+/// with each experiment and the directory for its files: `out`, or for several `out/1-NAME` and so
+/// on. Returns the highest exit code of `write`.
+pub(crate) fn write_each(
+    sources: &Inputs,
+    keep: Keep,
+    out: &Path,
+    write: impl Fn(&Experiment, &Path) -> Result<u8, Error>,
+) -> Result<u8, Error> {
+    let (experiments, several) = match apart(sources, keep)? {
+        Some(experiments) => (experiments, true),
+        None => (vec![Experiment::read(sources, keep)?], false),
+    };
+    let _lock = DirectoryLock::acquire(&output_directory::make(out)?)?;
+    let mut code = 0;
+    for (at, (name, experiment)) in sources.names.iter().zip(&experiments).enumerate() {
+        let name = format!("{}-{}", at + 1, name.file_name().unwrap_or_default().display());
+        let out = if several { output_directory::make(&out.join(name))? } else { out.to_owned() };
+        code = code.max(write(experiment, &out)?);
+    }
+    Ok(code)
 }
 
 impl Repeated {

@@ -186,16 +186,32 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
 /// report that is incomplete or does not add up. For endpoints without a report, reads their
 /// drafts.
 pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Result<(), Error> {
-    // Drafts are read before the reports, because a process removes its draft after it has written
-    // its report.
-    let mut begun = Vec::new();
-    for path in drafts(directory)? {
+    // A process removes its draft after it has written its report. So the drafts are listed first,
+    // and if one is gone when it is read, its report is there.
+    let drafts = drafts(directory)?;
+    let mut known = BTreeSet::new();
+    each_complete(directory, &mut known, &mut take)?;
+    let mut is_one_gone = false;
+    for path in drafts {
         match read_draft(&path) {
-            Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
-            read => begun.extend(read?.map(|report| (path, report))),
+            Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
+                is_one_gone = true;
+            }
+            Ok(Some(report)) if !known.contains(&endpoint(&report)) => take(&path, report),
+            read => drop(read?),
         }
     }
-    let mut whole = BTreeSet::new();
+    if is_one_gone { each_complete(directory, &mut known, &mut take) } else { Ok(()) }
+}
+
+/// Reads the complete reports in a directory and passes those of endpoints that are not in `known`
+/// to `take`. Adds these endpoints to `known`.
+fn each_complete(
+    directory: &Path,
+    known: &mut BTreeSet<Endpoint>,
+    take: &mut impl FnMut(&Path, Report),
+) -> Result<(), Error> {
+    let mut found = Vec::new();
     for path in json_files(directory)? {
         match read_one(&path) {
             // A file that `--json` wrote to the same directory is no report.
@@ -203,16 +219,15 @@ pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Res
                 if regular::read_text(&path, LONGEST).is_ok_and(|text| json::is_ours(&text)) => {}
             report => {
                 let report = report?;
-                whole.insert(endpoint(&report));
-                take(&path, report);
+                let endpoint = endpoint(&report);
+                if !known.contains(&endpoint) {
+                    found.push(endpoint);
+                    take(&path, report);
+                }
             }
         }
     }
-    for (path, report) in begun {
-        if !whole.contains(&endpoint(&report)) {
-            take(&path, report);
-        }
-    }
+    known.extend(found);
     Ok(())
 }
 

@@ -8,8 +8,9 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nic::origin::Origin;
 use nic::params::Params;
-use nic::report::{ContextCounters, Report};
+use nic::report::Report;
 use nic::trace::{Address, Header, TraceError};
 
 use super::node::Nodes;
@@ -17,7 +18,7 @@ use super::trace::reader;
 use super::{Placed, Take, Trace};
 use crate::error::Error;
 use crate::results::summary::NO_LIBFABRIC;
-use crate::results::{ProcessOrigin, Ranks, RunRecord, reports, summary};
+use crate::results::{Endpoint, ProcessOrigin, Ranks, RunRecord, reports, summary};
 use crate::settings::Settings;
 
 /// Traces, and facts about their run.
@@ -30,12 +31,47 @@ pub(crate) struct Found {
     /// Ranks of endpoints that have only one trace, of tagged or of untagged messages, although
     /// their report has operations of both. `None` for an endpoint without a rank.
     halved: Vec<Option<u32>>,
-    /// Reports of endpoints without operations, from the same directories. These endpoints have no
-    /// trace, so their traces are not missing.
-    quiet: Vec<Report>,
+    /// Endpoints without operations, from the reports of the same directories. They have no trace,
+    /// so their traces are not missing.
+    quiet: Vec<Reported>,
     /// The record of the run, if the directory of the traces has one. Of several records, the one
     /// with the highest exit status.
     pub(crate) run: Option<RunRecord>,
+}
+
+/// The facts of a report that tell which traces belong to it.
+#[derive(Clone, Debug)]
+struct Reported {
+    endpoint: Endpoint,
+    rank: Option<u32>,
+    origin: Origin,
+    /// When the endpoint was opened, in nanoseconds since 1970.
+    start_ns: u64,
+    /// True if it has operations on tagged messages, and on untagged ones.
+    has_operations: [bool; 2],
+}
+
+/// Names of the two contexts of an endpoint in the headers and file names of their traces.
+const CONTEXTS: [&str; 2] = ["tagged", "msg"];
+
+impl Reported {
+    fn of(report: Report) -> Self {
+        Self {
+            endpoint: reports::endpoint(&report),
+            rank: report.rank,
+            has_operations: [report.tagged.has_operations(), report.msg.has_operations()],
+            origin: report.origin,
+            start_ns: report.start_ns,
+        }
+    }
+
+    /// Returns the context whose trace is missing, if the endpoint has the trace of the other one.
+    /// `has` returns true for a context with a trace. Without any trace, the rank is missing.
+    fn lost_context(&self, has: impl Fn(&str) -> bool) -> Option<&'static str> {
+        let traced = CONTEXTS.map(has);
+        let lost = |&at: &usize| self.has_operations[at] && !traced[at] && traced[1 - at];
+        [0, 1].iter().copied().find(lost).map(|at| CONTEXTS[at])
+    }
 }
 
 impl Deref for Found {
@@ -71,7 +107,7 @@ impl Found {
         if runs.len() > 1 {
             ranks.mixed = true;
         }
-        for Report { host, pid, rank, origin, .. } in &self.quiet {
+        for Reported { endpoint: (host, pid, _), rank, origin, .. } in &self.quiet {
             if processes.insert((host, pid)) {
                 ranks.note(*rank, origin.ranks);
             }
@@ -138,14 +174,14 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 /// (tagged or untagged messages) of an endpoint. Also reads the reports in the directories, to find
 /// endpoints without operations and endpoints that lack a trace.
 pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
-    let (mut paths, mut read) = (Vec::new(), Vec::new());
+    let (mut paths, mut reported) = (Vec::new(), Vec::new());
     for name in names {
         if name.is_dir() {
             paths.extend(trace_files(name)?);
             // If a report cannot be read, the reports of this directory are ignored.
-            let known = read.len();
-            if reports::each(name, |_, report| read.push(report)).is_err() {
-                read.truncate(known);
+            let known = reported.len();
+            if reports::each(name, |_, report| reported.push(Reported::of(report))).is_err() {
+                reported.truncate(known);
             }
         } else {
             paths.push(name.clone());
@@ -183,35 +219,27 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
             return Err(Error::SameEndpoint { first, second });
         }
     }
-    let is_quiet =
-        |report: &Report| !report.tagged.has_operations() && !report.msg.has_operations();
-    let (quiet, counted): (Vec<_>, Vec<_>) = read.into_iter().partition(is_quiet);
-    let halved = counted.iter().filter(|report| {
-        let endpoint = (report.host.clone(), report.pid, report.address.clone());
-        let has = |context: &str| contexts.contains_key(&(endpoint.clone(), context.to_owned()));
-        let lacks =
-            |context, counters: &ContextCounters| counters.has_operations() && !has(context);
-        // A rank without any trace counts as missing instead.
-        let (tagged, msg) = (lacks("tagged", &report.tagged), lacks("msg", &report.msg));
-        if tagged && has("msg") || msg && has("tagged") {
-            let what = if tagged { "tagged" } else { "msg" };
+    let halved = reported.iter().filter(|report| {
+        let has =
+            |context: &str| contexts.contains_key(&(report.endpoint.clone(), context.to_owned()));
+        let lost = report.lost_context(has);
+        if let Some(context) = lost {
             let rank = report.rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
             eprintln!(
-                "no trace {rank}.{}.*.{what}.trace, whose operations a report has",
-                report.pid
+                "no trace {rank}.{}.*.{context}.trace, whose operations a report has",
+                report.endpoint.1
             );
-            return true;
         }
-        false
+        lost.is_some()
     });
     let halved = halved.map(|report| report.rank).collect();
     // The start of a report is the time at which its endpoint was opened. A trace starts later,
     // with the first operation.
     let job = traces[0].header.origin.job;
-    let reports = quiet.iter().chain(&counted);
-    let opened = reports.filter(|report| job.is_some() && report.origin.job == job);
+    let opened = reported.iter().filter(|report| job.is_some() && report.origin.job == job);
     let starts = traces.iter().map(|trace| trace.header.start_ns);
     let start = starts.chain(opened.map(|report| report.start_ns)).min().unwrap_or(0);
+    let quiet = reported.into_iter().filter(|report| report.has_operations == [false; 2]).collect();
     let run = run_of(&traces);
     let mut found = Found { traces, left_out, halved, quiet, run };
     found.set_start(start);
