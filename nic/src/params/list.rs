@@ -417,11 +417,12 @@ parameters! {
     poll: Polling {
         values: Values::Polling,
         default: "auto",
-        help: "How often a poll checks the network in addition to shared memory. auto: once in n \
-               polls, where n is the number of messages over shared memory since the last message \
-               over the network, at most 256. every: each time. static:R: once in R + 1 polls. \
-               dynamic:H: once in m / (n + 1) polls; after every H messages, m becomes the number \
-               of them over shared memory, and n the number over the network.",
+        help: "How often a poll checks the network in addition to shared memory. auto: once in \
+               n + 1 polls, where n is the number of messages over shared memory since the last \
+               message over the network, at most 256. every: each time. static:R: once in R + 1 \
+               polls. dynamic:H: as static with R = m / (n + 1), at most 256; after every H \
+               messages, m becomes the number of them over shared memory, and n the number over \
+               the network.",
     }
     job_key: String {
         values: Values::Text,
