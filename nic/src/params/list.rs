@@ -450,7 +450,8 @@ parameters! {
     idle: IdlePolicy {
         values: Values::Words(IdlePolicy::VARIANTS),
         default: "auto",
-        help: "Behaviour of a poll that finds nothing. auto: if the threads that poll endpoints \
+        help: "Behaviour of a poll that finds nothing. A poll that yields the core sleeps until a \
+               message comes, for at most 16 ms. auto: if the threads that poll endpoints \
                outnumber the cores that they or their container may use, it yields the core soon. \
                Otherwise it yields after some 30 ms if other threads use the core. A program that \
                also computes keeps its core while another core is idle. spin: it never yields. \
