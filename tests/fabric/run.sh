@@ -38,6 +38,7 @@ run() {
             skipped+=$output && echo "$output"
     else
         failed=$((failed + 1))
+        echo "$name" >>"$build/failed"
         echo "$name: failed"
         tail -n 5 "$build/output$lane"
     fi
@@ -175,4 +176,6 @@ fi
     fi
 done
 echo "$passed passed, $failed failed"
+# The last lines are what remains of a long log.
+[ ! -f "$build/failed" ] || sed 's/^/failed: /' "$build/failed"
 [ "$failed" -eq 0 ]

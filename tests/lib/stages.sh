@@ -3,7 +3,7 @@
 # Sourced after setup.sh by scripts of many stages, which call themselves with the name of a lane.
 # Each `say` begins a stage. At the end of a stage, $stages gets a row with its lane, its seconds
 # and the processor seconds of its child processes. The script prints the rows at its end, also
-# after a failed stage.
+# after a failed stage, and then the last lines of each lane that failed.
 
 script=$(echo "$root"/tests/*/"$(basename "$0")")
 lane=${1:-}
@@ -13,7 +13,8 @@ case $lane in
 esac
 stages=$target/stages.csv
 stage=
-others=
+running=
+failed=
 mkdir -p "$target"
 [ -n "$lane" ] || echo "stage,lane,seconds,processor_seconds" >"$stages"
 
@@ -38,27 +39,23 @@ say() {
     stage=$* stage_began=$(date +%s) spent_before=$spent
     say_title "$stage"
 }
-# lanes FIRST OTHER...: runs lanes of this script at the same time, each with its own ports and
-# /dev/shm. The output of the other lanes follows that of the first.
+# lanes NAME...: runs lanes of this script at the same time, each with its own ports and /dev/shm,
+# and prints their output in this order.
 lanes() {
     end_stage
     # A test measures the machine when it begins; the load from the other lanes may begin later.
     export TCAM_TEST_SLOWNESS="${TCAM_TEST_SLOWNESS:-3}"
-    failed=
-    first=$1
-    shift
     for name in "$@"; do
         tests/lib/apart.sh "$script" "$name" >"$target/$name.log" 2>&1 &
-        others="$others $!"
+        running="$running $!"
     done
-    tests/lib/apart.sh "$script" "$first" || failed=$first
-    for process in $others; do
+    for process in $running; do
+        tail -f -n +1 --pid="$process" "$target/$1.log"
         wait "$process" || failed="$failed $1"
-        cat "$target/$1.log"
         shift
     done
-    others=
-    [ -z "$failed" ] || fail "Failed: $failed"
+    running=
+    [ -z "$failed" ] || exit 1
 }
 
 print_stages() {
@@ -77,8 +74,12 @@ end_script() {
     end_stage
     # A lane ends when the process that created its namespaces ends.
     # shellcheck disable=SC2086
-    [ -z "$others" ] || kill -KILL $others 2>/dev/null || :
+    [ -z "$running" ] || kill -KILL $running 2>/dev/null || :
     [ -n "$lane" ] || print_stages
+    for name in $failed; do
+        printf '\nThe lane "%s" failed:\n' "$name"
+        tail -n 8 "$target/$name.log"
+    done
     exit "$status"
 }
 trap end_script EXIT
