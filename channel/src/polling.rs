@@ -9,12 +9,12 @@
 //! dynamic(H):  after H messages, m near and n far: ratio = m / (n + 1)
 //! auto:        after a near message: ratio + 1; after a far one came or was sent: ratio = 0
 //! ```
-//! *Near* is over shared memory, *far* is over the network. The ratio of *dynamic* and *auto* is at
-//! most [`MAX_RATIO`], so that no transport starves. *Static* and *dynamic* are the schemes of
-//! these names in section 3.2 of *Analysis of Design Considerations for Optimizing Multi-Channel
-//! MPI over InfiniBand* (Chai, Sur, Jin, Panda; IPDPS 2005). *Auto* is the dynamic scheme with a
-//! history that begins at the last far message. After many near messages, *auto* finds the next far
-//! message late, but the far messages that follow it at once.
+//! A *message* here is one slot: *near* over shared memory, *far* over the network. The ratio of
+//! *dynamic* and *auto* is at most [`MAX_RATIO`], so that no transport starves. *Static* and
+//! *dynamic* are the schemes of these names in section 3.2 of *Analysis of Design Considerations
+//! for Optimizing Multi-Channel MPI over InfiniBand* (Chai, Sur, Jin, Panda; IPDPS 2005). *Auto* is
+//! the dynamic scheme with a history that begins at the last far message. After many near messages,
+//! *auto* finds the next far message late, and those after it without delay.
 
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ pub struct NetworkSchedule {
     /// Polls of the network that found nothing.
     empty: u64,
     /// Time of the last poll of the network; `None` if polls are not timed. They are timed only on
-    /// request, because reading the clock takes a tenth of the time of a poll.
+    /// request, because reading the clock takes a tenth of the time of such a poll.
     last_poll: Option<Instant>,
     /// Time between the last two polls of the network.
     gap: Duration,

@@ -2,8 +2,8 @@
 """Numbers printed by Ghazimirsaeed, Grant and Afsahi: *A dynamic, unified design for dedicated message
 matching engines for collective and point-to-point communications*, Parallel Computing 89 (2019).
 
-The figures of the paper are bars without numbers, so these are the numbers in its text. The lengths of
-queues are from *Tail queues*, CCPE 2019.
+The figures of the paper are bars without numbers, so these are the numbers in its text and in Table 2.
+The lengths of queues are from *Tail queues*, CCPE 2019.
 """
 
 from collections import namedtuple
@@ -19,9 +19,9 @@ PRQ, UMQ, EITHER, BOTH = ("PRQ",), ("UMQ",), ("PRQ", "UMQ"), ("",)
 ALL, COLLECTIVE, POINT_TO_POINT = "all", "collective", "point-to-point"
 COL_PNP, COL_LL, LL_PNP, OMPI = "col-pnp", "col-list", "list-pnp", "rank-array"
 
-# A number in the paper's text. `at` is the section or figure. `ranks` has the numbers of processes and
-# `queues` the queues; of several values the largest counts ("up to"). If `about` is set, all values are near
-# the number.
+# A number that the paper prints. `at` is its place. `ranks` has the numbers of processes and `queues` the
+# queues (BOTH: both together). If several are measured, the largest is compared ("up to"), or with `about` the
+# one farthest from the number.
 Claim = namedtuple("Claim", "at pattern ranks queues traffic engine k metric paper about")
 
 
@@ -41,7 +41,8 @@ def made(at, pattern, ranks, queues, traffic, k, paper):
 
 
 def overhead(pattern, *papers):
-    """Yields a claim on overhead divided by search time for each number of processes (Table 2)."""
+    """Yields, for each number of processes, a claim on the time of making queues divided by that of searches
+    (Table 2)."""
     for ranks, paper in zip(APPLICATIONS[pattern], papers):
         yield Claim("Table 2", pattern, (ranks,), BOTH, "", COL_PNP, K, "overhead", paper, False)
 
@@ -56,7 +57,7 @@ def longest(queues, paper):
     return Claim(at, "fds", LENGTHS, queues, "", "list", K, "longest", paper, False)
 
 
-# In the order of the figures. The text states no numbers of processes for 5b and 5c; those of 5a are used.
+# Operations first, then applications. The text states no numbers of processes for 5b and 5c; those of 5a are used.
 CLAIMS = [
     through_mpi("Fig. 5a", "gather", (1024,), COL_PNP, K_OPERATIONS, 1.5),
     through_mpi("Fig. 5a", "gather", (2048,), COL_PNP, K_OPERATIONS, 2.4),

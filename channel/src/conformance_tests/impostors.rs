@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Tests of peers on the network that claim the address of another endpoint, or that another
-//! endpoint replaces.
+//! Tests of peers on the network that claim another endpoint's address, are replaced at their own,
+//! break off or close.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener},
@@ -179,7 +179,7 @@ fn an_impostor_is_refused_while_its_victim_is_dialed() {
     meet(&server, home, 2, &[&honest]);
 }
 
-/// Makes progress until connections and messages that are on their way have been handled.
+/// Makes progress for 0.1 s, in which connections and messages on their way are handled.
 fn progress(nets: &[&Arc<Net>]) {
     for _ in 0..50 {
         nets.iter().for_each(|net| net.progress());
@@ -191,7 +191,8 @@ fn progress(nets: &[&Arc<Net>]) {
 fn an_endpoint_that_has_connected_is_not_dialed_again() {
     let job = Some(Secret::of_job("key"));
     let (server, at) = network(0, job, 1, None);
-    // A process that ends before it handles the connection: the server is to dial it again.
+    // This socket stands for a process that ends before it answers, so the server plans another
+    // dial.
     let ends = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let SocketAddr::V4(address) = ends.local_addr().unwrap() else { panic!("no IPv4 address") };
     assert_eq!(server.has_met(address, None), Ok(false));
@@ -207,7 +208,7 @@ fn an_endpoint_that_has_connected_is_not_dialed_again() {
     progress(&[&server]);
     server.look_around();
     progress(&[&server, &later]);
-    // No connection between these two broke.
+    // No connection between the server and the later endpoint broke.
     meet(&later, at, 1, &[&server]);
 }
 
@@ -233,7 +234,7 @@ fn a_bye_does_not_go_to_another_peer() {
     assert!(server.push_words(address, words, &[], |_| ()));
     drop(first);
     progress(&[&server]);
-    // The connection of the second peer has the number of that of the first one.
+    // The second peer's connection gets the number that the first one's had.
     assert_eq!(second.has_met(at, None), Ok(false));
     progress(&[&server]);
     server.send_bye();

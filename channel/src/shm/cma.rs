@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Cross-memory attach (CMA): system calls that read and write a peer's memory, and a guard for
-//! copies that serve a peer's read or write. Once `fi_close` has returned, such copies must not
-//! access the memory of the application. A message is read without the guard:
+//! copies that serve a peer's read or write. Once the peer's `fi_close` has returned, such copies must not
+//! access the peer's memory. A message is read without the guard:
 //! [`crate::peer::Peer::confirm`] discards it if the peer has closed meanwhile. An operation is
 //! *void* if its context has closed.
 //!
 //! ```text
 //! copying endpoint                  closing endpoint
-//! cma word = the peer's segment        state = closed, or first = the next age
+//! cma word = the peer's segment        state = closed, or void_before(age)
 //! ---------- fence ----------       ---------- fence ----------
 //! copies if the state is open       waits while cma word is its segment
 //! and the operation is not void
@@ -29,7 +29,7 @@ use crate::{
     identity::ExecId,
 };
 
-/// The memory of a peer's process, for all threads of an endpoint.
+/// The memory of a peer's process. Any thread may use it, without the lock of the endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerMemory {
     pub(super) own: Arc<Segment>,
@@ -48,9 +48,9 @@ impl PeerMemory {
         read_whole(self.exec_id, remote, len)
     }
 
-    /// Copies between this memory and local memory, piece by piece. Each piece consists of an
-    /// offset in this memory, which belongs to the peer's operation `op`, and a local buffer. An
-    /// endpoint makes only one such copy at a time, because its segment has room to announce one.
+    /// Copies between this memory and local memory, piece by piece. Each piece is an offset
+    /// in `remote`, the memory of the peer's operation `op`, and a local buffer. An endpoint makes
+    /// only one such copy at a time, because its segment has room to announce one.
     pub(crate) fn exchange<'a>(
         &self,
         direction: Direction,
@@ -92,7 +92,7 @@ impl Drop for CmaGuard<'_> {
     }
 }
 
-/// Maximum number of bytes of one system call. Signals and the death of the peer are noticed
+/// Maximum number of bytes per system call of [`read`] and [`between`]. Signals and the death of the peer are noticed
 /// between two calls.
 const STEP: usize = 64 << 20;
 
@@ -136,8 +136,8 @@ pub(crate) fn read_whole(
 }
 
 /// Copies `here.len()` bytes between a process's memory, from an offset in `remote` on, and local
-/// memory. The application whose memory is written is not informed of a failure, so the word of the
-/// exec id is checked before anything is copied. An `exec` between the two calls is not noticed.
+/// memory. The owner of the memory may not learn of a failure, so a first call checks the word of the
+/// exec id, and a second one copies. An `exec` between these calls is not noticed.
 ///
 /// # Errors
 /// Those of [`read`].

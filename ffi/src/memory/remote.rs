@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Parts of the memory of peers, which reads, writes and atomic operations name.
+//! Parts of peers' memory, as RMA and atomic operations name them.
 
 use super::buffer::IOV_LIMIT;
 use crate::errno::{Errno, Result};
