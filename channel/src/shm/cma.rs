@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Cross-memory attach (CMA): system calls that read and write a peer's memory, and a guard for
-//! copies that serve a peer's read or write. Once the peer's `fi_close` has returned, such copies must not
-//! access the peer's memory. A message is read without the guard:
+//! copies that serve a peer's read or write. Once the peer's `fi_close` has returned, such copies
+//! must not access the peer's memory. A message is read without the guard:
 //! [`crate::peer::Peer::confirm`] discards it if the peer has closed meanwhile. An operation is
 //! *void* if its context has closed.
 //!
@@ -92,8 +92,8 @@ impl Drop for CmaGuard<'_> {
     }
 }
 
-/// Maximum number of bytes per system call of [`read`] and [`between`]. Signals and the death of the peer are noticed
-/// between two calls.
+/// Maximum number of bytes per system call of [`read`] and [`between`]. Signals and the death of
+/// the peer are noticed between two calls.
 const STEP: usize = 64 << 20;
 
 /// Reads `to.len()` bytes of a process's memory, from the start of `remote`. If it fails, the
@@ -136,8 +136,8 @@ pub(crate) fn read_whole(
 }
 
 /// Copies `here.len()` bytes between a process's memory, from an offset in `remote` on, and local
-/// memory. The owner of the memory may not learn of a failure, so a first call checks the word of the
-/// exec id, and a second one copies. An `exec` between these calls is not noticed.
+/// memory. The owner of the memory may not learn of a failure, so a first call checks the word of
+/// the exec id, and a second one copies. An `exec` between these calls is not noticed.
 ///
 /// # Errors
 /// Those of [`read`].
