@@ -200,9 +200,30 @@ static void leave(int number) {
     exit(0);
 }
 
+// Posts receives to a shared context of an endpoint and cancels them, until a signal comes. Writes
+// to `ready` once calls allocate no more memory, because `exit` in an allocation can hang in the C
+// library.
+static void post_to_context(int ready) {
+    static char in;
+    struct fid_ep *srx, *ep;
+    struct fi_cq_err_entry cancelled;
+    OK(fi_srx_context(domain, info->rx_attr, &srx, NULL));
+    OK(fi_endpoint(domain, info, &ep, NULL));
+    OK(fi_ep_bind(ep, &a.av->fid, 0));
+    OK(fi_ep_bind(ep, &a.cq->fid, FI_TRANSMIT | FI_RECV));
+    OK(fi_ep_bind(ep, &srx->fid, 0));
+    OK(fi_enable(ep));
+    for (int i = 0;; i++) {
+        if (i == 1000) CHECK(write(ready, "", 1) == 1, "write");
+        OK(fi_trecv(srx, &in, 1, NULL, FI_ADDR_UNSPEC, 1, 0, &in));
+        OK(fi_cancel(&srx->fid, &in));
+        while (fi_cq_readerr(a.cq, &cancelled, 0) != 1) fi_cq_read(a.cq, NULL, 0);
+    }
+}
+
 // Signal handlers may end the process in the middle of a call.
-static void in_a_call(void) {
-    for (int i = 0; i < 5; i++) {
+static void in_a_call(int with_context) {
+    for (int i = 0; i < (with_context ? 20 : 5); i++) {
         int status = 0, ready[2];
         char byte;
         OK(pipe(ready));
@@ -212,11 +233,12 @@ static void in_a_call(void) {
             signal(SIGTERM, leave);
             open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
             open_side(&a, 0, 4);
+            if (with_context) post_to_context(ready[1]);
             CHECK(write(ready[1], "", 1) == 1, "write");
             for (;;) fi_cq_read(a.cq, NULL, 0);
         }
         CHECK(read(ready[0], &byte, 1) == 1, "read");
-        usleep(1000);
+        usleep((useconds_t)(1000 + 500 * i));
         kill(child, SIGTERM);
         CHECK(waitpid(child, &status, 0) == child && status == 0, "child: %x", status);
         close(ready[0]);
@@ -225,7 +247,8 @@ static void in_a_call(void) {
 }
 
 int main(void) {
-    in_a_call();
+    in_a_call(0);
+    in_a_call(1);
     outstanding(0);
     outstanding(1);
     whole();

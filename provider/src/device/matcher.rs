@@ -125,11 +125,10 @@ impl Matching {
         }
     }
 
-    /// Returns false if a thread is in the middle of a post to the endpoint's own device and does
-    /// not end it in time, for a process that exits. Returns true if receives belong to a shared
-    /// context.
+    /// Returns false if a thread is in the middle of a call that uses the device of the endpoint's
+    /// receives and does not end it in time, for a process that exits.
     pub(crate) fn is_free_at_exit(&self) -> bool {
-        self.own_outside_engine().is_none_or(|shared| shared.lock_at_exit().is_some())
+        self.counts_parts().is_none_or(|shared| shared.lock_at_exit().is_some())
     }
 
     /// Returns the device that counts the messages in progress into multi-receive buffers; `None`
