@@ -115,7 +115,9 @@ impl SharedAddresses {
                     options.map_raw(&file)
                 }?;
                 let addresses = Self { map, capacity, writable: !read_only, made: None };
-                if addresses.word(0).load(Ordering::Acquire) == MAGIC {
+                let is_complete = addresses.word(0).load(Ordering::Acquire) == MAGIC;
+                // The maker may have enlarged the file after its length was read.
+                if is_complete && file.metadata()?.len() as usize == length {
                     return Ok(addresses);
                 }
             }

@@ -17,7 +17,7 @@ use crate::launch::{Signals, launcher};
 use crate::settings::Settings;
 use crate::text::count;
 
-/// Options of launchers that list hosts: `a,b` or `a:16,b:16`.
+/// Options of launchers that list hosts: `a,b`, `a:16,b:16`, or `a[1-4,7]` with srun.
 const LISTS: &[&str] = &["-hosts", "-host", "--host", "-H", "-w", "--nodelist"];
 /// Options that name a file with one host per line.
 const FILES: &[&str] = &["-f", "-hostfile", "--hostfile", "-machinefile", "--machinefile"];
@@ -45,6 +45,41 @@ fn value<'a>(words: &[&'a str], names: &[&str]) -> Option<&'a str> {
         None if names.contains(word) => words.get(at + 1).copied(),
         _ => None,
     })
+}
+
+/// Like [`value`], and also accepts `-nVALUE`, as srun does.
+fn value_of_srun<'a>(words: &[&'a str], names: &[&str]) -> Option<&'a str> {
+    let attached = |word: &&'a str| {
+        let (name, value) = word.split_at_checked(2)?;
+        (names.contains(&name) && !value.is_empty()).then(|| value.trim_start_matches('='))
+    };
+    value(words, names).or_else(|| words.iter().find_map(attached))
+}
+
+/// Returns the number of hosts in a list of Slurm, such as `login,node[01-04,7]`. Returns `None` if
+/// the list is malformed or the name of a file.
+fn in_slurm_list(list: &str) -> Option<usize> {
+    if list.contains('/') {
+        return None;
+    }
+    let numbers = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        Some(last.checked_sub(first)? as usize + 1)
+    };
+    let (mut hosts, mut of_entry, mut rest) = (0_usize, 1_usize, list);
+    while let Some(at) = rest.find([',', '[']) {
+        if rest.as_bytes()[at] == b',' {
+            hosts = hosts.saturating_add(std::mem::replace(&mut of_entry, 1));
+            rest = &rest[at + 1..];
+            continue;
+        }
+        let (ranges, behind) = rest[at + 1..].split_once(']')?;
+        let named = ranges.split(',').map(numbers).sum::<Option<usize>>()?;
+        of_entry = of_entry.checked_mul(named)?;
+        rest = behind;
+    }
+    Some(hosts.saturating_add(of_entry))
 }
 
 /// Returns true if srun is the launcher.
@@ -85,11 +120,11 @@ fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<
         let name = |entry: &str| entry.split(':').next().unwrap_or_default().trim().to_owned();
         names.map(name).filter(|name| !name.is_empty()).collect::<BTreeSet<_>>().len()
     };
-    if is_srun(command)
-        && let Some(nodes) = value(&words, COUNTS)
-    {
+    if is_srun(command) {
         // `2-4` means at least two.
-        return nodes.split('-').next()?.parse().ok();
+        let nodes =
+            value_of_srun(&words, COUNTS).map(|nodes| nodes.split('-').next()?.parse().ok());
+        return nodes.unwrap_or_else(|| in_slurm_list(value_of_srun(&words, LISTS)?));
     }
     if let Some(list) = value(&words, LISTS) {
         return Some(distinct(&mut list.split(',')));
@@ -228,6 +263,11 @@ mod tests {
             ("mpirun --hostfile none app", None),
             ("srun -N 3 -n 6 app", Some(3)),
             ("srun --nodes=2-4 app", Some(2)),
+            ("srun -N3 -n6 app", Some(3)),
+            ("srun -w node[01-04,7],login app", Some(6)),
+            ("srun --nodelist=r[1-2]n[1-3] app", Some(6)),
+            ("srun -w node[4-1] app", None),
+            ("srun -w ./nodes app", None),
             ("srun -w a,b,c app", Some(3)),
             ("mpiexec -N 3 app", None),
         ] {
