@@ -17,10 +17,10 @@ TO = $(if $(DESTDIR),"$(DESTDIR)")
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/bench/demo.sh $(APP)
 
-test: ## what must hold before a change goes in: some 12 minutes
+test: ## what must hold before a change goes in: some 15 minutes
 	@tests/gate/test.sh
 
-nightly: ## what make test leaves out, and all combinations: 20 minutes; CI runs both
+nightly: ## what make test leaves out, and all combinations: some 28 minutes; CI runs both
 	@tests/nightly/nightly.sh
 
 build: ## what the tests run, into target/provider

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs the tests that must pass before a change is merged, in 12 minutes on two cores. nightly.sh
+# Runs the tests that must pass before a change is merged, in 15 minutes on two cores. nightly.sh
 # runs the other tests.
 #   tests/gate/test.sh [computes|waits|ends]      one of its three lanes, with the previous build
 . "$(dirname "$0")/../lib/setup.sh"
