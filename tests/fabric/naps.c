@@ -9,9 +9,6 @@
 
 enum { SLEEPS = 21, POSTS = 101 };
 
-// A third of the 11 ms or more that remain of a sleep when a_report_ends_the_sleep() cancels.
-static const double SOON = 4e-3;
-
 static struct side side;
 static _Atomic(void *) context;
 static atomic_int over;
@@ -23,24 +20,17 @@ static int compare(const void *x, const void *y) {
     return (one > other) - (one < other);
 }
 
-// Returns the time below which a quarter or half of the times are (`parts` is 4 or 2).
-static double quantile(double *times, size_t count, size_t parts) {
+// Checks that the median is shorter than 250 us, a quarter of a sleep. On a busy machine a thread may
+// wait longer than a sleep for a processor, so that the times tell nothing.
+static void soon(double *times, size_t count, const char *what) {
+    if (slowness > 1) return;
     qsort(times, count, sizeof *times, compare);
-    return times[count / parts];
+    CHECK(times[count / 2] < 250e-6, "%s after %.0f us", what, times[count / 2] * 1e6);
 }
 
-// Sleeps for `ns`. Returns how many seconds late the sleep ended.
-static double rest(long ns) {
+static void rest(long ns) {
     struct timespec time = {.tv_nsec = ns};
-    double end = seconds() + (double)ns * 1e-9;
     nanosleep(&time, NULL);
-    return seconds() - end;
-}
-
-// Returns the time limit of a thread in seconds: 250 us on a quiet machine. It is longer on a busy
-// one, where all sleeps end late, not only the provider's.
-static double limit(double *late, size_t count) {
-    return slowness > 1 ? within(250e-6) + 3 * quantile(late, count, 2) : 250e-6;
 }
 
 // Posts a receive and polls until the receive is cancelled.
@@ -56,8 +46,7 @@ static void *receive(void *arg) {
 }
 
 // A polling thread finds the completion of a cancel soon. The cancel is the first operation of another
-// thread on the endpoint, and rings no doorbell. On a busy machine some wakeups are late, so most of
-// the times do not count.
+// thread on the endpoint, and rings no doorbell.
 static void a_report_ends_the_sleep(void) {
     double took[SLEEPS];
     pthread_t polls;
@@ -75,8 +64,7 @@ static void a_report_ends_the_sleep(void) {
         close_side(&side);
         close_domain();
     }
-    double quarter = quantile(took, SLEEPS, 4);
-    CHECK(quarter < SOON, "found after %.0f us", quarter * 1e6);
+    soon(took, SLEEPS, "found");
 }
 
 static void *poll_locked(void *arg) {
@@ -93,14 +81,14 @@ static void *poll_locked(void *arg) {
 // Posts a receive every `every` ns, while another thread polls.
 static void no_sleep_keeps_the_other_waiting(long every) {
     static char in[POSTS];
-    double took[POSTS], late[POSTS];
+    double took[POSTS];
     pthread_t polls;
     open_domain(FI_TAGGED, FI_THREAD_DOMAIN, 0);
     open_side(&side, 0, 1);
     atomic_store(&over, 0);
     OK(pthread_create(&polls, NULL, poll_locked, NULL));
     for (int i = 0; i < POSTS; i++) {
-        late[i] = rest(every);
+        rest(every);
         double start = seconds();
         pthread_mutex_lock(&turn);
         took[i] = seconds() - start;
@@ -109,8 +97,7 @@ static void no_sleep_keeps_the_other_waiting(long every) {
     }
     atomic_store(&over, 1);
     OK(pthread_join(polls, NULL));
-    double half = quantile(took, POSTS, 2), most = limit(late, POSTS);
-    CHECK(half < most, "every %ld us: the lock was free after %.0f us, not %.0f", every / 1000, half * 1e6, most * 1e6);
+    soon(took, POSTS, every > 1000000 ? "rare posts: the lock was free" : "the lock was free");
     close_side(&side);
     close_domain();
 }
@@ -120,5 +107,5 @@ int main(void) {
     a_report_ends_the_sleep();
     no_sleep_keeps_the_other_waiting(1000000);
     no_sleep_keeps_the_other_waiting(30000000);
-    puts("naps: ok");
+    puts(slowness > 1 ? "naps: times skipped, the machine is busy" : "naps: ok");
 }
