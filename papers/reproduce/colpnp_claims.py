@@ -57,7 +57,8 @@ def longest(queues, paper):
     return Claim(at, "fds", LENGTHS, queues, "", "list", K, "longest", paper, False)
 
 
-# Operations first, then applications. The text states no numbers of processes for 5b and 5c; those of 5a are used.
+# Operations first, then applications. The text states no numbers of processes for 5b and 5c; those of 5a
+# are used.
 CLAIMS = [
     through_mpi("Fig. 5a", "gather", (1024,), COL_PNP, K_OPERATIONS, 1.5),
     through_mpi("Fig. 5a", "gather", (2048,), COL_PNP, K_OPERATIONS, 2.4),

@@ -48,9 +48,9 @@ impl PeerMemory {
         read_whole(self.exec_id, remote, len)
     }
 
-    /// Copies between this memory and local memory, piece by piece. Each piece is an offset
-    /// in `remote`, the memory of the peer's operation `op`, and a local buffer. An endpoint makes
-    /// only one such copy at a time, because its segment has room to announce one.
+    /// Copies between this memory and local memory, piece by piece. Each piece is an offset in
+    /// `remote`, the memory of the peer's operation `op`, and a local buffer. An endpoint makes only
+    /// one such copy at a time, because its segment has room to announce one.
     pub(crate) fn exchange<'a>(
         &self,
         direction: Direction,
