@@ -7,7 +7,14 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { SLEEPS = 21, POSTS = 101 };
+// Runs of each measurement, until one is below its limit: the load of the machine delays the wakeups
+// of some runs, a defect of the provider those of every run.
+enum { SLEEPS = 21, POSTS = 101, RUNS = 3 };
+
+// The median time of a measurement and its limit, in seconds.
+struct result {
+    double half, most;
+};
 
 static struct side side;
 static _Atomic(void *) context;
@@ -51,9 +58,9 @@ static void *receive(void *arg) {
     return arg;
 }
 
-// A polling thread finds the completion of a cancel soon. The cancel is the first operation of another
-// thread on the endpoint, and rings no doorbell.
-static void a_report_ends_the_sleep(void) {
+// Measures the time from a cancel until a polling thread has found its completion. The cancel is the
+// first operation of another thread on the endpoint, and rings no doorbell. `unused` is not read.
+static struct result until_found(long unused) {
     double took[SLEEPS], late[SLEEPS];
     pthread_t polls;
     for (int i = 0; i < SLEEPS; i++) {
@@ -70,8 +77,8 @@ static void a_report_ends_the_sleep(void) {
         close_side(&side);
         close_domain();
     }
-    double half = median(took, SLEEPS), most = limit(late, SLEEPS);
-    CHECK(half < most, "found after %.0f us, not %.0f", half * 1e6, most * 1e6);
+    (void)unused;
+    return (struct result){median(took, SLEEPS), limit(late, SLEEPS)};
 }
 
 static void *poll_locked(void *arg) {
@@ -85,8 +92,9 @@ static void *poll_locked(void *arg) {
     return arg;
 }
 
-// Posts a receive every `every` ns, while another thread polls.
-static void no_sleep_keeps_the_other_waiting(long every) {
+// Posts a receive every `every` ns, while another thread polls. Measures how long a post waits for
+// the lock of the program.
+static struct result until_locked(long every) {
     static char in[POSTS];
     double took[POSTS], late[POSTS];
     pthread_t polls;
@@ -104,16 +112,23 @@ static void no_sleep_keeps_the_other_waiting(long every) {
     }
     atomic_store(&over, 1);
     OK(pthread_join(polls, NULL));
-    double half = median(took, POSTS), most = limit(late, POSTS);
-    CHECK(half < most, "every %ld us: the lock was free after %.0f us, not %.0f", every / 1000, half * 1e6, most * 1e6);
     close_side(&side);
     close_domain();
+    return (struct result){median(took, POSTS), limit(late, POSTS)};
+}
+
+static void check(const char *name, struct result (*measure)(long every), long every) {
+    struct result result;
+    int run = 0;
+    do result = measure(every);
+    while (result.half >= result.most && ++run < RUNS);
+    CHECK(run < RUNS, "%s: %.0f us, not %.0f", name, result.half * 1e6, result.most * 1e6);
 }
 
 int main(void) {
     alarm((unsigned)within(50));
-    a_report_ends_the_sleep();
-    no_sleep_keeps_the_other_waiting(1000000);
-    no_sleep_keeps_the_other_waiting(30000000);
+    check("a cancel was found after", until_found, 0);
+    check("every ms, the lock was free after", until_locked, 1000000);
+    check("every 30 ms, the lock was free after", until_locked, 30000000);
     puts("naps: ok");
 }

@@ -3,9 +3,12 @@
 # Builds the C clients of libtcam-fi.so and runs each with tables of 0, 1, 7 and 4096 entries, with
 # and without the kernel copy, under the installed libfabric. Clients that test the death of a
 # process at a certain moment run with fewer sizes. Most clients wait more than they compute, so two
-# run at the same time; clients that measure time or sleep run alone afterwards. Each run has its
-# own ports and /dev/shm (tests/lib/apart.sh).
+# run at the same time; clients that sleep run alone afterwards. Each run has its own ports and
+# /dev/shm (tests/lib/apart.sh).
 #     run.sh DIRECTORY-OF-THE-PROVIDER [CLIENT...]
+#     run.sh DIRECTORY-OF-THE-PROVIDER timed
+# The second form runs the clients that measure when the provider sleeps and how soon it wakes up.
+# These need a quiet machine, so the first form omits them.
 # With BRIEF=1 the tables have 0 and 7 entries, and only clients with long messages run without the
 # kernel copy, because the others do not use it. LIBFABRIC_2 may be the directory of a libfabric
 # 2.x, for tests of its newer API.
@@ -43,6 +46,26 @@ run() {
         tail -n 5 "$build/output$lane"
     fi
 }
+timed() {
+    for client in naps looks bound; do
+        cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/$client" "$here/$client.c" -lfabric -lpthread || exit 1
+    done
+    run "naps" env FI_TCAM_IDLE=yield "$build/naps"
+    run "naps, automatic progress" env FI_TCAM_IDLE=yield AUTO_PROGRESS=1 "$build/naps"
+    run "looks" "$build/looks"
+    if grep -qsE '^[0-9]' /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us; then
+        echo "bound skipped: the processors of this container are rationed, so that polls may sleep"
+    else
+        run "bound" "$build/bound"
+    fi
+}
+end() {
+    echo "$passed passed, $failed failed"
+    # The last lines are what remains of a long log.
+    [ ! -f "$build/failed" ] || sed 's/^/failed: /' "$build/failed"
+    [ "$failed" -eq 0 ]
+    exit
+}
 all_of() {
     local client=$1 sizes="0 1 7 4096" copies="auto off" entries copy
     cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/$client" "$here/$client.c" -lfabric -lpthread || exit 1
@@ -64,6 +87,10 @@ all_of() {
         done
     done
 }
+if [ "$*" = timed ]; then
+    timed
+    end
+fi
 # Each of the two lanes runs the clients for which it succeeds in creating a directory. The other
 # lane then skips these clients.
 lane_of_clients() {
@@ -133,17 +160,6 @@ for idle in auto yield; do
     run "wait, idle $idle" env FI_TCAM_IDLE=$idle "$build/wait"
     run "wait, idle $idle, automatic progress" env FI_TCAM_IDLE=$idle AUTO_PROGRESS=1 "$build/wait"
 done
-cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/naps" "$here/naps.c" -lfabric -lpthread || exit 1
-run "naps" env FI_TCAM_IDLE=yield "$build/naps"
-run "naps, automatic progress" env FI_TCAM_IDLE=yield AUTO_PROGRESS=1 "$build/naps"
-cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/looks" "$here/looks.c" -lfabric || exit 1
-run "looks" "$build/looks"
-cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/bound" "$here/bound.c" -lfabric || exit 1
-if grep -qsE '^[0-9]' /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us; then
-    echo "bound skipped: the processors of this container are rationed, so that polls may sleep"
-else
-    run "bound" "$build/bound"
-fi
 # Repeats clients with locks, and with every compare kernel that this processor supports.
 if [ ! -x "$build/messages" ]; then
     cc -O1 -o "$build/messages" "$here/messages.c" -lfabric || exit 1
@@ -175,7 +191,4 @@ fi
         passed=$((passed + 1))
     fi
 done
-echo "$passed passed, $failed failed"
-# The last lines are what remains of a long log.
-[ ! -f "$build/failed" ] || sed 's/^/failed: /' "$build/failed"
-[ "$failed" -eq 0 ]
+end

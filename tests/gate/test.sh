@@ -76,5 +76,7 @@ say "The provider, tcam and MPI programs: build"
 build_tcam
 wait "$installs" || { cat "$target/installs.log" >&2; fail "The installs failed."; }
 build_all_apps
+say "C clients that measure sleeps, which need a quiet machine"
+tests/fabric/run.sh "$target/provider" timed
 lanes computes waits ends
 say_title "All tests passed"

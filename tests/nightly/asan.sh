@@ -11,5 +11,6 @@ export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:exitcode=99:detect_stack_use
 # The sanitizer must find a message that is longer than the memory of its receive.
 must_find overrun 'heap-buffer-overflow'
 tests/fabric/run.sh "$target/provider" "$@"
+[ $# -gt 0 ] || tests/fabric/run.sh "$target/provider" timed
 [ $# -gt 0 ] || tests/gate/faults.sh "$target/provider" 1
 [ $# -gt 0 ] || CARGO_TARGET_DIR=$target python3 tests/gate/hosts.py --only faults

@@ -13,5 +13,6 @@ export TSAN_OPTIONS=exitcode=66:die_after_fork=0:suppressions=$PWD/tests/nightly
 # The sanitizer must find two threads on an endpoint without a lock.
 must_find race 'WARNING: ThreadSanitizer: data race'
 [ $# -gt 0 ] || CARGO_TARGET_DIR=$target python3 tests/gate/hosts.py --only faults
+[ $# -gt 0 ] || tests/fabric/run.sh "$target/provider" timed
 [ $# -gt 0 ] || set -- threads sends served scalable auto shared shared_av rma trigger atomic busy late
 tests/fabric/run.sh "$target/provider" "$@"
