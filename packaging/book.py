@@ -51,21 +51,21 @@ LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def tracked():
-    """The pages: Markdown and man pages that git has."""
+    """Returns the pages: Markdown and man pages that git has."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     of_book = (name for name in listed.stdout.split() if re.search(r"\.(md|[17])$", name))
     return sorted(name for name in of_book if not name.startswith(".github/"))
 
 
 def linked(page):
-    """What a page links to, seen from the root of the project."""
+    """Yields the paths that a page links to, relative to the root of the project."""
     for path, _ in LINK.findall((ROOT / page).read_text()):
         if not re.match(r"https?:|mailto:", path):
             yield os.path.normpath(os.path.join(os.path.dirname(page), path))
 
 
 def inside(directory, left):
-    """The pages below a directory that are not in the book yet: its README.md first."""
+    """Returns the pages below a directory that are not in the book yet, its README.md first."""
     below = [page for page in left if not directory or page.startswith(directory + "/")]
     front = f"{directory}/README.md"
     if front not in below:
@@ -75,12 +75,12 @@ def inside(directory, left):
 
 
 def name_in_book(page):
-    """mdBook reads Markdown only, and makes index.html of index.md."""
+    """Returns the name of a page in the book. mdBook reads only Markdown, and makes index.html of index.md."""
     return page.replace("README.md", "index.md") if page.endswith(".md") else page + ".md"
 
 
 def title(page):
-    """The first heading of a page."""
+    """Returns the first heading of a page, or the name of a man page."""
     if not page.endswith(".md"):
         name, section = os.path.basename(page).rsplit(".", 1)
         return f"{name}({section})"
@@ -88,7 +88,7 @@ def title(page):
 
 
 def summary(pages):
-    """The table of contents."""
+    """Returns the table of contents."""
     left = [page for page in pages if page != "README.md"]
     lines = ["# Summary", "", f"[{title('README.md')}](index.md)"]
     for part, entries in PARTS.items():
@@ -103,7 +103,7 @@ def summary(pages):
 
 
 def put(page, pages):
-    """Copies a page into the book with the files that it links to; man pages as text."""
+    """Copies a page and the files that it links to into the book. Man pages become text."""
     to = BOOK / "src" / name_in_book(page)
     to.parent.mkdir(parents=True, exist_ok=True)
     if not page.endswith(".md"):
@@ -149,7 +149,7 @@ class Page(html.parser.HTMLParser):
 
 
 def broken(place):
-    """Links that lead nowhere."""
+    """Yields the links that lead nowhere, each with its page."""
     pages = {path: Page(path) for path in place.rglob("*.html")}
     for path, page in pages.items():
         # Its links begin at the root of a site.

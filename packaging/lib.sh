@@ -12,7 +12,8 @@ mkdir -p "$place"
 deb_version() { echo "$1" | tr - '~'; }
 
 # install_wheel VARIABLE=VALUE...: installs provider, tcam and man pages of the wheel with the variables of
-# make install. Sets $glibc to the oldest version that the files need. The wheel is built, or is $TCAM_WHEEL.
+# make install. Sets $glibc to the oldest version that the files need. Builds the wheel unless
+# $TCAM_WHEEL names one.
 install_wheel() {
     need_packages make binutils python3
     wheel=${TCAM_WHEEL:-}

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# make release VERSION=1.2.3: the commit and the tag of a release here, its files in target/release-1.2.3.
-# With DRY_RUN=1 or --dry-run commit and tag are made in a temporary clone of the last commit.
+# make release VERSION=1.2.3: makes the commit and the tag of a release in this clone, and its files in
+# target/release-1.2.3.
+# With DRY_RUN=1 or --dry-run, makes commit and tag in a temporary clone of the last commit.
 . "$(dirname "$0")/lib.sh"
 trap 'exit 130' HUP INT TERM
 [ "${1:-}" != --dry-run ] || {

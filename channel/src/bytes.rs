@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Access to payloads in place. [`SharedBytes`] reads a payload in a slot of a ring, in a buffer of
-//! the sender's segment, or in the receive buffer of a connection. [`Room`] writes a payload into a
-//! slot or a buffer in shared memory.
+//! Access to payloads in place: [`SharedBytes`] reads them, and [`Room`] writes them.
+//!
+//! A payload that is read is in a slot of a ring, in a buffer of the sender's segment, or in the
+//! receive buffer of a connection. A payload is written into a slot or a buffer in shared memory.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{marker::PhantomData, ptr};
@@ -70,7 +71,7 @@ impl<'a> SharedBytes<'a> {
 
     /// Copies as many bytes as fit into `to`.
     pub fn copy_to(self, to: &mut [u8]) {
-        // SAFETY: `len` bytes of a mapping that outlives self, which no slice overlaps.
+        // SAFETY: the bytes outlive self, and a mutable slice does not overlap them.
         unsafe { ptr::copy_nonoverlapping(self.start, to.as_mut_ptr(), self.len.min(to.len())) };
     }
 
@@ -83,7 +84,7 @@ impl<'a> SharedBytes<'a> {
             return None;
         }
         RemoteParts::new((0..count).map(|index| {
-            // SAFETY: long enough, and read as the integers it is made of.
+            // SAFETY: there are enough bytes, and a part consists of integers.
             unsafe { self.start.cast::<RemotePart>().add(index).read_unaligned() }
         }))
         .ok()
@@ -92,15 +93,15 @@ impl<'a> SharedBytes<'a> {
     /// Copies the bytes into a buffer of the application. Returns the number of bytes that fit.
     #[inline]
     pub fn deliver(self, to: &Buffer) -> usize {
-        // SAFETY: `len` bytes of a mapping that outlives self.
+        // SAFETY: the bytes outlive self.
         unsafe { to.fill_from(self.start, self.len) }
     }
 
     /// Copies the bytes into new memory.
     pub fn keep(self) -> Box<[u8]> {
         let mut bytes = Vec::with_capacity(self.len);
-        // SAFETY: `len` bytes of a mapping, and as many of capacity, which the
-        // copy makes initialised.
+        // SAFETY: the bytes outlive self, and the new memory has room for all of them. The copy
+        // initialises it.
         unsafe {
             ptr::copy_nonoverlapping(self.start, bytes.as_mut_ptr(), self.len);
             bytes.set_len(self.len);
@@ -115,7 +116,7 @@ impl<'a> SharedBytes<'a> {
         if self.len < size_of::<Remote>() {
             return None;
         }
-        // SAFETY: long enough, and read as the integers it is made of.
+        // SAFETY: there are enough bytes, and the segments consist of integers.
         let remote = unsafe { self.start.cast::<Remote>().read_unaligned() };
         let listed = remote.get(..count as usize)?;
         let total = listed.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.len))?;

@@ -86,8 +86,8 @@ pub enum Direction {
     Write,
 }
 
-/// The payload of a received slot. If it is in a buffer of the sender, dropping it frees the
-/// buffer.
+/// The payload of a received slot. If the payload is in a buffer of the sender, dropping the `Body`
+/// frees the buffer.
 #[derive(Debug)]
 pub struct Body<'a> {
     pub(crate) bytes: SharedBytes<'a>,
@@ -139,8 +139,8 @@ pub trait Arrivals {
     /// [`Peer::body`](crate::peer::Peer::body).
     fn payload(&self) -> SharedBytes<'_>;
 
-    /// Returns the checksum of the payload of that slot, as its sender set it; `None` if the
-    /// checksum of the slot itself is wrong.
+    /// Returns the checksum of the payload of the slot that `peek` returned, as its sender set it;
+    /// `None` if the checksum of the slot itself is wrong.
     fn check(&self) -> Option<u32>;
 
     /// Prefetches a later slot. Call it if several slots were found.

@@ -8,10 +8,10 @@
 //! bits 39..0    incarnation, random, not 0
 //! ```
 //!
-//! It is one word, so that one atomic operation enters it into a list of senders. Two endpoints
-//! that hold a port in turn have the same incarnation with a probability of 10^-12. The contexts of
-//! a scalable endpoint have consecutive ports, so that the identity of a context determines the
-//! port of context 0.
+//! The identity is one word, so that one atomic operation enters it into a list of senders. Two
+//! endpoints that hold a port in turn have the same incarnation with a probability of 10^-12. The
+//! contexts of a scalable endpoint have consecutive ports, so that the identity of a context
+//! determines the port of context 0.
 //!
 //! The identity of a process is its *exec id*. A process id does not identify the memory of an
 //! endpoint: a process that calls `exec` keeps its process id and has other data at the same

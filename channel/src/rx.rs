@@ -84,7 +84,7 @@ impl Arrivals for Rx {
 }
 
 impl Rx {
-    /// Returns whether no slot has arrived. On the network, this makes progress.
+    /// Returns whether no slot has arrived. On the network, this makes progress if no frame waits.
     #[inline]
     #[must_use]
     pub fn is_empty(&mut self) -> bool {

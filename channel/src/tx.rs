@@ -86,8 +86,9 @@ impl Tx {
     ///
     /// # Errors
     /// `EAGAIN` until the peer has answered the handshake, `ENETUNREACH` without a network,
-    /// `EOPBADSTATE` in a forked child, `EACCES` if the peer refuses this endpoint or no secret for
-    /// the peer is known; otherwise the reason why the peer cannot be reached.
+    /// `EOPBADSTATE` in a forked child. `EACCES` if the handshake fails because secrets, addresses
+    /// or the settings of sealing differ, or if no secret for the peer is known. Otherwise the
+    /// reason why the peer cannot be reached.
     pub fn open_far(&self, address: SocketAddrV4, secret: Option<Secret>) -> Result<Peer, Errno> {
         let net = self.net.as_ref().ok_or(Errno::ENETUNREACH)?;
         let (number, who) = net.meet(address, secret)?;

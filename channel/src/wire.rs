@@ -48,8 +48,10 @@ pub enum Kind {
     Done = 4,
     /// Operation `op` failed; `len` is the error number.
     Failed = 5,
-    /// Send `len` bytes of operation `op` in parts, because the kernel does not copy between these
-    /// processes. If `count` is 1, `op` is a message, and its parts name transfer `data`.
+    /// Requests that `len` bytes of operation `op` go in parts, because the kernel does not copy
+    /// between these processes. The receiver then sends the parts of a message or a write, and
+    /// requests those of a read. If `count` is 1, `op` is a message, and its parts name transfer
+    /// `data`.
     Pull = 6,
     /// A part of transfer `op`: `len` bytes for offset `data`, in buffer `count`. Over the network,
     /// the bytes are in the payload.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Forwards `tracing` events to libfabric's log, where `FI_LOG_LEVEL` selects them.
 //!
-//! The last part of an event's target names the subsystem (`tcam_fi::av` is
-//! `FI_LOG_AV`, as `FI_LOG_SUBSYS=av` selects it).
+//! The last part of an event's target determines the subsystem. For example, events of
+//! `tcam_fi::av` belong to `FI_LOG_AV`, which `FI_LOG_SUBSYS=av` selects.
 //!
 //! libfabric prints no log by default, and an MPI only reports that an endpoint failed. Therefore
 //! an error that the log does not print goes to standard error, once for each place in the code.

@@ -42,8 +42,8 @@ pub trait Object: Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// Returns when no thread of the provider uses the object for a moment, as the device thread
-    /// does when it starts deferred work. `fi_close` calls this for an object that is in use.
+    /// Waits for threads of the provider that use the object only for a moment, such as the device
+    /// thread while it starts deferred work. `fi_close` calls this for an object that is in use.
     fn finish_uses(&self) {}
 
     /// Binds another object of this provider.

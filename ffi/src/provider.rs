@@ -34,7 +34,7 @@ pub struct Query<'a> {
     pub service: Option<&'a str>,
     /// `FI_SOURCE`, `FI_NUMERICHOST`, ...
     pub flags: u64,
-    /// Hints of the application; `None` for all providers and capabilities.
+    /// Hints of the application; `None` if it passes none, and so asks for everything.
     pub hints: Option<Info>,
 }
 

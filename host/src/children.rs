@@ -30,8 +30,9 @@ pub struct Unshared {
     pid: u32,
 }
 
-/// Number of a descriptor, and device and inode of its file. The program may have closed the
-/// descriptor although it did not open it, and another file may have the number.
+/// Number of a descriptor, and device and inode of its file. Device and inode show whether the
+/// number is still that of the file. The program may have closed the descriptor although it did not
+/// open it.
 type Entry = (RawFd, u64, u64);
 
 /// Number of forks between the process that loaded this library and this one.

@@ -11,10 +11,10 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// Number of words of a set of processors ([`Cores`]).
 pub const WORDS: usize = CpuSet::MAX_CPU / 64;
 
-/// The unit of time shares: all of a thread's time.
+/// All of a thread's time, in the unit of [`Cores::share`].
 pub const WHOLE: usize = 1 << 16;
 
-/// Returns the number of processors that this thread may keep busy.
+/// Returns the number of processors that this thread may keep busy; 1 if it is unknown.
 fn available() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -24,7 +24,8 @@ fn available() -> usize {
 /// number of processors.
 ///
 /// [`std::thread::available_parallelism`] returns at most the number of processors that the calling
-/// thread may run on. So a helper thread binds itself to all processors before it calls that.
+/// thread may run on. So a helper thread binds itself to all processors before it calls this
+/// function. The first result is kept.
 pub fn quota() -> usize {
     static QUOTA: OnceLock<usize> = OnceLock::new();
     *QUOTA.get_or_init(|| {

@@ -97,7 +97,8 @@ impl Directory {
         Err(Errno::ACCESS.into())
     }
 
-    /// Opens the directory, and makes it if it does not exist.
+    /// Opens the directory, and makes it if it does not exist. Then fills the reserve of
+    /// descriptors.
     ///
     /// # Errors
     /// Those of [`Directory::open`] and of making the directory; `EAGAIN` if other processes keep

@@ -17,7 +17,8 @@
 //!   signals.
 //! - [`regular`]: reading of files that users name.
 //!
-//! The provider makes these files; the lab reads and removes them.
+//! The provider makes these files, except the claims of `tcam run`. The lab reads them, and removes
+//! those that dead processes left.
 #![deny(unsafe_code)]
 
 pub mod children;

@@ -58,7 +58,7 @@ pub const PAGE: usize = 4096;
 /// Bytes of `/dev/shm` that a segment takes with up to 512 endpoints that send to it; each further
 /// 512 take 4 KiB more.
 pub const SEGMENT: usize = 1_323_008;
-/// Maximum number of endpoints that can send to one at a time: the number of ports.
+/// Maximum number of endpoints that can send to an endpoint at the same time: as many as ports.
 pub const PEERS: usize = 65_536;
 
 /// "tcamliv" and the version of the counters.

@@ -49,7 +49,7 @@ pub static PROCESS_NAMESPACE: LazyLock<u64> = LazyLock::new(|| {
     number("pid").map_or(0, |pid| number("time").unwrap_or(0) << 32 | pid)
 });
 
-/// Whether `/proc` numbers processes as this namespace does. After `unshare --pid` without a new
+/// True if `/proc` numbers processes as this namespace does. After `unshare --pid` without a new
 /// mount, `/proc` is still that of the parent namespace.
 static PROC_IS_OURS: LazyLock<bool> = LazyLock::new(|| {
     std::fs::read_link("/proc/self")
@@ -73,7 +73,7 @@ pub fn try_lock(file: &File) -> bool {
 
 /// Returns true if the owner of the file with this name and inode is alive, or if that cannot be
 /// determined. The file of a dead owner is removed. `process` is the owner's id and start time, if
-/// the owner is visible from here.
+/// the owner is visible from here. Only this process is checked if the file no longer exists.
 #[must_use]
 pub fn check_alive(name: &str, inode: u64, process: Option<(u32, u64)>, look: Look) -> bool {
     let opened = Directory::open().and_then(|directory| Ok((directory.file(name)?, directory)));
@@ -86,8 +86,8 @@ pub fn check_alive(name: &str, inode: u64, process: Option<(u32, u64)>, look: Lo
             !dead
         }
         Err(error) if is_short(&error) => true,
-        // The file was removed or replaced. A process that finds an owner dead marks the file
-        // before it is removed, so here only the owner's process can be checked, if it is visible.
+        // The file was removed or replaced, so only the owner's process can be checked, if it is
+        // visible. The owner need not be dead: a user may have removed the file.
         _ => process.is_none_or(|(pid, started)| process_lives(pid, started)),
     }
 }
@@ -176,8 +176,8 @@ pub fn remove_if_unclaimed(directory: &Directory, name: &str) {
     }
 }
 
-/// Returns true if a running `tcam run` claims the segment, whose counters it reads and which it
-/// then removes.
+/// Returns true if a running `tcam run` claims the segment. That process reads the counters of the
+/// segment, and then removes it.
 fn is_claimed(directory: &Directory, file: &File) -> bool {
     let shows = word(file, MAGIC_AT) == Some(MAGIC) && word(file, COUNTERS) == Some(VERSION);
     let job = word(file, JOB).filter(|&job| shows && job != 0);

@@ -28,8 +28,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 ///
 /// Reading the directory takes 1 us per entry, and reading the processors of an entry's owner 2 us
 /// more. Both take longer if other processes do the same: 256 ranks that read the directory 20
-/// times a second did little else (2 cores). So it is read only if it has changed, and less often
-/// the more endpoints exist.
+/// times a second did little else (2 cores). So it is read only if it has changed, or after 10 s,
+/// and less often the more endpoints exist.
 #[derive(Debug, Default)]
 pub struct PollerCount {
     endpoints: usize,
@@ -49,8 +49,8 @@ pub struct PollerCount {
 impl PollerCount {
     /// Returns the number of threads of this user and network namespace that poll endpoints on
     /// these processors, and the number of these processors. A thread that may also run elsewhere
-    /// counts in part. If the limit of [`cores::quota`] leaves fewer processors for each of all
-    /// polling threads, the result is the number of these threads, and that limit.
+    /// counts in part. If the quota ([`cores::quota`]) leaves fewer processors per thread, returns
+    /// the number of all polling threads of this user and network namespace, and the quota.
     ///
     /// Other processes are assumed to poll like this one, with `pollers` threads. For example, one
     /// thread polls both endpoints of an Open MPI rank; with other MPIs each endpoint may have its

@@ -56,7 +56,7 @@ pub struct SharedAddresses {
 
 impl SharedAddresses {
     /// Opens the vector with this name. If it does not exist and `read_only` is false, it is made
-    /// with room for `count` addresses, but at least 1,024.
+    /// with room for `count` addresses, but at least 1,024 and at most 16,777,216.
     ///
     /// # Errors
     /// `EINVAL` for an invalid name, `ENOENT` if it does not exist and is opened read-only,
@@ -156,7 +156,7 @@ impl SharedAddresses {
     }
 
     /// Sets the address at a claimed index; 0 removes it. Does nothing if the vector is not
-    /// writable.
+    /// writable, or has no such index.
     pub fn set(&self, index: usize, address: u64) {
         if index < self.capacity && self.writable {
             self.address(index).store(address, Ordering::Release);

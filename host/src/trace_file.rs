@@ -8,8 +8,8 @@
 //! the window never needs to be cleared.
 //!
 //! Rejected:
-//! - Mapping the whole file part by part: 25 to 35 ns per record of 32 bytes instead of 16 ns, for
-//!   a page fault per 4 KiB, which is slow on file systems.
+//! - Mapping the whole file part by part: a record of 32 bytes takes 25 to 35 ns instead of 16 ns.
+//!   The cause is a page fault per 4 KiB, which takes long on file systems.
 //! - A buffer outside the file: it is lost if the process is killed.
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]
 
@@ -137,8 +137,8 @@ impl TraceFile {
         }
     }
 
-    /// Appends the window to the file, and writes a record that did not fit into its rest. Fails as
-    /// [`Self::append`] does.
+    /// Fills the rest of the window, appends the window to the file, and writes the record that did
+    /// not fit into the rest. Fails as [`Self::append`] does.
     #[cold]
     fn put_next<const N: usize>(&mut self, words: [u32; N]) -> Result<(), Stop> {
         // The words are written backwards. The first of them is zero, and ends the trace for
@@ -185,7 +185,7 @@ impl TraceFile {
     fn word(&self, at: usize) -> &AtomicU32 {
         assert!(at < (HEADER + WINDOW) / WORD);
         // SAFETY: header and window are mapped as long as self lives, and the word lies in them,
-        // aligned. Others may map the file: all access is atomic.
+        // aligned. Other processes may map the file, so all access is atomic.
         unsafe { &*self.map.as_mut_ptr().cast::<AtomicU32>().add(at) }
     }
 }

@@ -42,12 +42,12 @@ pub struct Context<R, M> {
     posted: Receives<R>,
     prq: Offload,
     refuse: Refuse,
-    /// The device refuses some receives: `refuse` is not the default.
+    /// True if the device refuses some receives (`refuse` is not the default).
     refuses_some: bool,
     promise: Promise,
-    /// The program made a promise: `promise` is not the default.
+    /// True if the program made a promise (`promise` is not the default).
     has_promise: bool,
-    /// With `sticky`: the queues have not left their tables yet. Both leave them together.
+    /// True with `sticky` until the queues leave their tables, which they do together.
     may_leave: bool,
     layout: TagLayout,
     unexpected: Slab<Unexpected<M>>,
@@ -59,14 +59,14 @@ pub struct Context<R, M> {
     /// The counters of the context, without those of its queues.
     counters: ContextCounters<()>,
     recorder: Option<Box<dyn Recorder>>,
-    /// The last recorded operation is a receive that was held back.
+    /// True if the last recorded operation is a receive that was held back.
     last_held_back: bool,
     clock: Option<Arc<dyn Clock>>,
     /// Present if the timing model is on.
     unit: Option<MatchingUnit>,
     /// Posts and arrivals until the queue lengths are recorded next.
     until_sample: u64,
-    /// Message sizes are counted, which is the case whenever search depths are.
+    /// True if message sizes are counted. They are counted if search depths are.
     sizes: bool,
 }
 
@@ -299,7 +299,8 @@ impl<R: Clone, M> Context<R, M> {
         }
     }
 
-    /// Sets the number of processes, which is n in the caps on the host engines' queues.
+    /// Sets the number of processes: n in the maximum numbers of queues that the host engines make
+    /// (`FI_TCAM_K_COL`, `FI_TCAM_K_PNP`).
     pub fn set_processes(&mut self, n: u32) {
         self.note(|| Op::Processes(n));
         self.prq.set_processes(n);

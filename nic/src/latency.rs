@@ -14,7 +14,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Buckets per power of two: each bucket is at most 3 % wide.
+/// Number of buckets per power of two. A bucket is at most 3 % wide.
 const PARTS: u32 = 32;
 const PART_BITS: u32 = PARTS.trailing_zeros();
 
@@ -33,7 +33,7 @@ pub struct Latencies {
     buckets: Vec<(u32, u64, u64)>,
 }
 
-/// The bucket of a value. Each value below [`PARTS`] has its own bucket.
+/// The bucket of a value. Each value below `2 * PARTS` has its own bucket.
 fn bucket(value: u64) -> u32 {
     let bits = u64::BITS - value.leading_zeros();
     let shift = bits.saturating_sub(PART_BITS + 1);

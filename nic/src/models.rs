@@ -72,8 +72,8 @@ pub(crate) const NAMES: [&str; MODELS.len()] = {
     names
 };
 
-/// Returns the device that is the same NIC in the mode that spills to the host, if this device is a
-/// NIC in the mode that holds senders back and then fails. Otherwise `None`.
+/// Returns the device that models the same NIC in another mode, which spills to the host. Returns
+/// `None` unless `device` models a NIC in a mode that holds senders back and then fails.
 #[must_use]
 pub fn spilling_mode(device: &str) -> Option<&'static str> {
     (device == "cassini-hardware").then_some("cassini-hybrid")

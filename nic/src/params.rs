@@ -110,8 +110,8 @@ impl Params {
         Ok(())
     }
 
-    /// Refuses names with the `FI_TCAM_` prefix that are not parameters: a misspelt name would
-    /// silently run another experiment.
+    /// Refuses names that begin with `FI_TCAM_`, in upper or lower case, but are not exactly the
+    /// name of a parameter. A misspelt name would silently run another experiment.
     ///
     /// # Errors
     /// The first unknown name.

@@ -67,8 +67,8 @@ pub struct Report {
     /// Untagged messages.
     pub msg: ContextCounters,
     /// Messages and bytes by channel: `shm`, `kernel-copy`, `copy-pipeline` and, with a transport
-    /// to other hosts, `net`. In addition remote memory reads, writes and atomics, which are not
-    /// messages (`rma`).
+    /// to other hosts, `net`. The channel `rma` counts reads, writes and atomic operations on
+    /// remote memory, which are not messages.
     pub channels: BTreeMap<String, ChannelCounters>,
 }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What pip calls to build the wheel (PEP 517): maturin, after a build of the provider.
+"""The functions that pip calls to build the wheel (PEP 517): maturin, after a build of the provider.
 
 TCAM_PROFILE is the profile of cargo (default: release). TCAM_GLIBC, such as 2.28, is the oldest glibc that
-the files run with; it needs the packages cargo-zigbuild and ziglang. Otherwise it is that of this machine.
+the files run with; it needs the packages cargo-zigbuild and ziglang. Otherwise it is this machine's glibc.
 """
 
 import os
@@ -20,7 +20,7 @@ PROFILE = os.environ.get("TCAM_PROFILE") or "release"
 GLIBC = os.environ.get("TCAM_GLIBC")
 TRIPLE = f"{platform.machine()}-unknown-linux-gnu"
 
-# pyproject.toml names it; maturin expects it also where it only reads metadata.
+# pyproject.toml names this directory. maturin expects it even if it only reads metadata.
 DATA = ROOT / "target" / "wheel" / "data"
 DATA.mkdir(parents=True, exist_ok=True)
 
@@ -34,7 +34,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         arguments += f" --zig --compatibility manylinux_{GLIBC.replace('.', '_')}"
     words += ["--locked", "--profile", PROFILE, "-p", "tcam-provider"]
     provider = made / PROFILE / "libtcam_fi.so"
-    # If cargo is configured to put it elsewhere, the file of an earlier build must not be taken.
+    # If cargo is configured to put the provider elsewhere, the file of an earlier build must not be taken.
     provider.unlink(missing_ok=True)
     subprocess.run(words, cwd=ROOT, check=True)
     for source, place in (

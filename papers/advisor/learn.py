@@ -78,8 +78,8 @@ def predict_left_out(samples, parts):
 
 
 def ask(samples, times, question):
-    """Asks the question for every sample and storage with which elements reached the host. Returns the inputs of the
-    classifiers, a row for each, with the measured answers (Asked)."""
+    """Asks the question for every sample and storage, except where no element reached the host. Returns the inputs of
+    the classifiers, a row for each, with the measured answers (Asked)."""
     rows = []
     for at, sample in enumerate(samples):
         for queue in STORAGES:

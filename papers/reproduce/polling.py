@@ -57,8 +57,8 @@ def preface(cases):
 
 
 def best(cases, *key):
-    """Returns the number of the fastest round. Other programs slow the machine for seconds, but make no round
-    faster."""
+    """Returns the time or rate of the fastest round, or the median of other metrics. Other programs slow the
+    machine for seconds, but make no round faster. Returns None if the number is missing."""
     row = cases.get(*key)
     return row and row[{"us": "lowest", "MB/s": "highest"}.get(key[-1], "ours")]
 

@@ -137,12 +137,14 @@ fn ask_for_interfaces() -> Vec<Ipv4Addr> {
 pub(crate) enum Hold {
     /// Peers cannot connect to the port.
     Quietly,
-    /// Peers can connect to the port. The kernel may still have connections of an earlier holder.
+    /// Peers can connect to the port. It can be held although the kernel still has connections of
+    /// an earlier holder.
     Listening,
 }
 
 /// Holds a port of this host, so that no other endpoint or server gets it; port 0 requests any
-/// unused one. Returns the socket that holds it, and the address with the port.
+/// unused one. Returns the socket that holds the port, and the address with the port. For 0.0.0.0,
+/// that is the address of this host for peers.
 ///
 /// # Errors
 /// `EADDRNOTAVAIL` if the address is not of this host, `EADDRINUSE` if the port is still in use

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The attributes that the provider offers, and whether hints can be met (`fi_getinfo(3)`). A hint
-//! that cannot be met is refused with a log message.
+//! The attributes that the provider offers, and the checks of hints (`fi_getinfo(3)`). A hint that
+//! cannot be met is refused with a log message.
 
 use channel::wire::{INLINE, LONGEST};
 use ffi::{
@@ -38,9 +38,9 @@ const ALWAYS_OFFERED: u64 = flags::MULTI_RECV
 /// ones are offered.
 const ON_REQUEST: u64 = flags::DIRECTED_RECV | flags::SOURCE;
 
-/// Like `ON_REQUEST`, but not offered without hints either. MPICH requests every capability that is
-/// offered without hints, and with `FI_EXACT_DIRECTED_RECV` its receives without a source would
-/// fail. libfabric 2.0 added these capabilities. In earlier versions, the bit of
+/// As `ON_REQUEST`, but without hints these capabilities are not offered. MPICH requests every
+/// capability that is offered without hints, and with `FI_EXACT_DIRECTED_RECV` its receives without
+/// a source would fail. libfabric 2.0 added these capabilities. In earlier versions, the bit of
 /// `FI_EXACT_DIRECTED_RECV` meant `FI_VARIABLE_MSG`.
 const OFFERED_IF_NAMED: u64 =
     flags::TAGGED_DIRECTED_RECV | flags::EXACT_DIRECTED_RECV | flags::TAGGED_MULTI_RECV;

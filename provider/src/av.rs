@@ -2,8 +2,8 @@
 //! `fi_av(3)`: the mapping between `fi_addr_t` and peer numbers.
 //!
 //! A `fi_addr_t` is an index, for `FI_AV_MAP` too. Lookups take no lock in either direction,
-//! because every message needs one. The exception is the first lookup of an address that another
-//! process has inserted into a shared vector.
+//! because every message needs a lookup. The exception is the first lookup of an address that
+//! another process has inserted into a shared vector.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -257,7 +257,7 @@ impl AddressVector {
         }
     }
 
-    /// Empties an index, if it has a peer.
+    /// Empties an index, if it has a peer. If that was the peer's last index, removes its user id.
     fn leave(&self, indices: &mut Indices, index: u64) {
         let Some(peer) = (self.entries.get(index as usize) as u32).checked_sub(1) else { return };
         self.entries.set(index as usize, 0);

@@ -63,7 +63,8 @@ impl Counter {
         self.elsewhere.load(Ordering::Relaxed)
     }
 
-    /// Makes progress on the endpoints that may change this counter.
+    /// Makes progress on the endpoints that may change this counter, and starts work that waited
+    /// for a counter.
     fn progress(&self) {
         if self.is_counted_elsewhere() || self.endpoints.is_empty() {
             self.domain.endpoints.progress_and_look();

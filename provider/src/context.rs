@@ -146,8 +146,8 @@ impl EpContext {
         Ok(())
     }
 
-    /// Drops posted receives, and waits up to [`LINGER`] for messages that are being received. Then
-    /// it drops their receives too.
+    /// Drops posted receives. Waits up to [`LINGER`] for messages that are being received, and then
+    /// drops their receives too. Copies that another thread makes are waited for in any case.
     fn end_receives(&self) {
         let end = Instant::now() + LINGER;
         let shared = &self.endpoint.shared;

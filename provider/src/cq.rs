@@ -42,8 +42,8 @@ pub(crate) struct CompletionQueue {
 
 /// Entries that were not read yet. Failures are read before all completions, as `fi_cq(3)`
 /// requires; the order between operations is not guaranteed. But a failure that returns a
-/// multi-receive buffer, and each failure after it, is read after all completions that were
-/// reported before it.
+/// multi-receive buffer is read after all completions that were reported before this failure. Later
+/// failures are read after it.
 #[derive(Debug)]
 struct CqEntries {
     completions: VecDeque<Completion>,
@@ -126,8 +126,8 @@ impl CompletionQueue {
     /// Reads completions that are in the queue, as many as fit.
     ///
     /// # Errors
-    /// `EAVAIL` if a failure comes first. `EAGAIN` if there are fewer than `at_least` completions,
-    /// fewer than fit, and no failure.
+    /// `EAVAIL` if a failure comes first. `EAGAIN` if there is no failure, and there are fewer
+    /// completions than `at_least` and than fit. `EAGAIN` also if none fits.
     #[inline]
     fn take(&self, entries: &mut Entries, at_least: usize) -> Result<()> {
         let mut queue = self.queue.lock();

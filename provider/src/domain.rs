@@ -38,8 +38,8 @@ pub(crate) struct Domain {
     pub(crate) av_type: u32,
     /// All started endpoints.
     pub(crate) endpoints: WaitSet,
-    /// Endpoints of scalable endpoints whose contexts have all been closed, so that no thread polls
-    /// them. The other endpoints of the domain make progress on them.
+    /// Endpoints inside of scalable endpoints. All their contexts have been closed, so no thread
+    /// polls them. The other endpoints of the domain make progress on them.
     pub(crate) unpolled: Mutex<Vec<Arc<dyn Pollable>>>,
     /// Memory that peers may read and write.
     pub(crate) regions: Regions,
@@ -59,8 +59,8 @@ impl Domain {
     /// Returns the object of this domain that a fid names.
     ///
     /// # Errors
-    /// `EINVAL` if it is not a `T` of this provider; `EDOMAIN` if it belongs to another domain,
-    /// where peers have other numbers.
+    /// `EINVAL` if it is closed or not a `T` of this provider; `EDOMAIN` if it belongs to another
+    /// domain, where peers have other numbers.
     pub(crate) fn own<T: OfDomain>(&self, other: &Bound) -> Result<Arc<T>> {
         other.get().and_then(|object| self.check_own(object))
     }

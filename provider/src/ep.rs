@@ -50,9 +50,9 @@ pub(crate) struct Endpoint {
 struct Alias {
     /// The endpoint. It is open as long as the alias is.
     of: Arc<Endpoint>,
-    /// Flags of transmits without flags, if they differ from the endpoint's.
+    /// Default flags of transmits through the alias; `None` if they are those of the endpoint.
     tx: Option<u64>,
-    /// Flags of receives without flags, if they differ from the endpoint's.
+    /// Default flags of receives through the alias; `None` if they are those of the endpoint.
     rx: Option<u64>,
     /// As `rx`, for tagged receives. It lacks `FI_MULTI_RECV` if the endpoint supports this flag
     /// only for untagged receives.
@@ -81,7 +81,8 @@ impl Endpoint {
     /// Returns the requested address, or else the address of this host with port 0.
     ///
     /// # Errors
-    /// `EINVAL` for an invalid address, or for attributes that `fi_getinfo` does not offer.
+    /// `EINVAL` for an invalid address, or for an endpoint type or capabilities that `fi_getinfo`
+    /// does not offer.
     pub(crate) fn address_for(domain: &Domain, info: &Info) -> Result<SocketAddrV4> {
         let kind = info.ep.as_ref().map_or(sys::FI_EP_UNSPEC, |ep| ep.kind);
         if kind != sys::FI_EP_UNSPEC && !attr::EP_TYPES.contains(&kind) {
@@ -137,7 +138,8 @@ impl Endpoint {
         work(self.shared.engine.lock().as_mut().ok_or(Errno::EOPBADSTATE)?)
     }
 
-    /// Starts an operation to a peer.
+    /// Starts an operation to a peer with `work`. If it returns `EAGAIN`, notes that the endpoint
+    /// waits for room. Returns `EOPBADSTATE` if the endpoint is closed.
     #[inline]
     fn transmit(&self, work: impl FnOnce(&mut Engine) -> Result<()>) -> Result<()> {
         match &mut *self.shared.engine.lock() {
@@ -194,8 +196,8 @@ impl Endpoint {
         }
     }
 
-    /// Starts the tx fast path, if sends of the endpoint may use it. A stopped fast path is not
-    /// started again: a context of a scalable endpoint that is opened again may have other queues.
+    /// Starts the tx fast path, if sends of the endpoint may use it. A stopped fast path is never
+    /// started again, because a transmit context that is opened again may have another queue.
     pub(crate) fn start_sends(&self, engine: &Engine) {
         if self.shared.tx_fast_path.get().is_none()
             && let Some(sends) = TxFastPath::of(engine)
@@ -216,9 +218,9 @@ impl Endpoint {
         pack(self.shared.address)
     }
 
-    /// Makes progress. Returns whether peers have taken all that was sent, or the endpoint is
+    /// Makes progress. Returns true if peers have taken all that was sent, or if the endpoint is
     /// closed. `is_all`: the endpoint sends nothing more, so peers on other hosts get a Bye (the
-    /// last frame to them) once they have all answers.
+    /// last frame to them) once all answers are sent.
     fn try_settle(&self, is_all: bool) -> bool {
         self.shared.progress_as_device();
         let mut engine = self.shared.engine.lock();

@@ -51,10 +51,10 @@ pub(crate) struct EpShared {
     pub(crate) own: Arc<Segment>,
     /// `None` once the endpoint is closed.
     pub(crate) engine: Serial<Option<Engine>>,
-    /// The rx fast path. It is set once the endpoint is enabled, if several threads may post
-    /// receives and [`RxFastPath::of`] allows it.
+    /// The rx fast path. It is set when the endpoint is enabled, if [`RxFastPath::of`] allows it.
     pub(crate) rx_fast_path: OnceLock<RxFastPath>,
-    /// The tx fast path. It is set once the endpoint is enabled, if [`TxFastPath::of`] allows it.
+    /// The tx fast path. It is set when the endpoint (in a scalable endpoint, its transmit context)
+    /// is enabled, if [`TxFastPath::of`] allows it.
     pub(crate) tx_fast_path: OnceLock<TxFastPath>,
     pub(crate) bell: Doorbell,
     /// The network. The engine owns it.
@@ -250,7 +250,8 @@ impl EpShared {
         done
     }
 
-    /// Sleeps on the descriptors of the network and of the doorbell.
+    /// Sleeps on the descriptors of the network and of the doorbell, for at most `at_most`. Does
+    /// not sleep if `ready` returns true.
     fn sleep_on_bells(
         &self,
         net: &Net,
@@ -361,7 +362,8 @@ impl Pollable for EpShared {
             Doorbell::sleep(&self.own, longest);
         }
         self.bell.disarm(&self.own);
-        // The doorbell has woken this thread, but not the device thread.
+        // The doorbell has woken this thread, but not the device thread. So this thread handles the
+        // message.
         if self.auto {
             self.progress_instead_of_device(self.engine.lock());
         }

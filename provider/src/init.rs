@@ -69,8 +69,9 @@ impl Provider for Tcam {
 }
 
 /// Returns the source and the destination of a query. Node and service name one of them: the source
-/// with `FI_SOURCE`, or else the destination. The hints may name both. If no source is named, the
-/// source is an address of this host with port 0: 127.0.0.1 for a loopback destination.
+/// with `FI_SOURCE`, or else the destination. The hints may name both, but node and service take
+/// precedence. If no source is named, the source is an address of this host with port 0: 127.0.0.1
+/// for a loopback destination.
 ///
 /// # Errors
 /// `ENODATA` if an address in the hints is not a `sockaddr_in`, if node or service cannot be

@@ -2,9 +2,9 @@
 //! `libtcam-fi.so`, the libfabric provider `tcam`.
 //!
 //! The files have the names that libfabric's providers use. A call enters through `ffi`, which
-//! checks the arguments from C. [`ep`] passes it to the endpoint's [`engine`]. [`channel`] moves
-//! bytes between processes, and the model in `nic` decides which receive gets which message.
-//! [`wait`] contains the waits of threads, [`record`] the reports and traces of a run.
+//! checks the arguments from C. [`ep`] passes it to the endpoint's [`engine`]. The crate
+//! [`channel`] moves bytes between processes, and the model in `nic` decides which receive gets
+//! which message. Threads wait in [`wait`]. The reports and traces of a run come from [`record`].
 //! docs/ARCHITECTURE.md lists which files may import which.
 #![deny(unsafe_code)]
 

@@ -3,8 +3,8 @@
 //!
 //! The transmit and the receive context with one index share a normal endpoint, with its own
 //! segment, lock and match tables. Their ports are consecutive, so that a peer finds every context
-//! from the address of index 0. Matching compares the address of index 0, whichever context sends:
-//! [`crate::engine`] derives it from the sender's identity.
+//! from the address of index 0. Matching compares the address of index 0, whichever context sends.
+//! [`crate::engine`] derives this address from the sender's identity.
 //!
 //! ```text
 //! scalable endpoint   10.0.0.1:4711            inserted by peers, named by receives
@@ -91,8 +91,8 @@ impl ContextPair {
     }
 }
 
-/// Holds `count` consecutive ports from that of `wanted` on, or any consecutive ones if it is 0.
-/// Returns `EADDRINUSE` if they are not free.
+/// Holds `count` consecutive ports. The first is that of `wanted`, or any port if that is 0.
+/// Returns `EADDRINUSE` if the ports are not free.
 fn hold(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>> {
     let mut tries = if wanted.port() == 0 { ROWS } else { 1 };
     loop {
@@ -157,6 +157,10 @@ impl ScalableEndpoint {
     }
 
     /// Opens a context, after `set` has applied its attributes to the endpoint.
+    ///
+    /// # Errors
+    /// `EINVAL` if there is no such context, `EBUSY` if it is open already, and the errors of
+    /// [`Endpoint::start`] and `set`.
     fn open_context(
         self: &Arc<Self>,
         index: usize,

@@ -108,7 +108,7 @@ impl SharedReceive {
         Member::new(&self.shared, Arc::clone(self) as Arc<dyn Holders>, holder)
     }
 
-    /// Calls `work` with the device, for a report.
+    /// Calls `work` with the device, for a report or for the variables of `fi_profile(3)`.
     fn with_device<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> T {
         work(&self.shared.lock())
     }

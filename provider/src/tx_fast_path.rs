@@ -87,7 +87,8 @@ impl TxFastPath {
         })
     }
 
-    /// Stops the fast path for good, because the queue or the counter of the endpoint changes.
+    /// Stops the fast path for good, because the queue or the counter of the endpoint changes, or
+    /// the endpoint closes.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         *self.reports_to.lock() = TxReports::default();

@@ -6,9 +6,10 @@
 //
 // Rank 0 sends bursts of 96 messages of 8 B from each of its threads, on one communicator per
 // thread. Rank 1 receives a burst after all of it has been sent. A host with two cores therefore
-// has one core for each of two threads. Every message and its order are checked. Prints for 1 and 2 threads
+// has one core for each of two threads. Every message and its order are checked. Prints for 1 and 2
+// threads
 //   bursts threads=T ns_a_message=N
-// the median over the bursts, of all threads together.
+// where N is the median over the bursts, for all threads together.
 #include "check.h"
 #include <fcntl.h>
 #include <pthread.h>

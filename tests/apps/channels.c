@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Measures a channel between two ranks by message size: latency, bandwidth, and how much of the
-// communication a computation hides. After "channel polling", sections 4.2 and 4.3. The settings of
-// the provider select the channel: `tcam tune` runs this program once for each.
+// communication a computation hides. Follows sections 4.2 and 4.3 of the paper on polling channels.
+// The settings of the provider select the channel: `tcam tune` runs this program once for each.
 //
 // Arguments: [--ms M] [--compute US]... [SIZE]...
 //     SIZE          bytes of a message, 1 to 4 MiB (default: 13 sizes from 8 B to 1 MiB)
@@ -21,8 +21,8 @@
 //
 // Times are those of the slower rank. `communication` is an exchange without computation:
 // MPI_Isend, MPI_Irecv, MPI_Waitall on both ranks. `compute` is the computation alone. `total` is
-// both: start the exchange, compute, wait for the exchange. The computation calls MPI_Iprobe every
-// 100 us, once if it is shorter, and never below 20 us, because the call itself takes time.
+// both: start the exchange, compute, wait for the exchange. A computation calls MPI_Iprobe every
+// 100 us, but once from 20 to 200 us. A shorter one makes no call, because the call takes time.
 // `overlap` is the share of the communication that the computation hides: (C + D - T) / C, limited
 // to 0..1. The paper's Figure 6 plots D / T. Without --compute a computation takes as long as the
 // exchange.
@@ -33,7 +33,7 @@ enum { WINDOW = 16, LARGEST = 1 << 22, MOST = 64, TAG = 1, ACK = 2, PROBE_US = 1
 static unsigned char *out, *in;
 static double target = 0.05;
 
-// Returns the longer time of both ranks, on both.
+// Returns the longer one of the times of both ranks, on both ranks.
 static double slower(double time) {
     MPI_Allreduce(MPI_IN_PLACE, &time, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return time;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Computations and payload stamps for programs that measure channels. A computation is an amount of
 // work, not a time, so that the time that a rank spends copying in MPI_Iprobe does not count as
-// computation. Also stamps on the first and last byte of a message, cheap enough to check while the
-// clock runs; they distinguish a message from the previous one.
+// computation. Stamps on the first and last byte of a message distinguish it from the previous one,
+// and are cheap enough to check while the clock runs.
 #ifndef TCAM_TESTS_COMPUTE_H
 #define TCAM_TESTS_COMPUTE_H
 

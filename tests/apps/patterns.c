@@ -12,7 +12,8 @@
 
 enum { GROUPS = 5, PHASES = 10, WINDOW = 16, VARIABLES = 4, SIDES = 27 };
 
-// A group of messages to rank 0: from `count` ranks, `first` on, or from ranks 1, 2, 4 and so on.
+// A group of messages to rank 0: from `count` ranks beginning with `first`, or from ranks 1, 2, 4
+// and so on.
 struct group {
     enum { POINT_TO_POINT, COLLECTIVE, DOUBLING } kind;
     int first, count, each, tag;
@@ -62,8 +63,8 @@ static struct phase *new_phase(int late) {
     return phase;
 }
 
-// Adds a group of messages from `count` ranks, `first` on. Each rank sends `each` messages, with the
-// tags `tag` on.
+// Adds a group of messages from `count` ranks beginning with `first`. Each rank sends `each`
+// messages, whose tags begin with `tag`.
 static void from(struct phase *phase, int kind, int first, int count, int each, int tag) {
     CHECK(phase->groups < GROUPS, "too many groups");
     struct group *group = &phase->group[phase->groups++];

@@ -191,7 +191,7 @@ static void tell(int other, struct order order) {
     MPI_Send(&order, sizeof order, MPI_BYTE, other, ORDER, MPI_COMM_WORLD);
 }
 
-// Sends an order to the ranks from `first` up to `end`, which sleep and wake at the same time.
+// Sends an order to the ranks from `first` to `end - 1`, which sleep and wake at the same time.
 static void tell_all(int first, int end, struct order order) {
     MPI_Request *requests = allocate((size_t)ranks * sizeof *requests);
     for (int other = first; other < end; other++)

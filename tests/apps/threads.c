@@ -19,8 +19,8 @@
 // With arguments it prints a line for each combination
 //     threads threads=T roles=ROLES comms=COMMS messages_per_s=N     (windows of 64 messages of 8 B)
 //     threads threads=T roles=trip comms=COMMS half_round_trip_us=X  (all pairs of threads at a time)
-// of the slowest rank, the best of three. A rate counts all threads that send to or from a pair of
-// ranks. These messages and their order are checked as well.
+// Numbers are those of the slowest rank, the best of three. A rate counts all threads that send to
+// or from a pair of ranks. These messages and their order are checked as well.
 #include "check.h"
 #include <pthread.h>
 

@@ -91,7 +91,7 @@ def main():
     parser.add_argument("--rivals", default=",".join(RIVALS), help="names, separated by commas")
     arguments = parser.parse_args()
     threaded = arguments.rivals.split(",")
-    # Two ranks on two cores spin in any case, so they are not measured with the setting for it.
+    # Two ranks on two cores spin in any case, so the rival that is set to spin is not measured.
     rivals = [rival for rival in threaded if RIVALS[rival][3] is not SPINS]
     depths = [0, 64, 256, 1024, 4096, 8192]
     sizes = [8, 64, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304]

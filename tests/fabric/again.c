@@ -297,8 +297,8 @@ static void workers(unsigned rounds) {
     // Workers are children of a process without an endpoint.
     pid_t nursery = fork();
     if (!nursery) {
-        // libfabric initialises all its providers at the first call, which takes long: it is made here
-        // once for all workers.
+        // libfabric initialises all its providers at the first call, which takes long. This process
+        // makes that call once for all workers.
         open_domain(CAPS, FI_THREAD_SAFE, 0);
         close_domain();
         struct card of = hear(tasks[0]);

@@ -189,7 +189,7 @@ static ssize_t start_send(struct op *op, int injects, int confirms) {
     return confirms ? fi_tsendmsg(mine.ep, &tagged, flags) : fi_tsendv(mine.ep, iov, NULL, parts, to, tag, op);
 }
 
-// Starts the next send to a peer, if there is room. Returns true if it has started one.
+// Starts the next send to a peer. Returns false if there is no send to start, or no room for it.
 static int send_next(int peer) {
     struct op *op = pending[peer];
     int number = sent[peer], waits = number == messages - 1 && rma[peer] < messages / 8;

@@ -150,8 +150,8 @@ static void join(const char *directory, unsigned members) {
         in[member] = room(sizeof *in[member]);
         OK(fi_getname(&me->ep->fid, out[member]->name, &len));
     }
-    // States of members: 1 must send and may wait for room; 2 and 3 wait for two completions and for one
-    // (of the send and of the answer); 0 has ended.
+    // States of members: 1 must send and may wait for room; 2 waits for two completions (of the send and
+    // of the answer), 3 for one of them; 0 has ended.
     static int states[MOST];
     double end = seconds() + within(120);
     for (unsigned member = 0; member < members; member++) states[member] = 1;

@@ -15,7 +15,7 @@ static void exchange(void) {
 }
 
 // A forked child has no thread for automatic progress. An endpoint that the child opens makes
-// progress in the calls of the child, and the child can close everything.
+// progress in the calls of the child, and the child can close it.
 static void child_opens(void) {
     progress = FI_PROGRESS_AUTO;
     open_domain(FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE, FI_THREAD_SAFE, 0);

@@ -95,7 +95,7 @@ static void rounds(int to, int multi) {
         for (int i = 0; i < count; i++)
             if (posted[i]) fi_cancel(&srx->fid, &posted[i]);
         take(0.005, multi);
-        // A copy in progress ends first, which takes longer on a busy machine.
+        // A copy in progress delays the last completions, and takes longer on a busy machine.
         for (double end = seconds() + within(5); any_posted(count) && seconds() < end;) take(0.001, multi);
         for (int i = 0; i < count; i++) CHECK(!posted[i], "round %d: receive %d is lost", round, i);
     }

@@ -45,7 +45,7 @@ static void look(int before, int ready, int go) {
     for (int i = 0; i < before + LOOKS; i++)
         CHECK(fi_cq_read(side.cq, &entry, 1) == -FI_EAGAIN, "something came");
     slept = sleeps() - slept;
-    // With ten processes per core, one poll in two sleeps.
+    // With ten processes per core, every second poll sleeps.
     CHECK(slept <= LOOKS * 2 / 3, "%ld sleeps", slept);
     close_side(&side);
     close_domain();

@@ -61,8 +61,8 @@ static int next_of(int sender, int stream, int number) {
     return number;
 }
 
-// Writes the bytes of a message from byte `at` on and returns `len`, or compares them and returns the
-// number of equal bytes.
+// If `writes` is true, writes the bytes of a message from byte `at` on and returns `len`. Otherwise
+// compares them, and returns `len` or, if they differ, a smaller number.
 static size_t content(uint64_t key, size_t at, unsigned char *memory, size_t len, int writes) {
     for (size_t done = 0; done < len;) {
         size_t shift = (at + done) % 8, size = 8 - shift;
@@ -90,7 +90,8 @@ static struct parts new_parts(size_t room, uint64_t random) {
     return it;
 }
 
-// Writes a message and returns its length, or compares it and returns the number of equal bytes.
+// If `writes` is true, writes a message and returns its length. Otherwise compares it, and returns
+// its length or, if it differs, a smaller number.
 static size_t fill_parts(const struct parts *it, uint64_t key, size_t len, int writes) {
     size_t at = 0;
     for (int part = 0; part < it->count; part++) {

@@ -238,7 +238,7 @@ static void memory(void) {
     static char window[4096];
     OK(fi_mr_reg(domain, window, sizeof window, FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 1, 0, &mr, NULL));
     if (info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
-        // Bound to one context after the other, and to the whole endpoint.
+        // The region is bound to two contexts. Its scalable endpoint and another endpoint are refused.
         OK(fi_mr_bind(mr, &b.rx[0]->fid, 0));
         OK(fi_mr_bind(mr, &b.tx[0]->fid, 0));
         FAILS(FI_EINVAL, fi_mr_bind(mr, &b.sep->fid, 0));

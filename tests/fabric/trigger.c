@@ -65,7 +65,7 @@ static void told(void) {
         OK(fi_cntr_set(done, 0));
         send.flags = recv.flags = loud ? FI_COMPLETION : 0;
         for (int i = 0; i < 2; i++) OK(fi_control(&domain->fid, FI_QUEUE_WORK, &work[i]));
-        // An error that the counter counts reaches the threshold, too.
+        // Errors of the counter count towards the threshold, too.
         OK(fi_cntr_adderr(go, 1));
         for (double start = seconds(); fi_cntr_read(done) < 2;)
             CHECK(seconds() - start < within(10), "%lu done", fi_cntr_read(done));

@@ -163,8 +163,8 @@ def programs_that_run(arguments, programs):
 
 
 def longest(rows, rank, queue):
-    """Returns the times of the sample before the maximum length of a queue and of the maximum, in
-    seconds, and the maximum, from the rows of lengths.csv."""
+    """Returns two times in seconds and the maximum length of a queue, from the rows of lengths.csv: the
+    time of the sample before the maximum, and that of the maximum."""
     lengths = {}
     for row in rows:
         if (row["rank"], row["queue"]) == (str(rank), queue):

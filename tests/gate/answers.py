@@ -102,7 +102,7 @@ def interrupted(arguments, programs):
 
 
 def parts(arguments, programs):
-    """If some ranks are missing, each command reports it first and in its exit status."""
+    """If some ranks are missing, each command reports it and returns the exit status INCOMPLETE."""
     whole, some = fresh("whole") / "t", fresh("parts")
     done = tcam(arguments, "record", f"--out={whole}", "--mpi=mpich", "--", *launched("mpich", 16, programs / "ring"))
     check(done.returncode == 0, f"parts: {done.stderr[-500:]}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""`tcam run`, `record` and `sweep` in case of errors: they keep existing files and report the
+"""Tests `tcam run`, `record` and `sweep` in case of errors: they keep existing files and report the
 error."""
 
 import argparse
@@ -238,7 +238,7 @@ def failed_programs(arguments, programs):
 
 
 def processors(arguments, programs):
-    """The number of processors is that on which the ranks may run, not that of the host."""
+    """tcam counts the processors on which the ranks may run, not those of the host."""
     place = fresh("processors")
     one = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
     storm = [MPIEXEC, "-n", "8", str(programs / "any_source")]
@@ -268,7 +268,7 @@ def completed(arguments):
 
 
 def numbers(arguments, programs):
-    """The summary of a run in JSON; a failed run keeps the existing file."""
+    """`tcam run --json` writes the summary of the run. A failed run keeps the existing file."""
     ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
     file = fresh("numbers") / "run.json"
     done = tcam(arguments, "run", f"--json={file}", "--prq=9", "--", *ring)

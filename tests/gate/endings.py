@@ -106,8 +106,8 @@ def ends_with_its_program(arguments, programs, mpi):
 
 
 def others_come_first(arguments, programs):
-    """The counts of dead ranks are reported, even if another program, which removes the files of
-    dead processes, runs before the command ends. None of their files stay."""
+    """The counts of dead ranks are reported, even if another program runs before the command ends and
+    removes the files of dead processes. None of these files stays."""
     halo, ring = (f"{MPIEXEC} -n 2 {programs / name}" for name in ("patterns", "ring"))
     script = f"{halo} halo 1000000 50; env -u FI_TCAM_REPORT {ring}; exit 7"
     before = {path.name for path in pathlib.Path("/dev/shm").glob("tcam.*/left.*")}

@@ -117,7 +117,7 @@ def generated(arguments, name, pattern, *words):
 
 
 def measured(arguments):
-    """A long list is slower than a hash in every round, and the counts are those of a replay."""
+    """A hash is faster than a long list by more than their spread. The counts are those of a replay."""
     lists = ["--set=host_engine=list", "--set=host_storage=linked", "--prq=0", "--umq=0"]
     seeds = [generated(arguments, f"shuffle-{seed}", "shuffle", f"--seed={seed}") for seed in (1, 2)]
     page, case = told(arguments, "shuffle", *lists, *seeds)
@@ -189,7 +189,7 @@ def refusals(arguments):
 
 def wildcards(arguments, traces):
     """An engine that cannot be measured is named and not replaced by another. The MPI's own receives
-    are no wildcards of the program, and break no promise; any-source receives of a program do."""
+    are no wildcards of the program and break no promise. Any-source receives of a program break one."""
     sets = ["--prq=0", "--umq=0", "--set=host_engine=kmeans", f"--set=clusters={PLACE / 'a.clusters'}"]
     done = tcam(arguments, "engines", *sets, traces)
     good = done.returncode == 0 and "nothing spills" not in done.stdout and "kmeans is not measured" in done.stderr

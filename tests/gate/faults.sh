@@ -44,7 +44,7 @@ run() {
     fi
 }
 
-# Waits until the process in the background has printed something.
+# Waits until the process in the background has printed something, for up to 10 s.
 until_said() {
     for _ in $(seq $((100 * TCAM_TEST_SLOWNESS))); do
         [ -s "$build/out" ] && break
@@ -72,7 +72,7 @@ only_ports=(unshare -n sh -c 'echo "$0" >/proc/sys/net/ipv4/ip_local_port_range 
 few=()
 [ -z "${BRIEF:-}" ] || ! unshare -n true 2>/dev/null || few=("${only_ports[@]}" "40000 40999")
 
-# This test takes minutes, so it runs in the background of the following ones, which mostly wait.
+# This test takes minutes, so it runs in the background of the following tests, which mostly wait.
 # shellcheck disable=SC2086
 timeout -k 5 $((900 * TCAM_TEST_SLOWNESS)) "${few[@]}" $tables "$build/many" one-by-one "$clients" >"$build/one-by-one" 2>&1 &
 many=$!
@@ -224,7 +224,8 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     # A program with a umask that denies access to everyone, including itself.
     run "umask 0777" sh -c 'umask 0777; exec "$@"' umask \
         setpriv --reuid 65533 --regid 65533 --clear-groups "$build/again"
-    # Names that used to be in the common directory, and doorbells that only their user may ring.
+    # Another user occupies a name that earlier versions used in /dev/shm, and cannot list the directory
+    # with the user's doorbells.
     as 65534 ln -s /nonexistent/x "/dev/shm/tcam.65533.1.2"
     mkfifo "$build/in2"
     : >"$build/out"

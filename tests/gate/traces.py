@@ -53,7 +53,7 @@ def json_of(done):
 
 
 def clusters(arguments):
-    """Returns clusters that tcam makes from the first recording of the program."""
+    """Makes clusters from the recording that `same` made last. Returns the path of their file."""
     place, out = PLACE / "same", PLACE / "same.clusters"
     profile = PLACE / "same.profile"
     for words in (["profile", f"--out={profile}", str(place)],

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # tests/lib/apart.sh COMMAND [WORD...]: runs a command in its own process namespace, network
 # namespace and /dev/shm. Ports and segments of other programs do not disturb it, and its processes
-# end with it. TCAM_APART is 1 for the command. If namespaces are not permitted, the command runs
-# without them and TCAM_APART is empty.
+# end with it. TCAM_APART is 1 for the command. If namespaces are not permitted or `ip` is missing,
+# the command runs without them and TCAM_APART is empty.
 if ! unshare -n -m -p -f --mount-proc true 2>/dev/null || ! command -v ip >/dev/null; then
     export TCAM_APART=
     exec "$@"

@@ -9,7 +9,7 @@ FAILED = []
 
 
 def check(holds, what):
-    """Records and prints the check if it failed. Returns `holds`."""
+    """If `holds` is false, prints and records `what`. Returns `holds`."""
     if not holds:
         print(f"    FAILED: {what}", flush=True)
         FAILED.append(what)

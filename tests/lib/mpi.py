@@ -3,8 +3,8 @@
 """Runs the MPI programs of tests/apps over tcam: every MPI, every number of ranks, every table
 size. A program verifies its own payloads. The driver checks that its output is the same at every
 table size and that every rank has written a report; `tcam run` checks that the counts of each
-report add up. With --pairwise it runs the combinations of tests/lib/pairwise.py instead, which
-include settings."""
+report add up. With --pairwise it runs the combinations of tests/lib/pairwise.py instead; they also
+vary settings."""
 
 import argparse
 import collections

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Tests of peers on the network that claim another endpoint's address, are replaced at their own,
-//! break off or close.
+//! Tests of peers on the network: a peer claims the address of another endpoint, another endpoint
+//! takes its address, its connection breaks, or it closes.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener},

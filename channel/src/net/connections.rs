@@ -56,11 +56,11 @@ const BACKLOG: i32 = 1024;
 const ACCEPTS: usize = 64;
 /// Maximum number of accepted connections whose dialer has proved nothing.
 const MOST_UNPROVED: usize = 256;
-/// Time after which such a connection is closed. It is long, because a peer that computes polls
-/// rarely.
+/// Time after which an accepted connection is closed if its dialer has proved nothing. It is long,
+/// because a peer that computes polls rarely.
 const UNPROVED: Duration = Duration::from_secs(30);
-/// A connection younger than this is not closed to make room: after a pause of this process, all
-/// unproved connections are young, and those of peers are among them.
+/// Minimum age of a connection that is closed to make room for another one. After a pause of this
+/// process, all unproved connections are young, also those of peers.
 const YOUNG: Duration = Duration::from_millis(200);
 /// Maximum number of handshake messages from an end that has proved nothing.
 const MAX_MESSAGES_UNPROVED: u32 = 4;
@@ -68,8 +68,8 @@ const MAX_MESSAGES_UNPROVED: u32 = 4;
 const MAX_MESSAGES: u32 = 4096;
 /// Maximum number of reads of one connection before others have a turn.
 const READS: u32 = 16;
-/// Calls of [`Connections::look_around`] before a connection can be too old. An endpoint that has
-/// not polled could not receive a proof.
+/// Minimum number of calls of [`Connections::look_around`] before a connection is too old. An
+/// endpoint that has not polled could not receive a proof.
 const MIN_LOOKS: u32 = 10;
 /// Maximum number of connections that one poll handles.
 const EVENTS: usize = 32;
@@ -113,6 +113,7 @@ struct Connection {
     connects: bool,
     /// The number of the peer, once it is known.
     peer: Option<u16>,
+    /// Time at which the connection was accepted or dialed.
     since: Instant,
     /// Calls of [`Connections::look_around`] since `since`.
     looks: u32,
@@ -361,13 +362,15 @@ impl Connections {
         self.all.get(number).is_none_or(|connection| connection.output.is_empty())
     }
 
-    /// Returns whether bytes of any connection wait for the kernel to take them.
+    /// Returns whether bytes of any connection wait for the kernel to take them. Connections that
+    /// the kernel has not established yet, or that have ended, do not count.
     pub(super) fn has_unsent(&self) -> bool {
         let waits = |it: &Connection| !it.output.is_empty() && !it.connects && it.ended.is_none();
         self.all.iter().any(|(_, connection)| waits(connection))
     }
 
-    /// Requests events of room while the kernel connects, or while bytes or a frame wait for room.
+    /// Requests an event for room in the socket, if the kernel is still connecting it, or if bytes
+    /// or a frame wait for room. Otherwise, withdraws the request.
     fn expect_room(&self, number: usize) {
         let Some(connection) = self.all.get(number).filter(|it| it.ended.is_none()) else { return };
         let waits = connection.connects || !connection.output.is_empty() || connection.wants_room;
@@ -500,7 +503,8 @@ impl Connections {
         }
     }
 
-    /// Marks a connection for closing: nothing more is read, and bytes that were read are dropped.
+    /// Marks a connection for closing, and queues `event`. Nothing more is read, and bytes that
+    /// were read are dropped.
     fn mark_for_closing(&mut self, number: usize, event: ConnectionEvent) {
         let Some(connection) = self.all.get_mut(number).filter(|it| !it.must_close) else { return };
         connection.must_close = true;
@@ -623,8 +627,8 @@ impl Connection {
         self.role == HandshakeRole::Acceptor && !matches!(self.handshake, Handshake::Proved(_))
     }
 
-    /// Checks the proof in the peer's Hello. If it is right, unmasks the token, and seals what
-    /// follows if `seals` is true.
+    /// Checks the proof in the peer's Hello, and returns the resulting event. If the proof is
+    /// right, unmasks the token, and seals what follows if `seals` is true.
     fn prove(&mut self, mut hello: Hello, proof: &[u8; PROOF], seals: bool) -> ConnectionEvent {
         let Handshake::Started(session) = &self.handshake else {
             return ConnectionEvent::Invalid(DecodeError::Garbage);

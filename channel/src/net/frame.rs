@@ -8,8 +8,8 @@
 //! ```
 //! The token is a random number that the receiver sent in its Hello. `sum` is the checksum of
 //! everything after `check`, and `check` is that of the message. Both are set if
-//! `FI_TCAM_CHECK=on`. Words have the byte order of the sender: all hosts of a job have the same
-//! ([`super::handshake`]).
+//! `FI_TCAM_CHECK=on`. Words have the byte order of the sender. The receiver has the same byte
+//! order, because the handshake compares them ([`super::handshake`]).
 
 use crate::wire::{Header, Kind};
 

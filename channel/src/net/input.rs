@@ -67,7 +67,7 @@ pub(super) enum Read {
     Nothing,
     /// All available bytes were read.
     All,
-    /// Some bytes were read. There may be more.
+    /// Some bytes were read, or a signal interrupted the read. There may be more bytes.
     More,
 }
 
@@ -98,14 +98,16 @@ pub(super) struct Input {
     /// Number of bytes that the frame that is next or in use takes in the buffer; 0 if it skipped
     /// the buffer, `None` if there is no such frame.
     frame: Option<usize>,
+    /// Whether the frame is in use, from [`Input::take`] to [`Input::done`].
     is_taken: bool,
+    /// Whether [`Input::read`] was called since the last [`Input::shrink`].
     is_used: bool,
     /// The seal of the other end, if messages are sealed.
     seal: Option<Seal>,
 }
 
 impl Input {
-    /// From now on, messages must have the tags of this seal.
+    /// From now on, messages and frames must have the tags of this seal.
     pub(super) fn expect_sealed(&mut self, seal: Seal) {
         self.seal = Some(seal);
     }
@@ -156,8 +158,8 @@ impl Input {
         }
     }
 
-    /// Returns the free part of the buffer; `None` while a frame is in use, or if the buffer is
-    /// full.
+    /// Returns the free part of the buffer; `None` while a frame in it is in use, or if the buffer
+    /// is full. To make room, enlarges the buffer or moves its contents to its start.
     fn free(&mut self) -> Option<&mut [u8]> {
         let needed = self.needed();
         let capacity = self.bytes.len();
@@ -313,7 +315,8 @@ impl Input {
 
     /// Notes that the frame was handled.
     pub(super) fn done(&mut self) {
-        // The number of the connection may have been reused by one whose frame was not taken.
+        // The connection of the handled frame may have ended, and this may be another one that got
+        // its number. The frame of this connection was not taken then.
         if !self.is_taken {
             return;
         }
@@ -344,7 +347,7 @@ impl Input {
 /// frame.
 ///
 /// # Errors
-/// The part does not lie within the memory of its transfer.
+/// The part does not lie within the memory of its transfer, or its header has another length.
 fn landing_of(
     head: FrameHeader,
     len: usize,

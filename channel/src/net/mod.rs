@@ -161,7 +161,8 @@ impl Net {
             return false;
         }
         let mut peers = self.peers.lock();
-        // Unread bytes of a connection would not make the doorbell readable again.
+        // A frame that was read before does not make the doorbell readable. Unread bytes would end
+        // the sleep at once.
         peers.progress();
         !peers.connections.has_frame()
     }

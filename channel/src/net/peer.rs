@@ -19,8 +19,8 @@ use crate::{
     wire::{self, Flags, Header, Kind},
 };
 
-/// Maximum number of payload bytes that are copied behind the head, to be sent in one piece: the
-/// remote parts of a request, or a short message.
+/// Maximum number of payload bytes that are copied behind the head without new memory: the remote
+/// parts of a request, and short data.
 const MAX_COPIED: usize = 192;
 
 /// A peer on the network.
@@ -183,13 +183,14 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Sends the frame over the connection of a peer. Data that is longer than `MAX_COPIED` is not
+    /// Sends the frame over the connection of a peer. A single buffer of the application is copied
+    /// behind the head if the whole payload has at most [`MAX_COPIED`] bytes; other buffers are not
     /// copied here. Returns false if the frame was not sent; see [`PeerTable::send`].
     fn send(&self, peers: &mut PeerTable, number: u16, head: FrameHeader) -> bool {
         let data: &[Buffer] = if let Self::Parts(_, data) = self { data } else { &[] };
         let words = Self::Parts(if let Self::Parts(parts, _) = self { parts } else { &[] }, &[]);
         let before = if let Self::Parts(..) = self { &words } else { self };
-        // The head, and the remote parts of a request.
+        // The head, and the payload without the buffers of the application.
         let mut short = [0; FRONT + MAX_COPIED];
         let mut long = Vec::new();
         let len = FRONT + before.len();

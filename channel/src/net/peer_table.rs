@@ -92,7 +92,8 @@ pub(super) struct PeerEntry {
     /// Whether a [`NetPeer`](super::peer::NetPeer) of this peer exists, so that the entry must
     /// stay.
     pub(super) is_held: bool,
-    /// True after a failed send: nothing more is sent to the peer.
+    /// True after a failed send, or after the connection for frames to the peer has ended while
+    /// another one remains. Nothing more is sent to the peer then.
     send_failed: bool,
     /// Frames sent to the peer.
     pub(super) sent: u64,
@@ -154,8 +155,8 @@ impl PeerEntry {
         matches!(self.state, PeerState::Dead | PeerState::Closed)
     }
 
-    /// Notes that the connections to the peer have ended. Forgets the numbers of these connections,
-    /// which later connections may get.
+    /// Notes that the connections to the peer have ended. Forgets which of them carried frames,
+    /// because later connections may get their numbers.
     pub(super) fn connections_ended(&mut self) {
         (self.outgoing, self.incoming) = (None, None);
         if self.state == PeerState::Open {
@@ -733,9 +734,10 @@ impl PeerTable {
         }
     }
 
-    /// Stops sending to an open peer after a failed send, because later messages must not arrive
-    /// without the failed one. Frames from the peer are still handled. The peer closes its end of
-    /// the connections when it sees that this end is shut.
+    /// Stops sending to an open peer after a failed send, or after the connection for frames to it
+    /// has ended, because later messages must not arrive without the lost ones. Frames from the
+    /// peer are still handled. The peer closes its end of the connections when it sees that this
+    /// end is shut.
     fn stop_sending(&mut self, number: u16, errno: Errno) {
         let Some(peer) = self.get_mut(number).filter(|peer| peer.is_open()) else { return };
         tracing::warn!("a send to {} failed, nothing more is sent there: {errno}", peer.address);

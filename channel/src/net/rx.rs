@@ -97,7 +97,7 @@ impl Arrivals for NetRx {
 
     fn release(&mut self) {
         if let Some(Current { connection, number, payload, .. }) = self.current.take() {
-            // The connection reads into its buffer again once this reference to it is gone.
+            // The connection cannot read into its buffer before this reference to it is dropped.
             drop(payload);
             let mut peers = self.net.peers.lock();
             peers.connections.done(connection);

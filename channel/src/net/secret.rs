@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The secret that two endpoints share, and how each proves to the other that it knows it.
+//! The secret that two endpoints share, and the proofs by which each shows the other that it knows
+//! the secret.
 //!
 //! ```text
 //! session key = HMAC-SHA256(secret, nonce of the dialer | nonce of the acceptor)
@@ -9,8 +10,8 @@
 //! ```
 //! Neither the secret nor anything it can be computed from is sent. Both nonces are new for each
 //! connection, so that a recorded handshake proves nothing on another connection. A proof contains
-//! the role of its sender, so that it cannot be reflected. A byte that differs for each of these
-//! uses follows the role; the formulas do not show it.
+//! the role of its sender, so that it cannot be reflected. The formulas omit a byte after the role,
+//! which differs for each of these uses.
 //!
 //! Without a job secret, each endpoint has a secret, computed from a number in its name. A dialer
 //! that proves the acceptor's secret knows the acceptor's name, but it may claim any address. So
@@ -71,7 +72,7 @@ impl Secret {
     }
 }
 
-/// Which end of a connection an endpoint is.
+/// The role of an endpoint on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandshakeRole {
     Dialer,
@@ -147,7 +148,7 @@ impl Session {
     }
 }
 
-/// The claim, by the sender of a Hello, to be the endpoint at the address in it.
+/// The claim of the sender of a Hello that it is the endpoint at the address in this Hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     message: [u8; PROOF],

@@ -49,8 +49,8 @@ impl PeerMemory {
     }
 
     /// Copies between this memory and local memory, piece by piece. Each piece is an offset in
-    /// `remote`, the memory of the peer's operation `op`, and a local buffer. An endpoint makes only
-    /// one such copy at a time, because its segment has room to announce one.
+    /// `remote`, the memory of the peer's operation `op`, and a local buffer. An endpoint makes
+    /// only one such copy at a time, because its segment has room to announce one.
     pub(crate) fn exchange<'a>(
         &self,
         direction: Direction,

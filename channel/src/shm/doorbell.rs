@@ -195,13 +195,14 @@ pub fn wake(segment: &Segment) {
     if how & FUTEX != 0 {
         wake_at(segment.doorbell());
     }
-    // A thread that the futex wakes makes progress itself, so the device thread may sleep on.
+    // A thread that the futex wakes makes progress itself, so the device thread need not wake.
     if how & SOCKET != 0 || how & (DEVICE | FUTEX) == DEVICE {
         ring_socket(&doorbell_of(segment.port()));
     }
 }
 
-/// Sleeps until `word` is no longer `was`, for at most `at_most`.
+/// Sleeps until another thread calls [`wake_at`] for `word`, for at most `at_most`. Returns at once
+/// if the word is not `was`.
 fn sleep_at(word: &AtomicU32, was: u32, at_most: Duration) {
     let timeout = Timespec {
         tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
@@ -235,8 +236,9 @@ fn unnamed_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
 }
 
-/// Sends an empty datagram to the socket at a path. Errors have no effect: if the queue of the
-/// socket is full, its owner is awake.
+/// Sends an empty datagram to the socket at a path. If the queue of this socket is full, its owner
+/// is awake, so the error has no effect. If about 280 owners have not read the datagrams of this
+/// process yet, the send buffer is full, and the owner wakes at its timeout.
 fn ring_socket(place: &Path) {
     static SENDER: OnceLock<OwnedFd> = OnceLock::new();
     let sender = match SENDER.get() {

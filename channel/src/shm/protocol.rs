@@ -200,8 +200,8 @@ impl DoorbellFlags for AtomicU32 {
     }
 }
 
-/// Announces that the owner is about to sleep; `how` is the flag of the doorbell that says how. The
-/// owner must look for messages once more before it sleeps.
+/// Announces that the owner is about to sleep; `how` is the doorbell's flag for this kind of sleep.
+/// The owner must look for messages once more before it sleeps.
 #[inline]
 pub(crate) fn arm<F: DoorbellFlags>(doorbell: &F, how: u32) {
     doorbell.add(how);

@@ -17,8 +17,8 @@
 //! A sender that is killed after it has claimed a position and before it has stored the turn would
 //! leave a slot that is never filled, and stop the ring. So a sender announces each claim in
 //! advance, as an *intent* in its own segment, which has an intent word for each thread that may
-//! send at a time. If a position stays claimed and not filled, and no living peer has announced its
-//! claim, the receiver skips the position ([`ShmRx::skip_stuck`]).
+//! send at the same time. If a position stays claimed and not filled, and no living peer has
+//! announced its claim, the receiver skips the position ([`ShmRx::skip_stuck`]).
 //!
 //! Rejected:
 //! - a ring for each pair of endpoints: memory grows with the square of the number of ranks, and
@@ -212,8 +212,9 @@ impl Arrivals for ShmRx {
             return None;
         }
         // The receiver polls the next slot as soon as it has handled this one. The prefetch fetches
-        // the line of the next slot meanwhile. Rejected: a prefetch of that line by the sender too.
-        // The receiver then takes the line from the sender (half a round trip takes 12 % longer).
+        // the line of the next slot meanwhile. Rejected: the sender prefetches that line as well.
+        // The receiver's prefetch then takes the line from the sender, and half a round trip takes
+        // 12 % longer.
         prefetch::expect_read(self.own.slot(self.head.wrapping_add(1)));
         let slot = self.own.slot(self.head);
         // SAFETY: the slot lies in our own mapping.
@@ -274,7 +275,7 @@ impl ShmRx {
     }
 
     /// Skips the current position if this call and the previous one find it claimed but not filled,
-    /// and no living sender intends it. Returns whether the position was skipped.
+    /// and no living sender has announced a claim of it. Returns whether the position was skipped.
     pub(crate) fn skip_stuck(&mut self) -> bool {
         let stuck = self.is_stuck().then_some(self.head);
         let before = std::mem::replace(&mut self.stuck, stuck);

@@ -172,11 +172,13 @@ impl Segment {
         Ok(Self { map, inode, identity, lock: None, creator_pid: 0, counted: None })
     }
 
-    /// Opens the segment of the endpoint that holds a port of this host.
+    /// Opens the segment of the endpoint that holds a port of this host. Returns the segment and
+    /// its file.
     ///
     /// # Errors
-    /// `ECONNREFUSED` if no endpoint holds the port, `EACCES` if a file of another user is in the
-    /// way, `EPROTO` if the segment is damaged or of another version of tcam.
+    /// `ECONNREFUSED` if no endpoint holds the port, or if it has closed or is marked as dead.
+    /// `EACCES` if a file of another user is in the way. `EPROTO` if the segment is damaged or of
+    /// another version of tcam.
     pub(crate) fn open(port: u16) -> Result<(Self, File), Errno> {
         let name = name_of(port);
         let opened = Directory::open().and_then(|directory| directory.file(&name));
@@ -239,8 +241,8 @@ impl Segment {
         self.word32(STATE).load(Ordering::Acquire) == OPEN
     }
 
-    /// Makes the owner's operations void that began before the one with the age `first`. Peers no
-    /// longer access the memory of a void operation.
+    /// Makes void all operations of the owner that began before the one with the age `first`. Peers
+    /// no longer access the memory of a void operation.
     pub fn void_before(&self, first: u64) {
         self.word(FIRST_VALID_AGE).store(first, Ordering::Release);
         // The fence of an endpoint that closes; see [`super::cma`].

@@ -11,7 +11,7 @@
 //! send(peer, header, payload):
 //!     nothing, or it fits a slot      slot                                 else NoRoom
 //!     it does not                     buffer = a free one                  else NoBuffer
-//!                                     fill it; slot with its number        else give it back: NoRoom
+//!                                     fill it; slot with its number        else free it: NoRoom
 //! ```
 //! The messages of all threads arrive in the order in which the threads claimed slots of the
 //! receiver's ring. A thread announces in the segment of its endpoint which slot of which ring it

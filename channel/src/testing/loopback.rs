@@ -98,7 +98,7 @@ pub struct LoopbackEnd {
     count: AtomicU64,
     senders: Mutex<Vec<Option<Identity>>>,
     faults: Mutex<Vec<(Phase, u32, Fault)>>,
-    /// Phases that the end has gone through since they were read.
+    /// Phases that the end has gone through since the last call of [`Self::phases`].
     phases: Mutex<Vec<Phase>>,
 }
 

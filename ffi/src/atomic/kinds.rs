@@ -6,7 +6,7 @@ use crate::sys;
 /// Size of the longest element in bytes.
 pub(super) const LONGEST: usize = 32;
 
-/// One element, in its first bytes.
+/// Room for an element of any type. The element is in the first bytes.
 pub(super) type Element = [u8; LONGEST];
 
 macro_rules! names {

@@ -63,7 +63,7 @@ fn element(bytes: &[u8], start: usize, size: usize) -> Element {
 
 /// Replaces an element and returns the old one.
 fn change(place: &Buffer, next: impl Fn(&Element) -> Element) -> Element {
-    /// Held while an element changes that the processor cannot compare-and-swap.
+    /// Held while an element is changed without a compare-and-swap of the processor.
     static LONG: Mutex<()> = Mutex::new(());
 
     let addr = place.addr();

@@ -159,8 +159,9 @@ impl Buffer {
         self.owned().is_some()
     }
 
-    /// Creates a buffer from an I/O vector. Returns `EINVAL` for more than [`IOV_LIMIT`] entries,
-    /// and `EFAULT` for a null pointer to memory.
+    /// Creates a buffer from an I/O vector. Returns `EINVAL` for more than [`IOV_LIMIT`] entries or
+    /// if the sum of their lengths overflows, and `EFAULT` if the pointer to the entries or to the
+    /// memory of an entry is null.
     ///
     /// # Safety
     /// `iov` holds `count` entries whose memory stays valid for the operation.

@@ -27,7 +27,7 @@ impl RemoteParts {
     /// Collects the parts.
     ///
     /// # Errors
-    /// `EINVAL` for more than [`IOV_LIMIT`], or if the sum of their lengths overflows.
+    /// `EINVAL` for more than [`IOV_LIMIT`] parts, or if the sum of their lengths overflows.
     pub fn new(parts: impl IntoIterator<Item = RemotePart>) -> Result<Self> {
         let mut all = Self::default();
         let mut len = 0_u64;
@@ -45,7 +45,7 @@ impl RemoteParts {
         &self.parts[..self.count]
     }
 
-    /// Returns the parts of up to `len` bytes from `offset` on.
+    /// Returns, as parts, the bytes from `offset` on, at most `len` of them.
     #[must_use]
     pub fn part(&self, mut offset: u64, mut len: u64) -> Self {
         let mut cut = Self::default();

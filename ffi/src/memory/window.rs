@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The memory of a memory region, from which accesses of peers get their parts.
+//! The memory of a memory region. Each access of a peer gets a part of it.
 
 use super::buffer::{Buffer, Segment};
 use crate::errno::Result;

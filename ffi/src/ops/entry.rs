@@ -137,7 +137,7 @@ unsupported_with!(A B C D E F G H);
 /// Writes the result of `make` to `to`. If `to` is null, it does not call `make`.
 ///
 /// # Errors
-/// `EINVAL` if `to` is null.
+/// `EINVAL` if `to` is null; otherwise the error of `make`.
 ///
 /// # Safety
 /// `to` is null or valid for a write.

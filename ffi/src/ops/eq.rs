@@ -58,7 +58,7 @@ pub struct ErrorEvent {
     pub fid: FidName,
     /// Context of the operation.
     pub context: OpContext,
-    /// For an AV insert the index of the address.
+    /// For an AV insert, the index of the address in the call.
     pub data: u64,
     /// The error.
     pub errno: Errno,

@@ -47,8 +47,8 @@ const fn all_ops<T: Object>() -> sys::fi_ops {
 }
 
 /// `fi_close`. Unlike most entry points, this one checks its fid. It returns `-FI_EINVAL` for a
-/// closed object and for one of another type, and `-FI_EBUSY` while other objects refer to this
-/// one.
+/// closed object and for one of another type, `-FI_EBUSY` while other objects refer to this one,
+/// and otherwise the result of [`Object::close`].
 unsafe extern "C" fn close<T: Object>(fid: *mut sys::fid) -> c_int {
     guard::call(|| {
         // SAFETY: `find` checks the pointer against the open objects.

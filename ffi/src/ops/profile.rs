@@ -27,7 +27,7 @@ pub(crate) const NAME: &CStr = c"fi_profile_ops";
 #[derive(Debug)]
 pub(crate) struct OpenProfile {
     of: Arc<dyn Variables>,
-    /// The values between `fi_profile_start_reads` and `fi_profile_end_reads`.
+    /// The values that are read between `fi_profile_start_reads` and `fi_profile_end_reads`.
     snapshot: Mutex<Option<Vec<u64>>>,
 }
 

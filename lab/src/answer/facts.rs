@@ -80,7 +80,7 @@ pub(crate) struct Facts {
     /// Number of processors of a host; `None` if it is unknown or the messages were generated.
     pub(crate) processors: Option<usize>,
     /// True if a host had more ranks than processors, or if `processors` is below the mean number
-    /// of ranks on a host.
+    /// of ranks on a host, rounded down. False if the messages were generated.
     pub(crate) crowded: bool,
     /// True if the messages were generated, and no program ran.
     pub(crate) generated: bool,

@@ -16,7 +16,7 @@ pub(crate) struct Judged {
     /// Number of elements that the device would spill at every table size.
     pub(crate) by_design: u64,
     /// Number of elements that went to the host for lack of space, or to stay behind older
-    /// elements.
+    /// elements. With a pool, all elements of the MPI itself that spilled count, too.
     pub(crate) overflowed: u64,
     /// The reasons for spills in one line; empty if nothing spilled.
     pub(crate) why: String,

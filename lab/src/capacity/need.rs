@@ -26,7 +26,7 @@ use crate::text::{count, entries, whole};
 use crate::traces::together::share_of;
 use crate::traces::{JointReplay, NicEngines, Trace, files};
 
-/// Lengths of the queues. Each counts the elements in the table and those on the host.
+/// Lengths of the queues. Each length counts the elements in the table and those on the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Held {
     /// Receives that the program posted.

@@ -39,7 +39,8 @@ pub(crate) struct Runs {
     needed_entries: Option<u64>,
     /// The need of each recording, by rank and by NIC.
     needs: Vec<Need>,
-    /// A power of two that holds the need and its spread; `None` if no size is enough.
+    /// A power of two that holds the need and its spread; `None` if no size is enough, or if the
+    /// power of two exceeds the largest table.
     recommended_entries: Option<u64>,
     runs: Vec<NamedValues>,
     /// Sizes that failed, with the reason.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Reads an experiment: the reports and traces of a run. The counts are those of the reports.
-//! Endpoints without a complete report are counted by a replay of their traces. If there are no
-//! reports, this holds for all endpoints. Reports are added up as they are read. Only the counts of
-//! each rank and the lengths over time of a few ranks are kept.
+//! Reads an experiment: the reports and traces of a run. The counts are those of the reports. The
+//! counts of an endpoint without a complete report are those of a replay of its traces. Reports are
+//! added up as they are read. Only the counts of each rank and the lengths over time of a few ranks
+//! are kept.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

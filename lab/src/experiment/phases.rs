@@ -261,8 +261,8 @@ fn is_ring(words: &[&[u32]]) -> bool {
 }
 
 /// Returns the number of calls that the receives of all ranks belong to: 1 if they do not repeat.
-/// Returns `None` if there are too few receives for one call. In a call each of the n ranks depends
-/// on all others, which takes at least 2 (n - 1) messages in all.
+/// Returns `None` for a single rank, and if there are too few receives for one call. In a call each
+/// of the n ranks depends on all others. This takes at least 2 (n - 1) messages in all.
 fn calls_in(words: &[&[u32]]) -> Option<usize> {
     let least = 2 * words.len().checked_sub(1).filter(|others| *others > 0)?;
     let total: usize = words.iter().map(|word| word.len()).sum();

@@ -71,7 +71,7 @@ pub(crate) fn line(value: &impl Serialize) -> String {
 
 impl SourceProfile {
     /// Returns the profile of an experiment, or `None` if there are elements and no queue counted
-    /// their sources.
+    /// their sources. Endpoints whose rank is unknown count for rank 0.
     pub(crate) fn of(experiment: &Experiment) -> Option<Self> {
         let mut rows: BTreeMap<u32, [BTreeMap<u32, u64>; 2]> = BTreeMap::new();
         let mut processes = 0;

@@ -226,7 +226,7 @@ impl Threads {
     }
 
     /// Returns the [`LINES`] threads with the most operations, in the order of ranks and threads.
-    /// Also returns the number and the sum of the other threads, or `None` if there are none.
+    /// Also returns the number and the sum of the other threads, or `None` if all are shown.
     fn shown(&self) -> (Vec<&Thread>, Option<(u64, ThreadCounts)>) {
         let mut order: Vec<usize> = (0..self.threads.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(self.threads[at].counts.operations()));

@@ -255,7 +255,7 @@ impl Column {
         }
         match (&mut self.values, cell) {
             (_, Cell::Missing) => {}
-            // No count exceeds `i64::MAX`.
+            // Only a number of a forged file exceeds `i64::MAX`.
             (Values::Whole(values), Cell::Whole(value)) => {
                 values.push(i64::try_from(*value).unwrap_or(i64::MAX));
             }

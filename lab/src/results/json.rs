@@ -39,7 +39,8 @@ pub(crate) enum Kind {
     Run,
 }
 
-/// Returns true for a text that `--json` wrote. Such a file may be in a directory of reports.
+/// Returns true for a document of one of the formats in [`Kind`]. A directory of reports may
+/// contain a file that `--json` wrote.
 pub(crate) fn is_ours(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Ours {

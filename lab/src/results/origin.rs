@@ -27,7 +27,7 @@ pub(crate) struct ReportHead {
     /// Number of processes whose addresses the MPI gave.
     pub(crate) processes: u32,
     pub(crate) config: Arc<BTreeMap<String, String>>,
-    /// True if tagged messages were matched.
+    /// True if the report has operations on tagged messages.
     pub(crate) has_tagged: bool,
 }
 

@@ -94,10 +94,11 @@ pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
 /// example those of a second program. They must not write to the same file.
 pub(crate) const PATTERN: &str = "%r.%p";
 
-/// Renames reports with names of [`PATTERN`] to `RANK.json`. If several processes had that rank,
-/// the process with the lowest id gets this name, and the others keep `RANK.PID.json`. Also makes
-/// reports from drafts, if the disk has space for them. Must be called after the run, because a
-/// draft of a running process would become a report.
+/// Renames reports with names of [`PATTERN`] to `RANK.json`, or to `RANK.N.json` for further
+/// endpoints of the process. If several processes had that rank, the process with the lowest id
+/// gets these names, and the others keep `RANK.PID.json`. Also makes reports from drafts, if the
+/// disk has space for them. Must be called after the run, because a draft of a running process
+/// would become a report.
 pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
     let drafts = drafts(directory)?;
     // A process may be killed after it wrote its report and before it removed its draft.
@@ -186,8 +187,8 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
 /// report that is incomplete or does not add up. For endpoints without a report, reads their
 /// drafts.
 pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Result<(), Error> {
-    // A process removes its draft after it has written its report. So the drafts are listed first,
-    // and if one is gone when it is read, its report is there.
+    // A process removes its draft after it has written its report. So the drafts are listed first.
+    // If a draft no longer exists when it is read, its report exists.
     let drafts = drafts(directory)?;
     let mut known = BTreeSet::new();
     each_complete(directory, &mut known, &mut take)?;

@@ -42,7 +42,7 @@ pub(crate) struct Summary {
     /// Numbers of ranks and processors of the first host with more ranks than processors; `None` if
     /// there is no such host.
     pub(crate) oversubscribed: Option<(u32, u32)>,
-    /// Largest number of endpoints of a process that matched tagged messages.
+    /// Largest number of endpoints of a process that have operations on tagged messages.
     pub(crate) endpoints: u32,
     /// Facts about the run, from the reports.
     pub(crate) origin: Vec<origin::Line>,
@@ -379,7 +379,7 @@ pub(super) struct Remarks {
     unclustered: u64,
     /// Devices that had spills.
     devices: BTreeSet<String>,
-    /// Number of queues for which `auto` chose an engine last, by engine.
+    /// Number of queues by the engine that `auto` chose last.
     chosen: BTreeMap<String, u64>,
 }
 

@@ -106,8 +106,8 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     }
 }
 
-/// Folds a text into lines of up to [`WIDTH`] characters. All lines except the first are indented
-/// by `indent` blanks.
+/// Folds a text into lines of up to [`WIDTH`] characters, and cuts a word that is longer than a
+/// line. All lines except the first are indented by `indent` blanks.
 pub(crate) fn folded(text: &str, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

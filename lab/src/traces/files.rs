@@ -25,8 +25,8 @@ use crate::settings::Settings;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     traces: Vec<Trace>,
-    /// Ranks, from the file names, of the traces that were left out because their header is
-    /// incomplete. `None` for a file name without a rank.
+    /// Ranks, from the file names, of the traces that were left out because their header or window
+    /// is incomplete. `None` for a file name without a rank.
     left_out: Vec<Option<u32>>,
     /// Ranks of endpoints that have only one trace, of tagged or of untagged messages, although
     /// their report has operations of both. `None` for an endpoint without a rank.
@@ -39,7 +39,7 @@ pub(crate) struct Found {
     pub(crate) run: Option<RunRecord>,
 }
 
-/// The facts of a report that tell which traces belong to it.
+/// The facts of a report by which its traces are found.
 #[derive(Clone, Debug)]
 struct Reported {
     endpoint: Endpoint,
@@ -47,7 +47,7 @@ struct Reported {
     origin: Origin,
     /// When the endpoint was opened, in nanoseconds since 1970.
     start_ns: u64,
-    /// True if it has operations on tagged messages, and on untagged ones.
+    /// For tagged and for untagged messages: true if the report has operations on them.
     has_operations: [bool; 2],
 }
 
@@ -169,10 +169,10 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Finds the given traces, and those in the given directories. Returns them sorted by path. With
-/// `take.cut_off`, traces that were cut off are accepted, and those with an incomplete header are
-/// left out with a message. Fails if no trace remains, or if two traces are of the same context
-/// (tagged or untagged messages) of an endpoint. Also reads the reports in the directories, to find
-/// endpoints without operations and endpoints that lack a trace.
+/// `take.cut_off`, traces that were cut off are accepted, and those with an incomplete header or
+/// window are left out with a message. Fails if no trace remains, or if two traces are of the same
+/// context (tagged or untagged messages) of an endpoint. Also reads the reports in the directories,
+/// to find endpoints without operations and endpoints that lack a trace.
 pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     let (mut paths, mut reported) = (Vec::new(), Vec::new());
     for name in names {
@@ -246,8 +246,9 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// Returns the record of the run from the `run.tcam` in the directories of the traces. Returns
-/// `None` if no record is of a job of the traces.
+/// Returns the record of the run from the `run.tcam` in the directories of the traces. Of several
+/// records, returns the one with the highest exit status. Returns `None` if no record is of a job
+/// of the traces.
 fn run_of(traces: &[Trace]) -> Option<RunRecord> {
     let directories: BTreeSet<_> = traces.iter().filter_map(|trace| trace.path.parent()).collect();
     let jobs = || traces.iter().map(|trace| trace.header.origin.job);

@@ -209,7 +209,7 @@ impl Nodes {
     }
 }
 
-/// Filters the operations of one rank. It leaves out messages between ranks of the same node, and
+/// Filters the operations of one trace. It leaves out messages between ranks of the same node, and
 /// receives of such messages.
 #[derive(Debug)]
 pub(crate) struct NodeFilter<'a> {

@@ -2,17 +2,18 @@
 //! Reads one trace, and replays it on tables.
 //!
 //! # Times
-//! If sends are not recorded, the recorder reads the clock every 64 operations, with cancels and,
-//! at most every 10 us, with the first operation after a poll that found nothing. So several
-//! operations have one time; they are a *group*. If a group is full, its operations came one after
-//! the other until the next reading of the clock. So they are spread evenly over that time:
+//! If sends are not recorded, the recorder reads the clock every 64 operations, at each cancel and
+//! drop, and at the first operation after a poll that found nothing (at most every 10 us). So
+//! several operations have one time; they are a *group*. If a group is full, its operations came
+//! one after the other until the next reading of the clock. So they are spread evenly over that
+//! time:
 //!
 //! ```text
 //! recorded   t0 t0 t0 ... t0               t1
 //! spread     t0    t0 + (t1 - t0) i / n    t1
 //! ```
-//! A smaller group ended early, with a poll or a cancel. Its operations came at once, and keep
-//! their time.
+//! A smaller group ended early, with a poll, a cancel or a drop. Its operations came at once, and
+//! keep their time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;

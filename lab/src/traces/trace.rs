@@ -35,7 +35,7 @@ pub(crate) struct Trace {
     /// records after it (see [`nic::trace`]).
     pub(crate) bytes: u64,
     pub(crate) take: Take,
-    /// True if its process was ended during the recording, or still runs.
+    /// True if its process was killed during the recording, or still runs.
     unfinished: bool,
     /// Why the recording ended before its program; `None` if it did not.
     stop: Option<Stop>,

@@ -81,7 +81,7 @@ pub(crate) struct Flight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Basis {
-    /// A constant or formula of the workload was chosen so that the length comes out.
+    /// A constant or formula of the workload was chosen to give the length in the paper.
     Fitted,
     /// The length follows from the algorithm and the workload, which were not chosen for it.
     Predicted,
@@ -349,8 +349,8 @@ fn nbody(part: u32, others: u32, n: u32) -> Exchange {
 
 /// Returns step k of the factorization of 64 by 64 tiles on a grid of p by q processes. The tiles
 /// below the diagonal of column k come from the p processes that hold them. The first exchange
-/// receives the tiles that the rows of the update need. The second receives those for the columns,
-/// and the receiver is late in every other step.
+/// receives the tiles that the rows of the update need. The second exchange receives the tiles for
+/// the columns, and the receiver is late for it in every other step.
 fn cholesky(n: u32, k: u32) -> Vec<Exchange> {
     let p = n.isqrt().max(2).min(n - 1);
     let tiles = (TILES - k).div_ceil(p);

@@ -8,8 +8,8 @@
 //! lock   protects
 //! UMQL   UMQ: table | host engine of unexpected messages
 //! PRQL   PRQ: table | host engine of posted receives
-//! TL     the inboxes: UMQT, messages to be added to the UMQ,
-//!                     PRQT, receives to be added to the PRQ: the command queue of the device
+//! TL     the inboxes: UMQT, with messages to be added to the UMQ, and
+//!                     PRQT, with receives to be added to the PRQ (a NIC's command queue)
 //!
 //! post(R):
 //!     lock UMQL; empty UMQT (under TL), and add its messages to the UMQ, in order

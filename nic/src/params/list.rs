@@ -26,7 +26,7 @@ macro_rules! parameters {
             help: $help,
         }),*];
 
-        /// The parameters in force: values that are set, of presets, or default.
+        /// The parameters in force. The user sets a value, or a preset does, or it is the default.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Params {
             $(#[doc = $help] pub $name: $kind,)*

@@ -21,11 +21,11 @@ pub(super) struct Input<R> {
     /// The window at the start of the file, which is returned last. Empty if the file has no window
     /// or after the window was returned.
     window: Vec<u8>,
-    /// The bytes read last, from the first that was not returned when they were read.
+    /// The bytes read last, preceded by those that had not been returned before.
     part: Vec<u8>,
     /// Bytes of `part` that were returned.
     at: usize,
-    /// No more input follows `part`.
+    /// True if no more input follows `part`.
     is_last: bool,
     /// Bytes returned in all.
     pub(super) bytes_read: u64,
@@ -89,9 +89,10 @@ impl<R: Read> Input<R> {
 }
 
 impl<R: Read> Input<R> {
-    /// Returns true if the zero word that was just returned can be the end of a complete recording:
-    /// it is not in an appended window, which is full of records, and follows the `words` words of
-    /// the window, if their number is known (not 0).
+    /// Returns true if the zero word that was just returned can be the end of a complete recording.
+    /// An appended window has no such word, because it is full of records. In the last window, the
+    /// zero must follow `words` words, unless `words` is 0 (unknown). A file without a window may
+    /// end at any zero.
     pub(super) fn ends_at(&self, words: u32) -> bool {
         let has_window = self.appended != u64::MAX;
         !has_window || self.is_last && (words == 0 || self.at == (words as usize + 1) * WORD)

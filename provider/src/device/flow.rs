@@ -5,12 +5,12 @@
 //! ```text
 //! a receive without an entry   fi_trecv returns FI_EAGAIN. After FI_TCAM_FLOW_TIMEOUT
 //!                              without a free entry, this receive and those after it
-//!                              go to the host until one is free; or, with
-//!                              FI_TCAM_EXHAUSTED=fail, fi_trecv returns FI_ENOSPC
+//!                              go to the host until an entry is free. With
+//!                              FI_TCAM_EXHAUSTED=fail, fi_trecv returns FI_ENOSPC instead
 //! a message without a          is kept on the host, and the ring of the endpoint (or its
-//! receive or an entry          input from the network) stands still: senders wait once it
-//!                              is full. It moves on when an entry is free, when a receive
-//!                              expects the next message in it, or after RECOVERY
+//! receive or an entry          input from the network) stands still. When it is full,
+//!                              senders wait. It moves on when an entry is free, when a
+//!                              receive expects the next message in it, or after RECOVERY
 //! ```
 //!
 //! Each wait has an end, so that programs do not hang. Otherwise two kinds of programs would hang.
@@ -38,7 +38,7 @@ pub(crate) struct Flow {
     /// for tagged messages. The two have separate tables, and a free entry in one table ends no
     /// wait for the other.
     posts: [Option<Instant>; 2],
-    /// Time until which the ring stands still at most; `None` if it does not.
+    /// Latest time until which the ring stands still; `None` if it does not stand still.
     ring: Option<Instant>,
 }
 

@@ -125,8 +125,8 @@ impl Matching {
         }
     }
 
-    /// Returns false if a thread is in the middle of a call that uses the device of the endpoint's
-    /// receives and does not end it in time, for a process that exits.
+    /// For a process that exits: returns false if a thread is in the middle of a call that uses a
+    /// device outside of the engine, and does not end this call in time.
     pub(crate) fn is_free_at_exit(&self) -> bool {
         self.counts_parts().is_none_or(|shared| shared.lock_at_exit().is_some())
     }

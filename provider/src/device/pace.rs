@@ -14,14 +14,14 @@ use std::{
 
 use matching::timing::Pace;
 
-/// Maximum credit in picoseconds. Without it, time in which another process had the core would
-/// become credit.
+/// Maximum credit in picoseconds. Without this limit, time in which another process had the core
+/// would become credit.
 const MOST_CREDIT: u64 = 200_000;
 
 /// Spins on the clock, which is read without a system call.
 #[derive(Debug)]
 pub(crate) struct Spin {
-    /// Credit of one endpoint. Only the thread that uses the endpoint's device spends it.
+    /// Credit in picoseconds. Only the thread that uses the device spends it.
     credit: AtomicU64,
     /// Time in picoseconds that two reads of the clock take beyond the difference between them.
     clock_overhead: u64,

@@ -47,7 +47,7 @@ pub(crate) struct RecvSettings {
     directed: Directed,
     /// Whether tagged receives may take several messages (`FI_TAGGED_MULTI_RECV`).
     tagged_multi: bool,
-    /// Flags of receives without flags; may change at any time.
+    /// Operation flags of calls that have no `flags` argument; may change at any time.
     op_flags: AtomicU64,
     /// `FI_OPT_MIN_MULTI_RECV` in bytes; may change at any time.
     min_multi_recv: AtomicUsize,
@@ -69,14 +69,14 @@ impl RecvSettings {
         self.tagged_multi
     }
 
-    /// Returns the flags of receives without flags.
+    /// Returns the operation flags of calls that have no `flags` argument.
     #[inline]
     pub(crate) fn op_flags(&self) -> u64 {
         self.op_flags.load(Ordering::Relaxed)
     }
 
-    /// Sets the flags of receives without flags (`FI_SETOPSFLAG`). Returns `EBADFLAGS` for other
-    /// flags than [`attr::RX_OP_FLAGS`].
+    /// Sets the operation flags of calls that have no `flags` argument (`FI_SETOPSFLAG`). Returns
+    /// `EBADFLAGS` for other flags than [`attr::RX_OP_FLAGS`].
     pub(crate) fn set_op_flags(&self, value: u64) -> Result<()> {
         let op_flags = value & !flags::RECV;
         ffi::object::check_flags(op_flags, attr::RX_OP_FLAGS)?;

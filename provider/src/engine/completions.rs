@@ -66,8 +66,8 @@ pub(crate) struct CqBinding {
 }
 
 impl CqBinding {
-    /// Reports a success to the queue, if there is a queue and `report` is set. Inlined down to the
-    /// queue: out of line, this costs 20 instructions per message.
+    /// Reports a success to the queue, if there is a queue and `report` is set. This is inlined
+    /// down to the queue. Out of line, it would cost 20 instructions per message.
     #[inline(always)]
     pub(super) fn complete(&self, report: bool, completion: Completion) {
         if let (true, Some(cq)) = (report, &self.cq) {
@@ -149,8 +149,8 @@ impl Completions {
 
 /// Deferred work.
 impl Completions {
-    /// Returns the number of the deferred work that is being started, or 0. It is kept with the
-    /// operation.
+    /// Returns the number of the deferred work that is being started, or 0. Its operation keeps
+    /// this number.
     #[inline]
     pub(super) fn work(&self) -> u32 {
         self.work

@@ -5,8 +5,10 @@
 //! messages.
 //!
 //! A peer may request more than it receives. If its pending answers need [`MOST`] bytes, its
-//! requests for memory fail with `ENOBUFS`. If they need twice as many bytes, its requests get no
-//! answer. This happens only to a peer with more operations in progress than `fi_getinfo` allows.
+//! requests for memory fail with `ENOBUFS`. This happens only to a peer with several times as many
+//! operations in progress as fit a transmit queue of the default size. If the answers need twice as
+//! many bytes, the peer's requests get no answer. This happens only to a peer with more operations
+//! in progress than `fi_getinfo` allows.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,7 +40,7 @@ impl DeferredAnswers {
         self.queues.is_empty()
     }
 
-    /// Returns whether an answer to a peer is pending: later answers must not overtake it.
+    /// Returns whether an answer to a peer is pending. Later answers must not overtake it.
     #[inline]
     pub(crate) fn has(&self, peer: u32) -> bool {
         !self.queues.is_empty() && self.queues.contains_key(&peer)

@@ -57,8 +57,8 @@ fn a_fault_in_any_phase_ends_in_an_error_or_in_the_right_bytes() {
     assert_eq!(phases, expected.collect());
 }
 
-/// An operation, and a fault that it meets: at which end, in which phase, after how many successes
-/// of this phase, and which fault.
+/// An operation, and the fault that is injected into it: the index of the end, the phase, the
+/// number of successes of this phase before the fault, and the kind of the fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Planned {
     what: TestOp,

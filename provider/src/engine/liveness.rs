@@ -278,7 +278,7 @@ impl Engine {
         match end {
             Some(Liveness::Dead) => tracing::warn!("{address} died"),
             Some(Liveness::Closed) => tracing::info!("{address} closed its endpoint"),
-            // It was never opened, or it was disconnected because of a wrong address.
+            // It was never opened, or no check has noticed yet that it is gone.
             _ => tracing::info!("{address} is no longer connected"),
         }
         // The peer is disconnected before its operations end, so that no thread on the tx fast path

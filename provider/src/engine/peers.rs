@@ -82,8 +82,9 @@ pub(super) struct NewSender {
 /// Messages and bytes by channel.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
-    /// Messages in slots and buffers. Messages that were sent whole over the network are included;
-    /// [`Tx`] counts these as well, and [`Peers::report`] subtracts them.
+    /// Messages in slots and buffers, except those that the tx fast path sent, which
+    /// [`Peers::report`] adds. Messages that were sent whole over the network are included; [`Tx`]
+    /// counts these as well, and [`Peers::report`] subtracts them.
     pub(super) shm: ChannelCounters,
     /// Messages over the network, except those that were sent whole; [`Peers::report`] adds these.
     pub(super) net: ChannelCounters,
@@ -270,7 +271,7 @@ impl Peers {
     /// Returns the link to a peer, for use that changes it.
     ///
     /// # Errors
-    /// `ECONNABORTED` if there is no link: the peer is gone.
+    /// `ECONNABORTED` if there is no link, because the peer is gone.
     #[inline]
     pub(super) fn link(&mut self, peer: u32) -> Result<&mut Peer> {
         match self.links.get_mut(peer as usize) {
@@ -304,8 +305,8 @@ impl Peers {
         self.get(peer).is_some_and(Peer::is_open)
     }
 
-    /// Returns whether operations to a peer may start at once: its link is open, and it is not
-    /// known to claim a wrong address.
+    /// Returns whether operations to a peer may start at once. This is so if its link is open, and
+    /// it is not known to claim a wrong address. A peer that claims one is disconnected.
     #[inline]
     pub(super) fn is_ready(&self, peer: u32) -> bool {
         self.is_open(peer) && (!self.has_unnamed || self.check_claim(peer))
@@ -497,7 +498,7 @@ impl Peers {
     /// Sends a slot and its payload, if there is room; otherwise returns what is missing.
     ///
     /// # Errors
-    /// `ECONNABORTED` if there is no link: the peer is gone.
+    /// `ECONNABORTED` if there is no link, because the peer is gone.
     #[inline(always)]
     pub(super) fn push(
         &mut self,
@@ -641,8 +642,8 @@ impl Peers {
 
 /// Senders.
 impl Peers {
-    /// Returns the source of a slot, as receives name it; `None` if its sender is unknown or has
-    /// [`CONTEXT`].
+    /// Returns the source of a slot, as receives name it; `None` if its sender is unknown or is
+    /// marked with [`CONTEXT`].
     #[inline]
     pub(super) fn source(&self, header: &Header) -> Option<u32> {
         match self.sources.get(header.peer as usize) {
@@ -799,9 +800,9 @@ impl Peers {
         self.unopened.push((peer, gone));
     }
 
-    /// Returns the senders in the next page of the list of senders that are gone and have sent
-    /// nothing. Checks at most `most` senders of the page. The next round over all pages continues
-    /// with the senders that follow these.
+    /// Returns senders that are gone and of which no slot was handled, from the next page of the
+    /// list of senders. Checks at most `most` senders of the page. The next round over all pages
+    /// continues with the senders that follow these.
     pub(super) fn silent_and_gone(&mut self, most: usize) -> Vec<(u32, Identity)> {
         let parts = self.transports.list_parts();
         let (page, round) = (self.pages_checked % parts, self.pages_checked / parts);

@@ -29,7 +29,7 @@ const BATCH: u32 = 64;
 
 impl Engine {
     /// Handles slots that have come, and continues work that waited for room. Returns whether it
-    /// handled a slot or sent a part of an operation.
+    /// handled a slot, or sent or requested a part of an operation.
     #[inline]
     pub(crate) fn progress(&mut self) -> Progress {
         let mut progress = self.receive();
@@ -143,8 +143,8 @@ impl Engine {
         count
     }
 
-    /// Handles a slot. Inlined: out of line, with the header in memory, a message takes 23
-    /// instructions more.
+    /// Handles a slot. This is inlined. Out of line, with the header in memory, a message would
+    /// take 23 instructions more.
     #[inline(always)]
     fn handle(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
         match header.kind {
@@ -251,8 +251,8 @@ impl Engine {
         check.is_some()
     }
 
-    /// Reports that the next slot differs from what its sender wrote: to the receive that expects
-    /// its message, or without naming a receive.
+    /// Reports that the next slot differs from what its sender wrote. The error goes to the posted
+    /// receive that matches its message, or names no receive.
     #[cold]
     fn fail_damaged(&mut self, receiver: &mut impl Arrivals) {
         tracing::error!("FI_TCAM_CHECK: a slot differs from what its sender wrote");

@@ -18,12 +18,13 @@ use crate::{
     record::report::{self, OpenReport},
 };
 
-/// Maximum number of polls that find something, and of posts, between two reads of the clock. If
-/// there is a draft of a report, each read also shows the counters.
+/// Maximum number of polls that find something, and of posts, until the count begins again. If it
+/// ends with a poll, the clock is read. If there is a draft of a report, the counters are shown
+/// each time.
 const LOOK: u32 = 128;
-/// Maximum number of probes between two reads of the clock.
+/// Maximum number of probes between two reads of the clock, if there are no posts.
 const PROBES: u32 = 64;
-/// Without a draft, the counters are shown at one of this many reads of the clock. To show them
+/// Without a draft, the counters are shown at the end of one of this many counts. To show them
 /// takes about 0.1 us.
 const SHOW: u32 = 8;
 
@@ -34,9 +35,9 @@ pub(super) struct Publisher {
     /// See [`host::names::job_of`].
     job: u64,
     opened: Instant,
-    /// Polls that find something, and posts, until the clock is read again.
+    /// Polls that find something, and posts, until the count ends.
     until_look: u32,
-    /// Number of times that the clock was read.
+    /// Number of counts that have ended.
     looks: u32,
     /// The draft of the report, if a report is requested.
     draft: Option<Box<OpenReport>>,
@@ -87,7 +88,8 @@ impl Publisher {
         self.is_recorded
     }
 
-    /// Counts a poll that found something, or a post. Returns whether the clock is to be read.
+    /// Counts a poll that found something, or a post. Returns whether the count has ended. After a
+    /// poll, the clock is then read.
     #[inline]
     pub(super) fn is_due(&mut self) -> bool {
         self.is_due_after(1)
@@ -110,8 +112,7 @@ impl Publisher {
         }
     }
 
-    /// Begins the count for the next read of the clock. Returns whether the counters are to be
-    /// shown this time.
+    /// Begins the count again. Returns whether the counters are to be shown this time.
     pub(super) fn shows_in_turn(&mut self) -> bool {
         self.until_look = LOOK;
         let shows = self.draft.is_some() || self.looks.is_multiple_of(SHOW);

@@ -74,9 +74,9 @@ pub(crate) const FLAGS: u64 = attr::TX_OP_FLAGS
     | flags::READ
     | flags::WRITE;
 
-/// Waits until `is_reached` returns false: no peer copies from or to memory of the endpoint at
-/// `address` any more ([`Peers::is_any_reaching`]). The wait has no time limit, because a peer that
-/// was stopped in the middle of a copy would continue the copy later.
+/// Waits until `is_reached` returns false, which means that no peer copies from or to memory of the
+/// endpoint at `address` any more ([`Peers::is_any_reaching`]). The wait has no time limit, because
+/// a peer that was stopped in the middle of a copy would continue the copy later.
 pub(crate) fn wait_for_copies(address: SocketAddrV4, mut is_reached: impl FnMut() -> bool) {
     let said_at = Instant::now() + SILENCE;
     let mut is_said = false;
@@ -304,8 +304,8 @@ impl Tx {
         stream.offset > start
     }
 
-    /// Handles an answer to a read or a fetching atomic operation, or a part of an answer. `check`:
-    /// checksum of the slot's payload.
+    /// Handles an answer to a read or a fetching atomic operation, or a part of an answer. If bytes
+    /// are missing or damaged, the operation fails. `check`: checksum of the slot's payload.
     pub(super) fn answered(
         &mut self,
         peers: &mut Peers,

@@ -39,8 +39,9 @@ enum Served {
     Data(Target),
     /// The answer is this many bytes of the results of an atomic operation.
     Results(usize),
-    /// Nothing was copied, because the kernel does not copy between the two processes, or because
-    /// the peer announced a write in pieces. The peer gets a [`Kind::Pull`], and goes on in pieces.
+    /// The data was not copied, or only a part of it, because the kernel does not copy between the
+    /// two processes, or because the peer announced a write in pieces. The peer gets a
+    /// [`Kind::Pull`], and goes on in pieces.
     Refused,
     /// The copy is queued, to be made without the lock.
     Later,
@@ -133,7 +134,8 @@ impl RmaTarget {
         self.answer(peers, from, header, served.map(|(served, _)| served));
     }
 
-    /// Answers a request, unless it is executed later or more parts of it follow.
+    /// Answers a request. Sends nothing if the request is executed later, or if it succeeded
+    /// without data and more parts of it follow.
     fn answer(&self, peers: &mut Peers, from: u32, header: &Header, served: Result<Served>) {
         let whole = !header.flags.contains(Flags::PART);
         match served {

@@ -137,8 +137,8 @@ impl Rx {
         }
     }
 
-    /// Posts a receive to the device outside of the engine, in a thread that holds the engine:
-    /// triggered or deferred work, or a receive of a context of a scalable endpoint.
+    /// Posts a receive to the device outside of the engine, in a thread that holds the engine. Such
+    /// a receive is triggered or deferred work, or comes from a context of a scalable endpoint.
     ///
     /// # Errors
     /// `EOPNOTSUPP` if receives belong to a shared context, and those of [`Shared::post`].
@@ -159,8 +159,8 @@ impl Rx {
         Ok(())
     }
 
-    /// Gives a kept message to its receive. If the message is still in its sender's memory and the
-    /// sender is gone, the receive fails.
+    /// Gives a kept message to its receive, and answers the sender if it waits for an answer. If
+    /// the message is still in the memory of a sender that is gone, the receive fails.
     pub(super) fn deliver_kept(
         &mut self,
         peers: &mut Peers,
@@ -409,8 +409,8 @@ impl Rx {
     }
 
     /// Handles a message whose bytes have come. Returns whether a receive got it; otherwise it is
-    /// kept. Inlined, like the functions that it calls: out of line, a message takes 120
-    /// instructions more.
+    /// kept. This is inlined, like the functions that it calls. Out of line, a message would take
+    /// 120 instructions more.
     #[inline(always)]
     pub(super) fn arrive(
         &mut self,

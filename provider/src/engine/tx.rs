@@ -128,7 +128,7 @@ impl Tx {
         }
     }
 
-    /// Sends a message that is too long to be copied at once over every transport: its route
+    /// Sends a message that is too long to be copied at once over every transport. Its route
     /// depends on the peer.
     #[inline(never)]
     fn send_longer(
@@ -153,10 +153,10 @@ impl Tx {
         }
     }
 
-    /// Sends a message in a slot or through a buffer; `IF_QUICK`: only if that is faster than a
-    /// copy by the receiver. Without a buffer, sends the location of the message or, if it is
-    /// injected, of a copy. The kind of payload is chosen at compile time, because a payload that
-    /// is passed in memory costs 15 instructions per message.
+    /// Sends a message in a slot or through a buffer; with `IF_QUICK` only if that is faster than a
+    /// copy by the receiver. If it gets no buffer, sends the location of the message or, if the
+    /// message is injected, of a copy. The kind of payload is chosen at compile time, because a
+    /// payload that is passed in memory costs 15 instructions per message.
     ///
     /// # Errors
     /// Those of [`Self::send`].
@@ -274,7 +274,7 @@ impl Tx {
         self.ops.any(|op| op.buffer.is_copied())
     }
 
-    /// Returns whether operations at a peer are in progress: `FI_FENCE` waits for them.
+    /// Returns whether operations at a peer are in progress. `FI_FENCE` waits for them.
     #[cold]
     pub(super) fn has_under_way(&self, peer: u32) -> bool {
         self.ops.any(|op| op.peer == peer)
@@ -358,8 +358,8 @@ impl Tx {
     }
 
     /// Drops all operations in progress, without completions, except copies of injected messages.
-    /// Their memory belongs to the application again when no peer [reaches](Peers::is_any_reaching)
-    /// it. Receivers of messages in parts are informed.
+    /// The memory of the dropped operations belongs to the application again when no peer
+    /// [reaches](Peers::is_any_reaching) it. Receivers of messages in parts are informed.
     pub(super) fn drop_all(&mut self, peers: &mut Peers, completions: &mut Completions) {
         let of_message = |op: &SendOp| op.kind.is_message() && !op.buffer.is_copied();
         let dropped: Vec<_> = self
@@ -392,7 +392,8 @@ impl Tx {
 
     /// Handles a peer's request to send the data of a message or a write, or to request the data of
     /// a read, in parts. Ignores the request if the operation has no parts or goes in parts
-    /// already.
+    /// already. If the operation is no longer in progress, a request for a message gets the answer
+    /// [`Kind::Dropped`].
     pub(super) fn pulled(&mut self, peers: &mut Peers, from: u32, header: &Header) {
         let found = self.ops.find(header.op, |op| (op.peer, op.kind, op.buffer.len()));
         let Some((_, kind, most)) = found.filter(|&(peer, ..)| peer == from) else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Writes the report of an endpoint or a shared receive context to `FI_TCAM_REPORT`: when the
-//! object closes, or when the process exits while the object is open. Until then, the report of an
+//! Writes the report of an endpoint or a shared receive context to `FI_TCAM_REPORT` when the object
+//! closes, or when the process exits while the object is open. Until then, the report of an
 //! endpoint has a draft, a file that remains if the process crashes (`host::draft`).
 
 use std::{
@@ -152,12 +152,12 @@ pub(crate) fn make(
     }
 }
 
-/// Writes `base.json` and `base.txt`, each whole or not at all: if the disk is full, earlier files
-/// stay. Replaces reports of earlier processes. If the process has several endpoints, all but the
-/// first get `base.1.json` and so on.
+/// Writes `base.json` and `base.txt`, each whole or not at all. If the disk is full, earlier files
+/// stay. Replaces reports of earlier processes. If the process writes several reports, all but the
+/// first are written to `base.1.json` and so on.
 ///
-/// Other users may write to the directory too: no file is opened for writing by a name that they
-/// can predict, and links are replaced, not followed.
+/// Other users may write to the directory too. Therefore no file is opened for writing by a name
+/// that they can predict, and links are replaced, not followed.
 ///
 /// # Errors
 /// The files cannot be written, or a file with such a name is no report of tcam.

@@ -35,11 +35,11 @@ use crate::{
 /// Number of operations between two reads of the clock. A read takes longer than recording an
 /// operation.
 const CLOCK: u32 = 64;
-/// If sends are recorded: of the operations of one kind in a row, one in this many may read the
+/// If sends are recorded, one in this many of the operations of one kind in a row may read the
 /// clock. An operation of another kind may always read it, because the program may have computed or
 /// waited before.
 const RUN: u32 = 16;
-/// A computation or a wait is recorded if it takes longer.
+/// Minimum length of a computation or a wait that is recorded.
 const PAUSE: Duration = Duration::from_micros(10);
 /// Bytes per unit of `FI_TCAM_TRACE_MAX`.
 const MIB: u64 = 1 << 20;
@@ -129,7 +129,7 @@ impl Recorder for Trace {
     #[cold]
     fn record(&mut self, op: &Op) {
         // Cancels and drops are rare, and often come last, long after other operations. So the time
-        // of each is recorded.
+        // of each is recorded, except within `PAUSE` after the last read if sends are recorded.
         if matches!(op, Op::Cancel(_) | Op::Drop(_)) {
             self.idle();
         }

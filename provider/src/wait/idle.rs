@@ -109,11 +109,11 @@ pub(crate) const SPINS: u32 = 80;
 /// Maximum number of empty polls in a row that spin. If no message has come by then, the caller may
 /// have something else to do.
 const SPINNING: u32 = 16;
-/// Empty polls before a poll yields the core although there is one for each poller: some 30 ms, in
-/// case other programs need it.
+/// Empty polls before a poll yields the core although there is a core for each poller: some 30 ms.
+/// Other programs may need the core.
 const PATIENCE: u32 = 20_000;
-/// Empty polls before a sleep although there is a core for each poller. After such a long wait, a
-/// wakeup does not matter.
+/// Empty polls before a sleep although there is a core for each poller. After such a long wait, the
+/// time of a wakeup does not matter.
 const LONG: u32 = 200_000;
 /// Empty polls before a sleep if cores are short. A caller that waits long must leave the core to
 /// processes that compute, but a message that comes at once should find the caller awake.
@@ -125,7 +125,7 @@ const LONG: u32 = 200_000;
 /// A yield in addition to that of the MPI library only costs time.
 const SHORT: u32 = 20;
 /// Empty polls before a sleep of a caller that only waited before, with many pollers per core. The
-/// process with the awaited message runs only after all others.
+/// process with the awaited message runs only after all other pollers of its core.
 ///
 /// Barrier, allreduce and alltoall on MPICH:
 /// - 64 ranks: 5.4 / 5.6 / 8.0 ms after 20 polls, 4.2 / 4.1 / 6.3 ms after 3.
@@ -134,8 +134,8 @@ const SHORT: u32 = 20;
 const SHORTEST: u32 = 3;
 /// More pollers per core than this are many.
 const MANY: u32 = 8;
-/// Empty polls before a sleep if cores are short, but one was idle when last asked. Asking takes 4
-/// us.
+/// Empty polls before a sleep if cores are short, but the host had an idle core when the thread
+/// last asked. Asking takes 4 us.
 const ROOMY: u32 = 1000;
 /// Most processor time per poll of a caller that only waits, on average over the measured polls. A
 /// caller that works between polls must not be put to sleep.
@@ -143,9 +143,9 @@ const POLL: Duration = Duration::from_micros(5);
 /// Most processor time between two sleeps of a caller that only waits, if the polls do not take
 /// longer.
 const BETWEEN_SLEEPS: Duration = Duration::from_micros(100);
-/// Empty polls between two sleeps. With two, three ... pollers per core, it is a fourth, a ninth
-/// ... of this. MPI libraries yield after each poll, which costs some 3 us of the core if another
-/// process uses it.
+/// Empty polls between two sleeps. With 2, 3, ... pollers per core, it is 1/4, 1/9, ... of this,
+/// but at least 1/100. MPI libraries yield after each poll, which costs some 3 us of the core if
+/// another process uses it.
 const AGAIN: u32 = 200;
 /// Sleeps without a message, with fewer cores than pollers, after which a thread asks for an idle
 /// core. A thread that only waits should not take a core from processes that come to compute. The
@@ -153,14 +153,15 @@ const AGAIN: u32 = 200;
 /// threads ask after 1 / 4 / 16 sleeps / never (medians of 11).
 const LATE: u32 = 16;
 /// Number of waits with a sleep until a caller counts again as one that only waits, after it
-/// started something although a sleep had found no message. The ranks of NWChem serve others
-/// between steps: on 4 ranks of Open MPI and 2 cores it takes 4.5 s with 1, and with 64 it takes
-/// 3.5 s, as without sleeping.
+/// started something although a sleep had found no message. The ranks of NWChem serve other ranks
+/// between steps. On 4 ranks of Open MPI and 2 cores, NWChem takes 4.5 s if this number is 1. With
+/// 64 it takes 3.5 s, as without sleeping.
 const ACTS: u32 = 64;
 /// Number of sleeps without a message after which a thread checks again whether it shares its core,
 /// although there is one for each poller.
 const ENOUGH: u32 = 256;
-/// First sleep. Each further sleep without a message is twice as long.
+/// First sleep. Each further sleep without a message is twice as long, up to
+/// `Idle::longest_backoff`.
 pub(crate) const BACKOFF: Duration = Duration::from_millis(1);
 /// Longest sleep of a poll while another thread may call the endpoint. The kernel adds 50 us.
 const BRIEF_BACKOFF: Duration = Duration::from_micros(50);

@@ -21,7 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longer than any wait.
+/// Maximum length of one sleep of a waiting call. A longer wait consists of several sleeps.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(3600);
 
 /// The end of a waiting call.

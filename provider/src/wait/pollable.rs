@@ -24,16 +24,16 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     /// thread uses this endpoint, or if a device thread makes progress on it.
     fn try_progress(&self);
 
-    /// Decides what to do after an empty poll. Does the periodic work of [`Self::look_around`]. If
-    /// a spin is due, this function spins, and returns [`Pause::Spin`] only if a message came
-    /// meanwhile.
+    /// Decides what to do after an empty poll. Does the periodic work of [`Self::look_around`]
+    /// before a yield or a sleep, and after a number of empty polls. If a spin is due, this
+    /// function spins, and returns [`Pause::Spin`] only if a message came meanwhile.
     fn pause(&self, caller: Caller) -> Pause;
 
     /// Does periodic work, if it is time: shows the counters to `tcam watch`, and checks peers.
     fn look_around(&self);
 
     /// Sleeps until a message comes, another thread wakes this one, or `at_most` is over. Does not
-    /// sleep if something is `ready`.
+    /// sleep if `ready` returns true.
     fn sleep(&self, at_most: Duration, ready: &dyn Fn() -> bool);
 
     /// Wakes the threads that sleep on the endpoint.

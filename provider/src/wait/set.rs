@@ -211,7 +211,7 @@ impl WaitSet {
             endpoints.push(Arc::clone(endpoint) as Arc<dyn Pollable>);
         }
         drop(endpoints);
-        // A sleeping thread has not armed the doorbell of this endpoint.
+        // A sleeping thread has not armed the doorbell of this endpoint, so it must wake.
         self.ring();
         Ok(())
     }
@@ -275,8 +275,8 @@ impl WaitSet {
     }
 
     /// Handles an empty poll: polls a moment longer, yields the core or sleeps, if that helps. Does
-    /// not sleep if another thread has reported something that is `ready`. Returns whether another
-    /// poll may find something.
+    /// not sleep if `ready` returns true, because another thread has reported something. Returns
+    /// whether another poll may find something.
     pub(crate) fn pause(&self, ready: impl Fn() -> bool) -> bool {
         let endpoints = self.endpoints.lock();
         let several = own_count() > 1;
@@ -327,8 +327,8 @@ impl WaitSet {
         }
     }
 
-    /// Sleeps until another check is worthwhile, for at most `at_most`. Does not sleep if something
-    /// is `ready`.
+    /// Sleeps until another check is worthwhile, for at most `at_most`. Does not sleep if `ready`
+    /// returns true.
     pub(crate) fn sleep(&self, at_most: Duration, ready: impl Fn() -> bool) {
         let bound = self.endpoints.lock();
         if Self::spin(&bound) {
@@ -413,7 +413,7 @@ impl WaitSet {
     /// Prepares for a sleep on the descriptor (`fi_trywait`) of at most `at_most`.
     ///
     /// # Errors
-    /// `EAGAIN` if something is `ready`, if there is work to do first, or if senders may not know
+    /// `EAGAIN` if `ready` returns true, if there is work to do first, or if senders may not know
     /// yet that threads of this process sleep ([`SETTLED`]). `EINVAL` without a descriptor.
     pub(crate) fn try_wait(
         &self,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_atomic(3)`: the atomic calls of an endpoint. Ten calls become an [`Atomic`]. Three return
-//! whether an operation is supported, and for how many elements.
+//! the maximum number of elements of an operation, or an error if it is not supported.
 
 use std::{
     ffi::{c_int, c_void},
@@ -131,7 +131,7 @@ entry_points! {
 /// Returns the converted arguments, and the maximum number of elements of one operation.
 ///
 /// # Errors
-/// `EOPNOTSUPP` if the operation does not exist for the datatype.
+/// `EOPNOTSUPP` if calls of this form do not support the operation on elements of the datatype.
 pub(crate) fn limit(form: Form, datatype: u32, op: u32) -> Result<(Datatype, Op, usize)> {
     let datatype = Datatype::from_raw(datatype).ok_or(Errno::EOPNOTSUPP)?;
     let op = Op::from_raw(op).ok_or(Errno::EOPNOTSUPP)?;
@@ -166,7 +166,7 @@ impl Elements {
     }
 }
 
-/// The arguments of one call that do not name the peer.
+/// The arguments of one call, except the peer and its memory.
 struct Call {
     form: Form,
     datatype: u32,
@@ -196,7 +196,8 @@ impl Call {
 
     /// Returns the operation on the parts of the peer's memory that `remote` returns. The arguments
     /// of `remote` are the size of an element, and the length of the operand (for a read, of the
-    /// result), in bytes.
+    /// result), in bytes. Returns `EINVAL` if the buffers and the parts differ in length, and
+    /// `EMSGSIZE` if they are longer than [`MAX_BYTES`].
     ///
     /// # Safety
     /// The elements are as `fi_atomic(3)` describes them.

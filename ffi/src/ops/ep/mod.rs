@@ -25,7 +25,7 @@ use crate::{
 pub use endpoint::Endpoint;
 pub use op::{OpFlags, Recv, Send};
 
-/// Size of an option's value: the endpoint has no option of type `bool` or `int`.
+/// Size of an option's value in bytes. Every option of an endpoint is a `size_t`.
 const OPTION_LEN: usize = size_of::<usize>();
 
 entry_points! {

@@ -225,7 +225,7 @@ pub(super) unsafe fn vector(iov: *const sys::iovec, count: usize) -> Result<Buff
 /// Returns the parts of the peer's memory that a `*msg` call names.
 ///
 /// # Errors
-/// `EINVAL` for more than [`IOV_LIMIT`], or if the pointer to the parts is null.
+/// `EINVAL` for more than [`IOV_LIMIT`] parts, or if the pointer is null and `count` is not 0.
 ///
 /// # Safety
 /// `first` is null or valid for reads of `count` parts.

@@ -26,8 +26,8 @@ pub(crate) struct Figure<'a> {
 
 /// Returns all pictures of an experiment that are not empty.
 pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec<Figure<'a>> {
-    // If some ranks have no trace, titles of pictures from traces contain the number of ranks with
-    // traces.
+    // If traces are missing or incomplete, titles of pictures from traces contain the number of
+    // ranks with traces.
     let traced = match experiment.lack_of_traces() {
         Some(_) => format!(", traces of {}", experiment.traces.ranks().count()),
         None => String::new(),

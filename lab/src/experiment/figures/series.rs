@@ -28,8 +28,8 @@ struct Times {
 }
 
 impl Times {
-    /// Chooses the axis for the ranks with the longest queues. Both queues have the same axis, one
-    /// below the other.
+    /// Chooses the axis for the ranks with the longest queues. The panels of both queues have the
+    /// same axis, because one is below the other.
     fn of_longest(experiment: &Experiment) -> Self {
         Self::of(QueueKind::BOTH.map(|queue| &experiment.worst(queue).lengths))
     }
