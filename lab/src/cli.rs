@@ -55,7 +55,7 @@ pub(crate) enum Task {
 /// other mistakes.
 pub(crate) fn explained(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let dashes = words.iter().position(|word| word == "--");
-    // If the size is missing, clap takes `--` as the size, and the words after it as unknown.
+    // If the size is missing, clap takes `--` as the size, and rejects a word after it as unknown.
     let before = dashes.and_then(|at| words.get(at.checked_sub(1)?)?.to_str());
     if let Some(option @ ("--prq" | "--umq")) = before {
         return Some(format!("{option}: a size is expected before `--`"));

@@ -11,7 +11,7 @@ use nic::trace::TraceError;
 
 use crate::hint;
 
-/// Makes an `Error::Message`: an error of one place, which no caller handles.
+/// Makes an `Error::Message`: an error that one place makes and no caller handles.
 macro_rules! message {
     ($($part:tt)*) => { $crate::error::Error::Message(format!($($part)*)) };
 }
@@ -100,7 +100,7 @@ pub(crate) enum Error {
     #[error("the picture could not be drawn: {0}")]
     Draw(String),
 
-    /// An error of one place, which no caller handles.
+    /// An error that one place makes and no caller handles.
     #[error("{0}")]
     Message(String),
 

@@ -128,8 +128,8 @@ fn open(path: &Path) -> io::Result<To> {
     }
 }
 
-/// Returns true for a path directly in `/dev`, or in `/proc`, such as `/dev/stdout` and
-/// `/dev/fd/3`.
+/// Returns true for a path directly in `/dev`, or anywhere below `/proc`. The directory is resolved
+/// first, so `/dev/fd/3` is below `/proc`.
 fn names_a_descriptor(path: &Path) -> bool {
     let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
     directory.is_some_and(|of| of == Path::new("/dev") || of.starts_with("/proc"))

@@ -37,7 +37,7 @@ const GOAL: &[u8] = b"num_ranks ";
 /// Maximum number of files of a directory that are examined.
 const LOOKED_AT: usize = 1000;
 
-/// Returns the known words that contain this one, or else the nearest word if it is near enough.
+/// Returns the known words that contain this one, or else the nearest word as [`nearest`] does.
 fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let word = word.to_lowercase();
     if word.len() >= PART {
@@ -49,7 +49,8 @@ fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'
     nearest(&word, known).into_iter().collect()
 }
 
-/// Returns the known word that is nearest to this one, if it is near enough.
+/// Returns the known word that is nearest to this one. Returns `None` if more edits separate both
+/// than a third of the letters of the longer word.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let nearest = known
         .map(|one| (damerau_levenshtein(word, one), one))
@@ -67,7 +68,8 @@ fn list(words: &[String]) -> String {
     }
 }
 
-/// Suggests assignments for a word that is not of the form NAME=VALUE.
+/// Suggests assignments for a word that is not of the form NAME=VALUE, or gives an example if the
+/// word is no value of a parameter.
 pub(crate) fn of_setting(word: &str) -> String {
     let word = word.to_lowercase();
     let has = |values: &Values| match values {

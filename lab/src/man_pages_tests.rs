@@ -16,7 +16,8 @@ use crate::cli::Cli;
 const BEGIN: &str = ".\\\" begin generated\n";
 const END: &str = ".\\\" end generated\n";
 
-/// Compares the generated part of a page with this text, or replaces it on demand.
+/// Compares the generated part of a page with this text. If TCAM_WRITE_MAN is set, replaces that
+/// part instead.
 fn check(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
     let page = std::fs::read_to_string(&path).unwrap();
@@ -50,7 +51,7 @@ fn sentences(text: &str) -> String {
 }
 
 /// Splits a sentence such as `auto: the kernel copies.` into the value or values and their
-/// description.
+/// description. Returns `None` for other sentences.
 fn value(sentence: &str) -> Option<(&str, &str)> {
     let (values, text) = sentence.split_once(": ")?;
     let is_value = |word: &str| word.starts_with(char::is_lowercase) && !word.contains(' ');
@@ -93,7 +94,7 @@ fn parameters() -> String {
     page
 }
 
-/// Renders an option or argument without the commands that have it.
+/// Renders the head and the text of an option or argument, without the commands that have it.
 fn option(arg: &Arg) -> (String, String) {
     let names = arg.get_value_names().unwrap_or_default();
     let value = names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");

@@ -15,7 +15,7 @@ pub(crate) fn table_size(text: &str) -> Result<usize, String> {
     size.ok_or_else(|| format!("a table has 0 to {LARGEST} entries"))
 }
 
-/// Returns a parser of numbers in a range, with the text of its error.
+/// Returns a parser of numbers in a range. Its error is `expected`.
 pub(crate) fn number(
     range: RangeInclusive<f64>,
     expected: &'static str,

@@ -66,7 +66,8 @@ pub(crate) fn config(path: &Path) -> Result<Config, Error> {
     read.map_err(|error| Error::Config { path: path.to_owned(), error })
 }
 
-/// Returns the absolute path of a file, because ranks may have another working directory.
+/// Returns the absolute path of a file, because ranks may have another working directory. Fails if
+/// the file does not exist.
 fn absolute(name: &str) -> Result<String, Error> {
     let path = fs::canonicalize(name).map_err(Error::io(name))?;
     path.to_str().map(str::to_owned).ok_or_else(|| Error::file(&path, "the path must be UTF-8"))
@@ -83,7 +84,8 @@ fn of_environment(name: &str) -> Option<String> {
 pub(crate) struct Settings(BTreeMap<String, String>);
 
 impl Settings {
-    /// Reads the `NAME=VALUE` words of `--set`; a name may have its `FI_TCAM_` prefix.
+    /// Reads the `NAME=VALUE` words of `--set`; a name may have its `FI_TCAM_` prefix. Refuses
+    /// `report`, for which commands have an option.
     pub(crate) fn parse(words: &[String]) -> Result<Self, Error> {
         let settings = Self::words("--set", words)?;
         settings.refuse(&[("report", "--report DIR")])?;

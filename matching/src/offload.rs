@@ -8,7 +8,7 @@
 //!              v                      v
 //!        [ table, bounded ]  ---> [ host engine, unbounded ]
 //!              ^       spill when full       |
-//!              +------ promote when a slot frees (oldest first)
+//!              +------ promote when an entry becomes free (oldest first)
 //! ```
 //!
 //! With [`Overflow::Spill`] the table always holds the oldest elements: an element spills only if

@@ -8,7 +8,8 @@ use strum::{Display, EnumString, VariantArray, VariantNames};
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownOverflow, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
-    /// The element goes to the host. When an entry frees, the oldest host element is promoted.
+    /// The element goes to the host. When an entry becomes free, the oldest host element is
+    /// promoted.
     #[default]
     Spill,
     /// The table holds the oldest elements (ConnectX). While the host holds an element, no new
@@ -19,9 +20,9 @@ pub enum Overflow {
     /// (CXI's hybrid mode). Elements in the table stay there until they match, or move to the host
     /// as well ([`Leave::takes_along`]).
     Sticky,
-    /// The poster or sender of an element is held back until an entry frees (CXI's hardware mode):
-    /// a receive is not posted ([`crate::Offload::check_room`]), and the sender of a message waits
-    /// ([`crate::Offload::holds_back`]). An element that is inserted all the same spills.
+    /// The poster or sender of an element is held back until an entry becomes free (CXI's hardware
+    /// mode): a receive is not posted ([`crate::Offload::check_room`]), and the sender of a message
+    /// waits ([`crate::Offload::holds_back`]). An element that is inserted all the same spills.
     FlowControl,
 }
 

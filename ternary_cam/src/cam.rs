@@ -21,8 +21,8 @@
 //! remove(e):  leave a hole, or move the tail back; close up if there are many holes
 //! ```
 //!
-//! There are twice as many places as the capacity. So closing up adds at most a constant number of
-//! moves per insertion or removal, on average.
+//! The number of places is at least twice the capacity. So closing up adds at most a constant
+//! number of moves per insertion or removal, on average.
 
 mod fingerprint;
 

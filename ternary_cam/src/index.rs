@@ -192,7 +192,7 @@ impl Index {
 
     /// Returns a prefix of `slots` that contains all slots that ever had an entry. The table reuses
     /// freed slots first, and takes new ones in ascending order. Between two calls of
-    /// [`Index::insert`], the table adds at most four entries.
+    /// [`Index::insert`], the number of entries in use grows by at most four.
     fn slots_used<'a>(&self, slots: &'a [Slot]) -> &'a [Slot] {
         &slots[..slots.len().min(self.high_water.max(self.peak) + CAPACITY as usize)]
     }

@@ -2,9 +2,9 @@
 //! Compare kernels: one algorithm, one file per instruction set.
 //!
 //! A kernel compares a key with 16 of the 64 entries of a [`Block`] and returns a bitmap of
-//! candidates. It knows neither the ages of the entries nor which of them are live. [`first`] and
-//! [`first_in_queue`] select the oldest live candidate in code that all kernels share.
-//! `fingerprints.rs` and `words.rs` contain further kernels, which compare 16-bit words.
+//! candidates. It knows neither the ages of the entries nor which of them are live. The loops in
+//! `first_of_blocks.rs` and, for the vector kernels, `first_of_queue.rs` select the oldest live
+//! candidate. `fingerprints.rs` and `words.rs` contain further kernels, which compare 16-bit words.
 //!
 //! All `unsafe` code of the crate is here and in the files below: the loads, and the calls of
 //! functions that are compiled for instructions which the processor has according to [`Available`].

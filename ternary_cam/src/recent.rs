@@ -18,7 +18,7 @@ pub(crate) const CAPACITY: u32 = 4;
 /// Bits of a slot number.
 const WIDTH: u32 = u16::BITS;
 
-/// A one in each slot number of a word.
+/// The lowest bit of each slot number of a word.
 const EACH: u64 = 0x0001_0001_0001_0001;
 
 /// The most recent entries; see the module.

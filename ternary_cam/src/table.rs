@@ -9,7 +9,7 @@ use crate::kernel::{Available, Kernel};
 use crate::recent::RecentEntries;
 use crate::slot::{Class, Slot, Stamp};
 
-/// Number of slots of a table when it has its first entry.
+/// Number of slots of a table when it has its first entry, unless the capacity is lower.
 const FEWEST_SLOTS: usize = 8;
 
 /// A bounded ternary match table; see the crate documentation.

@@ -104,8 +104,8 @@ impl MakeAnswer {
         !self.command.is_empty()
     }
 
-    /// Returns true if a page of HTML or a picture is drawn. Fails before the work starts if a file
-    /// cannot be written.
+    /// Returns true if a page of HTML or a picture is asked for. Fails before the work starts if a
+    /// file cannot be written.
     fn check_drawings(&self) -> Result<bool, Error> {
         if let Some(path) = &self.html {
             file::check_page(path)?;

@@ -125,7 +125,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     if !held.is_empty() {
         play::note_flow_control(&format!("{} (overflow=flow-control)", held.join(", ")));
     }
-    // All lines have one unit, so that they can be compared.
+    // The costs of all lines have one unit, so that they can be compared.
     let charged = params.iter().flatten().any(curve::is_charged);
     let length: u64 = recordings().flat_map(|found| found.iter()).map(Trace::records).sum();
     if length >= play::LONG {
@@ -202,7 +202,7 @@ fn replayed(lines: &[Configuration], found: &Found, charged: bool) -> Result<Run
 fn lines(first: &str, with: &[String], common: &Settings) -> Result<Vec<Configuration>, Error> {
     let mut lines = vec![Configuration { name: first.to_owned(), settings: common.clone() }];
     if with.is_empty() {
-        // `generic` has the parameters of no device.
+        // `generic` sets no parameter, so it gets no line.
         for model in MODELS.iter().filter(|model| !model.sets.is_empty()) {
             let settings = common.with([("device", &model.name)]);
             lines.push(Configuration { name: model.name.to_owned(), settings });
@@ -279,8 +279,8 @@ fn main_reason(prq: &QueueCounters, umq: &QueueCounters) -> Option<MainReason> {
     (elements > 0).then_some(MainReason { reason, per_cent })
 }
 
-/// Returns the lines below the table: the meaning of the cost column, and the numbers that are the
-/// same for all devices.
+/// Returns the lines below the table: the meaning of the cost column, the numbers that are the same
+/// for all devices, and how likely another run exceeds the worst of several runs.
 fn foot(runs: &[Run], charged: bool) -> String {
     let unit = match charged {
         true => "host adds: what spilled elements cost a message, on average, as modelled",

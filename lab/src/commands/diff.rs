@@ -47,7 +47,7 @@ pub(crate) struct Diff {
     after: PathBuf,
 }
 
-/// A number of both experiments.
+/// A number that is compared between both experiments.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Difference {
     what: String,

@@ -208,7 +208,7 @@ fn write(
         config: params.recorded(),
     };
     // Only lengths of queues and numbers of messages are shown. A replay without tables gives the
-    // same, and is faster.
+    // same numbers, and is faster.
     let on_host = self::params(ranks, &[("prq_entries", "0"), ("umq_entries", "0")])?;
     let mut replay = Replay::new(&DeviceConfig::from_params(&on_host, TagLayout::Mpich))?;
     let file = File::create_new(path).map_err(Error::io(path))?;

@@ -30,8 +30,8 @@ const TRIES: usize = 20;
 /// Identifies an endpoint: process id, start of the process, port.
 pub(crate) type Id = (u32, u64, u16);
 
-/// Identifies a job by the last four hexadecimal digits of [`host::names::job_of`]. All endpoints
-/// of a job have the same FI_TCAM_REPORT. The number is 0 for endpoints that write no reports.
+/// Identifies a job by the last four hexadecimal digits of its [`host::names::job_of`]. All
+/// endpoints of a job have the same FI_TCAM_REPORT. Endpoints that write no reports have 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Job(u16);
 
@@ -104,8 +104,8 @@ pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> 
         }
         left.insert((live.rank, page.pid, page.started, page.port), live);
     }
-    // A process that finds the segment of a dead endpoint renames it instead of removing it, if
-    // another process claims the job (see `leftovers`).
+    // While a process claims the job (see `leftovers`), the segment of a dead endpoint is not
+    // removed but gets a name with this prefix.
     for name in names(&directory, LEFT)? {
         let Some((page, live)) = of_job(&name) else { continue };
         left.insert((live.rank, page.pid, page.started, page.port), live);

@@ -16,30 +16,30 @@ use crate::file;
 use crate::results::{output_directory, reports};
 use crate::settings::Settings;
 
-/// Make MPICH use libfabric, also between ranks of one host.
+/// Variables that make MPICH use libfabric, also between ranks of one host.
 const MPICH: &[(&str, &str)] = &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("MPIR_CVAR_NOLOCAL", "1")];
-/// Make Open MPI leave matching to libfabric, and use tcam. Debian's parameter file excludes
-/// libfabric by default.
+/// Variables that make Open MPI leave matching to libfabric, and use tcam. Debian's parameter file
+/// excludes libfabric by default.
 const OPEN_MPI: &[(&str, &str)] = &[
     ("OMPI_MCA_pml", "cm"),
     ("OMPI_MCA_mtl", "ofi"),
     ("OMPI_MCA_mtl_ofi_provider_include", "tcam"),
     ("OMPI_MCA_btl_ofi_provider_include", "tcam"),
 ];
-/// Keeps Open MPI from opening a second endpoint for one-sided operations. The report of that
-/// endpoint would be empty in most programs. Set unless the user has set the variable.
+/// Variable that keeps Open MPI from opening a second endpoint for one-sided operations. The report
+/// of that endpoint would be empty in most programs. Set unless the user has set the variable.
 const ONE_ENDPOINT: &[(&str, &str)] = &[("OMPI_MCA_btl", "^ofi")];
-/// Variables with which a site excludes providers. Open MPI does not start if providers are both
-/// excluded and included (`OPEN_MPI`).
+/// Variables with which a site excludes providers. They are removed, because [`OPEN_MPI`] includes
+/// tcam, and Open MPI does not start if providers are both excluded and included.
 const EXCLUDES: &[&str] = &[
     "OMPI_MCA_mtl_ofi_provider_exclude",
     "OMPI_MCA_btl_ofi_provider_exclude",
     "OMPI_MCA_opal_common_ofi_provider_exclude",
 ];
-/// Make Intel MPI use libfabric and tcam.
+/// Variables that make Intel MPI use libfabric and tcam.
 const INTEL: &[(&str, &str)] = &[("I_MPI_FABRICS", "ofi"), ("I_MPI_OFI_PROVIDER", "tcam")];
-/// Make Open MPI allow more ranks than cores, which is the normal case here. Set unless the user
-/// has set the variables. Without `slot` PRRTE puts all ranks on the first of several hosts.
+/// Variables that make Open MPI allow more ranks than cores, which is the normal case here. Set
+/// unless the user has set them. Without `slot` PRRTE puts all ranks on the first of several hosts.
 const OVERSUBSCRIBE: &[(&str, &str)] = &[
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
     ("PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe"),
@@ -47,7 +47,7 @@ const OVERSUBSCRIBE: &[(&str, &str)] = &[
 /// Variable with a list, separated by semicolons, of the variables that Open MPI sends to ranks on
 /// other hosts. By default Open MPI sends only its own variables.
 const HANDED_ON: &str = "OMPI_MCA_mca_base_env_list";
-/// Open MPI's launchers refuse to run for root without these.
+/// Variables without which Open MPI's launchers refuse to run for root.
 const ROOT: &[(&str, &str)] =
     &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 
@@ -92,7 +92,8 @@ pub(crate) struct Environment {
 
 impl Environment {
     /// Makes the environment for an MPI, a library and these settings. Each rank writes its report
-    /// to the directory `place`.
+    /// to the directory `place`. Fails if the provider or libfabric would misread the name of
+    /// `place` or of the library's directory.
     pub(crate) fn new(
         mpi: Option<Mpi>,
         library: &Library,
@@ -121,7 +122,8 @@ impl Environment {
         for (name, value) in settings.all() {
             variables.push((format!("{PREFIX}{}", name.to_uppercase()), value.into()));
         }
-        // Ranks may have another working directory, so the paths become absolute.
+        // Ranks may have another working directory, so these paths of the user's environment become
+        // absolute.
         for name in ["config", "clusters"].into_iter().filter(|name| settings.get(name).is_none()) {
             let variable = format!("{PREFIX}{}", name.to_uppercase());
             if let Some(value) = std::env::var_os(&variable).filter(|value| !value.is_empty()) {

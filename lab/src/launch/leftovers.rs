@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Finds the counters of ranks that were ended before they wrote a report. They are the last values
-//! that `tcam watch` would have shown.
+//! Finds the counters of ranks that were ended before they wrote a report. These counters are the
+//! last values that `tcam watch` would have shown.
 //!
 //! An endpoint has its counters in its segment, a file in shared memory. A process that finds the
 //! segment of a dead endpoint removes it, unless the job of the endpoint is claimed. A claim is a
@@ -29,7 +29,7 @@ const LINES: usize = 16;
 
 /// The segments that the ranks of a run leave in `/dev/shm`. While the claim exists, other
 /// processes do not remove these segments, although they remove other segments of dead processes.
-/// Dropping this value removes the segments.
+/// Dropping this value removes the segments of processes that have ended.
 #[derive(Debug)]
 pub(crate) struct Leftovers {
     job: u64,
@@ -47,7 +47,8 @@ impl Leftovers {
     }
 
     /// Returns a table of the counters of ranks that were ended. Returns `None` if none of them
-    /// counted a tagged receive or message. Waits up to [`ENDING`] for ranks that are ending.
+    /// counted a tagged receive or message, or if the counters cannot be read. Waits up to
+    /// [`ENDING`] for ranks that are ending.
     pub(crate) fn counted(&self) -> Option<String> {
         // The table is only printed next to another error, so its own error is ignored.
         let left = left_by(self.job, ENDING).ok()?;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Waits for a program, and ends it if a signal ends tcam or if it takes too long.
 //!
-//! SIGTERM and SIGHUP are passed on to the launcher, which ends its ranks. Ctrl-C at the terminal
-//! reaches the launcher directly; any other SIGINT is passed on, too. In all cases tcam waits for
-//! the launcher, because the ranks have written all their files only when the launcher has ended.
+//! SIGTERM and SIGHUP are passed on to the launcher, which ends its ranks. SIGINT is passed on only
+//! if the terminal does not send Ctrl-C to the launcher. The terminal does so if tcam is in the
+//! foreground and the launcher is in its process group. In each case tcam waits for the launcher,
+//! because the ranks have written all their files only when the launcher has ended. After a second
+//! SIGINT tcam does not wait.
 //!
 //! A program that takes too long is ended with all processes that it started. The launcher gets
 //! SIGTERM and ends its ranks. Processes that outlive the launcher get SIGTERM, too. Processes that
@@ -136,8 +138,8 @@ impl Signals {
         self.wait(command, name, timeout)
     }
 
-    /// Starts a command and waits for its end. Ends it after `timeout`. A second Ctrl-C ends the
-    /// wait with [`Error::Interrupted`].
+    /// Starts a command and waits for its end. Ends it after `timeout`. After a second SIGINT,
+    /// sends SIGTERM to the command and fails with [`Error::Interrupted`] at once.
     pub(crate) fn wait(
         &mut self,
         command: &mut Command,
@@ -149,8 +151,8 @@ impl Signals {
         let pid = child.id().cast_signed();
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut ending: Option<Ending> = None;
-        // Processes below the launcher when a signal was passed on. The signal ends a script, but
-        // not the processes that the script started.
+        // Processes below the launcher when SIGTERM or SIGHUP was passed on. The signal ends a
+        // script, but not the processes that the script started.
         let mut started = Vec::new();
         loop {
             // The child is polled before the wait for signals, because its SIGCHLD may have been
@@ -224,7 +226,7 @@ fn holds_bytes() -> bool {
 }
 
 /// Returns true if a child is in the process group of tcam, so that it gets the same signals of the
-/// terminal. timeout(1) is not, because it makes its own process group.
+/// terminal. timeout(1) leaves that group, because it makes a process group for itself.
 fn is_in_own_group(pid: i32) -> bool {
     getpgid(Pid::from_raw(pid)) == Ok(getpgrp())
 }
@@ -272,7 +274,7 @@ impl Ending {
         Self { below, kill: Instant::now() + GRACE }
     }
 
-    /// Kills the launcher if the time to kill is over. The caller must not have waited for the
+    /// Kills the launcher if the time for SIGKILL has come. The caller must not have waited for the
     /// launcher yet.
     fn go_on(&mut self, child: &mut Child) {
         if Instant::now() >= self.kill {
@@ -283,7 +285,7 @@ impl Ending {
     }
 
     /// Sends SIGTERM to the processes that outlive the launcher, and waits for their end. At the
-    /// time to kill, sends SIGKILL to those that remain.
+    /// time for SIGKILL, sends SIGKILL to those that remain.
     fn finish(mut self) {
         self.below.retain(Process::lives);
         self.below.iter().for_each(|of| send(of.pid, Signal::TERM));
@@ -302,8 +304,8 @@ impl Process {
     }
 }
 
-/// Sends a signal to a process. The caller must not have waited for a child yet, because another
-/// process may reuse the number.
+/// Sends a signal to a process. If the process is a child, the caller must not have waited for it
+/// yet, because afterwards another process may have its number.
 fn send(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         // The process may just have ended.

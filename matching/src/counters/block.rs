@@ -23,7 +23,7 @@ pub enum Block {
     PoolShare,
     /// The shared pool has no free entry, only entries that are reserved for others, or is damaged.
     PoolEmpty,
-    /// The device does not accept such an element.
+    /// The device does not accept this element.
     Refused,
     /// The receive is too short to be offered to the device. A later long receive may force it into
     /// the table.

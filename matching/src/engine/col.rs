@@ -30,8 +30,8 @@
 //!   all, because half of 1024 is above the cap. The evaluation says that it gets as many queues as
 //!   the cap allows (sqrt(1024) = 32 with k = 1), so nq is limited to the cap minus the queues made
 //!   so far.
-//! - *No room*: the last level of the operation with the most queues also becomes a level of c. If
-//!   there is no such level, or if one traversal is enough, p stays in pq.
+//! - *No room*: of the last levels of all operations, the one with the most queues also becomes a
+//!   level of c. If there is no such level, or if one traversal is enough, p stays in pq.
 //! - *Number of p*: at most [`MOST_PROFILES`], so that match bits of a wrong layout cannot exhaust
 //!   memory. All further p share one profile that stays in pq.
 //! - *Elements of pq and of older levels* are not always the older ones, because communicators

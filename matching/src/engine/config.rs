@@ -17,7 +17,7 @@ pub enum HostEngine {
     RankArray,
     /// Queues for collective elements, and a list for point-to-point elements.
     ColList,
-    /// A list for collective elements, and queues for the partners: the sources of most
+    /// A list for collective elements, and queues for the partners: the sources with the most
     /// point-to-point elements.
     ListPnp,
     /// Queues for collective elements, and queues for the partners.
@@ -70,7 +70,7 @@ pub struct EngineConfig {
     pub layout: TagLayout,
     /// The queue that the engine serves.
     pub role: Role,
-    /// Length of a shared queue at which the sources of most elements get their own queues
+    /// Length of a shared queue at which the sources with the most elements get their own queues
     /// (`FI_TCAM_THETA`). `auto` derives its window and its limits from it. The paper's 100 is best
     /// for linked queues. Packed queues are searched faster, so a larger value is best for them.
     pub theta: u32,

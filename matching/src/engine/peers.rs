@@ -6,8 +6,9 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-/// A map from small keys that this program makes itself. No attacker can choose them to collide, so
-/// one multiplication per word suffices.
+/// A map from small keys, such as sources and operations. A peer may choose them, but collisions
+/// cost little: at most 4096 operations are stored, and a source has at most 23 bits if it is from
+/// the match bits. So one multiplication per word suffices.
 pub(super) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mix>>;
 
 /// Hasher of [`Map`].

@@ -22,6 +22,9 @@
 //! many posted, most from any source          newmadeleine            newmadeleine
 //! ```
 //!
+//! With linked storage, the row *more, most from any source* also applies if most searches have a
+//! wildcard. In this case, `rank-array` is not chosen.
+//!
 //! `Chooser::best` has the limits of *few*, *more* and *many*, which are fractions of theta
 //! (`FI_TCAM_THETA`). A window has theta elements, or up to 16 theta if few searches reach the
 //! host. Each move doubles the number of windows that must agree on the next move, so that a

@@ -40,7 +40,7 @@ pub(crate) struct Fields {
 /// Parts of the match bits that a receive may ignore, as [`Fields::wildcards`] returns them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldWildcards {
-    /// The bits of communicator and tag.
+    /// The bits of communicator and tag; all bits if the layout is unknown.
     pub(crate) identity_bits: u64,
     /// The bits that an any-tag receive ignores.
     pub(crate) any_tag: u64,

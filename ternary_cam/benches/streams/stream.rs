@@ -11,7 +11,7 @@ const CONTEXT: u32 = 32;
 const TAG: u64 = (1 << CONTEXT) - 1;
 /// Protocol bits, which every receive of MPICH and Open MPI ignores.
 const BASE: u64 = 0xf << 60;
-/// Tag bit that only standing entries have, which no pair takes.
+/// Tag bit that only standing entries have. No pair takes these entries.
 const STANDING: u64 = 1 << 24;
 /// Pairs per round of the streams with standing entries.
 const TAIL_PAIRS: usize = 64;

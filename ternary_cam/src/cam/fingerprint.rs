@@ -2,9 +2,10 @@
 //! Computes fingerprints: 16 bits that represent the 96 bits of match bits and source. If an entry
 //! and a key match, their fingerprints agree in the bits that both compare.
 //!
-//! A bit of the fingerprint is the XOR of some match bits; bits 11 to 15 also contain a hash of the
-//! source. A bit is compared only if everything that it contains is compared. Match bits that MPIs
-//! ignore together are combined, so that a wildcard excludes few bits of the fingerprint.
+//! Bits 0 to 14 of the fingerprint are each the XOR of some match bits; bits 11 to 15 also contain
+//! a hash of the source. A bit is compared only if everything that it contains is compared. Match
+//! bits that MPIs ignore together are combined, so that a wildcard excludes few bits of the
+//! fingerprint.
 //!
 //! ```text
 //! match bits    63 .. 48   47 .. 32    31 .. 19    18 .. 0
@@ -14,9 +15,10 @@
 //!                    ^         ^
 //!                    +---------+---- a hash of the source
 //! ```
-//! In all MPIs, bits 0 to 18 are a tag and bits 32 to 47 a communicator. Protocol bits that all
-//! receives ignore are outside of both, except a bit of one MPI. So an any-tag receive is
-//! distinguished by source and communicator, and an any-source receive by its tag.
+//! In all MPIs, bits 0 to 18 belong to the tag. Bits 32 to 47 belong to the communicator or, if the
+//! match bits contain it, to the source. Protocol bits that all receives ignore are elsewhere,
+//! except bit 32 of Open MPI. So an any-tag receive is distinguished by source and communicator,
+//! and an any-source receive by its tag.
 
 use crate::entry::Source;
 use crate::wildcards::GOLDEN_RATIO;

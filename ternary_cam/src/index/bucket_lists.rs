@@ -24,11 +24,12 @@ use crate::slot::Slot;
 /// one by one, like the fields of [`crate::slot::RingLink`].
 type Node = [u32; 2];
 
-/// Index of the next younger node; in the youngest entry the bucket, in the bucket the oldest
-/// entry.
+/// Index of the next younger node. In the youngest entry, this is the bucket; in the bucket, the
+/// oldest entry.
 const NEXT: usize = 0;
 
-/// Index of the next older node; in the oldest entry the bucket, in the bucket the youngest entry.
+/// Index of the next older node. In the oldest entry, this is the bucket; in the bucket, the
+/// youngest entry.
 const PREV: usize = 1;
 
 /// The hash table; see the module. Nodes that no bucket leads to may name removed entries.

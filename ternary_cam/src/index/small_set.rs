@@ -2,9 +2,10 @@
 //! The small set: entries of several kinds, in age order and in no index.
 //!
 //! With few entries, comparing a key with all of them costs less than looking up the class of an
-//! entry or the index of a key, because the branches of the lookup are mispredicted. A search
-//! compares 16 to 64 positions. It does not stop at the first match, since the processor cannot
-//! predict the place of the match either. The crate documentation (lib.rs) defines kind and class.
+//! entry or the index of a key, because the branches of the lookup are mispredicted. If there are
+//! more than four entries, a vector kernel compares 16 to 64 positions. It does not stop at the
+//! first match, since the processor cannot predict the place of the match either. The crate
+//! documentation (lib.rs) defines kind and class.
 //!
 //! `small_set/policy.rs` decides when the small set is in use. While it is in use, the indexes and
 //! the scan are empty, but keep their configuration.

@@ -4,9 +4,9 @@
 /// The instruction set that a table compares with, chosen at its construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// 512-bit vectors: AVX-512 F, BW, VL.
+    /// 512-bit vectors: AVX-512 F, BW and VL, with POPCNT.
     Avx512,
-    /// 256-bit vectors: AVX2.
+    /// 256-bit vectors: AVX2, with POPCNT.
     Avx2,
     /// Plain Rust, on every processor.
     Scalar,

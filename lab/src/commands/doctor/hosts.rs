@@ -47,7 +47,7 @@ fn value<'a>(words: &[&'a str], names: &[&str]) -> Option<&'a str> {
     })
 }
 
-/// Like [`value`], and also accepts `-nVALUE`, as srun does.
+/// Does the same as [`value`], and also accepts a value attached to a short option, as in `-N3`.
 fn value_of_srun<'a>(words: &[&'a str], names: &[&str]) -> Option<&'a str> {
     let attached = |word: &&'a str| {
         let (name, value) = word.split_at_checked(2)?;
@@ -134,8 +134,8 @@ fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<
     Some(distinct(&mut lines.filter_map(|line| line.split_whitespace().next())))
 }
 
-/// Returns the number of hosts that a command uses. The options of the launcher give it, or else
-/// the allocation of Slurm. Returns 1 if neither does.
+/// Returns the number of hosts that a command uses. The options of the launcher give it. If they do
+/// not, the allocation of Slurm does, but only for a command with a launcher. Otherwise returns 1.
 pub(super) fn number(command: &[OsString]) -> usize {
     let starts = is_srun(command) || launcher::in_command(command).is_some();
     let named = named(of_launcher(command), |path| {
@@ -219,7 +219,8 @@ fn probed(command: &[OsString]) -> Option<String> {
     host::regular::read_text(&output, LONGEST).ok()
 }
 
-/// Judges the output of the ranks. Adds no finding for fewer than two ranks.
+/// Judges the output of the ranks. Adds no finding for fewer than two ranks, and if a line is
+/// malformed.
 fn judge_memory(text: &str, findings: &mut Findings) {
     let mut hosts: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
     let mut ranks = 0;

@@ -49,7 +49,7 @@ pub(super) fn parameters(_: &Subject<'_>, findings: &mut Findings) {
     trace_place(&params.trace, findings);
 }
 
-/// Reports the settings of the file of FI_TCAM_CONFIG, and those that the environment overrides.
+/// Reports the settings of the file of FI_TCAM_CONFIG, and which of them the environment overrides.
 fn config(file: &str, findings: &mut Findings) {
     let Some(config) = settings::config(Path::new(file)).ok().filter(|_| !file.is_empty()) else {
         return;

@@ -24,11 +24,11 @@ const BAR: &str = "{bar:30} {pos}/{len} rounds of engines, {left}";
 pub(super) struct Comparison {
     pub(super) title: String,
     pub(super) runs: Vec<Completeness>,
-    /// Messages that were measured in all runs.
+    /// Sum of the messages that were measured in each run.
     pub(super) messages: u64,
     /// Operations of all runs.
     pub(super) operations: u64,
-    /// Operations that were measured.
+    /// Sum of the operations that were measured in each run.
     pub(super) measured_operations: u64,
     #[serde(flatten)]
     pub(super) wildcards: WildcardCounts,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam engines`: the time that each host engine takes to match a recorded program.
+//! `tcam engines`: measures the time that each host engine takes to match a recorded program.
 
 mod comparison;
 mod measure;

@@ -181,8 +181,8 @@ fn points(
 #[derive(Debug)]
 pub(super) struct RecordingsBySize {
     pub(super) by_ranks: BTreeMap<u32, Vec<Recording>>,
-    /// Sizes that were left out, because all ranks were placed on one node. Its NIC sees no
-    /// message.
+    /// Sizes that were left out, because all ranks were placed on one node. The NIC of that node
+    /// sees no message.
     pub(super) on_one_node: Vec<u32>,
 }
 

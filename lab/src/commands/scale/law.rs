@@ -170,9 +170,11 @@ pub(super) struct Growth {
     pub(super) laws: Vec<Fit>,
     /// True if the law `Constant` fits, and the need does not rise from every size to the next.
     pub(super) constant: bool,
-    /// The range of all laws that fit.
+    /// The range of all laws that fit. If `constant` is true, the range of the recorded needs. If
+    /// `bracket` is true, the range from the parts.
     pub(super) predicts: Option<[u64; 2]>,
-    /// True if there is no prediction, or if it is too wide to be of use.
+    /// True if there is no prediction, or if its high end is above twice its low end and more than
+    /// 8 above its low end.
     pub(super) refused: bool,
     /// True if the range is from the largest part to the sum of all parts, because runs differ by
     /// timing.
@@ -203,8 +205,8 @@ impl Growth {
     }
 
     /// Replaces the range of the elements at one moment by a range from their parts, each at its
-    /// longest, if all parts have a prediction. The need is no less than the largest part, and no
-    /// more than the sum.
+    /// longest, if each part has a prediction that is not refused. The need is no less than the
+    /// largest part, and no more than the sum.
     pub(super) fn bracket(&mut self, parts: &[&Self]) {
         let ranges: Option<Vec<_>> =
             parts.iter().map(|part| part.predicts.filter(|_| !part.refused)).collect();

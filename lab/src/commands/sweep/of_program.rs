@@ -182,7 +182,8 @@ enum Chosen {
 }
 
 /// If no sizes are given, runs the program once with large tables to find its need. If only `--umq`
-/// has a list of sizes, it is combined with the usual sizes of the PRQ, without a first run.
+/// has a list of sizes, there is no first run: the list is paired with the usual sizes of the PRQ,
+/// and must have as many sizes.
 fn chosen(
     arguments: &Sweep,
     plan: &Plan<'_>,
@@ -267,7 +268,8 @@ fn one(
     })
 }
 
-/// Returns the title of the curve: the program, its ranks, the MPI.
+/// Returns the title of the curve: the program, its ranks, the MPI. The first word after the
+/// launcher that is no option and no number counts as the program.
 fn title(command: &[OsString], mpi: Option<Mpi>, run: &Summary) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     let is_program = |word: &_| {

@@ -86,7 +86,7 @@ fn one(
     if play::holds_back(&params) {
         play::note_flow_control("overflow=flow-control");
     }
-    // If only --umq has a list of sizes, it is combined with the usual sizes of the PRQ.
+    // If only --umq has a list of sizes, it is paired with the usual sizes of the PRQ.
     let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);
     let given = arguments.prq.is_some() || arguments.umq.is_some();
     let knob = if given { Knob::Tables } else { Knob::of(&params[0]) };
@@ -113,7 +113,7 @@ fn one(
     // Wrong sizes fail before a replay.
     pairs(0)?;
     // The note on missing ranks is printed first. Only the replay finds that a trace was cut off,
-    // so the note is computed again after it.
+    // so the note is computed again after the replay.
     let lacks = || {
         runs.iter().find_map(|found| {
             let lack = found.ranks().lack("trace")?;

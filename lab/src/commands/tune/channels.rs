@@ -78,8 +78,8 @@ pub(super) const NETWORK: Pair = Pair {
     off: None,
 };
 
-/// Setting that turns kernel copy off. If the kernel does not permit the copy, each attempt would
-/// fail.
+/// Setting that turns kernel copy off. It is also written if the kernel does not permit the copy,
+/// because each attempt would then fail.
 pub(super) const KERNEL_COPY_OFF: (&str, &str) = ("kernel_copy", "off");
 
 /// Every parameter that tune sets.

@@ -64,8 +64,8 @@ pub(crate) struct Watch {
     pub(crate) once: bool,
 }
 
-/// Shows tables until Ctrl-C, or up to `--count`. Returns 1 if `--once` found no program, otherwise
-/// 0.
+/// Shows tables until Ctrl-C, up to `--count`, or until standard output fails. Returns 1 if
+/// `--once` found no program, otherwise 0.
 pub(crate) fn watch(arguments: &Watch) -> Result<u8, Error> {
     let count = if arguments.once { Some(1) } else { arguments.count };
     let all = || -> Result<Vec<RunningEndpoint>, Error> {

@@ -139,7 +139,7 @@ fn line(columns: &[&Column], text: impl Fn(&Column) -> String) -> String {
 fn jobs(endpoints: &[RunningEndpoint], most: usize) -> Vec<String> {
     let mut jobs: BTreeMap<Job, (u64, &str)> = BTreeMap::new();
     for (job, of) in endpoints.iter().filter_map(|of| Some((of.job()?, of))) {
-        // The name is that of the lowest rank.
+        // Endpoints are sorted by rank, so the name is that of the job's first rank.
         jobs.entry(job).or_insert((0, &of.program)).0 += 1;
     }
     if jobs.len() < 2 {
@@ -158,7 +158,7 @@ fn jobs(endpoints: &[RunningEndpoint], most: usize) -> Vec<String> {
 }
 
 /// Returns the table, with up to `most` lines of endpoints and jobs. If `width` (in characters) is
-/// too small for all columns, the table has only the narrow ones, which take 80 characters. If
+/// too small for all columns, the table has only those with `narrow`, which take 80 characters. If
 /// there are more endpoints than lines, the table shows those with the largest high-water marks, by
 /// rank.
 pub(super) fn table(

@@ -44,8 +44,8 @@ const GROUP: usize = 4;
 /// No place.
 pub(super) const NO_PLACE: u32 = u32::MAX;
 
-/// All places that agree in the first page with such places are unused. A further search must
-/// decide whether there is a match.
+/// In the first page in which any place agrees, all places that agree are unused. A further search
+/// must decide whether there is a match.
 pub(super) const UNDECIDED: u32 = u32::MAX - 1;
 
 impl FingerprintPage {

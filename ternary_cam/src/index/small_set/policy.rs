@@ -71,7 +71,7 @@ pub(in crate::index) struct Policy {
 }
 
 /// Selects the keys that a search must note. The value also encodes the keys seen since the last
-/// tick. A search compares it with [`Noting::WILD`]: higher values require noting.
+/// tick. A search compares it with [`Noting::WILD`]: only higher values require noting.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::index) struct Noting(pub(in crate::index) i8);
 
