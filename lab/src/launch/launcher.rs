@@ -55,8 +55,8 @@ const LAUNCHERS: &[&str] = &["mpiexec", "mpirun", "orterun", "prterun", "prun"];
 /// `mpirun.sh`.
 const SUFFIXES: &[&str] = &["hydra", "mpich", "openmpi"];
 
-/// Returns the launcher in a command, its first word that is the name of a launcher. So
-/// `timeout 60 mpiexec ...` works too.
+/// Returns the first word of a command that is the name or path of a launcher, or `None` without
+/// one. Other words may come first, as in `timeout 60 mpiexec ...`.
 pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
     command.iter().map(OsString::as_os_str).find(|word| {
         let name = Path::new(word).file_name().and_then(OsStr::to_str);
@@ -68,7 +68,8 @@ pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
 }
 
 /// Returns true if a command gives this option to its launcher; an option of the program does not
-/// count. If the command starts a script, returns true if the script contains the option.
+/// count. If the command has no launcher but starts a script, returns true if the script contains
+/// the option.
 pub(crate) fn has_option(command: &[OsString], option: &str) -> bool {
     let is_launcher = |word: &OsString| in_command(std::slice::from_ref(word)).is_some();
     let Some(at) = command.iter().position(is_launcher) else {
@@ -84,7 +85,8 @@ pub(crate) fn has_option(command: &[OsString], option: &str) -> bool {
         if word == option {
             return true;
         }
-        // The program is the first word that can be run and is not the value of an option.
+        // The program is the first word that can be run and is not the value of an option. A word
+        // after an option counts as its value.
         if !value && find(word).is_ok() {
             return false;
         }
@@ -152,12 +154,17 @@ pub(crate) fn recognise(text: &str) -> Option<Mpi> {
     (text.contains("prterun") || text.contains("PRRTE")).then_some(Mpi::Open(5))
 }
 
-/// Returns the number of ranks that a command gives with `-n` or `-np`, or `None` if the command
-/// has no such option.
+/// Returns the number of ranks that a command gives with `-n`, `-np` or `--ntasks`, or `None` if
+/// the command has no such option with a number. `srun` also accepts `-n6` and `--ntasks=6`.
 pub(crate) fn ranks(command: &[OsString]) -> Option<usize> {
     let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();
-    let at = words.iter().position(|word| ["-n", "-np", "--np", "--n"].contains(word))?;
-    words.get(at + 1)?.parse().ok()
+    words.iter().zip(words.iter().skip(1).chain([&""])).find_map(|(word, next)| {
+        let number = match *word {
+            "-n" | "-np" | "--np" | "--n" | "--ntasks" => next,
+            _ => word.strip_prefix("--ntasks=").or_else(|| word.strip_prefix("-n"))?,
+        };
+        number.parse().ok()
+    })
 }
 
 /// The reason why an MPI cannot use libfabric.
@@ -302,6 +309,9 @@ mod tests {
     fn ranks_are_read_from_the_command() {
         assert_eq!(ranks(&words("mpiexec -n 16 app -n 3")), Some(16));
         assert_eq!(ranks(&words("mpirun -np 2 app")), Some(2));
-        assert_eq!(ranks(&words("mpirun app")), None);
+        assert_eq!(ranks(&words("srun -N 2 -n6 app")), Some(6));
+        assert_eq!(ranks(&words("srun --ntasks=8 app")), Some(8));
+        assert_eq!(ranks(&words("mpirun -npernode 2 app")), None);
+        assert_eq!(ranks(&words("mpirun app -n")), None);
     }
 }
