@@ -48,15 +48,16 @@ int main(void) {
     static const size_t LENGTHS[] = {8, 20000, 65536, 300000, LONGEST};
     open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
     open_pair(&a, &b, 0);
+    const double limit = within(0.05) < 0.15 ? within(0.05) : 0.15;
     for (size_t at = 0; at < sizeof LENGTHS / sizeof *LENGTHS; at++) {
         double least = within(1);
         for (int round = 0; round < ROUNDS; round++) {
             double took = once(LENGTHS[at]);
             if (took < least) least = took;
         }
-        // A waiting thread that only made its periodic check of peers would wake after a quarter of
-        // a second.
-        CHECK(least < within(0.05), "%zu bytes: woken after %.0f ms", LENGTHS[at], least * 1e3);
+        // A thread that is not woken checks its peers a quarter of a second after it began to wait,
+        // and then finds the message. The limit is below that time on every machine.
+        CHECK(least < limit, "%zu bytes: woken after %.0f ms", LENGTHS[at], least * 1e3);
     }
     close_side(&a);
     close_side(&b);

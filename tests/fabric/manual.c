@@ -129,7 +129,7 @@ static void who_counts(void) {
                 const int is_region = c >= ENDPOINT_COUNTERS;
                 const int is_used = !is_region || (c == COUNTERS - 1) == shared;
                 const uint64_t expected = before[c] + (is_used ? counted[i].counts[c] : 0);
-                const double end = seconds() + 10;
+                const double end = seconds() + within(10);
                 while (fi_cntr_read(cntrs[c]) < expected && seconds() < end) {
                     fi_cq_read(a.cq, NULL, 0);
                     fi_cq_read(b.cq, NULL, 0);

@@ -71,8 +71,9 @@ static void serve(int out, uint64_t clients, int says) {
         // Each client had a number in the segment. If numbers were not reused, their list would need
         // more pages.
         CHECK(blocks() <= reserved, "%ld blocks before, %ld after", reserved, blocks());
-        // AddressSanitizer keeps freed memory.
-        CHECK(getenv("SANITIZED") || after < before + 512 + (long)clients / 4, "%ld KiB before, %ld after", before, after);
+        // The allocator may take up to 512 KiB more. A client of the second half may add 64 bytes,
+        // because its port may be new. AddressSanitizer keeps freed memory.
+        CHECK(getenv("SANITIZED") || after < before + 512 + (long)clients / 32, "%ld KiB before, %ld after", before, after);
     }
     close_card();
     exit(0);

@@ -71,14 +71,15 @@ static unsigned char *map_of(const struct card *of, size_t *len) {
     return map;
 }
 
-// Parts of a segment, as ranges of areas: the header has seven areas, each other part has one.
+// Parts of a segment (channel/src/shm/segment.rs), as ranges of areas: the header has seven areas,
+// each other part has one. The part `peers` is the page of the list of senders that is reserved.
 static const struct {
     const char *name;
     int first, count;
-} parts[] = {{"all", 0, AREAS}, {"header", 0, 7}, {"peers", 7, 1}, {"states", 8, 1}, {"slots", 9, 1}, {"buffers", 10, 1}};
+} parts[] = {{"all", 0, AREAS}, {"header", 0, 7}, {"states", 7, 1}, {"slots", 8, 1}, {"buffers", 9, 1}, {"peers", 10, 1}};
 
 static void scribble(unsigned char *map, size_t len, int part) {
-    static const size_t starts[] = {0, 64, 256, 384, 512, 640, 768, 4096, 36 << 10, 40 << 10, 296 << 10, 1320 << 10};
+    static const size_t starts[] = {0, 64, 256, 384, 512, 640, 768, 4096, 8 << 10, 264 << 10, 1288 << 10, 1292 << 10};
     int area = parts[part].first + rand() % parts[part].count;
     size_t from = starts[area], span = starts[area + 1] - from;
     size_t at = from + (size_t)(rand() % (int)span);

@@ -304,8 +304,9 @@ static void death(void) {
     OK(fi_control(fid, FI_GETWAIT, &poller.fd));
     double start = seconds();
     while ((count = fi_cq_read(player.cq, &entry, 1)) == -FI_EAGAIN && seconds() - start < within(10))
-        if (fi_trywait(fabric, &fid, 1) == 0) poll(&poller, 1, 10000);
+        if (fi_trywait(fabric, &fid, 1) == 0) poll(&poller, 1, (int)within(10000));
     CHECK(count == -FI_EAVAIL, "%zd", count);
+    CHECK(seconds() - start < within(5), "slept through a death");
     close_player(&player);
     close_domain();
 }

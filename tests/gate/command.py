@@ -388,7 +388,7 @@ def irregular_files(arguments):
         for target in (pipe, "/dev/zero"):
             zeros.symlink_to(target)
             words = {"diff": [reports, reports], "run": [f"--report={reports}", "--", "touch", ran]}
-            done = tcam(arguments, task, *words.get(task, [reports]), timeout=20, cwd=place)
+            done = tcam(arguments, task, *words.get(task, [reports]), timeout=within(20), cwd=place)
             told = "9.json: not a regular file" in done.stderr
             check(done.returncode == 125 and told, f"{task} with {target}: {done}")
             zeros.unlink()
@@ -397,13 +397,13 @@ def irregular_files(arguments):
         ("replay", traces), ("stats", traces), ("record", f"--out={traces}", "--", "touch", ran),
         ("cluster", pipe),
     ):  # fmt: skip
-        done = tcam(arguments, task, *words, timeout=20)
+        done = tcam(arguments, task, *words, timeout=within(20))
         told = "not a regular file" in done.stderr
         check(done.returncode == 125 and told, f"{task} with a pipe: {done}")
     check(trace.is_fifo() and (reports / "0.json").is_file() and not ran.exists(), "something went")
     with open(zeros, "wb") as sparse:
         sparse.truncate(1 << 40)
-    done = tcam(arguments, "stats", reports, timeout=20)
+    done = tcam(arguments, "stats", reports, timeout=within(20))
     check("9.json: longer than " in done.stderr, f"a long report: {done}")
 
 

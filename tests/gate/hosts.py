@@ -352,7 +352,7 @@ STRANGERS = """
 import socket, sys, time
 address = (sys.argv[1], int(sys.argv[2]))
 start = bytes.fromhex("1900" "01" "0400656e6d616374") + bytes(16)
-held, end, told = [], time.time() + 15, False
+held, end, told = [], time.time() + 600, False
 while time.time() < end:
     while len(held) < 400:
         try:

@@ -10,6 +10,9 @@ need_mpich
 need_impi
 build_tcam
 
+# Time limits are those of a quiet machine, multiplied by this factor.
+TCAM_TEST_SLOWNESS=$(python3 tests/lib/slowness.py)
+export TCAM_TEST_SLOWNESS
 export I_MPI_ROOT="$venvs/impi"
 export LD_LIBRARY_PATH="$venvs/impi/lib"
 export I_MPI_OFI_LIBRARY="$venvs/mpich/lib/mpich/libfabric.so.1"
@@ -17,7 +20,7 @@ for benchmark in PingPong:2 Exchange:4 Gather:4 Allreduce:4; do
     name=${benchmark%:*} ranks=${benchmark#*:}
     log=$target/impi-$name.log
     printf 'Intel MPI, IMB-MPI1 %s on %s ranks: ' "$name" "$ranks"
-    timeout -k 10 300 "$tcam" run -- "$venvs/impi/bin/mpiexec" -n "$ranks" \
+    timeout -k 10 $((300 * TCAM_TEST_SLOWNESS)) "$tcam" run -- "$venvs/impi/bin/mpiexec" -n "$ranks" \
         "$venvs/impi/bin/IMB-MPI1" "$name" -npmin "$ranks" -msglog 0:18 -iter 200 -time 5 >"$log" 2>&1 ||
         { echo FAILED; tail -30 "$log"; exit 1; }
     grep -q '# All processes entering MPI_Finalize' "$log" || { echo "did not end: $log"; exit 1; }
@@ -32,7 +35,7 @@ export I_MPI_THREAD_SPLIT=1 I_MPI_THREAD_RUNTIME=openmp
 export I_MPI_THREAD_MAX=$threads OMP_NUM_THREADS=$threads
 rm -rf "$reports"
 printf 'Intel MPI, IMB-MT on %s ranks of %s threads: ' $ranks $threads
-timeout -k 10 120 "$tcam" run --set check=on --report "$reports" -- "$venvs/impi/bin/mpiexec" \
+timeout -k 10 $((120 * TCAM_TEST_SLOWNESS)) "$tcam" run --set check=on --report "$reports" -- "$venvs/impi/bin/mpiexec" \
     -n $ranks "$venvs/impi/bin/IMB-MT" -thread_level multiple -count 1,1000,30000 -repeat 50 \
     >"$log" 2>&1 || { echo FAILED; tail -30 "$log"; exit 1; }
 for text in "#processes = $ranks (threads: $threads)" '# Benchmarking AllReduceMT'; do

@@ -8,6 +8,9 @@ need_packages $build_packages slurmctld slurmd slurm-client munge
 need_cargo
 need_mpich
 need_openmpi
+# Time limits are those of a quiet machine, multiplied by this factor.
+TCAM_TEST_SLOWNESS=$(python3 tests/lib/slowness.py)
+export TCAM_TEST_SLOWNESS
 [ "$(id -u)" = 0 ] || fail "Slurm's daemons are started as root here."
 build_tcam
 build_apps mpich "$venvs/mpich/bin/mpicc"
@@ -57,7 +60,7 @@ mkdir "$place/state" "$place/spool"
 export SLURM_CONF=$place/slurm.conf
 slurmctld -f "$SLURM_CONF" -c
 slurmd -f "$SLURM_CONF"
-tries=60
+tries=$((60 * TCAM_TEST_SLOWNESS))
 until sinfo -h -o %t 2>/dev/null | grep -q idle; do
     tries=$((tries - 1))
     [ $tries -gt 0 ] || { tail -n 20 "$place"/*.log >&2; fail "Slurm does not come up."; }

@@ -13,6 +13,9 @@ for program in soak comers; do
     cc -O2 -Wall -Wextra -Wno-unused-function -o "$build/$program" "tests/fabric/$program.c" \
         -lfabric -lpthread
 done
+# Time limits are those of a quiet machine, multiplied by this factor.
+TCAM_TEST_SLOWNESS=$(python3 tests/lib/slowness.py)
+export TCAM_TEST_SLOWNESS
 export FI_PROVIDER=tcam FI_PROVIDER_PATH="$target/provider" FI_TCAM_CHECK=on \
     FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7
 nice -n 19 "$build/comers" "${1:-1800}" &
