@@ -39,7 +39,7 @@ pub enum Control<'a> {
 
 /// Names deferred work: the address of its `struct fi_deferred_work`, which is never dereferenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkName(usize);
+pub struct WorkName(pub usize);
 
 /// A `struct fi_deferred_work` as C passes it.
 #[derive(Debug)]

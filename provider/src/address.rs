@@ -80,13 +80,12 @@ pub(crate) fn resolve(
     if numeric {
         return Err(Errno::ENODATA);
     }
-    let resolved = (node, port).to_socket_addrs().ok().into_iter().flatten();
+    let mut resolved = (node, port).to_socket_addrs().ok().into_iter().flatten();
     resolved
-        .filter_map(|address| match address {
+        .find_map(|address| match address {
             SocketAddr::V4(address) => Some(address),
             SocketAddr::V6(_) => None,
         })
-        .next()
         .ok_or_else(|| {
             tracing::info!("node {node} has no IPv4 address");
             Errno::ENODATA
@@ -97,39 +96,31 @@ pub(crate) fn resolve(
 /// of the first interface that is not loopback, or else 127.0.0.1.
 pub(crate) fn of_this_host() -> Ipv4Addr {
     static ADDRESS: LazyLock<Ipv4Addr> = LazyLock::new(|| {
-        let all = if_addrs::get_if_addrs().unwrap_or_default();
         let wanted = std::env::var("FI_TCP_IFACE").unwrap_or_default();
-        let named = all.iter().filter(|it| it.name == wanted).find_map(|it| match it.ip() {
-            std::net::IpAddr::V4(ip) => Some(ip),
-            std::net::IpAddr::V6(_) => None,
-        });
-        let first = || interfaces().iter().copied().find(|ip| !ip.is_loopback());
-        named.or_else(first).unwrap_or(Ipv4Addr::LOCALHOST)
+        let named = interfaces().iter().find(|(name, _)| *name == wanted);
+        let first = || interfaces().iter().find(|(_, ip)| !ip.is_loopback());
+        named.or_else(first).map_or(Ipv4Addr::LOCALHOST, |(_, ip)| *ip)
     });
     *ADDRESS
 }
 
 /// Returns whether an address belongs to this host.
 pub(crate) fn is_local(ip: Ipv4Addr) -> bool {
-    ip.is_loopback() || ip.is_unspecified() || interfaces().contains(&ip)
+    ip.is_loopback() || ip.is_unspecified() || interfaces().iter().any(|(_, own)| *own == ip)
 }
 
-/// Returns the IPv4 addresses of this host. They are read once, because each peer of a large job is
-/// compared with them.
-fn interfaces() -> &'static [Ipv4Addr] {
-    static INTERFACES: LazyLock<Vec<Ipv4Addr>> = LazyLock::new(ask_for_interfaces);
-    &INTERFACES
-}
-
-fn ask_for_interfaces() -> Vec<Ipv4Addr> {
-    if_addrs::get_if_addrs()
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|interface| match interface.ip() {
-            std::net::IpAddr::V4(ip) => Some(ip),
+/// Returns the names and IPv4 addresses of the interfaces of this host. They are read once, because
+/// each peer of a large job is compared with them.
+fn interfaces() -> &'static [(String, Ipv4Addr)] {
+    static INTERFACES: LazyLock<Vec<(String, Ipv4Addr)>> = LazyLock::new(|| {
+        let all = if_addrs::get_if_addrs().unwrap_or_default().into_iter();
+        all.filter_map(|interface| match interface.ip() {
+            std::net::IpAddr::V4(ip) => Some((interface.name, ip)),
             std::net::IpAddr::V6(_) => None,
         })
         .collect()
+    });
+    &INTERFACES
 }
 
 /// How a port is held.

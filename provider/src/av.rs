@@ -88,6 +88,10 @@ impl AddressVector {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &ops::av::AvAttr, default: u32) -> Result<Self> {
         let allowed = flags::EVENT | flags::READ | flags::SYMMETRIC | flags::AV_USER_ID;
         ffi::object::check_flags(attr.flags, allowed)?;
+        let kinds = [sys::FI_AV_UNSPEC, sys::FI_AV_MAP, sys::FI_AV_TABLE];
+        if !kinds.contains(&attr.kind) {
+            return Err(Errno::EINVAL);
+        }
         let read_only = attr.flags & flags::READ != 0;
         let shared = match &attr.name {
             Some(name) => Some(SharedAddresses::open(name, attr.count, read_only)?),
@@ -101,15 +105,15 @@ impl AddressVector {
             events: attr.flags & flags::EVENT != 0,
             has_user_ids: AtomicBool::new(attr.flags & flags::AV_USER_ID != 0),
             only_user_ids: attr.flags & flags::AV_USER_ID != 0,
-            user_ids: GrowingArray::new(),
+            user_ids: GrowingArray::default(),
             shared: shared.map(|addresses| SharedTable {
                 addresses,
-                seen: GrowingArray::new(),
+                seen: GrowingArray::default(),
                 searched: AtomicU64::new(0),
             }),
-            entries: GrowingArray::new(),
+            entries: GrowingArray::default(),
             rx_contexts: RxContexts::new(attr.rx_ctx_bits)?,
-            by_peer: GrowingArray::new(),
+            by_peer: GrowingArray::default(),
             used: AtomicU64::new(0),
             indices: Mutex::default(),
             eq: Mutex::default(),

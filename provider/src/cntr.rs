@@ -19,7 +19,12 @@ use ffi::{
 
 use crate::{
     domain::{Domain, OfDomain},
-    wait::{Deadline, FOR_EVER, idle::BACKOFF, pollable::Count, set::WaitSet},
+    wait::{
+        Deadline, FOR_EVER,
+        idle::BACKOFF,
+        pollable::{Count, Readable},
+        set::WaitSet,
+    },
 };
 
 /// A counter.
@@ -72,12 +77,6 @@ impl Counter {
             self.endpoints.progress_and_look();
         }
         self.domain.triggers.run();
-    }
-
-    /// Makes progress. Returns whether the counts differ from the values that were last read.
-    pub(crate) fn has_something(&self) -> bool {
-        self.progress();
-        self.has_changed()
     }
 
     /// Returns whether threads that wait for this counter must poll. This is so if endpoints whose
@@ -148,6 +147,13 @@ impl Count for Counter {
         // The value that was last read must differ from the new one, so that the change is noticed.
         self.seen[0].store(!value, Ordering::Relaxed);
         self.endpoints.ring();
+    }
+}
+
+impl Readable for Counter {
+    fn has_something(&self) -> bool {
+        self.progress();
+        self.has_changed()
     }
 }
 

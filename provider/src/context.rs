@@ -205,6 +205,13 @@ impl Start for EpContext {
     fn start_op(&self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()> {
         self.endpoint.start_op(op, deferred)
     }
+
+    fn check_op(&self, op: &EndpointOp) -> Result<()> {
+        self.check(match op {
+            EndpointOp::Recv(_) => Direction::Receive,
+            _ => Direction::Transmit,
+        })
+    }
 }
 
 impl Object for EpContext {

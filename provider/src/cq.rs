@@ -26,7 +26,11 @@ use ffi::{
 use crate::{
     domain::{Domain, OfDomain},
     params::api_at_least,
-    wait::{Deadline, FOR_EVER, pollable::Progress, set::WaitSet},
+    wait::{
+        Deadline, FOR_EVER,
+        pollable::{Progress, Readable},
+        set::WaitSet,
+    },
 };
 
 /// A completion queue.
@@ -107,13 +111,6 @@ impl CompletionQueue {
         !queue.failures.is_empty() || queue.completions.len() >= at_least
     }
 
-    /// Makes progress. Returns whether there is a completion or a failure to read.
-    pub(crate) fn has_something(&self) -> bool {
-        self.endpoints.progress_and_look();
-        self.domain.triggers.run();
-        self.holds(1)
-    }
-
     /// Prepares for a sleep on the descriptor.
     ///
     /// # Errors
@@ -146,6 +143,14 @@ impl CompletionQueue {
             queue.read += 1;
         }
         if entries.written() == 0 && at_least > 0 { Err(Errno::EAGAIN) } else { Ok(()) }
+    }
+}
+
+impl Readable for CompletionQueue {
+    fn has_something(&self) -> bool {
+        self.endpoints.progress_and_look();
+        self.domain.triggers.run();
+        self.holds(1)
     }
 }
 
@@ -188,6 +193,9 @@ impl ops::cq::CompletionQueue for CompletionQueue {
     fn wait_read(&self, entries: &mut Entries, threshold: usize, timeout: c_int) -> Result<()> {
         if self.attr.wait_obj == WaitObj::None {
             return Err(Errno::ENOSYS);
+        }
+        if entries.room() == 0 {
+            return self.read(entries);
         }
         let deadline = Deadline::after(timeout);
         loop {

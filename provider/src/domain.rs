@@ -53,7 +53,7 @@ pub(crate) struct Domain {
 impl Domain {
     /// Returns the version of the API that the application was written for.
     pub(crate) fn api_version(&self) -> u32 {
-        self.fabric.api_version()
+        self.fabric.api_version
     }
 
     /// Returns the object of this domain that a fid names.

@@ -21,6 +21,7 @@ use ffi::{
     sys,
 };
 use matching::Source;
+use nic::report::WrittenAt;
 
 use crate::{
     address, attr,
@@ -33,9 +34,12 @@ use crate::{
     tx_fast_path::TxFastPath,
     wait::{
         pollable::{Count, Pollable as _},
-        triggers::{DeferredOp, Start},
+        triggers::{Action, DeferredOp, Start, Waiting},
     },
 };
+
+/// Maximum time that `fi_close` waits for threads that slept on a queue of the endpoint.
+const WAKING: Duration = Duration::from_millis(20);
 
 /// An endpoint.
 #[derive(Debug)]
@@ -276,9 +280,13 @@ impl Object for Endpoint {
             return Ok(());
         }
         self.linger(true);
-        self.domain.endpoints.remove(&self.shared);
-        self.shared.write_report();
+        if let Some(engine) = &mut *self.shared.engine.lock() {
+            engine.write_report(self.shared.address, WrittenAt::Close);
+        }
         let engine = self.take_engine();
+        // `fi_close` of a region waits for the copies of the endpoints of the domain. So this
+        // endpoint remains there until it makes no more copies.
+        self.domain.endpoints.remove(&self.shared);
         if let Some(sends) = self.shared.tx_fast_path.get() {
             sends.close();
         }
@@ -303,6 +311,12 @@ impl Object for Endpoint {
                     cntr.endpoints.remove(&self.shared);
                 }
             }
+        }
+        // A thread that slept on a queue of this endpoint keeps it, and with it the address vector
+        // and the segment, until the thread has woken up.
+        let end = Instant::now() + WAKING;
+        while Arc::strong_count(&self.shared) > 1 && Instant::now() < end {
+            std::thread::yield_now();
         }
         Ok(())
     }
@@ -386,14 +400,6 @@ impl Alias {
             _ => flags,
         }
     }
-
-    /// Starts an operation, which may be triggered by a counter.
-    fn start(&self, op: &EndpointOp) -> Result<()> {
-        match op.triggered()? {
-            None => op.start(&*self.of),
-            Some((trigger, op)) => ops::ep::Endpoint::trigger(&self.of, &trigger, op),
-        }
-    }
 }
 
 /// Starts an operation of an endpoint, or of a context of one, when its trigger fires.
@@ -401,10 +407,15 @@ pub(crate) fn start_later<E>(of: &Arc<E>, trigger: &Trigger, op: EndpointOp) -> 
 where
     E: OfDomain + Start + 'static,
 {
+    of.check_op(&op)?;
     let counter = of.domain().own::<Counter>(&trigger.counter)?;
-    let starts = Arc::downgrade(of) as Weak<dyn Start>;
-    let counter = Arc::downgrade(&counter) as Weak<dyn Count>;
-    of.domain().triggers.add_op(starts, op, counter, trigger.threshold);
+    of.domain().triggers.add(Waiting {
+        name: None,
+        counter: Arc::downgrade(&counter) as Weak<dyn Count>,
+        threshold: trigger.threshold,
+        completion: None,
+        action: Action::Start(Arc::downgrade(of) as Weak<dyn Start>, op),
+    });
     Ok(())
 }
 
@@ -429,7 +440,7 @@ impl ops::ep::Endpoint for Endpoint {
     fn send(&self, op: &Send) -> Result<()> {
         if let Some(alias) = &self.alias {
             let flags = Alias::flags(op.flags, alias.tx);
-            return alias.start(&EndpointOp::Send(Send { flags, ..op.clone() }));
+            return EndpointOp::Send(Send { flags, ..op.clone() }).submit(&alias.of);
         }
         if self.shared.tx_fast_path.get().is_some_and(|sends| sends.send(op)) {
             return Ok(());
@@ -442,7 +453,7 @@ impl ops::ep::Endpoint for Endpoint {
         if let Some(alias) = &self.alias {
             let own = if op.tag.is_some() { alias.tagged_rx } else { alias.rx };
             let flags = Alias::flags(op.flags, own);
-            return alias.start(&EndpointOp::Recv(Recv { flags, ..op.clone() }));
+            return EndpointOp::Recv(Recv { flags, ..op.clone() }).submit(&alias.of);
         }
         if let Some(posts) = self.shared.rx_fast_path.get() {
             // `Rx::post` explains why the receive is copied.
@@ -462,7 +473,7 @@ impl ops::ep::Endpoint for Endpoint {
     fn rma(&self, op: &Rma) -> Result<()> {
         if let Some(alias) = &self.alias {
             let flags = Alias::flags(op.flags, alias.tx);
-            return alias.start(&EndpointOp::Rma(Rma { flags, ..op.clone() }));
+            return EndpointOp::Rma(Rma { flags, ..op.clone() }).submit(&alias.of);
         }
         self.transmit(|engine| engine.rma(op))
     }
@@ -470,7 +481,7 @@ impl ops::ep::Endpoint for Endpoint {
     fn atomic(&self, op: &Atomic) -> Result<()> {
         if let Some(alias) = &self.alias {
             let flags = Alias::flags(op.flags, alias.tx);
-            return alias.start(&EndpointOp::Atomic(Atomic { flags, ..op.clone() }));
+            return EndpointOp::Atomic(Atomic { flags, ..op.clone() }).submit(&alias.of);
         }
         self.transmit(|engine| engine.atomic(op))
     }

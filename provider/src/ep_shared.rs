@@ -95,13 +95,6 @@ impl EpShared {
     pub(crate) fn release_port(&self) {
         *self.socket.lock() = None;
     }
-
-    /// Releases the port and removes the segment of an endpoint whose process exits without closing
-    /// it.
-    fn abandon(&self) {
-        self.release_port();
-        self.own.close_and_remove();
-    }
 }
 
 /// Maximum number of ports that are tried if the application requests no port. A port may be free
@@ -112,7 +105,8 @@ const PORTS: usize = 16;
 pub(crate) struct Held {
     socket: Unshared,
     pub(crate) address: SocketAddrV4,
-    secret: u64,
+    /// The secret in the name of the endpoint, or 0.
+    pub(crate) secret: u64,
     pub(crate) own: Arc<Segment>,
     pub(crate) net: Option<Arc<Net>>,
 }
@@ -151,13 +145,6 @@ pub(crate) fn hold(
                 return Ok(Held { socket, address, secret, own, net });
             }
         }
-    }
-}
-
-impl Held {
-    /// The secret in the name of the endpoint, or 0.
-    pub(crate) fn secret(&self) -> u64 {
-        self.secret
     }
 }
 
@@ -425,15 +412,6 @@ impl Pollable for EpShared {
     }
 }
 
-impl EpShared {
-    /// Writes the report of an endpoint that closes, if a report is requested.
-    pub(crate) fn write_report(&self) {
-        if let Some(engine) = &mut *self.engine.lock() {
-            engine.write_report(self.address, WrittenAt::Close);
-        }
-    }
-}
-
 impl AtExit for EpShared {
     fn at_exit(&self) {
         if !self.own.is_ours() {
@@ -456,6 +434,7 @@ impl AtExit for EpShared {
                 self.address
             ),
         }
-        self.abandon();
+        self.release_port();
+        self.own.close_and_remove();
     }
 }

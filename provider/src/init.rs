@@ -59,7 +59,7 @@ impl Provider for Tcam {
         if attr.name.as_deref().is_some_and(|name| !name.eq_ignore_ascii_case(attr::FABRIC)) {
             return Err(Errno::ENODATA);
         }
-        Ok(Arc::new(Fabric::new(attr.api_version)))
+        Ok(Arc::new(Fabric { api_version: attr.api_version }))
     }
 
     fn cleanup() {

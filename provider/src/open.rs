@@ -28,7 +28,6 @@ use crate::{
     fabric::Fabric,
     mr::{self, MemoryRegion},
     params,
-    peer_numbers::PeerNumbers,
     poll::PollSet,
     record::exit,
     regions::Regions,
@@ -63,7 +62,7 @@ impl Domain {
             triggers,
             endpoints: WaitSet::new(locked),
             unpolled: Mutex::default(),
-            peers: Arc::new(PeerNumbers::new()),
+            peers: Arc::default(),
             av_type: attr.map_or(sys::FI_AV_UNSPEC, |attr| attr.av_type),
             eq: Mutex::default(),
         })
@@ -183,8 +182,9 @@ fn defer<E: OfDomain + Start>(domain: &Domain, deferred: Deferred<E, Counter>) -
     };
     let action = match work {
         Work::Op(endpoint, op) => {
-            let starts = Arc::downgrade(&domain.check_own(endpoint)?) as Weak<dyn Start>;
-            Action::Start(starts, op)
+            let endpoint = domain.check_own(endpoint)?;
+            endpoint.check_op(&op)?;
+            Action::Start(Arc::downgrade(&endpoint) as Weak<dyn Start>, op)
         }
         Work::Set(counter, value) => Action::Set(counted(domain.check_own(counter)?), value),
         Work::Add(counter, value) => Action::Add(counted(domain.check_own(counter)?), value),

@@ -21,7 +21,7 @@ use crate::address;
 /// ```text
 /// block 0: 64 words, block 1: 128, block 2: 256, ...
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct GrowingArray {
     blocks: [OnceLock<Box<[AtomicU64]>>; BLOCKS],
 }
@@ -30,10 +30,6 @@ const FIRST: usize = 64;
 const BLOCKS: usize = 26;
 
 impl GrowingArray {
-    pub(crate) fn new() -> Self {
-        Self { blocks: [const { OnceLock::new() }; BLOCKS] }
-    }
-
     fn place(index: usize) -> (usize, usize) {
         let block = (index / FIRST + 1).ilog2() as usize;
         (block, index - ((1 << block) - 1) * FIRST)
@@ -58,7 +54,7 @@ impl GrowingArray {
 }
 
 /// The numbers of all addresses.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PeerNumbers {
     numbers: Mutex<HashMap<SocketAddrV4, u32>>,
     addresses: GrowingArray,
@@ -69,15 +65,6 @@ pub(crate) struct PeerNumbers {
 }
 
 impl PeerNumbers {
-    pub(crate) fn new() -> Self {
-        Self {
-            numbers: Mutex::default(),
-            addresses: GrowingArray::new(),
-            seen: GrowingArray::new(),
-            secrets: GrowingArray::new(),
-        }
-    }
-
     /// Returns the number of an address, and assigns one to a new address. All addresses of this
     /// host with the same port name one endpoint, and so have one number.
     pub(crate) fn number(&self, address: SocketAddrV4) -> u32 {
@@ -138,7 +125,7 @@ mod tests {
 
     #[test]
     fn words_grow_in_place() {
-        let words = GrowingArray::new();
+        let words = GrowingArray::default();
         for index in [0, 63, 64, 191, 192, 1_000_000] {
             assert_eq!(words.get(index), 0);
             words.set(index, index as u64 + 1);
@@ -151,7 +138,7 @@ mod tests {
 
     #[test]
     fn addresses_of_this_host_are_one_peer() {
-        let peers = PeerNumbers::new();
+        let peers = PeerNumbers::default();
         let number = |text: &str| peers.number(text.parse().unwrap());
         let first = number("127.0.0.1:5000");
         assert_eq!(number("127.0.0.2:5000"), first);

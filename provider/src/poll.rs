@@ -10,51 +10,27 @@ use ffi::{
 };
 use parking_lot::Mutex;
 
-use crate::{cntr::Counter, cq::CompletionQueue, domain::Domain};
+use crate::{cntr::Counter, cq::CompletionQueue, domain::Domain, wait::pollable::Readable};
 
 /// A poll set.
 #[derive(Debug)]
 pub(crate) struct PollSet {
     domain: Arc<Domain>,
-    members: Mutex<Vec<(Member, OpContext)>>,
-}
-
-#[derive(Debug)]
-enum Member {
-    Queue(Arc<CompletionQueue>),
-    Counter(Arc<Counter>),
-}
-
-impl Member {
-    fn of(domain: &Arc<Domain>, object: &Bound) -> Result<Self> {
-        match object.class() {
-            sys::FI_CLASS_CQ => domain.own(object).map(Self::Queue),
-            sys::FI_CLASS_CNTR => domain.own(object).map(Self::Counter),
-            _ => Err(Errno::EINVAL),
-        }
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Queue(one), Self::Queue(other)) => Arc::ptr_eq(one, other),
-            (Self::Counter(one), Self::Counter(other)) => Arc::ptr_eq(one, other),
-            _ => false,
-        }
-    }
-
-    /// Makes progress. Returns whether there is something to read.
-    fn has_something(&self) -> bool {
-        match self {
-            Self::Queue(queue) => queue.has_something(),
-            Self::Counter(counter) => counter.has_something(),
-        }
-    }
+    members: Mutex<Vec<(Arc<dyn Readable>, OpContext)>>,
 }
 
 impl PollSet {
     pub(crate) fn open(domain: &Arc<Domain>, flags: u64) -> Result<Self> {
         ffi::object::check_flags(flags, 0)?;
         Ok(Self { domain: Arc::clone(domain), members: Mutex::default() })
+    }
+
+    fn member(&self, object: &Bound) -> Result<Arc<dyn Readable>> {
+        match object.class() {
+            sys::FI_CLASS_CQ => Ok(self.domain.own::<CompletionQueue>(object)?),
+            sys::FI_CLASS_CNTR => Ok(self.domain.own::<Counter>(object)?),
+            _ => Err(Errno::EINVAL),
+        }
     }
 }
 
@@ -65,9 +41,9 @@ impl Object for PollSet {
 impl ops::poll::PollSet for PollSet {
     fn add(&self, object: &Bound, flags: u64) -> Result<()> {
         ffi::object::check_flags(flags, 0)?;
-        let member = Member::of(&self.domain, object)?;
+        let member = self.member(object)?;
         let mut members = self.members.lock();
-        if members.iter().any(|(other, _)| other.is(&member)) {
+        if members.iter().any(|(other, _)| Arc::ptr_eq(other, &member)) {
             return Err(Errno::EINVAL);
         }
         members.push((member, object.context()));
@@ -76,10 +52,10 @@ impl ops::poll::PollSet for PollSet {
 
     fn remove(&self, object: &Bound, flags: u64) -> Result<()> {
         ffi::object::check_flags(flags, 0)?;
-        let member = Member::of(&self.domain, object)?;
+        let member = self.member(object)?;
         let mut members = self.members.lock();
         let before = members.len();
-        members.retain(|(other, _)| !other.is(&member));
+        members.retain(|(other, _)| !Arc::ptr_eq(other, &member));
         if members.len() < before { Ok(()) } else { Err(Errno::EINVAL) }
     }
 

@@ -71,7 +71,7 @@ impl RxContexts {
             return None;
         }
         let base = peer_of(index)?;
-        let known = known.get_or_init(|| Box::new(GrowingArray::new()));
+        let known = known.get_or_init(|| Box::new(GrowingArray::default()));
         if let Some(peer) = (known.get(index as usize) as u32).checked_sub(1) {
             return Some(peer);
         }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn contexts_have_the_ports_after_the_first() {
-        let peers = PeerNumbers::new();
+        let peers = PeerNumbers::default();
         let base = peers.number("127.0.0.1:5000".parse().unwrap());
         let contexts = RxContexts::new(2).unwrap();
         let peer = |address| contexts.peer(address, &peers, |index| (index == 7).then_some(base));
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_reused_index_has_new_contexts() {
-        let peers = PeerNumbers::new();
+        let peers = PeerNumbers::default();
         let [first, second] =
             ["127.0.0.1:5000", "127.0.0.1:6000"].map(|text| peers.number(text.parse().unwrap()));
         let contexts = RxContexts::new(1).unwrap();
@@ -137,8 +137,8 @@ mod tests {
         assert_eq!(RxContexts::new(17).unwrap_err(), Errno::EINVAL);
         let none = RxContexts::new(0).unwrap();
         assert_eq!(none.index(u64::MAX), u64::MAX);
-        assert_eq!(none.peer(1 << 63, &PeerNumbers::new(), |_| Some(0)), None);
+        assert_eq!(none.peer(1 << 63, &PeerNumbers::default(), |_| Some(0)), None);
         let many = RxContexts::new(16).unwrap();
-        assert_eq!(many.peer(rx_addr(0, 256, 16), &PeerNumbers::new(), |_| Some(0)), None);
+        assert_eq!(many.peer(rx_addr(0, 256, 16), &PeerNumbers::default(), |_| Some(0)), None);
     }
 }

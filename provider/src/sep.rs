@@ -51,25 +51,10 @@ pub(crate) struct ScalableEndpoint {
     info: Info,
     /// The address of context 0.
     address: SocketAddrV4,
-    counts: Counts,
+    /// Number of transmit and of receive contexts.
+    counts: (usize, usize),
     indices: Vec<ContextPair>,
     eq: Mutex<Option<Arc<EventQueue>>>,
-}
-
-/// Number of contexts of each direction.
-#[derive(Clone, Copy, Debug)]
-struct Counts {
-    transmit: usize,
-    receive: usize,
-}
-
-impl Counts {
-    fn of(self, direction: Direction) -> usize {
-        match direction {
-            Direction::Transmit => self.transmit,
-            Direction::Receive => self.receive,
-        }
-    }
 }
 
 /// State that the transmit and the receive context of an index share.
@@ -110,7 +95,7 @@ fn hold(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>
 
 fn hold_row(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>> {
     let mut row = vec![ep_shared::hold(wanted, 0, None, params)?];
-    let (first, secret) = (row[0].address, row[0].secret());
+    let (first, secret) = (row[0].address, row[0].secret);
     for context in 1..count {
         let context = u8::try_from(context).map_err(|_| Errno::EINVAL)?;
         let port = first.port().checked_add(context.into()).ok_or(Errno::EADDRINUSE)?;
@@ -145,7 +130,7 @@ impl ScalableEndpoint {
             domain: Arc::clone(domain),
             info: info.clone(),
             address,
-            counts: Counts { transmit, receive },
+            counts: (transmit, receive),
             indices,
             eq: Mutex::default(),
         })
@@ -167,7 +152,10 @@ impl ScalableEndpoint {
         direction: Direction,
         set: impl FnOnce(&Endpoint) -> Result<()>,
     ) -> Result<Arc<EpContext>> {
-        let count = self.counts.of(direction);
+        let count = match direction {
+            Direction::Transmit => self.counts.0,
+            Direction::Receive => self.counts.1,
+        };
         if index >= count {
             tracing::warn!(
                 "{direction} context {index} does not exist: the scalable endpoint has {count}"

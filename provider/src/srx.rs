@@ -33,7 +33,6 @@ use ffi::{
 use host::{node_pool::NodePool, owner::Owner};
 use matching::Source;
 use nic::{
-    device::Device,
     message::{Envelope, Grant},
     report::WrittenAt,
 };
@@ -106,17 +105,6 @@ impl SharedReceive {
     pub(crate) fn join(self: &Arc<Self>, member: &Arc<EpShared>) -> Member {
         let holder = self.members.lock().insert(Arc::clone(member)) as u32;
         Member::new(&self.shared, Arc::clone(self) as Arc<dyn Holders>, holder)
-    }
-
-    /// Calls `work` with the device, for a report or for the variables of `fi_profile(3)`.
-    fn with_device<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> T {
-        work(&self.shared.lock())
-    }
-
-    /// Calls `work` with the device when the process exits. Returns `None` if a thread is in the
-    /// middle of a call and does not end it in time.
-    fn with_device_at_exit<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> Option<T> {
-        self.shared.lock_at_exit().map(|device| work(&device))
     }
 
     /// Calls `work` with the engine of a member: of `holder`, or of any member if it is `None`.
@@ -198,19 +186,19 @@ impl SharedReceive {
         if !report::is_wanted(params) || self.pid != std::process::id() {
             return;
         }
-        let counters =
-            |device: &Device<RecvOp, Kept>| (device.tagged.counters(), device.msg.counters());
-        let counted = match written_at {
-            WrittenAt::Exit => self.with_device_at_exit(counters),
-            WrittenAt::Close | WrittenAt::Running => Some(self.with_device(counters)),
+        let device = match written_at {
+            WrittenAt::Exit => self.shared.lock_at_exit(),
+            WrittenAt::Close | WrittenAt::Running => Some(self.shared.lock()),
         };
-        let Some((tagged, msg)) = counted else {
+        let Some(device) = device else {
             tracing::error!(
                 "{}: the process exits in the middle of a call: its last counts are not reported",
                 self.name
             );
             return;
         };
+        let (tagged, msg) = (device.tagged.counters(), device.msg.counters());
+        drop(device);
         let mut report = report::make(params, self.name.clone(), self.opened, written_at);
         (report.processes, report.tagged, report.msg) = (self.processes, tagged, msg);
         report::finish(params, &mut report, None);
@@ -238,7 +226,7 @@ impl Variables for SharedReceive {
     }
 
     fn values(&self) -> Result<Vec<u64>> {
-        Ok(self.with_device(profile::values))
+        Ok(profile::values(&self.shared.lock()))
     }
 }
 

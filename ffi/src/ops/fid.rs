@@ -46,6 +46,9 @@ const fn all_ops<T: Object>() -> sys::fi_ops {
     sys::fi_ops { close: Some(close::<T>), ..ops::<T>() }
 }
 
+/// Number of times that `fi_close` waits for the end of a use before it returns `-FI_EBUSY`.
+const USES: usize = 16;
+
 /// `fi_close`. Unlike most entry points, this one checks its fid. It returns `-FI_EINVAL` for a
 /// closed object and for one of another type, `-FI_EBUSY` while other objects refer to this one,
 /// and otherwise the result of [`Object::close`].
@@ -55,8 +58,11 @@ unsafe extern "C" fn close<T: Object>(fid: *mut sys::fid) -> c_int {
         let inner = unsafe { find::<T>(fid) }?;
         // One reference is in the allocation, one is `inner`.
         let is_in_use = || Arc::strong_count(&inner) > 2;
-        if is_in_use() {
-            inner.finish_uses();
+        // The device thread may use the object again and again, each time for a moment.
+        for _ in 0..USES {
+            if is_in_use() {
+                inner.finish_uses();
+            }
         }
         if is_in_use() {
             return Err(Errno::EBUSY);

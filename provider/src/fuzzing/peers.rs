@@ -185,7 +185,7 @@ pub(crate) fn endpoint(port: u16) -> (Arc<Segment>, Engine) {
 /// Creates the engine of an endpoint.
 pub(crate) fn engine_of(own: &Arc<Segment>, port: u16, net: Option<Arc<Net>>) -> Engine {
     let info: Info = attr::offer(8192, 0, 0);
-    let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());
+    let domain = Arc::new(Domain::open(&Arc::new(Fabric { api_version: 0 }), &info).unwrap());
     let address = pack(address_of(port));
     let mut engine = Engine::new(&domain, &info, address, own, net, Instant::now()).unwrap();
     let av = AddressVector::open(&domain, &ffi::ops::av::AvAttr::default(), 0).unwrap();

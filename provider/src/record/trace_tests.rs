@@ -51,7 +51,7 @@ fn config(engine: HostEngine) -> DeviceConfig {
 fn trace_in(directory: &tempfile::TempDir, pauses: Option<Pauses>) -> (PathBuf, Box<Trace>) {
     let path = directory.path().join("0.1.2.tagged.trace");
     let header = Header { window: WINDOW as u32, ..Header::default() };
-    let trace = Trace::new(path.clone(), header, u64::MAX, Arc::new(PeerNumbers::new()), pauses);
+    let trace = Trace::new(path.clone(), header, u64::MAX, Arc::default(), pauses);
     (path, Box::new(trace))
 }
 
@@ -209,7 +209,7 @@ fn a_cancel_or_drop_at_the_end_has_its_time() {
 fn cost_of_recording() {
     const OPERATIONS: u64 = 10_000_000;
     let path = std::env::temp_dir().join(format!("tcam-cost-{}", std::process::id()));
-    let peers = Arc::new(PeerNumbers::new());
+    let peers = Arc::default();
     let mut trace = Trace::new(path.clone(), Header::default(), u64::MAX, peers, None);
     for keys in [1, 100, 1000, OPERATIONS] {
         let envelope = |at| Envelope { source: 1, bits: at % keys, len: 8 };

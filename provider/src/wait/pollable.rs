@@ -71,6 +71,12 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     fn device_awake(&self);
 }
 
+/// A queue or a counter, for poll sets.
+pub(crate) trait Readable: Debug + Send + Sync {
+    /// Makes progress. Returns whether there is something to read.
+    fn has_something(&self) -> bool;
+}
+
 /// A counter, for objects that count on it or wait for it.
 pub(crate) trait Count: Debug + Send + Sync {
     /// Returns the count, without progress.

@@ -35,6 +35,14 @@ pub(crate) trait Start: Debug + Send + Sync {
     /// Starts an operation that waited for a counter. After `EAGAIN` the caller tries again.
     /// Another error is reported as if the operation had failed later.
     fn start_op(&self, op: &EndpointOp, deferred: Option<DeferredOp>) -> Result<()>;
+
+    /// Checks whether the object has operations of this direction.
+    ///
+    /// # Errors
+    /// It is a context of the other direction, or is not enabled.
+    fn check_op(&self, _op: &EndpointOp) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// How deferred work is reported when its operation ends.
@@ -70,13 +78,6 @@ pub(crate) struct Waiting {
     pub(crate) action: Action,
 }
 
-/// The values of a counter when it was read.
-struct ReadValues {
-    counter: Weak<dyn Count>,
-    value: u64,
-    failures: u64,
-}
-
 /// The action of ripe work.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "few operations wait")]
@@ -87,23 +88,6 @@ pub(crate) enum Action {
 }
 
 impl Triggers {
-    /// Adds an operation with `FI_TRIGGER`.
-    pub(crate) fn add_op(
-        &self,
-        endpoint: Weak<dyn Start>,
-        op: EndpointOp,
-        counter: Weak<dyn Count>,
-        threshold: u64,
-    ) {
-        self.add(Waiting {
-            name: None,
-            counter,
-            threshold,
-            completion: None,
-            action: Action::Start(endpoint, op),
-        });
-    }
-
     /// Adds waiting work.
     pub(crate) fn add(&self, waiting: Waiting) {
         self.waiting.lock().push(waiting);
@@ -116,15 +100,16 @@ impl Triggers {
     /// # Errors
     /// `ENOENT` if no such work waits.
     pub(crate) fn cancel(&self, name: WorkName) -> Result<()> {
-        let mut waiting = self.waiting.lock();
-        let index = waiting.iter().position(|work| work.name == Some(name)).ok_or(Errno::ENOENT)?;
-        waiting.remove(index);
-        Ok(())
+        self.in_turn(|waiting| {
+            let index = waiting.iter().position(|work| work.name == Some(name));
+            waiting.remove(index.ok_or(Errno::ENOENT)?);
+            Ok(())
+        })
     }
 
     /// `FI_FLUSH_WORK`: drops all deferred work that has not been started.
     pub(crate) fn flush(&self) {
-        self.waiting.lock().retain(|work| work.name.is_none());
+        self.in_turn(|waiting| waiting.retain(|work| work.name.is_none()));
     }
 
     /// Starts ripe work, unless another thread does.
@@ -143,9 +128,18 @@ impl Triggers {
 
     /// Waits for the thread that starts work: it uses endpoints and counters meanwhile.
     pub(crate) fn finish_turn(&self) {
-        drop(self.turn.lock());
+        self.in_turn(|_| ());
+    }
+
+    /// Changes the waiting work while no thread starts any of it. A thread that starts work removes
+    /// it from the list meanwhile, and returns work that finds no room.
+    fn in_turn<T>(&self, change: impl FnOnce(&mut Vec<Waiting>) -> T) -> T {
+        let turn = self.turn.lock();
+        let changed = change(&mut self.waiting.lock());
+        drop(turn);
         // Another thread may have found the turn taken.
         self.run();
+        changed
     }
 
     #[cold]
@@ -186,16 +180,16 @@ impl Triggers {
 
 impl Waiting {
     /// Returns whether the work is ripe; false if its counter is closed. For deferred work,
-    /// failures count too, as `fi_trigger(3)` requires. `seen` has the counters that were read in
-    /// this round.
-    fn is_ripe(&self, seen: &mut Vec<ReadValues>) -> bool {
-        let known = seen.iter().find(|seen| seen.counter.ptr_eq(&self.counter));
-        let (value, failures) = if let Some(seen) = known {
-            (seen.value, seen.failures)
+    /// failures count too, as `fi_trigger(3)` requires. `seen` contains the counters that were read
+    /// in this round, each with its value and its failures.
+    fn is_ripe(&self, seen: &mut Vec<(Weak<dyn Count>, u64, u64)>) -> bool {
+        let known = seen.iter().find(|(counter, ..)| counter.ptr_eq(&self.counter));
+        let (value, failures) = if let Some(&(_, value, failures)) = known {
+            (value, failures)
         } else {
             let Some(counter) = self.counter.upgrade() else { return false };
             let (value, failures) = (counter.value(), counter.failures());
-            seen.push(ReadValues { counter: Weak::clone(&self.counter), value, failures });
+            seen.push((Weak::clone(&self.counter), value, failures));
             (value, failures)
         };
         let errors = if self.name.is_some() { failures } else { 0 };
@@ -226,5 +220,84 @@ impl Waiting {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Barrier,
+            atomic::{AtomicU64, Ordering::SeqCst},
+        },
+        time::Duration,
+    };
+
+    use ffi::{
+        Buffer, OpContext,
+        ops::ep::{OpFlags, Recv},
+    };
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Reached;
+
+    impl Count for Reached {
+        fn value(&self) -> u64 {
+            1
+        }
+        fn failures(&self) -> u64 {
+            0
+        }
+        fn count(&self, _failed: bool) {}
+        fn raise(&self, _value: u64) {}
+        fn put(&self, _value: u64) {}
+    }
+
+    /// An endpoint without room, whose first start takes some time.
+    #[derive(Debug)]
+    struct Full {
+        begun: Barrier,
+        starts: AtomicU64,
+    }
+
+    impl Start for Full {
+        fn start_op(&self, _op: &EndpointOp, _deferred: Option<DeferredOp>) -> Result<()> {
+            if self.starts.fetch_add(1, SeqCst) == 0 {
+                self.begun.wait();
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Err(Errno::EAGAIN)
+        }
+    }
+
+    #[test]
+    fn flushed_work_is_not_started_although_a_thread_just_tried_to() {
+        let (triggers, counter) = (Triggers::default(), Arc::new(Reached));
+        let full = Arc::new(Full { begun: Barrier::new(2), starts: AtomicU64::new(0) });
+        let op = EndpointOp::Recv(Recv {
+            buffer: Buffer::default(),
+            source: 0,
+            tag: None,
+            context: OpContext(0),
+            flags: OpFlags::Default,
+        });
+        let work = Waiting {
+            name: Some(WorkName(1)),
+            counter: Arc::downgrade(&counter) as Weak<dyn Count>,
+            threshold: 1,
+            completion: None,
+            action: Action::Start(Arc::downgrade(&full) as Weak<dyn Start>, op),
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| triggers.add(work));
+            full.begun.wait();
+            triggers.flush();
+            let starts = full.starts.load(SeqCst);
+            triggers.run();
+            assert!(!triggers.has_any());
+            assert_eq!(full.starts.load(SeqCst), starts);
+        });
     }
 }

@@ -104,8 +104,11 @@ impl EndpointOp {
     }
 
     /// Starts the operation now, or when its trigger fires if it has `FI_TRIGGER`.
+    ///
+    /// # Errors
+    /// Those of the call, or of an invalid trigger.
     #[inline]
-    pub(super) fn submit<E: Endpoint>(&self, ep: &Arc<E>) -> Result<()> {
+    pub fn submit<E: Endpoint>(&self, ep: &Arc<E>) -> Result<()> {
         match self.triggered()? {
             None => self.start(&**ep),
             Some((trigger, op)) => ep.trigger(&trigger, op),
