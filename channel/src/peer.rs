@@ -212,12 +212,13 @@ impl Peer {
     }
 
     /// Returns whether long reads and writes of the peer's memory go in pieces through slots and
-    /// buffers, and not by kernel copy.
+    /// buffers, and not by kernel copy. Returns `None` if none has ended yet: the kernel may refuse
+    /// to copy, and the peer then asks for pieces.
     #[must_use]
-    pub fn goes_in_pieces(&self) -> bool {
+    pub fn goes_in_pieces(&self) -> Option<bool> {
         match self {
             Self::Shm(peer) => peer.goes_in_pieces(),
-            Self::Net(_) => true,
+            Self::Net(_) => Some(true),
             #[cfg(any(test, feature = "testing"))]
             Self::Loopback(peer) => peer.goes_in_pieces(),
         }
@@ -231,6 +232,14 @@ impl Peer {
             Self::Net(_) => {}
             #[cfg(any(test, feature = "testing"))]
             Self::Loopback(peer) => peer.note_pull(),
+        }
+    }
+
+    /// Notes that a long read or write has ended without a request for pieces, so that the kernel
+    /// copies between the two processes.
+    pub fn note_copied(&mut self) {
+        if let Self::Shm(peer) = self {
+            peer.note_copied();
         }
     }
 

@@ -219,6 +219,13 @@ pub struct Header {
 }
 
 impl Header {
+    /// Creates a header whose other fields are 0.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of(kind: Kind, op: u64) -> Self {
+        Self { kind, flags: Flags::empty(), peer: 0, count: 0, bits: 0, data: 0, len: 0, op }
+    }
+
     /// Returns whether the message is tagged.
     #[inline]
     pub fn is_tagged(&self) -> bool {

@@ -124,7 +124,7 @@ impl Endpoint {
             );
         }
         let shared = Arc::new(EpShared::new(held, engine, domain.locked, auto));
-        exit::register_endpoint(&shared);
+        exit::register(&shared, &exit::ENDPOINTS);
         Ok(Self { domain: Arc::clone(domain), shared, alias: None })
     }
 

@@ -134,12 +134,16 @@ fn connect_to(net: &Net, at: SocketAddrV4, others: &[&Net]) -> Result<(), Errno>
     Ok(())
 }
 
-/// Sends a message. Waits until it arrives or its connection ends. Returns the number of messages
-/// that arrived.
-fn arrive(net: &Net, at: SocketAddrV4, own: &Net, engine: &mut Engine, bits: u64) -> usize {
+fn push(net: &Net, at: SocketAddrV4, bits: u64) {
     let (kind, flags) = (Kind::Inline, Flags::TAGGED);
     let header = Header { kind, flags, peer: 0, count: 0, bits, data: 0, len: 0, op: 0 };
     net.push_words(at, header.words(), &[], |_| ());
+}
+
+/// Sends a message. Waits until it arrives or its connection ends. Returns the number of messages
+/// that arrived, and drops them.
+fn arrive(net: &Net, at: SocketAddrV4, own: &Net, engine: &mut Engine, bits: u64) -> usize {
+    push(net, at, bits);
     let (start, peers) = (Instant::now(), own.open_peers());
     loop {
         assert!(start.elapsed() < PATIENCE, "neither a message nor an end");
@@ -173,8 +177,17 @@ fn an_impostor_is_not_received_from() {
         assert_eq!(arrive(&impostor, at, &net, &mut engine, 5), usize::from(!is_known));
         let peer = engine.domain.peers.number(victim);
         assert_eq!(engine.peers.is_linked(peer), !is_known);
+        if !is_known {
+            push(&impostor, at, 6);
+            while engine.rx.device.lock().tagged.live().umq.table_occupancy == 0 {
+                engine.progress();
+                impostor.progress();
+            }
+        }
         insert(&engine);
         assert_ne!(engine.link_to(peer), Ok(()), "before the next look");
+        let kept = engine.rx.device.lock().context(true).drop_unexpected(|_, _| true);
+        assert_eq!(kept, 0, "a message of the impostor stays");
         engine.checks.hurry();
         engine.look_around();
         assert!(!engine.peers.is_linked(peer));

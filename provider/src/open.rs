@@ -150,7 +150,7 @@ impl ops::domain::Domain for Domain {
 
     fn shared_receive(self: &Arc<Self>, attr: &RxAttr) -> Result<Arc<SharedReceive>> {
         let srx = SharedReceive::open(self, attr).map(Arc::new)?;
-        exit::register_context(&srx);
+        exit::register(&srx, &exit::CONTEXTS);
         Ok(srx)
     }
 

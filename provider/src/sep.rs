@@ -34,6 +34,7 @@ use crate::{
     context::{Contexts, Direction, EpContext},
     device::receive::RecvSettings,
     domain::{Domain, OfDomain},
+    engine::deferred::MOST_OPERATIONS,
     ep::Endpoint,
     ep_shared::{self, Held},
     eq::EventQueue,
@@ -212,7 +213,7 @@ impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
         attr::meet_tx(&mut has, wanted.unwrap_or(&own)).map_err(|_| Errno::EINVAL)?;
         let context = self.open_context(index, Direction::Transmit, |endpoint| {
             endpoint.with(|engine| {
-                engine.tx.rma_limit = has.size;
+                engine.tx.rma_limit = has.size.min(MOST_OPERATIONS);
                 engine.tx.settings.set_op_flags(has.op_flags)
             })
         })?;

@@ -29,8 +29,9 @@ pub struct ShmPeer {
     /// Whether the kernel copies from this peer and to it. False if copies are off, if the kernel
     /// refused one, or if the peer's process id is not valid here.
     copies: bool,
-    /// Whether long reads and writes go in pieces instead of being copied.
-    pieces: bool,
+    /// Whether long reads and writes go in pieces instead of being copied; `None` until the first
+    /// one has ended.
+    pieces: Option<bool>,
 }
 
 impl ShmPeer {
@@ -63,7 +64,7 @@ impl ShmPeer {
         let number = segment.enter(&file, own.identity())?;
         let copies = settings.copies && segment.is_of_our_processes();
         let (own, segment) = (Arc::clone(own), Arc::new(segment));
-        Ok(Self { own, segment, number, copies, pieces: !settings.copies })
+        Ok(Self { own, segment, number, copies, pieces: (!copies).then_some(true) })
     }
 
     /// Creates the sending end of the peer's ring, for one thread at a time.
@@ -119,12 +120,16 @@ impl ShmPeer {
         self.copies.then(|| self.segment.exec_id())
     }
 
-    pub(crate) fn goes_in_pieces(&self) -> bool {
+    pub(crate) fn goes_in_pieces(&self) -> Option<bool> {
         self.pieces
     }
 
     pub(crate) fn note_pull(&mut self) {
-        self.pieces = true;
+        self.pieces = Some(true);
+    }
+
+    pub(crate) fn note_copied(&mut self) {
+        self.pieces.get_or_insert(false);
     }
 
     /// Returns the final result of a copy. It is an error if the peer, or the context of the peer's

@@ -293,8 +293,8 @@ impl LoopbackPeer {
         self.copies.then_some(LoopbackMemory { own, peer })
     }
 
-    pub(crate) fn goes_in_pieces(&self) -> bool {
-        self.pieces
+    pub(crate) fn goes_in_pieces(&self) -> Option<bool> {
+        Some(self.pieces)
     }
 
     pub(crate) fn note_pull(&mut self) {

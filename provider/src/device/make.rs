@@ -29,20 +29,12 @@ use crate::device::{
 /// The clock for measurements: nanoseconds since the endpoint was opened, which are read without a
 /// system call.
 #[derive(Debug)]
-struct Monotonic {
-    start: Instant,
-}
-
-impl Monotonic {
-    fn since(start: Instant) -> Self {
-        Self { start }
-    }
-}
+struct Monotonic(Instant);
 
 impl Clock for Monotonic {
     fn now(&self) -> u64 {
         // 584 years fit.
-        self.start.elapsed().as_nanos() as u64
+        self.0.elapsed().as_nanos() as u64
     }
 }
 
@@ -73,7 +65,7 @@ fn config_of(
         pool: node_pool.map(|pool| Arc::clone(pool) as Arc<dyn EntryPool>),
         clusters: clusters::own(params)?,
         timing: timing(params),
-        clock: Some(Arc::new(Monotonic::since(opened)) as Arc<dyn Clock>),
+        clock: Some(Arc::new(Monotonic(opened)) as Arc<dyn Clock>),
         ..DeviceConfig::from_params(params, tag_layout(params, directed.tagged))
     };
     // With `FI_EXACT_DIRECTED_RECV`, a directed receive without a source is refused.

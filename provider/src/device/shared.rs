@@ -314,14 +314,10 @@ impl ReceiveState {
 
     /// Undoes [`Self::begin`]: nothing goes into the receive's buffer.
     fn take_back(&mut self, op: &RecvOp, last: bool) {
-        let key = (op.context, op.buffer.addr());
-        if let Some(parts) = self.parts.get_mut(&key) {
-            parts.under_way -= 1;
+        if let Some(parts) = self.parts.get_mut(&(op.context, op.buffer.addr())) {
             parts.ended &= !last;
-            if parts.under_way == 0 {
-                self.parts.remove(&key);
-            }
         }
+        self.end(op);
     }
 
     /// See [`Shared::end`].

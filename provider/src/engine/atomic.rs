@@ -20,8 +20,9 @@ use ffi::{
 
 use super::{
     ops::{OpKind, SendOp},
+    outgoing::Outgoing,
     peers::Peers,
-    rma::{RmaOptions, request},
+    rma::request,
     tx::Tx,
 };
 use crate::regions::{Accesses, Target};
@@ -71,20 +72,11 @@ impl Tx {
         work: u32,
         peer: u32,
         op: &Atomic,
-        options: RmaOptions,
+        options: Outgoing,
     ) -> Result<()> {
-        let entry = SendOp {
-            kind: OpKind::of_atomic(op.form),
-            peer,
-            buffer: op.result.clone(),
-            remote: RemoteParts::default(),
-            data: None,
-            context: op.context,
-            report: options.report,
-            acknowledged: true,
-            work,
-            age: 0,
-        };
+        let new =
+            SendOp::new(OpKind::of_atomic(op.form), peer, &op.result, op.context, options.report);
+        let entry = SendOp { acknowledged: true, work, ..new };
         self.start_rma(peers, entry, op.remote.len(), |_, peers, number| {
             let data = [op.operand.clone(), op.compare.clone()];
             let mut header = request(Kind::Atomic, &op.remote, number);

@@ -5,14 +5,13 @@
 //! messages.
 //!
 //! A peer may request more than it receives. If its pending answers need [`MOST`] bytes, its
-//! requests for memory fail with `ENOBUFS`. This happens only to a peer with several times as many
-//! operations in progress as fit a transmit queue of the default size. If the answers need twice as
-//! many bytes, the peer's requests get no answer. This happens only to a peer with more operations
-//! in progress than `fi_getinfo` allows.
+//! requests for memory fail with `ENOBUFS`. This happens only to a peer with more operations in
+//! progress than tcam starts ([`MOST_OPERATIONS`]). If the answers need twice as many bytes, the
+//! peer's requests get no answer.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use channel::wire::Header;
+use channel::wire::{Header, LONGEST};
 
 /// If the pending answers to a peer need this many bytes, its requests fail. The answers to 1,024
 /// operations, the default size of a transmit queue, need a quarter of this.
@@ -20,6 +19,10 @@ pub(crate) const MOST: usize = 64 << 20;
 
 /// Approximate bytes of an answer without its payload.
 const ANSWER: usize = 128;
+
+/// Maximum number of operations on peers' memory that an endpoint has in progress: the answers to
+/// as many need less than [`MOST`] bytes at the peer.
+pub(crate) const MOST_OPERATIONS: usize = MOST / (LONGEST + 2 * ANSWER);
 
 /// The pending answers to a peer.
 #[derive(Debug, Default)]

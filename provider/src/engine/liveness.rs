@@ -41,6 +41,9 @@ impl Engine {
     #[cold]
     fn open_link(&mut self, peer: u32) -> Result<()> {
         self.peers.check_route(peer)?;
+        if self.peers.is_linked(peer) && !self.peers.check_claim(peer) {
+            self.rx.drop_messages(&self.peers, peer);
+        }
         // Messages of an earlier endpoint are handled before the new one is opened.
         let departed = match self.peers.who_is_at(peer) {
             Some(gone) => self.handle_departure(peer, gone),
@@ -204,8 +207,8 @@ impl Engine {
             let (needs_net, is_there) = (self.peers.needs_net(peer), self.peers.is_there(peer));
             let met = if is_there { self.link_to(peer) } else { Err(Errno::ENOENT) };
             match met {
-                // The peer may be there at the next check.
-                Err(Errno::EAGAIN) => continue,
+                // The peer, or memory for it, may be there at the next check.
+                Err(Errno::EAGAIN | Errno::ENOMEM) => continue,
                 Err(Errno::ECONNREFUSED) if !needs_net => continue,
                 Err(_) if needs_net || !is_there => {}
                 // There is a link now, or the peer of this host has another version or too many
@@ -215,7 +218,7 @@ impl Engine {
                     continue;
                 }
             }
-            if self.peers.was_last_seen_open(peer) && self.has_received_all() {
+            if self.domain.peers.was_last_seen_open(peer) && self.has_received_all() {
                 self.stop_awaiting(peer);
                 let address = self.peers.address_of(peer);
                 tracing::warn!("{address} is gone: receives that name it fail");
@@ -290,7 +293,7 @@ impl Engine {
             self.rx.device.unwatch(peer);
         }
         if end == Some(Liveness::Closed) {
-            self.peers.saw_close(peer);
+            self.domain.peers.saw_close(peer);
         } else if end.is_some() && (self.peers.needs_net(peer) || !self.peers.is_there(peer)) {
             // If another endpoint of this host is at the address now, the receives stay: that
             // endpoint may send to them.

@@ -37,7 +37,7 @@ mod atomic;
 mod check;
 pub(crate) mod completions;
 mod copies;
-mod deferred;
+pub(crate) mod deferred;
 mod inbound;
 mod liveness;
 pub(crate) mod ops;
@@ -78,7 +78,6 @@ use self::{
     peer_checks::PeerChecks,
     peers::Peers,
     publisher::Publisher,
-    rma::RmaOptions,
     rma_target::RmaTarget,
     rx::Rx,
     tagged::{Probe, ProbeResult, probe_flags},
@@ -321,17 +320,21 @@ impl Engine {
     /// bytes, and how many bytes are sent to the peer. Returns the peer and the options.
     ///
     /// # Errors
-    /// Those of [`Tx::rma_options`], [`Peers::peer_at`] and [`Self::link_to`], and `EAGAIN` if the
-    /// operation must wait for earlier ones (`FI_FENCE`).
+    /// Those of [`Outgoing::read`], [`Peers::peer_at`] and [`Self::link_to`]. `EAGAIN` if too many
+    /// operations are in progress, or if the operation must wait for earlier ones (`FI_FENCE`).
     #[inline]
     fn start_rma(
         &mut self,
         destination: u64,
         op_flags: OpFlags,
         sizes: (OpClass, usize, usize),
-    ) -> Result<(u32, RmaOptions)> {
+    ) -> Result<(u32, Outgoing)> {
         self.check_enabled()?;
-        let options = self.tx.rma_options(self.completions.tx.selective, op_flags, sizes)?;
+        let selective = self.completions.tx.selective;
+        let options = Outgoing::read(op_flags, rma::FLAGS, sizes, selective, &self.tx.settings)?;
+        if self.tx.rma_under_way.get() >= self.tx.rma_limit {
+            return Err(Errno::EAGAIN);
+        }
         let peer = self.peers.peer_at(destination)?;
         self.link_to(peer)?;
         if options.fence && self.tx.has_under_way(peer) {

@@ -123,19 +123,23 @@ pub(crate) struct SendOp {
 
 impl SendOp {
     /// Creates the operation of a message to a peer.
+    #[inline]
     pub(crate) fn of_message(peer: u32, op: &Send, report: bool) -> Self {
-        Self {
-            kind: OpKind::of_message(op),
-            peer,
-            buffer: op.buffer.clone(),
-            remote: RemoteParts::default(),
-            data: None,
-            context: op.context,
-            report,
-            acknowledged: false,
-            work: 0,
-            age: 0,
-        }
+        Self::new(OpKind::of_message(op), peer, &op.buffer, op.context, report)
+    }
+
+    /// Creates an operation without remote memory, without remote CQ data, without acknowledgement,
+    /// and that is no deferred work.
+    pub(crate) fn new(
+        kind: OpKind,
+        peer: u32,
+        buffer: &Buffer,
+        context: OpContext,
+        report: bool,
+    ) -> Self {
+        let (buffer, remote, data) = (buffer.clone(), RemoteParts::default(), None);
+        let (acknowledged, work, age) = (false, 0, 0);
+        Self { kind, peer, buffer, remote, data, context, report, acknowledged, work, age }
     }
 }
 

@@ -136,17 +136,34 @@ impl Outgoing {
     /// `EBADFLAGS` for flags that a message cannot have, `EMSGSIZE` if the message is too long.
     #[inline(always)]
     pub(crate) fn of(op: &Send, selective: bool, settings: &TxSettings) -> Result<Self> {
-        let (op_flags, silent) = match op.flags {
+        let (class, len) = (OpClass::of_message(op), op.buffer.len());
+        Self::read(op.flags, SEND_FLAGS, (class, len, len), selective, settings)
+    }
+
+    /// Returns the options of an operation with the flags `op_flags`. Of these, it may have those
+    /// in `allowed`. The third argument is the class of the operation, its length in bytes, and how
+    /// many bytes are sent to the peer. See [`Self::of`].
+    ///
+    /// # Errors
+    /// Those of [`Self::of`].
+    #[inline(always)]
+    pub(super) fn read(
+        op_flags: OpFlags,
+        allowed: u64,
+        (class, len, sent): (OpClass, usize, usize),
+        selective: bool,
+        settings: &TxSettings,
+    ) -> Result<Self> {
+        let (op_flags, silent) = match op_flags {
             OpFlags::Default => (settings.op_flags(), false),
             OpFlags::Given(given) => {
-                ffi::object::check_flags(given, SEND_FLAGS)?;
+                ffi::object::check_flags(given, allowed)?;
                 (given, false)
             }
             OpFlags::Inject => (flags::INJECT, true),
         };
         let inject = op_flags & flags::INJECT != 0;
-        let (class, len) = (OpClass::of_message(op), op.buffer.len());
-        settings.sizes.check(class, len, if inject { len } else { 0 })?;
+        settings.sizes.check(class, len, if inject { sent } else { 0 })?;
         Ok(Self {
             report: !silent && (!selective || op_flags & flags::COMPLETION != 0),
             inject,

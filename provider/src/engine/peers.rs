@@ -43,7 +43,7 @@ use channel::{
     peer::Peer,
     shm::segment::Segment,
     tx::Tx,
-    wire::{Flags, Header, Kind},
+    wire::{Header, Kind},
 };
 use ffi::{Errno, Result, flags};
 use host::owner::Look;
@@ -481,16 +481,6 @@ impl Peers {
         };
         self.links.iter().flatten().any(|link| reaches(link))
     }
-
-    /// Notes that a peer has closed its endpoint. Another endpoint may open at the same address.
-    pub(super) fn saw_close(&self, peer: u32) {
-        self.addresses.saw_close(peer);
-    }
-
-    /// Returns whether a peer's endpoint existed and was not seen to close.
-    pub(super) fn was_last_seen_open(&self, peer: u32) -> bool {
-        self.addresses.was_last_seen_open(peer)
-    }
 }
 
 /// Slots to peers.
@@ -527,9 +517,7 @@ impl Peers {
     /// peer or, for [`Kind::Dropped`], a transfer of the peer. The meaning of `len` depends on the
     /// kind.
     pub(super) fn answer(&mut self, peer: u32, kind: Kind, op: u64, len: u64) {
-        let flags = Flags::empty();
-        let header = Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op };
-        self.reply(peer, header);
+        self.reply(peer, Header { len, ..Header::of(kind, op) });
     }
 
     /// Sends a control message without a payload, now or when there is room.

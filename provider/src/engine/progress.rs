@@ -101,7 +101,7 @@ impl Engine {
     /// Handles up to [`BATCH`] slots of a receiving end, until a slot must stay there. Returns how
     /// many it handled or dropped.
     fn handle_batch<I: Arrivals>(&mut self, receiver: &mut I) -> u32 {
-        let mut count = 0;
+        let (mut count, mut is_short) = (0, false);
         while count < BATCH && !self.rx.copies.holds_arrivals() {
             let Some(slot) = receiver.peek() else { break };
             if count > 0 {
@@ -127,7 +127,7 @@ impl Engine {
                         );
                     }
                     Err(Unknown::Short) => {
-                        self.inbound.set_short(true);
+                        is_short = true;
                         break;
                     }
                 },
@@ -138,7 +138,9 @@ impl Engine {
         }
         if count > 0 {
             receiver.publish();
-            self.inbound.set_short(false);
+        }
+        if count > 0 || is_short {
+            self.inbound.set_short(is_short);
         }
         count
     }

@@ -37,20 +37,18 @@ use channel::{
 };
 use ffi::{
     Buffer, Errno, Result, flags,
-    ops::ep::{
-        OpFlags,
-        rma::{RemoteParts, Rma},
-    },
+    ops::ep::rma::{RemoteParts, Rma},
 };
 
 use super::{
     check::is_frame_damaged,
     completions::Completions,
     ops::{OpKind, SendOp},
+    outgoing::Outgoing,
     peers::Peers,
     tx::{Tx, TxStream},
 };
-use crate::{attr, sizes::OpClass};
+use crate::attr;
 
 /// A close that has waited for copies for this time logs a message, and checks less often from then
 /// on.
@@ -95,58 +93,17 @@ pub(crate) fn wait_for_copies(address: SocketAddrV4, mut is_reached: impl FnMut(
     }
 }
 
-/// The options of an operation on a peer's memory.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RmaOptions {
-    /// Whether its success is reported.
-    pub(super) report: bool,
-    inject: bool,
-    /// Whether the operation must wait for earlier ones at the peer (`FI_FENCE`).
-    pub(super) fence: bool,
-}
-
 /// Returns the header of a request for parts of a peer's memory. The payload of the request
 /// contains the parts and, depending on the request, data or the location of local memory.
 #[inline]
 pub(super) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
-    let flags = Flags::empty();
-    Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len: parts.len(), op }
+    Header { len: parts.len(), ..Header::of(kind, op) }
 }
 
 impl Tx {
-    /// Returns the options of an operation on `len` bytes of a peer's memory, for which `sent`
-    /// bytes are sent to the peer. `selective`: the endpoint's transmits are bound for selective
-    /// completion.
-    ///
-    /// # Errors
-    /// `EBADFLAGS` for flags that such an operation cannot have, `EMSGSIZE` if it is too long,
-    /// `EAGAIN` if too many operations are in progress.
-    #[inline]
-    pub(super) fn rma_options(
-        &self,
-        selective: bool,
-        op_flags: OpFlags,
-        (class, len, sent): (OpClass, usize, usize),
-    ) -> Result<RmaOptions> {
-        let (op_flags, silent) = match op_flags {
-            OpFlags::Default => (self.settings.op_flags(), false),
-            OpFlags::Given(given) => {
-                ffi::object::check_flags(given, FLAGS)?;
-                (given, false)
-            }
-            OpFlags::Inject => (flags::INJECT, true),
-        };
-        if self.rma_under_way.get() >= self.rma_limit {
-            return Err(Errno::EAGAIN);
-        }
-        let inject = op_flags & flags::INJECT != 0;
-        self.settings.sizes.check(class, len, if inject { sent } else { 0 })?;
-        let report = !silent && (!selective || op_flags & flags::COMPLETION != 0);
-        Ok(RmaOptions { report, inject, fence: op_flags & flags::FENCE != 0 })
-    }
-
-    /// Returns whether a message would overtake a read or write of the peer's memory that goes in
-    /// pieces (`FI_ORDER_SAR`, `FI_ORDER_SAW`).
+    /// Returns whether a message could overtake a read or write of the peer's memory: one that goes
+    /// in pieces, or may go in pieces after the kernel has refused to copy (`FI_ORDER_SAR`,
+    /// `FI_ORDER_SAW`).
     #[cold]
     pub(super) fn overtakes(&self, peers: &mut Peers, peer: u32) -> bool {
         let at_once = attr::order_size(self.settings.eager.size);
@@ -155,8 +112,9 @@ impl Tx {
                 && matches!(op.kind, OpKind::Read | OpKind::Write)
                 && op.buffer.len() > at_once
         };
-        // The operations are searched only if reads and writes at this peer go in pieces.
-        goes_in_pieces(peers, peer) == Ok(true) && self.ops.any(piecemeal)
+        // The operations are not searched if the kernel copies at this peer.
+        peers.link(peer).is_ok_and(|link| link.goes_in_pieces() != Some(false))
+            && self.ops.any(piecemeal)
     }
 
     /// Starts an operation of `len` bytes on a peer's memory: enters it, and calls `send` with its
@@ -193,19 +151,15 @@ impl Tx {
         work: u32,
         peer: u32,
         op: &Rma,
-        options: RmaOptions,
+        options: Outgoing,
     ) -> Result<()> {
+        let kind = if op.write { OpKind::Write } else { OpKind::Read };
         let entry = SendOp {
-            kind: if op.write { OpKind::Write } else { OpKind::Read },
-            peer,
-            buffer: op.buffer.clone(),
             remote: op.remote,
             data: op.data,
-            context: op.context,
-            report: options.report,
             acknowledged: true,
             work,
-            age: 0,
+            ..SendOp::new(kind, peer, &op.buffer, op.context, options.report)
         };
         self.start_rma(peers, entry, op.buffer.len() as u64, |tx, peers, number| {
             if op.write {
@@ -360,10 +314,10 @@ impl Tx {
 }
 
 /// Returns whether longer reads and writes of a peer's memory go in pieces. They do over the
-/// network, and if the kernel does not copy between the two processes.
+/// network, and if it is known that the kernel does not copy between the two processes.
 ///
 /// # Errors
 /// `ECONNABORTED` if the peer is gone.
 fn goes_in_pieces(peers: &mut Peers, peer: u32) -> Result<bool> {
-    Ok(peers.link(peer)?.goes_in_pieces())
+    Ok(peers.link(peer)?.goes_in_pieces() == Some(true))
 }

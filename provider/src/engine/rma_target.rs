@@ -61,16 +61,8 @@ enum Access {
 fn answer_to(request: &Header, len: usize) -> Header {
     // Atomic operations have no offset.
     let data = if request.kind == Kind::Read { request.data } else { 0 };
-    Header {
-        kind: Kind::Answer,
-        flags: request.flags & Flags::PART,
-        peer: 0,
-        count: 0,
-        bits: 0,
-        data,
-        len: len as u64,
-        op: request.op,
-    }
+    let (flags, len) = (request.flags & Flags::PART, len as u64);
+    Header { flags, data, len, ..Header::of(Kind::Answer, request.op) }
 }
 
 /// A request of a peer.
@@ -234,11 +226,11 @@ impl RmaTarget {
         header: &Header,
         parts: &RemoteParts,
     ) {
+        peers.channels.rma.received_bytes += header.len;
         if header.flags.contains(Flags::PART) {
             return;
         }
         peers.channels.rma.received += 1;
-        peers.channels.rma.received_bytes += header.len;
         let accesses = match header.kind {
             Kind::Write => Accesses { reads: false, writes: true },
             Kind::Atomic => accesses_of_atomic(header.bits),

@@ -326,6 +326,10 @@ impl Rx {
         }
         if at_once {
             for recv in self.take_long() {
+                completions.forget_work(recv.grant.data.work);
+                if recv.grant.data.multi {
+                    self.end_part(&recv.grant.data, recv.grant.last);
+                }
                 if recv.is_current(peers) {
                     let errno = Errno::ECONNABORTED.get() as u64;
                     peers.answer(recv.peer, Kind::Failed, recv.about.op, errno);
@@ -664,16 +668,8 @@ impl Rx {
         if let Ok(link) = peers.link(peer) {
             self.transfers[key].landing = link.expect(transfer, &to);
         }
-        let header = Header {
-            kind: Kind::Pull,
-            flags: Flags::empty(),
-            peer: 0,
-            count: 1,
-            bits: 0,
-            data: transfer,
-            len: wanted as u64,
-            op,
-        };
+        let header =
+            Header { count: 1, data: transfer, len: wanted as u64, ..Header::of(Kind::Pull, op) };
         peers.reply(peer, header);
     }
 

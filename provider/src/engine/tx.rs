@@ -36,7 +36,7 @@ use ffi::{Errno, Result, ops::ep::Send};
 use super::{
     check::sum,
     completions::Completions,
-    deferred::MOST as MOST_ANSWERS,
+    deferred::{MOST as MOST_ANSWERS, MOST_OPERATIONS},
     ops::{OpKind, Ops, SendOp, UnderWay},
     outgoing::{Outgoing, Route, TxSettings},
     peers::Peers,
@@ -82,7 +82,10 @@ impl Tx {
         Self {
             ops: Arc::new(Ops::new(locked)),
             rma_under_way: UnderWay::default(),
-            rma_limit: if size == 0 { attr::QUEUE_SIZE } else { size },
+            rma_limit: match size {
+                0 => attr::QUEUE_SIZE,
+                _ => size.min(MOST_OPERATIONS),
+            },
             streams: VecDeque::new(),
             settings: Arc::new(settings),
         }
@@ -311,6 +314,12 @@ impl Tx {
             self.fail(completions, &op, errno.map_or(Errno::EPROTO, Errno::new));
             return;
         }
+        if matches!(op.kind, OpKind::Read | OpKind::Write)
+            && op.buffer.len() > attr::order_size(self.settings.eager.size)
+            && let Ok(link) = peers.link(from)
+        {
+            link.note_copied();
+        }
         let channel = match header.len {
             1 => Some(peers.whole_counters(from)),
             0 if op.buffer.is_copied() => Some(&mut peers.channels.shm),
@@ -462,14 +471,10 @@ impl Tx {
             let left = stream.len - stream.offset;
             let part = op.buffer.part(stream.offset, left.min(most));
             let header = Header {
-                kind: Kind::Chunk,
                 flags: if left <= most { Flags::empty() } else { Flags::PART },
-                peer: 0,
-                count: 0,
-                bits: 0,
                 data: stream.offset as u64,
                 len: part.len() as u64,
-                op: stream.transfer,
+                ..Header::of(Kind::Chunk, stream.transfer)
             };
             if peers.push(stream.peer, &header, Payload::Part(&part)) != Ok(Sent::Yes) {
                 break;

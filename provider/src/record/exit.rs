@@ -13,25 +13,16 @@ pub(crate) trait AtExit: Send + Sync {
 }
 
 /// Objects that may be open when the process exits, in the order in which they were opened.
-type Open = Mutex<Vec<Weak<dyn AtExit>>>;
+pub(crate) type Open = Mutex<Vec<Weak<dyn AtExit>>>;
 
-static CONTEXTS: Open = Mutex::new(Vec::new());
-static ENDPOINTS: Open = Mutex::new(Vec::new());
+pub(crate) static CONTEXTS: Open = Mutex::new(Vec::new());
+pub(crate) static ENDPOINTS: Open = Mutex::new(Vec::new());
 
-fn register(object: Weak<dyn AtExit>, open: &Open) {
+/// Registers an object for [`run_all`], which calls contexts before endpoints.
+pub(crate) fn register<T: AtExit + 'static>(object: &Arc<T>, open: &Open) {
     let mut open = open.lock();
     open.retain(|object| object.strong_count() > 0);
-    open.push(object);
-}
-
-/// Registers an endpoint for [`run_all`].
-pub(crate) fn register_endpoint<T: AtExit + 'static>(endpoint: &Arc<T>) {
-    register(Arc::downgrade(endpoint) as Weak<dyn AtExit>, &ENDPOINTS);
-}
-
-/// Registers a shared receive context for [`run_all`], which calls contexts before endpoints.
-pub(crate) fn register_context<T: AtExit + 'static>(context: &Arc<T>) {
-    register(Arc::downgrade(context) as Weak<dyn AtExit>, &CONTEXTS);
+    open.push(Arc::downgrade(object) as Weak<dyn AtExit>);
 }
 
 /// Calls [`AtExit::at_exit`] of all registered objects that still exist. Called when the process
