@@ -641,23 +641,27 @@ impl Offload {
     #[inline]
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<Found> {
-        self.find_behind(self.table.first_match(key), key)
+        self.find_behind::<false>(self.table.first_match(key), key)
     }
 
-    /// [`Offload::find`] if the table is the index.
+    /// [`Offload::find`] for an operation, if the table is the index.
     #[inline(always)]
     fn find_in_index(&self, key: &Key) -> Option<Found> {
-        self.find_behind(self.table.index.first_match(key), key)
+        self.find_behind::<true>(self.table.index.first_match(key), key)
     }
 
-    /// The oldest element that matches `key`, where `hit` is the first match in the table.
+    /// The oldest element that matches `key`, where `hit` is the first match in the table. `auto`
+    /// counts the search of an operation (`NOTED`). It must not count others, because a recording
+    /// has only operations.
     #[inline(always)]
-    fn find_behind(&self, hit: Option<Hit>, key: &Key) -> Option<Found> {
+    fn find_behind<const NOTED: bool>(&self, hit: Option<Hit>, key: &Key) -> Option<Found> {
         let Some(hit) = hit else {
             if self.on_host() == 0 {
                 return None;
             }
-            self.note_host_search(key);
+            if NOTED {
+                self.note_host_search(key);
+            }
             let token = self.host.first_token(key)?;
             return Some(Found { token, place: Place::Host });
         };
@@ -672,7 +676,9 @@ impl Offload {
         if age < oldest.age {
             return Some(found);
         }
-        self.note_host_search(key);
+        if NOTED {
+            self.note_host_search(key);
+        }
         match self.host.first_match(key) {
             Some(host) if host.age < age => Some(Found { token: host.token, place: Place::Host }),
             _ => Some(found),

@@ -178,7 +178,7 @@ impl Index {
     /// neither the small set nor a scan of all entries is in use, compares all entries and requests
     /// the scan for later calls.
     pub(crate) fn rank(&self, slots: &[Slot], id: u16) -> usize {
-        if self.small_set.is_in_use() {
+        if self.small_set.in_use {
             return self.small_set.rank(&slots[usize::from(id)]);
         }
         if self.scan_timeout.is_active() {
@@ -258,7 +258,7 @@ impl Index {
         if !state.has_flags() {
             return self.insert_classes(slots, recent);
         }
-        if self.small_set.is_in_use() {
+        if self.small_set.in_use {
             return self.insert_in_small_set(slots, recent, taken);
         }
         self.insert_general(slots, recent);
@@ -558,7 +558,7 @@ impl Index {
                 return self.first_match_in_secondary(slots, key);
             }
         }
-        if self.small_set.is_in_use() {
+        if self.small_set.in_use {
             return self.small_set.first(self.kernel, slots, key);
         }
         self.first_match_general(slots, key)

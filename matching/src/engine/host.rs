@@ -86,15 +86,6 @@ impl<Q: Queues> HostOn<Q> {
         let config = EngineConfig { k_collective, k_point_to_point, ..*config };
         Self::ColPnp(Box::new(ColPnp::new(&config, queues)))
     }
-
-    fn storage(&self) -> &Q {
-        match self {
-            Self::List(engine) => engine.storage(),
-            Self::RankArray(engine) => engine.storage(),
-            Self::ColPnp(engine) => engine.storage(),
-            Self::Kmeans(engine) => engine.storage(),
-        }
-    }
 }
 
 /// Calls the engine. If none is made yet, the value is `$empty`, the result of an empty engine.
@@ -204,15 +195,7 @@ impl Host {
         each!(self, engine => engine.set_processes(n), ());
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let (packed, linked) = match self {
-            Self::Unused => (None, None),
-            Self::Packed(engine) => (Some(engine.storage()), None),
-            Self::Linked(engine) => (None, Some(engine.storage())),
-            Self::Hash(engine) => (None, Some(engine.storage())),
-            Self::NewMadeleine(engine) => (None, Some(engine.storage())),
-        };
-        let (packed, linked) = (packed.map(Queues::iter), linked.map(Queues::iter));
-        packed.into_iter().flatten().chain(linked.into_iter().flatten())
+    pub(crate) fn iter(&self) -> Box<dyn Iterator<Item = (u32, u64)> + '_> {
+        each!(self, engine => Box::new(engine.iter()), Box::new(std::iter::empty()))
     }
 }

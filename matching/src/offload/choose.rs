@@ -73,23 +73,17 @@ struct Window {
 }
 
 /// A set of sources, with one bit for all numbers that are equal modulo 4096.
-#[derive(Clone, Debug)]
-struct SourceMask([u64; 64]);
-
-impl Default for SourceMask {
-    fn default() -> Self {
-        Self([0; 64])
-    }
-}
+#[derive(Clone, Debug, Default)]
+struct SourceMask([[u64; 8]; 8]);
 
 impl SourceMask {
     #[inline]
     fn note(&mut self, source: u32) {
-        self.0[source as usize / 64 % 64] |= 1 << (source % 64);
+        self.0.as_flattened_mut()[source as usize / 64 % 64] |= 1 << (source % 64);
     }
 
     fn count(&self) -> u64 {
-        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+        self.0.as_flattened().iter().map(|word| u64::from(word.count_ones())).sum()
     }
 }
 
@@ -324,6 +318,19 @@ mod tests {
         play(&mut queue, 10 * THETA, Source::new(1), 3);
         play(&mut queue, 10 * THETA, Source::ANY, 1);
         assert_eq!(engines(&queue.counters()), ["hash", "newmadeleine"]);
+    }
+
+    /// An operation that is held back looks into the queue again and again; a replay does not.
+    #[test]
+    fn looks_that_are_no_operation_do_not_count() {
+        let mut queue = queue(HostStorage::Linked);
+        queue.insert(element(1, Source::new(1)));
+        let any = Key { bits: 7, ignore: u64::MAX, source: Source::ANY };
+        assert!(queue.find(&any).is_some());
+        let searches = |queue: &Offload| queue.chooser.as_ref().unwrap().window.searches.get();
+        assert_eq!(searches(&queue), 0);
+        queue.search(&any);
+        assert_eq!(searches(&queue), 1);
     }
 
     #[test]

@@ -182,9 +182,13 @@ impl Offload {
         (result, ns)
     }
 
-    /// [`Offload::find`], measured if there is a clock.
+    /// [`Offload::find`] for an operation, measured if there is a clock.
     pub(super) fn find_measured(&mut self, key: &Key) -> Option<Found> {
-        if self.watch.is_some() { self.find_in_parts(key) } else { self.find(key) }
+        if self.watch.is_some() {
+            self.find_in_parts(key)
+        } else {
+            self.find_behind::<true>(self.table.first_match(key), key)
+        }
     }
 
     #[cold]
@@ -193,7 +197,7 @@ impl Offload {
         if self.table.capacity() > 0 {
             self.counters.measured.search.table.add(ns);
         }
-        let (found, ns) = self.measure(|queue| queue.find_behind(hit, key));
+        let (found, ns) = self.measure(|queue| queue.find_behind::<true>(hit, key));
         if self.searches_host(found) {
             self.counters.measured.search.host.add(ns);
         }

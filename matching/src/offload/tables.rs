@@ -32,6 +32,7 @@ fn unknown(name: &str) -> UnknownTable {
 
 /// The table of a queue. If `Offload::indirect_table` is false, the table is the index, and fast
 /// paths use `index` directly.
+#[derive(Debug)]
 pub(super) struct Tables {
     /// Has no entries if there is a CAM.
     pub(super) index: Table,
@@ -105,15 +106,6 @@ impl Tables {
 
     pub(super) fn iter(&mut self) -> impl Iterator<Item = (Handle, Entry)> + '_ {
         self.index.iter().chain(self.cam.iter_mut().flat_map(|cam| cam.iter()))
-    }
-}
-
-impl std::fmt::Debug for Tables {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.cam {
-            None => self.index.fmt(f),
-            Some(cam) => cam.fmt(f),
-        }
     }
 }
 

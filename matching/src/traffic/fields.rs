@@ -28,8 +28,8 @@ pub(crate) struct Fields {
     pub(super) collective: u64,
     pub(super) communicator: Field,
     pub(super) tag: Field,
-    /// The bits of communicator and tag.
-    pub(super) identity_bits: u64,
+    /// The bits of communicator and tag. Other bits do not distinguish elements of one source.
+    pub(crate) identity_bits: u64,
     pub(super) source: Option<Field>,
     /// Whether collective tags are negative.
     pub(super) negative: bool,
@@ -70,12 +70,9 @@ impl Fields {
     pub(super) const fn open_mpi(communicator: Field, tag: Field, source: Option<Field>) -> Self {
         Self {
             collective: 1 << tag.mask.ilog2(),
-            communicator,
-            tag,
-            identity_bits: communicator.mask | tag.mask,
-            source,
             negative: true,
             nonblocking: OPEN_MPI_NONBLOCKING,
+            ..Self::mpich(communicator, tag, source)
         }
     }
 
@@ -96,32 +93,19 @@ impl Fields {
         if self.negative { tag.wrapping_neg() & self.tag.extract(u64::MAX) } else { tag }
     }
 
-    /// The bits of tag and communicator. Other bits do not distinguish elements of one source.
-    #[inline]
-    pub(crate) const fn tag_and_communicator(&self) -> u64 {
-        self.identity_bits
-    }
-
     /// The bits by which an MPI distinguishes messages, and those that any-tag and any-source
     /// receives ignore, as far as the layout is known.
     pub(crate) const fn wildcards(&self) -> FieldWildcards {
-        let source = match self.source {
+        let any_source = match self.source {
             Some(field) => field.mask,
             None => 0,
         };
-        if self.collective == 0 {
-            return FieldWildcards {
-                identity_bits: u64::MAX,
-                any_tag: u64::MAX,
-                any_source: source,
-            };
-        }
         let sign = if self.negative { self.collective } else { 0 };
-        FieldWildcards {
-            identity_bits: self.identity_bits,
-            any_tag: self.tag.mask & !sign,
-            any_source: source,
-        }
+        let (identity_bits, any_tag) = match self.collective {
+            0 => (u64::MAX, u64::MAX),
+            _ => (self.identity_bits, self.tag.mask & !sign),
+        };
+        FieldWildcards { identity_bits, any_tag, any_source }
     }
 
     /// The kind of all messages that `key` can match; `None` if it can match several kinds. Two

@@ -131,11 +131,15 @@ fn element(key: &Key) -> Element {
 
 impl<R: Clone, M> TailDevice<R, M> {
     /// Returns true if this configuration selects a tail device. Modes that inspect both queues
-    /// before each operation (`flow-control`, `sticky`, the timing model) need one lock.
+    /// before each operation (`flow-control`, `sticky`, the timing model) need one lock. So does a
+    /// pool, for which only one thread at a time may act as a member.
     #[must_use]
     pub fn is_wanted(config: &DeviceConfig) -> bool {
         let is_apart = matches!(config.prq.overflow, Overflow::Spill | Overflow::Prefix);
-        config.prq.engine == HostEngine::TailQueues && is_apart && config.timing.is_none()
+        config.prq.engine == HostEngine::TailQueues
+            && is_apart
+            && config.timing.is_none()
+            && config.pool.is_none()
     }
 
     /// Creates an empty device.

@@ -87,7 +87,7 @@ impl Index {
     /// Sets the flags of the state according to the keys of the primary index and the other
     /// structures. Also determines whether the queue is uniform.
     pub(super) fn refresh_state(&mut self) {
-        if self.small_set.is_in_use() {
+        if self.small_set.in_use {
             self.classes.suspend_uniform();
             return self.classes.set_flags(true, true);
         }
@@ -358,7 +358,7 @@ impl Index {
     /// elsewhere. The small set stays unused for at least this many ticks with few entries.
     #[cold]
     fn outgrow_small_set(&mut self, slots: &mut [Slot], recent: RecentEntries, ticks: u32) {
-        self.small_set.policy.wait(ticks);
+        self.small_set.policy.wait = ticks;
         self.leave_small_set(slots);
         self.insert_general(slots, recent);
     }

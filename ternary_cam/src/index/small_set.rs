@@ -47,11 +47,6 @@ impl SmallSet {
         Self { entries: ShortQueue::EMPTY, tail: 0, in_use: false, policy }
     }
 
-    #[inline(always)]
-    pub(super) fn is_in_use(&self) -> bool {
-        self.in_use
-    }
-
     pub(super) fn len(&self) -> usize {
         self.entries.live.count_ones() as usize
     }

@@ -22,7 +22,7 @@ pub(super) struct Fingerprint {
 impl Fingerprint {
     #[inline(always)]
     pub(super) fn new(fields: &Fields, key: &Key) -> Self {
-        let identity_bits = fields.tag_and_communicator();
+        let identity_bits = fields.identity_bits;
         // Multiples of the golden ratio differ most in their highest bits.
         let tag = (key.bits & identity_bits).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let source = fields.source(key);

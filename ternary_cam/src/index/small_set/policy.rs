@@ -231,11 +231,6 @@ impl Policy {
         peak + GROUP <= self.good_for(many_kinds)
     }
 
-    /// Keeps the small set out of use for this many ticks with few entries.
-    pub(in crate::index) fn wait(&mut self, ticks: u32) {
-        self.wait = ticks;
-    }
-
     /// Called when the small set is taken into use.
     pub(in crate::index) fn enter(&mut self, many_kinds: bool) {
         self.forget_kinds();

@@ -25,7 +25,7 @@ impl Queue {
     }
 
     fn is_in_small_set(&self) -> bool {
-        self.table.index().small_set.is_in_use()
+        self.table.index().small_set.in_use
     }
 
     /// Inserts entries, every third with any source if `wild`, and keeps at most `length`. Keys

@@ -44,7 +44,7 @@ impl Name {
     /// The tag and source of a key; `None` if it has wildcards in them.
     #[inline(always)]
     fn of(fields: &Fields, key: &Key) -> Option<Self> {
-        let identity_bits = fields.tag_and_communicator();
+        let identity_bits = fields.identity_bits;
         let source = fields.source(key);
         let named = key.ignore & identity_bits == 0 && !source.is_any();
         named.then_some(Self { tag: key.bits & identity_bits, source })
