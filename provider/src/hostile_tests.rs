@@ -26,7 +26,7 @@ use proptest::prelude::*;
 use crate::{
     address,
     engine::Engine,
-    fuzzing::{endpoint, engine_of, net_endpoint, survive, survive_far},
+    testing::{endpoint, engine_of, net_endpoint, survive, survive_far},
     wait::pollable::Progress,
 };
 

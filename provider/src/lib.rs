@@ -44,7 +44,7 @@ mod tx_fast_path;
 mod wait;
 
 #[cfg(any(test, feature = "testing"))]
-pub mod fuzzing;
+pub mod testing;
 
 #[cfg(test)]
 mod hostile_tests;

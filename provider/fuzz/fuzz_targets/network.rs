@@ -8,4 +8,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| tcam_fi::fuzzing::survive_far(data));
+fuzz_target!(|data: &[u8]| tcam_fi::testing::survive_far(data));

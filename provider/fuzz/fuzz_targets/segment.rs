@@ -9,4 +9,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| tcam_fi::fuzzing::survive(data));
+fuzz_target!(|data: &[u8]| tcam_fi::testing::survive(data));

@@ -21,7 +21,7 @@ use ffi::{
 };
 
 use super::sum;
-use crate::{cq::CompletionQueue, engine::Engine, fuzzing::endpoint, wait::pollable::Progress};
+use crate::{cq::CompletionQueue, engine::Engine, testing::endpoint, wait::pollable::Progress};
 
 const MESSAGE: &[u8] = b"what was sent, and longer than nothing";
 

@@ -24,7 +24,7 @@ use crate::{
         ops::{OpKind, SendOp},
         pairs::{AT_ONE, AT_OTHER, Operation, SETTINGS, TAG, TestNode, TestOp, connected_pair},
     },
-    fuzzing::endpoint,
+    testing::endpoint,
 };
 
 const LONGEST: Duration = Duration::from_secs(5);

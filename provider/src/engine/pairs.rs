@@ -34,7 +34,7 @@ use crate::{
     address,
     cq::CompletionQueue,
     engine::{Engine, inbound::Inbound},
-    fuzzing::endpoint,
+    testing::endpoint,
 };
 
 /// Steps after which a test gives up.

@@ -12,7 +12,7 @@ use nic::params::{PARAMS, Values};
 
 use crate::{
     engine::{deferred::MOST, pairs::*},
-    fuzzing::endpoint,
+    testing::endpoint,
 };
 
 #[test]
