@@ -193,15 +193,20 @@ pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Res
     let mut known = BTreeSet::new();
     each_complete(directory, &mut known, &mut take)?;
     let mut is_one_gone = false;
+    let mut taken = Vec::new();
     for path in drafts {
         match read_draft(&path) {
             Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
                 is_one_gone = true;
             }
-            Ok(Some(report)) if !known.contains(&endpoint(&report)) => take(&path, report),
+            Ok(Some(report)) if !known.contains(&endpoint(&report)) => {
+                taken.push(endpoint(&report));
+                take(&path, report);
+            }
             read => drop(read?),
         }
     }
+    known.extend(taken);
     if is_one_gone { each_complete(directory, &mut known, &mut take) } else { Ok(()) }
 }
 
@@ -333,6 +338,16 @@ pub(crate) mod tests {
         }
     }
 
+    /// Writes a draft with this report.
+    pub(crate) fn put_draft(path: &Path, report: &mut Report) {
+        let mut file = draft::MAGIC.to_vec();
+        file.resize(draft::LENGTH, 0);
+        let mut slot = Vec::new();
+        draft::put(report, 1, &mut slot).unwrap();
+        file[draft::place(1)..][..slot.len()].copy_from_slice(&slot);
+        fs::write(path, file).unwrap();
+    }
+
     #[test]
     fn ranks_are_summed_and_the_worst_is_known() {
         let reports = [sample(0, 10, 25), sample(1, 10, 4), sample(3, 10, 7)];
@@ -408,14 +423,7 @@ pub(crate) mod tests {
     fn drafts_become_reports_unless_these_are_there() {
         let directory = tempfile::tempdir().unwrap();
         let place = |name: &str| directory.path().join(name);
-        let put = |name: &str, report: &mut Report| {
-            let mut file = draft::MAGIC.to_vec();
-            file.resize(draft::LENGTH, 0);
-            let mut slot = Vec::new();
-            draft::put(report, 1, &mut slot).unwrap();
-            file[draft::place(1)..][..slot.len()].copy_from_slice(&slot);
-            fs::write(place(name), file).unwrap();
-        };
+        let put = |name: &str, report: &mut Report| put_draft(&place(name), report);
         let cut = |rank| Report { written_at: WrittenAt::Running, ..sample(rank, 4, 5) };
         put("0.100.100.0.draft", &mut cut(0));
         put("1.101.101.0.draft", &mut cut(1));
@@ -439,6 +447,27 @@ pub(crate) mod tests {
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
         prepare(directory.path()).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_process_that_ends_while_its_draft_is_read_counts_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let draft = |rank: u32| directory.path().join(format!("{rank}.draft"));
+        for rank in 0..2 {
+            let written_at = WrittenAt::Running;
+            put_draft(&draft(rank), &mut Report { written_at, ..sample(rank, 4, 5) });
+        }
+        let mut seen = Vec::new();
+        let take = |_: &Path, report: Report| {
+            // Both processes end when the first draft was read.
+            for rank in (0..2).filter(|_| seen.is_empty()) {
+                write(directory.path(), &rank.to_string(), &sample(rank, 4, 5)).unwrap();
+                fs::remove_file(draft(rank)).unwrap();
+            }
+            seen.push(report.rank);
+        };
+        each(directory.path(), take).unwrap();
+        assert_eq!(seen, [Some(0), Some(1)]);
     }
 
     #[test]
