@@ -138,6 +138,9 @@ impl Experiment {
                 false => take(name, reports::read_one(name)?),
             }
         }
+        // A directory may be named twice.
+        drafts.sort_by_cached_key(reports::endpoint);
+        drafts.dedup();
         let replayed = gathering.is_empty() && drafts.is_empty();
         let traces = match of_traces.as_slice() {
             [] => Found::default(),
@@ -515,8 +518,10 @@ fn who(head: &ReportHead) -> RankKey {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use nic::trace::Header;
+
     use super::*;
-    use crate::results::reports::tests::sample;
+    use crate::results::reports::tests::{put_draft, sample};
     use crate::traces::Take;
 
     fn of(reports: impl IntoIterator<Item = Report>) -> Option<Experiment> {
@@ -586,6 +591,27 @@ pub(crate) mod tests {
         let experiment = Experiment::read(&sources, Keep::Shown).unwrap();
         assert_eq!((experiment.heads.len(), experiment.sum.tagged.posts), (2, 11));
         assert!(experiment.sum.lack().unwrap().contains("several runs"));
+    }
+
+    #[test]
+    fn a_draft_whose_directory_is_named_twice_counts_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let report = sample(0, 8, 5);
+        let header = Header {
+            context: "tagged".to_owned(),
+            layout: "mpich".to_owned(),
+            host: report.host.clone(),
+            pid: report.pid,
+            rank: report.rank,
+            ..Header::default()
+        };
+        fs::write(directory.path().join("0.trace"), header.to_bytes()).unwrap();
+        let mut draft = Report { written_at: WrittenAt::Running, ..report };
+        put_draft(&directory.path().join("0.draft"), &mut draft);
+        let names = vec![directory.path().to_owned(); 2];
+        let sources = Inputs { names, take: Take::default() };
+        let experiment = Experiment::read(&sources, Keep::Shown).unwrap();
+        assert_eq!((experiment.heads.len(), experiment.sum.ranks.mixed), (1, false));
     }
 
     #[test]
