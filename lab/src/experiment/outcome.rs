@@ -486,7 +486,7 @@ impl Gathering {
             sum.ranks.mixed = true;
         }
         let known = heads.iter().filter_map(|head| head.rank).max();
-        let mut next = known.map_or(0, |most| most + 1);
+        let mut next = known.map_or(0, |most| most.saturating_add(1));
         let mut ranks = self.ranks;
         let mut unknown = BTreeMap::new();
         for ((is_unknown, number, host), at) in self.index {
@@ -494,7 +494,7 @@ impl Gathering {
             if is_unknown {
                 ranks[at].number = next;
                 unknown.insert((number, host), next);
-                next += 1;
+                next = next.saturating_add(1);
             }
         }
         ranks.sort_unstable_by_key(|rank| rank.number);
@@ -648,6 +648,14 @@ pub(crate) mod tests {
         assert_eq!(experiment.worst(QueueKind::Umq).number, 3, "the first of equals");
         assert_eq!(experiment.worst_first()[0].number, 3);
         assert_eq!(experiment.title(), "program on 3 of 4 ranks");
+    }
+
+    #[test]
+    fn processes_without_a_rank_follow_the_highest_rank() {
+        let mut reports = [sample(0, 8, 5), sample(1, 8, 1)];
+        (reports[0].rank, reports[1].rank) = (Some(u32::MAX), None);
+        let numbers = of(reports).unwrap().numbers;
+        assert_eq!(numbers, [u32::MAX, u32::MAX]);
     }
 
     #[test]
