@@ -3,6 +3,7 @@
 //! sum.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use matching::measured::MeasuredTime;
 use matching::{ByKind, Profile, QueueCounters};
@@ -176,12 +177,16 @@ pub(crate) struct Adding {
     heads: Vec<ReportHead>,
     shared: Interned,
     remarks: Remarks,
+    /// Processes whose counts end before the end of their program, by host and process id.
+    cut: BTreeSet<(Arc<str>, u32)>,
 }
 
 impl Adding {
     pub(crate) fn add(&mut self, report: &Report) {
         let sum = &mut self.sum;
-        if report.written_at == WrittenAt::Running {
+        let head = self.shared.head(report);
+        let process = (Arc::clone(&head.host), head.pid);
+        if report.written_at == WrittenAt::Running && self.cut.insert(process) {
             sum.ranks.note_cut(report.rank);
         }
         if report.libfabric == NO_LIBFABRIC {
@@ -206,7 +211,7 @@ impl Adding {
         sum.prq_peak.raise(report.tagged.prq.high_water, report.rank);
         sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);
         self.remarks.add(report);
-        self.heads.push(self.shared.head(report));
+        self.heads.push(head);
     }
 
     pub(crate) fn heads(&self) -> &[ReportHead] {

@@ -87,13 +87,13 @@ impl Found {
     /// replay finds that a trace was cut off, so the result may change after it.
     pub(crate) fn ranks(&self) -> Ranks {
         let mut ranks = Ranks::default();
-        let mut processes = BTreeSet::new();
+        let (mut processes, mut cut) = (BTreeSet::new(), BTreeSet::new());
         for trace in &self.traces {
             let Header { host, pid, rank, origin, libfabric, .. } = &trace.header;
             if processes.insert((host, pid)) {
                 ranks.note(*rank, origin.ranks);
             }
-            if !trace.is_whole() {
+            if !trace.is_whole() && cut.insert((host, pid)) {
                 ranks.note_cut(*rank);
             }
             if libfabric == NO_LIBFABRIC {
@@ -324,5 +324,18 @@ mod tests {
         );
         put("other.trace", b"GPS");
         assert!(old(directory.path()).unwrap_err().to_string().contains("other.trace"));
+    }
+
+    #[test]
+    fn a_killed_process_without_a_rank_is_one() {
+        let directory = tempfile::tempdir().unwrap();
+        for context in CONTEXTS {
+            let header = Header { context: context.to_owned(), ..Header::default() };
+            let path = directory.path().join(format!("{context}.trace"));
+            fs::write(path, header.to_bytes()).unwrap();
+        }
+        let found = find(&[directory.path().to_owned()], Take::default()).unwrap();
+        found.iter().for_each(|trace| trace.tell("it was cut off"));
+        assert_eq!(found.ranks().count(), "1 rank, 1 cut short");
     }
 }
