@@ -131,8 +131,7 @@ impl Found {
     /// not placed.
     pub(crate) fn placed_on(&self) -> Option<usize> {
         let nodes = self.traces.iter().find_map(|trace| trace.nodes.as_ref())?;
-        let nodes: BTreeSet<_> = (0..self.ranks_of()).filter_map(|rank| nodes.of(rank)).collect();
-        (!nodes.is_empty()).then_some(nodes.len())
+        Some(nodes.number(self.ranks_of()))
     }
 
     /// Places the ranks on nodes, if `placed` gives a placement. Fails if the placement is invalid,

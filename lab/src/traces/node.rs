@@ -203,6 +203,16 @@ impl Nodes {
         self.ranks.get(at).or_else(|| self.by_port.get(&at.port)).copied()
     }
 
+    /// Returns the number of nodes that the ranks from 0 to `ranks` - 1 are placed on. A trace may
+    /// have any rank, so the ranks are not counted one by one.
+    pub(super) fn number(&self, ranks: u32) -> usize {
+        match &self.rule {
+            Rule::Block(ppn) => ranks.div_ceil(ppn.get()) as usize,
+            Rule::Cyclic(nodes) => ranks.min(nodes.get()) as usize,
+            Rule::Listed(nodes) => nodes.iter().collect::<HashSet<_>>().len(),
+        }
+    }
+
     /// Returns the node of a rank, or `None` for a rank that the placement does not contain.
     pub(crate) fn of(&self, rank: u32) -> Option<u32> {
         self.rule.of(rank)
@@ -429,7 +439,10 @@ mod tests {
             let placement = (!placement.is_empty()).then(|| placement.parse().unwrap());
             let placed = Placed { ppn: ppn.and_then(NonZeroU32::new), placement };
             let rule = placed.node_rule(5).map_err(|error| error.to_string())?.unwrap();
-            Ok::<_, String>((0..5).map(|rank| rule.of(rank).unwrap()).collect::<Vec<_>>())
+            let of: Vec<_> = (0..5).map(|rank| rule.of(rank).unwrap()).collect();
+            let number = Nodes::new(rule, HashMap::new()).number(5);
+            assert_eq!(number, of.iter().collect::<HashSet<_>>().len());
+            Ok::<_, String>(of)
         };
         assert_eq!(nodes("", Some(2)), nodes("block", Some(2)));
         assert_eq!(nodes("block", Some(2)).unwrap(), [0, 0, 1, 1, 2]);
@@ -444,6 +457,12 @@ mod tests {
         assert!(listed("a:4").unwrap_err().contains("4 of 5 ranks"));
         assert!(listed("a:0").unwrap_err().contains("`a:0`"));
         assert!(nodes(path_text, Some(2)).unwrap_err().contains("--ppn"));
+    }
+
+    #[test]
+    fn nodes_of_any_number_of_ranks_are_counted_without_memory() {
+        assert_eq!(nodes(1).number(u32::MAX), u32::MAX as usize);
+        assert_eq!(nodes(1 << 31).number(u32::MAX), 2);
     }
 
     #[test]
