@@ -23,7 +23,7 @@ use std::ops::Range;
 use indicatif::ProgressBar;
 use matching::{Key, Source, TagLayout};
 use nic::message::Envelope;
-use nic::trace::{Op, Posted};
+use nic::trace::{Header, Op, Posted};
 use rustc_hash::FxHashMap as HashMap;
 
 use super::fill::{TimeWindow, tagged};
@@ -110,9 +110,15 @@ type ReceivesByOperation = BTreeMap<&'static str, Receives>;
 /// Finds the phases of traces.
 pub(crate) fn of(traces: &[Trace]) -> Result<Phases, Error> {
     let tagged = tagged(traces);
-    let ranks: BTreeSet<_> = tagged.iter().map(|trace| trace.header.rank).collect();
+    let ranks: BTreeSet<_> = tagged.iter().map(|trace| rank_or_process(&trace.header)).collect();
     let each = play::each(&tagged, &ProgressBar::hidden(), |trace, _| receives_of(trace))?;
     Ok(between(&each, ranks.len()))
+}
+
+/// Identifies a rank: by its number, or else by its host and process id.
+fn rank_or_process(header: &Header) -> (Option<u32>, Option<(&str, u32)>) {
+    let Header { rank, host, pid, .. } = header;
+    (*rank, rank.is_none().then_some((host, *pid)))
 }
 
 fn receives_of(trace: &Trace) -> Result<ReceivesByOperation, Error> {
@@ -425,6 +431,22 @@ mod tests {
         assert_eq!((told.windows.len(), told.ends[0].as_slice()), (3, &[2, 6][..]));
         let told = between(&[of(1, 5), of(1, 5), of(5, 1)], 3);
         assert_eq!((told.windows.len(), told.warnings.len()), (1, 1));
+    }
+
+    #[test]
+    fn processes_without_a_rank_are_ranks_of_their_own() {
+        let header = |rank, host: &str, pid| Header {
+            rank,
+            host: host.to_owned(),
+            pid,
+            ..Header::default()
+        };
+        let number =
+            |headers: &[Header]| headers.iter().map(rank_or_process).collect::<BTreeSet<_>>().len();
+        assert_eq!(number(&[header(None, "a", 7), header(None, "a", 8), header(None, "b", 7)]), 3);
+        // Two endpoints of a process, and two processes of one rank.
+        assert_eq!(number(&[header(None, "a", 7), header(None, "a", 7)]), 1);
+        assert_eq!(number(&[header(Some(0), "a", 7), header(Some(0), "a", 8)]), 1);
     }
 
     #[test]
