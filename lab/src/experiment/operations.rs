@@ -24,9 +24,13 @@ const BATCH: usize = 4096;
 /// Maximum number of batches in the channel.
 const ON_THE_WAY: usize = 8;
 
+/// Highest rank that is accepted, because LogGOPSim's files have a line for each rank up to the
+/// highest.
+const HIGHEST_RANK: u32 = (1 << 24) - 1;
+
 /// Writes `operations` and LogGOPSim's files, rank by rank and context by context, and prints their
 /// paths. One thread replays and another thread writes `operations`, because both tasks take about
-/// the same time.
+/// the same time. Fails if a rank is above [`HIGHEST_RANK`].
 pub(crate) fn write(
     experiment: &Experiment,
     out: &Path,
@@ -36,6 +40,13 @@ pub(crate) fn write(
     let mut traces: Vec<(u32, &Trace)> =
         experiment.traces.iter().map(|trace| (rank_of(experiment, trace), trace)).collect();
     traces.sort_by_key(|(rank, trace)| (*rank, trace.header.context != "tagged"));
+    if let Some((rank, trace)) = traces.last().filter(|(rank, _)| *rank > HIGHEST_RANK) {
+        let why = format!(
+            "it is of rank {rank}, and LogGOPSim's files have a line for each rank up to the \
+             highest: leave out traces of ranks above {HIGHEST_RANK}"
+        );
+        return Err(Error::file(&trace.path, why));
+    }
     let columns = COLUMNS.map(|(name, column, _)| (name, column));
     let mut lines = ColumnFile::new(out, "operations", parquet, columns)?;
     let mut qstat = Qstat::new(out, prefix)?;
@@ -359,6 +370,17 @@ mod tests {
         );
         let send = "0,tagged,150,send,,0x9,,point-to-point,70000,,,,,,,,,6,,,0,,false";
         assert_eq!(text.lines().nth(15), Some(send));
+    }
+
+    #[test]
+    fn a_rank_above_any_job_is_an_error_before_a_file_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        put(&directory.path().join("a.trace"), Some(HIGHEST_RANK + 1), &[post(1), arrive(1)]);
+        let sources = Inputs { names: vec![directory.path().to_owned()], ..Inputs::default() };
+        let experiment = Experiment::read(&sources, Keep::Lengths).unwrap();
+        let error = write(&experiment, directory.path(), "q", false).unwrap_err().to_string();
+        assert!(error.contains("a.trace: it is of rank 16777216,"), "{error}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]
