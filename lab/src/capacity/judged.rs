@@ -32,20 +32,29 @@ impl Judged {
     /// own elements count as well, because they take entries from the pool.
     pub(crate) fn of(device: &str, sum: &Summary, pool: bool) -> Self {
         let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
-        let own = if pool { sum.internal_spills() } else { 0 };
-        let design = total([by_design(&prq.block_reasons), by_design(&umq.block_reasons)]);
+        let mut own = if pool { sum.internal_spills() } else { 0 };
         let spills = total([prq.spills, umq.spills, own]);
+        let mut design = 0;
         let mut why = Vec::new();
-        for (queue, what) in [(prq, "PRQ"), (umq, "UMQ")] {
-            let BlockReasons { disabled, refused, short, .. } = queue.block_reasons;
+        for (queue, of_mpi, what) in [(prq, &sum.msg.prq, "PRQ"), (umq, &sum.msg.umq, "UMQ")] {
+            let mut all = queue.block_reasons.clone();
+            let mut of = BlockReasons::default();
+            if pool {
+                of.merge(&of_mpi.block_reasons);
+                all.merge(&of);
+            }
+            design = total([design, by_design(&all)]);
+            own = own.saturating_sub(by_design(&of));
+            let BlockReasons { disabled, refused, short, .. } = all;
             let mut tell = |elements: u64, text: String| {
                 if elements > 0 {
                     why.push(text);
                 }
             };
             tell(disabled, format!("has no {what}"));
-            tell(refused, format!("refuses {}", count(refused, "receive")));
-            tell(short, format!("small buffers: {}", whole(short)));
+            let refuses = format!("refuses {}{}", count(refused, "receive"), mpis(of.refused));
+            tell(refused, refuses);
+            tell(short, format!("small buffers: {}{}", whole(short), mpis(of.short)));
         }
         if spills > design {
             why.push(overflow(prq, umq, own, spills - design));
@@ -55,12 +64,17 @@ impl Judged {
     }
 }
 
+/// Returns text on the number of the MPI's own elements; empty if there are none.
+fn mpis(own: u64) -> String {
+    if own > 0 { format!(", {} of them the MPI's", whole(own)) } else { String::new() }
+}
+
 /// Returns text on an overflow: its main reason and its number of elements.
 fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64) -> String {
     let of = prq.block_reasons.iter().zip(umq.block_reasons.iter());
     let reasons = of.filter(|((reason, _), _)| !["disabled", "refused", "short"].contains(reason));
     let most = reasons.map(|((reason, prq), (_, umq))| (total([prq, umq]), reason)).max();
-    let own = if own > 0 { format!(", {} of them the MPI's", whole(own)) } else { String::new() };
+    let own = mpis(own);
     let reason =
         most.filter(|(elements, _)| *elements > 0).map_or("pool empty", |(_, reason)| reason);
     match reason {
@@ -114,9 +128,13 @@ mod tests {
         // The MPI's own elements take entries from a pool.
         let mut own = sample(0, 30, 25);
         own.msg.prq.spills = 4;
-        let own = judged(own);
-        assert_eq!((own.suffices, own.overflowed), (false, 4));
-        assert_eq!(own.why, "pool empty: 4, 4 of them the MPI's");
+        let overflows = judged(own.clone());
+        assert_eq!((overflows.suffices, overflows.overflowed), (false, 4));
+        assert_eq!(overflows.why, "pool empty: 4, 4 of them the MPI's");
+        own.msg.prq.block_reasons.refused = 4;
+        let refused = judged(own);
+        assert_eq!((refused.suffices, refused.by_design, refused.overflowed), (false, 4, 0));
+        assert_eq!(refused.why, "refuses 4 receives, 4 of them the MPI's");
         let fine = Judged::of("y", &Summary::of(&[sample(0, 30, 25)]).unwrap(), false);
         assert_eq!((fine.suffices, fine.why.as_str()), (true, ""));
         assert_eq!(sentence(&[&[full, fine][..]]), "Nothing spills on y; something does on x");
