@@ -130,6 +130,8 @@ impl ThreadCounts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Thread {
     rank: Option<u32>,
+    #[serde(skip)]
+    host: String,
     pid: u32,
     thread: u32,
     /// True for a thread of the provider.
@@ -175,8 +177,14 @@ impl Threads {
         for (trace, by_thread) in tagged.iter().zip(by_trace) {
             let (host, pid, rank) = (&trace.header.host, trace.header.pid, trace.header.rank);
             for (thread, (device_thread, counts)) in by_thread {
-                let none =
-                    || Thread { rank, pid, thread, device_thread, counts: ThreadCounts::default() };
+                let none = || Thread {
+                    rank,
+                    host: host.clone(),
+                    pid,
+                    thread,
+                    device_thread,
+                    counts: ThreadCounts::default(),
+                };
                 let key = (rank.is_none(), rank, host.clone(), pid, thread);
                 threads.entry(key).or_insert_with(none).counts.merge(&counts);
             }
@@ -241,9 +249,9 @@ impl Threads {
 
 /// Returns the results as sentences.
 fn readings(threads: &[Thread]) -> Vec<String> {
-    let mut processes: BTreeMap<(Option<u32>, u32), u64> = BTreeMap::new();
+    let mut processes: BTreeMap<(Option<u32>, &str, u32), u64> = BTreeMap::new();
     for thread in threads {
-        *processes.entry((thread.rank, thread.pid)).or_default() += 1;
+        *processes.entry((thread.rank, &thread.host, thread.pid)).or_default() += 1;
     }
     let most = processes.values().max().copied().unwrap_or(0);
     if most < 2 {
@@ -385,6 +393,7 @@ mod tests {
         };
         let thread = |rank: u32, thread, device_thread, counts| Thread {
             rank: Some(rank),
+            host: String::new(),
             pid: 100 + rank,
             thread,
             device_thread,
@@ -436,6 +445,26 @@ mod tests {
         let part = of(directory.path(), TimeWindow { from: 2.0, to: 4.0 }).unwrap();
         assert_eq!(part.threads, [thread(0, 1, true, device)]);
         assert!(part.readings[0].starts_with("No process used"), "{:?}", part.readings);
+    }
+
+    #[test]
+    fn processes_of_two_hosts_with_one_pid_are_two() {
+        let thread = |host: &str, thread| Thread {
+            rank: None,
+            host: host.to_owned(),
+            pid: 7,
+            thread,
+            device_thread: false,
+            counts: ThreadCounts::default(),
+        };
+        assert_eq!(
+            readings(&[thread("a", 0), thread("b", 0)]),
+            ["No process used its tables with more than one thread"]
+        );
+        assert_eq!(
+            readings(&[thread("a", 0), thread("a", 1), thread("b", 0)]),
+            ["1 of 2 processes used their tables with several threads, at most 2"]
+        );
     }
 
     #[test]
