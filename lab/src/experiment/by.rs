@@ -220,7 +220,7 @@ impl Groups {
         let shown = self.groups[..most].iter().rposition(has_share).map_or(0, |last| last + 1);
         // A line `1 others` takes as much room as that group itself.
         match self.groups.len() - shown.max(FEW).min(most) {
-            1 => most,
+            1 => self.groups.len(),
             _ => shown.max(FEW).min(most),
         }
     }
@@ -544,6 +544,7 @@ mod tests {
         assert_eq!(lines(&[1; 523])[3..], ["tag 3", "519 others", "all"]);
         assert_eq!(lines(&[&[900, 90][..], &[1; 9]].concat())[3..], ["tag 3", "7 others", "all"]);
         assert_eq!(lines(&[20; 30])[23..], ["tag 23", "6 others", "all"]);
+        assert_eq!(lines(&[20; 25])[24..], ["tag 24", "all"]);
         assert_eq!(lines(&[1; 5]), ["tag 0", "tag 1", "tag 2", "tag 3", "tag 4", "all"]);
     }
 

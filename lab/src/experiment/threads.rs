@@ -234,11 +234,13 @@ impl Threads {
     }
 
     /// Returns the [`LINES`] threads with the most operations, in the order of ranks and threads.
-    /// Also returns the number and the sum of the other threads, or `None` if all are shown.
+    /// Also returns the number and the sum of the other threads, or `None` if there are none. A
+    /// single other thread is among the first, because its line takes as much room as the sum.
     fn shown(&self) -> (Vec<&Thread>, Option<(u64, ThreadCounts)>) {
         let mut order: Vec<usize> = (0..self.threads.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(self.threads[at].counts.operations()));
-        let rest = order.split_off(order.len().min(LINES));
+        let most = if order.len() == LINES + 1 { LINES + 1 } else { LINES };
+        let rest = order.split_off(order.len().min(most));
         order.sort_unstable();
         let mut others = ThreadCounts::default();
         rest.iter().for_each(|&at| others.merge(&self.threads[at].counts));
@@ -470,14 +472,16 @@ mod tests {
     #[test]
     fn the_busiest_threads_are_shown_and_the_rest_is_summed() {
         let directory = tempfile::tempdir().unwrap();
-        let count = LINES as u32 + 3;
-        let lists: Vec<Vec<Op>> =
-            (0..count).map(|at| vec![arrive(1); 1 + at as usize % 9]).collect();
-        let turns: Vec<Turn<'_>> =
-            (0..).zip(&lists).map(|(number, ops)| (number, false, &ops[..])).collect();
-        put(&directory.path().join("0.trace"), 0, &turns);
-        let threads = of(directory.path(), TimeWindow::ALL).unwrap();
-        let sheet = &threads.sheets()[1];
+        let sheet = |count: usize| {
+            let lists: Vec<Vec<Op>> = (0..count).map(|at| vec![arrive(1); 1 + at % 9]).collect();
+            let turns: Vec<Turn<'_>> =
+                (0..).zip(&lists).map(|(number, ops)| (number, false, &ops[..])).collect();
+            put(&directory.path().join("0.trace"), 0, &turns);
+            of(directory.path(), TimeWindow::ALL).unwrap().sheets().remove(1)
+        };
+        let rows = sheet(LINES + 1).rows;
+        assert_eq!((rows.len(), rows[LINES][0].as_str()), (LINES + 2, "rank 0, thread 24"));
+        let sheet = sheet(LINES + 3);
         assert_eq!(sheet.rows.len(), LINES + 2);
         // Three threads have one message each.
         assert_eq!(sheet.rows[LINES][..2], ["3 others", "3"]);
