@@ -3,7 +3,6 @@
 //! curve.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -140,7 +139,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     // The completeness is that of the run with the most missing ranks.
     let least = |sum: &&Summary| (sum.ranks.present(), std::cmp::Reverse(sum.ranks.cut_short()));
     if let Some(run) = runs.iter().flatten().min_by_key(least) {
-        let title = title(plan.words, plan.mpi, run);
+        let title = title(plan.mpi, run);
         let sizes: Vec<_> = failed.iter().map(|failure| failure.size).collect();
         show(arguments, &arguments.out, &title, &swept, run.lack().as_deref(), &sizes)?;
         let rows = rows.map_or_else(Vec::new, |rows| rows.all);
@@ -268,16 +267,18 @@ fn one(
     })
 }
 
-/// Returns the title of the curve: the program, its ranks, the MPI. The first word after the
-/// launcher that is no option and no number counts as the program.
-fn title(command: &[OsString], mpi: Option<Mpi>, run: &Summary) -> String {
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let is_program = |word: &_| {
-        str::contains(word, '/') || !str::starts_with(word, '-') && str::parse::<f64>(word).is_err()
+/// Returns the title of the curve: the program that the reports name, its ranks, the MPI. Of
+/// several programs, the first is named.
+fn title(mpi: Option<Mpi>, run: &Summary) -> String {
+    let of = |name: &str| {
+        let line = run.origin.iter().find(|(key, _)| *key == name);
+        line.map_or("", |(_, value)| value.as_str())
     };
-    let at = words.iter().skip(1).position(|word| is_program(word)).map(|at| at + 1);
-    let command = words[at.unwrap_or(words.len())..].join(" ");
-    let name = at.map_or("program", |at| origin::name_of(&words[at], &command));
+    let program = of("program").split(", ").next().unwrap_or_default();
+    let name = match origin::name_of(program, of("command")) {
+        "" => "program",
+        name => name,
+    };
     let mpi = mpi.map_or_else(String::new, |mpi| format!(", {mpi}"));
     format!("{name} on {}{mpi}", run.ranks())
 }
@@ -349,16 +350,21 @@ mod tests {
 
     #[test]
     fn the_title_names_the_program() {
-        let run = Summary::of(&[sample(0, 1, 1)]).unwrap();
-        for (command, name) in [
-            ("mpiexec -n 32 target/apps/fds_gather --steps 8", "fds_gather"),
-            ("mpirun -np 4 lmp -in in.rhodo", "lmp"),
-            ("mpirun", "program"),
-            ("mpiexec -n 4 python3 farm/work.py 7", "work.py"),
+        for (program, command, name) in [
+            ("target/apps/fds_gather", "target/apps/fds_gather --steps 8", "fds_gather"),
+            ("lmp", "lmp -in in.rhodo", "lmp"),
+            ("", "", "program"),
+            ("python3", "python3 farm/work.py 7", "work.py"),
         ] {
-            let words: Vec<_> = command.split(' ').map(OsString::from).collect();
-            let title = title(&words, Some(Mpi::Mpich), &run);
+            let mut report = sample(0, 1, 1);
+            (report.program, report.origin.command) = (program.to_owned(), command.to_owned());
+            let run = Summary::of(&[report]).unwrap();
+            let title = title(Some(Mpi::Mpich), &run);
             assert_eq!(title, format!("{name} on 1 rank, MPICH"));
         }
+        let [mut first, mut second] = [sample(0, 1, 1), sample(1, 1, 1)];
+        (first.program, second.program) = ("b/ocean".to_owned(), "c/air".to_owned());
+        let run = Summary::of(&[first, second]).unwrap();
+        assert_eq!(title(None, &run), "ocean on 2 ranks");
     }
 }
