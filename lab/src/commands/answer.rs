@@ -142,6 +142,12 @@ impl MakeAnswer {
 
 /// Prints the page. Returns the exit code of the program, or 3 if results are incomplete.
 pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
+    print(arguments).map(|(code, _)| code)
+}
+
+/// Prints the page, and writes the page of HTML and the picture. Returns the exit code, and true if
+/// there was a page: false if no run left a trace, or after a signal.
+pub(super) fn print(arguments: &MakeAnswer) -> Result<(u8, bool), Error> {
     arguments.json.check()?;
     let is_drawn = arguments.check_drawings()?;
     let (names, code) = match arguments.runs_a_program() {
@@ -152,7 +158,7 @@ pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
         true => recorded(arguments)?,
     };
     if names.is_empty() {
-        return Ok(code);
+        return Ok((code, false));
     }
     let MakeAnswer { cut_off, max_queue, .. } = *arguments;
     let take = Take { cut_off, max_queue, partial: arguments.common.partial };
@@ -173,7 +179,7 @@ pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
     }
     arguments.json.write_each(Kind::Answer, &all)?;
     arguments.draw(&all)?;
-    Ok(if code == 0 { of_ranks } else { code })
+    Ok((if code == 0 { of_ranks } else { code }, true))
 }
 
 /// Returns `answer-2.svg` for `answer.svg`.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, FromArgMatches};
 
-use super::answer::{MakeAnswer, answer};
+use super::answer::{self, MakeAnswer};
 use crate::error::Error;
 use crate::launch::{Signals, bundled, launcher, signals};
 use crate::results::output_directory;
@@ -69,12 +69,14 @@ pub(crate) fn demo(arguments: &Demo) -> Result<u8, Error> {
     let words = words(arguments, mpiexec, program);
     let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     eprintln!("tcam: {}", shown.join(" "));
-    let code = answer(&parsed(&words)?)?;
-    eprintln!(
-        "tcam: the picture is {}, the page {}",
-        out.join("answer.png").display(),
-        out.join("answer.html").display()
-    );
+    let (code, is_drawn) = answer::print(&parsed(&words)?)?;
+    if is_drawn {
+        eprintln!(
+            "tcam: the picture is {}, the page {}",
+            out.join("answer.png").display(),
+            out.join("answer.html").display()
+        );
+    }
     Ok(code)
 }
 
