@@ -12,6 +12,7 @@ use crate::answer::show;
 use crate::error::Error;
 use crate::file;
 use crate::launch::plan::program;
+use crate::launch::signals::Input;
 use crate::launch::{Ended, Leftovers, Plan, Signals, signals};
 use crate::options::Common;
 use crate::results::{Json, Kind, ListFiles, RunRecord, StagingDirectory, reports, runs};
@@ -93,6 +94,10 @@ pub(crate) struct MakeAnswer {
         conflicts_with_all = ["command", "repeat", "out", "set", "provider", "mpi"]
     )]
     traces: Vec<PathBuf>,
+
+    /// Input of the program.
+    #[arg(skip)]
+    pub(super) input: Input,
 
     /// The program, with its launcher: mpiexec -n 4 ./app
     #[arg(last = true, value_name = "COMMAND")]
@@ -219,7 +224,8 @@ fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
     for repeat in 1..=arguments.repeat {
         eprintln!("tcam: run {repeat} of {}", arguments.repeat);
         let place = place_of(arguments, repeat);
-        let (ended, kept) = record(&mut plan, &mut signals, &place, &arguments.placed)?;
+        let MakeAnswer { placed, input, .. } = arguments;
+        let (ended, kept) = record(&mut plan, &mut signals, &place, placed, *input)?;
         if kept {
             names.push(place.clone());
         }
@@ -277,13 +283,14 @@ fn record(
     signals: &mut Signals,
     place: &Path,
     placed: &Placed,
+    input: Input,
 ) -> Result<(Ended, bool), Error> {
     let staging = StagingDirectory::inside(place, &OLD)?;
     plan.settings.set("trace", &staging.path().display());
     let _left = Leftovers::claim(staging.path());
     let mut command = plan.command(&plan.settings, staging.path())?;
     let (name, log) = (program(plan.words), place.join(runs::LOG));
-    let ended = signals.wait_logged(&mut command, &name, &log, None)?;
+    let ended = signals.wait_logged(&mut command, &name, &log, input, None)?;
     reports::settle(staging.path())?;
     let kept = staging.keep(&["trace"])?;
     if kept {

@@ -9,6 +9,7 @@ use clap::{Args, FromArgMatches};
 
 use super::answer::{self, MakeAnswer};
 use crate::error::Error;
+use crate::launch::signals::Input;
 use crate::launch::{Signals, bundled, launcher, signals};
 use crate::results::output_directory;
 
@@ -69,7 +70,9 @@ pub(crate) fn demo(arguments: &Demo) -> Result<u8, Error> {
     let words = words(arguments, mpiexec, program);
     let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     eprintln!("tcam: {}", shown.join(" "));
-    let (code, is_drawn) = answer::print(&parsed(&words)?)?;
+    let mut command = parsed(&words)?;
+    command.input = Input::None;
+    let (code, is_drawn) = answer::print(&command)?;
     if is_drawn {
         eprintln!(
             "tcam: the picture is {}, the page {}",

@@ -122,19 +122,17 @@ impl Signals {
     }
 
     /// Starts a command with its output in a log, and waits for its end. Ends it after `timeout`.
-    /// If standard input is a file, the command reads the file from its beginning, because the
-    /// command may run several times. If standard input is a pipe with bytes to read, fails.
-    /// Otherwise the command has no input.
     pub(crate) fn wait_logged(
         &mut self,
         command: &mut Command,
         name: &str,
         log: &Path,
+        input: Input,
         timeout: Option<Duration>,
     ) -> Result<Ended, Error> {
         let output = file::begin(log)?;
         let errors = output.try_clone().map_err(Error::io(log))?;
-        command.stdin(input()?).stdout(output).stderr(errors);
+        command.stdin(input.open()?).stdout(output).stderr(errors);
         self.wait(command, name, timeout)
     }
 
@@ -204,19 +202,33 @@ impl Drop for Signals {
     }
 }
 
-/// Returns the standard input of a program that may run several times; see
-/// [`Signals::wait_logged`].
-fn input() -> Result<Stdio, Error> {
-    let path = Path::new("/dev/stdin");
-    match fs::metadata(path) {
-        Ok(meta) if meta.file_type().is_fifo() && holds_bytes() => {
-            fail!(
-                "standard input is a pipe, and each run must read it from its beginning: write the \
-                 input into a file, and give it with < FILE"
-            );
+/// The input of a program whose output goes to a log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Input {
+    /// Standard input, if that is a file. The program reads the file from its beginning, because it
+    /// may run several times. A pipe with bytes to read is an error. Otherwise there is no input.
+    #[default]
+    File,
+    /// No input. Standard input may be that of a script that runs tcam.
+    None,
+}
+
+impl Input {
+    fn open(self) -> Result<Stdio, Error> {
+        let path = Path::new("/dev/stdin");
+        match fs::metadata(path) {
+            _ if matches!(self, Self::None) => Ok(Stdio::null()),
+            Ok(meta) if meta.file_type().is_fifo() && holds_bytes() => {
+                fail!(
+                    "standard input is a pipe, and each run must read it from its beginning: write \
+                     the input into a file, and give it with < FILE"
+                );
+            }
+            Ok(meta) if meta.is_file() => {
+                File::open(path).map(Stdio::from).map_err(Error::io(path))
+            }
+            _ => Ok(Stdio::null()),
         }
-        Ok(meta) if meta.is_file() => File::open(path).map(Stdio::from).map_err(Error::io(path)),
-        _ => Ok(Stdio::null()),
     }
 }
 

@@ -13,7 +13,7 @@ use super::show::show;
 use crate::capacity::{Knob, Point, Rows, Runs, Sizes, Swept, UmqSizes, rows, sizes};
 use crate::error::Error;
 use crate::launch::plan::program;
-use crate::launch::signals::{OWN_FAILURE, exit_code};
+use crate::launch::signals::{Input, OWN_FAILURE, exit_code};
 use crate::launch::{Leftovers, Mpi, Plan, Signals, signals};
 use crate::results::ranks::INCOMPLETE;
 use crate::results::{
@@ -236,7 +236,8 @@ fn one(
     let mut command = plan.command(&settings, &directory)?;
     let _left = Leftovers::claim(&directory);
     let limit = timeout.map(Duration::from_secs_f64);
-    let ended = signals.wait_logged(&mut command, &program(plan.words), &log, limit)?;
+    let name = program(plan.words);
+    let ended = signals.wait_logged(&mut command, &name, &log, Input::File, limit)?;
     reports::settle(&directory)?;
     plan.recorded(ended, &directory).write(&directory)?;
     let failure = |why: String, code| Failure {
