@@ -60,7 +60,10 @@ pub(crate) fn explained(error: &clap::Error, words: &[OsString]) -> Option<Strin
     if let Some(option @ ("--prq" | "--umq")) = before {
         return Some(format!("{option}: a size is expected before `--`"));
     }
-    let command = words.get(1)?.to_str()?;
+    let command = match words.get(1)?.to_str()? {
+        "advise" => "answer",
+        command => command,
+    };
     let takes_program = ["run", "record", "answer", "sweep", "tune", "doctor"].contains(&command);
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::MissingRequiredArgument, _) if command == "sweep" => Some(
@@ -208,6 +211,8 @@ mod tests {
             ("run --devices alpu -- app", Some("program go behind `--`".to_owned())),
             ("answer --pnp 4 -- mpiexec app", Some("did you mean --ppn?".to_owned())),
             ("answer --ppn 4 mpiexec -n 8 app", dashes("mpiexec")),
+            ("advise --device connectx -- app", set("--set device=connectx")),
+            ("advise --ppn 4 mpiexec -n 8 app", dashes("mpiexec")),
         ] {
             let words: Vec<_> =
                 ["tcam"].into_iter().chain(line.split(' ')).map(OsString::from).collect();
