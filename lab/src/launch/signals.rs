@@ -13,6 +13,7 @@
 //! processes that it started may outlive it. They are ended in the same way.
 
 use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -40,6 +41,8 @@ const POLL: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(5);
 /// Lines of a failed program's output that are shown.
 const TAIL: usize = 20;
+/// Largest number of bytes of a failed program's output that are shown.
+const TAIL_BYTES: u64 = 1 << 16;
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug)]
@@ -255,9 +258,16 @@ fn has(status: &str, set: &str, signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Returns up to [`TAIL`] last lines of a log.
+/// Returns up to [`TAIL`] last lines of a log, of its last [`TAIL_BYTES`]. A log may be larger than
+/// the memory.
 pub(crate) fn tail(log: &Path) -> Result<String, Error> {
-    let text = fs::read(log).map_err(Error::io(log))?;
+    let mut text = Vec::new();
+    let read = File::open(log).and_then(|mut file| {
+        let len = file.metadata()?.len();
+        file.seek(SeekFrom::Start(len.saturating_sub(TAIL_BYTES)))?;
+        file.take(TAIL_BYTES).read_to_end(&mut text)
+    });
+    read.map_err(Error::io(log))?;
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<_> = text.lines().collect();
     Ok(lines[lines.len().saturating_sub(TAIL)..].join("\n"))
@@ -354,7 +364,6 @@ fn below(child: &Child) -> Vec<Process> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
 
     #[test]
     fn ignored_and_blocked_signals_are_known() {
@@ -379,6 +388,9 @@ mod tests {
         let lines: Vec<_> = (0..50).map(|line| line.to_string()).collect();
         fs::write(&log, lines.join("\n")).unwrap();
         assert!(tail(&log).unwrap().starts_with("30\n"));
+        fs::write(&log, "x".repeat(3 << 16) + "\nlast\n").unwrap();
+        let end = tail(&log).unwrap();
+        assert!(end.ends_with("x\nlast") && end.len() < 1 << 16, "{}", end.len());
         fs::write(&log, "").unwrap();
         assert_eq!(tail(&log).unwrap(), "");
     }
