@@ -2,6 +2,7 @@
 //! `tcam workload`: generates traces of single ranks, for any number of ranks, from the queue
 //! lengths that papers report on applications.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -214,13 +215,15 @@ fn write(
     let file = File::create_new(path).map_err(Error::io(path))?;
     let mut file = BufWriter::with_capacity(1 << 18, file);
     let mut written = file.write_all(&header.to_bytes());
+    let has_failed = Cell::new(written.is_err());
     let (mut encoder, mut operations) = (Encoder::default(), 0_u64);
     let mut keep = |op: &Op| {
-        if written.is_err() {
+        if has_failed.get() {
             return;
         }
         replay.play(op);
         written = put_time(&mut file, operations * PACE).and_then(|()| encoder.op(&mut file, op));
+        has_failed.set(written.is_err());
         operations += 1;
         if operations.is_multiple_of(TICK) {
             progress.set_message(format!("{} operations", whole(operations)));
@@ -230,7 +233,7 @@ fn write(
     for step in 0..steps {
         pattern.play(receiver, step, flight, seed, |op| keep(&op));
         progress.inc(1);
-        if signals.caught().is_some() {
+        if has_failed.get() || signals.caught().is_some() {
             break;
         }
     }
