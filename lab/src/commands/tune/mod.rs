@@ -52,7 +52,8 @@ Then:
 pub(crate) struct Tune {
     /// Directory for tcam.conf (the settings), tune.csv (all numbers with their spread), tune.svg,
     /// tune.png and tune.log (the output of the last run). All hosts must have it, because the
-    /// program is compiled there. Files of an earlier run stay until everything is measured.
+    /// program is compiled there. Files of an earlier run, except tune.log, stay until everything
+    /// is measured.
     #[arg(long, value_name = "DIR", default_value = "tcam-tune")]
     out: PathBuf,
 
