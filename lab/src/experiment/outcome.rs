@@ -22,8 +22,7 @@ use crate::capacity::{Knob, Need};
 use crate::error::Error;
 use crate::hint;
 use crate::results::{
-    Adding, ContextSums, Endpoint, ReportHead, RunRecord, ShellStatus, Sum, Summary, origin,
-    reports, runs,
+    Adding, ContextSums, Endpoint, ReportHead, RunRecord, Sum, Summary, origin, reports, runs,
 };
 use crate::settings::Settings;
 use crate::traces::{Found, Take, files, play};
@@ -141,7 +140,7 @@ impl Experiment {
         // A directory may be named twice.
         drafts.sort_by_cached_key(reports::endpoint);
         drafts.dedup();
-        let replayed = gathering.is_empty() && drafts.is_empty();
+        let replayed = gathering.seen.is_empty() && drafts.is_empty();
         let traces = match of_traces.as_slice() {
             [] => Found::default(),
             names => match files::find(names, sources.take) {
@@ -174,7 +173,7 @@ impl Experiment {
             play::add_unreported(|endpoint| gathering.has(endpoint), &mut drafts, &traces)?;
         silent.filter(|_| !replayed).iter().for_each(|silent| eprintln!("{silent}"));
         drafts.into_iter().for_each(|report| gathering.add(Path::new(""), report));
-        gathering.sort();
+        gathering.adding.sort();
         let experiment = gathering.experiment(traces, replayed);
         let mut experiment = experiment.ok_or_else(|| nothing_in(&sources.names))?;
         let ended = ended(&sources.names, &experiment.heads);
@@ -279,7 +278,7 @@ impl Experiment {
 /// Returns how the program ended, from the `run.tcam` in the named directories and in the
 /// directories of the named files. Returns the highest exit status, or `None` without a record of
 /// this run.
-fn ended(names: &[PathBuf], heads: &[ReportHead]) -> Option<ShellStatus> {
+fn ended(names: &[PathBuf], heads: &[ReportHead]) -> Option<u8> {
     let directory = |name: &PathBuf| match name.is_dir() {
         true => Some(name.clone()),
         false => name.parent().map(Path::to_owned),
@@ -287,7 +286,7 @@ fn ended(names: &[PathBuf], heads: &[ReportHead]) -> Option<ShellStatus> {
     let directories: BTreeSet<_> = names.iter().filter_map(directory).collect();
     let records = directories.iter().filter_map(|directory| RunRecord::beside(directory));
     let jobs = || heads.iter().map(|head| head.origin.job);
-    records.filter(|record| record.is_of(jobs())).map(|record| record.ended()).max()
+    records.filter(|record| record.is_of(jobs())).map(|record| record.exit_status).max()
 }
 
 /// Returns the error for files and directories that contain neither reports nor traces.
@@ -386,10 +385,6 @@ impl Gathering {
         Self { keep, ..Self::default() }
     }
 
-    fn is_empty(&self) -> bool {
-        self.seen.is_empty()
-    }
-
     fn has(&self, endpoint: &Endpoint) -> bool {
         self.seen.contains_key(endpoint)
     }
@@ -468,11 +463,6 @@ impl Gathering {
             self.ranks[self.index[who]].lengths = Lengths::default();
         }
         self.with_lengths = shown;
-    }
-
-    /// Sorts the heads by rank, because reports are read in the order of file names.
-    fn sort(&mut self) {
-        self.adding.sort();
     }
 
     /// Returns the experiment, or `None` if no report was added. Ranks without a number from the

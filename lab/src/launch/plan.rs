@@ -17,7 +17,7 @@ use rustix::fs::statvfs;
 use super::{Ended, Environment, Leftovers, Library, Mpi, Signals, launcher, signals};
 use crate::error::Error;
 use crate::options::Common;
-use crate::results::{Adding, Json, Kind, RunRecord, Sum, ranks, reports, summary_text};
+use crate::results::{Adding, Json, Kind, RunRecord, Sum, reports, summary_text};
 use crate::settings::Settings;
 use crate::text::{bytes, count};
 use crate::traces::{Trace, play};
@@ -108,7 +108,7 @@ impl<'a> Plan<'a> {
         });
         match sum {
             Ok(mut sum) => {
-                sum.ranks.note_ended(Some(ranks::ShellStatus { status: code }));
+                sum.ranks.note_ended(Some(code));
                 eprint!("{}", summary_text::of(&sum));
                 json.write(Kind::Summary, Sum::from(&sum))?;
                 let incomplete = sum.ranks.code(self.partial);

@@ -16,7 +16,7 @@ pub(crate) use self::columns::{Cell, ColumnFile, ColumnType, NamedValues};
 pub(crate) use self::json::{Destination, Json, Kind};
 pub(crate) use self::origin::ReportHead;
 pub(crate) use self::output_directory::{DirectoryLock, EarlierFiles, ListFiles, StagingDirectory};
-pub(crate) use self::ranks::{Completeness, Ranks, ShellStatus};
+pub(crate) use self::ranks::{Completeness, Ranks};
 pub(crate) use self::reports::Endpoint;
 pub(crate) use self::runs::{RecordedPlacement, RunRecord};
 pub(crate) use self::summary::{Adding, ContextSums, Peak, ProcessOrigin, Sum, Summary};

@@ -17,20 +17,11 @@ pub(crate) const INCOMPLETE: u8 = 3;
 /// Largest number of ranges of ranks that are named.
 const NAMED: usize = 16;
 
-/// How the program of the ranks ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ShellStatus {
-    /// Exit status as a shell reports it.
-    pub(crate) status: u8,
-}
-
-impl ShellStatus {
-    /// Returns text such as `exit status 139 (SIGSEGV)`.
-    fn text(self) -> String {
-        let signal = self.status.checked_sub(128).map(i32::from).and_then(signal_name);
-        let signal = signal.map_or_else(String::new, |name| format!(" ({name})"));
-        format!("exit status {}{signal}", self.status)
-    }
+/// Returns text such as `exit status 139 (SIGSEGV)` for an exit status as a shell reports it.
+fn status_text(status: u8) -> String {
+    let signal = status.checked_sub(128).map(i32::from).and_then(signal_name);
+    let signal = signal.map_or_else(String::new, |name| format!(" ({name})"));
+    format!("exit status {status}{signal}")
 }
 
 /// The ranks of a job.
@@ -51,8 +42,8 @@ pub(crate) struct Ranks {
     pub(crate) mixed: bool,
     /// True if the ranks were generated, so that none is missing.
     pub(crate) generated: bool,
-    /// How the program ended, if that was recorded.
-    ended: Option<ShellStatus>,
+    /// Exit status of the program as a shell reports it, if it was recorded.
+    ended: Option<u8>,
 }
 
 /// Completeness of results in JSON.
@@ -103,8 +94,8 @@ impl Ranks {
         }
     }
 
-    /// Notes how the program ended. If parts of a run differ, the highest status counts.
-    pub(crate) fn note_ended(&mut self, ended: Option<ShellStatus>) {
+    /// Notes the exit status of the program. If parts of a run differ, the highest status counts.
+    pub(crate) fn note_ended(&mut self, ended: Option<u8>) {
         self.ended = self.ended.max(ended);
     }
 
@@ -115,7 +106,7 @@ impl Ranks {
 
     /// Returns text on how the program ended, if it failed; otherwise `None`.
     fn failed(&self) -> Option<String> {
-        self.ended.filter(|ended| ended.status != 0).map(ShellStatus::text)
+        self.ended.filter(|status| *status != 0).map(status_text)
     }
 
     /// Returns the exit code for the case that nothing else failed: [`INCOMPLETE`], or 0 if the
@@ -222,7 +213,7 @@ impl Ranks {
             ranks_of: self.job_size(),
             missing_ranks: self.missing(),
             cut_short_ranks: ranges(&self.cut),
-            exit_status: self.ended.map(|ended| ended.status),
+            exit_status: self.ended,
         }
     }
 }
@@ -320,9 +311,9 @@ mod tests {
     fn a_failed_program_is_reported_first_and_in_titles() {
         let mut all = ranks(0..2, Some(2));
         all.note_ended(None);
-        all.note_ended(Some(ShellStatus { status: 0 }));
+        all.note_ended(Some(0));
         assert_eq!((all.lack("trace"), all.count().as_str()), (None, "2 ranks"));
-        all.note_ended(Some(ShellStatus { status: 1 }));
+        all.note_ended(Some(1));
         assert_eq!(
             all.lack("trace").unwrap(),
             "FAILED, the program ended with exit status 1: it may not have done all its work"
@@ -331,7 +322,7 @@ mod tests {
         assert_eq!(all.completeness().exit_status, Some(1));
         assert_eq!(all.code(false), 0, "the counts are complete");
         let mut some = ranks([1], Some(2));
-        some.note_ended(Some(ShellStatus { status: 139 }));
+        some.note_ended(Some(139));
         assert_eq!(
             some.lack("report").unwrap(),
             "INCOMPLETE, 1 of 2 ranks: no report of rank 0; the program ended with exit status 139 \

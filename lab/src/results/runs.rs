@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use host::regular;
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, ShellStatus, reports};
+use super::{Kind, reports};
 use crate::error::Error;
 use crate::file;
 
@@ -152,11 +152,6 @@ impl RunRecord {
     /// Returns true if one of these jobs is the job of the run.
     pub(crate) fn is_of(&self, jobs: impl IntoIterator<Item = Option<u64>>) -> bool {
         jobs.into_iter().any(|job| job == Some(self.job))
-    }
-
-    /// Returns how the program ended.
-    pub(crate) fn ended(&self) -> ShellStatus {
-        ShellStatus { status: self.exit_status }
     }
 }
 

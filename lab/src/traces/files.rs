@@ -101,7 +101,7 @@ impl Found {
             }
         }
         self.left_out.iter().chain(&self.halved).for_each(|rank| ranks.note_cut(*rank));
-        ranks.note_ended(self.run.as_ref().map(RunRecord::ended));
+        ranks.note_ended(self.run.as_ref().map(|run| run.exit_status));
         let runs: BTreeSet<_> =
             self.traces.iter().filter_map(|trace| trace.header.origin.job).collect();
         if runs.len() > 1 {
