@@ -186,11 +186,7 @@ impl Facts {
             command: origin.command.clone(),
             mpi: origin.mpi.clone(),
             ranks: ranks.present(),
-            ranks_of: if generated {
-                origin.ranks.unwrap_or(ranks.job_size())
-            } else {
-                ranks.job_size()
-            },
+            ranks_of: origin.ranks.filter(|_| generated).unwrap_or(ranks.job_size()),
             hosts: hosts.len(),
             processors: processors.filter(|_| !generated),
             crowded: !generated

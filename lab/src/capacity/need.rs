@@ -102,7 +102,7 @@ impl PeakNeed {
 }
 
 /// Entries that a recording needs, see the module.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Need {
     /// Each endpoint, the one that needs most first.
     pub(crate) ranks: Vec<PeakNeed>,
@@ -170,14 +170,7 @@ impl Need {
         let nodes: Vec<_> = nodes.into_values().collect();
         let needs: Vec<_> =
             nodes.par_iter().map(|traces| of_node(traces, &settings, knob, bar)).collect();
-        let mut need = Self {
-            ranks: vec![],
-            nics: vec![],
-            tables: [0; 2],
-            pool: 0,
-            never: BlockReasons::default(),
-            early_s: 0.0,
-        };
+        let mut need = Self::default();
         for of in needs {
             let mut of = of?;
             need.ranks.append(&mut of.ranks);

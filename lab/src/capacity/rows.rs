@@ -152,20 +152,13 @@ pub(crate) fn row(
     row.put("added_ns", modelled.map(|of| of.added));
     row.put("added_ns_worst_rank", modelled.map(|of| of.worst));
     Modelled::put_latencies(modelled.as_ref(), &mut row);
-    row.put(
-        "host_entries_a_message",
-        match cost {
-            Some(Cost::Compared(entries)) => Some(entries),
-            _ => None,
-        },
-    );
-    row.put(
-        "host_traversed_a_message",
-        match cost {
-            Some(Cost::Traversed(entries)) => Some(entries),
-            _ => None,
-        },
-    );
+    let (compared, traversed) = match cost {
+        Some(Cost::Compared(entries)) => (Some(entries), None),
+        Some(Cost::Traversed(entries)) => (None, Some(entries)),
+        _ => (None, None),
+    };
+    row.put("host_entries_a_message", compared);
+    row.put("host_traversed_a_message", traversed);
     for name in ["command", "mpi", "libfabric", "tcam", "hosts", "processors", "started"] {
         let fact = sum.origin.iter().find(|(of, _)| of.eq_ignore_ascii_case(name));
         row.put(name, fact.map_or_else(String::new, |(_, value)| value.clone()));

@@ -24,15 +24,6 @@ pub(crate) struct Swept {
     pub(crate) scheduling_note: Option<String>,
 }
 
-/// The size that a sweep finds.
-#[derive(Debug, PartialEq, Eq)]
-enum SizeNeeded {
-    /// The smallest size without a spill, or the largest high-water mark of runs.
-    Needs(u64),
-    /// Elements spill at every size, for this reason.
-    Never(String),
-}
-
 impl Swept {
     /// Makes a sweep from runs of a program.
     pub(crate) fn of_runs(points: Vec<Point>, knob: Knob, scheduling_note: Option<String>) -> Self {
@@ -53,41 +44,33 @@ impl Swept {
         self.needs.iter().map(|need| need.size(self.knob)).collect()
     }
 
-    fn size(&self) -> SizeNeeded {
+    /// Returns the size that the sweep finds: the smallest size without a spill, or the largest
+    /// high-water mark of runs. Fails with the reason if elements spill at every size.
+    fn size(&self) -> Result<u64, String> {
         if let (Knob::Tables, Some(pool)) = (self.knob, self.pool_entries)
             && let Some(need) = self.needs.iter().map(|need| need.pool).find(|need| *need > pool)
         {
-            return SizeNeeded::Never(format!(
-                "the pool has {}, and {} are needed",
-                entries(pool),
-                whole(need)
-            ));
+            return Err(format!("the pool has {}, and {} are needed", entries(pool), whole(need)));
         }
         match self.sizes() {
-            Some(sizes) if !sizes.is_empty() => {
-                SizeNeeded::Needs(sizes.into_iter().max().unwrap_or(0))
-            }
+            Some(sizes) => sizes.into_iter().max().map_or_else(|| self.size_of_runs(), Ok),
             None => {
-                let why = self.needs.iter().find_map(Need::why_never);
-                SizeNeeded::Never(format!(
-                    "elements spill at every size ({})",
-                    why.unwrap_or_default()
-                ))
+                let why = self.needs.iter().find_map(Need::why_never).unwrap_or_default();
+                Err(format!("elements spill at every size ({why})"))
             }
-            Some(_) => self.size_of_runs(),
         }
     }
 
     /// Finds the size from the reports of runs.
-    fn size_of_runs(&self) -> SizeNeeded {
+    fn size_of_runs(&self) -> Result<u64, String> {
         let [prq, umq] = self.peaks();
         let longest = if self.has_umq() { prq.elements.max(umq.elements) } else { prq.elements };
         if self.knob == Knob::Pool {
             let smallest =
                 self.points.iter().rposition(|point| !point.fits()).map_or(0, |at| at + 1);
             return match self.points.get(smallest) {
-                Some(point) => SizeNeeded::Needs(point.prq as u64),
-                None => SizeNeeded::Never("elements spill at every size of this sweep".to_owned()),
+                Some(point) => Ok(point.prq as u64),
+                None => Err("elements spill at every size of this sweep".to_owned()),
             };
         }
         // Elements that spill although both tables are large enough for the longest queues show
@@ -99,11 +82,11 @@ impl Swept {
                 && (point.spills[0] > 0 || self.has_umq() && point.spills[1] > 0)
         };
         match self.points.iter().find(holds) {
-            None => SizeNeeded::Needs(longest),
+            None => Ok(longest),
             Some(point) => {
                 let [prq, umq] = [&prq, &umq].map(peak_text);
                 let at = point.entries();
-                SizeNeeded::Never(format!(
+                Err(format!(
                     "at {at} elements spill though the PRQ{prq} and the UMQ{umq} at once \
                      (refused, or the pool is used up)"
                 ))
@@ -121,10 +104,7 @@ impl Swept {
 
     /// Returns the number of entries that are needed, or `None` if no size is enough.
     pub(crate) fn needs(&self) -> Option<u64> {
-        match self.size() {
-            SizeNeeded::Needs(size) => Some(size),
-            SizeNeeded::Never(_) => None,
-        }
+        self.size().ok()
     }
 
     /// Returns the spreads of the longest PRQ and UMQ from run to run. Lengths do not depend on the
@@ -235,8 +215,8 @@ impl Swept {
     /// Returns sentences on the need, and on the cost of a smaller size.
     pub(crate) fn reading(&self) -> Vec<String> {
         let mut lines = vec![match self.size() {
-            SizeNeeded::Never(why) => format!("no size would do: {why}"),
-            SizeNeeded::Needs(size) => self.need_sentence(size),
+            Err(why) => format!("no size would do: {why}"),
+            Ok(size) => self.need_sentence(size),
         }];
         if self.knob == Knob::Tables {
             lines.extend(need::nic_sentence(&self.needs));
