@@ -48,37 +48,27 @@ pub(crate) struct MakeClusters {
     /// Number of clusters of a queue, 1 to 4096, or auto: the fewest of 1, 2, 4, 8, 16 and 32 whose
     /// queues are at most 10 % longer than with 32. Sources that added equally many elements share
     /// a cluster.
-    #[arg(long, value_name = "K", default_value = "auto", value_parser = wanted)]
-    k: Wanted,
+    #[arg(long, value_name = "K", default_value = "auto", value_parser = clusters)]
+    k: u16,
 
     /// Output file; - is standard output.
     #[arg(long, value_name = "FILE", default_value = "tcam.clusters")]
     out: PathBuf,
 }
 
-/// Value of `--k`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
-    Auto,
-    Number(u16),
-}
-
-fn wanted(text: &str) -> Result<Wanted, String> {
+/// Parses the value of `--k`. Returns 0 for `auto`.
+fn clusters(text: &str) -> Result<u16, String> {
     let most = matching::Clusters::MOST;
-    let number = text.parse().ok().filter(|k| (1..=most).contains(k)).map(Wanted::Number);
-    let word = (text == "auto").then_some(Wanted::Auto);
-    number.or(word).ok_or_else(|| format!("auto or a number from 1 to {most} is expected"))
+    let number = text.parse().ok().filter(|k| (1..=most).contains(k));
+    let number = number.or((text == "auto").then_some(0));
+    number.ok_or_else(|| format!("auto or a number from 1 to {most} is expected"))
 }
 
 /// Writes the clusters. Returns 0.
 pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
     profile::check_out(&arguments.out, FORMAT)?;
     let read = SourceProfile::read(&arguments.profile)?;
-    let k = match arguments.k {
-        Wanted::Auto => 0,
-        Wanted::Number(k) => u32::from(k),
-    };
-    let mut text = profile::line(&ClustersHeader::new(read.processes, k));
+    let mut text = profile::line(&ClustersHeader::new(read.processes, arguments.k.into()));
     let mut made = Vec::new();
     for row in &read.rows {
         let [prq, umq] = [&row.prq, &row.umq].map(|added| of_queue(added, arguments.k));
@@ -102,18 +92,14 @@ pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
     Ok(0)
 }
 
-fn of_queue(added: &[(u32, u64)], wanted: Wanted) -> Clustered {
-    match wanted {
-        Wanted::Number(k) => kmeans(added, k),
-        Wanted::Auto => {
-            let mut all = CHOICES.map(|k| kmeans(added, k));
-            let least = all[CHOICES.len() - 1].part;
-            let fewest = all.iter().position(|made| made.part <= least * GAP);
-            all.swap(0, fewest.expect("the last choice satisfies the condition"));
-            let [made, ..] = all;
-            made
-        }
+fn of_queue(added: &[(u32, u64)], k: u16) -> Clustered {
+    if k > 0 {
+        return kmeans(added, k);
     }
+    let all = CHOICES.map(|k| kmeans(added, k));
+    let most = all[CHOICES.len() - 1].part * GAP;
+    let fewest = all.into_iter().find(|made| made.part <= most);
+    fewest.expect("the last choice satisfies the condition")
 }
 
 /// Returns true if several sources added equally, so that K-means makes one cluster of them.
@@ -160,20 +146,20 @@ mod tests {
     #[test]
     fn auto_takes_no_more_than_it_needs() {
         let even: Vec<_> = (0..64).map(|source| (source, 100)).collect();
-        assert_eq!(of_queue(&even, Wanted::Auto).clusters, 1, "K-means cannot tell them apart");
+        assert_eq!(of_queue(&even, 0).clusters, 1, "K-means cannot tell them apart");
         let two: Vec<_> = (0..64).map(|source| (source, 1 + source as u64 % 2 * 1000)).collect();
-        assert!(of_queue(&two, Wanted::Auto).clusters <= 2);
+        assert!(of_queue(&two, 0).clusters <= 2);
         let all: Vec<_> = (0..64).map(|source| (source, 100 + u64::from(source) * 10)).collect();
-        let auto = of_queue(&all, Wanted::Auto);
+        let auto = of_queue(&all, 0);
         assert!(auto.clusters > 8 && auto.part <= kmeans(&all, 32).part * GAP, "{auto:?}");
     }
 
     #[test]
     fn k_is_a_number_or_auto() {
-        assert_eq!(wanted("auto"), Ok(Wanted::Auto));
-        assert_eq!(wanted("16"), Ok(Wanted::Number(16)));
+        assert_eq!(clusters("auto"), Ok(0));
+        assert_eq!(clusters("16"), Ok(16));
         for wrong in ["0", "4097", "-1", "few"] {
-            assert!(wanted(wrong).unwrap_err().contains("from 1 to 4096"), "{wrong}");
+            assert!(clusters(wrong).unwrap_err().contains("from 1 to 4096"), "{wrong}");
         }
     }
 }
