@@ -40,20 +40,9 @@ impl Scale {
     /// Returns the value at the upper end of the axis.
     fn top(&self) -> f64 {
         match self {
-            Self::Linear(most) => {
-                if *most > 0.0 {
-                    1.06 * most
-                } else {
-                    1.0
-                }
-            }
-            Self::Span(most) => {
-                if *most > 0.0 {
-                    *most
-                } else {
-                    1.0
-                }
-            }
+            Self::Linear(most) if *most > 0.0 => 1.06 * most,
+            Self::Span(most) if *most > 0.0 => *most,
+            Self::Linear(_) | Self::Span(_) => 1.0,
             Self::Tens(most) => most.max(10.0).log10().ceil() + 0.6,
             Self::Slots(names) => names.len().max(1) as f64,
         }

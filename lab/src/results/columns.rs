@@ -40,38 +40,20 @@ fn hexadecimal<S: Serializer>(bits: &u64, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&format_args!("{bits:#x}"))
 }
 
-impl From<u64> for Cell<'_> {
-    fn from(value: u64) -> Self {
-        Self::Whole(value)
-    }
+macro_rules! cell_from {
+    ($($type:ty => $variant:ident),*) => {
+        $(impl From<$type> for Cell<'_> {
+            fn from(value: $type) -> Self {
+                Self::$variant(value.into())
+            }
+        })*
+    };
 }
 
-impl From<u32> for Cell<'_> {
-    fn from(value: u32) -> Self {
-        Self::Whole(value.into())
-    }
-}
-
-impl From<f64> for Cell<'_> {
-    fn from(value: f64) -> Self {
-        Self::Real(value)
-    }
-}
-
-impl From<bool> for Cell<'_> {
-    fn from(value: bool) -> Self {
-        Self::Bool(value)
-    }
-}
+cell_from!(u64 => Whole, u32 => Whole, f64 => Real, bool => Bool, String => Text);
 
 impl<'a> From<&'a str> for Cell<'a> {
     fn from(value: &'a str) -> Self {
-        Self::Text(value.into())
-    }
-}
-
-impl From<String> for Cell<'_> {
-    fn from(value: String) -> Self {
         Self::Text(value.into())
     }
 }

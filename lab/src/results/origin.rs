@@ -42,14 +42,7 @@ pub(super) struct Interned {
 impl Interned {
     /// Returns the head of a report. Its values share memory with equal values of earlier reports.
     pub(super) fn head(&mut self, report: &Report) -> ReportHead {
-        let mut text = |of: &String| match self.texts.get(of.as_str()) {
-            Some(there) => Arc::clone(there),
-            None => {
-                let new: Arc<str> = of.as_str().into();
-                self.texts.insert(Arc::clone(&new));
-                new
-            }
-        };
+        let mut text = |of: &str| share(&mut self.texts, of, |of| of.into());
         ReportHead {
             libfabric: text(&report.libfabric),
             tcam: text(&report.tcam),
@@ -59,19 +52,19 @@ impl Interned {
             start_ns: report.start_ns,
             address: report.address.as_str().into(),
             program: text(&report.program),
-            origin: share(&mut self.origins, &report.origin),
+            origin: share(&mut self.origins, &report.origin, |of| Arc::new(of.clone())),
             processes: report.processes,
-            config: share(&mut self.configs, &report.config),
+            config: share(&mut self.configs, &report.config, |of| Arc::new(of.clone())),
             has_tagged: report.tagged.has_operations(),
         }
     }
 }
 
-fn share<T: Clone + Ord>(all: &mut BTreeSet<Arc<T>>, of: &T) -> Arc<T> {
+fn share<T: ?Sized + Ord>(all: &mut BTreeSet<Arc<T>>, of: &T, to: impl Fn(&T) -> Arc<T>) -> Arc<T> {
     if let Some(there) = all.get(of) {
         return Arc::clone(there);
     }
-    let new = Arc::new(of.clone());
+    let new = to(of);
     all.insert(Arc::clone(&new));
     new
 }

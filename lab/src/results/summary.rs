@@ -279,18 +279,6 @@ fn ranks_of(head: &ReportHead) -> Option<u32> {
     head.origin.ranks.or(head.rank.and(addresses))
 }
 
-/// Returns a note if there are several programs; otherwise `None`.
-fn several<'a>(programs: impl Iterator<Item = &'a str>) -> Option<String> {
-    let programs: BTreeSet<&str> = programs.collect();
-    (programs.len() > 1).then(|| {
-        let programs: Vec<_> = programs.into_iter().take(MAX_NAMED).collect();
-        format!(
-            "These are several programs, whose counts tell nothing together: {}",
-            programs.join(", ")
-        )
-    })
-}
-
 /// The process of a report or a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessOrigin<'a> {
@@ -304,8 +292,13 @@ pub(crate) struct ProcessOrigin<'a> {
 /// Returns the reason to assume that reports or traces are of several runs, whose counts cannot be
 /// added up. Returns `None` if there is no such reason.
 pub(crate) fn mixed(of: &[ProcessOrigin<'_>]) -> Option<String> {
-    if let Some(several) = several(of.iter().map(|source| source.program)) {
-        return Some(several);
+    let programs: BTreeSet<&str> = of.iter().map(|source| source.program).collect();
+    if programs.len() > 1 {
+        let programs: Vec<_> = programs.into_iter().take(MAX_NAMED).collect();
+        return Some(format!(
+            "These are several programs, whose counts tell nothing together: {}",
+            programs.join(", ")
+        ));
     }
     // Ranks that one job has spawned begin with 0 again.
     let job = of.first().and_then(|first| first.origin.job);

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::io::IsTerminal;
 
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 /// Prints the next step of long work to standard error. Prints nothing on a terminal, where a bar
 /// shows the progress.
@@ -17,15 +17,10 @@ pub(crate) fn step(what: &str) {
 /// Returns a bar of this template (see `indicatif`) on a terminal, and a hidden one elsewhere. In a
 /// template, `{left}` is the estimated time that is left.
 pub(crate) fn bar(length: u64, template: &'static str) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
     let style = ProgressStyle::with_template(template)
         .expect("the template is constant")
         .with_key("left", left);
-    ProgressBar::with_draw_target(Some(length), target).with_style(style)
+    ProgressBar::new(length).with_style(style)
 }
 
 /// Writes the estimated time that is left. Before the first step is done, there is no estimate.

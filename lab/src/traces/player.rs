@@ -152,16 +152,6 @@ impl<'a> TraceReader<'a> {
         Ok(true)
     }
 
-    /// Returns the thread of the last operation.
-    fn thread(&self) -> Thread {
-        if self.even.is_some() { self.known.0 } else { self.reader.thread() }
-    }
-
-    /// Returns the recorded time of the last operation, which is not later than its spread time.
-    pub(super) fn recorded(&self, (time, _): &Timed) -> u64 {
-        if self.even.is_some() { self.known.1 } else { *time }
-    }
-
     /// Returns the bytes of records that were read.
     pub(super) fn taken(&self) -> u64 {
         self.reader.bytes_read()
@@ -359,12 +349,13 @@ impl<'a> Player<'a> {
 
     /// Returns the thread of the operation that was read last.
     pub(crate) fn thread(&self) -> Thread {
-        self.source.thread()
+        let source = &self.source;
+        if source.even.is_some() { source.known.0 } else { source.reader.thread() }
     }
 
     /// Returns the recorded time of the last operation, before times are spread evenly.
     pub(crate) fn recorded(&self, timed: &Timed) -> u64 {
-        self.source.recorded(timed)
+        if self.source.even.is_some() { self.source.known.1 } else { timed.0 }
     }
 
     /// Returns the addresses of the peers that the trace has named up to now.

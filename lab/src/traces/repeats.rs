@@ -107,15 +107,7 @@ impl<'a> Measured<'a> {
 /// Returns true if two of these sets have a number in common.
 pub(crate) fn overlap(sets: impl Iterator<Item = BTreeSet<u32>>) -> bool {
     let mut all = BTreeSet::new();
-    for set in sets {
-        let before = all.len();
-        let of_set = set.len();
-        all.extend(set);
-        if all.len() < before + of_set {
-            return true;
-        }
-    }
-    false
+    sets.flatten().any(|rank| !all.insert(rank))
 }
 
 /// Returns a sentence with the probability that another run exceeds the highest of this number of
