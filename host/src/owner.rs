@@ -222,8 +222,13 @@ fn process_lives(pid: u32, started: u64) -> bool {
     }
 }
 
-fn stat_of(pid: u32) -> io::Result<String> {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+/// Returns the text of `/proc/PID/stat`.
+///
+/// # Errors
+/// There is no such process, or it cannot be read for lack of descriptors or memory.
+pub fn stat_of(pid: u32) -> io::Result<String> {
+    // The name of a process may contain any bytes.
+    Ok(String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat"))?).into_owned())
 }
 
 /// Returns the time at which a process started, from the text of `/proc/PID/stat`; `None` for a
@@ -420,5 +425,17 @@ mod tests {
         );
         // The first thread ended; others still run.
         assert_eq!(start_of(&stat("Z", 2)), Some(22));
+    }
+
+    #[test]
+    fn a_process_whose_name_is_not_utf_8_lives() {
+        let thread = std::thread::spawn(|| {
+            rustix::thread::set_name(c"gr\xc3").unwrap();
+            // `/proc` shows a thread as it shows a process.
+            let number = rustix::thread::gettid().as_raw_pid().cast_unsigned();
+            let started = start_of(&stat_of(number).unwrap()).unwrap();
+            assert!(process_lives(number, started));
+        });
+        thread.join().unwrap();
     }
 }

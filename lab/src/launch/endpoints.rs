@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use host::directory::{self, Directory};
 use host::live::{Live, PAGE, SegmentHeader};
 use host::names::{LEFT, SEGMENT_NAME};
-use host::owner::{remove_if_dead, start_of};
+use host::owner::{remove_if_dead, start_of, stat_of};
 use matching::Tallies;
 use nic::plain::plain;
 use nic::report::LiveContext;
@@ -184,7 +184,7 @@ fn page_of(directory: &Directory, name: &str) -> io::Result<Option<SegmentHeader
 fn program(page: &SegmentHeader) -> Option<String> {
     let process = Path::new("/proc").join(page.pid.to_string());
     // A dead process leaves its segment, and another process may get its number.
-    let stat = fs::read_to_string(process.join("stat")).ok()?;
+    let stat = stat_of(page.pid).ok()?;
     if start_of(&stat) != Some(page.started) {
         return None;
     }

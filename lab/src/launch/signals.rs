@@ -23,7 +23,7 @@ use std::sync::{Arc, LazyLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use host::owner::start_of;
+use host::owner::{start_of, stat_of};
 use rustix::process::{Pid, Signal, getpgid, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -338,8 +338,8 @@ fn send(pid: i32, signal: Signal) {
 /// Returns the process of a directory in `/proc`, and the number of its parent. Returns `None` for
 /// a zombie, and for a directory of no process.
 fn process(directory: &Path) -> Option<(Process, i32)> {
-    let pid = directory.file_name()?.to_str()?.parse().ok()?;
-    let stat = fs::read_to_string(directory.join("stat")).ok()?;
+    let pid: i32 = directory.file_name()?.to_str()?.parse().ok()?;
+    let stat = stat_of(pid.cast_unsigned()).ok()?;
     // The name before the last parenthesis may contain any characters.
     let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let parent = words.nth(1)?.parse().ok()?;
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn processes_that_outlive_their_launcher_are_ended_too() {
-        let script = "sleep 100 & sh -c 'sleep 100; :' & echo; wait";
+        let script = r"sleep 100 & sh -c 'printf \\377 >/proc/$$/comm; sleep 100; :' & echo; wait";
         let mut command = Command::new("sh");
         let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
