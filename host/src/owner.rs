@@ -114,14 +114,13 @@ fn has_ended(file: &File) -> bool {
     let word = |at: usize| header[at..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
     let started = word(STARTED);
     word(MAGIC_AT) == MAGIC
-        && is_visible(word(NAMESPACE), started)
+        && is_visible(word(NAMESPACE))
         && !process_lives(word(PID) as u32, started)
 }
 
-/// Returns true if `/proc` shows the process of this namespace that started at `started`. Returns
-/// false if `started` is 0, because that process could not read its start time.
-fn is_visible(namespace: u64, started: u64) -> bool {
-    namespace != 0 && namespace == *PROCESS_NAMESPACE && *PROC_IS_OURS && started != 0
+/// Returns true if processes of this namespace have the same ids here.
+fn is_visible(namespace: u64) -> bool {
+    namespace != 0 && namespace == *PROCESS_NAMESPACE
 }
 
 /// Marks the file of a dead owner as dead, and removes it, or renames it for a process that claims
@@ -213,9 +212,13 @@ pub fn own_start() -> u64 {
     stat.and_then(|stat| start_of(&stat)).unwrap_or_default()
 }
 
-/// Returns true if the process with this id and start time exists and is not a zombie, or if a
-/// shortage prevents the check.
+/// Returns true if the process with this id and start time exists and is not a zombie, or if that
+/// cannot be determined. It cannot if `started` is 0, because that process could not read its
+/// start time, or if `/proc` is of another namespace.
 fn process_lives(pid: u32, started: u64) -> bool {
+    if started == 0 || !*PROC_IS_OURS {
+        return true;
+    }
     match stat_of(pid) {
         Ok(stat) => start_of(&stat) == Some(started),
         Err(error) => is_short(&error),
@@ -269,7 +272,7 @@ impl Owner {
     #[must_use]
     pub fn check_alive(&self) -> bool {
         if self.port == 0 {
-            return !is_visible(self.inode, self.started) || process_lives(self.pid, self.started);
+            return !is_visible(self.inode) || process_lives(self.pid, self.started);
         }
         check_alive(&name_of(self.port), self.inode, Some((self.pid, self.started)), Look::Closely)
     }
@@ -425,6 +428,13 @@ mod tests {
         );
         // The first thread ended; others still run.
         assert_eq!(start_of(&stat("Z", 2)), Some(22));
+    }
+
+    #[test]
+    fn an_owner_without_a_file_or_a_start_time_lives() {
+        let alive = |started| check_alive("none", 1, Some((1, started)), Look::Closely);
+        assert!(alive(0));
+        assert!(!alive(u64::MAX));
     }
 
     #[test]
