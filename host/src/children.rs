@@ -104,9 +104,12 @@ impl Drop for Unshared {
         // The descriptor is closed before the list is released. If it were closed afterwards, the
         // child of a fork in between would keep it.
         let mut entries = entries();
-        entries.retain(|entry| Some(*entry) != own);
-        // SAFETY: `fd` is dropped once, here.
-        unsafe { ManuallyDrop::drop(&mut self.fd) };
+        // If the program closed the descriptor, the number may be that of a file of its own.
+        if let Some(at) = entries.iter().position(|entry| Some(*entry) == own) {
+            entries.swap_remove(at);
+            // SAFETY: `fd` is dropped once, here.
+            unsafe { ManuallyDrop::drop(&mut self.fd) };
+        }
     }
 }
 
@@ -196,5 +199,17 @@ mod tests {
         // The second fork shows that the first one released the list.
         fork_and_check();
         fork_and_check();
+    }
+
+    #[test]
+    fn a_file_of_the_program_stays_open() {
+        let own = Unshared::new(std::io::pipe().unwrap().0.into());
+        let number = own.as_fd().as_raw_fd();
+        let file = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: the number is that of `own`, which the test replaces as a program might.
+        assert_eq!(unsafe { libc::dup2(file.as_raw_fd(), number) }, number);
+        drop(own);
+        // SAFETY: the kernel checks whether the number is an open descriptor.
+        assert_eq!(unsafe { libc::close(number) }, 0);
     }
 }
