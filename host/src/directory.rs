@@ -32,7 +32,7 @@ use std::{
     fs::File,
     io,
     os::{
-        fd::{AsFd as _, AsRawFd as _, OwnedFd},
+        fd::{AsRawFd as _, OwnedFd},
         unix::fs::FileExt as _,
     },
     path::{Path, PathBuf},
@@ -306,9 +306,9 @@ fn name_of(user: u32) -> String {
 }
 
 /// Descriptors held in reserve, to be released when no other descriptor is left. Each of them is an
-/// open `/dev/shm`. The inode serves to check that the program has not closed the descriptor and
-/// opened another file under its number.
-static SPARES: Mutex<Vec<(OwnedFd, u64)>> = Mutex::new(Vec::new());
+/// open `/dev/shm`. Device and inode serve to check that the program has not closed the descriptor
+/// and opened another file under its number.
+static SPARES: Mutex<Vec<(OwnedFd, (u64, u64))>> = Mutex::new(Vec::new());
 
 /// Number of descriptors in reserve. Opening a file takes two: for the directory and for the file.
 const SPARE: usize = 2;
@@ -320,9 +320,15 @@ fn keep_spares() {
     while spares.len() < SPARE {
         let Ok(fd) = openat(CWD, SHM, flags, Mode::empty()) else { return };
         let Ok(fd) = rustix::io::fcntl_dupfd_cloexec(&fd, libc::STDERR_FILENO + 1) else { return };
-        let Ok(stat) = fstat(&fd) else { return };
-        spares.push((fd, stat.st_ino));
+        let Some(file) = file_of(&fd) else { return };
+        spares.push((fd, file));
     }
+}
+
+/// Returns the device and the inode of an open file.
+fn file_of(fd: &OwnedFd) -> Option<(u64, u64)> {
+    let stat = fstat(fd).ok()?;
+    Some((stat.st_dev, stat.st_ino))
 }
 
 /// Opens a file; if no descriptor is left, releases one from the reserve and tries again.
@@ -336,8 +342,13 @@ fn with_spare<T>(open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result
 /// Releases a descriptor from the reserve. Returns false if the reserve is empty, or if the program
 /// has closed that descriptor.
 fn release_spare() -> bool {
-    let Some((fd, inode)) = SPARES.lock().pop() else { return false };
-    let is_ours = fstat(fd.as_fd()).is_ok_and(|stat| stat.st_ino == inode);
+    let spare = SPARES.lock().pop();
+    spare.is_some_and(|(fd, file)| release(fd, file))
+}
+
+/// Closes a descriptor from the reserve. Returns false if its number is now that of another file.
+fn release(fd: OwnedFd, file: (u64, u64)) -> bool {
+    let is_ours = file_of(&fd) == Some(file);
     if !is_ours {
         // The program closed all descriptors and has its own file under this number.
         std::mem::forget(fd);
@@ -409,4 +420,22 @@ pub fn allocate(file: &File, length: usize, what: &str) -> io::Result<()> {
              enlarge it (mount -o remount,size=...) or remove what fills it"
         );
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_the_program_stays_open() {
+        let open = |path| File::open(path).unwrap().into();
+        let (spare, of_program): (OwnedFd, OwnedFd) = (open(SHM), open("/proc"));
+        let number = of_program.as_raw_fd();
+        let (device, inode) = file_of(&of_program).unwrap();
+        // The roots of many file systems have the same inode.
+        assert!(!release(of_program, (device + 1, inode)));
+        assert!(Path::new(&format!("/proc/self/fd/{number}")).exists());
+        let file = file_of(&spare).unwrap();
+        assert!(release(spare, file));
+    }
 }
