@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::signals::without_signals;
+
 /// Number of words of a set of processors ([`Cores`]).
 pub const WORDS: usize = CpuSet::MAX_CPU / 64;
 
@@ -36,7 +38,7 @@ pub fn quota() -> usize {
             let allowed = available();
             if allowed < Cores::of_thread().count() { allowed } else { usize::MAX }
         };
-        let thread = std::thread::Builder::new().spawn(ask).ok();
+        let thread = without_signals(|| std::thread::Builder::new().spawn(ask).ok());
         thread.and_then(|thread| thread.join().ok()).unwrap_or(usize::MAX)
     })
 }
