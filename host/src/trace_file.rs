@@ -21,9 +21,10 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use crate::directory::move_above_streams;
+use crate::directory::{check_file_size, move_above_streams};
 use memmap2::{MmapOptions, MmapRaw};
 use nic::trace::{End, FILL, HEADER, MOST_REPEATS, STATE, Sink, Stop, WORD, repeat_record, state};
+use rustix::process::{Resource, getrlimit};
 
 /// Bytes of the window; a multiple of the page size.
 pub const WINDOW: usize = 64 * 1024;
@@ -49,11 +50,14 @@ pub struct TraceFile {
 
 impl TraceFile {
     /// Creates a file that begins with `header`, of [`HEADER`] bytes. The header must name a window
-    /// of [`WINDOW`] bytes. The file never becomes longer than `max` bytes.
+    /// of [`WINDOW`] bytes. The file never becomes longer than `max` bytes or the limit of files of
+    /// this process. Beyond that limit, the kernel ends the process (SIGXFSZ).
     ///
     /// # Errors
-    /// The file exists or cannot be made, or the disk is full.
+    /// The file exists or cannot be made, the disk is full, or files must not be that long.
     pub fn create(path: &Path, header: &[u8], max: u64) -> io::Result<Self> {
+        check_file_size(HEADER + WINDOW, "trace")?;
+        let max = getrlimit(Resource::Fsize).current.map_or(max, |limit| max.min(limit));
         let file = File::options()
             .read(true)
             .write(true)
@@ -351,5 +355,44 @@ mod tests {
         let ops = ops(&bytes);
         assert_eq!((ops.len(), ops.last()), (written + 1, Some(&Op::Stop(Stop::Size))));
         std::fs::remove_file(&path).unwrap();
+    }
+
+    /// Environment variable of the process that
+    /// [`a_recording_ends_before_the_kernel_ends_the_process`] starts.
+    const LIMITED: &str = "TCAM_TEST_LIMITED";
+
+    #[test]
+    fn a_recording_ends_before_the_kernel_ends_the_process() {
+        let done = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "trace_file::tests::limited", "--ignored"])
+            .env(LIMITED, "")
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+
+    #[test]
+    #[ignore = "a_recording_ends_before_the_kernel_ends_the_process runs it"]
+    fn limited() {
+        if std::env::var_os(LIMITED).is_none() {
+            return;
+        }
+        let path = path("limited");
+        let limit = |bytes: usize| {
+            let limits = rustix::process::Rlimit {
+                current: Some(bytes as u64),
+                ..getrlimit(Resource::Fsize)
+            };
+            rustix::process::setrlimit(Resource::Fsize, limits).unwrap();
+        };
+        limit(HEADER + 2 * WINDOW + 100);
+        let mut trace = TraceFile::create(&path, &header(), u64::MAX).unwrap();
+        let stop = (0..).find_map(|number| push(&mut trace, number).err());
+        assert_eq!(stop, Some(Stop::Size));
+        std::fs::remove_file(&path).unwrap();
+        limit(HEADER);
+        let error = TraceFile::create(&path, &header(), u64::MAX).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EFBIG));
+        assert!(!path.exists());
     }
 }

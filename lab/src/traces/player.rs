@@ -43,7 +43,7 @@ const MOST: usize = 4096;
 
 fn note_stop(trace: &Trace, op: &Op) {
     let why = match op {
-        Op::Stop(Stop::Size) => "FI_TCAM_TRACE_MAX was reached",
+        Op::Stop(Stop::Size) => "FI_TCAM_TRACE_MAX or ulimit -f was reached",
         Op::Stop(Stop::Disk) => "the disk was full",
         _ => return,
     };

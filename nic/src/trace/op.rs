@@ -82,7 +82,7 @@ pub struct Thread {
 /// Why a recording ended before its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The file has the size that `FI_TCAM_TRACE_MAX` allows.
+    /// The file has the size that `FI_TCAM_TRACE_MAX` or `ulimit -f` allows.
     Size,
     /// The disk is full.
     Disk,

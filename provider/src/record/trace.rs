@@ -295,7 +295,10 @@ impl Trace {
     fn stop(&mut self, stop: Stop) {
         self.state = TraceState::Stopped;
         let why = match stop {
-            Stop::Size => format!("FI_TCAM_TRACE_MAX={} MiB is reached", self.max / MIB),
+            Stop::Size => format!(
+                "FI_TCAM_TRACE_MAX={} MiB is reached, or ulimit -f if that is lower",
+                self.max / MIB
+            ),
             Stop::Disk => "the disk is full".to_owned(),
         };
         eprintln!(
