@@ -23,6 +23,7 @@ use std::{
     io,
     os::unix::fs::MetadataExt as _,
     sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
+    time::{Duration, Instant},
 };
 
 use matching::pool::{EntryPool, Ledger, MAX_MEMBERS, PoolWords, Refusal, Share};
@@ -61,6 +62,9 @@ const MAGIC: u64 = u64::from_be_bytes(*b"tcampol\x02");
 
 /// Maximum number of members that one call of [`NodePool::look_around`] checks.
 const MEMBERS_PER_LOOK: usize = 8;
+
+/// Maximum time for which an exit waits for the locks.
+const AT_EXIT: Duration = Duration::from_millis(200);
 
 /// A record lock belongs to a process, and closing any descriptor of the file releases the lock. So
 /// the threads of a process take turns, from before they open the file until they close or unlock
@@ -333,21 +337,35 @@ impl NodePool {
         }
     }
 
-    /// Gives all entries back to the pool and leaves it. The last member removes the file. Does
-    /// nothing in a forked child.
-    pub fn leave(&self) {
+    /// Leaves the pool if the process exits, unless other members keep the locks for long. This
+    /// thread may hold them itself, if a signal handler calls `exit`. Other members reclaim the
+    /// entries of a member that has not left once its process has ended.
+    pub fn leave_at_exit(&self) {
         if self.pid != std::process::id() {
             return;
         }
-        let _turn = TURN.lock();
-        let Some(file) = self.file.lock().take() else { return };
-        let Ok(_lock) = RecordLock::lock(&file, FlockOperation::LockExclusive) else { return };
+        let end = Instant::now() + AT_EXIT;
+        let Some(_turn) = TURN.try_lock_until(end) else { return };
+        let file = self.file.try_lock_until(end).and_then(|mut file| file.take());
+        let Some(file) = file else { return };
+        loop {
+            match RecordLock::lock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(_lock) => return self.leave(&file),
+                Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(1)),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Gives all entries back to the pool and leaves it. The last member removes the file. The
+    /// caller holds the record lock.
+    fn leave(&self, file: &File) {
         if self.ledger.leave(self.number, self.share).is_err() {
             self.log_damage();
         }
         self.ledger.words().clear_owner(self.number);
         if let Ok(directory) = Directory::open() {
-            remove_if_alone(&directory, &file, &self.name);
+            remove_if_alone(&directory, file, &self.name);
         }
     }
 
@@ -398,8 +416,16 @@ impl EntryPool for NodePool {
 }
 
 impl Drop for NodePool {
+    /// Leaves the pool, except in a forked child.
     fn drop(&mut self) {
-        self.leave();
+        if self.pid != std::process::id() {
+            return;
+        }
+        let _turn = TURN.lock();
+        let Some(file) = self.file.get_mut().take() else { return };
+        if let Ok(_lock) = RecordLock::lock(&file, FlockOperation::LockExclusive) {
+            self.leave(&file);
+        }
     }
 }
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Tests of the shared pool, with members that leave or die, and with files that are in the way.
 
-use std::{
-    os::unix::fs::MetadataExt as _,
-    time::{Duration, Instant},
-};
+use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
 use crate::{
@@ -154,6 +151,19 @@ fn reserves_beyond_the_pool_and_files_open_to_others_are_refused() {
         assert_eq!(refusal(join(1006, &one)), Some(Errno::ACCESS));
     }
     std::fs::remove_file(place(1006)).unwrap();
+}
+
+#[test]
+fn an_exit_does_not_wait_for_a_lock_of_its_own_thread() {
+    let own = segment(116);
+    let pool = join(1009, &own).unwrap();
+    // As if a signal handler called `exit` while this thread joins another pool.
+    let turn = TURN.lock();
+    pool.leave_at_exit();
+    drop(turn);
+    assert!(place(1009).exists());
+    pool.leave_at_exit();
+    assert!(!place(1009).exists());
 }
 
 /// Environment variable with the port of a process that

@@ -425,7 +425,7 @@ impl AtExit for EpShared {
                 engine.rx.device.lock().end_recording();
                 engine.peers.transports.send_bye();
                 if let Some(pool) = &engine.node_pool {
-                    pool.leave();
+                    pool.leave_at_exit();
                 }
             }
             Some(None) => {}

@@ -209,7 +209,7 @@ impl AtExit for SharedReceive {
     fn at_exit(&self) {
         self.write_report(WrittenAt::Exit);
         if let Some(pool) = &self.node_pool {
-            pool.leave();
+            pool.leave_at_exit();
         }
     }
 }
