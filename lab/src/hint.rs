@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use nic::params::config::ConfigError;
-use nic::params::{PARAMS, PREFIX, ParamError, RENAMED, Values};
+use nic::params::{PARAMS, PREFIX, ParamError, Values};
 use nic::report::ReportError;
 use nic::trace::TraceError;
 use strsim::damerau_levenshtein;
@@ -145,13 +145,14 @@ pub(crate) fn of_config(error: &ConfigError) -> String {
 /// Describes an error in a parameter, with a suggestion if there is a near word.
 pub(crate) fn explained(error: &ParamError) -> String {
     let (what, near): (_, Vec<_>) = match error {
-        ParamError::Name { name, .. } if RENAMED.iter().any(|(old, _)| old == name) => {
+        ParamError::Name { hint, .. } if hint.starts_with("did you mean") => {
             return error.to_string();
         }
         ParamError::Name { name, .. } => {
-            let near = meant(name, PARAMS.iter().map(|param| param.name)).into_iter();
+            let near =
+                meant(&name[PREFIX.len()..], PARAMS.iter().map(|param| param.name)).into_iter();
             let near = near.map(|name| format!("{PREFIX}{}", name.to_uppercase()));
-            (format!("{PREFIX}{name} is no parameter of tcam"), near.collect())
+            (format!("{name} is no parameter of tcam"), near.collect())
         }
         ParamError::Value { name, value, .. } => {
             let param = PARAMS.iter().find(|param| param.name.eq_ignore_ascii_case(name));

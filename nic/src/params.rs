@@ -24,7 +24,7 @@ pub const PREFIX: &str = "FI_TCAM_";
 const UNRECORDED: [&str; 4] = ["report", "trace", "config", "job_key"];
 
 /// Pairs of a former name and the current name of a parameter, without the prefix.
-pub const RENAMED: [(&str, &str); 1] = [("QUEUE", "HOST_STORAGE")];
+const RENAMED: [(&str, &str); 1] = [("QUEUE", "HOST_STORAGE")];
 
 /// A parameter that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,9 +40,9 @@ pub enum ParamError {
         allowed: String,
     },
     /// No parameter has this name.
-    #[error("{PREFIX}{name} is no parameter of tcam; {hint}")]
+    #[error("{name} is no parameter of tcam; {hint}")]
     Name {
-        /// Name in upper case, without the prefix.
+        /// Name with the prefix, as found.
         name: String,
         /// Question with the current name, or a list of all names.
         hint: String,
@@ -122,21 +122,23 @@ impl Params {
             // Names that are not in upper case, such as `FI_TCAM_Poll`, are never read.
             let is_read = name == name.to_uppercase();
             if !is_read || !PARAMS.iter().any(|param| param.name.eq_ignore_ascii_case(bare)) {
-                return Err(Self::unknown(bare.to_owned()));
+                return Err(Self::unknown(name));
             }
         }
         Ok(())
     }
 
-    /// The error for an unknown name (upper case, without the prefix).
+    /// The error for an unknown name, with the prefix.
     fn unknown(name: String) -> ParamError {
-        let hint = match RENAMED.iter().find(|(old, _)| *old == name) {
+        let known = PARAMS.iter().map(|param| format!("{PREFIX}{}", param.name.to_uppercase()));
+        let known: Vec<_> = known.collect();
+        let renamed = RENAMED.iter().find(|(old, _)| name.strip_prefix(PREFIX) == Some(*old));
+        let hint = match renamed {
             Some((_, new)) => format!("did you mean {PREFIX}{new}?"),
-            None => {
-                let known = PARAMS.iter().map(|param| param.name.to_uppercase());
-                let known: Vec<_> = known.map(|name| format!("{PREFIX}{name}")).collect();
-                format!("there are {}", known.join(", "))
-            }
+            None => match known.iter().find(|known| known.eq_ignore_ascii_case(&name)) {
+                Some(upper) => format!("did you mean {upper}?"),
+                None => format!("there are {}", known.join(", ")),
+            },
         };
         ParamError::Name { name, hint }
     }
@@ -243,8 +245,11 @@ mod tests {
         check("FI_TCAM_POLL").unwrap();
         check("FI_LOG_LEVEL").unwrap();
         for odd in ["FI_TCAM_Poll", "fi_tcam_poll", "FI_TCAM_", "Fi_Tcam_NET"] {
-            assert!(check(odd).is_err(), "{odd}");
+            let error = check(odd).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{odd} is no parameter of tcam; ")), "{error}");
         }
+        let error = check("fi_tcam_poll").unwrap_err().to_string();
+        assert!(error.ends_with("; did you mean FI_TCAM_POLL?"), "{error}");
         for (name, odd) in [("net", ""), ("net", "tcam"), ("net", "a b"), ("net_timeout", "+5")] {
             assert!(Params::from_lookup(lookup(&[(name, odd)])).is_err(), "{name}={odd}");
         }

@@ -102,10 +102,12 @@ impl Config {
             let Some((name, value)) = parts.filter(|(name, _)| !name.is_empty()) else {
                 return Err(ConfigError::NoSetting { line, text: text.to_owned() });
             };
-            let name = name.strip_prefix(PREFIX).unwrap_or(name).to_uppercase();
-            let Some(param) = PARAMS.iter().find(|param| param.name.eq_ignore_ascii_case(&name))
+            let name = name.to_uppercase();
+            let name = name.strip_prefix(PREFIX).unwrap_or(&name);
+            let Some(param) = PARAMS.iter().find(|param| param.name.eq_ignore_ascii_case(name))
             else {
-                return Err(ConfigError::Param { line, error: Params::unknown(name) });
+                let error = Params::unknown(format!("{PREFIX}{name}"));
+                return Err(ConfigError::Param { line, error });
             };
             if param.name == NAME {
                 return Err(ConfigError::Itself(line));
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn lines_set_parameters() {
         let text = "# of this machine\n\n  eager_size=8192\nFI_TCAM_IDLE = spin\r\njob_key = a;b\n\
-                    report = a=b #1\nClusters =\n";
+                    report = a=b #1\nClusters =\nfi_tcam_net = tcp\n";
         let config = read(text).unwrap();
         let all: Vec<_> = config.all().collect();
         let expected = [
@@ -156,6 +158,7 @@ mod tests {
             ("eager_size", "8192"),
             ("idle", "spin"),
             ("job_key", "a;b"),
+            ("net", "tcp"),
             ("report", "a=b #1"),
         ];
         assert_eq!(all, expected);
