@@ -135,6 +135,11 @@ fn line(from: &mut impl BufRead) -> Result<Option<String>, ClustersError> {
     }
 }
 
+/// Returns the beginning of the line of a rank.
+fn start_of(rank: u32) -> String {
+    format!("{{\"rank\":{rank},")
+}
+
 /// Reads and checks every line of a file. No rank may have two lines.
 ///
 /// # Errors
@@ -148,6 +153,11 @@ pub fn check(from: &mut impl BufRead) -> Result<ClustersHeader, ClustersError> {
         let wrong = |why: String| ClustersError::Line { line: number, why };
         let row: RankClusters =
             serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
+        // A process looks for this text.
+        let start = start_of(row.rank);
+        if !line.starts_with(&start) {
+            return Err(wrong(format!("it must begin with `{start}`, without spaces")));
+        }
         if !ranks.insert(row.rank) {
             return Err(wrong(format!("rank {} already has a line", row.rank)));
         }
@@ -172,7 +182,7 @@ pub fn read(
     if let Some(job) = job.filter(|&job| job != head.processes) {
         return Err(ClustersError::Processes { file: head.processes, job });
     }
-    let start = format!("{{\"rank\":{rank},");
+    let start = start_of(rank);
     let mut number = 1;
     while let Some(line) = line(from)? {
         number += 1;
@@ -228,6 +238,10 @@ mod tests {
             "line 3: rank 0 already has a line"
         );
         assert!(why(FILE.to_owned() + "garbage\n").starts_with("line 4: "));
+        assert_eq!(
+            why(FILE.replace("\"rank\":1", "\"rank\": 1")),
+            "line 3: it must begin with `{\"rank\":1,`, without spaces"
+        );
     }
 
     #[test]
