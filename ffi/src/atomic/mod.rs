@@ -77,7 +77,8 @@ fn change(place: &Buffer, next: impl Fn(&Element) -> Element) -> Element {
             loop {
                 let mut element = [0; LONGEST];
                 element[..size].copy_from_slice(&old.to_ne_bytes());
-                let new = <$bits>::from_ne_bytes(std::array::from_fn(|at| next(&element)[at]));
+                let new = next(&element);
+                let new = <$bits>::from_ne_bytes(std::array::from_fn(|at| new[at]));
                 match atomic.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => break element,
                     Err(now) => old = now,
