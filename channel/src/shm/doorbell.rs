@@ -237,8 +237,7 @@ fn unnamed_socket() -> rustix::io::Result<OwnedFd> {
 }
 
 /// Sends an empty datagram to the socket at a path. If the queue of this socket is full, its owner
-/// is awake, so the error has no effect. If about 280 owners have not read the datagrams of this
-/// process yet, the send buffer is full, and the owner wakes at its timeout.
+/// is awake, so the error has no effect.
 fn ring_socket(place: &Path) {
     static SENDER: OnceLock<OwnedFd> = OnceLock::new();
     let sender = match SENDER.get() {
@@ -250,7 +249,15 @@ fn ring_socket(place: &Path) {
         },
     };
     if let Ok(address) = SocketAddrUnix::new(place) {
-        let _ = sendto(sender, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL, &address);
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let send = |from: &OwnedFd| sendto(from, &[], flags, &address);
+        // Datagrams that other owners have not read yet may fill the send buffer of `sender`. A
+        // datagram outlives the socket that sent it.
+        if send(sender) == Err(Errno::AGAIN)
+            && let Ok(other) = unnamed_socket()
+        {
+            let _ = send(&other);
+        }
     }
 }
 
@@ -362,5 +369,17 @@ mod tests {
             (0..100).for_each(|_| doorbell.empty());
             done.store(true, Ordering::Relaxed);
         });
+    }
+
+    #[test]
+    fn many_owners_that_have_not_read_yet_are_rung() {
+        let directory = std::env::temp_dir().join(format!("tcam-rings-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        // The send buffer of a socket has room for about 280 empty datagrams.
+        let places = (0..400).map(|number| directory.join(number.to_string()));
+        let sockets: Vec<_> = places.map(|place| (socket_at(&place).unwrap(), place)).collect();
+        sockets.iter().for_each(|(_, place)| ring_socket(place));
+        assert!(sockets.iter().all(|(socket, _)| is_readable(socket.as_fd())));
+        std::fs::remove_dir_all(directory).unwrap();
     }
 }
