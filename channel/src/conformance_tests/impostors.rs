@@ -161,6 +161,22 @@ fn a_peer_that_knows_one_name_cannot_pose_as_another_endpoint() {
 }
 
 #[test]
+fn an_impostor_does_not_take_the_place_of_a_peer_that_has_connected() {
+    let (server, at) = named(1, None);
+    let (honest, home) = named(2, None);
+    meet(&honest, at, 1, &[&server]);
+    let number = only(&server);
+    let impostors: Vec<_> = (3..6).map(|own| named(own, Some(home)).0).collect();
+    impostors.iter().for_each(|impostor| meet(impostor, at, 1, &[&server]));
+
+    // The server sends to the honest endpoint over the connection that this one has made.
+    meet(&server, home, 2, &[&honest]);
+    let (met, _) = server.meet(home, Some(Secret::of_endpoint(2))).unwrap();
+    assert_eq!(met, number);
+    assert!(server.is_at_its_address(number, || Some(Secret::of_endpoint(2))));
+}
+
+#[test]
 fn an_impostor_is_refused_while_its_victim_is_dialed() {
     let (server, at) = named(1, None);
     let (honest, home) = named(2, None);

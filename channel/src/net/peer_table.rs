@@ -262,8 +262,11 @@ impl PeerTable {
         address: SocketAddrV4,
         secret: Option<Secret>,
     ) -> Result<(u16, Identity), Errno> {
+        // Ends, because each call that returns false disconnects an open peer at this address.
+        while let Some(&number) = self.by_address.get(&address)
+            && !self.check_claim(number, || secret)
+        {}
         if let Some(&number) = self.by_address.get(&address)
-            && self.check_claim(number, || secret)
             && let Some(peer) = self.get(number.into())
         {
             match (peer.state, peer.who) {
@@ -663,14 +666,18 @@ impl PeerTable {
         peer.is_some_and(|peer| peer.claim.is_none() || peer.verified_with.is_some())
     }
 
-    /// Disconnects a peer, and frees the address that it claims for another endpoint.
+    /// Disconnects a peer, and frees the address that it claims for another endpoint, which may be
+    /// a peer already.
     pub(super) fn disown(&mut self, number: u16) {
-        if let Some(peer) = self.get(number.into()) {
-            let address = peer.address;
-            if self.by_address.get(&address) == Some(&number) {
-                self.by_address.remove(&address);
-            }
-            self.disconnect(number);
+        let Some(address) = self.get(number.into()).map(|peer| peer.address) else { return };
+        self.disconnect(number);
+        if self.by_address.get(&address) == Some(&number) {
+            let is_there = |peer: &PeerEntry| peer.is_open() && peer.address == address;
+            let other = self.all.iter().position(|peer| peer.as_deref().is_some_and(is_there));
+            match other {
+                Some(other) => self.by_address.insert(address, other as u16),
+                None => self.by_address.remove(&address),
+            };
         }
     }
 
