@@ -562,7 +562,7 @@ impl PeerTable {
             if peer.incoming == Some(stream) {
                 self.disconnect(number);
             } else if peer.outgoing == Some(stream) {
-                self.stop_sending(number, errno);
+                self.stop_sending(number);
             }
             return;
         }
@@ -611,7 +611,13 @@ impl PeerTable {
             }
             Ok(false) => false,
             Err(errno) => {
-                self.stop_sending(number, errno);
+                if peer.is_open() {
+                    let address = peer.address;
+                    tracing::warn!(
+                        "a send to {address} failed, nothing more is sent there: {errno}"
+                    );
+                }
+                self.stop_sending(number);
                 false
             }
         }
@@ -745,9 +751,8 @@ impl PeerTable {
     /// has ended, because later messages must not arrive without the lost ones. Frames from the
     /// peer are still handled. The peer closes its end of the connections when it sees that this
     /// end is shut.
-    fn stop_sending(&mut self, number: u16, errno: Errno) {
+    fn stop_sending(&mut self, number: u16) {
         let Some(peer) = self.get_mut(number).filter(|peer| peer.is_open()) else { return };
-        tracing::warn!("a send to {} failed, nothing more is sent there: {errno}", peer.address);
         (peer.outgoing, peer.send_failed) = (None, true);
         for stream in peer.streams.clone() {
             self.connections.shut(stream);

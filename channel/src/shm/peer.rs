@@ -141,11 +141,14 @@ impl ShmPeer {
         op: Option<u64>,
     ) -> Result<(), CopyError> {
         if copied == Err(CopyError::Refused) && self.copies {
-            tracing::info!(
-                "the kernel refuses to copy between this process and process {}: long messages \
-                 go through buffers",
-                self.segment.pid()
-            );
+            // The kernel also refuses if the peer has just died.
+            if self.liveness(Look::Closely) == Liveness::Alive {
+                tracing::info!(
+                    "the kernel refuses to copy between this process and process {}: long \
+                     messages go through buffers",
+                    self.segment.pid()
+                );
+            }
             self.copies = false;
         }
         let is_valid = self.is_open() && !op.is_some_and(|op| self.segment.is_void(op));
