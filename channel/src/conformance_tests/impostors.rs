@@ -3,13 +3,19 @@
 //! takes its address, its connection breaks, or it closes.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener},
+    io::Read as _,
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use ffi::Errno;
 use host::owner::Look;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fs::Timespec,
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
 
 use super::ends::{COPIES, Endpoint, Transport, header, message, pairs_over};
 use crate::{
@@ -255,4 +261,43 @@ fn a_bye_does_not_go_to_another_peer() {
     progress(&[&server]);
     server.send_bye();
     meet(&second, at, 1, &[&server]);
+}
+
+/// Environment variable of the process that
+/// [`connections_that_cannot_be_accepted_do_not_wake`] starts.
+const FEW: &str = "TCAM_TEST_FEW_DESCRIPTORS";
+
+#[test]
+fn connections_that_cannot_be_accepted_do_not_wake() {
+    let done = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "conformance_tests::impostors::few_descriptors", "--ignored"])
+        .env(FEW, "")
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+#[test]
+#[ignore = "connections_that_cannot_be_accepted_do_not_wake runs it"]
+fn few_descriptors() {
+    if std::env::var_os(FEW).is_none() {
+        return;
+    }
+    let (server, at) = named(1, None);
+    let mut dialer = TcpStream::connect(at).unwrap();
+    dialer.set_read_timeout(Some(PATIENCE)).unwrap();
+    let whole = getrlimit(Resource::Nofile);
+    let none_left = Rlimit { current: Some(3), ..whole };
+    setrlimit(Resource::Nofile, none_left).unwrap();
+    let is_rung = || {
+        let doorbell = server.doorbell();
+        let mut fds = [PollFd::new(&doorbell, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 10_000_000 })).unwrap() == 1
+    };
+    assert!(is_rung() && server.arm());
+    assert!(!is_rung(), "it cannot accept the connection");
+    setrlimit(Resource::Nofile, whole).unwrap();
+    server.look_around();
+    assert!(is_rung() && server.arm());
+    dialer.read_exact(&mut [0]).unwrap();
 }

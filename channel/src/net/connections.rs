@@ -141,6 +141,8 @@ struct Connection {
 pub(super) struct Connections {
     epoll: Unshared,
     listener: Unshared,
+    /// False while no connection is accepted, because descriptors or memory were short.
+    accepts: bool,
     all: Slab<Connection>,
     events: VecDeque<(usize, ConnectionEvent)>,
     /// Connections whose next frame has yet to be handled.
@@ -176,6 +178,7 @@ impl Connections {
         Ok(Self {
             epoll: Unshared::new(epoll),
             listener: Unshared::new(listener),
+            accepts: true,
             all: Slab::new(),
             events: VecDeque::new(),
             ready: VecDeque::new(),
@@ -445,11 +448,25 @@ impl Connections {
             let socket = match accept_with(&self.listener, flags) {
                 Ok(socket) => socket,
                 Err(Io::MFILE | Io::NFILE) if self.close_oldest() => continue,
+                // A connection that cannot be accepted would wake this process all the time.
+                Err(Io::MFILE | Io::NFILE | Io::NOBUFS | Io::NOMEM) => {
+                    return self.set_accepts(false);
+                }
                 Err(_) => return,
             };
             if let Err(error) = self.add(socket, false, HandshakeRole::Acceptor, self.secret) {
                 tracing::warn!("closed a new connection, which cannot be used: {error}");
             }
+        }
+    }
+
+    /// Sets whether connections that come are accepted, until the next shortage.
+    fn set_accepts(&mut self, accepts: bool) {
+        if self.accepts != accepts {
+            self.accepts = accepts;
+            let events = if accepts { EventFlags::IN } else { EventFlags::empty() };
+            let data = EventData::new_u64(LISTENER);
+            let _ = epoll::modify(&self.epoll, &self.listener, data, events);
         }
     }
 
@@ -600,8 +617,10 @@ impl Connections {
     }
 
     /// Closes accepted connections whose dialer has proved nothing for too long, ends connections
-    /// to hosts that do not answer, and frees idle receive buffers.
+    /// to hosts that do not answer, and frees idle receive buffers. Accepts connections again after
+    /// a shortage.
     pub(super) fn look_around(&mut self) {
+        self.set_accepts(true);
         let mut old = Vec::new();
         let mut silent = Vec::new();
         for (number, connection) in &mut self.all {
