@@ -24,7 +24,7 @@ use slab::Slab;
 
 use crate::config::{DeviceConfig, Promise, Refuse};
 use crate::latency::{MatchingUnit, Operation};
-use crate::lengths::{Lengths, Sample};
+use crate::lengths::Lengths;
 use crate::message::{Envelope, Grant, Post, Receive};
 use crate::receives::{Posted, Receives};
 use crate::report::{BrokenPromises, ContextCounters, LiveContext};
@@ -117,18 +117,6 @@ impl<R: Clone, M> Context<R, M> {
     /// Records every operation from now on. No operation may have been done before.
     pub fn set_recorder(&mut self, recorder: Box<dyn Recorder>) {
         self.recorder = Some(recorder);
-    }
-
-    fn idle(&mut self) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.idle();
-        }
-    }
-
-    fn end_recording(&mut self) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.close();
-        }
     }
 
     #[inline(always)]
@@ -285,7 +273,7 @@ impl<R: Clone, M> Context<R, M> {
     fn sample(&mut self) {
         let us = self.clock.as_ref().map_or(0, |clock| clock.now() / 1000);
         let (prq, umq) = (self.prq.take_recent(), self.umq.take_recent());
-        self.until_sample = self.counters.lengths.push(Sample { us, prq, umq });
+        self.until_sample = self.counters.lengths.push(us, prq, umq);
     }
 
     /// If one queue has left its table for good, makes the other queue leave its table as well
@@ -627,14 +615,18 @@ impl<R: Clone, M> Device<R, M> {
         self.contexts().into_iter().for_each(|context| context.set_processes(n));
     }
 
+    fn recorders(&mut self) -> impl Iterator<Item = &mut Box<dyn Recorder>> {
+        self.contexts().into_iter().filter_map(|context| context.recorder.as_mut())
+    }
+
     /// Informs the recorders that no operation was done for a while.
     pub fn idle(&mut self) {
-        self.contexts().into_iter().for_each(Context::idle);
+        self.recorders().for_each(|recorder| recorder.idle());
     }
 
     /// Closes the recorders.
     pub fn end_recording(&mut self) {
-        self.contexts().into_iter().for_each(Context::end_recording);
+        self.recorders().for_each(|recorder| recorder.close());
     }
 
     /// Both contexts.

@@ -40,24 +40,15 @@ pub struct Lengths {
     pub umq_host: Vec<u64>,
 }
 
-/// One sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sample {
-    pub(crate) us: u64,
-    /// Length in the table and on the host.
-    pub(crate) prq: (usize, usize),
-    pub(crate) umq: (usize, usize),
-}
-
 impl Lengths {
     /// Creates an empty series to which samples are added.
     pub(crate) fn sampled() -> Self {
         Self { every: 1, ..Self::default() }
     }
 
-    /// Adds a sample. Returns the number of operations until the next one is due.
-    pub(crate) fn push(&mut self, sample: Sample) -> u64 {
-        let Sample { us, prq, umq } = sample;
+    /// Adds a sample: its time, and the length of each queue in the table and on the host. Returns
+    /// the number of operations until the next one is due.
+    pub(crate) fn push(&mut self, us: u64, prq: (usize, usize), umq: (usize, usize)) -> u64 {
         let values = [us, prq.0 as u64, prq.1 as u64, umq.0 as u64, umq.1 as u64];
         for (column, value) in self.columns_mut().into_iter().zip(values) {
             column.push(value);
@@ -173,7 +164,7 @@ mod tests {
         for operation in 0..10_000_u64 {
             if operation == due {
                 let prq = (operation as usize, 1);
-                due += lengths.push(Sample { us: operation * 3, prq, umq: (0, 2) });
+                due += lengths.push(operation * 3, prq, (0, 2));
                 taken += 1;
             }
         }
@@ -196,7 +187,7 @@ mod tests {
         for operation in 0..5000_u64 {
             if operation == due {
                 let prq = if operation == 778 { (9, 4) } else { (3, 0) };
-                due += lengths.push(Sample { us: operation, prq, umq: (0, operation as usize) });
+                due += lengths.push(operation, prq, (0, operation as usize));
             }
         }
         let at = lengths.prq_table.iter().position(|&length| length == 9).unwrap();

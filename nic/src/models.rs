@@ -2,12 +2,12 @@
 //! The devices that `FI_TCAM_DEVICE` names. Each is a set of values for other parameters;
 //! docs/devices.md has the sources. A parameter that the user sets takes precedence.
 
-/// A device.
+/// A device, or a preset of costs.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
-    /// Name, as in `FI_TCAM_DEVICE`.
+    /// Name, as in `FI_TCAM_DEVICE` or `FI_TCAM_TIMING`.
     pub name: &'static str,
-    /// Names and values of the parameters that the device sets.
+    /// Names and values of the parameters that it sets.
     pub sets: &'static [(&'static str, &'static str)],
 }
 
@@ -62,15 +62,18 @@ pub const MODELS: [Model; 9] = [
 ];
 
 /// Names of the devices.
-pub(crate) const NAMES: [&str; MODELS.len()] = {
-    let mut names = [""; MODELS.len()];
+pub(crate) const NAMES: [&str; MODELS.len()] = names(&MODELS);
+
+/// Returns the names of devices or presets of costs.
+pub(crate) const fn names<const N: usize>(models: &[Model; N]) -> [&'static str; N] {
+    let mut names = [""; N];
     let mut index = 0;
-    while index < names.len() {
-        names[index] = MODELS[index].name;
+    while index < N {
+        names[index] = models[index].name;
         index += 1;
     }
     names
-};
+}
 
 /// Returns the device that models the same NIC in another mode, which spills to the host. Returns
 /// `None` unless `device` models a NIC in a mode that holds senders back and then fails.
@@ -79,9 +82,9 @@ pub fn spilling_mode(device: &str) -> Option<&'static str> {
     (device == "cassini-hardware").then_some("cassini-hybrid")
 }
 
-/// The value that a device sets for a parameter, if any.
-pub(crate) fn preset(device: &str, param: &str) -> Option<&'static str> {
-    let model = MODELS.iter().find(|model| model.name == device)?;
+/// Returns the value that the device or preset `name` sets for a parameter, if any.
+pub(crate) fn preset(models: &[Model], name: &str, param: &str) -> Option<&'static str> {
+    let model = models.iter().find(|model| model.name == name)?;
     model.sets.iter().find(|(name, _)| *name == param).map(|(_, value)| *value)
 }
 

@@ -71,8 +71,8 @@ impl Params {
         let device = lookup("device").unwrap_or_default();
         let timing = lookup("timing").unwrap_or_default();
         for param in PARAMS {
-            let preset = models::preset(&device, param.name)
-                .or_else(|| timings::preset(&timing, param.name))
+            let preset = models::preset(&models::MODELS, &device, param.name)
+                .or_else(|| models::preset(&timings::TIMINGS, &timing, param.name))
                 .unwrap_or(param.default);
             texts.insert(param.name, lookup(param.name).unwrap_or_else(|| preset.to_owned()));
         }

@@ -2,14 +2,7 @@
 //! The cost presets that `FI_TCAM_TIMING` names: values for the parameters of the timing model.
 //! docs/devices.md has the sources. A parameter that the user sets takes precedence.
 
-/// A preset of costs.
-#[derive(Clone, Copy, Debug)]
-pub struct Preset {
-    /// Name, as in `FI_TCAM_TIMING`.
-    pub name: &'static str,
-    /// Names and values of the parameters that the preset sets.
-    pub sets: &'static [(&'static str, &'static str)],
-}
+use crate::models::{Model, names};
 
 /// Parameters of the timing model.
 pub const COSTS: [&str; 7] =
@@ -17,9 +10,9 @@ pub const COSTS: [&str; 7] =
 
 /// All presets. They contain only figures with a source; no source exists for a table search on any
 /// NIC.
-pub const TIMINGS: [Preset; 3] = [
-    Preset { name: "none", sets: &[] },
-    Preset {
+pub const TIMINGS: [Model; 3] = [
+    Model { name: "none", sets: &[] },
+    Model {
         name: "cpu-list",
         sets: &[
             ("host_entry_ns", "2.7@64,4.5@1024,5.1@8192"),
@@ -27,25 +20,11 @@ pub const TIMINGS: [Preset; 3] = [
             ("promote_ns", "22"),
         ],
     },
-    Preset { name: "cpu-hash", sets: &[("host_ns", "300"), ("spill_ns", "140")] },
+    Model { name: "cpu-hash", sets: &[("host_ns", "300"), ("spill_ns", "140")] },
 ];
 
 /// Names of the presets.
-pub(crate) const NAMES: [&str; TIMINGS.len()] = {
-    let mut names = [""; TIMINGS.len()];
-    let mut index = 0;
-    while index < names.len() {
-        names[index] = TIMINGS[index].name;
-        index += 1;
-    }
-    names
-};
-
-/// The value that a preset sets for a parameter, if any.
-pub(crate) fn preset(timing: &str, param: &str) -> Option<&'static str> {
-    let costs = TIMINGS.iter().find(|costs| costs.name == timing)?;
-    costs.sets.iter().find(|(name, _)| *name == param).map(|(_, value)| *value)
-}
+pub(crate) const NAMES: [&str; TIMINGS.len()] = names(&TIMINGS);
 
 #[cfg(test)]
 mod tests {

@@ -205,21 +205,16 @@ impl<R: Read> Reader<R> {
         let (text, state) = bytes.split_at(HEADER - STATE);
         let mut header: Header = serde_json::from_slice(&text[MAGIC.len()..])?;
         header.make_plain();
-        let mut words = [0; STATE / WORD];
-        for (word, bytes) in words.iter_mut().zip(state.chunks_exact(WORD)) {
-            *word = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
-        }
+        let words = std::array::from_fn(|at| u32::from_le_bytes(state.as_chunks().0[at]));
         let (laps, end) = code::state_of(words).ok_or(TraceError::State)?;
         let window = read_window(&mut from, header.window)?;
         let from = Input::new(from, laps, window);
-        let decoder = Decoder::default();
-        let peers = BTreeMap::new();
         Ok(Self {
             from,
             header,
-            decoder,
+            decoder: Decoder::default(),
             end,
-            peers,
+            peers: BTreeMap::new(),
             thread: Thread::default(),
             now: 0,
             position: 0,

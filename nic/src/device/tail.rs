@@ -88,19 +88,6 @@ struct Hints {
     recorded: AtomicBool,
 }
 
-impl<R, M> Default for Tail<R, M> {
-    fn default() -> Self {
-        Self {
-            messages: VecDeque::new(),
-            receives: VecDeque::new(),
-            posted: 0,
-            arrived: 0,
-            recorder: None,
-            until_sample: u64::MAX,
-        }
-    }
-}
-
 impl<R, M> Tail<R, M> {
     /// Counts an operation. Returns false if a sample of the queue lengths must be taken first.
     fn count_down(&mut self) -> bool {
@@ -151,10 +138,14 @@ impl<R: Clone, M> TailDevice<R, M> {
         messages.prq.entries = 0;
         receives.umq.entries = 0;
         let mut receives = Device::new(&receives)?;
-        let mut tail = [Tail::default(), Tail::default()];
-        for (tail, context) in tail.iter_mut().zip(receives.contexts()) {
-            tail.until_sample = context.until_sample;
-        }
+        let tail = receives.contexts().map(|context| Tail {
+            messages: VecDeque::new(),
+            receives: VecDeque::new(),
+            posted: 0,
+            arrived: 0,
+            recorder: None,
+            until_sample: context.until_sample,
+        });
         Ok(Self {
             messages: Mutex::new(Device::new(&messages)?),
             receives: Mutex::new(receives),
