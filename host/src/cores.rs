@@ -81,7 +81,7 @@ fn runnable(loadavg: &str) -> Option<usize> {
 
 /// A set of processors, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cores([u64; WORDS]);
+pub struct Cores(pub [u64; WORDS]);
 
 impl Cores {
     /// Returns the processors that this thread may run on.
@@ -104,24 +104,9 @@ impl Cores {
         Self(words)
     }
 
-    /// Creates the set from the words in a segment.
-    pub const fn from_words(words: [u64; WORDS]) -> Self {
-        Self(words)
-    }
-
-    /// Returns the words to be written into a segment.
-    pub const fn words(&self) -> &[u64; WORDS] {
-        &self.0
-    }
-
     /// Returns the processor numbers in ascending order.
     pub fn numbers(&self) -> impl Iterator<Item = usize> {
         (0..64 * WORDS).filter(|number| self.0[number / 64] & (1 << (number % 64)) != 0)
-    }
-
-    /// Returns true if the set is empty.
-    pub fn is_empty(&self) -> bool {
-        self.0 == [0; WORDS]
     }
 
     /// Returns the number of processors in the set.
@@ -146,7 +131,6 @@ mod tests {
     fn a_thread_runs_somewhere() {
         let cores = Cores::of_thread();
         assert_eq!(cores.count().min(quota()), available().min(64 * WORDS));
-        assert_eq!(Cores::from_words(*cores.words()), cores);
     }
 
     #[test]

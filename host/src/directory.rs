@@ -121,7 +121,7 @@ impl Directory {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 opened => {
                     if opened.is_ok() {
-                        keep_spares();
+                        look_around();
                     }
                     return opened;
                 }
@@ -313,8 +313,8 @@ static SPARES: Mutex<Vec<(OwnedFd, (u64, u64))>> = Mutex::new(Vec::new());
 /// Number of descriptors in reserve. Opening a file takes two: for the directory and for the file.
 const SPARE: usize = 2;
 
-/// Fills the reserve while descriptors are available.
-fn keep_spares() {
+/// Fills the reserve while descriptors are available. To be called from time to time.
+pub fn look_around() {
     let mut spares = SPARES.lock();
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     while spares.len() < SPARE {
@@ -354,13 +354,6 @@ fn release(fd: OwnedFd, file: (u64, u64)) -> bool {
         std::mem::forget(fd);
     }
     is_ours
-}
-
-/// Refills the reserve. To be called from time to time.
-pub fn look_around() {
-    if SPARES.lock().len() < SPARE {
-        keep_spares();
-    }
 }
 
 /// Returns true if a call failed for lack of descriptors, memory or space. Such a failure says

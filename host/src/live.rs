@@ -83,66 +83,47 @@ pub struct Live {
     pub msg: LiveContext,
 }
 
-fn put_queue(tallies: &Tallies, words: &mut [u64]) {
-    words.copy_from_slice(&[
-        tallies.entries,
-        tallies.table_matches,
-        tallies.host_matches,
-        tallies.spills,
-        tallies.promotions,
-        tallies.table_occupancy,
-        tallies.host_occupancy,
-        tallies.high_water,
-    ]);
-}
-
-fn queue_of(words: &[u64; QUEUE]) -> Tallies {
-    Tallies {
-        entries: words[0],
-        table_matches: words[1],
-        host_matches: words[2],
-        spills: words[3],
-        promotions: words[4],
-        table_occupancy: words[5],
-        host_occupancy: words[6],
-        high_water: words[7],
-    }
-}
-
-fn put_context(context: &LiveContext, words: &mut [u64]) {
-    words[..3].copy_from_slice(&[context.posts, context.arrivals, context.unexpected]);
-    put_queue(&context.prq, &mut words[3..3 + QUEUE]);
-    put_queue(&context.umq, &mut words[3 + QUEUE..CONTEXT]);
-}
-
-fn context_of(words: &[u64]) -> Option<LiveContext> {
-    let &[posts, arrivals, unexpected] = words.first_chunk()?;
-    let prq = queue_of(words[3..].first_chunk()?);
-    let umq = queue_of(words[3 + QUEUE..].first_chunk()?);
-    Some(LiveContext { posts, arrivals, unexpected, prq, umq })
+/// Returns the words of a queue's counters, in the order of the page.
+fn queue_words(tallies: &mut Tallies) -> [&mut u64; QUEUE] {
+    [
+        &mut tallies.entries,
+        &mut tallies.table_matches,
+        &mut tallies.host_matches,
+        &mut tallies.spills,
+        &mut tallies.promotions,
+        &mut tallies.table_occupancy,
+        &mut tallies.host_occupancy,
+        &mut tallies.high_water,
+    ]
 }
 
 impl Live {
+    /// Returns the words after the rank, in the order of the page.
+    fn words_mut(&mut self) -> impl Iterator<Item = &mut u64> {
+        let contexts = [&mut self.tagged, &mut self.msg].into_iter().flat_map(|context| {
+            let LiveContext { posts, arrivals, unexpected, prq, umq } = context;
+            [posts, arrivals, unexpected]
+                .into_iter()
+                .chain(queue_words(prq))
+                .chain(queue_words(umq))
+        });
+        [&mut self.ns, &mut self.job].into_iter().chain(contexts)
+    }
+
     /// Returns the words after version and turn.
     #[must_use]
     pub fn to_words(&self) -> [u64; WORDS - 2] {
-        let mut words = [0; WORDS - 2];
-        words[0] = self.rank.map_or(0, |rank| u64::from(rank) + 1);
-        (words[1], words[2]) = (self.ns, self.job);
-        put_context(&self.tagged, &mut words[3..3 + CONTEXT]);
-        put_context(&self.msg, &mut words[3 + CONTEXT..]);
+        let mut live = *self;
+        let mut words = [self.rank.map_or(0, |rank| u64::from(rank) + 1); WORDS - 2];
+        words[1..].iter_mut().zip(live.words_mut()).for_each(|(to, from)| *to = *from);
         words
     }
 
-    fn of(words: &[u64]) -> Option<Self> {
-        let (tagged, msg) = words[3..].split_at(CONTEXT);
-        Some(Self {
-            rank: words[0].checked_sub(1).and_then(|rank| u32::try_from(rank).ok()),
-            ns: words[1],
-            job: words[2],
-            tagged: context_of(tagged)?,
-            msg: context_of(msg)?,
-        })
+    fn of(words: &[u64; WORDS - 2]) -> Self {
+        let rank = words[0].checked_sub(1).and_then(|rank| u32::try_from(rank).ok());
+        let mut live = Self { rank, ..Self::default() };
+        live.words_mut().zip(&words[1..]).for_each(|(to, from)| *to = *from);
+        live
     }
 }
 
@@ -183,7 +164,7 @@ impl SegmentHeader {
                 for (to, at) in words.iter_mut().zip((COUNTERS + 16..).step_by(8)) {
                     *to = word(first, at)?;
                 }
-                Live::of(&words)
+                Some(Live::of(&words))
             }
             _ => None,
         };
@@ -202,7 +183,7 @@ mod tests {
         for (word, at) in words.iter_mut().zip(1..) {
             *word = at * 1000;
         }
-        Live::of(&words).unwrap()
+        Live::of(&words)
     }
 
     fn page(turn: u64) -> [u8; PAGE] {

@@ -314,14 +314,11 @@ const WAITS: u32 = 50;
 /// Length of each wait.
 const WAIT: Duration = Duration::from_millis(1);
 
-/// Makes and locks a file. The file of a dead process with the same name is removed.
-///
-/// # Errors
-/// `EADDRINUSE` if the owner of the name is alive; otherwise like [`directory::create_locked`].
-pub fn take_name(name: &str) -> io::Result<File> {
+/// Calls `take` until the name is free. Removes the file of a dead process with this name.
+fn take_free<T>(name: &str, mut take: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut waits = 0..WAITS;
     for _ in 0..TRIES {
-        match directory::create_locked(name) {
+        match take() {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let directory = Directory::open()?;
                 if !remove_if_dead(&directory, name) && directory.inode(name).is_some() {
@@ -329,10 +326,18 @@ pub fn take_name(name: &str) -> io::Result<File> {
                     std::thread::sleep(WAIT);
                 }
             }
-            made => return made,
+            taken => return taken,
         }
     }
     Err(Errno::ADDRINUSE.into())
+}
+
+/// Makes and locks a file. The file of a dead process with the same name is removed.
+///
+/// # Errors
+/// `EADDRINUSE` if the owner of the name is alive; otherwise like [`directory::create_locked`].
+pub fn take_name(name: &str) -> io::Result<File> {
+    take_free(name, || directory::create_locked(name))
 }
 
 /// Gives a segment its final name. Peers find it complete, or not at all. The segment of a dead
@@ -342,19 +347,7 @@ pub fn take_name(name: &str) -> io::Result<File> {
 /// `EADDRINUSE` if the owner of the name is alive; otherwise if the directory cannot be changed.
 pub fn publish(new: &str, port: u16) -> io::Result<()> {
     let (directory, name) = (Directory::open()?, name_of(port));
-    let mut waits = 0..WAITS;
-    for _ in 0..TRIES {
-        match directory.rename_new(new, &name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if !remove_if_dead(&directory, &name) && directory.inode(&name).is_some() {
-                    waits.next().ok_or(Errno::ADDRINUSE)?;
-                    std::thread::sleep(WAIT);
-                }
-            }
-            published => return published,
-        }
-    }
-    Err(Errno::ADDRINUSE.into())
+    take_free(&name, || directory.rename_new(new, &name))
 }
 
 /// Removes the files of an endpoint of this process, unless a later endpoint has its port.

@@ -105,11 +105,8 @@ fn more_crowded(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
 fn cores_of(directory: &Directory, name: &str) -> Option<Cores> {
     let mut bytes = [0; 8 * cores::WORDS];
     directory.file(name).ok()?.read_exact_at(&mut bytes, CORES as u64).ok()?;
-    let mut words = [0; cores::WORDS];
-    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
-        *word = u64::from_ne_bytes(*bytes);
-    }
-    Some(Cores::from_words(words)).filter(|cores| !cores.is_empty())
+    let cores = Cores(std::array::from_fn(|at| u64::from_ne_bytes(bytes.as_chunks().0[at])));
+    Some(cores).filter(|cores| *cores != Cores::default())
 }
 
 #[cfg(test)]
@@ -124,7 +121,7 @@ mod tests {
         let made = ports.map(|port| {
             let mut file = directory::create_locked(&name_of(port)).unwrap();
             file.write_all(&[0; CORES]).unwrap();
-            cores.words().iter().for_each(|word| file.write_all(&word.to_ne_bytes()).unwrap());
+            cores.0.iter().for_each(|word| file.write_all(&word.to_ne_bytes()).unwrap());
             file
         });
         made.collect()

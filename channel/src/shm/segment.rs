@@ -353,7 +353,7 @@ impl Segment {
 
     /// Publishes the processors that the owner may run on ([`host::poller_count`]).
     pub fn show_cores(&self, cores: &Cores) {
-        for (index, &word) in cores.words().iter().enumerate() {
+        for (index, &word) in cores.0.iter().enumerate() {
             self.word(CORES + 8 * index).store(word, Ordering::Relaxed);
         }
     }
