@@ -6,7 +6,7 @@ use std::{
     cell::UnsafeCell,
     ffi::{c_char, c_int, c_void},
     ptr,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Once},
 };
 
 use crate::{
@@ -80,35 +80,31 @@ static PROVIDER: ProviderCell = ProviderCell(UnsafeCell::new(
     unsafe { std::mem::zeroed() },
 ));
 
-static STARTED: OnceLock<Result<()>> = OnceLock::new();
+static STARTED: Once = Once::new();
 
 /// Implements `fi_prov_ini`. `caller` is an address in the libfabric that loads the provider.
 /// Returns null if this libfabric lacks a function that the provider needs.
 #[must_use]
-pub fn start<P: Provider>(caller: *const c_void) -> *mut sys::fi_provider {
+pub extern "C" fn start<P: Provider>(caller: *const c_void) -> *mut sys::fi_provider {
     guard::call(|| {
         let host = Host::find(caller)?;
         let provider = PROVIDER.0.get();
-        STARTED
-            .get_or_init(|| {
-                // SAFETY: the only write, before libfabric gets the pointer.
-                unsafe {
-                    (*provider).version = P::VERSION;
-                    (*provider).fi_version = host.version();
-                    (*provider).name = P::NAME.as_ptr();
-                    (*provider).getinfo = Some(getinfo::<P>);
-                    (*provider).fabric = Some(open_fabric::<P>);
-                    (*provider).cleanup = Some(cleanup::<P>);
-                }
-                log::install(host, provider);
-                Ok(())
-            })
-            .and_then(|()| {
-                for (name, help) in P::params() {
-                    host.define_param(provider, name, &help);
-                }
-                Ok(provider)
-            })
+        STARTED.call_once(|| {
+            // SAFETY: the only write, before libfabric gets the pointer.
+            unsafe {
+                (*provider).version = P::VERSION;
+                (*provider).fi_version = host.version();
+                (*provider).name = P::NAME.as_ptr();
+                (*provider).getinfo = Some(getinfo::<P>);
+                (*provider).fabric = Some(open_fabric::<P>);
+                (*provider).cleanup = Some(exit::<P>);
+            }
+            log::install(host, provider);
+        });
+        for (name, help) in P::params() {
+            host.define_param(provider, name, &help);
+        }
+        Ok(provider)
     })
 }
 
@@ -166,15 +162,8 @@ unsafe extern "C" fn open_fabric<P: Provider>(
     })
 }
 
-unsafe extern "C" fn cleanup<P: Provider>() {
-    guard::call::<(), ()>(|| {
-        P::cleanup();
-        Ok(())
-    });
-}
-
 /// Calls [`Provider::cleanup`] when the library is unloaded or the process exits.
-pub fn exit<P: Provider>() {
+pub extern "C" fn exit<P: Provider>() {
     guard::call::<(), ()>(|| {
         P::cleanup();
         Ok(())
@@ -187,14 +176,7 @@ pub fn exit<P: Provider>() {
 /// [`host`](crate::host)). Only assembly can read it.
 #[macro_export]
 macro_rules! export_provider {
-    ($provider:ty) => {
-        #[doc(hidden)]
-        extern "C" fn fi_prov_ini_from(
-            caller: *const core::ffi::c_void,
-        ) -> *mut $crate::sys::fi_provider {
-            $crate::provider::start::<$provider>(caller)
-        }
-
+    ($p:ty) => {
         /// Entry point that libfabric looks up (`fi_provider(7)`).
         ///
         /// # Safety
@@ -203,17 +185,13 @@ macro_rules! export_provider {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn fi_prov_ini() -> *mut $crate::sys::fi_provider {
             #[cfg(target_arch = "x86_64")]
-            core::arch::naked_asm!("mov rdi, [rsp]", "jmp {}", sym fi_prov_ini_from);
+            core::arch::naked_asm!("mov rdi, [rsp]", "jmp {}", sym $crate::provider::start::<$p>);
             #[cfg(target_arch = "aarch64")]
-            core::arch::naked_asm!("mov x0, x30", "b {}", sym fi_prov_ini_from);
-        }
-
-        extern "C" fn at_exit() {
-            $crate::provider::exit::<$provider>();
+            core::arch::naked_asm!("mov x0, x30", "b {}", sym $crate::provider::start::<$p>);
         }
 
         #[used]
         #[unsafe(link_section = ".fini_array")]
-        static AT_EXIT: extern "C" fn() = at_exit;
+        static AT_EXIT: extern "C" fn() = $crate::provider::exit::<$p>;
     };
 }
