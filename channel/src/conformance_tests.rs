@@ -238,7 +238,7 @@ fn closed_and_dead_peers_differ_and_both_return_their_buffers() {
                 assert_eq!(header.bits, number);
                 assert!(body[..300] == bytes);
             }
-            one.tx.disconnect(0);
+            one.tx.shm().disconnect(0);
             assert!(!one.tx.has_unfinished_sends());
             let (_window, to) = room(10);
             let read = one.peers[0].read(&crate::bytes::Remote::default(), &to, None);

@@ -131,7 +131,7 @@ impl Tx {
         if let Some(end) = &self.loopback {
             return end.open(port, self.settings).map(Peer::Loopback);
         }
-        ShmPeer::open(&self.shm.own, port, self.settings).map(Peer::Shm)
+        ShmPeer::enter(&self.shm.own, Segment::open(port)?, self.settings).map(Peer::Shm)
     }
 
     /// Opens one endpoint, and no later one at the same port.
@@ -143,7 +143,7 @@ impl Tx {
         if let Some(end) = &self.loopback {
             return end.open_only(peer, self.settings).map(Peer::Loopback);
         }
-        ShmPeer::open_only(&self.shm.own, peer, self.settings).map(Peer::Shm)
+        ShmPeer::enter(&self.shm.own, Segment::open_only(peer)?, self.settings).map(Peer::Shm)
     }
 
     /// Returns whether an endpoint of this host has closed, was marked as dead, or was removed. If
@@ -189,11 +189,6 @@ impl Tx {
         if let Peer::Shm(peer) = peer {
             self.shm.connect(number, peer);
         }
-    }
-
-    /// Stops sending to a peer of this host, and reclaims the buffers that it still holds.
-    pub fn disconnect(&self, number: u32) {
-        self.shm.disconnect(number);
     }
 
     /// Returns the sending end over shared memory, for threads that do not hold the engine.
@@ -260,12 +255,6 @@ impl Tx {
         self.shm.fits(len)
     }
 
-    /// Returns whether a send has waited for a free buffer for at least 1 ms.
-    #[must_use]
-    pub fn is_stuck(&self) -> bool {
-        self.shm.is_stuck()
-    }
-
     /// Returns whether a buffer is free.
     pub fn has_room(&self) -> bool {
         self.shm.has_room()
@@ -281,7 +270,7 @@ impl Tx {
     /// zero without a network or a timeout.
     #[must_use]
     pub fn patience(&self) -> Duration {
-        self.net.as_ref().map_or(Duration::ZERO, |net| net.timeout())
+        self.net.as_ref().map_or(Duration::ZERO, |net| net.timeout)
     }
 
     /// Returns the sender with a number, and its address if it sends over the network. Returns
@@ -309,12 +298,7 @@ impl Tx {
     /// Part numbers wrap around at [`Tx::list_parts`].
     #[must_use]
     pub fn senders_in(&self, part: usize) -> Vec<(u32, Identity)> {
-        self.shm
-            .own
-            .senders_in(part)
-            .into_iter()
-            .map(|(number, who)| (number.into(), who))
-            .collect()
+        self.shm.own.senders_in(part)
     }
 
     /// Returns the number of parts of the list that [`Tx::senders_in`] reads.

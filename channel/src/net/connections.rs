@@ -652,7 +652,10 @@ impl Connection {
         let Handshake::Started(session) = &self.handshake else {
             return ConnectionEvent::Invalid(DecodeError::Garbage);
         };
-        let theirs = self.role.other();
+        let theirs = match self.role {
+            HandshakeRole::Dialer => HandshakeRole::Acceptor,
+            HandshakeRole::Acceptor => HandshakeRole::Dialer,
+        };
         if !session.is_proved(theirs, &hello.to_bytes(), proof) {
             return ConnectionEvent::Unproved;
         }

@@ -68,7 +68,8 @@ pub struct Net {
     /// A duplicate of the epoll descriptor of the connections.
     doorbell: Unshared,
     pub(crate) seals: bool,
-    timeout: Duration,
+    /// Time after which a peer that does not answer counts as dead; zero: never.
+    pub(crate) timeout: Duration,
     /// Fork generation of the process that created this end.
     generation: u32,
 }
@@ -87,7 +88,7 @@ impl Net {
         let &NetSettings { job, own: secret, timeout, seals } = settings;
         let own = LocalEndpoint { job, secret, who, address, seals };
         let peers = PeerTable::new(own, socket, timeout)?;
-        let doorbell = Unshared::copy(peers.doorbell())?;
+        let doorbell = Unshared::copy(peers.connections.doorbell())?;
         let generation = children::generation();
         Ok(Arc::new(Self { peers: Mutex::new(peers), doorbell, seals, timeout, generation }))
     }
@@ -174,11 +175,6 @@ impl Net {
             peers.progress();
             peers.look_around();
         }
-    }
-
-    /// Returns the time after which a peer that does not answer counts as dead; zero: never.
-    pub(crate) fn timeout(&self) -> Duration {
-        self.timeout
     }
 
     /// Sends Bye to all peers that have not got one since the last frame to them.

@@ -15,7 +15,7 @@
 use std::{
     collections::{HashMap, HashSet},
     net::SocketAddrV4,
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::OwnedFd,
     time::{Duration, Instant},
 };
 
@@ -228,11 +228,6 @@ impl PeerTable {
             next: 0,
             last_looked: 0,
         })
-    }
-
-    /// Returns a descriptor that becomes readable when something happens on a connection.
-    pub(super) fn doorbell(&self) -> BorrowedFd<'_> {
-        self.connections.doorbell()
     }
 
     pub(super) fn get(&self, number: usize) -> Option<&PeerEntry> {

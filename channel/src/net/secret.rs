@@ -79,15 +79,6 @@ pub(super) enum HandshakeRole {
     Acceptor,
 }
 
-impl HandshakeRole {
-    pub(super) fn other(self) -> Self {
-        match self {
-            Self::Dialer => Self::Acceptor,
-            Self::Acceptor => Self::Dialer,
-        }
-    }
-}
-
 /// The session of a connection: both ends prove that they know its key.
 #[derive(Clone, Debug)]
 pub(super) struct Session(Secret);

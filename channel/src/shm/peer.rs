@@ -35,28 +35,11 @@ pub struct ShmPeer {
 }
 
 impl ShmPeer {
-    /// Opens the endpoint that holds `port` now, and enters this endpoint into the list of senders
-    /// there.
+    /// Enters this endpoint into the list of senders of a peer whose segment was opened.
     ///
     /// # Errors
-    /// Those of [`Segment::open`] and [`Segment::enter`].
-    pub(crate) fn open(own: &Arc<Segment>, port: u16, settings: Settings) -> Result<Self, Errno> {
-        Self::enter(own, Segment::open(port)?, settings)
-    }
-
-    /// Opens one endpoint, and no later one at the same port.
-    ///
-    /// # Errors
-    /// Those of [`ShmPeer::open`]; `ECONNREFUSED` if a later endpoint holds the port.
-    pub(crate) fn open_only(
-        own: &Arc<Segment>,
-        peer: Identity,
-        settings: Settings,
-    ) -> Result<Self, Errno> {
-        Self::enter(own, Segment::open_only(peer)?, settings)
-    }
-
-    fn enter(
+    /// Those of [`Segment::enter`].
+    pub(crate) fn enter(
         own: &Arc<Segment>,
         (segment, file): (Segment, File),
         settings: Settings,

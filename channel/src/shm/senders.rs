@@ -88,7 +88,7 @@ impl Segment {
 
     /// Returns the senders in a page of the list of this process's endpoint, and their numbers.
     /// Page numbers wrap around. If the page cannot be read, the result is empty.
-    pub(crate) fn senders_in(&self, page: usize) -> Vec<(u16, Identity)> {
+    pub(crate) fn senders_in(&self, page: usize) -> Vec<(u32, Identity)> {
         let mut words = [0; PAGE];
         let at = SENDERS + page % self.list_pages() * PAGE;
         if self.file().is_none_or(|file| file.read_exact_at(&mut words, at as u64).is_err()) {
@@ -97,7 +97,7 @@ impl Segment {
         let first = (at - SENDERS) / 8;
         let words = words.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word));
         let entries = (first..).zip(words);
-        let who = |(number, word)| Some((number as u16, Identity::of_word(word)?));
+        let who = |(number, word)| Some((number as u32, Identity::of_word(word)?));
         entries.filter_map(who).collect()
     }
 

@@ -165,7 +165,7 @@ impl ShmTx {
     }
 
     /// Disconnects a peer, and reclaims the buffers that it still holds.
-    pub(crate) fn disconnect(&self, peer: u32) {
+    pub fn disconnect(&self, peer: u32) {
         self.on_rings(|rings| {
             if let Some(ring) = rings.all.get_mut(peer as usize) {
                 *ring = None;
@@ -187,7 +187,7 @@ impl ShmTx {
     }
 
     /// Returns whether all requests for a buffer have failed for at least 1 ms.
-    pub(crate) fn is_stuck(&self) -> bool {
+    pub fn is_stuck(&self) -> bool {
         self.queue.lock().buffers.is_stuck()
     }
 

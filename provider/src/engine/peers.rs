@@ -420,7 +420,7 @@ impl Peers {
     /// buffers that it held.
     pub(super) fn disconnect(&mut self, peer: u32) {
         self.deferred.forget(peer);
-        self.transports.disconnect(peer);
+        self.transports.shm().disconnect(peer);
     }
 
     /// Returns whether the endpoint that is linked to a peer number is alive, closed or dead;

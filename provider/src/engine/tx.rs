@@ -242,7 +242,7 @@ impl Tx {
         op: &Send,
         outgoing: Outgoing,
     ) -> Result<()> {
-        if outgoing.ack || self.ops.len() >= MOST || !peers.transports.is_stuck() {
+        if outgoing.ack || self.ops.len() >= MOST || !peers.transports.shm().is_stuck() {
             return Err(Errno::EAGAIN);
         }
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
