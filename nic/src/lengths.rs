@@ -51,6 +51,10 @@ impl Lengths {
     pub(crate) fn push(&mut self, us: u64, prq: (usize, usize), umq: (usize, usize)) -> u64 {
         let values = [us, prq.0 as u64, prq.1 as u64, umq.0 as u64, umq.1 as u64];
         for (column, value) in self.columns_mut().into_iter().zip(values) {
+            // A vector that grew by itself would double.
+            if column.len() == SAMPLES {
+                column.reserve_exact(1);
+            }
             column.push(value);
         }
         // The series is full. The last sample belongs to the next pair.
@@ -169,7 +173,7 @@ mod tests {
             }
         }
         assert_eq!((lengths.every, lengths.us.len()), (32, 313));
-        assert!(lengths.us.capacity() <= 2 * SAMPLES);
+        assert_eq!(lengths.us.capacity(), SAMPLES + 1);
         assert_eq!(taken, 513 + 4 * 256 + 56, "once full, only samples that are kept are taken");
         for (at, (&us, &length)) in lengths.us.iter().zip(&lengths.prq_table).enumerate() {
             assert_eq!((us, length), (at as u64 * 96, at as u64 * 32));
