@@ -12,7 +12,7 @@ use crate::answer::show;
 use crate::error::Error;
 use crate::file;
 use crate::launch::plan::program;
-use crate::launch::signals::Input;
+use crate::launch::signals::ProgramInput;
 use crate::launch::{Ended, Leftovers, Plan, Signals, signals};
 use crate::options::Common;
 use crate::results::{Json, Kind, ListFiles, RunRecord, StagingDirectory, reports, runs};
@@ -97,7 +97,7 @@ pub(crate) struct MakeAnswer {
 
     /// Input of the program.
     #[arg(skip)]
-    pub(super) input: Input,
+    pub(super) input: ProgramInput,
 
     /// The program, with its launcher: mpiexec -n 4 ./app
     #[arg(last = true, value_name = "COMMAND")]
@@ -283,7 +283,7 @@ fn record(
     signals: &mut Signals,
     place: &Path,
     placed: &Placed,
-    input: Input,
+    input: ProgramInput,
 ) -> Result<(Ended, bool), Error> {
     let staging = StagingDirectory::inside(place, &OLD)?;
     plan.settings.set("trace", &staging.path().display());

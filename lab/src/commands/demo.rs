@@ -9,7 +9,7 @@ use clap::{Args, FromArgMatches};
 
 use super::answer::{self, MakeAnswer};
 use crate::error::Error;
-use crate::launch::signals::Input;
+use crate::launch::signals::ProgramInput;
 use crate::launch::{Signals, bundled, launcher, signals};
 use crate::results::output_directory;
 
@@ -71,7 +71,7 @@ pub(crate) fn demo(arguments: &Demo) -> Result<u8, Error> {
     let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     eprintln!("tcam: {}", shown.join(" "));
     let mut command = parsed(&words)?;
-    command.input = Input::None;
+    command.input = ProgramInput::None;
     let (code, is_drawn) = answer::print(&command)?;
     if is_drawn {
         eprintln!(

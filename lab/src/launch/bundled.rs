@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::signals::Input;
+use super::signals::ProgramInput;
 use super::{Signals, launcher, signals};
 use crate::error::Error;
 use crate::file;
@@ -28,7 +28,7 @@ pub(crate) fn compile(
     let mut command = Command::new(mpicc);
     command.arg("-O2").arg("-o").arg(&made).arg(source);
     let name = mpicc.display().to_string();
-    let ended = signals.wait_logged(&mut command, &name, log, Input::None, None)?;
+    let ended = signals.wait_logged(&mut command, &name, log, ProgramInput::None, None)?;
     if ended.caught.is_some() {
         return Ok(None);
     }

@@ -130,7 +130,7 @@ impl Signals {
         command: &mut Command,
         name: &str,
         log: &Path,
-        input: Input,
+        input: ProgramInput,
         timeout: Option<Duration>,
     ) -> Result<Ended, Error> {
         let output = file::begin(log)?;
@@ -207,7 +207,7 @@ impl Drop for Signals {
 
 /// The input of a program whose output goes to a log.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Input {
+pub(crate) enum ProgramInput {
     /// Standard input, if that is a file. The program reads the file from its beginning, because it
     /// may run several times. A pipe with bytes to read is an error. Otherwise there is no input.
     #[default]
@@ -216,7 +216,7 @@ pub(crate) enum Input {
     None,
 }
 
-impl Input {
+impl ProgramInput {
     fn open(self) -> Result<Stdio, Error> {
         let path = Path::new("/dev/stdin");
         match fs::metadata(path) {

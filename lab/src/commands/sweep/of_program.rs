@@ -13,7 +13,7 @@ use super::show::show;
 use crate::capacity::{Knob, Point, Rows, Runs, Sizes, Swept, UmqSizes, rows, sizes};
 use crate::error::Error;
 use crate::launch::plan::program;
-use crate::launch::signals::{Input, OWN_FAILURE, exit_code};
+use crate::launch::signals::{OWN_FAILURE, ProgramInput, exit_code};
 use crate::launch::{Leftovers, Mpi, Plan, Signals, signals};
 use crate::results::ranks::INCOMPLETE;
 use crate::results::{
@@ -237,7 +237,7 @@ fn one(
     let _left = Leftovers::claim(&directory);
     let limit = timeout.map(Duration::from_secs_f64);
     let name = program(plan.words);
-    let ended = signals.wait_logged(&mut command, &name, &log, Input::File, limit)?;
+    let ended = signals.wait_logged(&mut command, &name, &log, ProgramInput::File, limit)?;
     reports::settle(&directory)?;
     plan.recorded(ended, &directory).write(&directory)?;
     let failure = |why: String, code| Failure {

@@ -13,7 +13,7 @@ use super::channels::{Channel, NETWORK, ONE_HOST, Pair};
 use super::curves::Measurement;
 use crate::error::Error;
 use crate::launch::plan::program;
-use crate::launch::signals::{Input, exit_code};
+use crate::launch::signals::{ProgramInput, exit_code};
 use crate::launch::{Environment, Leftovers, Library, Mpi, Signals, bundled, launcher, signals};
 use crate::results::reports;
 use crate::settings::Settings;
@@ -88,7 +88,8 @@ impl Program<'_> {
         }
         let _left = Leftovers::claim(directory);
         let name = program(self.launcher);
-        let ended = signals.wait_logged(&mut command, &name, &self.log, Input::None, None)?;
+        let ended =
+            signals.wait_logged(&mut command, &name, &self.log, ProgramInput::None, None)?;
         if ended.caught.is_some() {
             return Ok(None);
         }
