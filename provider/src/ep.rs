@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// Maximum time that `fi_close` waits for threads that slept on a queue of the endpoint.
-const WAKING: Duration = Duration::from_millis(20);
+const WAKING: Duration = Duration::from_secs(1);
 
 /// An endpoint.
 #[derive(Debug)]

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -142,6 +143,7 @@ static void processes(enum how how, uint64_t rounds) {
 }
 
 static struct player players[2];
+static atomic_int waits;
 static enum how thread_how;
 static uint64_t thread_rounds;
 
@@ -311,6 +313,41 @@ static void death(void) {
     close_domain();
 }
 
+// Waits for a completion that does not come. The endpoint closes meanwhile.
+static void *wait_in_vain(void *arg) {
+    struct fi_cq_entry entry;
+    atomic_store(&waits, 1);
+    FAILS(FI_EAGAIN, fi_cq_sread(players[0].cq, &entry, 1, NULL, 100));
+    return arg;
+}
+
+// The address vector can be closed right after its only endpoint, although a thread sleeps on the
+// endpoint's queue.
+static void closes(void) {
+    struct player *player = &players[0];
+    pthread_t thread;
+    open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
+    for (int i = 0; i < 20; i++) {
+        open_player(player, SREAD);
+        atomic_store(&waits, 0);
+        OK(pthread_create(&thread, NULL, wait_in_vain, NULL));
+        while (!atomic_load(&waits)) usleep(100);
+        usleep((useconds_t)(i * 500));
+        // The fast path of posts refers to the address vector.
+        uint64_t value = 0;
+        char name[16];
+        name_of(player, name);
+        know(player, name);
+        post(player, &value);
+        OK(fi_close(&player->ep->fid));
+        OK(fi_close(&player->av->fid));
+        OK(pthread_join(thread, NULL));
+        OK(fi_close(&player->cq->fid));
+        OK(fi_close(&player->cntr->fid));
+    }
+    close_domain();
+}
+
 int main(int argc, char **argv) {
     uint64_t rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 20000;
     if (argc > 1) longest = 50;
@@ -321,5 +358,6 @@ int main(int argc, char **argv) {
     }
     reports();
     death();
+    closes();
     puts("wait: ok");
 }
