@@ -143,10 +143,11 @@ impl Endpoint {
     }
 
     /// Starts an operation to a peer with `work`. If it returns `EAGAIN`, notes that the endpoint
-    /// waits for room. Returns `EOPBADSTATE` if the endpoint is closed.
+    /// waits for room, and makes progress for programs that only call again. Returns `EOPBADSTATE`
+    /// if the endpoint is closed.
     #[inline]
     fn transmit(&self, work: impl FnOnce(&mut Engine) -> Result<()>) -> Result<()> {
-        match &mut *self.shared.engine.lock() {
+        let sent = match &mut *self.shared.engine.lock() {
             Some(engine) => {
                 engine.idle.note_call();
                 let sent = work(engine);
@@ -158,7 +159,11 @@ impl Endpoint {
                 sent
             }
             None => Err(Errno::EOPBADSTATE),
+        };
+        if sent == Err(Errno::EAGAIN) {
+            self.shared.try_progress();
         }
+        sent
     }
 
     /// Removes the engine of an endpoint that closes, once no thread makes a copy for it. Returns
