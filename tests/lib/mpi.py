@@ -155,7 +155,7 @@ def clusters(ranks):
     lines += [{"rank": rank} | queues for rank in range(ranks)]
     path = TARGET / "mpi-tests" / f"clusters-of-{ranks}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
     return path
 
 
