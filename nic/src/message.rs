@@ -31,7 +31,7 @@ pub struct Receive<R> {
 }
 
 impl<R: Clone> Receive<R> {
-    /// Returns the place in the buffer for a message of `len` bytes.
+    /// Reserves the place in the buffer for a message of `len` bytes, and returns it.
     #[inline(always)]
     pub(crate) fn grant(&mut self, len: u64) -> Grant<R> {
         let data = self.data.clone();
@@ -51,7 +51,7 @@ pub struct MultiRecv {
     pub len: u64,
     /// Bytes used so far.
     pub used: u64,
-    /// The buffer is returned when fewer than `min` bytes are left.
+    /// The buffer is returned when fewer than `min` bytes, or none, are left.
     pub min: u64,
 }
 

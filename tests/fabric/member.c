@@ -90,8 +90,8 @@ int main(void) {
     post(from);
     CHECK(read_one(FOUND_OUT, &entry, within(LIMIT)) == 1 && !strcmp(buffer, "first"), "%s", buffer);
 
-    // Only FOUND_OUT is polled for 0.3 s, so that it notices the death first. With automatic progress,
-    // the thread polls both members.
+    // Only FOUND_OUT is polled for 0.3 s, so that it notices the death first. With automatic
+    // progress, the device thread polls both members.
     post(from);
     CHECK(write(there[1], "g", 1) == 1, "write");
     CHECK(waitpid(pid, NULL, 0) == pid, "wait");

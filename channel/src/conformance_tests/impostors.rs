@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Tests of peers on the network: a peer claims the address of another endpoint, another endpoint
-//! takes its address, its connection breaks, or it closes.
+//! Tests of the network with impostors, with addresses that a later endpoint takes over, with
+//! broken connections, and with peers that close.
 
 use std::{
     io::Read as _,
@@ -148,7 +148,7 @@ fn a_peer_that_knows_one_name_cannot_pose_as_another_endpoint() {
     let (honest, home) = named(2, None);
     let secret = || Some(Secret::of_endpoint(2));
 
-    // The server knows the name of the honest endpoint, which connects to it.
+    // The server knows the secret in the name of the honest endpoint, which connects to it.
     meet(&honest, at, 1, &[&server]);
     assert!(server.is_at_its_address(only(&server), secret));
 
@@ -175,7 +175,7 @@ fn an_impostor_does_not_take_the_place_of_a_peer_that_has_connected() {
     let impostors: Vec<_> = (3..6).map(|own| named(own, Some(home)).0).collect();
     impostors.iter().for_each(|impostor| meet(impostor, at, 1, &[&server]));
 
-    // The server sends to the honest endpoint over the connection that this one has made.
+    // The server reaches the honest endpoint over the connection that the honest endpoint made.
     meet(&server, home, 2, &[&honest]);
     let (met, _) = server.meet(home, Some(Secret::of_endpoint(2))).unwrap();
     assert_eq!(met, number);
@@ -256,7 +256,7 @@ fn a_bye_does_not_go_to_another_peer() {
     assert!(server.push_words(address, words, &[], |_| ()));
     drop(first);
     progress(&[&server]);
-    // The second peer's connection gets the number that the first one's had.
+    // The connection of the second peer gets the number of the first peer's connection.
     assert_eq!(second.has_met(at, None), Ok(false));
     progress(&[&server]);
     server.send_bye();

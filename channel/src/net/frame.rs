@@ -6,8 +6,8 @@
 //!  0       8      12      16                                        56
 //!  | token | sum  | check | kind, flags, peer, count | bits .. op    | payload ...
 //! ```
-//! The token is a random number that the receiver sent in its Hello. `sum` is the checksum of
-//! everything after `check`, and `check` is that of the message. Both are set if
+//! The token is a random number that the receiver sent in its Hello. `sum` is the checksum of the
+//! payload and then of the words, and `check` is that of the message. Both are set if
 //! `FI_TCAM_CHECK=on`. Words have the byte order of the sender. The receiver has the same byte
 //! order, because the handshake compares them ([`super::handshake`]).
 
@@ -70,7 +70,7 @@ impl FrameHeader {
 pub(super) fn is_whole(header: &Header, payload: usize) -> bool {
     match header.kind {
         Kind::Inline | Kind::Chunk | Kind::Answer => header.len <= payload as u64,
-        // Its buffer would be on another host.
+        // Its buffer would be in a segment that this process cannot map.
         Kind::Buffered => false,
         _ => true,
     }

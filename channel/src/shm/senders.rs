@@ -8,13 +8,13 @@
 //!             the sender has closed or died and all its slots were handled
 //! ```
 //!
-//! So a number belongs to one endpoint, and to no later one at its port, as long as the ring
-//! contains a slot with this number. The list has a number for each port, so living endpoints
-//! cannot fill it.
+//! So while the ring contains a slot with a number, the number does not pass to another endpoint.
+//! The list has a number for each port, so living endpoints cannot fill it.
 //!
-//! Only the first page exists from the start. A sender that needs another page reserves it first,
-//! so that a full `/dev/shm` is an error and not a `SIGBUS`. The owner reads those pages as a file:
-//! a damaged slot may name any number, and an access through the mapping would allocate the page.
+//! If the file system can reserve memory, only the first page exists from the start. A sender that
+//! needs another page reserves it first, so that a full `/dev/shm` is an error and not a `SIGBUS`.
+//! The owner reads those pages as a file: a damaged slot may name any number, and an access through
+//! the mapping would allocate the page.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
@@ -58,8 +58,8 @@ impl SenderList for Segment {
 }
 
 impl Segment {
-    /// Enters the endpoint `who` into the list in this segment of a peer, whose file is `file`.
-    /// Returns the number of the endpoint in the list.
+    /// Enters the endpoint `who` into the list in this segment, which a peer owns. `file` is its
+    /// file. Returns the number of the endpoint in the list.
     ///
     /// # Errors
     /// `ENOSPC` if `/dev/shm` is full, `EPROTO` if the list is full, which living endpoints cannot
@@ -73,7 +73,7 @@ impl Segment {
     }
 
     /// Returns the sender with a number, in the list of this process's endpoint. `None` if the
-    /// number is free.
+    /// number is free or cannot be read.
     pub(crate) fn sender(&self, number: u16) -> Option<Identity> {
         if usize::from(number) < SENDERS_PER_PAGE {
             // This page always exists. The mapping also works if the program has closed all its
