@@ -651,8 +651,8 @@ impl Offload {
     }
 
     /// The oldest element that matches `key`, where `hit` is the first match in the table. `auto`
-    /// counts the search of an operation (`NOTED`). It must not count others, because a recording
-    /// has only operations.
+    /// counts the search of an operation (`NOTED`). It does not count other searches, because a
+    /// recording does not contain them.
     #[inline(always)]
     fn find_behind<const NOTED: bool>(&self, hit: Option<Hit>, key: &Key) -> Option<Found> {
         let Some(hit) = hit else {

@@ -153,7 +153,7 @@ pub fn check(from: &mut impl BufRead) -> Result<ClustersHeader, ClustersError> {
         let wrong = |why: String| ClustersError::Line { line: number, why };
         let row: RankClusters =
             serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
-        // A process looks for this text.
+        // Each process looks for the line that begins with this text.
         let start = start_of(row.rank);
         if !line.starts_with(&start) {
             return Err(wrong(format!("it must begin with `{start}`, without spaces")));

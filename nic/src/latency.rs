@@ -130,7 +130,7 @@ impl Latency {
 }
 
 impl fmt::Display for Latency {
-    /// Formats the latencies for people; prints nothing if there are none.
+    /// Formats the latencies for people; prints nothing without latencies.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return Ok(());

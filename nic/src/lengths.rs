@@ -51,7 +51,7 @@ impl Lengths {
     pub(crate) fn push(&mut self, us: u64, prq: (usize, usize), umq: (usize, usize)) -> u64 {
         let values = [us, prq.0 as u64, prq.1 as u64, umq.0 as u64, umq.1 as u64];
         for (column, value) in self.columns_mut().into_iter().zip(values) {
-            // A vector that grew by itself would double.
+            // Otherwise the vector would double its capacity for one element.
             if column.len() == SAMPLES {
                 column.reserve_exact(1);
             }

@@ -317,8 +317,8 @@ impl Object for Endpoint {
                 }
             }
         }
-        // A thread that slept on a queue of this endpoint keeps it, and with it the address vector
-        // and the segment, until the thread has woken up.
+        // A thread that slept on a queue of this endpoint refers to the endpoint until the thread
+        // has woken up. Until then, the address vector and the segment are in use.
         let end = Instant::now() + WAKING;
         while Arc::strong_count(&self.shared) > 1 && Instant::now() < end {
             std::thread::yield_now();

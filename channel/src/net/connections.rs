@@ -448,7 +448,8 @@ impl Connections {
             let socket = match accept_with(&self.listener, flags) {
                 Ok(socket) => socket,
                 Err(Io::MFILE | Io::NFILE) if self.close_oldest() => continue,
-                // A connection that cannot be accepted would wake this process all the time.
+                // A connection that waits keeps the listener readable, which would wake this
+                // process all the time.
                 Err(Io::MFILE | Io::NFILE | Io::NOBUFS | Io::NOMEM) => {
                     return self.set_accepts(false);
                 }
@@ -460,7 +461,7 @@ impl Connections {
         }
     }
 
-    /// Sets whether connections that come are accepted, until the next shortage.
+    /// Begins or stops accepting connections.
     fn set_accepts(&mut self, accepts: bool) {
         if self.accepts != accepts {
             self.accepts = accepts;

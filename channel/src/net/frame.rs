@@ -7,7 +7,7 @@
 //!  | token | sum  | check | kind, flags, peer, count | bits .. op    | payload ...
 //! ```
 //! The token is a random number that the receiver sent in its Hello. `sum` is the checksum of the
-//! payload and then of the words, and `check` is that of the message. Both are set if
+//! payload followed by the words, and `check` is that of the message. Both are set if
 //! `FI_TCAM_CHECK=on`. Words have the byte order of the sender. The receiver has the same byte
 //! order, because the handshake compares them ([`super::handshake`]).
 

@@ -257,7 +257,7 @@ impl PeerTable {
         address: SocketAddrV4,
         secret: Option<Secret>,
     ) -> Result<(u16, Identity), Errno> {
-        // Ends, because each call that returns false disconnects an open peer at this address.
+        // The loop ends, because each check that fails disconnects an open peer at this address.
         while let Some(&number) = self.by_address.get(&address)
             && !self.check_claim(number, || secret)
         {}
@@ -667,8 +667,8 @@ impl PeerTable {
         peer.is_some_and(|peer| peer.claim.is_none() || peer.verified_with.is_some())
     }
 
-    /// Disconnects a peer, and frees the address that it claims for another endpoint, which may be
-    /// a peer already.
+    /// Disconnects a peer. The address that it claims passes to another open peer at this address,
+    /// or becomes free.
     pub(super) fn disown(&mut self, number: u16) {
         let Some(address) = self.get(number.into()).map(|peer| peer.address) else { return };
         self.disconnect(number);

@@ -150,8 +150,8 @@ pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
     print(arguments).map(|(code, _)| code)
 }
 
-/// Prints the page, and writes the page of HTML and the picture. Returns the exit code, and true if
-/// there was a page: false if no run left a trace, or after a signal.
+/// Prints the page, and writes the page of HTML and the picture. Returns the exit code, and whether
+/// there is a page. There is no page if no run left a trace, or after a signal.
 pub(super) fn print(arguments: &MakeAnswer) -> Result<(u8, bool), Error> {
     arguments.json.check()?;
     let is_drawn = arguments.check_drawings()?;

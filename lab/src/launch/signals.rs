@@ -258,8 +258,8 @@ fn has(status: &str, set: &str, signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Returns up to [`TAIL`] last lines of a log, of its last [`TAIL_BYTES`]. A log may be larger than
-/// the memory.
+/// Returns the last lines of a log: at most [`TAIL`] lines of its last [`TAIL_BYTES`] bytes. A log
+/// may be larger than the memory.
 pub(crate) fn tail(log: &Path) -> Result<String, Error> {
     let mut text = Vec::new();
     let read = File::open(log).and_then(|mut file| {

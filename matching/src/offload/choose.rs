@@ -320,7 +320,8 @@ mod tests {
         assert_eq!(engines(&queue.counters()), ["hash", "newmadeleine"]);
     }
 
-    /// An operation that is held back looks into the queue again and again; a replay does not.
+    /// A receive that is held back searches the queue at each retry. A recording contains only the
+    /// first attempt.
     #[test]
     fn looks_that_are_no_operation_do_not_count() {
         let mut queue = queue(HostStorage::Linked);

@@ -207,7 +207,7 @@ impl Engine {
             let (needs_net, is_there) = (self.peers.needs_net(peer), self.peers.is_there(peer));
             let met = if is_there { self.link_to(peer) } else { Err(Errno::ENOENT) };
             match met {
-                // The peer, or memory for it, may be there at the next check.
+                // The next check may find the peer, or enough memory.
                 Err(Errno::EAGAIN | Errno::ENOMEM) => continue,
                 Err(Errno::ECONNREFUSED) if !needs_net => continue,
                 Err(_) if needs_net || !is_there => {}
@@ -273,8 +273,8 @@ impl Engine {
     }
 
     /// Ends all operations that wait for the endpoint at a peer's address, and forgets the
-    /// endpoint. The caller has handled all slots of this endpoint, which is gone or was
-    /// disconnected.
+    /// endpoint. This endpoint is gone or was disconnected, and the caller has handled all of its
+    /// slots.
     pub(crate) fn forget(&mut self, peer: u32) {
         let address = self.peers.address_of(peer);
         let end = self.peers.liveness(peer);

@@ -128,8 +128,8 @@ impl SendOp {
         Self::new(OpKind::of_message(op), peer, &op.buffer, op.context, report)
     }
 
-    /// Creates an operation without remote memory, without remote CQ data, without acknowledgement,
-    /// and that is no deferred work.
+    /// Creates an operation that has no remote memory, no remote CQ data and no acknowledgement,
+    /// and that is not deferred work.
     pub(crate) fn new(
         kind: OpKind,
         peer: u32,

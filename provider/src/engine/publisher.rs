@@ -114,8 +114,8 @@ impl Publisher {
 
     /// Begins the count again. Returns whether the counters are to be shown this time.
     pub(super) fn shows_in_turn(&mut self) -> bool {
-        // A program may repeat the same sequence of posts and polls. With one fixed number, the count
-        // could always end at a post, after which the clock is not read.
+        // A program may repeat the same sequence of posts and polls. If the number never changed,
+        // the count could always end at a post, after which the clock is not read.
         self.until_look = LOOK - self.looks % 2;
         let shows = self.draft.is_some() || self.looks.is_multiple_of(SHOW);
         self.looks = self.looks.wrapping_add(1);

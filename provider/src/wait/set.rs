@@ -347,7 +347,8 @@ impl WaitSet {
         let endpoints = bound.clone();
         // Other threads may use the queue, and bind it, while this thread sleeps.
         drop(bound);
-        // An endpoint that is bound before this thread has armed the set does not wake it.
+        // Another thread may bind an endpoint before this thread has armed the set. That bind wakes
+        // no thread.
         let ready = || self.endpoints.lock().len() != endpoints.len() || ready();
         let sleepers = self.begin_sleep(endpoints.first().filter(|_| descriptors.is_none()));
         match (descriptors, endpoints.as_slice()) {

@@ -39,7 +39,7 @@ pub(crate) trait Start: Debug + Send + Sync {
     /// Checks whether the object has operations of this direction.
     ///
     /// # Errors
-    /// It is a context of the other direction, or is not enabled.
+    /// The object is a context of the other direction, or it is not enabled.
     fn check_op(&self, _op: &EndpointOp) -> Result<()> {
         Ok(())
     }
