@@ -34,7 +34,6 @@ use crate::{
     context::{Contexts, Direction, EpContext},
     device::receive::RecvSettings,
     domain::{Domain, OfDomain},
-    engine::deferred::MOST_OPERATIONS,
     ep::Endpoint,
     ep_shared::{self, Held},
     eq::EventQueue,
@@ -213,7 +212,7 @@ impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
         attr::meet_tx(&mut has, wanted.unwrap_or(&own)).map_err(|_| Errno::EINVAL)?;
         let context = self.open_context(index, Direction::Transmit, |endpoint| {
             endpoint.with(|engine| {
-                engine.tx.rma_limit = has.size.min(MOST_OPERATIONS);
+                engine.tx.set_size(has.size);
                 engine.tx.settings.set_op_flags(has.op_flags)
             })
         })?;

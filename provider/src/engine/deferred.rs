@@ -22,7 +22,7 @@ const ANSWER: usize = 128;
 
 /// Maximum number of operations on peers' memory that an endpoint has in progress: the answers to
 /// as many need less than [`MOST`] bytes at the peer.
-pub(crate) const MOST_OPERATIONS: usize = MOST / (LONGEST + 2 * ANSWER);
+pub(super) const MOST_OPERATIONS: usize = MOST / (LONGEST + 2 * ANSWER);
 
 /// The pending answers to a peer.
 #[derive(Debug, Default)]

@@ -37,7 +37,7 @@ mod atomic;
 mod check;
 pub(crate) mod completions;
 mod copies;
-pub(crate) mod deferred;
+mod deferred;
 mod inbound;
 mod liveness;
 pub(crate) mod ops;

@@ -71,9 +71,15 @@ pub(crate) struct Tx {
     pub(crate) rma_under_way: UnderWay,
     /// Maximum of `rma_under_way`. A limit is needed because peers must keep the answers that find
     /// no room.
-    pub(crate) rma_limit: usize,
+    pub(super) rma_limit: usize,
     pub(super) streams: VecDeque<TxStream>,
     pub(crate) settings: Arc<TxSettings>,
+}
+
+/// Returns the maximum number of operations on peers' memory in progress, with a transmit queue of
+/// this size; 0 means the default size.
+fn rma_limit(size: usize) -> usize {
+    if size == 0 { attr::QUEUE_SIZE } else { size.min(MOST_OPERATIONS) }
 }
 
 impl Tx {
@@ -82,13 +88,15 @@ impl Tx {
         Self {
             ops: Arc::new(Ops::new(locked)),
             rma_under_way: UnderWay::default(),
-            rma_limit: match size {
-                0 => attr::QUEUE_SIZE,
-                _ => size.min(MOST_OPERATIONS),
-            },
+            rma_limit: rma_limit(size),
             streams: VecDeque::new(),
             settings: Arc::new(settings),
         }
+    }
+
+    /// Sets the size of the transmit queue.
+    pub(crate) fn set_size(&mut self, size: usize) {
+        self.rma_limit = rma_limit(size);
     }
 
     /// Sets whether messages have checksums.
