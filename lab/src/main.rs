@@ -27,9 +27,10 @@ mod traces;
 mod workload;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory, Parser};
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGXFSZ};
 
 use crate::cli::{Cli, Task};
 use crate::error::Error;
@@ -45,6 +46,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli.task,
         Err(error) => return usage(&error),
     };
+    // A write beyond `ulimit -f` then fails instead of ending tcam. Programs that tcam starts have
+    // the default action.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let runs = matches!(task, Task::Run(_) | Task::Record(_));
     // `tcam stats DIR | head` ends by SIGPIPE when head ends. A command that runs the user's
     // program ignores SIGPIPE, and continues to the end of that program.

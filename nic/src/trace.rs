@@ -13,6 +13,7 @@
 //!          (4: 1 size limit reached, 2 full disk, 3 endpoint closed, or 0), and
 //!          the number of words in the window (4: 0 if the endpoint was not closed)
 //! window   record | record | ... | a zero word unless it is full        if present
+//!          (generated traces have none: laps is the number of words, or 0 if unknown)
 //! record   word 0   4..0 kind   5 flag   15..6 place of a key   31..16 length
 //!          then the further words of the kind
 //! ```
@@ -122,9 +123,6 @@ pub struct Header {
     /// The run that the trace is from.
     #[serde(default)]
     pub origin: Origin,
-    /// Whether the recorder marks in the header that the endpoint was closed.
-    #[serde(default)]
-    pub marks_end: bool,
     /// Bytes of the window after the header; 0 if there is none.
     #[serde(default)]
     pub window: u32,
@@ -240,10 +238,9 @@ impl<R: Read> Reader<R> {
     }
 
     /// Returns true if the recording process was killed during the recording, or still runs.
-    /// Returns false for generated traces, which do not mark their end.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
-        self.header.marks_end && self.end == End::Open
+        self.end == End::Open
     }
 
     /// Why the recording ended before the program; `None` if it did not.

@@ -190,18 +190,32 @@ fn a_recording_may_end_between_the_two_records_of_a_post() {
 }
 
 #[test]
-fn an_unclosed_recording_is_reported_if_its_recorder_marks_the_end() {
-    for (marks_end, end, unfinished) in [
-        (true, End::Open, true),
-        (true, End::Closed(0), false),
-        (true, End::Stopped(Stop::Disk), false),
-        (false, End::Open, false),
-    ] {
-        let mut bytes = Header { marks_end, ..header() }.to_bytes();
+fn an_unclosed_recording_is_reported() {
+    for (end, unfinished) in
+        [(End::Open, true), (End::Closed(0), false), (End::Stopped(Stop::Disk), false)]
+    {
+        let mut bytes = header().to_bytes();
         let state = state(0, end).map(u32::to_le_bytes);
         bytes[HEADER - STATE..HEADER].copy_from_slice(state.as_flattened());
         assert_eq!(Reader::new(&bytes[..]).unwrap().is_unfinished(), unfinished);
     }
+}
+
+#[test]
+fn a_generated_trace_that_is_cut_at_a_record_is_an_error() {
+    let operations = [(5, Op::Cancel(3)), (6, Op::Drop(1))];
+    let mut bytes = file(&operations);
+    let words = (bytes.len() - HEADER) / WORD;
+    let state = state(words as u64, End::Closed(0)).map(u32::to_le_bytes);
+    bytes[HEADER - STATE..HEADER].copy_from_slice(state.as_flattened());
+    assert_eq!(read(&bytes).unwrap(), operations);
+    for len in HEADER..bytes.len() {
+        let error = read(&bytes[..len]).unwrap_err();
+        assert!(matches!(error, TraceError::Cut(_)), "{error}");
+    }
+    // Words after the records are no records.
+    bytes.extend([0xff; WORD]);
+    assert_eq!(read(&bytes).unwrap(), operations);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -15,7 +15,7 @@ use nic::origin::Origin;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::ContextCounters;
-use nic::trace::{Encoder, Header, Op, put_time};
+use nic::trace::{Encoder, End, HEADER, Header, Op, STATE, WORD, put_time, state};
 
 use crate::error::Error;
 use crate::launch::{Signals, signals};
@@ -203,7 +203,6 @@ fn write(
         address: "0.0.0.0:0".to_owned(),
         program: format!("workload {} --ranks {ranks} --seed {seed}", pattern.name()),
         origin: Origin { ranks: Some(ranks), ..Origin::default() },
-        marks_end: false,
         start_ns: 0,
         layout: TagLayout::Mpich.name().to_owned(),
         config: params.recorded(),
@@ -237,8 +236,16 @@ fn write(
             break;
         }
     }
-    written.and_then(|()| file.flush()).map_err(Error::io(path))?;
+    written.and_then(|()| mark_end(&mut file)).map_err(Error::io(path))?;
     Ok(replay.counters())
+}
+
+/// Writes into the header that the trace is complete, and the number of its words.
+fn mark_end(file: &mut BufWriter<File>) -> io::Result<()> {
+    let words = (file.stream_position()? - HEADER as u64) / WORD as u64;
+    file.seek(SeekFrom::Start((HEADER - STATE) as u64))?;
+    file.write_all(state(words, End::Closed(0)).map(u32::to_le_bytes).as_flattened())?;
+    file.flush()
 }
 
 /// Returns a table of the queues of the ranks next to those of the paper. A line for each number

@@ -304,7 +304,7 @@ mod tests {
         bytes.extend(nic::trace::repeat_record(99).to_le_bytes());
         fs::write(&path, bytes).unwrap();
         let play = |max_queue| {
-            let take = Take { max_queue, ..Default::default() };
+            let take = Take { max_queue, cut_off: true, ..Default::default() };
             let found = files::find(std::slice::from_ref(&path), take).unwrap();
             let settings = Settings::default();
             (
@@ -315,7 +315,7 @@ mod tests {
         assert!(matches!(play(100), (Ok(1), Ok(1))));
         let (one, other) = play(99);
         // Then several tables are replayed one after the other.
-        let take = Take { max_queue: 100, ..Default::default() };
+        let take = Take { max_queue: 100, cut_off: true, ..Default::default() };
         let found = files::find(std::slice::from_ref(&path), take).unwrap();
         let settings = [Settings::default(), Settings::default()];
         let played = all_to_each(&found, &settings, &ProgressBar::hidden()).unwrap();

@@ -15,8 +15,8 @@ const PART: usize = 1 << 18;
 #[derive(Debug)]
 pub(super) struct Input<R> {
     from: R,
-    /// Bytes of appended windows still to be read. The window is returned after them. `u64::MAX` if
-    /// there is no window: then all records are read as appended.
+    /// Bytes of appended windows still to be read. The window is returned after them. If there is
+    /// no window, all records are read as appended. `u64::MAX` if their number is unknown.
     appended: u64,
     /// The window at the start of the file, which is returned last. Empty if the file has no window
     /// or after the window was returned.
@@ -46,9 +46,10 @@ impl From<io::Error> for NoWords {
 
 impl<R: Read> Input<R> {
     pub(super) fn new(from: R, laps: u64, window: Vec<u8>) -> Self {
-        let appended = match window.len() {
-            0 => u64::MAX,
-            len => laps.saturating_mul(len as u64),
+        let appended = match (window.len(), laps) {
+            (0, 0) => u64::MAX,
+            (0, words) => words.saturating_mul(WORD as u64),
+            (len, laps) => laps.saturating_mul(len as u64),
         };
         Self { from, appended, window, part: Vec::new(), at: 0, is_last: false, bytes_read: 0 }
     }
@@ -91,11 +92,11 @@ impl<R: Read> Input<R> {
 impl<R: Read> Input<R> {
     /// Returns true if the zero word that was just returned can be the end of a complete recording.
     /// An appended window has no such word, because it is full of records. In the last window, the
-    /// zero must follow `words` words, unless `words` is 0 (unknown). A file without a window may
-    /// end at any zero.
+    /// zero must follow `words` words, unless `words` is 0 (unknown). A file may end at any zero if
+    /// the number of its records is unknown.
     pub(super) fn ends_at(&self, words: u32) -> bool {
-        let has_window = self.appended != u64::MAX;
-        !has_window || self.is_last && (words == 0 || self.at == (words as usize + 1) * WORD)
+        self.appended == u64::MAX
+            || self.is_last && (words == 0 || self.at == (words as usize + 1) * WORD)
     }
 }
 

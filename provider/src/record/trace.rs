@@ -375,7 +375,6 @@ fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
         address: address.to_string(),
         program: std::env::current_exe().unwrap_or_default().display().to_string(),
         origin: job::origin(Instant::now()),
-        marks_end: true,
         start_ns: since_1970.as_nanos() as u64,
         window: WINDOW as u32,
         layout: layout.name().to_owned(),
