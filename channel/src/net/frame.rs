@@ -15,14 +15,14 @@ use crate::wire::{Header, Kind};
 
 /// Bytes of the head.
 pub(super) const HEAD: usize = 56;
-/// Maximum length in bytes of a message that is sent at once. A rendezvous takes as long as sending
-/// about 20 KiB.
+/// Maximum length in bytes of a message that is sent at once. A longer one needs a rendezvous,
+/// which takes as long as sending about 20 KiB.
 pub const EAGER: usize = 64 * 1024;
 /// Maximum length in bytes of a part of a long message. Parts are sent from, and received into, the
 /// memory of the application.
 pub(super) const PART: usize = 256 * 1024;
-/// Maximum length in bytes of a frame that the receiver copies: a message, or parts of memory and
-/// their data.
+/// Maximum length in bytes of a frame that the receiver copies: a message, or a write with the list
+/// of the memory that it writes.
 pub(super) const MAX_STAGED: usize = HEAD + EAGER + 256;
 /// Maximum length in bytes of a frame: its head and its payload.
 pub(super) const MAX_FRAME: usize = HEAD + PART;
