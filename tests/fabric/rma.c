@@ -249,6 +249,33 @@ static void limited(void) {
     for (size_t i = 0; i < started; i++) completion(&a);
 }
 
+// A transmit queue of any size starts no more reads than the peer keeps answers for.
+static void limited_by_answers(void) {
+    enum { PART = 16 << 10, MOST = (64 << 20) / (PART + 256) };
+    size_t size = info->tx_attr->size, started = 0;
+    struct side large;
+    info->tx_attr->size = 1 << 16;
+    open_side(&large, 0, 2);
+    info->tx_attr->size = size;
+    large.peer = insert(&large, b.ep);
+    fill(target, PART, 17);
+    double end = seconds() + within(20);
+    while (fi_read(large.ep, back, PART, NULL, large.peer, base, key, NULL) == 0 && started <= 2 * MOST) {
+        started++;
+        if (info->domain_attr->data_progress == FI_PROGRESS_MANUAL) fi_cq_read(b.cq, NULL, 0);
+    }
+    if (info->domain_attr->data_progress == FI_PROGRESS_MANUAL) CHECK(started == MOST, "%zu started", started);
+    for (size_t done = 0; done < started;) {
+        struct fi_cq_tagged_entry entry;
+        ssize_t count = fi_cq_read(large.cq, &entry, 1);
+        CHECK(count == 1 || (count == -FI_EAGAIN && seconds() < end), "%zd after %zu of %zu", count, done, started);
+        done += count == 1;
+        fi_cq_read(b.cq, NULL, 0);
+    }
+    CHECK(!memcmp(back, target, PART), "read wrong");
+    close_side(&large);
+}
+
 static void raw_keys(void) {
     uint64_t first = 1, mapped;
     uint8_t raw[64];
@@ -345,6 +372,7 @@ int main(void) {
     refused();
     raw_keys();
     limited();
+    limited_by_answers();
     triggered();
     OK(fi_close(&mr->fid));
     close_side(&a);
