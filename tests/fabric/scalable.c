@@ -490,6 +490,14 @@ static void wrong_calls(void) {
     OK(fi_enable(rx));
     FAILS(FI_EOPNOTSUPP, fi_trecv(tx, in, 8, NULL, FI_ADDR_UNSPEC, 0, 0, in));
     FAILS(FI_EOPNOTSUPP, fi_tsend(rx, out, 8, NULL, 0, 0, out));
+    struct fid_cntr *go;
+    OK(fi_cntr_open(domain, &(struct fi_cntr_attr){.wait_obj = FI_WAIT_NONE}, &go, NULL));
+    struct fi_op_tagged to_rx = {.ep = rx, .msg = {.addr = 0}}, from_tx = {.ep = tx, .msg = {.addr = FI_ADDR_UNSPEC}};
+    FAILS(FI_EOPNOTSUPP, fi_control(&domain->fid, FI_QUEUE_WORK, &(struct fi_deferred_work){
+        .threshold = 1, .triggering_cntr = go, .op_type = FI_OP_TSEND, .op.tagged = &to_rx}));
+    FAILS(FI_EOPNOTSUPP, fi_control(&domain->fid, FI_QUEUE_WORK, &(struct fi_deferred_work){
+        .threshold = 1, .triggering_cntr = go, .op_type = FI_OP_TRECV, .op.tagged = &from_tx}));
+    OK(fi_close(&go->fid));
     FAILS(FI_EOPNOTSUPP, fi_tsend(sep, out, 8, NULL, 0, 0, out));
     FAILS(FI_EOPNOTSUPP, fi_trecv(sep, in, 8, NULL, FI_ADDR_UNSPEC, 0, 0, in));
     // Invalid addresses.
