@@ -41,13 +41,13 @@ def answered(arguments, *words):
 
 def agrees(arguments, what, words, told, traces):
     """Checks that other commands report the values of `told`, the answer for these traces."""
-    pool = ("--with=pool=node,pool_entries={}", "--json=-")
-    need = told["nic"]["at_once"]["most"]
-    for entries, fits in ((need, True), (need - 1, False)):
-        done = tcam(arguments, "compare", pool[0].format(entries), pool[1], *words, traces)
-        line = json.loads(done.stdout)["lines"][1]
-        spills = sum(line[f"{queue}_spills"] for queue in ("prq", "umq", "internal"))
-        check((spills == 0) == fits, f"{what}: {spills} spill at {entries} of {need}")
+    divided, need = told["divided_pool"], told["nic"]["at_once"]["most"]
+    for pool, most in (("pool=node", need), (f"device={divided['device']}", divided["entries"]["most"])):
+        for entries, fits in ((most, True), (most - 1, False)):
+            done = tcam(arguments, "compare", f"--with={pool},pool_entries={entries}", "--json=-", *words, traces)
+            line = json.loads(done.stdout)["lines"][1]
+            spills = sum(line[f"{queue}_spills"] for queue in ("prq", "umq", "internal"))
+            check((spills == 0) == fits, f"{what}, {pool}: {spills} spill at {entries} of {most}")
     done = tcam(arguments, "sweep", "--json=-", f"--out={PLACE / 'sweep'}", "--set=pool=node", *words, "--trace", traces)
     check(json.loads(done.stdout)["needed_entries"] == need, f"{what}: sweep prints another need than {need}")
     done = tcam(arguments, "sweep", f"--out={PLACE / 'sweep'}", *words, "--trace", traces)

@@ -31,15 +31,21 @@ pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
     ]
 }
 
-/// Returns text such as `up to 101 entries (ranks 0-7)`.
+/// Returns text such as `up to 101 entries (ranks 0-7)`, with the need of a divided pool if that is
+/// larger.
 fn needs_of(facts: &Facts) -> String {
-    let Range { least, most } = facts.nic.at_once;
-    let bound = match is_lower_bound(facts) {
-        true => "at least ",
-        false if least == most => "",
-        false => "up to ",
+    let needed = |Range { least, most }: Range<u64>| match is_lower_bound(facts) {
+        true => format!("at least {}", entries(most)),
+        false if least == most => entries(most),
+        false => format!("up to {}", entries(most)),
     };
-    format!("{bound}{} ({})", entries(most), facts.nic.name)
+    let at_once = facts.nic.at_once;
+    let divided = facts.divided_pool.as_ref().filter(|pool| pool.entries.most > at_once.most);
+    let divided = divided.map_or_else(String::new, |pool| {
+        let needed = needed(pool.entries);
+        format!(", and {needed} if engines divide it, as in {}", pool.device)
+    });
+    format!("{} ({}){divided}", needed(at_once), facts.nic.name)
 }
 
 /// Returns true if the program failed or operations are missing. A complete run may then need more
@@ -143,7 +149,7 @@ fn limits(facts: &Facts) -> Vec<String> {
         limits.push(format!(
             "Costs are modelled shares of the run's time on the rank that pays most, without \
              overlap. Search: of a list on the host. +1 us each: also {} ns, an assumption, for \
-             each message that a table passes to the host.",
+             each message that a table passes to the host; without a table there is none.",
             whole(2 * WAY_NS)
         ));
     }
@@ -167,7 +173,7 @@ fn limits(facts: &Facts) -> Vec<String> {
         |name: &str| facts.devices.iter().any(|of| of.judged.device == name && !of.judged.suffices);
     if !facts.generated && is_short("uet") {
         limits.push(
-            "uet: no cost has the time to send a message again that finds no receive.".into(),
+            "uet: the costs lack the time to send a message again if it found no receive.".into(),
         );
     }
     if facts.holds_back && is_short("cassini-hardware") {
@@ -182,7 +188,8 @@ fn legend(facts: &Facts) -> Vec<String> {
         "a+b: the tables of a rank, for receives and for unexpected messages. One number: a pool of \
          the NIC. Last column: elements that go to the host."
             .to_owned(),
-        "Unavoidable: caused by the order of sends and receives alone, at any timing.".to_owned(),
+        "Unavoidable: caused by the order in which each rank sent and received, at any timing."
+            .to_owned(),
     ];
     if facts.nic.internal.most > 0 {
         let own = "The MPI's receives take entries of a pool; tables a+b have others for them.";
