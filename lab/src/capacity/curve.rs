@@ -5,6 +5,8 @@
 //! (`matching::Curve`). With another overflow model, or with the timing model, each size needs a
 //! replay.
 
+use std::collections::BTreeSet;
+
 use indicatif::ProgressBar;
 use matching::timing::Costs;
 use matching::{Overflow, Traversals};
@@ -35,18 +37,24 @@ pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Swept>, 
     let sums = sums_of(&pairs, &passed, &settings, &found.ranks())?;
     let scheduling_note = scheduling_note(std::slice::from_ref(&sums));
     let (points, _) = points_of(&pairs, &[sums], Knob::Tables);
-    Ok(Some(Swept {
-        points,
-        knob: Knob::Tables,
-        needs: vec![need],
-        pool_entries: None,
-        scheduling_note,
-    }))
+    Ok(Some(Swept { needs: vec![need], ..Swept::of_runs(points, Knob::Tables, scheduling_note) }))
 }
 
 /// Returns true if the timing model is on.
 pub(crate) fn is_charged(params: &Params) -> bool {
     config::costs(params) != Costs::default()
+}
+
+/// Returns a note on the host engines whose costs were modelled, because the costs `cpu-list` are
+/// those of an MPI library only with the engine `list`.
+pub(crate) fn engine_note<'a>(params: impl Iterator<Item = &'a Params>) -> String {
+    let engines: BTreeSet<_> = params.map(|params| params.text("host_engine")).collect();
+    let names = engines.into_iter().collect::<Vec<_>>().join(", ");
+    let list = match names.as_str() {
+        "list" => "",
+        _ => " (--set host_engine=list: that of MPI libraries with one list, as in `tcam answer`)",
+    };
+    format!("the host's costs are modelled for the engine {names}{list}")
 }
 
 /// Returns true if the table always holds the oldest elements.

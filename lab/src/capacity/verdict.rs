@@ -22,12 +22,15 @@ pub(crate) struct Swept {
     pub(crate) pool_entries: Option<u64>,
     /// A note that ranks shared processors, if they did.
     pub(crate) scheduling_note: Option<String>,
+    /// A note on the host engine whose costs were modelled, if they were.
+    pub(crate) engine_note: Option<String>,
 }
 
 impl Swept {
-    /// Makes a sweep from runs of a program.
+    /// Makes a sweep without the needs of recordings.
     pub(crate) fn of_runs(points: Vec<Point>, knob: Knob, scheduling_note: Option<String>) -> Self {
-        Self { points, knob, needs: Vec::new(), pool_entries: None, scheduling_note }
+        let (needs, pool_entries, engine_note) = (Vec::new(), None, None);
+        Self { points, knob, needs, pool_entries, scheduling_note, engine_note }
     }
 
     fn replayed(&self) -> bool {
@@ -171,24 +174,30 @@ impl Swept {
         lines
     }
 
-    /// Returns the need in entries if it exceeds every size of the sweep; otherwise `None`.
-    fn beyond(&self) -> Option<u64> {
-        let [prq, umq] = self.peaks();
-        // If the sizes of the UMQ differ from those of the PRQ, the user chose them on purpose.
-        // Then only the PRQ counts.
-        let same = self.points.iter().all(|point| point.prq == point.umq);
-        let need = match self.knob {
-            Knob::Pool => self.needs()?,
-            Knob::Tables if same => prq.elements.max(umq.elements),
-            Knob::Tables => prq.elements,
+    /// Returns the needs that no size of the sweep holds: of the PRQ, or of the pool, and of the
+    /// UMQ. Each is `None` if a size holds it, unless no size holds both.
+    fn beyond(&self) -> [Option<u64>; 2] {
+        let [prq, umq] = self.peaks().map(|peak| peak.elements);
+        let needs = match self.knob {
+            Knob::Pool => [self.needs(), None],
+            Knob::Tables => [Some(prq), Some(umq).filter(|_| self.has_umq())],
         };
-        self.points.iter().all(|point| (point.prq as u64) < need).then_some(need)
+        let holds = |point: &Point, queue: usize| {
+            let size = [point.prq, point.umq][queue] as u64;
+            needs[queue].is_none_or(|need| size >= need)
+        };
+        if self.points.iter().any(|point| holds(point, 0) && holds(point, 1)) {
+            return [None, None];
+        }
+        let held = [0, 1].map(|queue| self.points.iter().any(|point| holds(point, queue)));
+        [0, 1].map(|queue| needs[queue].filter(|_| !held[queue] || held == [true, true]))
     }
 
     /// Returns a hint on larger sizes, if a size can hold all elements and the sweep has no such
     /// size. `given` contains the sizes of the UMQ from the command line.
     pub(crate) fn larger(&self, given: Option<&UmqSizes>) -> Option<String> {
-        let need = self.beyond()?;
+        let beyond = self.beyond();
+        let need = beyond.into_iter().flatten().max()?;
         self.needs()?;
         let (option, most) = match self.knob {
             Knob::Tables => ("--prq", "no table holds that"),
@@ -197,11 +206,17 @@ impl Swept {
         if need > LARGEST as u64 {
             return Some(format!("{most}: {} entries are the most", whole(LARGEST as u64)));
         }
-        // A longer list of `--prq` would not fit a list of `--umq`.
-        if matches!(given, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1) {
-            let need = whole(need);
+        // A longer list of `--prq` would not fit a list of `--umq`, and would not enlarge the UMQ.
+        if let Some(UmqSizes::List(Sizes(sizes))) = given
+            && (sizes.len() > 1 || beyond[1].is_some())
+        {
+            let needs = ["--prq", "--umq"].into_iter().zip(beyond);
+            let needs: Vec<_> = needs
+                .filter_map(|(option, need)| Some(format!("{option} {}", whole(need?))))
+                .collect();
             return Some(format!(
-                "no size of this sweep holds all elements: give --prq a size of {need} or more"
+                "no size of this sweep holds all elements: {} or more does",
+                needs.join(" with ")
             ));
         }
         let size = need.next_power_of_two().max(self.recommended().unwrap_or(0)).max(128);
@@ -222,7 +237,7 @@ impl Swept {
             lines.extend(need::nic_sentence(&self.needs));
         }
         lines.push(self.smaller_size_sentence());
-        lines.extend(self.scheduling_note.clone());
+        lines.extend(self.engine_note.iter().chain(&self.scheduling_note).cloned());
         lines
     }
 
@@ -447,13 +462,31 @@ mod tests {
         assert_eq!(most, "no table holds that: 65,536 entries are the most");
         let list = UmqSizes::List(Sizes(vec![5, 6]));
         let told = swept([64, 1024].map(|size| point(size, &[1025]))).larger(Some(&list)).unwrap();
-        assert!(told.ends_with("give --prq a size of 1,025 or more"), "{told}");
-        // The sizes of the UMQ were chosen on purpose.
-        let mut points = [point(64, &[10])];
-        points[0].peaks[1].elements = 100;
-        assert_eq!(swept(points.clone()).beyond(), Some(100));
-        points[0].umq = 8;
-        assert_eq!(swept(points).beyond(), None);
+        assert!(told.ends_with(": --prq 1,025 or more does"), "{told}");
+    }
+
+    #[test]
+    fn a_table_of_unexpected_messages_that_is_too_small_is_named() {
+        let told = |sizes: &[(usize, usize)], umq: &[usize]| {
+            let points = sizes.iter().map(|&(prq, umq)| {
+                let mut point = Point { umq, ..point(prq as u64, &[151]) };
+                point.peaks[1].elements = 152;
+                point
+            });
+            let points: Vec<_> = points.collect();
+            let larger = swept(points).larger(Some(&UmqSizes::List(Sizes(umq.to_vec()))));
+            larger.map_or_else(String::new, |text| text.split_once(": ").unwrap().1.to_owned())
+        };
+        assert_eq!(told(&[(512, 64)], &[64]), "--umq 152 or more does");
+        assert_eq!(told(&[(64, 32), (64, 64)], &[32, 64]), "--prq 151 with --umq 152 or more does");
+        assert_eq!(told(&[(64, 152)], &[152]), "--prq 0,64,...,256 has a size that does");
+        assert_eq!(
+            told(&[(64, 152), (151, 64)], &[152, 64]),
+            "--prq 151 with --umq 152 or more does"
+        );
+        assert_eq!(told(&[(64, 64), (151, 152)], &[64, 152]), "");
+        // A device without a table of unexpected messages.
+        assert_eq!(told(&[(151, 0)], &[0]), "");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam compare`: replays a recording on several devices, and prints a line for each.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -49,8 +50,9 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// Costs of searches for all lines: cpu-list, cpu-hash or none. The last number of a line is
-    /// then the time in ns that elements on the host add to a message.
+    /// Costs of searches for all lines: cpu-list, cpu-hash or none. They are costs of the recorded
+    /// host engine, or of an MPI with one list with --set host_engine=list. The last number of a
+    /// line is then the time in ns that elements on the host add to a message.
     #[arg(long, value_name = "NAME")]
     timing: Option<String>,
 
@@ -116,27 +118,24 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
         file::check(path)?;
     }
     arguments.json.check()?;
-    let held: Vec<_> = lines
-        .iter()
-        .zip(&params)
-        .filter(|(_, params)| play::holds_back(params))
-        .map(|(line, _)| line.name.as_str())
-        .collect();
-    if !held.is_empty() {
-        play::note_flow_control(&format!("{} (overflow=flow-control)", held.join(", ")));
-    }
     // The costs of all lines have one unit, so that they can be compared.
     let charged = params.iter().flatten().any(curve::is_charged);
+    let engines = charged.then(|| curve::engine_note(params.iter().flatten()));
     let length: u64 = recordings().flat_map(|found| found.iter()).map(Trace::records).sum();
     if length >= play::LONG {
         progress::step(&format!("{} devices, {} of traces each", lines.len(), bytes(length)));
     }
     let pools: Vec<bool> =
         (params.iter()).map(|params| params.iter().any(|of| Knob::of(of) == Knob::Pool)).collect();
-    let (mut compared, mut code) = (Vec::new(), 0);
+    let (mut compared, mut code, mut held) = (Vec::new(), 0, BTreeSet::new());
     for group in &groups {
         let runs = group.iter().map(|recording| replayed(&lines, &recording.found, charged));
         let runs = runs.collect::<Result<Vec<_>, _>>()?;
+        for ((name, of), params) in runs.iter().flat_map(|run| run.iter().zip(&params)) {
+            if play::holds_back(params) && of.sum.of_both(|queue| queue.spills) > 0 {
+                held.insert(name.clone());
+            }
+        }
         let first = compared.len();
         for (recording, run) in group.iter().zip(&runs) {
             let ranks = recording.found.ranks();
@@ -168,6 +167,9 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
             };
             println!("{}", sheet(&title, &runs, charged).terminal());
             println!("{}", foot(&runs, charged));
+            for line in engines.iter().flat_map(|note| folded(note, 2)) {
+                println!("{line}");
+            }
             let of_group = &compared[first..];
             let needs = of_group.iter().map(|of| &of.need);
             let judged: Vec<_> = of_group.iter().map(|of| &of.judged[..]).collect();
@@ -178,6 +180,10 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
                 println!("{line}");
             }
         }
+    }
+    if !held.is_empty() {
+        let held: Vec<_> = held.into_iter().collect();
+        play::note_flow_control(&format!("{} (overflow=flow-control)", held.join(", ")));
     }
     let csv = || columns::csv(compared.iter().flat_map(|of| &of.lines), true);
     match &arguments.csv {

@@ -88,11 +88,10 @@ fn table(sum: &Summary) -> String {
     row("cancelled or dropped", &|queue| whole(total([queue.table_cancels, queue.host_cancels])));
     row("left at the end", &|queue| whole(total([queue.table_occupancy, queue.host_occupancy])));
     row("search depth, about 50 / 99 %", &|queue| depth(&queue.search_depth.hit, queue.high_water));
-    if prq.spills > 0 || umq.spills > 0 {
-        row("host queues, collective + others", &|queue| {
-            let (collective, others) = (queue.dedicated_collective, queue.dedicated_point_to_point);
-            format!("{} + {}", whole(collective), whole(others))
-        });
+    let dedicated =
+        |queue: &QueueCounters| [queue.dedicated_collective, queue.dedicated_point_to_point];
+    if [prq, umq].iter().any(|queue| dedicated(queue) != [0, 0]) {
+        row("host queues, collective + others", &|queue| dedicated(queue).map(whole).join(" + "));
     }
     if prq.held_back > 0 || umq.held_back > 0 {
         row("held back", &|queue| whole(queue.held_back));
@@ -166,7 +165,7 @@ pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String 
     let spilled = count(queue.spills, "element");
     let what = match queue.entries {
         0 => format!("{name} has no table: {spilled} went to the host"),
-        _ if unfit(queue) == queue.spills => format!("{name} did not overflow: {spilled} spilled"),
+        _ if unfit(queue) == queue.spills => format!("{name} spilled {spilled} before it was full"),
         _ => format!("{name} overflowed: {spilled} spilled"),
     };
     let reasons = &queue.block_reasons;

@@ -102,9 +102,10 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) placed: Placed,
 
-    /// Costs of searches: cpu-list, cpu-hash or none. --set NAME=NS sets one cost: table_ns, up_ns,
-    /// host_ns, host_entry_ns, down_ns, spill_ns or promote_ns. The curve then also has, for each
-    /// size, the time of matching, and the time in ns that elements on the host add to a message,
+    /// Costs of searches: cpu-list, cpu-hash or none. They are costs of the recorded host engine, or
+    /// of an MPI with one list with --set host_engine=list. --set NAME=NS sets one cost: table_ns,
+    /// up_ns, host_ns, host_entry_ns, down_ns, spill_ns or promote_ns. The curve then also has, for
+    /// each size, the time of matching, and the time in ns that elements on the host add to a message,
     /// of all ranks and of the worst rank. These times do not include waiting. sweep.csv also has
     /// latencies. They include waiting, because a matching unit does one operation after the other.
     /// Latencies may grow with the tables, because a promotion takes time. docs/devices.md has the

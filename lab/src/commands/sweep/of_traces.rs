@@ -12,7 +12,8 @@ use nic::plain::plain;
 use super::arguments::Sweep;
 use super::show::show;
 use crate::capacity::curve::{
-    is_charged, is_plain, names_engine, points_of, replays, scheduling_note, sums_of, title,
+    engine_note, is_charged, is_plain, names_engine, points_of, replays, scheduling_note, sums_of,
+    title,
 };
 use crate::capacity::{Knob, Need, Runs, Sizes, Swept, UmqSizes, late, rows, sizes, smallest};
 use crate::error::Error;
@@ -154,7 +155,8 @@ fn one(
         .then(|| params[0].pool_entries.into());
     let scheduling_note =
         scheduling_note(&played).map(|note| with_unavoidable(runs, note)).transpose()?;
-    let swept = Swept { points, knob, needs, pool_entries, scheduling_note };
+    let engine_note = charged.then(|| engine_note(params.iter()));
+    let swept = Swept { points, knob, needs, pool_entries, scheduling_note, engine_note };
     rows.iter_mut()
         .for_each(|row| row.set(rows::RANKS_A_NODE, arguments.placed.ppn.map(NonZeroU32::get)));
     rows::write(out, &rows)?;

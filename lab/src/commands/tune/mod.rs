@@ -137,7 +137,10 @@ pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
         launcher.join(" ")
     );
     arguments.set.iter().for_each(|word| how += &format!(", --set {word}"));
-    let result = TuneResult::of(how, arguments.by, &first, &curves);
+    let mut result = TuneResult::of(how, arguments.by, &first, &curves);
+    if arguments.quick {
+        result.reading.push("--quick: measure without it before you use these settings".to_owned());
+    }
     result.write(staging.directory())?;
     arguments.json.write(Kind::Tune, &result)?;
     if !arguments.json.takes_output() {

@@ -26,7 +26,7 @@ pub(super) struct TuneResult<'a> {
     how: String,
     by: Measure,
     /// The results as sentences.
-    reading: Vec<String>,
+    pub(super) reading: Vec<String>,
     crossings: Vec<Threshold>,
     /// Settings that are written to tcam.conf.
     #[serde(serialize_with = "map")]
