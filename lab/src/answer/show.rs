@@ -140,6 +140,9 @@ fn percent(range: Range<f64>) -> String {
     }
 }
 
+/// Seconds of a run below which its start is a large part.
+const SHORT: f64 = 0.2;
+
 /// Returns the limits of the answer, one per item.
 fn limits(facts: &Facts) -> Vec<String> {
     let mut limits: Vec<String> = facts.coarse.iter().cloned().collect();
@@ -159,6 +162,9 @@ fn limits(facts: &Facts) -> Vec<String> {
         );
     }
     limits.extend(facts.shares.iter().map(|note| format!("{note}.")));
+    if !facts.generated && facts.seconds.most < SHORT {
+        limits.push("Much of a run this short is its start: a longer one has higher costs.".into());
+    }
     if facts.runs == 1 {
         limits.push("One run shows no spread: record three.".into());
     }

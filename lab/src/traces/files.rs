@@ -225,7 +225,8 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
         if let Some(context) = lost {
             let rank = report.rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
             eprintln!(
-                "no trace {rank}.{}.*.{context}.trace, whose operations a report has",
+                "{rank}.{}.*.{context}.trace is missing: the report of this process counts its \
+                 operations",
                 report.endpoint.1
             );
         }
