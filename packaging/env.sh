@@ -5,7 +5,7 @@
 #   FI_PROVIDER_PATH=$TCAM_PROVIDER_PATH fi_info -p tcam
 if [ -n "${BASH_VERSION:-}" ]; then
     # shellcheck disable=SC3028,SC3054
-    TCAM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+    TCAM_ROOT=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 elif [ -n "${ZSH_VERSION:-}" ]; then
     # shellcheck disable=SC3057
     TCAM_ROOT=$(eval 'cd "${${(%):-%x}:h}" && pwd')
@@ -13,5 +13,5 @@ fi
 if [ -x "${TCAM_ROOT:-}/bin/tcam" ]; then
     export PATH="$TCAM_ROOT/bin:$PATH" TCAM_PROVIDER_PATH="$TCAM_ROOT/lib/libfabric"
 else
-    echo "env.sh: set TCAM_ROOT to the directory that holds it" >&2
+    echo "env.sh: TCAM_ROOT=${TCAM_ROOT:-} has no bin/tcam" >&2
 fi

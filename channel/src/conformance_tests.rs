@@ -254,11 +254,10 @@ fn closed_and_dead_peers_differ_and_both_return_their_buffers() {
 fn an_endpoint_differs_from_the_next_one_at_its_port() {
     for (transport, port) in near().into_iter().zip([241, 243]) {
         let mut one = Endpoint::new(&transport, port, COPIES);
-        let first = Endpoint::new(&transport, port + 1, COPIES);
+        let mut first = Endpoint::new(&transport, port + 1, COPIES);
         one.meet(&first);
         let gone = one.peers[0].identity();
         assert!(one.tx.has_segment(port + 1));
-        let mut first = first;
         first.close();
         drop(first);
         let _second = Endpoint::new(&transport, port + 1, COPIES);
@@ -301,11 +300,12 @@ fn many_senders_lose_nothing_and_keep_their_order() {
     const EACH: u64 = 5000;
     for (transport, port) in transports().into_iter().zip([255, 259, 0, 0]) {
         let mut to = Endpoint::new(&transport, port, COPIES);
-        let senders: Vec<_> =
+        // The senders live until the messages in their buffers were read.
+        let mut senders: Vec<_> =
             (1..4).map(|at| Endpoint::new(&transport, port + at, COPIES)).collect();
         to.meet(&senders[0]);
         std::thread::scope(|scope| {
-            for mut sender in senders {
+            for sender in &mut senders {
                 sender.meet(&to);
                 scope.spawn(move || {
                     let (_, buffer) = message(1, 24);
@@ -315,8 +315,6 @@ fn many_senders_lose_nothing_and_keep_their_order() {
                             std::thread::yield_now();
                         }
                     }
-                    // The sender must live until the messages in its buffers were read.
-                    sender
                 });
             }
             let mut next = std::collections::BTreeMap::new();

@@ -79,11 +79,8 @@ pub fn thread(body: impl FnOnce()) -> Result<()> {
 
 #[cold]
 fn log_panic(panic: &(dyn std::any::Any + Send)) -> Errno {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_default();
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    let text = owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
     tracing::error!("internal error, please report: {text}");
     Errno::EOTHER
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs every command of docs/guide.md as written, and then those of docs/howto, which continue it,
-in one shell with a new home directory. Then checks that every file that a page names exists, and
-that the links between all Markdown files of the project resolve."""
+in one shell with a new home directory, where the files that the pages name must exist at the end.
+Before, checks the links between the project's Markdown files."""
 
 import argparse
 import os
@@ -44,7 +44,7 @@ def anchors(page):
 
 
 def broken_links():
-    """Returns links between files of the project whose file or heading does not exist."""
+    """Yields links between files of the project whose file or heading does not exist."""
     listed = subprocess.run(
         ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -96,7 +96,7 @@ def run(arguments, words, home):
             if arguments.verbose:
                 print("      " + line, end="", flush=True)
     code = shell.wait()
-    if code != 0:
+    if code != 0 or done < len(words):
         print(f"FAILED with exit code {code}: {words[done]}")
         print("".join(output[-40:]), end="")
     return done, code
@@ -104,7 +104,7 @@ def run(arguments, words, home):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--verbose", action="store_true", help="what the commands print, too")
+    parser.add_argument("--verbose", action="store_true", help="print the commands' output")
     parser.add_argument("--keep", action="store_true", help="keeps the home directory")
     arguments = parser.parse_args()
     broken = list(broken_links())

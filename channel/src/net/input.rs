@@ -32,8 +32,6 @@ pub(super) const FRONT: usize = 8 + HEAD;
 const SMALLEST: usize = 4096;
 /// Maximum length in bytes of the buffer.
 const LARGEST: usize = 128 * 1024;
-/// Number of bytes of a long message that are read before other connections have a turn.
-const IN_A_ROW: usize = 1 << 20;
 /// Maximum length in bytes of a frame that goes through the buffer, without its tag.
 const MOST_BUFFERED: usize = 8 + MAX_STAGED;
 
@@ -82,12 +80,6 @@ struct Landing {
     len: usize,
 }
 
-impl Landing {
-    fn is_coming(&self) -> bool {
-        self.to.is_some() && self.filled < self.len
-    }
-}
-
 /// The received bytes of a connection; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Input {
@@ -127,19 +119,17 @@ impl Input {
     /// The error of the socket; `ECONNABORTED` at the end of the stream.
     pub(super) fn read(&mut self, socket: BorrowedFd<'_>) -> Result<Read, Errno> {
         let ended = |count: usize| if count == 0 { Err(Errno::ECONNABORTED) } else { Ok(count) };
-        let waits = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
         self.is_used = true;
-        if let Some(landing) = self.landing.as_mut().filter(|landing| landing.is_coming()) {
-            let mut row = 0;
-            while landing.filled < landing.len && row < IN_A_ROW {
-                let Some(to) = &landing.to else { break };
-                match to.receive(socket, landing.filled) {
-                    Ok(count) => {
-                        landing.filled += ended(count)?;
-                        row += count;
-                    }
+        if let Some(Landing { to: Some(to), filled, len, .. }) = &mut self.landing
+            && *filled < *len
+        {
+            while *filled < *len {
+                match to.receive(socket, *filled) {
+                    Ok(count) => *filled += ended(count)?,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) if waits(&error) => return Ok(Read::All),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        return Ok(Read::All);
+                    }
                     Err(error) => return Err(error.into()),
                 }
             }

@@ -78,7 +78,7 @@ impl Net {
     /// Creates the end of an endpoint with this address, whose port the socket holds.
     ///
     /// # Errors
-    /// The socket does not listen, or there are no descriptors left.
+    /// The socket cannot listen, or there are no descriptors left.
     pub fn new(
         settings: &NetSettings,
         socket: OwnedFd,

@@ -38,7 +38,7 @@ impl Buffers {
     }
 
     /// Takes a free buffer, and marks it as lent to a peer. Returns `None` if no buffer is free.
-    /// The buffer that came back last is taken first, because it is probably in the cache.
+    /// The buffer that was freed last is taken first, because it is probably in the cache.
     pub(crate) fn take(&mut self, own: &Segment, peer: u32) -> Option<usize> {
         match self.lent.front() {
             Some(&oldest) if is_back(own, oldest) => {

@@ -80,8 +80,9 @@ fn apply<T: Value>(op: Op, old: &Element, operand: &Element, compare: &Element) 
         Op::Land => T::from_bool(was.is_true() & with.is_true()),
         Op::Lxor => T::from_bool(was.is_true() ^ with.is_true()),
         Op::Bor | Op::Band | Op::Bxor | Op::Mswap => was.bits(op, with, to),
-        Op::Read => was,
-        Op::Write => with,
+        // Read and Write do not convert the number, so that it keeps its padding and its NaN payload.
+        Op::Read => return *old,
+        Op::Write => return *operand,
         Op::Cswap => swap(to == was),
         Op::CswapNe => swap(to != was),
         Op::CswapLe => swap(to.is_less(was) || to == was),
@@ -89,13 +90,8 @@ fn apply<T: Value>(op: Op, old: &Element, operand: &Element, compare: &Element) 
         Op::CswapGe => swap(was.is_less(to) || to == was),
         Op::CswapGt => swap(was.is_less(to)),
     };
-    // Read and Write do not convert the number, so that it keeps its padding and its NaN payload.
     let mut element = [0; LONGEST];
-    match op {
-        Op::Read => return *old,
-        Op::Write => return *operand,
-        _ => new.write(&mut element),
-    }
+    new.write(&mut element);
     element
 }
 

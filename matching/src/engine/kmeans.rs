@@ -22,7 +22,7 @@ use super::by_source::{ANY, BySource, SourceMap};
 use super::queue::Queues;
 use crate::{Key, Source, TagLayout, traffic::Fields};
 
-/// The cluster of each source, for one queue of one process: a row of the paper's matrix B.
+/// The cluster of each source, for a process's PRQ or UMQ: a row of the paper's matrix B.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clusters {
     /// Indexed by source.
@@ -39,10 +39,9 @@ impl Clusters {
     /// # Errors
     /// A cluster number is not below [`Clusters::MOST`].
     pub fn new(clusters: Vec<Option<u16>>) -> Result<Self, TooManyClusters> {
-        let highest = clusters.iter().flatten().max();
-        match highest {
+        match clusters.iter().flatten().max() {
             Some(&cluster) if cluster >= Self::MOST => Err(TooManyClusters(cluster)),
-            _ => {
+            highest => {
                 Ok(Self { count: highest.map_or(0, |&cluster| usize::from(cluster) + 1), clusters })
             }
         }

@@ -48,7 +48,7 @@ impl Engine {
         progress
     }
 
-    /// Handles a batch of slots of each transport, and of the network if its schedule
+    /// Handles a batch of slots of each transport, the network only if its schedule
     /// (`channel::polling`) includes it in this poll. Returns whether there were slots.
     #[inline]
     pub(super) fn receive(&mut self) -> Progress {

@@ -56,14 +56,14 @@ pub trait Lookup {
     ) -> Best;
 
     /// Returns true if a search of the list of all elements is faster than a search of queues.
-    /// `short` is the length up to which the list is not split into queues. `split` is true if any
-    /// queue was made.
+    /// Up to `short` elements, the list is not split. `split` is true if PNP has dedicated
+    /// queues or COL is used.
     fn prefers_list(&self, short: usize, split: bool) -> bool;
 }
 
 /// Queues by number, and the list of all elements; see `engine/queue/mod.rs`.
 pub trait Queues: Lookup {
-    /// Number of elements, including collective ones, up to which a search of the list of all is
+    /// Number of elements, some of them collective, up to which a search of the list of all is
     /// faster than the selection of a queue.
     const LIST: usize;
 

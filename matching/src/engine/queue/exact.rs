@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash index of those elements of a long packed queue that have no wildcard.
+//! A hash index of a long queue's elements without wildcards in tag or source.
 //!
 //! ```text
 //! heads      [  3  |  -  |  8  |  -  ]          a place per bucket, `NO_PLACE` if empty

@@ -20,7 +20,7 @@
 //!     up to 16 places, or one page: hits = places that agree
 //!     more pages: hits = places that agree in the first page with any, 4 pages at a time
 //!     if the element of the first hit matches: it is the oldest match
-//!     else: check each hit that has an element, one by one
+//!     else: check all elements that agree, one by one
 //! ```
 //!
 //! If there are thousands of elements, those without wildcards are also in an index
@@ -36,7 +36,7 @@
 //! at(handle) = handle - shift                       if the array has not closed up since
 //!              looked up in `moved`, ordered by handle   else
 //! close up:    moved = handles of all elements, and their new places
-//!              shift = shift + tail                  no number is used twice
+//!              shift = shift + tail                  handles stay unique
 //! ```
 
 mod index;

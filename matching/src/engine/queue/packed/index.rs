@@ -11,8 +11,8 @@ pub(super) const LONG: u32 = 2048;
 
 /// The index of a long array.
 pub(super) struct LongIndex {
-    /// Number of elements from which on the array is indexed; `u32::MAX` while there are queues and
-    /// all of them are short.
+    /// Number of elements from which on the array is indexed; `u32::MAX` from the first queues on,
+    /// until one is long.
     pub(super) from: u32,
     pub(super) exact: Exact,
     /// The place of the last removal plus one, while there is an index. Without an index,
