@@ -172,6 +172,16 @@ mod tests {
     }
 
     #[test]
+    fn the_help_explains_each_engine_and_storage() {
+        for param in PARAMS.iter().filter(|param| param.name.starts_with("host_")) {
+            let Values::Words(values) = param.values else { continue };
+            for value in values {
+                assert!(param.help.contains(&format!("{value}: ")), "{}: {value}", param.name);
+            }
+        }
+    }
+
+    #[test]
     fn defaults_are_allowed() {
         let params = Params::from_lookup(lookup(&[])).unwrap();
         assert_eq!(params.prq_entries, 4096);
