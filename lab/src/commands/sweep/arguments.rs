@@ -50,8 +50,8 @@ pub(crate) struct Sweep {
     pub(crate) umq: Option<UmqSizes>,
 
     /// Entries of the pool that the ranks of a node share, with --set pool=node or a device that
-    /// has a pool. Without it the sizes are around the need of the traces. The tables stay as they
-    /// are.
+    /// has a pool. Needs --trace. By default the sizes are around the need of the traces. The
+    /// tables are not changed.
     #[arg(
         long,
         value_name = "LIST",
@@ -102,14 +102,14 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) placed: Placed,
 
-    /// Costs of searches: cpu-list, cpu-hash or none. They are costs of the recorded host engine, or
-    /// of an MPI with one list with --set host_engine=list. --set NAME=NS sets one cost: table_ns,
+    /// Costs of searches: cpu-list, cpu-hash or none. They apply to the recorded host engine; --set
+    /// host_engine=list gives those of an MPI with one list. --set NAME=NS sets one cost: table_ns,
     /// up_ns, host_ns, host_entry_ns, down_ns, spill_ns or promote_ns. The curve then also has, for
-    /// each size, the time of matching, and the time in ns that elements on the host add to a message,
-    /// of all ranks and of the worst rank. These times do not include waiting. sweep.csv also has
-    /// latencies. They include waiting, because a matching unit does one operation after the other.
-    /// Latencies may grow with the tables, because a promotion takes time. docs/devices.md has the
-    /// sources and limits of the model.
+    /// each size, the time of matching, and the time in ns that elements on the host add to a
+    /// message, of all ranks and of the worst rank. These times do not include waiting. sweep.csv
+    /// also has latencies. They include waiting, because a matching unit does one operation after
+    /// the other. Latencies may grow with the tables, because a promotion takes time.
+    /// docs/devices.md has the sources and limits of the model.
     #[arg(long, value_name = "NAME", requires = "trace")]
     pub(crate) timing: Option<String>,
 
