@@ -3,6 +3,7 @@
 
 mod caller;
 pub(crate) mod exit;
+mod message;
 pub(crate) mod profile;
 pub(crate) mod report;
 mod summary;

@@ -26,7 +26,7 @@ use crate::{
     device::clusters,
     job::{self, expand},
     params,
-    record::summary,
+    record::{message, summary},
 };
 
 /// Begins the draft of an endpoint's report. Returns `None` if no report is requested. Prints the
@@ -42,11 +42,11 @@ pub(crate) fn begin(params: &Params, address: String, opened: Instant) -> Option
             Some(Box::new(OpenReport { draft, report, last_written: None, opened, due: opened }))
         }
         Err(error) => {
-            eprintln!(
+            message::print(format_args!(
                 "tcam: the report FI_TCAM_REPORT={} is lost if the program is killed or crashes, \
                  because its draft cannot be created: {error}",
                 base.display()
-            );
+            ));
             None
         }
     }
@@ -116,12 +116,16 @@ fn save_checked(params: &Params, report: &mut Report, draft: Option<Draft>) {
     // The draft's space was reserved when the endpoint was opened, so this needs no room on the
     // disk.
     draft.put(report);
-    say(&base, &error, &format!("; the report is kept as {}", draft.path().display()));
+    let name = draft.path().file_name().unwrap_or_default();
+    say(&base, &error, &format!("; the draft {} beside it contains the report", name.display()));
     draft.keep();
 }
 
 fn say(base: &Path, error: &io::Error, rest: &str) {
-    eprintln!("tcam: cannot write the report FI_TCAM_REPORT={}: {error}{rest}", base.display());
+    message::print(format_args!(
+        "tcam: cannot write the report FI_TCAM_REPORT={}: {error}{rest}",
+        base.display()
+    ));
 }
 
 /// Creates the report of an object that was opened at `opened`, without counts.

@@ -29,7 +29,7 @@ use crate::{
     job,
     params::libfabric_version,
     peer_numbers::PeerNumbers,
-    record::caller::LastCaller,
+    record::{caller::LastCaller, message},
 };
 
 /// Number of operations between two reads of the clock. A read takes longer than recording an
@@ -282,10 +282,10 @@ impl Trace {
         self.state = match TraceFile::create(&self.path, &self.header.to_bytes(), self.max) {
             Ok(file) => TraceState::Recording(file),
             Err(error) => {
-                eprintln!(
+                message::print(format_args!(
                     "tcam: cannot create the trace {}: {error}; the program goes on without it",
                     self.path.display()
-                );
+                ));
                 TraceState::Stopped
             }
         };
@@ -301,11 +301,11 @@ impl Trace {
             ),
             Stop::Disk => "the disk is full".to_owned(),
         };
-        eprintln!(
+        message::print(format_args!(
             "tcam: the trace {} ends after {:.1} s: {why}; the program goes on",
             self.path.display(),
             self.started.elapsed().as_secs_f64()
-        );
+        ));
     }
 }
 
@@ -327,7 +327,10 @@ pub(crate) fn start(
     }
     let directory = Path::new(&params.trace).to_owned();
     if let Err(error) = std::fs::create_dir_all(&directory) {
-        eprintln!("tcam: cannot record to FI_TCAM_TRACE={}: {error}", directory.display());
+        message::print(format_args!(
+            "tcam: cannot record to FI_TCAM_TRACE={}: {error}",
+            directory.display()
+        ));
         return Err(errno(&error));
     }
     let max = params.trace_max * MIB;
