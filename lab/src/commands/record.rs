@@ -14,7 +14,7 @@ use crate::options::{Common, TableSizes};
 use crate::results::{Json, StagingDirectory, reports};
 use crate::settings::{self, Settings};
 use crate::text::{count, numbers};
-use crate::traces::{Take, Trace, files};
+use crate::traces::{Found, Take, Trace, files};
 
 /// Runs a program once and records all operations on the tables of its ranks.
 ///
@@ -69,7 +69,7 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     let ended = plan.run(&mut signals, staging.path())?;
     reports::settle(staging.path())?;
     if !staging.keep(&["trace"])? {
-        let code = plan.summarise(staging.path(), &[], &left, ended, &json)?;
+        let code = plan.summarise(staging.path(), &Found::default(), &left, ended, &json)?;
         let out = arguments.out.display();
         let nothing = message!("the program left no trace; {out} is as it was");
         if code == 0 {
@@ -85,16 +85,13 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
         // Traces of a program that failed or was ended may be cut off anywhere.
         Err(error) if ended.code() != 0 => {
             eprintln!("tcam: {error}");
-            return plan.summarise(directory, &[], &left, ended, &json);
+            return plan.summarise(directory, &Found::default(), &left, ended, &json);
         }
         Err(error) => return Err(error),
     };
     let ranks = found.ranks();
-    let lack = ranks.lack("trace");
-    // The reports may be complete although the traces are not.
-    lack.iter().for_each(|lack| eprintln!("Traces: {lack}"));
     let mut code = plan.summarise(directory, &found, &left, ended, &json)?;
-    if lack.is_some() && code == 0 {
+    if code == 0 && ranks.lack("trace").is_some() {
         match shortage(directory, ranks.job_size()) {
             Some(shortage) => eprintln!("tcam: {shortage}"),
             None if found.iter().any(Trace::found_no_room) => {

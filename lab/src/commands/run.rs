@@ -12,6 +12,7 @@ use crate::launch::{Leftovers, Plan, Signals, signals};
 use crate::options::{Common, TableSizes};
 use crate::results::{Json, StagingDirectory, reports};
 use crate::settings::{self, Settings};
+use crate::traces::Found;
 
 /// Runs a program once and adds up the reports of its ranks.
 ///
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
         let scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
         let left = Leftovers::claim(scratch.path());
         let ended = plan.run(&mut signals, scratch.path())?;
-        return plan.summarise(scratch.path(), &[], &left, ended, &json);
+        return plan.summarise(scratch.path(), &Found::default(), &left, ended, &json);
     };
     let staging = StagingDirectory::inside(directory, &[reports::old])?;
     // The file of `--json` may be in that directory, so it is checked after the directory is made.
@@ -69,12 +70,12 @@ pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
     let ended = plan.run(&mut signals, staging.path())?;
     reports::settle(staging.path())?;
     if !staging.keep(&["json", draft::EXTENSION])? {
-        return plan.summarise(staging.path(), &[], &left, ended, &json);
+        return plan.summarise(staging.path(), &Found::default(), &left, ended, &json);
     }
     plan.recorded(ended, staging.path()).write(staging.directory())?;
     if let Some(signal) = ended.caught {
         let name = signals::name_of(signal);
         eprintln!("tcam: ended by {name}; reports are in {}", directory.display());
     }
-    plan.summarise(staging.directory(), &[], &left, ended, &json)
+    plan.summarise(staging.directory(), &Found::default(), &left, ended, &json)
 }

@@ -20,7 +20,7 @@ use crate::options::Common;
 use crate::results::{Adding, Json, Kind, RunRecord, Sum, reports, summary_text};
 use crate::settings::Settings;
 use crate::text::{bytes, count};
-use crate::traces::{Trace, play};
+use crate::traces::{Found, play};
 
 /// Estimate of the bytes that the files of a rank take: its draft (the report while the rank runs,
 /// see [`nic::draft`]), then its report, and the first parts of two traces.
@@ -79,7 +79,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn summarise(
         &self,
         directory: &Path,
-        traces: &[Trace],
+        traces: &Found,
         left: &Leftovers,
         ended: Ended,
         json: &Json,
@@ -106,9 +106,17 @@ impl<'a> Plan<'a> {
             adding.sort();
             adding.sum().map(|(sum, _)| sum).ok_or_else(|| self.no_reports(ended))
         });
+        let sum = sum.map(|mut sum| {
+            sum.ranks.note_ended(Some(code));
+            sum
+        });
+        // The reports may be complete although the traces are not. If both lack the same, the
+        // summary says so.
+        let said = sum.as_ref().ok().and_then(|sum| sum.ranks.lack("trace"));
+        let lack = traces.ranks().lack("trace").filter(|lack| Some(lack) != said.as_ref());
+        lack.iter().for_each(|lack| eprintln!("Traces: {lack}"));
         match sum {
-            Ok(mut sum) => {
-                sum.ranks.note_ended(Some(code));
+            Ok(sum) => {
                 eprint!("{}", summary_text::of(&sum));
                 json.write(Kind::Summary, Sum::from(&sum))?;
                 let incomplete = sum.ranks.code(self.partial);

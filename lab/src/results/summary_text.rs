@@ -60,7 +60,8 @@ pub(crate) fn of(sum: &Summary) -> String {
         lines.push(format!("Untagged, of the MPI itself: {messages}, {spills} spilled"));
     }
     let channels = sum.channels.iter().filter(|(_, channel)| channel.sent > 0);
-    lines.extend(channels.flat_map(|(name, channel)| of_channel(name, channel)));
+    let at_least = if sum.ranks.are_whole() { "" } else { "at least " };
+    lines.extend(channels.flat_map(|(name, channel)| of_channel(name, channel, at_least)));
     if sum.at_exit > 0 {
         let reports = count(sum.at_exit as u64, "report");
         lines.push(format!("{reports} written at exit: the endpoint was never closed"));
@@ -102,13 +103,15 @@ fn table(sum: &Summary) -> String {
 }
 
 /// Returns the lines of a channel, such as `shm` or `net`: its traffic and, if it was polled, the
-/// results of the polls.
-fn of_channel(name: &str, channel: &ChannelCounters) -> Vec<String> {
+/// results of the polls. `at_least` comes before the number of messages. The draft of a rank may be
+/// older than its traces, so its channels may have fewer messages than the tables.
+fn of_channel(name: &str, channel: &ChannelCounters, at_least: &str) -> Vec<String> {
     let (what, unit) = match name {
         "rma" => ("Reads, writes and atomics".to_owned(), "operation"),
         name => (format!("Channel {name}"), "message"),
     };
-    let sent = format!("{what}: {}, {}", count(channel.sent, unit), bytes(channel.sent_bytes));
+    let messages = count(channel.sent, unit);
+    let sent = format!("{what}: {at_least}{messages}, {}", bytes(channel.sent_bytes));
     if channel.polls == 0 {
         return vec![sent];
     }
@@ -234,7 +237,7 @@ mod tests {
     use crate::capacity::Point;
     use crate::results::reports::tests::sample;
     use matching::BlockReasons;
-    use nic::report::Report;
+    use nic::report::{Report, WrittenAt};
 
     #[test]
     fn a_report_may_say_anything() {
@@ -285,6 +288,20 @@ mod tests {
         assert!(text.contains(line), "{text}");
         assert!(text.contains("\n  not in the table: table full 15 (0 collective)\n"), "{text}");
         assert!(text.contains("UMQ did not overflow; high-water mark 0\n"), "{text}");
+    }
+
+    #[test]
+    fn channels_of_ranks_that_were_cut_short_are_a_lower_bound() {
+        let mut report = sample(0, 10, 4);
+        let channel = ChannelCounters { sent: 6, sent_bytes: 48, ..Default::default() };
+        report.channels.insert("shm".to_owned(), channel);
+        let line = |report: &Report| {
+            let text = of(&Summary::of(std::slice::from_ref(report)).unwrap());
+            text.lines().find(|line| line.starts_with("Channel")).unwrap().to_owned()
+        };
+        assert_eq!(line(&report), "Channel shm: 6 messages, 48 B");
+        report.written_at = WrittenAt::Running;
+        assert_eq!(line(&report), "Channel shm: at least 6 messages, 48 B");
     }
 
     #[test]

@@ -215,8 +215,9 @@ fn together(
 /// Replays the traces of endpoints without a complete report, and adds their counts to `drafts`.
 /// The processes of these endpoints were killed, or ended without `MPI_Finalize`. `has_report`
 /// returns true for an endpoint with a complete report. A draft is the incomplete report of an
-/// endpoint. It contains less than the traces of the endpoint, so it is replaced. Returns a note
-/// with the number of these endpoints, or `None` if all endpoints have a report.
+/// endpoint. It contains less than the traces of the endpoint, so it is replaced, except the counts
+/// of the channels, which no trace contains. Returns a note with the number of these endpoints, or
+/// `None` if all endpoints have a complete report.
 pub(crate) fn add_unreported(
     has_report: impl Fn(&Endpoint) -> bool,
     drafts: &mut Vec<Report>,
@@ -250,7 +251,9 @@ pub(crate) fn add_unreported(
     let ranks =
         if names.is_empty() { String::new() } else { format!(" (rank {})", names.join(", ")) };
     drafts.extend(replayed);
-    Ok(Some(format!("No report of {endpoints}{ranks}: counted from traces")))
+    Ok(Some(format!(
+        "No complete report of {endpoints}{ranks}: counted from traces, except the channels"
+    )))
 }
 
 /// Returns true if one of the devices uses flow control, which holds messages back.
