@@ -193,6 +193,7 @@ def full_disk(arguments, programs):
     ring = " ".join(launched("mpich", 8, programs / "ring"))
     for task, option, size in (
         ("run", "--report", 60), ("record", "--out", 700), ("record", "--out", 1000),
+        ("answer", "--out", 60),
     ):  # fmt: skip
         script = (
             f"mount -t tmpfs -o size={size}k none {place} && "
@@ -203,6 +204,11 @@ def full_disk(arguments, programs):
         check(done.returncode in (INCOMPLETE, 125), f"{what}: {done.returncode} {done.stderr[-800:]}")
         named = "o space left on" in done.stderr.splitlines()[-1] or "no space left on the device" in done.stderr
         check(named and "_exit" not in done.stderr, f"{what}: {done.stderr[-1500:]}")
+        # With 60 KiB there is no report, and tcam knows the number of ranks from the command.
+        told = size > 60 or "no space left on the device for the reports of 8 ranks" in done.stderr
+        check(told and "doctor" not in done.stderr, f"{what}: {done.stderr[-1500:]}")
+        mixed = [line for line in done.stderr.splitlines() if line.count("tcam: ") > 1]
+        check(not mixed, f"{what}: {mixed}")
 
 
 KNOWN = {

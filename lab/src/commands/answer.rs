@@ -225,24 +225,24 @@ fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
         eprintln!("tcam: run {repeat} of {}", arguments.repeat);
         let place = place_of(arguments, repeat);
         let MakeAnswer { placed, input, .. } = arguments;
-        let (ended, kept) = record(&mut plan, &mut signals, &place, placed, *input)?;
-        if kept {
+        let (ended, missing) = record(&mut plan, &mut signals, &place, placed, *input)?;
+        if missing.is_none() {
             names.push(place.clone());
         }
         let code = ended.code();
         if let Some(signal) = signals.caught() {
             return Ok((Vec::new(), signals::code_of(signal)));
         }
-        if code != 0 || !kept {
+        if code != 0 || missing.is_some() {
             let log = place.join(runs::LOG);
             eprintln!("tcam: the output of the program is in {}; it ends with:", log.display());
             signals::tail(&log)?.lines().for_each(|line| eprintln!("{}", plain(line)));
         }
-        match (kept, code) {
-            (true, 0) => continue,
-            (true, _) => {}
-            (false, 0) => return Err(plan.no_reports(ended)),
-            (false, _) => eprintln!("tcam: {}", plan.no_reports(ended)),
+        match (missing, code) {
+            (None, 0) => continue,
+            (None, _) => {}
+            (Some(missing), 0) => return Err(missing),
+            (Some(missing), _) => eprintln!("tcam: {missing}"),
         }
         return Ok((names, code));
     }
@@ -277,14 +277,14 @@ fn note_earlier(arguments: &MakeAnswer) {
     }
 }
 
-/// Records one run. Returns how the run ended, and true if it left traces.
+/// Records one run. Returns how the run ended, and the likely reason if it left no traces.
 fn record(
     plan: &mut Plan<'_>,
     signals: &mut Signals,
     place: &Path,
     placed: &Placed,
     input: ProgramInput,
-) -> Result<(Ended, bool), Error> {
+) -> Result<(Ended, Option<Error>), Error> {
     let staging = StagingDirectory::inside(place, &OLD)?;
     plan.settings.set("trace", &staging.path().display());
     let _left = Leftovers::claim(staging.path());
@@ -292,11 +292,12 @@ fn record(
     let (name, log) = (program(plan.words), place.join(runs::LOG));
     let ended = signals.wait_logged(&mut command, &name, &log, input, None)?;
     reports::settle(staging.path())?;
-    let kept = staging.keep(&["trace"])?;
-    if kept {
-        let mut run = plan.recorded(ended, staging.path());
-        run.placed = placed.for_record();
-        run.write(staging.directory())?;
+    if !staging.keep(&["trace"])? {
+        // The staging directory still takes the space that may be missing.
+        return Ok((ended, Some(plan.no_reports(ended, staging.path()))));
     }
-    Ok((ended, kept))
+    let mut run = plan.recorded(ended, staging.path());
+    run.placed = placed.for_record();
+    run.write(staging.directory())?;
+    Ok((ended, None))
 }

@@ -71,7 +71,9 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     if !staging.keep(&["trace"])? {
         let code = plan.summarise(staging.path(), &Found::default(), &left, ended, &json)?;
         let out = arguments.out.display();
-        let nothing = message!("the program left no trace; {out} is as it was");
+        let nothing = message!(
+            "the program left no trace, so nothing of this run is kept; {out} is as it was"
+        );
         if code == 0 {
             return Err(nothing);
         }

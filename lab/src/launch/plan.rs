@@ -95,7 +95,10 @@ impl<'a> Plan<'a> {
         });
         let sum = read.and_then(|()| {
             if whole.is_empty() && drafts.is_empty() && !traces.is_empty() {
-                let why = if code == 0 { unfinished() } else { self.no_reports(ended) };
+                let why = match code == 0 && self.shortage(directory).is_none() {
+                    true => unfinished(),
+                    false => self.no_reports(ended, directory),
+                };
                 eprintln!("tcam: {why}");
             }
             match play::add_unreported(|endpoint| whole.contains(endpoint), &mut drafts, traces) {
@@ -104,7 +107,7 @@ impl<'a> Plan<'a> {
             }
             drafts.iter().for_each(|report| adding.add(report));
             adding.sort();
-            adding.sum().map(|(sum, _)| sum).ok_or_else(|| self.no_reports(ended))
+            adding.sum().map(|(sum, _)| sum).ok_or_else(|| self.no_reports(ended, directory))
         });
         let sum = sum.map(|mut sum| {
             sum.ranks.note_ended(Some(code));
@@ -146,10 +149,9 @@ impl<'a> Plan<'a> {
             Err(error @ Error::NoReports { .. }) => match (code, left.counted()) {
                 (0, left) => {
                     eprint!("{}", left.as_deref().unwrap_or_default());
-                    return Err(match (shortage(directory, 1), left) {
-                        (Some(why), _) => Error::NoReports { why },
-                        (None, Some(_)) => unfinished(),
-                        (None, None) => error,
+                    return Err(match left {
+                        Some(_) if self.shortage(directory).is_none() => unfinished(),
+                        _ => error,
                     });
                 }
                 (_, left) => {
@@ -165,11 +167,29 @@ impl<'a> Plan<'a> {
         Ok(code)
     }
 
-    /// Returns the error for a run without reports, with the likely reason.
-    pub(crate) fn no_reports(&self, ended: Ended) -> Error {
-        let real = launcher::detect(self.words);
-        let without = launcher::without_libfabric(self.words);
-        Error::NoReports { why: silence(&program(self.words), ended, self.mpi, real, without) }
+    /// Returns the error for a run without reports, with the likely reason. Its ranks wrote to
+    /// `directory`.
+    pub(crate) fn no_reports(&self, ended: Ended, directory: &Path) -> Error {
+        let program = program(self.words);
+        let why = match self.shortage(directory) {
+            Some(shortage) if ended.code() == 0 => shortage,
+            Some(shortage) => {
+                format!("{program} ended with exit code {}; {shortage}", ended.code())
+            }
+            None => {
+                let real = launcher::detect(self.words);
+                let without = launcher::without_libfabric(self.words);
+                silence(&program, ended, self.mpi, real, without)
+            }
+        };
+        Error::NoReports { why }
+    }
+
+    /// Returns a note if a directory has no space for the files of the ranks of the command, see
+    /// [`shortage`].
+    fn shortage(&self, directory: &Path) -> Option<String> {
+        let ranks = launcher::ranks(self.words).and_then(|ranks| u32::try_from(ranks).ok());
+        shortage(directory, ranks.unwrap_or(1))
     }
 }
 
@@ -239,7 +259,7 @@ pub(crate) fn shortage(directory: &Path, ranks: u32) -> Option<String> {
         false => format!("{} are left", bytes(free)),
     };
     Some(format!(
-        "{}: no space left on the device for what {} count ({left})",
+        "{}: no space left on the device for the reports of {} ({left})",
         directory.display(),
         count(u64::from(ranks), "rank")
     ))
@@ -260,6 +280,8 @@ mod tests {
     fn no_shortage_is_reported_if_there_is_space() {
         assert_eq!(shortage(&std::env::temp_dir(), 1), None);
         assert_eq!(shortage(Path::new("/nowhere/of/this/name"), 1), None);
+        let told = shortage(&std::env::temp_dir(), u32::MAX).unwrap();
+        assert!(told.contains("device for the reports of 4,294,967,295 ranks ("), "{told}");
     }
 
     #[test]

@@ -261,7 +261,7 @@ fn one(
     Ok(match read.map(|()| adding.sum()) {
         Ok(Some((sum, _))) => Ok(sum),
         Ok(None) => {
-            let why = plan.no_reports(ended).to_string();
+            let why = plan.no_reports(ended, &directory).to_string();
             Err(Failure { silent: true, ..failure(why, OWN_FAILURE) })
         }
         Err(error) => Err(failure(error.to_string(), OWN_FAILURE)),
