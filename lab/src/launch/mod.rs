@@ -6,6 +6,7 @@ pub(crate) mod endpoints;
 pub(crate) mod environment;
 pub(crate) mod launcher;
 pub(crate) mod leftovers;
+pub(crate) mod mpi_library;
 pub(crate) mod plan;
 pub(crate) mod signals;
 

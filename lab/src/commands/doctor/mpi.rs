@@ -9,29 +9,7 @@ use host::regular;
 
 use super::findings::{Findings, Subject};
 use crate::file::LONGEST;
-use crate::launch::{Mpi, Unfit, launcher};
-
-/// First bytes of a binary. Scripts begin with other bytes.
-const ELF: &[u8] = b"\x7fELF";
-
-/// Names of MPI libraries that a linked program contains, each with the name of the MPI. A program
-/// in Fortran or C++ may contain only the name of the library of its language.
-const LIBRARIES: &[(&[u8], &str)] = &[
-    (b"libmpifort.so.12", "MPICH or Intel MPI"),
-    (b"libmpicxx.so.12", "MPICH or Intel MPI"),
-    (b"libmpi_mpifh.so.40", "Open MPI"),
-    (b"libmpi_usempif08.so.40", "Open MPI"),
-    (b"libmpi_usempi_ignore_tkr.so.40", "Open MPI"),
-    (b"libmpi_cxx.so.40", "Open MPI"),
-    (b"libmpi.so.12", "MPICH or Intel MPI"),
-    (b"libmpich.so", "MPICH"),
-    (b"libmpi.so.40", "Open MPI"),
-    // Cray MPICH has a library for each compiler, such as libmpi_gnu_123.so.12.
-    (b"libmpi_cray", "Cray MPICH"),
-    (b"libmpi_gnu", "Cray MPICH"),
-    (b"libmpifort_cray", "Cray MPICH"),
-    (b"libmpifort_gnu", "Cray MPICH"),
-];
+use crate::launch::{Mpi, Unfit, launcher, mpi_library};
 
 /// A program that is linked to an MPI library.
 pub(super) struct Linked {
@@ -46,17 +24,9 @@ pub(super) struct Linked {
 pub(super) fn linked(words: &[OsString]) -> Option<Linked> {
     words.iter().enumerate().find_map(|(at, word)| {
         let path = launcher::find(word).ok()?;
-        let library = library(&regular::read(&path, LONGEST).ok()?)?;
+        let library = mpi_library::of_program(&regular::read(&path, LONGEST).ok()?)?;
         Some(Linked { at, path, library })
     })
-}
-
-/// Returns the name of the MPI that a program is linked to, or `None` if it names none of
-/// [`LIBRARIES`].
-fn library(content: &[u8]) -> Option<&'static str> {
-    let has = |name: &[u8]| content.windows(name.len()).any(|part| part == name);
-    let linked = LIBRARIES.iter().find(|(name, _)| content.starts_with(ELF) && has(name));
-    linked.map(|(_, of)| *of)
 }
 
 /// Checks the MPI of a command: its launcher, its program, and the libfabric that the MPI can use.
@@ -163,19 +133,14 @@ fn program(command: &[OsString], launcher: &OsStr, mpi: Mpi, findings: &mut Find
 
 fn judge(path: &Path, content: &[u8], mpi: Mpi, findings: &mut Findings) {
     let shown = path.display();
-    let Some(of) = library(content) else {
+    let Some(of) = mpi_library::of_program(content) else {
         return findings.note(
             format!("MPI: {shown} is not linked to an MPI library itself"),
             "this is right if it loads MPI at run time (a script, Python); otherwise it is no MPI \
              program",
         );
     };
-    let of_launcher = match mpi {
-        Mpi::Open(_) => "Open MPI",
-        Mpi::Mpich => "MPICH",
-        Mpi::Intel => "Intel MPI",
-    };
-    if of.contains(of_launcher) {
+    if mpi_library::fits(of, mpi) {
         return findings.good(format!("MPI: {shown} is linked to {of}"));
     }
     findings.bad(

@@ -21,13 +21,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use host::regular;
 
 use self::channels::PARAMETERS;
 use self::curves::{ChannelCurve, Measure};
 use self::program::{ALL, FIRST, FirstRun, Program, QUICK, SOURCES, compiler};
 use self::result::TuneResult;
 use crate::error::Error;
-use crate::launch::{Library, Mpi, Signals, bundled, launcher, signals};
+use crate::file;
+use crate::launch::{Library, Mpi, Signals, bundled, launcher, mpi_library, signals};
 use crate::options::MpiChoice;
 use crate::results::{Json, Kind, StagingDirectory, reports};
 use crate::settings::Settings;
@@ -57,7 +59,7 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "DIR", default_value = "tcam-tune")]
     out: PathBuf,
 
-    /// Runs of each channel, in turns.
+    /// Runs of each channel, in turns; at least 3.
     #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(3..1000))]
     rounds: u32,
@@ -120,6 +122,7 @@ pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
     let measured = match file {
         None => None,
         Some(file) => {
+            check_compiler(&mpicc, &file, mpi)?;
             let program = Program { launcher: words, mpi, library, settings, log, file };
             measure(arguments, &program, &staging.path().join("first"), &mut signals)?
         }
@@ -147,6 +150,22 @@ pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
         println!("{}", result.terminal(&arguments.out));
     }
     Ok(0)
+}
+
+/// Fails if the compiler linked the program to another MPI than that of the launcher. Each rank would
+/// then be a job of its own.
+fn check_compiler(mpicc: &Path, program: &Path, mpi: Option<Mpi>) -> Result<(), Error> {
+    let content = regular::read(program, file::LONGEST).map_err(Error::io(program))?;
+    if let (Some(of), Some(mpi)) = (mpi_library::of_program(&content), mpi)
+        && !mpi_library::fits(of, mpi)
+    {
+        fail!(
+            "{} compiles for {of}, and the launcher is of {mpi}: give the mpicc of {mpi} with \
+             --mpicc PATH",
+            mpicc.display()
+        );
+    }
+    Ok(())
 }
 
 /// Returns the facts of the first run and a curve for each channel, or `None` after a signal.
@@ -182,4 +201,22 @@ fn measure(
     }
     bar.finish_and_clear();
     Ok(Some((first, curves)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_compiler_must_be_of_the_mpi_of_the_launcher() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"\x7fELF..libmpi.so.40\0").unwrap();
+        let check = |mpi| check_compiler(Path::new("/opt/mpicc"), file.path(), mpi);
+        check(Some(Mpi::Open(5))).unwrap();
+        check(None).unwrap();
+        let error = check(Some(Mpi::Mpich)).unwrap_err().to_string();
+        assert!(
+            error.starts_with("/opt/mpicc compiles for Open MPI, and the launcher is of MPICH")
+        );
+    }
 }
