@@ -50,6 +50,8 @@ impl fmt::Display for Mpi {
 
 /// Names of launchers.
 const LAUNCHERS: &[&str] = &["mpiexec", "mpirun", "orterun", "prterun", "prun"];
+/// Options that give the number of ranks.
+const RANKS: &[&str] = &["-n", "-np", "--np", "--n", "--ntasks"];
 /// Suffixes of the names of launchers on Debian, as in `mpiexec.hydra`. No other suffix is
 /// accepted, because tcam starts launchers with `--version`, and must not start a user's script
 /// `mpirun.sh`.
@@ -67,12 +69,26 @@ pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
     })
 }
 
+/// Returns the words between the launcher of a command and its program, or `None` if the command
+/// has no launcher. The program is the first word that can be run and is not the value of an option.
+/// A word after an option counts as its value.
+fn options(command: &[OsString]) -> Option<&[OsString]> {
+    let is_launcher = |word: &OsString| in_command(std::slice::from_ref(word)).is_some();
+    let words = &command[command.iter().position(is_launcher)? + 1..];
+    let mut is_value = false;
+    let program = words.iter().position(|word| {
+        let is_program = !is_value && find(word).is_ok();
+        is_value = word.as_encoded_bytes().starts_with(b"-");
+        is_program
+    });
+    Some(&words[..program.unwrap_or(words.len())])
+}
+
 /// Returns true if a command gives this option to its launcher; an option of the program does not
 /// count. If the command has no launcher but starts a script, returns true if the script contains
 /// the option.
 pub(crate) fn has_option(command: &[OsString], option: &str) -> bool {
-    let is_launcher = |word: &OsString| in_command(std::slice::from_ref(word)).is_some();
-    let Some(at) = command.iter().position(is_launcher) else {
+    let Some(options) = options(command) else {
         let script = find(&command[0]).and_then(|path| host::regular::read(&path, file::LONGEST));
         let option = format!(" {option} ");
         return script.is_ok_and(|text| {
@@ -80,19 +96,17 @@ pub(crate) fn has_option(command: &[OsString], option: &str) -> bool {
             text.starts_with(b"#!") && parts.any(|part| part == option.as_bytes())
         });
     };
-    let mut value = false;
-    for word in &command[at + 1..] {
-        if word == option {
-            return true;
-        }
-        // The program is the first word that can be run and is not the value of an option. A word
-        // after an option counts as its value.
-        if !value && find(word).is_ok() {
-            return false;
-        }
-        value = word.as_encoded_bytes().starts_with(b"-");
-    }
-    false
+    options.iter().any(|word| word == option)
+}
+
+/// Returns the option of a launcher that should give the number of ranks, with its value, if the
+/// value is no such number.
+pub(crate) fn invalid_ranks(command: &[OsString]) -> Option<String> {
+    let options = options(command)?;
+    let at = options.iter().position(|word| RANKS.iter().any(|option| word == option))?;
+    let value = options.get(at + 1).map_or_else(Default::default, |word| word.to_string_lossy());
+    let is_number = value.parse::<u32>().is_ok_and(|ranks| ranks > 0);
+    (!is_number).then(|| format!("{} {value}", options[at].display()))
 }
 
 /// Finds a program as the shell does, and checks that it is executable.
@@ -160,7 +174,7 @@ pub(crate) fn ranks(command: &[OsString]) -> Option<usize> {
     let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();
     words.iter().zip(words.iter().skip(1).chain([&""])).find_map(|(word, next)| {
         let number = match *word {
-            "-n" | "-np" | "--np" | "--n" | "--ntasks" => next,
+            option if RANKS.contains(&option) => next,
             _ => word.strip_prefix("--ntasks=").or_else(|| word.strip_prefix("-n"))?,
         };
         number.parse().ok()
@@ -237,6 +251,20 @@ mod tests {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
             std::fs::set_permissions(&script, mode).unwrap();
             assert_eq!(has(script.to_str().unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn an_invalid_number_of_ranks_is_found() {
+        for (command, found) in [
+            ("mpiexec -n abc sh", Some("-n abc")),
+            ("timeout 9 mpirun -x A=1 --np 0 sh", Some("--np 0")),
+            ("mpiexec -n", Some("-n ")),
+            ("mpiexec -n 4 sh -n abc", None),
+            ("mpiexec sh -n abc", None),
+            ("sh -n abc", None),
+        ] {
+            assert_eq!(invalid_ranks(&words(command)).as_deref(), found, "{command}");
         }
     }
 

@@ -67,6 +67,12 @@ pub(super) fn mpi(subject: &Subject<'_>, findings: &mut Findings) {
     };
     findings.good(format!("MPI: {shown} is {mpi}"));
     program(command, launcher, mpi, findings);
+    if let Some(option) = launcher::invalid_ranks(command) {
+        findings.bad(
+            format!("MPI: `{option}` gives no number of ranks"),
+            "give a number from 1, as in `-n 4`",
+        );
+    }
     options(command, launcher, findings);
     match launcher::device(&path, mpi) {
         Some(Ok(what)) => findings.good(what),
