@@ -37,7 +37,8 @@ const GOAL: &[u8] = b"num_ranks ";
 /// Maximum number of files of a directory that are examined.
 const LOOKED_AT: usize = 1000;
 
-/// Returns the known words that contain this one, or else the nearest word as [`nearest`] does.
+/// Returns the known words that contain this one, or else the nearest word as [`nearest`] does, or
+/// else the known words of which the nearest part is a part. Parts are separated by `_`.
 fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let word = word.to_lowercase();
     if word.len() >= PART {
@@ -46,7 +47,13 @@ fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'
             return containing;
         }
     }
-    nearest(&word, known).into_iter().collect()
+    if let Some(near) = nearest(&word, known.clone()) {
+        return vec![near];
+    }
+    match nearest(&word, known.clone().flat_map(|one| one.split('_'))) {
+        Some(near) => known.filter(|one| one.split('_').any(|part| part == near)).collect(),
+        None => Vec::new(),
+    }
 }
 
 /// Returns the known word that is nearest to this one. Returns `None` if more edits separate both
@@ -243,6 +250,7 @@ mod tests {
             (name("PRQ_ENTRY"), "is no parameter of tcam; did you mean FI_TCAM_PRQ_ENTRIES?"),
             (name("QUEUE"), "is no parameter of tcam; did you mean FI_TCAM_HOST_STORAGE?"),
             (name("KERNELS"), "did you mean FI_TCAM_KERNEL?"),
+            (name("PRG"), "is no parameter of tcam; did you mean FI_TCAM_PRQ_ENTRIES?"),
             (name("ENTRIES"), "UMQ_ENTRIES or FI_TCAM_POOL_ENTRIES?"),
         ] {
             assert!(told.ends_with(end), "{told}");
