@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The command line.
 
+use std::error::Error as _;
 use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseIntError};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
@@ -66,6 +68,9 @@ pub(crate) fn explained(error: &clap::Error, words: &[OsString]) -> Option<Strin
     };
     let takes_program = ["run", "record", "answer", "sweep", "tune", "doctor"].contains(&command);
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::ValueValidation, Some(ContextValue::String(option))) => {
+            no_number(error, option)
+        }
         (ErrorKind::MissingRequiredArgument, _) if command == "sweep" => Some(
             "sweep needs a program, `tcam sweep -- mpiexec -n 4 ./app`, or what was recorded of \
              one, `tcam sweep --trace DIR`"
@@ -84,6 +89,17 @@ pub(crate) fn explained(error: &clap::Error, words: &[OsString]) -> Option<Strin
         }
         _ => None,
     }
+}
+
+/// Explains a value that is no whole number, for which clap prints the error of the standard library.
+fn no_number(error: &clap::Error, option: &str) -> Option<String> {
+    let number = error.source()?.downcast_ref::<ParseIntError>()?;
+    let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else {
+        return None;
+    };
+    matches!(number.kind(), IntErrorKind::Empty | IntErrorKind::InvalidDigit).then(|| {
+        format!("{option}: `{value}` is no whole number; digits without a sign are expected")
+    })
 }
 
 fn without_dashes(word: &str) -> String {
@@ -185,6 +201,9 @@ mod tests {
     #[test]
     fn mistakes_are_explained() {
         let set = |told: &str| Some(format!(": a parameter is set with {told}"));
+        let number = |what: &str| {
+            Some(format!("{what} is no whole number; digits without a sign are expected"))
+        };
         let size = |option: &str| Some(format!("{option}: a size is expected before `--`"));
         let dashes = |word: &str| {
             Some(format!("`--` is missing before the command: tcam ... -- {word} ..."))
@@ -211,6 +230,9 @@ mod tests {
             ("run --devices alpu -- app", Some("program go behind `--`".to_owned())),
             ("answer --pnp 4 -- mpiexec app", Some("did you mean --ppn?".to_owned())),
             ("answer --ppn 4 mpiexec -n 8 app", dashes("mpiexec")),
+            ("scale a b c --to abc", number("--to <RANKS>: `abc`")),
+            ("scale a b c --to 0", None),
+            ("tune --rounds 2.5 -- app", number("--rounds <N>: `2.5`")),
             ("advise --device connectx -- app", set("--set device=connectx")),
             ("advise --ppn 4 mpiexec -n 8 app", dashes("mpiexec")),
         ] {
