@@ -201,13 +201,15 @@ def full_disk(arguments, programs):
         )
         done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=within(120), check=False)
         what = f"full disk, {task}, {size} KiB"
-        check(done.returncode in (INCOMPLETE, 125), f"{what}: {done.returncode} {done.stderr[-800:]}")
+        # mpiexec fails with 255 if it cannot write to the log of `answer`, which is on that disk.
+        codes = (255, 125) if task == "answer" else (INCOMPLETE, 125)
+        check(done.returncode in codes, f"{what}: {done.returncode} {done.stderr[-800:]}")
         named = "o space left on" in done.stderr.splitlines()[-1] or "no space left on the device" in done.stderr
         check(named and "_exit" not in done.stderr, f"{what}: {done.stderr[-1500:]}")
-        # With 60 KiB there is no report, and tcam knows the number of ranks from the command.
-        told = size > 60 or "no space left on the device for the reports of 8 ranks" in done.stderr
+        # tcam knows the number of ranks from the command.
+        told = task != "answer" or "no space left on the device for the reports of 8 ranks" in done.stderr
         check(told and "doctor" not in done.stderr, f"{what}: {done.stderr[-1500:]}")
-        mixed = [line for line in done.stderr.splitlines() if line.count("tcam: ") > 1]
+        mixed = [line for line in done.stderr.splitlines() if line.find("tcam: cannot") > 0]
         check(not mixed, f"{what}: {mixed}")
 
 
