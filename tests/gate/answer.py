@@ -158,6 +158,14 @@ def programs_that_run(arguments, programs):
             done = tcam(arguments, *words)
             said = done.stdout + done.stderr
             check("FAILED" in said and "exit status 7" in said, f"{words}: {said[-600:]}")
+    # A crash cuts counts short, so all commands exit with 3, whatever the launcher returns.
+    crash = [*launcher, "timeout", "-s", "KILL", "0.7", str(programs / "patterns"), "halo", "1000000", "50"]
+    out = PLACE / "crashed"
+    for words in (["run", "--", *crash], ["record", f"--out={out}-record", "--", *crash],
+                  ["answer", f"--out={out}", "--", *crash], ["answer", out]):  # fmt: skip
+        done = tcam(arguments, *words)
+        check(done.returncode == 3, f"crash, {words[0]}: {done.returncode} {done.stderr[-300:]}")
+        check("cut short" in done.stdout + done.stderr, f"crash, {words[0]}: {done.stdout[:300]}")
     done = tcam(arguments, "answer", f"--out={PLACE / 'none'}", "--", "sh", "-c", "exit 3")
     check(done.returncode == 3 and done.stdout == "", f"none: {done.returncode} {done.stdout}")
 

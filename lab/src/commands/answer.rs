@@ -145,7 +145,8 @@ impl MakeAnswer {
     }
 }
 
-/// Prints the page. Returns the exit code of the program, or 3 if results are incomplete.
+/// Prints the page. Returns the exit code of the program, or 3 if results are incomplete, even if
+/// the program failed.
 pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
     print(arguments).map(|(code, _)| code)
 }
@@ -184,7 +185,7 @@ pub(super) fn print(arguments: &MakeAnswer) -> Result<(u8, bool), Error> {
     }
     arguments.json.write_each(Kind::Answer, &all)?;
     arguments.draw(&all)?;
-    Ok((if code == 0 { of_ranks } else { code }, true))
+    Ok((if of_ranks == 0 { code } else { of_ranks }, true))
 }
 
 /// Returns `answer-2.svg` for `answer.svg`.
