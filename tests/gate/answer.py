@@ -15,7 +15,7 @@ import time
 
 from lib import mpi as runs
 from lib.checks import check, exit_code
-from command import tcam
+from command import files, tcam
 from lib.slowness import within
 
 PLACE = runs.TARGET / "answer-page-tests"
@@ -137,6 +137,14 @@ def programs_that_run(arguments, programs):
     check(not (PLACE / "ran").exists(), "the program ran before the directory was checked")
     log = (out / "1" / "output.log").read_text()
     check(log != "" and (out / "3" / "run.tcam").exists(), f"the output: {log}")
+    # A run without traces changes nothing of an earlier recording.
+    before = files(out / "1")
+    done = tcam(arguments, "answer", "--repeat=1", f"--out={out}", "--", *launcher, "./nosuchprog")
+    after = files(out / "1")
+    check(done.returncode not in (0, 3) and b"nosuchprog" in after.pop("output.log.new"), done.stderr[-500:])
+    check(after == before, f"a run without traces: {sorted(after)}")
+    for part in ("another --out DIR keeps them", f"{out / '1'} and later ones stay"):
+        check(part in done.stderr, f"a run without traces: no {part} in {done.stderr}")
     one = shutil.which("taskset")
     if one:
         command = [one, "-c", "0", str(arguments.tcam), "answer", "--repeat=1", f"--out={PLACE / 'pinned'}", "--"]

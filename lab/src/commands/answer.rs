@@ -2,6 +2,7 @@
 //! `tcam answer`: prints on one page how large the match table of a NIC must be for a program.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -46,7 +47,7 @@ use crate::traces::{Placed, Take, files, repeats};
 )]
 pub(crate) struct MakeAnswer {
     /// Number of runs of the program. Its output goes to output.log in the directory of each
-    /// recording. If standard input is a file, each run reads it from its beginning; otherwise the
+    /// recording, or to output.log.new if the run leaves no trace. If standard input is a file, each run reads it from its beginning; otherwise the
     /// program has no input, and a pipe with input is refused. After a run that fails there is no
     /// further run, and the page begins with its exit status.
     #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true,
@@ -198,9 +199,13 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 /// Functions that find the files of an earlier recording.
 const OLD: [ListFiles; 2] = [reports::old, files::old];
 
-/// Records the program `--repeat` times, with its output in a log in the directory of each
-/// recording. No run follows a run that fails. Returns the directories of the recordings and the
-/// exit code of the program. After a signal, returns no directory and the exit code of the signal.
+/// Output of a run until it is known that the run left traces, in the directory of its recording.
+/// It becomes [`runs::LOG`] then, so that an earlier recording keeps its log until it is replaced.
+const NEW_LOG: &str = "output.log.new";
+
+/// Checks the command line and the directories, and records the program. Prints which recordings of
+/// an earlier call are still there. Returns the directories of the recordings and the exit code of
+/// the program. After a signal, returns no directory and the exit code of the signal.
 fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
     let settings = Settings::parse(&arguments.common.set)?;
     settings.refuse(&[("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")])?;
@@ -214,28 +219,54 @@ fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
     settings::note_report("--out DIR");
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
-    let mut names = Vec::new();
     // If any of the directories contains files of another program, the command fails before the
     // first run.
     let places = (1..=arguments.repeat).map(|number| place_of(arguments, number));
     for place in places.filter(|place| place.is_dir()) {
         OLD.iter().try_for_each(|kind| kind(&place).map(drop))?;
     }
-    note_earlier(arguments);
+    let is_recording = |number| RunRecord::beside(&place_of(arguments, number)).is_some();
+    if (1..=arguments.repeat).any(is_recording) {
+        let out = arguments.out.display();
+        eprintln!("tcam: new recordings replace those in {out}; another --out DIR keeps them");
+    }
+    let mut names = Vec::new();
+    let code = record_all(arguments, &mut plan, &mut signals, &mut names);
+    let next = names.len() as u32 + 1;
+    if is_recording(next) {
+        let next = place_of(arguments, next);
+        eprintln!("tcam: {} and later ones stay from an earlier call", next.display());
+    }
+    let code = code?;
+    if let Some(signal) = signals.caught() {
+        return Ok((Vec::new(), signals::code_of(signal)));
+    }
+    Ok((names, code))
+}
+
+/// Records the program `--repeat` times, with its output in a log in the directory of each
+/// recording. No run follows a run that fails, or a signal. Adds the directories of the recordings
+/// to `names`. Returns the exit code of the program.
+fn record_all(
+    arguments: &MakeAnswer,
+    plan: &mut Plan<'_>,
+    signals: &mut Signals,
+    names: &mut Vec<PathBuf>,
+) -> Result<u8, Error> {
     for repeat in 1..=arguments.repeat {
         eprintln!("tcam: run {repeat} of {}", arguments.repeat);
         let place = place_of(arguments, repeat);
         let MakeAnswer { placed, input, .. } = arguments;
-        let (ended, missing) = record(&mut plan, &mut signals, &place, placed, *input)?;
+        let (ended, missing) = record(plan, signals, &place, placed, *input)?;
         if missing.is_none() {
             names.push(place.clone());
         }
         let code = ended.code();
-        if let Some(signal) = signals.caught() {
-            return Ok((Vec::new(), signals::code_of(signal)));
+        if signals.caught().is_some() {
+            return Ok(code);
         }
         if code != 0 || missing.is_some() {
-            let log = place.join(runs::LOG);
+            let log = place.join(if missing.is_none() { runs::LOG } else { NEW_LOG });
             eprintln!("tcam: the output of the program is in {}; it ends with:", log.display());
             signals::tail(&log)?.lines().for_each(|line| eprintln!("{}", plain(line)));
         }
@@ -245,9 +276,9 @@ fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
             (Some(missing), 0) => return Err(missing),
             (Some(missing), _) => eprintln!("tcam: {missing}"),
         }
-        return Ok((names, code));
+        return Ok(code);
     }
-    Ok((names, 0))
+    Ok(0)
 }
 
 /// Returns the directories of the recordings that an earlier `tcam answer` made in a directory. If
@@ -264,20 +295,6 @@ fn place_of(arguments: &MakeAnswer, number: u32) -> PathBuf {
     arguments.out.join(number.to_string())
 }
 
-/// Prints which recordings of an earlier call are replaced, and which stay beside the new ones.
-fn note_earlier(arguments: &MakeAnswer) {
-    let is_recording = |number| RunRecord::beside(&place_of(arguments, number)).is_some();
-    if (1..=arguments.repeat).any(is_recording) {
-        let out = arguments.out.display();
-        eprintln!("tcam: replaces the recordings in {out}; --out DIR would keep them");
-    }
-    let next = arguments.repeat + 1;
-    if is_recording(next) {
-        let next = place_of(arguments, next);
-        eprintln!("tcam: {} and later ones stay from an earlier call", next.display());
-    }
-}
-
 /// Records one run. Returns how the run ended, and the likely reason if it left no traces.
 fn record(
     plan: &mut Plan<'_>,
@@ -290,7 +307,7 @@ fn record(
     plan.settings.set("trace", &staging.path().display());
     let _left = Leftovers::claim(staging.path());
     let mut command = plan.command(&plan.settings, staging.path())?;
-    let (name, log) = (program(plan.words), place.join(runs::LOG));
+    let (name, log) = (program(plan.words), place.join(NEW_LOG));
     let ended = signals.wait_logged(&mut command, &name, &log, input, None)?;
     reports::settle(staging.path())?;
     if !staging.keep(&["trace"])? {
@@ -300,5 +317,6 @@ fn record(
     let mut run = plan.recorded(ended, staging.path());
     run.placed = placed.for_record();
     run.write(staging.directory())?;
+    fs::rename(&log, place.join(runs::LOG)).map_err(Error::io(&log))?;
     Ok((ended, None))
 }
