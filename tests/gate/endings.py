@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests how `tcam run`, `record` and `sweep` end: with programs that hang, after signals, and after
-Ctrl-C at a terminal. No process may be left behind."""
+"""Tests how `tcam run`, `record`, `answer` and `sweep` end: with programs that hang, after signals,
+and after Ctrl-C at a terminal. No process may be left behind."""
 
 import argparse
 import contextlib
@@ -15,7 +15,7 @@ import time
 
 from lib import mpi as runs
 from lib.checks import all_post, check, exit_code
-from command import MPIEXEC, files, fresh
+from command import MPIEXEC, files, fresh, tcam
 from lib.slowness import within
 
 
@@ -150,6 +150,30 @@ def a_sweep_is_ended(arguments, programs):
     check("needs " in out and (place / "curve.svg").is_file(), f"{out}")
 
 
+def an_answer_is_ended(arguments, programs):
+    """If an answer is ended, it prints the page of the complete runs and keeps no other run."""
+    place = fresh("ended-answer")
+    out, flag = place / "out", place / "ran"
+    script = f"if ! [ -e {flag} ]; then touch {flag}; exec {MPIEXEC} -n 2 {programs / 'ring'}; fi; "
+    script += f"exec {MPIEXEC} -n 2 {programs / 'patterns'} halo 1000000 50"
+    words = ["answer", "--mpi=mpich", f"--out={out}", "--", "sh", "-c", script]
+    # The second call is ended in its first run, when the recording of the first call is there.
+    for told in (f"1 of 3 runs are complete: `tcam answer {out / '1'}`", "no run is complete"):
+        with subprocess.Popen(
+            [str(arguments.tcam), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True, preexec_fn=as_at_a_terminal,
+        ) as child:  # fmt: skip
+            wait_for(lambda child=child: at_work(arguments, child.pid), "answer: no ranks")
+            child.terminate()
+            page, errors = child.communicate(timeout=within(60))
+        check(child.returncode == 143 and told in errors, f"{child.returncode} {errors}")
+        check(("Entries needed" in page) == told.startswith("1"), f"{told}: {page}")
+        left = [path.name for path in (out / "2").iterdir()]
+        check(left == ["output.log.new"], f"{told}: {left}")
+        done = tcam(arguments, "answer", out)
+        check(done.returncode == 0 and "1 run, " in done.stdout, f"{told}: {done.stdout} {done.stderr}")
+
+
 def ctrl_c(arguments):
     """Ctrl-C at a terminal reaches the program directly and tcam waits for it; a second Ctrl-C ends
     tcam at once."""
@@ -238,6 +262,7 @@ def main():
     for mpi in ("mpich", "openmpi5"):
         ends_with_its_program(arguments, runs.build(mpi), mpi)
     a_sweep_is_ended(arguments, programs)
+    an_answer_is_ended(arguments, programs)
     others_come_first(arguments, programs)
     ctrl_c(arguments)
     return exit_code()

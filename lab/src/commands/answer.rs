@@ -12,6 +12,7 @@ use crate::answer::facts::Facts;
 use crate::answer::show;
 use crate::error::Error;
 use crate::file;
+use crate::hint;
 use crate::launch::plan::program;
 use crate::launch::signals::ProgramInput;
 use crate::launch::{Ended, Leftovers, Plan, Signals, signals};
@@ -153,14 +154,15 @@ pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
 }
 
 /// Prints the page, and writes the page of HTML and the picture. Returns the exit code, and whether
-/// there is a page. There is no page if no run left a trace, or after a signal.
+/// there is a page. There is no page if no run left a trace. After a signal, the page is that of the
+/// complete runs, and the exit code that of the signal.
 pub(super) fn print(arguments: &MakeAnswer) -> Result<(u8, bool), Error> {
     arguments.json.check()?;
     let is_drawn = arguments.check_drawings()?;
-    let (names, code) = match arguments.runs_a_program() {
+    let (names, code, is_ended) = match arguments.runs_a_program() {
         false => {
             settings::note_unused();
-            (arguments.traces.iter().flat_map(|name| runs_in(name)).collect(), 0)
+            (arguments.traces.iter().flat_map(|name| runs_in(name)).collect(), 0, false)
         }
         true => recorded(arguments)?,
     };
@@ -186,7 +188,7 @@ pub(super) fn print(arguments: &MakeAnswer) -> Result<(u8, bool), Error> {
     }
     arguments.json.write_each(Kind::Answer, &all)?;
     arguments.draw(&all)?;
-    Ok((if of_ranks == 0 { code } else { of_ranks }, true))
+    Ok((if of_ranks == 0 || is_ended { code } else { of_ranks }, true))
 }
 
 /// Returns `answer-2.svg` for `answer.svg`.
@@ -205,8 +207,9 @@ const NEW_LOG: &str = "output.log.new";
 
 /// Checks the command line and the directories, and records the program. Prints which recordings of
 /// an earlier call are still there. Returns the directories of the recordings and the exit code of
-/// the program. After a signal, returns no directory and the exit code of the signal.
-fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
+/// the program. After a signal, returns the directories of the complete runs, the exit code of the
+/// signal, and true.
+fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8, bool), Error> {
     let settings = Settings::parse(&arguments.common.set)?;
     settings.refuse(&[("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")])?;
     let others = ["device", "prq_entries", "umq_entries", "pool_entries"];
@@ -238,10 +241,21 @@ fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8), Error> {
         eprintln!("tcam: {} and later ones stay from an earlier call", next.display());
     }
     let code = code?;
-    if let Some(signal) = signals.caught() {
-        return Ok((Vec::new(), signals::code_of(signal)));
+    let Some(signal) = signals.caught() else { return Ok((names, code, false)) };
+    let name = signals::name_of(signal);
+    match names.iter().map(|name| hint::quoted(name)).collect::<Vec<_>>().as_slice() {
+        [] => eprintln!(
+            "tcam: ended by {name}, and no run is complete; `tcam record` keeps the traces of a \
+             program that is ended"
+        ),
+        done => eprintln!(
+            "tcam: ended by {name}; {} of {} runs are complete: `tcam answer {}` prints their page",
+            done.len(),
+            arguments.repeat,
+            done.join(" ")
+        ),
     }
-    Ok((names, code))
+    Ok((names, signals::code_of(signal), true))
 }
 
 /// Records the program `--repeat` times, with its output in a log in the directory of each
@@ -262,11 +276,14 @@ fn record_all(
             names.push(place.clone());
         }
         let code = ended.code();
+        let log = place.join(if missing.is_none() { runs::LOG } else { NEW_LOG });
         if signals.caught().is_some() {
+            if missing.is_some() {
+                eprintln!("tcam: run {repeat} is not kept; its output is in {}", log.display());
+            }
             return Ok(code);
         }
         if code != 0 || missing.is_some() {
-            let log = place.join(if missing.is_none() { runs::LOG } else { NEW_LOG });
             eprintln!("tcam: the output of the program is in {}; it ends with:", log.display());
             signals::tail(&log)?.lines().for_each(|line| eprintln!("{}", plain(line)));
         }
@@ -295,7 +312,8 @@ fn place_of(arguments: &MakeAnswer, number: u32) -> PathBuf {
     arguments.out.join(number.to_string())
 }
 
-/// Records one run. Returns how the run ended, and the likely reason if it left no traces.
+/// Records one run. Returns how the run ended, and the likely reason if its traces are not kept: it
+/// left none, or a signal ended it before it was complete.
 fn record(
     plan: &mut Plan<'_>,
     signals: &mut Signals,
@@ -310,7 +328,7 @@ fn record(
     let (name, log) = (program(plan.words), place.join(NEW_LOG));
     let ended = signals.wait_logged(&mut command, &name, &log, input, None)?;
     reports::settle(staging.path())?;
-    if !staging.keep(&["trace"])? {
+    if ended.caught.is_some() || !staging.keep(&["trace"])? {
         // The staging directory still takes the space that may be missing.
         return Ok((ended, Some(plan.no_reports(ended, staging.path()))));
     }
