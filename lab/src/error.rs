@@ -52,7 +52,10 @@ pub(crate) enum Error {
     #[error("{path}: {error}{}", hint::of_trace(.path, .error))]
     Trace { path: PathBuf, error: TraceError },
 
-    #[error("{path}: no trace (*.trace) there; `tcam record` makes them{}", hint::foreign(.0), path = .0.display())]
+    #[error(
+        "{path}: no trace (*.trace) there; `tcam record` makes them{}{}",
+        hint::foreign(.0), hint::unfinished(.0), path = .0.display()
+    )]
     NoTraces(PathBuf),
 
     #[error("{path}: every trace there was cut off before its first record", path = .0.display())]

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nic::params::config::ConfigError;
 use nic::params::{PARAMS, PREFIX, ParamError, Values};
@@ -31,9 +31,13 @@ const PRODUCTS: [(&str, &str); 12] = [
 ];
 /// Minimum length of a word that is searched inside known words.
 const PART: usize = 3;
+/// Maximum number of staging directories that are named.
+const NAMED: usize = 4;
 /// First bytes of a GOAL trace in text form.
 const GOAL: &[u8] = b"num_ranks ";
 
+/// First part of the name of a staging directory, to which a run writes its files.
+pub(crate) const STAGING: &str = ".new-";
 /// Maximum number of files of a directory that are examined.
 const LOOKED_AT: usize = 1000;
 
@@ -190,6 +194,45 @@ fn product(param: &str, value: &str) -> Option<&'static str> {
     products.find(|(product, _)| value.contains(product)).map(|(_, device)| *device)
 }
 
+/// Returns the subdirectories of a directory, sorted by name.
+fn directories(of: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(of).into_iter().flatten().flatten().take(LOOKED_AT);
+    let mut found: Vec<_> =
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    found.sort();
+    found
+}
+
+/// Returns the staging directories in a directory. If no command writes to the directory, they were
+/// left by commands that were killed.
+pub(crate) fn staging_in(directory: &Path) -> Vec<PathBuf> {
+    let is_staging = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(STAGING))
+    };
+    directories(directory).into_iter().filter(is_staging).collect()
+}
+
+/// Returns advice that names the staging directories with traces or reports in a directory and its
+/// subdirectories; empty for other directories.
+pub(crate) fn unfinished(directory: &Path) -> String {
+    let has_files = |path: &PathBuf| {
+        let mut files = fs::read_dir(path).into_iter().flatten().flatten().take(LOOKED_AT);
+        files.any(|entry| {
+            entry.path().extension().is_some_and(|end| end == "trace" || end == "json")
+        })
+    };
+    let below = directories(directory).into_iter().flat_map(|path| staging_in(&path));
+    let found = staging_in(directory).into_iter().chain(below).filter(has_files);
+    let names: Vec<_> = found.take(NAMED).map(|path| quoted(&path)).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!(
+            "; {} has files of a run whose tcam was killed or still runs: give that directory",
+            list(names)
+        ),
+    }
+}
+
 /// Returns advice for a file of another tool, or for a directory that contains one; empty for other
 /// paths.
 pub(crate) fn foreign(path: &Path) -> String {
@@ -303,6 +346,25 @@ mod tests {
         for name in ["", "x.txt", "y.trace", "data.bin", "none"] {
             assert_eq!(foreign(&place(name)), "", "{name}");
         }
+    }
+
+    #[test]
+    fn staging_directories_with_files_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        for name in [".new-a", "1/.new-b", "1/.new-c", "2/1/.new-d", "new-e"] {
+            fs::create_dir_all(place(name)).unwrap();
+        }
+        assert_eq!(unfinished(directory.path()), "");
+        for name in ["1/.new-b/0.7.trace", "1/.new-c/0.draft", "2/1/.new-d/0.json", "new-e/0.json"]
+        {
+            fs::write(place(name), "").unwrap();
+        }
+        let told = unfinished(directory.path());
+        let named = told.contains(&format!("; {}/1/.new-b has files", directory.path().display()));
+        assert!(named && !told.contains(".new-a") && !told.contains(" or /"), "{told}");
+        assert_eq!(staging_in(&place("1")), [place("1/.new-b"), place("1/.new-c")]);
+        assert_eq!(unfinished(&place("none")), "");
     }
 
     #[test]

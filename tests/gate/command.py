@@ -68,6 +68,29 @@ def old_files_stay(arguments, programs):
         check(not new.exists(), f"{task}: {new} was made for nothing")
 
 
+def a_killed_tcam_leaves_its_files(arguments, programs):
+    """The files of a run whose tcam was killed stay, and later commands name their directory."""
+    ring = f"{MPIEXEC} -n 2 {programs / 'ring'}"
+    for task, sub in (("record", ""), ("answer", "1")):
+        out = fresh("killed") / "out"
+        place, words = out / sub, [task, "--mpi=mpich", f"--out={out}", "--"]
+        done = tcam(arguments, *words, "sh", "-c", f"kill -9 $PPID; exec {ring}", stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL, capture_output=False)  # fmt: skip
+        check(done.returncode == -signal.SIGKILL, f"{task}: {done.returncode}")
+        end = time.monotonic() + within(30)
+        while len(list(place.glob(".new-*/*.json"))) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+        left = [str(path) for path in place.glob(".new-*")]
+        check(len(left) == 1, f"{task}: {left}")
+        for reads in ("answer", "stats"):
+            done = tcam(arguments, reads, out)
+            check(done.returncode == 125 and left[0] in done.stderr, f"{reads}: {done.stderr}")
+            check(tcam(arguments, reads, *left).returncode == 0, f"{reads} {left}")
+        done = tcam(arguments, *words, *ring.split())
+        check(done.returncode == 0 and f"{left[0]} was left" in done.stderr, f"{task}: {done.stderr}")
+        check(len(list(pathlib.Path(left[0]).glob("*.json"))) == 2, f"{task}: {left} lost its files")
+
+
 def some_sizes_fail(arguments, programs):
     """A sweep draws the sizes that worked and names the others."""
     place = fresh("sweep")
@@ -539,6 +562,7 @@ def main():
     arguments = parser.parse_args()
     programs = runs.build("mpich")
     old_files_stay(arguments, programs)
+    a_killed_tcam_leaves_its_files(arguments, programs)
     some_sizes_fail(arguments, programs)
     mistakes(arguments, programs)
     reports_elsewhere(arguments, programs)

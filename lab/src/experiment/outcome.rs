@@ -303,7 +303,7 @@ fn nothing_in(names: &[PathBuf]) -> Error {
     let why = match below(&directory).as_slice() {
         [] => {
             let made = "`tcam run --report` and `tcam record` make them";
-            format!("{why}; {made}{}", hint::foreign(&directory))
+            format!("{why}; {made}{}{}", hint::foreign(&directory), hint::unfinished(&directory))
         }
         found => format!("{why}, but in {}: give one", found.join(", ")),
     };

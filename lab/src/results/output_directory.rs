@@ -54,7 +54,8 @@ impl Drop for RemoveIfEmpty {
 
 impl StagingDirectory {
     /// Makes and locks the final directory, makes the staging directory, and finds the files of an
-    /// earlier run. Removes none of them. Fails if another command holds the lock, or if reports
+    /// earlier run. Removes none of them. Names staging directories of commands that were killed.
+    /// Fails if another command holds the lock, or if reports
     /// cannot be written to a directory of this name ([`check_name`]).
     pub(crate) fn inside(directory: &Path, kinds: &[ListFiles]) -> Result<Self, Error> {
         check_name(directory)?;
@@ -68,12 +69,20 @@ impl StagingDirectory {
         let directory = make(directory)?;
         let made = (!existed).then(|| RemoveIfEmpty(directory.clone()));
         let lock = DirectoryLock::acquire(&directory)?;
+        // They are not removed, because ranks on other hosts may still write to them.
+        for left in hint::staging_in(&directory) {
+            eprintln!(
+                "tcam: {} was left by a tcam that was killed: if its ranks have ended and you do \
+                 not need its files, remove it",
+                hint::quoted(&left)
+            );
+        }
         let mut old = Vec::new();
         for kind in kinds {
             old.extend(kind(&directory)?);
         }
         let new = tempfile::Builder::new()
-            .prefix(".new-")
+            .prefix(hint::STAGING)
             .tempdir_in(&directory)
             .map_err(Error::io(&directory))?;
         Ok(Self { new, directory, old, _lock: lock, _remove_if_empty: made })
