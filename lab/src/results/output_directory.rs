@@ -55,8 +55,8 @@ impl Drop for RemoveIfEmpty {
 impl StagingDirectory {
     /// Makes and locks the final directory, makes the staging directory, and finds the files of an
     /// earlier run. Removes none of them. Names staging directories of commands that were killed.
-    /// Fails if another command holds the lock, or if reports
-    /// cannot be written to a directory of this name ([`check_name`]).
+    /// Fails if another command holds the lock, or if reports cannot be written to a directory of
+    /// this name ([`check_name`]).
     pub(crate) fn inside(directory: &Path, kinds: &[ListFiles]) -> Result<Self, Error> {
         check_name(directory)?;
         Self::inside_any(directory, kinds)
