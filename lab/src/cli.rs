@@ -91,7 +91,7 @@ pub(crate) fn explained(error: &clap::Error, words: &[OsString]) -> Option<Strin
     }
 }
 
-/// Explains a value that is no whole number, for which clap prints the error of the standard library.
+/// Explains a value that is no whole number; clap would print the error of the standard library.
 fn no_number(error: &clap::Error, option: &str) -> Option<String> {
     let number = error.source()?.downcast_ref::<ParseIntError>()?;
     let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else {

@@ -80,7 +80,7 @@ fn apply<T: Value>(op: Op, old: &Element, operand: &Element, compare: &Element) 
         Op::Land => T::from_bool(was.is_true() & with.is_true()),
         Op::Lxor => T::from_bool(was.is_true() ^ with.is_true()),
         Op::Bor | Op::Band | Op::Bxor | Op::Mswap => was.bits(op, with, to),
-        // Read and Write do not convert the number, so that it keeps its padding and its NaN payload.
+        // Read and Write do not convert the number: it keeps its padding and its NaN payload.
         Op::Read => return *old,
         Op::Write => return *operand,
         Op::Cswap => swap(to == was),
