@@ -48,10 +48,10 @@ use crate::traces::{Placed, Take, files, repeats};
 )]
 pub(crate) struct MakeAnswer {
     /// Number of runs of the program. Its output goes to output.log in the directory of each
-    /// recording, or to output.log.new if the run leaves no trace. If standard input is a file, each
-    /// run reads it from its beginning; otherwise the program has no input, and a pipe with input is
-    /// refused. After a run that fails there is no further run, and the page begins with its exit
-    /// status.
+    /// recording, or to output.log.new if the run leaves no trace. If standard input is a file,
+    /// each run reads it from its beginning; otherwise the program has no input, and a pipe with
+    /// input is refused. After a run that fails there is no further run, and the page begins with
+    /// its exit status.
     #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..100))]
     repeat: u32,
@@ -155,8 +155,8 @@ pub(crate) fn answer(arguments: &MakeAnswer) -> Result<u8, Error> {
 }
 
 /// Prints the page, and writes the page of HTML and the picture. Returns the exit code, and whether
-/// there is a page. There is no page if no run left a trace. After a signal, the page is that of the
-/// complete runs, and the exit code that of the signal.
+/// there is a page. There is no page if no run left a trace. After a signal, the page is that of
+/// the complete runs, and the exit code that of the signal.
 pub(super) fn print(arguments: &MakeAnswer) -> Result<(u8, bool), Error> {
     arguments.json.check()?;
     let is_drawn = arguments.check_drawings()?;

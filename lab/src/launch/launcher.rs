@@ -70,8 +70,8 @@ pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
 }
 
 /// Returns the words between the launcher of a command and its program, or `None` if the command
-/// has no launcher. The program is the first word that can be run and is not the value of an option.
-/// A word after an option counts as its value.
+/// has no launcher. The program is the first word that can be run and is not the value of an
+/// option. A word after an option counts as its value.
 fn options(command: &[OsString]) -> Option<&[OsString]> {
     let is_launcher = |word: &OsString| in_command(std::slice::from_ref(word)).is_some();
     let words = &command[command.iter().position(is_launcher)? + 1..];

@@ -152,8 +152,8 @@ pub(crate) fn tune(arguments: &Tune) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// Fails if the compiler linked the program to another MPI than that of the launcher. Each rank would
-/// then be a job of its own.
+/// Fails if the compiler linked the program to another MPI than that of the launcher. Each rank
+/// would then be a job of its own.
 fn check_compiler(mpicc: &Path, program: &Path, mpi: Option<Mpi>) -> Result<(), Error> {
     let content = regular::read(program, file::LONGEST).map_err(Error::io(program))?;
     if let (Some(of), Some(mpi)) = (mpi_library::of_program(&content), mpi)
