@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -165,7 +166,8 @@ def refusals(arguments):
         directory.mkdir()
     shutil.copytree(whole, cut)
     (first, second) = sorted(whole.iterdir())
-    (empty / first.name).write_bytes(first.read_bytes()[:8192])
+    # The end of the header says that the trace is complete, and no number of words.
+    (empty / first.name).write_bytes(first.read_bytes()[: 8192 - 16] + struct.pack("<QII", 0, 3, 0))
     (cut / second.name).write_bytes(second.read_bytes()[:-5])
     for what, words, part in (
         ("no trace", [none], "no trace"),
