@@ -66,7 +66,9 @@ class Stream:
         if sys.byteorder == "big":
             words.byteswap()
         with open(pathlib.Path(place) / "0.1.0.tagged.trace", "wb") as file:
-            file.write(f"tcam-trace 6\n{json.dumps(head)}".encode().ljust(HEADER - 16) + bytes(16))
+            file.write(f"tcam-trace 6\n{json.dumps(head)}".encode().ljust(HEADER - 16))
+            # The recording is complete, and the number of its words is not given.
+            file.write(bytes(8) + (3).to_bytes(8, "little"))
             words.tofile(file)
         return cls(place, len(steps), len(once))
 
