@@ -41,8 +41,9 @@ pub(crate) const STAGING: &str = ".new-";
 /// Maximum number of files of a directory that are examined.
 const LOOKED_AT: usize = 1000;
 
-/// Returns the known words that contain this one, or else the nearest word as [`nearest`] does, or
-/// else the known words of which the nearest part is a part. Parts are separated by `_`.
+/// Returns the known words that contain this one. If none does, returns the nearest word as
+/// [`nearest`] does. Without such a word, finds the nearest of the parts that `_` separates, and
+/// returns the words that have it.
 fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let word = word.to_lowercase();
     if word.len() >= PART {

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nic::models::{MODELS, Model};
+use nic::models::MODELS;
 use nic::trace::Header;
 use serde::Serialize;
 
@@ -16,6 +16,8 @@ use crate::settings::Settings;
 use crate::stats::Range;
 use crate::traces::{Counted, Found, counted, files, play};
 
+/// A device that divides its pool among several engines.
+const DIVIDED: &str = "cassini-hybrid";
 /// Assumed time of the way from a NIC to the host, in nanoseconds. The way back takes the same
 /// time.
 pub(crate) const WAY_NS: u64 = 500;
@@ -65,10 +67,10 @@ pub(crate) struct AtSize {
     pub(crate) with_way_percent: Range<f64>,
 }
 
-/// The need of a pool that a device divides among its engines, so that a part stays unused.
+/// The need of a pool that a device divides among its engines. A rank uses the part of one engine,
+/// so such a pool must be larger.
 #[derive(Debug, Serialize)]
 pub(crate) struct DividedPool {
-    /// The first device with such a pool.
     pub(crate) device: &'static str,
     /// Entries of the smallest pool with which nothing spills there.
     pub(crate) entries: Range<u64>,
@@ -102,7 +104,7 @@ pub(crate) struct Facts {
     pub(crate) nodes: Option<usize>,
     pub(crate) rank: Needed,
     pub(crate) nic: Needed,
-    pub(crate) divided_pool: Option<DividedPool>,
+    pub(crate) divided_pool: DividedPool,
     pub(crate) devices: Vec<DeviceResult>,
     /// Results of NICs of other sizes; empty unless a picture is drawn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -127,15 +129,15 @@ impl Facts {
             return Err(Error::NothingTagged);
         }
         let (mut needs, mut lates, mut played) = (Vec::new(), Vec::new(), Vec::new());
-        let (divided, mut pools) = (with_divided_pool(), Vec::new());
+        let mut divided = Vec::new();
         for run in runs {
-            let (need, pool, late) = play::with_bar(run, 2 + divided.iter().len(), |bar| {
+            let (need, pool, late) = play::with_bar(run, 3, |bar| {
                 let need = |settings: &_| Need::of(run, settings, Knob::Pool, bar);
-                let pool = divided.map(|device| need(&of_model(device))).transpose()?;
+                let pool = need(&of_model(DIVIDED))?.pool;
                 Ok((need(&Settings::default())?, pool, late::of(run, bar)?))
             })?;
             needs.push(need);
-            pools.extend(pool.map(|need| need.pool));
+            divided.push(pool);
             lates.push(late);
         }
         let nic = Needed::of(&needs, |need| &need.nics, lates.iter().map(|late| late.nic));
@@ -213,8 +215,7 @@ impl Facts {
             nodes: first.placed_on(),
             rank: Needed::of(&needs, |need| &need.ranks, lates.iter().map(|late| late.rank)),
             nic,
-            divided_pool: divided
-                .map(|device| DividedPool { device, entries: Range::of(pools.into_iter()) }),
+            divided_pool: DividedPool { device: DIVIDED, entries: Range::of(divided.into_iter()) },
             devices,
             sizes,
             coarse: need::coarse_times_note(&needs),
@@ -248,12 +249,6 @@ impl Needed {
             at_once: Range::of(at_once.map(|unit| unit.at_once.all())),
         }
     }
-}
-
-/// Returns the first device whose pool is divided among several engines.
-fn with_divided_pool() -> Option<&'static str> {
-    let is_divided = |model: &&Model| model.sets.iter().any(|(name, _)| *name == "pool_engines");
-    MODELS.iter().find(is_divided).map(|model| model.name)
 }
 
 fn of_model(device: &str) -> Settings {

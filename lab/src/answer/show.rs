@@ -39,13 +39,13 @@ fn needs_of(facts: &Facts) -> String {
         false if least == most => entries(most),
         false => format!("up to {}", entries(most)),
     };
-    let at_once = facts.nic.at_once;
-    let divided = facts.divided_pool.as_ref().filter(|pool| pool.entries.most > at_once.most);
-    let divided = divided.map_or_else(String::new, |pool| {
-        let needed = needed(pool.entries);
-        format!(", and {needed} if engines divide it, as in {}", pool.device)
-    });
-    format!("{} ({}){divided}", needed(at_once), facts.nic.name)
+    let (at_once, divided) = (facts.nic.at_once, &facts.divided_pool);
+    let mut text = format!("{} ({})", needed(at_once), facts.nic.name);
+    if divided.entries.most > at_once.most {
+        let (needed, device) = (needed(divided.entries), divided.device);
+        text += &format!(", and {needed} if engines divide it, as in {device}");
+    }
+    text
 }
 
 /// Returns true if the program failed or operations are missing. A complete run may then need more
@@ -163,7 +163,9 @@ fn limits(facts: &Facts) -> Vec<String> {
     }
     limits.extend(facts.shares.iter().map(|note| format!("{note}.")));
     if !facts.generated && facts.seconds.most < SHORT {
-        limits.push("Much of a run this short is its start: a longer one has higher costs.".into());
+        limits.push(
+            "Much of so short a run is its start: the costs of a longer one are higher.".into(),
+        );
     }
     if facts.runs == 1 {
         limits.push("One run shows no spread: record three.".into());

@@ -52,7 +52,9 @@ pub(crate) fn engine_note<'a>(params: impl Iterator<Item = &'a Params>) -> Strin
     let names = engines.into_iter().collect::<Vec<_>>().join(", ");
     let list = match names.as_str() {
         "list" => "",
-        _ => " (--set host_engine=list: that of MPI libraries with one list, as in `tcam answer`)",
+        _ => {
+            " (--set host_engine=list is that of MPI libraries with one list, as in `tcam answer`)"
+        }
     };
     format!("the host's costs are modelled for the engine {names}{list}")
 }

@@ -215,8 +215,8 @@ impl Swept {
                 .filter_map(|(option, need)| Some(format!("{option} {}", whole(need?))))
                 .collect();
             return Some(format!(
-                "no size of this sweep holds all elements: {} or more does",
-                needs.join(" with ")
+                "no size of this sweep holds all elements: give {} or more",
+                needs.join(" and ")
             ));
         }
         let size = need.next_power_of_two().max(self.recommended().unwrap_or(0)).max(128);
@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(most, "no table holds that: 65,536 entries are the most");
         let list = UmqSizes::List(Sizes(vec![5, 6]));
         let told = swept([64, 1024].map(|size| point(size, &[1025]))).larger(Some(&list)).unwrap();
-        assert!(told.ends_with(": --prq 1,025 or more does"), "{told}");
+        assert!(told.ends_with(": give --prq 1,025 or more"), "{told}");
     }
 
     #[test]
@@ -477,12 +477,12 @@ mod tests {
             let larger = swept(points).larger(Some(&UmqSizes::List(Sizes(umq.to_vec()))));
             larger.map_or_else(String::new, |text| text.split_once(": ").unwrap().1.to_owned())
         };
-        assert_eq!(told(&[(512, 64)], &[64]), "--umq 152 or more does");
-        assert_eq!(told(&[(64, 32), (64, 64)], &[32, 64]), "--prq 151 with --umq 152 or more does");
+        assert_eq!(told(&[(512, 64)], &[64]), "give --umq 152 or more");
+        assert_eq!(told(&[(64, 32), (64, 64)], &[32, 64]), "give --prq 151 and --umq 152 or more");
         assert_eq!(told(&[(64, 152)], &[152]), "--prq 0,64,...,256 has a size that does");
         assert_eq!(
             told(&[(64, 152), (151, 64)], &[152, 64]),
-            "--prq 151 with --umq 152 or more does"
+            "give --prq 151 and --umq 152 or more"
         );
         assert_eq!(told(&[(64, 64), (151, 152)], &[64, 152]), "");
         // A device without a table of unexpected messages.

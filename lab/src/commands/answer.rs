@@ -28,9 +28,9 @@ use crate::traces::{Placed, Take, files, repeats};
 ///
 /// Records a program several times, or takes recordings, and replays them on each emulated device
 /// that `tcam devices` names. The page has the need of a rank, and of the NIC that all ranks of a
-/// node share: the largest number of receives, unexpected messages, and receives of the MPI itself
-/// at one moment, which is the smallest pool without a spill. Without --ppn the ranks of a host
-/// share a NIC. If runs differ, a figure is their range.
+/// node share. The need is the largest number of receives, unexpected messages, and receives of the
+/// MPI itself at one moment. A pool of this size holds all of them, unless engines divide the pool.
+/// Without --ppn the ranks of a host share a NIC. If runs differ, a figure is their range.
 ///
 /// Costs are modelled with --timing cpu-list, as shares of the time from the beginning of the run
 /// to its last recorded operation, on the rank with the highest share. The page ends with its
@@ -299,8 +299,8 @@ fn record_all(
     Ok(0)
 }
 
-/// Returns the directories of the recordings that an earlier `tcam answer` made in a directory. If
-/// there are none, or if the directory itself contains traces, returns the directory itself.
+/// Returns the directories of the recordings that an earlier `tcam answer` made in a directory.
+/// Returns the directory itself if it contains traces or no such recording.
 fn runs_in(name: &Path) -> Vec<PathBuf> {
     let numbered = (1..).map(|number: u32| name.join(number.to_string()));
     let runs: Vec<_> = numbered.take_while(|run| RunRecord::beside(run).is_some()).collect();
