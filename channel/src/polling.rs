@@ -23,6 +23,10 @@ use nic::polling::Polling;
 /// Maximum ratio, except for a static one.
 const MAX_RATIO: u32 = 256;
 
+/// Minimum time between a poll of the network and the next one that precedes an operation on the
+/// device. A poll takes about 1 us, so such polls take at most a tenth of the time.
+const LOOK: Duration = Duration::from_micros(10);
+
 /// The schedule of the polls of the network; see the module.
 #[derive(Debug)]
 pub struct NetworkSchedule {
@@ -82,6 +86,12 @@ impl NetworkSchedule {
             let now = Instant::now();
             self.gap = now - std::mem::replace(last_poll, now);
         }
+    }
+
+    /// Returns whether the last timed poll of the network was at least [`LOOK`] ago.
+    #[must_use]
+    pub fn is_look_due(&self) -> bool {
+        self.last_poll.is_none_or(|last| last.elapsed() >= LOOK)
     }
 
     /// Counts a poll. Returns whether it includes the network.

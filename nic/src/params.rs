@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use matching::HostEngine;
 
+use self::types::Arrival;
 use crate::{models, timings};
 
 /// Prefix of every parameter in the environment.
@@ -61,6 +62,23 @@ impl Param {
 }
 
 impl Params {
+    /// Returns true if the operations on devices are counted or recorded.
+    #[must_use]
+    pub fn takes_counts(&self) -> bool {
+        !self.report.is_empty() || self.summary.is_on() || !self.trace.is_empty()
+    }
+
+    /// Returns true if a message arrives at the device before each later operation, and not only
+    /// when the program polls.
+    #[must_use]
+    pub fn has_arrival_of_nic(&self) -> bool {
+        match self.arrival {
+            Arrival::Auto => self.takes_counts(),
+            Arrival::Nic => true,
+            Arrival::Poll => false,
+        }
+    }
+
     /// Reads each parameter with `lookup` (lower-case name, no prefix). If `lookup` returns `None`,
     /// the value is the one that the device or the timing preset sets, or the default.
     ///

@@ -180,14 +180,17 @@ impl Endpoint {
     }
 
     /// Posts a receive, concurrently with threads that use the engine. It takes the lock of the
-    /// engine only for a probe, to deliver an unexpected message that matches, and to watch the
-    /// peer that the receive names.
+    /// engine only for a probe, to handle messages that have come before, to deliver an unexpected
+    /// message that matches, and to watch the peer that the receive names.
     fn recv_on_fast_path(&self, posts: &RxFastPath, op: &Recv) -> Result<()> {
         if tagged::probe_flags(op).is_some() {
             return self.shared.with_engine(|engine| {
                 engine.idle.note_call();
                 engine.recv(op)
             });
+        }
+        if posts.arrival_of_nic && self.shared.may_have_arrivals() {
+            self.shared.receive_arrived()?;
         }
         let named = posts.recv(op, |grant, envelope, message| {
             let delivered = self.shared.with_engine(|engine| {

@@ -13,6 +13,7 @@ use channel::{
     net::Net,
     shm::{
         doorbell::{self, Doorbell},
+        ring,
         segment::Segment,
     },
 };
@@ -235,6 +236,22 @@ impl EpShared {
             self.copy_unlocked(guard, Progress::None);
         }
         done
+    }
+
+    /// Returns whether messages may have come that the engine has not handled. Over the network,
+    /// only a poll of the engine can tell.
+    #[inline]
+    pub(crate) fn may_have_arrivals(&self) -> bool {
+        self.net.is_some() || ring::has_arrivals(&self.own)
+    }
+
+    /// Handles all messages that have come. Returns `EOPBADSTATE` if the endpoint is closed.
+    #[cold]
+    pub(crate) fn receive_arrived(&self) -> Result<()> {
+        self.with_engine(|engine| {
+            engine.receive_arrived();
+            Ok(())
+        })
     }
 
     /// Sleeps on the descriptors of the network and of the doorbell, for at most `at_most`. Does

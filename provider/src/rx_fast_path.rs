@@ -26,6 +26,8 @@ pub(crate) struct RxFastPath {
     av: Arc<AddressVector>,
     settings: Arc<RecvSettings>,
     unlocked_starts: Arc<UnlockedStarts>,
+    /// See [`Engine::arrival_of_nic`].
+    pub(crate) arrival_of_nic: bool,
 }
 
 impl RxFastPath {
@@ -39,6 +41,7 @@ impl RxFastPath {
             av: Arc::clone(engine.peers.av.as_ref()?),
             settings: Arc::clone(&engine.rx.settings),
             unlocked_starts: engine.idle.callers.unlocked_starts(),
+            arrival_of_nic: engine.arrival_of_nic,
         })
     }
 

@@ -71,6 +71,8 @@ pub(crate) struct SharedReceive {
     /// The endpoints that are bound to the context.
     members: Mutex<Slab<Arc<EpShared>>>,
     settings: RecvSettings,
+    /// See [`Engine::arrival_of_nic`].
+    arrival_of_nic: bool,
 }
 
 impl SharedReceive {
@@ -98,6 +100,7 @@ impl SharedReceive {
             shared: Arc::new(Shared::one(device, Flow::from_params(params), domain.locked)),
             members: Mutex::default(),
             settings: RecvSettings::new(attr.caps, attr.op_flags),
+            arrival_of_nic: params.has_arrival_of_nic(),
         })
     }
 
@@ -152,6 +155,24 @@ impl SharedReceive {
         delivered.is_ok()
     }
 
+    /// Returns the members that `is_wanted` selects. Allocates nothing if there are none.
+    fn members(&self, is_wanted: impl Fn(&EpShared) -> bool) -> Vec<Arc<EpShared>> {
+        let members = self.members.lock();
+        let wanted = members.iter().filter(|(_, member)| is_wanted(member));
+        wanted.map(|(_, member)| Arc::clone(member)).collect()
+    }
+
+    /// Handles all messages that have come to the members, before an operation on the context. With
+    /// `FI_TCAM_ARRIVAL=poll`, does nothing.
+    fn receive_before_operation(&self) {
+        if self.arrival_of_nic {
+            for member in self.members(EpShared::may_have_arrivals) {
+                // A member that has just closed has no messages.
+                let _ = member.receive_arrived();
+            }
+        }
+    }
+
     fn probe(&self, op: &Recv, given: u64) -> Result<()> {
         let probe = tagged::Probe::read(op, given)?;
         if probe == tagged::Probe::TakeClaimed {
@@ -162,11 +183,12 @@ impl SharedReceive {
                 Ok(())
             });
         }
-        // Messages that the members have not handled yet count as arrived too.
-        let members: Vec<_> =
-            self.members.lock().iter().map(|(_, member)| Arc::clone(member)).collect();
-        for member in members {
-            member.progress();
+        if self.arrival_of_nic {
+            self.receive_before_operation();
+        } else {
+            for member in self.members(|_| true) {
+                member.progress();
+            }
         }
         let source = self.source(op)?;
         let found = probe.find(&mut self.shared.lock(), op, source)?;
@@ -266,6 +288,7 @@ impl ops::ep::Endpoint for SharedReceive {
         if let Some(given) = tagged::probe_flags(op) {
             return self.probe(op, given);
         }
+        self.receive_before_operation();
         let mut receive = self.settings.receive(op, self.source(op)?, 0)?;
         let deliver = |grant, envelope: &_, message| self.deliver(grant, envelope, message);
         if let Some(peer) = self.shared.post(op.tag.is_some(), &mut receive, deliver)? {
@@ -275,6 +298,7 @@ impl ops::ep::Endpoint for SharedReceive {
     }
 
     fn cancel(&self, context: OpContext) -> Result<()> {
+        self.receive_before_operation();
         self.with_member(None, |engine| engine.cancel(context))
     }
 

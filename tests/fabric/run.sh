@@ -23,9 +23,9 @@ build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 passed=0 failed=0 skipped= lane=
 clients=("$@")
-[ ${#clients[@]} -gt 0 ] || clients=(order messages busy probe cancel directed profile manual objects scalable shared member holder shared_av threads sends served rebind fork death lost seldom leaving again gone image short silent auto rma region trigger atomic late)
+[ ${#clients[@]} -gt 0 ] || clients=(order messages busy probe cancel directed profile manual objects scalable shared member holder shared_av threads sends served rebind fork death lost seldom leaving again gone image short silent auto rma region trigger atomic late arrival)
 # Clients that call process_vm_readv or process_vm_writev.
-with_long_messages="messages busy probe scalable shared threads sends served leaving again gone image short auto rma region late"
+with_long_messages="messages busy probe scalable shared threads sends served leaving again gone image short auto rma region late arrival"
 # Fails if a client leaves a file in its own /dev/shm.
 # shellcheck disable=SC2016
 and_nothing_stays='"$@" || exit; [ -z "${TCAM_APART:-}" ] || ! find /dev/shm -type f | grep .'

@@ -417,7 +417,16 @@ def many_peers_of_one(hosts, place):
     return f"{MEMBERS} endpoints, {told} ({time.monotonic() - start:.0f} s)"
 
 
+def a_message_arrives_when_it_comes(hosts, place):
+    """Two processes of host 2 send in the order of a plan, which the receiver on host 1 checks."""
+    there = " ".join(hosts.on(2, []))
+    receiver = far(hosts, place, 1, program="arrival", HOST_OF_SENDERS=there)
+    expect(receiver, "seed", 0, 150)
+    return receiver.last
+
+
 FAULTS = [
+    a_message_arrives_when_it_comes,
     many_peers_of_one,
     a_process_dies,
     sends_to_the_dead_fail,
@@ -446,7 +455,7 @@ def run_faults(hosts, names):
     failed = 0
     for fault in [fault for fault in FAULTS if not names or fault.__name__ in names]:
         place = pathlib.Path(tempfile.mkdtemp(prefix="tcam-far-"))
-        for program in ("far", "crowd", "closed_tx", "chaos"):
+        for program in ("far", "crowd", "closed_tx", "chaos", "arrival"):
             source = mpi.ROOT / "tests" / "fabric" / f"{program}.c"
             compiler = ["cc", "-O1", "-Wall", "-Wextra", "-Wno-unused-function"]
             subprocess.run([*compiler, "-o", place / program, source, "-lfabric"], check=True)

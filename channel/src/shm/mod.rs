@@ -29,7 +29,7 @@ pub mod doorbell;
 mod eager_policy;
 pub(crate) mod peer;
 pub(crate) mod protocol;
-pub(crate) mod ring;
+pub mod ring;
 pub mod segment;
 mod senders;
 pub mod tx;

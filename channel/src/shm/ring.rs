@@ -78,6 +78,14 @@ pub(crate) fn has_room(of: &Segment) -> bool {
     tail.wrapping_sub(of.head().load(Ordering::Acquire)) < SLOTS
 }
 
+/// Returns whether slots have come to the own ring of an endpoint that its owner has not handled,
+/// or handles at present. Threads that do not poll the ring may call this.
+#[inline]
+#[must_use]
+pub fn has_arrivals(own: &Segment) -> bool {
+    protocol::is_filled(own, own.head().load(Ordering::Acquire))
+}
+
 /// The sending end of a peer's ring, for one thread at a time.
 #[derive(Debug)]
 pub(crate) struct TxRing {

@@ -9,7 +9,7 @@ use strum::VariantNames;
 
 use super::ParamError;
 use super::types::{
-    Auto, Exhausted, IdlePolicy, MrMode, Net, PoolOwner, Switch, Thousandths, Words,
+    Arrival, Auto, Exhausted, IdlePolicy, MrMode, Net, PoolOwner, Switch, Thousandths, Words,
 };
 use super::values::{NONE, Param, Values};
 use crate::polling::Polling;
@@ -413,6 +413,16 @@ parameters! {
         help: "Seconds after which a host that acknowledges nothing counts as gone, and operations \
                that wait for its processes end in error; 0 waits for ever. If a link comes back \
                sooner, no message is lost.",
+    }
+    arrival: Arrival {
+        values: Values::Words(Arrival::VARIANTS),
+        default: "auto",
+        help: "Moment at which a message arrives at the table. nic: when it comes, as at a NIC. \
+               Each receive, probe and cancel finds all messages that have come before it, even if \
+               the program has not polled since. Messages of other hosts may be found up to 10 us \
+               later. poll: when the program polls, as with the software providers of libfabric. \
+               auto: nic while counts are taken (report, summary or trace), and otherwise poll, \
+               which is faster for streams of short messages.",
     }
     poll: Polling {
         values: Values::Polling,

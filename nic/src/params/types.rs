@@ -73,6 +73,18 @@ pub enum Net {
     Tcp,
 }
 
+/// The moment at which a message arrives at the device (`FI_TCAM_ARRIVAL`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Arrival {
+    /// As [`Self::Nic`] while counts are taken, and otherwise as [`Self::Poll`].
+    Auto,
+    /// Before each operation on the device that follows the message, as at a NIC.
+    Nic,
+    /// At the next poll of the program.
+    Poll,
+}
+
 /// Behaviour of a poll that finds nothing (`FI_TCAM_IDLE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]

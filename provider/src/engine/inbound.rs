@@ -34,6 +34,23 @@ impl Inbound {
         local.into_iter().any(|receiver| !receiver.is_empty())
     }
 
+    /// Returns whether there are slots to handle that came over a transport other than the network.
+    #[inline(always)]
+    pub(super) fn has_over(&mut self, transport: usize) -> bool {
+        self.receivers[transport].as_mut().is_some_and(|receiver| !receiver.is_empty())
+    }
+
+    /// Returns the position after all slots that were sent over a transport or are being sent.
+    /// `None` if the transport is not open.
+    pub(super) fn end_over(&mut self, transport: usize) -> Option<u64> {
+        self.receivers[transport].as_mut().map(|receiver| receiver.end())
+    }
+
+    /// Returns the number of slots that were handled over a transport.
+    pub(super) fn position_over(&self, transport: usize) -> u64 {
+        self.receivers[transport].as_ref().map_or(u64::MAX, |receiver| receiver.position())
+    }
+
     /// Returns whether a transport other than shared memory is open; always true in tests, which
     /// have the loopback.
     #[inline]
@@ -93,11 +110,5 @@ impl Inbound {
                 tracing::warn!("lost a message, because its sender died while it wrote the slot");
             }
         }
-    }
-
-    /// Returns the number of slots over shared memory that were handled.
-    #[cfg(test)]
-    pub(super) fn position(&self) -> u64 {
-        self.receivers[0].as_ref().map_or(0, |receiver| receiver.position())
     }
 }

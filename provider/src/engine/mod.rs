@@ -20,6 +20,7 @@
 //! ```text
 //! mod                        Engine: operations of the application
 //! progress  liveness         arriving slots; opening peers, and noticing that they close or die
+//! arrivals                   the moment at which a message arrives
 //!
 //! rx  tagged                 receives, long messages; probes
 //! tx  rma  atomic            messages; reads, writes and atomic operations at peers
@@ -33,6 +34,7 @@
 //! check                      checksums
 //! ```
 
+mod arrivals;
 mod atomic;
 mod check;
 pub(crate) mod completions;
@@ -117,6 +119,8 @@ pub(crate) struct Engine {
     pub(crate) node_pool: Option<Arc<NodePool>>,
     pub(crate) eq: Option<Arc<EventQueue>>,
     pub(crate) enabled: bool,
+    /// Whether messages arrive before the next operation on the device ([`arrivals`]).
+    pub(crate) arrival_of_nic: bool,
     /// Whether the endpoint was opened for a shared transmit context, and none is bound yet.
     pub(crate) awaits_stx: bool,
     /// Number of processes of the job, also set in the device; 0 if it is not known yet.
@@ -150,7 +154,9 @@ impl Engine {
         let rx_flags = info.rx.as_ref().map_or(0, |rx| rx.op_flags);
         let settings_of_rx = RecvSettings::new(info.caps, rx_flags);
         let settings = Settings { checks: tx.settings.checks, copies: params.kernel_copy.is_on() };
-        let schedule = NetworkSchedule::new(params.poll, !params.report.is_empty());
+        let arrival_of_nic = params.has_arrival_of_nic();
+        let is_timed = arrival_of_nic || !params.report.is_empty();
+        let schedule = NetworkSchedule::new(params.poll, is_timed);
         let transports = channel::tx::Tx::new(own, net, schedule, settings, locked);
         Ok(Self {
             inbound: Inbound::new(&transports),
@@ -173,6 +179,7 @@ impl Engine {
             node_pool,
             eq: None,
             enabled: false,
+            arrival_of_nic,
             awaits_stx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == attr::SHARED_CONTEXT),
             processes,
             records_sends: trace::records_sends(params),
@@ -225,6 +232,7 @@ impl Engine {
         if let Some(given) = probe_flags(op) {
             return self.probe(op, given);
         }
+        self.receive_before_operation();
         let source = self.source(op)?;
         self.watch(source);
         // Posts also show the counters, because many receives may be posted before the next poll.
@@ -247,7 +255,11 @@ impl Engine {
             return Ok(());
         }
         // Handles messages that have come since the last poll, so that the probe can find them.
-        self.receive();
+        if self.arrival_of_nic {
+            self.receive_arrived();
+        } else {
+            self.receive();
+        }
         // A program that only probes finds a completion with each poll. So no empty poll reads the
         // clock, and the probes do it instead.
         if self.publisher.is_due_after_probe() {
@@ -293,6 +305,7 @@ impl Engine {
 
     /// `fi_cancel`; see [`Rx::cancel`].
     pub(crate) fn cancel(&mut self, context: OpContext) -> Result<()> {
+        self.receive_before_operation();
         self.rx.cancel(&mut self.completions, context)
     }
 

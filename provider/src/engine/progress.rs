@@ -72,23 +72,31 @@ impl Engine {
             self.peers.transports.schedule.note_near(local);
         }
         if self.peers.transports.schedule.advance() {
-            self.peers.transports.schedule.note_poll_time();
-            let before = self.peers.channels.shm;
-            match self.receive_over(NET) {
-                0 => self.peers.transports.schedule.note_empty_poll(),
-                count => {
-                    self.peers.transports.schedule.note_far(count);
-                    self.peers.channels.move_to_net(before);
-                    some = true;
-                }
-            }
+            some |= self.poll_net();
         }
         some
     }
 
+    /// Handles a batch of slots of the network. Returns whether there were slots.
+    pub(super) fn poll_net(&mut self) -> bool {
+        self.peers.transports.schedule.note_poll_time();
+        let before = self.peers.channels.shm;
+        match self.receive_over(NET) {
+            0 => {
+                self.peers.transports.schedule.note_empty_poll();
+                false
+            }
+            count => {
+                self.peers.transports.schedule.note_far(count);
+                self.peers.channels.move_to_net(before);
+                true
+            }
+        }
+    }
+
     /// Handles a batch of slots of one transport. Returns their number.
     #[inline(always)]
-    fn receive_over(&mut self, transport: usize) -> u32 {
+    pub(super) fn receive_over(&mut self, transport: usize) -> u32 {
         let Some(mut receiver) = self.inbound.take(transport) else { return 0 };
         let count = match &mut *receiver {
             Rx::Shm(receiver) => self.handle_batch(receiver),
