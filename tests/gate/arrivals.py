@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks that a message arrives when it comes, and not when the receiver polls: programs whose
+unexpected messages are known by construction (tests/apps/arrivals.c), with each MPI, with manual
+and automatic progress, with `tcam run`, `record` and `answer`, and between two hosts."""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from lib import mpi as runs
+from lib.checks import check, exit_code
+from lib.slowness import within
+from lib.two_hosts import TwoHosts
+
+PLACE = runs.TARGET / "arrival-tests"
+# Words of the program. `tcam` must count the unexpected messages that the program prints.
+CASES = {
+    "late": ["late", "500", "100", "500"],
+    "many late": ["late", "10000", "100", "1000"],
+    "halo": ["halo", "100", "200", "40", "20"],
+    "in order": ["inorder", "10000", "100", "1000"],
+    "broadcasts": ["bcasts", "20000", "8", "1500"],
+}
+# The socket of a receiver that does not poll holds some 60 KB. So these are the cases for two hosts.
+FAR = {"late": ["late", "300", "100", "500"], "halo": CASES["halo"]}
+# Messages of the MPI itself that may be unexpected or not: those of barriers and of its start.
+OWN = 6
+AUTOMATIC = {
+    "mpich": {"MPIR_CVAR_CH4_OFI_ENABLE_DATA_AUTO_PROGRESS": "1"},
+    "openmpi5": {"OMPI_MCA_mtl_ofi_data_progress": "auto"},
+    "openmpi4": {"OMPI_MCA_mtl_ofi_data_progress": "auto"},
+}
+
+
+def tcam(arguments, words, before=(), variables=None):
+    command = [*before, str(arguments.tcam), *map(str, words)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=within(120), check=False,
+        env=os.environ | {"FI_LOG_LEVEL": "warn", "FI_LOG_PROV": "tcam"} | (variables or {}),
+    )  # fmt: skip
+
+
+def fresh(name):
+    place = PLACE / name.replace(" ", "-")
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    return place
+
+
+def counts(what, done, place):
+    """Checks the unexpected messages in the reports of a run against the line of the program."""
+    line = re.search(r"arrivals: ok .*unexpected=(\d+)", done.stdout)
+    if not check(done.returncode == 0 and line, f"{what}: {done.returncode} {done.stdout}{done.stderr}"):
+        return None
+    expected = int(line[1])
+    reports = [json.loads(path.read_text()) for path in place.glob("*.json")]
+    found = sum(report[context]["unexpected"] for report in reports for context in ("tagged", "msg"))
+    check(expected <= found <= expected + OWN, f"{what}: {found} messages are unexpected, not {expected}")
+    return expected
+
+
+def run(arguments, mpi, name, words, settings=(), launcher=None, before=(), variables=None):
+    place = fresh(f"{mpi}-{name}")
+    launcher = launcher or [str(runs.MPIS[mpi] / "mpiexec"), "-n", "2"]
+    program = str(runs.TARGET / "apps" / mpi / "arrivals")
+    settings = [f"--set={setting}" for setting in settings]
+    command = ["run", f"--report={place}", f"--mpi={mpi}", *settings, "--", *launcher, program, *words]
+    return counts(f"{mpi}, {name}", tcam(arguments, command, before, variables), place)
+
+
+def each_mpi(arguments):
+    for mpi in arguments.mpi:
+        runs.build(mpi)
+        for name, words in CASES.items():
+            run(arguments, mpi, name, words)
+            run(arguments, mpi, f"{name} automatic", words, variables=AUTOMATIC[mpi])
+
+
+def with_polls_as_arrivals(arguments):
+    """With `arrival=poll` the receives of `late` are posted before the program polls."""
+    place = fresh("poll")
+    program = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(runs.TARGET / "apps" / "mpich" / "arrivals")]
+    done = tcam(arguments, ["run", f"--report={place}", "--set=arrival=poll", "--", *program, *CASES["late"]])
+    reports = [json.loads(path.read_text()) for path in place.glob("*.json")]
+    found = sum(report["tagged"]["unexpected"] for report in reports)
+    check(done.returncode == 0 and found <= OWN, f"poll: {found} unexpected messages; {done.stderr}")
+
+
+def recorded(arguments):
+    """A recording and an answer have the counts of the run."""
+    program = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(runs.TARGET / "apps" / "mpich" / "arrivals")]
+    for name in ("many late", "halo"):
+        place = fresh(f"record {name}") / "recording"
+        done = tcam(arguments, ["record", f"--out={place}", "--", *program, *CASES[name]])
+        expected = counts(f"record, {name}", done, place)
+        if not expected:
+            continue
+        replayed = tcam(arguments, ["replay", f"--report={place}-replayed", place])
+        check(replayed.returncode == 0, f"replay: {replayed.stderr}")
+        counts(f"replay, {name}", subprocess.CompletedProcess([], 0, done.stdout), pathlib.Path(f"{place}-replayed"))
+        page = tcam(arguments, ["answer", "--json=-", place])
+        umq = json.loads(page.stdout)["rank"]["umq"]["most"]
+        of_rank = expected if name == "many late" else 200
+        check(of_rank <= umq <= of_rank + OWN, f"answer, {name}: UMQ {umq}, not {of_rank}")
+
+
+def between_hosts(arguments):
+    why = TwoHosts.why_not()
+    if why:
+        print(f"two hosts skipped: {why}")
+        return
+    with TwoHosts() as hosts:
+        for mpi in arguments.mpi[:1]:
+            for name, words in FAR.items():
+                launcher = hosts.launcher(mpi, runs.MPIS[mpi], 1)
+                run(arguments, mpi, f"two hosts {name}", words, launcher=launcher, before=hosts.on(1, []))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
+    parser.add_argument("--mpi", type=runs.words(list(runs.MPIS)), default=["mpich", "openmpi5"])
+    parser.add_argument("--rounds", type=int, default=1, help="repetitions of everything")
+    arguments = parser.parse_args()
+    shutil.rmtree(PLACE, ignore_errors=True)
+    started = time.monotonic()
+    for _ in range(arguments.rounds):
+        each_mpi(arguments)
+        with_polls_as_arrivals(arguments)
+        recorded(arguments)
+        between_hosts(arguments)
+    print(f"{time.monotonic() - started:.0f} s")
+    return exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
