@@ -37,6 +37,8 @@ pub struct Tx {
     pub schedule: NetworkSchedule,
     /// Number of messages that were sent whole over the network, and of their bytes.
     sent_far: (u64, u64),
+    /// Number of messages that had to wait for room on the network.
+    waited_far: u64,
     #[cfg(any(test, feature = "testing"))]
     loopback: Option<Arc<LoopbackEnd>>,
 }
@@ -58,6 +60,7 @@ impl Tx {
             net,
             schedule,
             sent_far: (0, 0),
+            waited_far: 0,
             #[cfg(any(test, feature = "testing"))]
             loopback: None,
         }
@@ -239,6 +242,10 @@ impl Tx {
         if sent == Sent::Yes && is_whole {
             self.sent_far = (self.sent_far.0 + 1, self.sent_far.1 + header.len);
         }
+        if is_whole || matches!(payload, Payload::Where(_)) {
+            let waited = std::mem::replace(&mut peer.has_waiting, sent != Sent::Yes);
+            self.waited_far += u64::from(peer.has_waiting && !waited);
+        }
         sent
     }
 
@@ -246,6 +253,12 @@ impl Tx {
     #[must_use]
     pub fn sent_far(&self) -> (u64, u64) {
         self.sent_far
+    }
+
+    /// Returns the number of messages that had to wait for room on the network.
+    #[must_use]
+    pub fn waited_far(&self) -> u64 {
+        self.waited_far
     }
 
     /// Returns whether a payload of `len` bytes fits a slot without a buffer.

@@ -90,6 +90,12 @@ impl Kind {
             _ => return None,
         })
     }
+
+    /// Returns whether the first word of a header is that of a message.
+    pub(crate) fn is_message_in(first: u64) -> bool {
+        let kind = Self::read(first as u8);
+        matches!(kind, Some(Self::Inline | Self::Buffered | Self::Rendezvous))
+    }
 }
 
 bitflags::bitflags! {

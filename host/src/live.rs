@@ -19,7 +19,7 @@ use matching::Tallies;
 use nic::report::LiveContext;
 
 /// "tcamshm" and the version of the segment layout.
-pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x08");
+pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x09");
 /// Offset of [`MAGIC`] in bytes.
 pub const MAGIC_AT: usize = 0;
 /// Offset of the process id.

@@ -186,6 +186,10 @@ pub struct ChannelCounters {
     pub received: u64,
     /// Bytes received.
     pub received_bytes: u64,
+    /// Messages that were sent late, because they had to wait for room at their receivers. A
+    /// message that the program gave up is counted too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited: u64,
     /// Polls for messages, for a channel on which each poll is a system call (`net`).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub polls: u64,

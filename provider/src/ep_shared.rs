@@ -135,7 +135,11 @@ pub(crate) fn hold(
         match Segment::create_context(address, context) {
             Err(Errno::EADDRINUSE) if tries > 0 => {}
             made => {
-                let own = Arc::new(made?);
+                let mut own = made?;
+                if params.counts() {
+                    own.accept_overflow();
+                }
+                let own = Arc::new(own);
                 let listener = has_net.then(|| socket.try_clone()).transpose()?;
                 let open = |listener| {
                     let settings = network::settings(params, secret);

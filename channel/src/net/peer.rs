@@ -31,6 +31,8 @@ pub struct NetPeer {
     who: Identity,
     check: u32,
     checks: bool,
+    /// Whether a message to this peer waits for room.
+    pub(crate) has_waiting: bool,
 }
 
 impl NetPeer {
@@ -38,7 +40,14 @@ impl NetPeer {
         if let Some(peer) = net.peers.lock().get_mut(number) {
             peer.is_held = true;
         }
-        Self { net: Arc::clone(net), number, who, check: 0, checks: settings.checks }
+        Self {
+            net: Arc::clone(net),
+            number,
+            who,
+            check: 0,
+            checks: settings.checks,
+            has_waiting: false,
+        }
     }
 
     pub(crate) fn identity(&self) -> Identity {

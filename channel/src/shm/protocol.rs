@@ -31,43 +31,85 @@ impl Word for AtomicU64 {
     }
 }
 
-/// The words of a ring.
+/// The words of a ring and of its overflow area.
+///
+/// A *place* is the word of a slot: a position in the ring, or the place of a slot in the overflow
+/// area. The tail is the place that is claimed next. The turn of a filled slot is its place plus
+/// one.
+///
+/// ```text
+/// 63         62              53   52        0
+/// | overflow | slot of handover | position  |
+/// ```
+///
+/// The sender that claims the last free slot of the ring may *hand over*: it moves the tail to the
+/// first slot of the overflow area. Later senders claim one slot of that area after the other. When
+/// the owner has handled them all, it moves the tail back to the ring. Positions never repeat, so
+/// an old turn is never that of the next slot: those of the overflow area begin at the next multiple
+/// of twice its length, and the ring goes on after the last one. The turn of the slot with which
+/// the ring was handed over has the bits 53 to 63 as well, which tells the owner to go on in the
+/// overflow area. If the sender is killed before it stores this turn, these bits in the tail show
+/// which slot it had claimed.
 pub(crate) trait Ring {
     type Word: Word;
+    /// Slots of the ring, a power of two up to 1,024.
     const SLOTS: u64;
+    /// Slots of the overflow area, a power of two.
+    const OVERFLOW: u64;
 
-    /// Next position that a sender may claim.
+    /// Next place that a sender may claim.
     fn tail(&self) -> &Self::Word;
     /// First position that the owner has not consumed, as last published.
     fn head(&self) -> &Self::Word;
-    /// The turn of the slot at a position: the position plus one, once the slot is filled.
-    fn turn(&self, position: u64) -> &Self::Word;
 }
 
-/// Returns the word with which a sender announces that it claims a position of a ring. `ring` is
-/// the name of the ring ([`crate::identity::Identity::ring`]). Only for port 0 can the word be
-/// zero.
-pub(crate) fn intent(ring: u32, position: u64) -> u64 {
-    u64::from(ring) << 32 | u64::from(position as u32)
+const IN_OVERFLOW: u64 = 1 << 63;
+const HANDOVER: u32 = 53;
+const POSITION: u64 = (1 << HANDOVER) - 1;
+
+/// Returns whether a place is in the overflow area, or is that of a handover.
+#[inline]
+pub(crate) fn is_overflow(place: u64) -> bool {
+    place & IN_OVERFLOW != 0
+}
+
+/// Returns the position of a place.
+#[inline]
+pub(crate) fn position_of(place: u64) -> u64 {
+    place & POSITION
+}
+
+/// Returns the index of a place in the overflow area. It is the number of slots if they are all
+/// claimed, and can be higher if the word is damaged.
+pub(crate) fn index_of<R: Ring>(place: u64) -> u64 {
+    place % (2 * R::OVERFLOW)
+}
+
+/// Returns the place of the slot at a position of the ring if the ring is handed over there.
+fn handover_at<R: Ring>(position: u64) -> u64 {
+    IN_OVERFLOW | position % R::SLOTS << HANDOVER | position & POSITION
+}
+
+/// Returns the first place in the overflow area after a handover.
+fn first_after<R: Ring>(handover: u64) -> u64 {
+    (handover | (2 * R::OVERFLOW - 1)).wrapping_add(1)
+}
+
+/// Returns the word with which a sender announces that it claims a place. `ring` is the name of the
+/// ring ([`crate::identity::Identity::ring`]). Only for port 0 can the word be zero.
+pub(crate) fn intent(ring: u32, place: u64) -> u64 {
+    u64::from(ring) << 32 | u64::from(place as u32)
 }
 
 /// Claims the next position of a ring, and announces the claim in `own`, a word of the sender.
-/// Returns `None` if the ring is full. `name` is the name of the ring, and `head` is the sender's
-/// copy of its head.
+/// `name` is the name of the ring, and `head` is the sender's copy of its head. Returns `None` if,
+/// according to this copy, at most one slot is free; [`claim_last`] then claims a slot.
 #[inline]
-pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, name: u32, head: &mut u64) -> Option<u64> {
+pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, name: u32, head: u64) -> Option<u64> {
     let mut position = ring.tail().load(Ordering::Relaxed);
-    loop {
-        // A damaged head or tail makes the result wrong, never unsafe: positions are taken modulo
-        // the length of the ring.
-        if position.wrapping_sub(*head) >= R::SLOTS {
-            *head = ring.head().load(Ordering::Acquire);
-            if position.wrapping_sub(*head) >= R::SLOTS {
-                // Withdraw the announcement: this thread claims nothing.
-                own.store(0, Ordering::Release);
-                return None;
-            }
-        }
+    // A damaged head or tail makes the result wrong, never unsafe: positions are taken modulo the
+    // length of the ring.
+    while position.wrapping_sub(head) < R::SLOTS - 1 {
         // A thread that sees this intent also sees the turn of the slot that this thread claimed
         // before.
         own.store(intent(name, position), Ordering::Release);
@@ -76,28 +118,132 @@ pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, name: u32, head: &mut u64)
             Err(now) => position = now,
         }
     }
+    None
 }
 
-/// Publishes the slot at a claimed position to the owner. The slot must be written.
+/// A claimed slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// A position of the ring, or a place in the overflow area.
+    pub(crate) place: u64,
+    /// The turn with which the slot is filled.
+    pub(crate) turn: u64,
+}
+
+/// Claims the next slot of a ring that may be full or handed over; otherwise like [`claim`].
+/// `may_use` returns whether this sender may use the overflow slot with an index; the owner must be
+/// able to read a slot that was claimed. Returns `None` if there is no room.
+pub(crate) fn claim_last<R: Ring>(
+    ring: &R,
+    own: &R::Word,
+    name: u32,
+    head: &mut u64,
+    may_use: impl Fn(u64) -> bool,
+) -> Option<Claim> {
+    loop {
+        // A head that is read afterwards is not older than this tail.
+        let tail = ring.tail().load(Ordering::Acquire);
+        let following = (tail.wrapping_add(1), tail.wrapping_add(1));
+        let claimed = if is_overflow(tail) {
+            may_use(index_of::<R>(tail)).then_some(following)
+        } else {
+            *head = ring.head().load(Ordering::Acquire);
+            match tail.wrapping_sub(*head).checked_sub(R::SLOTS - 1) {
+                None => Some(following),
+                Some(0) if may_use(0) => {
+                    let handover = handover_at::<R>(tail);
+                    Some((first_after::<R>(handover), handover.wrapping_add(1)))
+                }
+                Some(0) => Some(following),
+                Some(_) => None,
+            }
+        };
+        let Some((next, turn)) = claimed else {
+            // The head may be ahead of the tail that was read before.
+            if ring.tail().load(Ordering::Relaxed) != tail {
+                continue;
+            }
+            // Withdraw the announcement: this thread claims nothing.
+            own.store(0, Ordering::Release);
+            return None;
+        };
+        own.store(intent(name, tail), Ordering::Release);
+        if ring.tail().replace(tail, next).is_ok() {
+            return Some(Claim { place: tail, turn });
+        }
+    }
+}
+
+/// Publishes a claimed slot to the owner. The slot must be written.
 #[inline]
-pub(crate) fn fill<R: Ring>(ring: &R, position: u64) {
-    ring.turn(position).store(position.wrapping_add(1), Ordering::Release);
+pub(crate) fn fill(turn_word: &impl Word, turn: u64) {
+    turn_word.store(turn, Ordering::Release);
 }
 
-/// Returns whether the owner's current position is filled.
+/// Returns the turn of the owner's current slot, which is filled if the turn is the owner's place
+/// plus one.
 #[inline]
-pub(crate) fn is_filled<R: Ring>(ring: &R, position: u64) -> bool {
-    ring.turn(position).load(Ordering::Acquire) == position.wrapping_add(1)
+pub(crate) fn turn(turn_word: &impl Word) -> u64 {
+    turn_word.load(Ordering::Acquire)
 }
 
-/// Returns whether the owner's current position was claimed.
-pub(crate) fn is_claimed<R: Ring>(ring: &R, position: u64) -> bool {
-    ring.tail().load(Ordering::Acquire).wrapping_sub(position).wrapping_sub(1) < R::SLOTS
+/// Where the owner of a ring goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nowhere: the current slot is not filled.
+    Stay,
+    /// The current slot is filled, and the ring was handed over with it. This is its place.
+    Handover(u64),
+    /// At this place of the overflow area, which is claimed.
+    Overflow(u64),
+    /// At this position of the ring, which is empty.
+    Ring(u64),
 }
 
-/// Returns whether a sender announced the claim of a position of a ring.
-pub(crate) fn is_intent(announced: &impl Word, name: u32, position: u64) -> bool {
-    announced.load(Ordering::Acquire) == intent(name, position)
+/// Returns where the owner goes on that is at the place `at`, if it has found another turn there
+/// than that of a filled slot, and `at` or the turn is of the overflow area. `is_in_ring`: the
+/// owner looked at a slot of the ring.
+pub(crate) fn follow<R: Ring>(ring: &R, at: u64, is_in_ring: bool, turn: u64) -> Step {
+    if !is_overflow(at) {
+        let handover = handover_at::<R>(at);
+        let is_last = turn == handover.wrapping_add(1);
+        return if is_last { Step::Handover(handover) } else { Step::Stay };
+    }
+    // In the ring, `at` is the place after a handover.
+    let next = if is_in_ring { first_after::<R>(at.wrapping_sub(1)) } else { at };
+    let mut tail = ring.tail().load(Ordering::Acquire);
+    while tail == next {
+        // Everything was handled. Senders see an empty ring as soon as the tail is back.
+        let position = position_of(next);
+        give_back(ring, position);
+        if ring.tail().replace(next, position).is_ok() {
+            return Step::Ring(position);
+        }
+        tail = ring.tail().load(Ordering::Acquire);
+    }
+    let is_claimed = tail.wrapping_sub(next).wrapping_sub(1) < R::OVERFLOW;
+    if is_claimed { Step::Overflow(next) } else { Step::Stay }
+}
+
+/// Returns whether the slot at the owner's place was claimed.
+pub(crate) fn is_claimed<R: Ring>(ring: &R, at: u64) -> bool {
+    let tail = position_of(ring.tail().load(Ordering::Acquire));
+    let ahead = tail.wrapping_sub(position_of(at)).wrapping_sub(1);
+    ahead < R::SLOTS + 3 * R::OVERFLOW
+}
+
+/// Returns the place after the one at which the owner skips a slot that was claimed and is not
+/// filled.
+pub(crate) fn after_skipped<R: Ring>(ring: &R, at: u64) -> u64 {
+    let handover = handover_at::<R>(at);
+    // The ring has fewer slots in use than it has slots, so this is the slot of the handover.
+    let hands_over = ring.tail().load(Ordering::Acquire) >> HANDOVER == handover >> HANDOVER;
+    (if hands_over { handover } else { at }).wrapping_add(1)
+}
+
+/// Returns whether a sender announced the claim of a place.
+pub(crate) fn is_intent(announced: &impl Word, name: u32, place: u64) -> bool {
+    announced.load(Ordering::Acquire) == intent(name, place)
 }
 
 /// Makes the positions before this one available to senders.

@@ -9,6 +9,12 @@
 //!          use it; head += 1; publish head once a batch
 //! ```
 //!
+//! If the owner counts, the sender that claims the last free slot hands the ring over to the
+//! overflow area ([`super::overflow`]), so that up to 65,536 further messages do not wait for an
+//! owner that computes. [`super::protocol`] has the steps. All messages stay in order. While the
+//! ring is not full, this costs nothing: the tail shows a ring that was handed over, and an empty
+//! poll still loads only the turn of the next slot.
+//!
 //! The turn of a slot has another value in each lap of the ring, so slots need no clearing. `head`
 //! and `tail` are on separate cache lines. A sender reads `head` only if its copy of `head` says
 //! that the ring is full, and the receiver never reads `tail` while messages come in. A message of
@@ -40,8 +46,9 @@ use host::owner::Look;
 use super::{
     doorbell,
     eager_policy::EagerPolicy,
-    protocol::{self, Ring},
-    segment::{INTENTS, SLOTS, Segment, slot_word},
+    overflow,
+    protocol::{self, Ring, Step},
+    segment::{Area, INTENTS, SLOTS, Segment, slot_word},
 };
 use crate::{
     bytes::{Room, SharedBytes},
@@ -54,6 +61,7 @@ use crate::{
 impl Ring for Segment {
     type Word = AtomicU64;
     const SLOTS: u64 = SLOTS;
+    const OVERFLOW: u64 = overflow::SLOTS;
 
     #[inline]
     fn tail(&self) -> &AtomicU64 {
@@ -64,17 +72,14 @@ impl Ring for Segment {
     fn head(&self) -> &AtomicU64 {
         self.head()
     }
-
-    #[inline]
-    fn turn(&self, position: u64) -> &AtomicU64 {
-        // SAFETY: the slot lies in this mapping, which the result borrows.
-        unsafe { slot_word(self.slot(position), 0) }
-    }
 }
 
-/// Returns whether the ring of a segment has room for another slot.
+/// Returns whether a sender can claim another slot of the ring of a peer or of its overflow area.
 pub(crate) fn has_room(of: &Segment) -> bool {
-    let tail = of.tail().load(Ordering::Relaxed);
+    let tail = of.tail().load(Ordering::Acquire);
+    if protocol::is_overflow(tail) {
+        return of.reserve_overflow(protocol::index_of::<Segment>(tail));
+    }
     tail.wrapping_sub(of.head().load(Ordering::Acquire)) < SLOTS
 }
 
@@ -83,7 +88,11 @@ pub(crate) fn has_room(of: &Segment) -> bool {
 #[inline]
 #[must_use]
 pub fn has_arrivals(own: &Segment) -> bool {
-    protocol::is_filled(own, own.head().load(Ordering::Acquire))
+    let head = own.head().load(Ordering::Acquire);
+    // SAFETY: the slot lies in this mapping, which the word does not outlive.
+    let turn = protocol::turn(unsafe { slot_word(own.slot(head), 0) });
+    // While the ring is handed over, only the owner knows the next slot.
+    turn == head.wrapping_add(1) || protocol::is_overflow(turn | head)
 }
 
 /// The sending end of a peer's ring, for one thread at a time.
@@ -129,6 +138,14 @@ impl TxRing {
         self.check = check;
     }
 
+    /// Notes that a message to the peer waits until a buffer is free.
+    #[cold]
+    pub(super) fn note_waiting(&mut self, own: &Segment) {
+        self.peer.note_waiting(own);
+        // The next claim goes to `claim_last`, which notes that the message no longer waits.
+        self.head = self.peer.tail().load(Ordering::Relaxed).wrapping_sub(SLOTS);
+    }
+
     /// Returns whether the peer has not closed its endpoint and is not marked as dead.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
@@ -168,10 +185,15 @@ impl TxRing {
         payload: impl FnOnce(&mut Room<'_>),
     ) -> bool {
         let peer = &*self.peer;
-        let claimed = protocol::claim(peer, own.intent(self.thread), self.ring, &mut self.head);
-        let Some(position) = claimed else { return false };
-        let slot = peer.slot(position);
-        // SAFETY: the slot lies in the peer's mapping; the claim makes this
+        let intent = own.intent(self.thread);
+        let (slot, turn) = match protocol::claim(peer, intent, self.ring, self.head) {
+            Some(position) => (peer.slot(position), position.wrapping_add(1)),
+            None => match claim_last(peer, own, self.thread, &mut self.head, first) {
+                Some(claimed) => claimed,
+                None => return false,
+            },
+        };
+        // SAFETY: the slot lies in a mapping of the peer's segment; the claim makes this
         // endpoint its only writer until the turn is stored.
         unsafe {
             // A loop over the words is not unrolled everywhere.
@@ -184,16 +206,46 @@ impl TxRing {
             if self.checked != 0 {
                 put_checks(slot, std::mem::take(&mut self.check));
             }
+            protocol::fill(slot_word(slot, 0), turn);
         }
-        protocol::fill(peer, position);
         // If no other endpoint sends, this sender fills the following slots as well. It does not
         // prefetch the next slot, which the receiver polls.
-        if position == self.next {
-            prefetch::expect_writes(peer.slot(position.wrapping_add(2)), 1);
+        if turn.wrapping_sub(1) == self.next {
+            prefetch::expect_writes(peer.slot(turn.wrapping_add(1)), 1);
         }
-        self.next = position.wrapping_add(1);
+        self.next = turn;
         true
     }
+}
+
+/// Claims a slot of a ring that may be full or handed over. `first` is the first word of the header.
+/// Returns the slot and the turn with which it is filled; `None` if there is no room. Notes a
+/// message that finds no room. The sender's copy of the head is then that of a full ring, so the
+/// next claim also comes here.
+#[cold]
+#[inline(never)]
+fn claim_last(
+    peer: &Segment,
+    own: &Segment,
+    thread: usize,
+    head: &mut u64,
+    first: u64,
+) -> Option<(*mut u8, u64)> {
+    let may_use = |index| peer.reserve_overflow(index);
+    let ring = peer.identity().ring();
+    let claimed = protocol::claim_last(peer, own.intent(thread), ring, head, may_use);
+    if Kind::is_message_in(first) {
+        match claimed {
+            Some(_) => peer.end_waiting(),
+            None => peer.note_waiting(own),
+        }
+    }
+    let protocol::Claim { place, turn } = claimed?;
+    let slot = match protocol::is_overflow(place) {
+        true => peer.overflow_slot(protocol::index_of::<Segment>(place))?,
+        false => peer.slot(place),
+    };
+    Some((slot, turn))
 }
 
 /// While several slots wait, a receiver prefetches the slot that is this number of slots ahead.
@@ -205,8 +257,10 @@ const AHEAD: u64 = 4;
 #[derive(Debug)]
 pub struct ShmRx {
     own: Arc<Segment>,
-    /// Position of the next slot.
+    /// Place of the next slot.
     head: u64,
+    /// The area of that slot.
+    area: Area,
     /// The value of `head` that senders see.
     published: u64,
     /// Position that was claimed and not filled at the last call of [`ShmRx::skip_stuck`].
@@ -223,8 +277,8 @@ impl Arrivals for ShmRx {
         // the line of the next slot meanwhile. Rejected: the sender prefetches that line as well.
         // The receiver's prefetch then takes the line from the sender, and half a round trip takes
         // 12 % longer.
-        prefetch::expect_read(self.own.slot(self.head.wrapping_add(1)));
-        let slot = self.own.slot(self.head);
+        prefetch::expect_read(self.own.slot_in(self.area, self.head.wrapping_add(1)));
+        let slot = self.own.slot_in(self.area, self.head);
         // SAFETY: the slot lies in our own mapping.
         let word = |index| unsafe { slot_word(slot, index).load(Ordering::Relaxed) };
         Some(Received { header: Header::read([word(1), word(2), word(3), word(4), word(5)]) })
@@ -232,20 +286,20 @@ impl Arrivals for ShmRx {
 
     #[inline(always)]
     fn payload(&self) -> SharedBytes<'_> {
-        self.own.payload(self.head)
+        self.own.payload(self.area, self.head)
     }
 
     #[cold]
     fn check(&self) -> Option<u32> {
         // SAFETY: the slot lies in our own mapping.
-        unsafe { checks_of(self.own.slot(self.head)) }
+        unsafe { checks_of(self.own.slot_in(self.area, self.head)) }
     }
 
     /// Prefetches the slot that is `AHEAD` slots ahead. A receiver that waits for the next message
     /// does not call this: the prefetch would take lines from a sender that is about to write them.
     #[inline(always)]
     fn expect_more(&self) {
-        prefetch::expect_read(self.own.slot(self.head.wrapping_add(AHEAD)));
+        prefetch::expect_read(self.own.slot_in(self.area, self.head.wrapping_add(AHEAD)));
     }
 
     #[inline(always)]
@@ -264,22 +318,57 @@ impl Arrivals for ShmRx {
 
 impl ShmRx {
     pub(crate) fn new(own: &Arc<Segment>) -> Self {
-        Self { own: Arc::clone(own), head: 0, published: 0, stuck: None }
+        let (own, area) = (Arc::clone(own), Area::RING);
+        Self { own, head: 0, area, published: 0, stuck: None }
     }
 
-    /// Returns whether the next slot is not filled.
+    /// Returns whether the next slot is not filled. If the ring was handed over, goes on in the
+    /// overflow area, and back to the ring.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        !protocol::is_filled(&*self.own, self.head)
+    pub(crate) fn is_empty(&mut self) -> bool {
+        let turn = self.turn();
+        turn != self.head.wrapping_add(1)
+            && !(protocol::is_overflow(turn | self.head) && self.follow(turn))
     }
 
+    /// Returns the turn of the next slot.
+    #[inline]
+    fn turn(&self) -> u64 {
+        // SAFETY: the slot lies in our own mapping.
+        protocol::turn(unsafe { slot_word(self.own.slot_in(self.area, self.head), 0) })
+    }
+
+    /// Goes on where the next slot is, if the ring was handed over or everything in the overflow
+    /// area was handled. `turn` is the turn of the current slot. Returns whether the next slot is
+    /// filled.
+    #[cold]
+    fn follow(&mut self, turn: u64) -> bool {
+        let is_in_ring = self.area == Area::RING;
+        let (head, area) = match protocol::follow(&*self.own, self.head, is_in_ring, turn) {
+            Step::Stay => return false,
+            Step::Handover(head) => (head, Area::RING),
+            Step::Ring(head) => {
+                self.published = head;
+                (head, Area::RING)
+            }
+            Step::Overflow(head) => {
+                let area = self.own.overflow_area(protocol::index_of::<Segment>(head));
+                let Some(area) = area else { return false };
+                (head, area)
+            }
+        };
+        (self.head, self.area) = (head, area);
+        self.turn() == self.head.wrapping_add(1)
+    }
+
+    /// Returns the position of the next slot. It only grows, but may skip positions.
     pub(crate) fn position(&self) -> u64 {
-        self.head
+        protocol::position_of(self.head)
     }
 
     /// Returns the position after all slots that were sent or are being sent.
     pub(crate) fn end(&self) -> u64 {
-        self.own.tail().load(Ordering::Acquire)
+        protocol::position_of(self.own.tail().load(Ordering::Acquire))
     }
 
     /// Skips the current position if this call and the previous one find it claimed but not filled,
@@ -290,14 +379,14 @@ impl ShmRx {
         // A sender that has replaced its intent meanwhile has filled the position.
         let skips = stuck.is_some() && before == stuck && !self.is_intended() && self.is_stuck();
         if skips {
-            self.release();
+            self.head = protocol::after_skipped(&*self.own, self.head);
             self.publish();
         }
         skips
     }
 
     /// Returns whether the current position is claimed and not filled.
-    fn is_stuck(&self) -> bool {
+    fn is_stuck(&mut self) -> bool {
         self.is_empty() && protocol::is_claimed(&*self.own, self.head)
     }
 
@@ -380,6 +469,18 @@ mod tests {
         Arc::new(Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap())
     }
 
+    /// A segment that accepts overflow.
+    fn extended(port: u16) -> Arc<Segment> {
+        let mut segment = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap();
+        segment.accept_overflow();
+        Arc::new(segment)
+    }
+
+    /// The segment of a peer, as its senders open it.
+    fn opened(port: u16) -> Arc<Segment> {
+        Arc::new(Segment::open(port).unwrap().0)
+    }
+
     fn next(rx: &mut ShmRx) -> Option<Header> {
         let header = rx.peek()?.header.unwrap();
         rx.release();
@@ -456,5 +557,171 @@ mod tests {
         assert!(rx.skip_stuck() && !rx.is_stuck());
         assert_eq!(tx.push(&own, header(5), |_| ()), Sent::Yes);
         assert_eq!(next(&mut rx).unwrap().bits, 5);
+    }
+
+    /// Messages that a ring and its overflow area hold. The handover takes the last slot of the
+    /// ring.
+    const ALL: u64 = SLOTS + overflow::SLOTS;
+
+    #[test]
+    fn an_owner_that_computes_gets_all_messages_in_order() {
+        let (own, peer) = (segment(260), extended(261));
+        let to = opened(261);
+        let (mut tx, mut rx) = (TxRing::new(&to, 0, 0, false), ShmRx::new(&peer));
+        let (mut sent, mut received) = (0, 0);
+        for round in 0..4 {
+            let most = [ALL, SLOTS, SLOTS + 1, 3 * SLOTS + 5][round];
+            while sent - received < most {
+                assert_eq!(tx.push(&own, header(sent), |_| ()), Sent::Yes, "{round} {sent}");
+                sent += 1;
+            }
+            let is_full = most == ALL;
+            assert_eq!(has_room(&to), !is_full);
+            if is_full {
+                for _ in 0..3 {
+                    assert_eq!(tx.push(&own, header(sent), |_| ()), Sent::NoRoom);
+                }
+                assert_eq!(own.waited(), 1, "a message that is tried again is counted once");
+            }
+            while let Some(header) = next(&mut rx) {
+                assert_eq!(header.bits, received);
+                received += 1;
+                if received % 64 == 0 {
+                    rx.publish();
+                }
+            }
+            assert_eq!((received, rx.position()), (sent, rx.end()), "{round}");
+            assert!(has_room(&to) && rx.area == Area::RING);
+        }
+        assert_eq!(own.waited(), 1);
+    }
+
+    #[test]
+    fn messages_that_come_meanwhile_follow_in_the_overflow_area() {
+        let (own, peer) = (segment(262), extended(263));
+        let to = opened(263);
+        let (mut tx, mut rx) = (TxRing::new(&to, 0, 0, false), ShmRx::new(&peer));
+        for sent in 0..2 * SLOTS {
+            assert_eq!(tx.push(&own, header(sent), |_| ()), Sent::Yes);
+        }
+        // The backlog stays as long until the overflow area is used up. Then the ring is used again.
+        let (mut sent, mut received) = (2 * SLOTS, 0);
+        while received < 3 * overflow::SLOTS {
+            if let Some(header) = next(&mut rx) {
+                assert_eq!(header.bits, received);
+                received += 1;
+                rx.publish();
+            } else {
+                assert_eq!((received, rx.area), (sent, Area::RING));
+            }
+            if tx.push(&own, header(sent), |_| ()) == Sent::Yes {
+                sent += 1;
+            }
+        }
+        assert!(own.waited() > 0 && received <= sent);
+    }
+
+    #[test]
+    fn a_ring_without_counts_is_never_handed_over() {
+        let (own, peer) = (segment(264), segment(265));
+        let to = opened(265);
+        let mut tx = TxRing::new(&to, 0, 0, false);
+        let sent = (0..2 * SLOTS).filter(|&bits| tx.push(&own, header(bits), |_| ()) == Sent::Yes);
+        assert_eq!(sent.count() as u64, SLOTS);
+        assert_eq!(peer.tail().load(Ordering::Relaxed), SLOTS);
+        assert_eq!(peer.overflow_area(0), None);
+    }
+
+    #[test]
+    fn threads_keep_their_order_while_the_ring_is_handed_over_and_back() {
+        const EACH: u64 = 100_000;
+        let peer = extended(266);
+        // The count of all messages that were sent, in the order of their sends.
+        let clock = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for (number, port) in (0..).zip(267..270) {
+                let (to, clock) = (opened(266), &clock);
+                scope.spawn(move || {
+                    let (own, mut tx) = (segment(port), TxRing::new(&to, number, 0, false));
+                    for count in 0..EACH {
+                        let before = clock.load(Ordering::Acquire);
+                        let header = Header { data: before, ..header(count) };
+                        while tx.push(&own, header, |_| ()) != Sent::Yes {
+                            std::thread::yield_now();
+                        }
+                        clock.fetch_add(1, Ordering::Release);
+                    }
+                });
+            }
+            let (mut rx, mut expected, mut received) = (ShmRx::new(&peer), [0; 3], 0);
+            while received < 3 * EACH {
+                let Some(header) = next(&mut rx) else {
+                    rx.publish();
+                    std::thread::yield_now();
+                    continue;
+                };
+                assert_eq!(header.bits, expected[header.peer as usize]);
+                // All messages that had been sent before this one was begun have come.
+                assert!(header.data <= received, "{} of {received}", header.data);
+                expected[header.peer as usize] += 1;
+                received += 1;
+                if received % 50_000 == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+            }
+            assert!(rx.is_empty());
+        });
+    }
+
+    #[test]
+    fn claims_of_dead_peers_are_skipped_at_and_after_a_handover() {
+        let (own, peer) = (segment(270), extended(271));
+        let to = opened(271);
+        let (mut tx, mut rx) = (TxRing::new(&to, 0, 0, false), ShmRx::new(&peer));
+        let claims = |count: u64| {
+            let mut head = 0;
+            for _ in 0..count {
+                let claimed = claim_last(&to, &own, 0, &mut head, 0).unwrap();
+                assert!(!claimed.0.is_null());
+            }
+        };
+        for bits in 0..SLOTS - 1 {
+            assert_eq!(tx.push(&own, header(bits), |_| ()), Sent::Yes);
+        }
+        // Senders are killed while they hand over, and in the overflow area.
+        claims(3);
+        own.intent(0).store(0, Ordering::Relaxed);
+        assert_eq!(tx.push(&own, header(SLOTS - 1), |_| ()), Sent::Yes);
+        for bits in 0..SLOTS - 1 {
+            assert_eq!(next(&mut rx).unwrap().bits, bits);
+        }
+        for _ in 0..3 {
+            assert!(rx.peek().is_none());
+            assert!(!rx.skip_stuck() && rx.skip_stuck());
+        }
+        assert_eq!(next(&mut rx).unwrap().bits, SLOTS - 1);
+        assert!(rx.is_empty() && rx.position() == rx.end());
+        assert_eq!(tx.push(&own, header(7), |_| ()), Sent::Yes);
+        assert_eq!(next(&mut rx).unwrap().bits, 7);
+    }
+
+    #[test]
+    fn damaged_words_do_no_harm() {
+        let (own, peer) = (segment(272), extended(273));
+        let to = opened(273);
+        let words = [1_u64 << 63, u64::MAX, 1 << 53, (1 << 63) | 0x1ffff, (1 << 63) | 65_536, 9];
+        for (tail, head) in words.iter().flat_map(|&tail| words.map(|head| (tail, head))) {
+            let (mut tx, mut rx) = (TxRing::new(&to, 0, 0, false), ShmRx::new(&peer));
+            peer.tail().store(tail, Ordering::Relaxed);
+            peer.head().store(head, Ordering::Relaxed);
+            for bits in 0..2000 {
+                tx.push(&own, header(bits), |_| ());
+                if rx.peek().is_some() {
+                    rx.release();
+                }
+                rx.skip_stuck();
+                rx.publish();
+            }
+        }
     }
 }

@@ -10,8 +10,11 @@
 //!  8 K    ring: 1024 slots of 256 bytes
 //!  264 K  buffers: 64 of 16 KiB
 //!  1288 K senders: 65,536 words, the identity of each endpoint that sends here
-//!  1800 K end
+//!  1800 K end, or the overflow area: 65,536 slots of 256 bytes
+//!  17.8 M end
 //! ```
+//!
+//! Only endpoints that count have an overflow area ([`super::overflow`]).
 //!
 //! The owner holds a lock on the file (`flock`) as long as it lives; the kernel releases the lock
 //! however the owner dies. A process that gets the lock knows that the owner is dead, and removes
@@ -28,7 +31,7 @@ use std::{
     io,
     net::SocketAddrV4,
     os::unix::fs::{FileExt as _, MetadataExt as _},
-    sync::atomic::{AtomicU32, AtomicU64, Ordering, fence},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
 };
 
 use ffi::Errno;
@@ -43,8 +46,12 @@ use host::{
     owner::{self, Look, OwnEndpoint, Owner, PROCESS_NAMESPACE, remove_files, take_name},
 };
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+use rustix::{
+    fs::{FallocateFlags, fallocate, ftruncate},
+    process::{Resource, getrlimit},
+};
 
+use super::overflow::{self, Overflow};
 use crate::{
     address::pack,
     bytes::SharedBytes,
@@ -65,6 +72,7 @@ pub(crate) const BUFFER: usize = LONGEST;
 
 pub(super) const SENDERS_NEXT: usize = 3 * LINE;
 pub(super) const SENDERS_END: usize = SENDERS_NEXT + 8;
+const ACCEPTED_OVERFLOW: usize = SENDERS_END + 8;
 const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
 const DOORBELL: usize = 8 * LINE;
@@ -78,11 +86,26 @@ pub(crate) const BUFFER_AREA: usize = RING + SLOTS as usize * SLOT;
 pub(super) const SENDERS: usize = BUFFER_AREA + BUFFERS * BUFFER;
 /// Bytes that are reserved when the file is made.
 const RESERVED: usize = SENDERS + live::PAGE;
-/// Length of a segment in bytes.
+/// Length of a segment in bytes, without an overflow area.
 pub(crate) const LENGTH: usize = SENDERS + PEERS * 8;
+/// Length of a segment with an overflow area.
+const EXTENDED: usize = LENGTH + overflow::LENGTH;
 const _: () = assert!(RESERVED == live::SEGMENT);
 const _: () = assert!(CMA_WORD < CORES && CORES + 8 * cores::WORDS <= INTENT_AT[1]);
 const _: () = assert!(INTENT_AT[INTENTS - 1] < live::COUNTERS);
+const _: () = assert!(overflow::CHUNK_BYTES == SLOTS as usize * SLOT, "a chunk is like the ring");
+
+/// As many slots in the mapping of a segment as the ring has: the ring, or a chunk of the overflow
+/// area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Area {
+    offset: usize,
+}
+
+impl Area {
+    /// The ring.
+    pub(crate) const RING: Self = Self { offset: RING };
+}
 
 /// A mapped segment, of this endpoint or of a peer.
 #[derive(Debug)]
@@ -96,6 +119,12 @@ pub struct Segment {
     /// in the header may be damaged.
     creator_pid: u32,
     counted: Option<OwnEndpoint>,
+    /// The overflow area of a peer.
+    overflow: Overflow,
+    /// Whether a message to this peer waits for room.
+    has_waiting: AtomicBool,
+    /// Number of messages of this endpoint that had to wait for room at their receivers.
+    waited: AtomicU64,
 }
 
 impl Segment {
@@ -169,7 +198,17 @@ impl Segment {
             Errno::ENOMEM
         })?;
         let inode = file.metadata()?.ino();
-        Ok(Self { map, inode, identity, lock: None, creator_pid: 0, counted: None })
+        Ok(Self {
+            map,
+            inode,
+            identity,
+            lock: None,
+            creator_pid: 0,
+            counted: None,
+            overflow: Overflow::default(),
+            has_waiting: AtomicBool::new(false),
+            waited: AtomicU64::new(0),
+        })
     }
 
     /// Opens the segment of the endpoint that holds a port of this host. Returns the segment and
@@ -189,7 +228,8 @@ impl Segment {
             opened => opened?,
         };
         // An access beyond the end of a shorter file would raise SIGBUS.
-        if file.metadata()?.len() != LENGTH as u64 {
+        let len = file.metadata()?.len();
+        if ![LENGTH, EXTENDED].contains(&(len as usize)) {
             tracing::warn!(
                 "{name} has a wrong length: it is damaged or of another version of tcam"
             );
@@ -222,6 +262,77 @@ impl Segment {
     pub fn open_only(who: Identity) -> Result<(Self, File), Errno> {
         let (segment, file) = Self::open(who.port())?;
         if segment.identity == who { Ok((segment, file)) } else { Err(Errno::ECONNREFUSED) }
+    }
+
+    /// Accepts up to 65,536 short messages that find the ring full. To be called for an own segment
+    /// if the endpoint counts. If that is not possible, senders wait for room in the ring.
+    pub fn accept_overflow(&mut self) {
+        if let Err(why) = self.extend() {
+            tracing::info!("senders to port {} wait if its ring is full: {why}", self.port());
+        }
+    }
+
+    fn extend(&mut self) -> io::Result<()> {
+        let Some(file) = &self.lock else { return Ok(()) };
+        if getrlimit(Resource::Fsize).current.is_some_and(|most| most < EXTENDED as u64) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        if overflow::locks_memory() {
+            return Err(io::Error::other("this process locks memory"));
+        }
+        // Fails where the file system cannot reserve memory.
+        fallocate(file, FallocateFlags::KEEP_SIZE, 0, live::PAGE as u64)?;
+        ftruncate(file, EXTENDED as u64)?;
+        self.map = MmapOptions::new().len(EXTENDED).map_raw(file)?;
+        self.word(ACCEPTED_OVERFLOW).store(overflow::SLOTS, Ordering::Release);
+        Ok(())
+    }
+
+    /// Reserves a slot of the peer's overflow area for this sender. Returns false if the peer does
+    /// not accept overflow, if the area is full, or if something is short.
+    #[cold]
+    pub(crate) fn reserve_overflow(&self, index: u64) -> bool {
+        let file = || {
+            let name = name_of(self.port());
+            let file = Directory::open().and_then(|directory| directory.file(&name)).ok()?;
+            let found = file.metadata().ok()?;
+            // An access beyond the end of a shorter file would raise SIGBUS.
+            (found.ino() == self.inode && found.len() == EXTENDED as u64).then_some(file)
+        };
+        index < self.word(ACCEPTED_OVERFLOW).load(Ordering::Acquire)
+            && self.overflow.reserve(index, LENGTH, file)
+    }
+
+    /// Returns the first byte of a slot of the peer's overflow area; `None` unless
+    /// [`Self::reserve_overflow`] has returned true for its index.
+    pub(crate) fn overflow_slot(&self, index: u64) -> Option<*mut u8> {
+        self.overflow.slot(index)
+    }
+
+    /// Returns the chunk of the own overflow area with the slot of an index; `None` if the endpoint
+    /// does not accept overflow.
+    pub(crate) fn overflow_area(&self, index: u64) -> Option<Area> {
+        let offset = LENGTH + overflow::chunk_of(index) * overflow::CHUNK_BYTES;
+        (self.map.len() == EXTENDED).then_some(Area { offset })
+    }
+
+    /// Notes that a message to this peer waits for room. `own` is the segment of its sender. Counts
+    /// the message unless it waited before.
+    #[cold]
+    pub(crate) fn note_waiting(&self, own: &Self) {
+        if !self.has_waiting.swap(true, Ordering::Relaxed) {
+            own.waited.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that no message to this peer waits for room.
+    pub(crate) fn end_waiting(&self) {
+        self.has_waiting.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns the number of messages of this endpoint that had to wait for room at a receiver.
+    pub(crate) fn waited(&self) -> u64 {
+        self.waited.load(Ordering::Relaxed)
     }
 
     /// Returns the identity of the endpoint, which no other endpoint at its port ever has.
@@ -410,11 +521,18 @@ impl Segment {
             .then(|| unsafe { SharedBytes::new(self.buffer(buffer), len as usize) })
     }
 
-    /// Returns the payload of the slot at a position.
+    /// Returns the payload of the slot of a place in an area of this segment.
     #[inline]
-    pub(crate) fn payload(&self, position: u64) -> SharedBytes<'_> {
+    pub(crate) fn payload(&self, area: Area, place: u64) -> SharedBytes<'_> {
         // SAFETY: within the slot, whose mapping the result borrows.
-        unsafe { SharedBytes::new(self.slot(position).add(PAYLOAD), INLINE) }
+        unsafe { SharedBytes::new(self.slot_in(area, place).add(PAYLOAD), INLINE) }
+    }
+
+    /// Returns the first byte of the slot of a place in an area of this segment.
+    #[inline]
+    pub(crate) fn slot_in(&self, area: Area, place: u64) -> *mut u8 {
+        // SAFETY: the area is in the mapping, and the slot is in the area for every place.
+        unsafe { self.base().add(area.offset + (place % SLOTS) as usize * SLOT) }
     }
 
     /// Returns the first byte of the slot at a position of the ring.

@@ -186,6 +186,19 @@ impl ShmTx {
         }
     }
 
+    /// Notes that a message to a peer waits until a buffer is free.
+    pub fn note_waiting(&self, peer: u32) {
+        if let Some(ring) = self.queue.lock().rings.get(peer) {
+            ring.note_waiting(&self.own);
+        }
+    }
+
+    /// Returns the number of messages that had to wait for room at their receivers.
+    #[must_use]
+    pub fn waited(&self) -> u64 {
+        self.own.waited()
+    }
+
     /// Returns whether all requests for a buffer have failed for at least 1 ms.
     pub fn is_stuck(&self) -> bool {
         self.queue.lock().buffers.is_stuck()

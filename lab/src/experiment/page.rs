@@ -182,6 +182,7 @@ fn summary(experiment: &Experiment, makeups: &[Makeup], need: Option<&Need>) -> 
     }
     lines.extend(need::nic_sentence(need).map(|line| line + "."));
     lines.extend(by::readings(makeups).into_iter().map(|reading| reading + "."));
+    lines.extend(sum.waits_note().map(|note| note + "."));
     lines.extend(sum.endpoints_note().map(|note| note + "."));
     lines.extend(sum.scheduling_note().map(|note| note + "."));
     lines.extend(sum.mixed.clone());

@@ -107,6 +107,13 @@ impl Summary {
         ))
     }
 
+    /// Returns a note that the UMQ is a lower bound, because senders waited for room at their
+    /// receivers; `None` if none did.
+    pub(crate) fn waits_note(&self) -> Option<String> {
+        let waited = self.channels.values().fold(0, |sum, of| total([sum, of.waited]));
+        (waited > 0).then(|| waits_note(waited))
+    }
+
     /// Returns a note that the need of a NIC is the sum over the endpoints of a rank, if a rank has
     /// several endpoints; otherwise `None`.
     pub(crate) fn endpoints_note(&self) -> Option<String> {
@@ -170,6 +177,13 @@ impl Summary {
     }
 }
 
+/// Returns a note that the UMQ is a lower bound, because `waited` messages waited for room at their
+/// receivers.
+pub(crate) fn waits_note(waited: u64) -> String {
+    let times = count(waited, "time");
+    format!("A sender waited {times} for room at its receiver: the UMQ is a lower bound")
+}
+
 /// Adds up reports one by one, and keeps only their heads.
 #[derive(Debug, Default)]
 pub(crate) struct Adding {
@@ -204,6 +218,7 @@ impl Adding {
             all.sent_bytes = total([all.sent_bytes, channel.sent_bytes]);
             all.received = total([all.received, channel.received]);
             all.received_bytes = total([all.received_bytes, channel.received_bytes]);
+            all.waited = total([all.waited, channel.waited]);
             all.polls = total([all.polls, channel.polls]);
             all.empty_polls = total([all.empty_polls, channel.empty_polls]);
             all.discovery_ns = total([all.discovery_ns, channel.discovery_ns]);

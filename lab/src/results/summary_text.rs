@@ -39,7 +39,12 @@ pub(crate) fn of(sum: &Summary) -> String {
     lines.push(verdict("PRQ", &sum.tagged.prq, &sum.prq_peak));
     lines.push(verdict("UMQ", &sum.tagged.umq, &sum.umq_peak));
     lines.extend(
-        sum.remarks.iter().cloned().chain(sum.endpoints_note()).chain(sum.scheduling_note()),
+        sum.remarks
+            .iter()
+            .cloned()
+            .chain(sum.waits_note())
+            .chain(sum.endpoints_note())
+            .chain(sum.scheduling_note()),
     );
     lines.extend(sum.tagged.kinds.iter().map(|(name, kind)| {
         format!(
@@ -250,6 +255,7 @@ mod tests {
                 sent_bytes: u64::MAX,
                 received: u64::MAX,
                 received_bytes: u64::MAX,
+                waited: u64::MAX,
                 polls: u64::MAX,
                 empty_polls: u64::MAX,
                 discovery_ns: u64::MAX,

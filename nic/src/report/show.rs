@@ -54,6 +54,9 @@ impl fmt::Display for Report {
                 "{name:<16}{:>14}{:>18}{:>14}{:>18}",
                 channel.sent, channel.sent_bytes, channel.received, channel.received_bytes
             )?;
+            if channel.waited > 0 {
+                writeln!(f, "  {} messages waited for room at their receivers", channel.waited)?;
+            }
         }
         Ok(())
     }

@@ -152,15 +152,24 @@ pub(crate) struct Ops(Serial<Table>);
 struct Table {
     ops: Slab<SendOp>,
     next_age: u64,
+    /// Bytes of the copies of injected messages among the operations.
+    copied: usize,
 }
 
 impl Table {
     fn enter(&mut self, op: SendOp) -> u64 {
         let age = self.next_age;
         self.next_age = age_after(age);
+        self.copied += copied_bytes(&op);
         let key = self.ops.insert(SendOp { age, ..op });
         assert!(key < PLACES, "16 million operations are under way");
         number(age, key)
+    }
+
+    fn remove(&mut self, key: usize) -> SendOp {
+        let op = self.ops.remove(key);
+        self.copied -= copied_bytes(&op);
+        op
     }
 
     fn key(&self, number: u64) -> Option<usize> {
@@ -169,11 +178,15 @@ impl Table {
     }
 }
 
+fn copied_bytes(op: &SendOp) -> usize {
+    if op.buffer.is_copied() { op.buffer.len() } else { 0 }
+}
+
 impl Ops {
     /// Creates an empty table. `locked`: several threads use the endpoint.
     pub(crate) fn new(locked: bool) -> Self {
         let ops = Slab::with_capacity(256);
-        Self(Serial::new(Table { ops, next_age: 0 }, locked))
+        Self(Serial::new(Table { ops, next_age: 0, copied: 0 }, locked))
     }
 
     /// Enters an operation. Returns its number, which the answer of the peer will contain.
@@ -190,7 +203,7 @@ impl Ops {
         let goes = go(number);
         if !goes {
             let (_, key) = parts_of(number);
-            table.ops.remove(key);
+            table.remove(key);
         }
         goes
     }
@@ -198,7 +211,7 @@ impl Ops {
     /// Removes and returns the operation with a number; `None` if it is not in progress.
     pub(crate) fn take(&self, number: u64) -> Option<SendOp> {
         let mut table = self.0.lock();
-        table.key(number).map(|key| table.ops.remove(key))
+        table.key(number).map(|key| table.remove(key))
     }
 
     /// Returns what `look` returns for the operation with a number; `None` if it is not in
@@ -213,7 +226,7 @@ impl Ops {
         let mut table = self.0.lock();
         let of_peer = table.ops.iter().filter(|(_, op)| op.peer == peer).map(|(key, _)| key);
         let keys: Vec<usize> = of_peer.collect();
-        keys.into_iter().map(|key| table.ops.remove(key)).collect()
+        keys.into_iter().map(|key| table.remove(key)).collect()
     }
 
     /// Removes and returns all operations but copies of injected messages. Also returns the age of
@@ -222,7 +235,7 @@ impl Ops {
         let mut table = self.0.lock();
         let all = table.ops.iter().filter(|(_, op)| !op.buffer.is_copied()).map(|(key, _)| key);
         let keys: Vec<usize> = all.collect();
-        let ended = keys.into_iter().map(|key| table.ops.remove(key)).collect();
+        let ended = keys.into_iter().map(|key| table.remove(key)).collect();
         (ended, table.next_age)
     }
 
@@ -231,8 +244,10 @@ impl Ops {
         self.0.lock().ops.iter().any(|(_, op)| is_such(op))
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.0.lock().ops.len()
+    /// Returns the number of operations, and the bytes of the copies of injected messages.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let table = self.0.lock();
+        (table.ops.len(), table.copied)
     }
 
     /// Returns the number of the operation at a place of the table. If the place is empty, the
@@ -260,6 +275,7 @@ mod tests {
         };
         let first = ops.enter(message(Buffer::default()));
         let copy = ops.enter(message(Buffer::default().copied()));
+        assert_eq!(ops.size(), (2, 0));
         assert!(!ops.enter_if(message(Buffer::default()), |_| false));
         let (ended, first_age) = ops.end_all();
         assert_eq!((ended.len(), first_age), (1, 3));
@@ -268,6 +284,6 @@ mod tests {
         assert_eq!(parts_of(next), (first_age, parts_of(first).1));
         assert!(ops.take(first).is_none(), "another one has its place");
         assert!(ops.take(copy).is_some() && ops.take(next).is_some());
-        assert_eq!(ops.len(), 0);
+        assert_eq!(ops.size(), (0, 0));
     }
 }

@@ -75,6 +75,29 @@ impl EagerSizes {
     }
 }
 
+/// Limits of the copies of injected messages for which no buffer is free.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyLimits {
+    /// Number of operations in progress at which no more messages are copied.
+    pub(crate) operations: usize,
+    /// Maximum number of bytes of all copies.
+    pub(crate) bytes: usize,
+    /// Whether a message is copied only if no buffer was free for 1 ms.
+    pub(crate) is_patient: bool,
+}
+
+impl CopyLimits {
+    /// An endpoint that counts copies as many messages as its peers accept short ones
+    /// (`channel/src/shm/overflow.rs`), because a NIC would not hold up their sender.
+    fn new(params: &Params) -> Self {
+        if params.counts() {
+            Self { operations: 65_536, bytes: 64 << 20, is_patient: false }
+        } else {
+            Self { operations: 1024, bytes: 1024 * LONGEST, is_patient: true }
+        }
+    }
+}
+
 /// The settings of transmits. Threads that send share them.
 #[derive(Debug)]
 pub(crate) struct TxSettings {
@@ -82,6 +105,7 @@ pub(crate) struct TxSettings {
     op_flags: AtomicU64,
     pub(crate) sizes: OpSizes,
     pub(crate) eager: EagerSizes,
+    pub(crate) copies: CopyLimits,
     /// Whether messages have checksums.
     pub(crate) checks: bool,
 }
@@ -93,6 +117,7 @@ impl TxSettings {
             op_flags: AtomicU64::new(op_flags),
             sizes: OpSizes::offered(eager.size),
             eager,
+            copies: CopyLimits::new(params),
             checks: params.check.is_on(),
         }
     }

@@ -613,6 +613,7 @@ impl Peers {
         let (sent, bytes) = self.transports.sent_far();
         (shm.sent, shm.sent_bytes) = (shm.sent - sent, shm.sent_bytes - bytes);
         (net.sent, net.sent_bytes) = (net.sent + sent, net.sent_bytes + bytes);
+        (shm.waited, net.waited) = (self.transports.shm().waited(), self.transports.waited_far());
         let polls = self.transports.schedule.counts();
         (net.polls, net.empty_polls) = (polls.all, polls.empty);
         net.discovery_ns = polls.discovery.as_nanos() as u64;

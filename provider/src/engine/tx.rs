@@ -5,9 +5,9 @@
 //! ```text
 //! an injected message, and
 //! no buffer is free                FI_EAGAIN
-//! no buffer was free for 1 ms      the message is copied; its receiver reads the copy when it
-//!                                  handles the slot, whether a receive is posted or not
-//! MOST operations in progress      FI_EAGAIN
+//! no buffer was free for 1 ms,     the message is copied; its receiver reads the copy when it
+//! or the endpoint counts           handles the slot, whether a receive is posted or not
+//! limits of copies are reached     FI_EAGAIN; see CopyLimits in outgoing.rs
 //! ```
 //!
 //! While a receiver computes, it keeps the buffers of messages that it has not handled. The sender
@@ -42,10 +42,6 @@ use super::{
     peers::Peers,
 };
 use crate::attr;
-
-/// Number of operations in progress at which no more injected messages are copied. The copies take
-/// 4 MiB at most.
-const MOST: usize = 1024;
 
 /// An operation whose data goes in parts, through buffers or over the network. A read is requested
 /// in parts.
@@ -250,7 +246,8 @@ impl Tx {
         op: &Send,
         outgoing: Outgoing,
     ) -> Result<()> {
-        if outgoing.ack || self.ops.len() >= MOST || !peers.transports.shm().is_stuck() {
+        if outgoing.ack || !self.may_copy(peers, op) {
+            peers.transports.shm().note_waiting(peer);
             return Err(Errno::EAGAIN);
         }
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
@@ -260,6 +257,15 @@ impl Tx {
         let work = completions.work();
         completions.complete_kind(OpKind::of_message(op), outgoing.report, op.context, work);
         Ok(())
+    }
+
+    /// Returns whether an injected message may be copied now.
+    fn may_copy(&self, peers: &Peers, op: &Send) -> bool {
+        let limits = &self.settings.copies;
+        let (operations, copied) = self.ops.size();
+        operations < limits.operations
+            && copied + op.buffer.len() <= limits.bytes
+            && (!limits.is_patient || peers.transports.shm().is_stuck())
     }
 
     fn track(
