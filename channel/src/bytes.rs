@@ -63,6 +63,13 @@ impl<'a> SharedBytes<'a> {
         self.len
     }
 
+    /// Returns the word at the start of the bytes; `None` if there are fewer than 8.
+    #[inline]
+    pub fn word(self) -> Option<u64> {
+        // SAFETY: there are enough bytes.
+        (self.len >= size_of::<u64>()).then(|| unsafe { self.start.cast::<u64>().read_unaligned() })
+    }
+
     /// Prefetches the first cache lines of the bytes, which are to be copied soon.
     #[inline]
     pub fn expect(self) {

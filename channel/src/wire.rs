@@ -10,6 +10,13 @@
 //! The words are written before `turn`, which publishes them. A peer may write any values, so the
 //! receiver checks each one before use.
 //!
+//! If the receiver records, the payload area begins with the time of the send, and the payload
+//! follows it ([`Flags::TIMED`]):
+//! ```text
+//!  48     56
+//!  | time | payload ... 256
+//! ```
+//!
 //! With `FI_TCAM_CHECK=on` the last 8 bytes of a slot are checksums:
 //! ```text
 //!  248             252             256
@@ -120,6 +127,9 @@ bitflags::bitflags! {
         const PIECES = 32;
         /// The slot has checksums.
         const CHECKED = 64;
+        /// The payload area begins with the time of the send, in nanoseconds of `CLOCK_MONOTONIC`.
+        /// Only over shared memory: all processes of a host have this clock.
+        const TIMED = 128;
     }
 }
 
@@ -166,6 +176,18 @@ pub fn is_before(age: u64, first: u64) -> bool {
 pub(crate) const CHECKS: usize = SLOT - 8;
 /// Maximum length in bytes of a message in a slot with checksums.
 pub const CHECKED_INLINE: usize = CHECKS - PAYLOAD;
+/// Bytes of the time of the send.
+pub const TIME: usize = 8;
+
+impl Flags {
+    /// Returns the number of bytes between the start of the payload area and the payload: [`TIME`]
+    /// in a timed slot, otherwise 0. It takes no branch.
+    #[inline]
+    #[must_use]
+    pub fn payload_shift(self) -> usize {
+        usize::from(self.bits() >> 7) * TIME
+    }
+}
 
 /// The payload layout of a slot that accesses memory, encoded in the slot's `count`.
 ///
@@ -295,6 +317,13 @@ mod tests {
         assert_eq!(Frame::unpack(0), Frame::default());
         assert_eq!(Header::read([0; 5]), None);
         assert_eq!(Header::read([0xff; 5]), None);
+    }
+
+    #[test]
+    fn only_the_payload_of_a_timed_slot_is_shifted() {
+        assert_eq!(Flags::TIMED.payload_shift(), TIME);
+        assert_eq!(Flags::all().payload_shift(), TIME);
+        assert_eq!((Flags::all() - Flags::TIMED).payload_shift(), 0);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! - [`shared_av`]: the addresses of a named address vector.
 //! - [`trace_file`], [`draft`]: trace files (`FI_TCAM_TRACE`), and reports of endpoints that are still
 //!   open.
+//! - [`clock`]: the clock of recorded times.
 //! - [`children`]: descriptors that no forked child keeps; [`signals`]: threads that receive no
 //!   signals.
 //! - [`regular`]: reading of files that users name.
@@ -22,6 +23,7 @@
 #![deny(unsafe_code)]
 
 pub mod children;
+pub mod clock;
 pub mod cores;
 pub mod directory;
 pub mod draft;

@@ -154,18 +154,30 @@ impl TraceFile {
         self.put(words)
     }
 
-    /// Writes a one-word record. If the window is full, returns false and writes nothing. Always
-    /// inlined, like `try_repeat`, so that the caller saves no registers for a call.
+    /// Writes records of one word each. A process that is killed leaves all of them or none. If the
+    /// window is full, returns false and writes nothing. Always inlined, like `try_repeat`, so that
+    /// the caller makes no call.
     #[inline(always)]
-    pub fn try_put(&mut self, word: u32) -> bool {
-        let (at, end) = (self.used, self.used + 1);
+    pub fn try_put<const N: usize>(&mut self, words: [u32; N]) -> bool {
+        let (first, end) = (self.used, self.used + N);
         if end >= WORDS {
             return false;
         }
-        self.word(HEADER / WORD + end).store(0, Ordering::Release);
-        self.word(HEADER / WORD + at).store(word.to_le(), Ordering::Release);
-        (self.used, self.again) = (end, 0);
+        self.store(first, words);
         true
+    }
+
+    /// Writes words for which the window has room. The first of them is written last, because a
+    /// zero in its place ends the trace for readers.
+    #[inline(always)]
+    fn store<const N: usize>(&mut self, first: usize, words: [u32; N]) {
+        let word = |at| self.word(HEADER / WORD + at);
+        word(first + N).store(0, Ordering::Release);
+        for (further, at) in words[1..].iter().zip(first + 1..) {
+            word(at).store(further.to_le(), Ordering::Release);
+        }
+        word(first).store(words[0].to_le(), Ordering::Release);
+        (self.used, self.again) = (first + N, 0);
     }
 
     /// Records that the last operation was repeated. If the window is full, returns false and
@@ -174,7 +186,7 @@ impl TraceFile {
     pub fn try_repeat(&mut self) -> bool {
         let count = self.again + 1;
         if !(2..=MOST_REPEATS).contains(&count) {
-            let begun = self.try_put(repeat_record(1));
+            let begun = self.try_put([repeat_record(1)]);
             self.again = u32::from(begun);
             return begun;
         }
@@ -203,13 +215,7 @@ impl Sink for TraceFile {
         if end >= WORDS {
             return self.put_next(words);
         }
-        let word = |at| self.word(HEADER / WORD + at);
-        word(end).store(0, Ordering::Release);
-        for (further, at) in words[1..].iter().zip(first + 1..) {
-            word(at).store(further.to_le(), Ordering::Release);
-        }
-        word(first).store(words[0].to_le(), Ordering::Release);
-        (self.used, self.again) = (end, 0);
+        self.store(first, words);
         Ok(())
     }
 }
@@ -332,7 +338,7 @@ mod tests {
         }
         assert_eq!(trace.used, CANCEL + 3);
         // Up to the last word of the window, which must hold the zero.
-        while trace.try_put(FILL) {}
+        while trace.try_put([FILL]) {}
         assert!(!trace.try_repeat());
         let before = ops(&std::fs::read(&path).unwrap()).len();
         push(&mut trace, 8).unwrap();

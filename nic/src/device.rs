@@ -119,6 +119,14 @@ impl<R: Clone, M> Context<R, M> {
         self.recorder = Some(recorder);
     }
 
+    /// Notes for the recorder when the message of the next [`arrive`](Self::arrive) came, in
+    /// nanoseconds of the host's `CLOCK_MONOTONIC`.
+    pub fn note_came(&mut self, ns: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.came(ns);
+        }
+    }
+
     #[inline(always)]
     fn note(&mut self, op: impl Fn() -> Op) {
         if let Some(recorder) = &mut self.recorder {

@@ -8,7 +8,7 @@
 //! ```text
 //! byte 0        HEADER   + window
 //!      | header | window | record | record | ...  the end |
-//! header   "tcam-trace 6\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
+//! header   "tcam-trace 7\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
 //!          laps (8: how often the window was appended), why the recording ended
 //!          (4: 1 size limit reached, 2 full disk, 3 endpoint closed, or 0), and
 //!          the number of words in the window (4: 0 if the endpoint was not closed)
@@ -26,6 +26,7 @@
 //! |---|---|---|
 //! | key | source, match bits (2), ignore bits (2) | sets the key of the place; all ones is any source |
 //! | time | nanoseconds (2) | time of the following records since the header's start |
+//! | step | | time of the following records since that of the previous ones, in nanoseconds in bits 31..6 |
 //! | multi | length, bytes used, `min` (2 each) | the `MultiRecv` of the next post |
 //! | long | length (2) | length of the next receive, message or send, if it does not fit the field |
 //! | post | | a receive into a buffer of this length; the flag is set for a non-contiguous buffer |
@@ -61,9 +62,16 @@
 //! not zero. So the file of a process that was killed at any moment can be read. The youngest
 //! *again* record is overwritten with a higher count.
 //!
-//! Operations are in the order of the file. The time of an operation is that of the recorder's last
-//! reading of the clock. The recorder does not read the clock for each operation, because that
-//! takes longer than recording the operation, but reads it at every cancel and drop.
+//! Operations are in the order of the file, which is the order in which the device handled them.
+//! Their times never decrease. If the header says that times are exact, each operation has its own
+//! time: that of the call that made it, and for an arrival the time at which the message came. The
+//! sender of the message writes that time into the slot (`channel/src/wire.rs`). A message over the
+//! network, or to receives that several endpoints share, has the time at which the device handled
+//! it. A message that came before the previous operation has the time of that operation.
+//!
+//! In version 6, which had no *step*, times are coarse. An operation has the time of the recorder's
+//! last reading of the clock, which was at most 64 operations before, so it was made between that
+//! time and the next recorded one.
 //!
 //! Matching depends only on the operations, so a replay with the recorded configuration gives the
 //! counts of the provider.
@@ -79,7 +87,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::code::{
     Address, Encoder, FILL, KEYS, MOST_REPEATS, Sink, put_peer, put_thread, put_time,
-    repeat_record, state,
+    repeat_record, state, step_record,
 };
 use self::code::{Decoder, NoRecord, Record};
 pub use self::input::WORD;
@@ -89,7 +97,10 @@ use crate::origin::Origin;
 use crate::plain;
 
 /// First bytes of a trace.
-pub const MAGIC: &str = "tcam-trace 6\n";
+pub const MAGIC: &str = "tcam-trace 7\n";
+/// First bytes of a trace of the previous version, which can be read as well. They are as long as
+/// [`MAGIC`].
+const PREVIOUS: &str = "tcam-trace 6\n";
 /// First bytes of a trace of any version.
 const ANY_VERSION: &str = "tcam-trace ";
 /// Bytes of the header.
@@ -128,6 +139,12 @@ pub struct Header {
     pub window: u32,
     /// Start of the recording, in nanoseconds since 1970.
     pub start_ns: u64,
+    /// The same moment in nanoseconds of the host's `CLOCK_MONOTONIC`; 0 if it is unknown.
+    #[serde(default)]
+    pub start_clock_ns: u64,
+    /// Whether each operation has its own time; see the module.
+    #[serde(default)]
+    pub exact_times: bool,
     /// The tag layout in force (`auto` resolved).
     pub layout: String,
     /// The `FI_TCAM_*` values in force, by name, see
@@ -193,7 +210,8 @@ impl<R: Read> Reader<R> {
         if len == 0 {
             return Err(TraceError::Empty);
         }
-        if len < MAGIC.len() && MAGIC.as_bytes().starts_with(&bytes[..len]) {
+        let begins = |magic: &str| magic.as_bytes().starts_with(&bytes[..len]);
+        if len < MAGIC.len() && (begins(MAGIC) || begins(PREVIOUS)) {
             return Err(TraceError::Short(len));
         }
         check_version(&bytes[..len])?;
@@ -268,6 +286,7 @@ impl<R: Read> Reader<R> {
                     return Ok(Some((self.now, op)));
                 }
                 Ok(Record::Time(now)) => self.now = now,
+                Ok(Record::Step(more)) => self.now = self.now.saturating_add(more.into()),
                 Ok(Record::Peer(number, address)) => {
                     self.peers.insert(number, address);
                 }
@@ -305,10 +324,10 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-/// Checks that these are the first bytes of a trace of this version.
+/// Checks that these are the first bytes of a trace of this version or the previous one.
 fn check_version(bytes: &[u8]) -> Result<(), TraceError> {
     match bytes.strip_prefix(ANY_VERSION.as_bytes()) {
-        _ if bytes.starts_with(MAGIC.as_bytes()) => Ok(()),
+        _ if [MAGIC, PREVIOUS].iter().any(|magic| bytes.starts_with(magic.as_bytes())) => Ok(()),
         Some([_, _, ..]) => Err(TraceError::Version),
         _ => Err(TraceError::Foreign),
     }
@@ -343,7 +362,7 @@ pub enum TraceError {
     #[error("not a tcam trace")]
     Foreign,
     /// The trace is of another version.
-    #[error("a trace of another version of tcam: this tcam reads trace version 6")]
+    #[error("a trace of another version of tcam: this tcam reads trace versions 6 and 7")]
     Version,
     /// The header is damaged.
     #[error("the header is damaged: {0}")]

@@ -130,7 +130,7 @@ fn errors_say_what_is_wrong() {
     assert_eq!(error(b"PNG"), "not a tcam trace");
     assert_eq!(
         error(b"tcam-trace 1\n{}"),
-        "a trace of another version of tcam: this tcam reads trace version 6"
+        "a trace of another version of tcam: this tcam reads trace versions 6 and 7"
     );
     assert_eq!(error(&whole[..5]), "cut off before the first record, after 5 bytes");
     assert_eq!(error(&whole[..100]), "cut off before the first record, after 100 bytes");
@@ -367,10 +367,44 @@ fn words_of_few_bits_are_read_and_other_versions_refused() {
     for cut in 1..WORD {
         assert!(matches!(read(&bytes[..bytes.len() - cut]), Err(TraceError::Cut(2))));
     }
-    for version in [b'5', b'7', b'x'] {
+    bytes[11] = b'6';
+    assert_eq!(read(&bytes).unwrap().len(), 3, "the previous version");
+    for version in [b'5', b'8', b'x'] {
         bytes[11] = version;
         assert!(matches!(read(&bytes), Err(TraceError::Version)), "version {version}");
     }
+}
+
+proptest! {
+    #[test]
+    fn each_operation_has_its_own_time(
+        done in proptest::collection::vec((prop_oneof![0..200_u64, 0..1_u64 << 28], op()), 1..50),
+        start in 0..1_u64 << 60,
+    ) {
+        let (mut bytes, mut encoder) = (header().to_bytes(), Encoder::default());
+        put_time(&mut bytes, start).unwrap();
+        let (mut now, mut expected) = (start, Vec::new());
+        for (passed, op) in done {
+            now += passed;
+            match step_record(passed) {
+                Some(step) => bytes.put([step]).unwrap(),
+                None => put_time(&mut bytes, now).unwrap(),
+            }
+            prop_assert_eq!(step_record(passed).is_some(), passed < 1 << 26);
+            encoder.op(&mut bytes, &op).unwrap();
+            expected.push((now, op));
+        }
+        prop_assert_eq!(read(&bytes).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_step_of_a_damaged_trace_does_not_overflow() {
+    let mut bytes = header().to_bytes();
+    put_time(&mut bytes, u64::MAX).unwrap();
+    bytes.put([step_record(5).unwrap()]).unwrap();
+    Encoder::default().op(&mut bytes, &Op::Drop(1)).unwrap();
+    assert_eq!(read(&bytes).unwrap(), [(u64::MAX, Op::Drop(1))]);
 }
 
 #[test]

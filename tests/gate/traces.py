@@ -466,7 +466,7 @@ def damaged(arguments):
         ("foreign", b"\x89PNG", "not a tcam trace"),
         ("short", whole[:100], "cut off before the first record"),
         ("cut", whole[:20_000], "cut off before the first record"),
-        ("version", whole.replace(b"tcam-trace 6", b"tcam-trace 2", 1), "of another version"),
+        ("version", whole.replace(b"tcam-trace 7", b"tcam-trace 2", 1), "of another version"),
         ("record", whole[:8192] + b"\x1f" + whole[8193:], "record 0 is damaged"),
     ]:
         path = place / f"{name}.trace"

@@ -57,7 +57,7 @@ def read(directory):
     playing its trace to two lists."""
     (path,) = pathlib.Path(directory).glob("0.*.tagged.trace")
     data = path.read_bytes()
-    assert data.startswith(b"tcam-trace 6\n"), path
+    assert data.startswith(b"tcam-trace 7\n"), path
     posted, unexpected = [], []
     longest, messages = [0, 0], 0
     keys = [(0, 0, 0)] * 1024

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     bytes::SharedBytes,
     contract::{Arrivals, Received},
-    wire::{FAR, Header, Kind},
+    wire::{FAR, Flags, Header, Kind},
 };
 
 /// The frame that is being handled.
@@ -60,7 +60,9 @@ impl NetRx {
         let (connection, number, Frame { head, payload }) = self.net.peers.lock().take()?;
         let header = Header::read(head.words).map(|header| {
             let kind = if payload.is_none() { Kind::Landed } else { header.kind };
-            Header { kind, peer: FAR + u32::from(number), ..header }
+            // The clock of another host has another start, so a frame has no time.
+            let flags = header.flags - Flags::TIMED;
+            Header { kind, flags, peer: FAR + u32::from(number), ..header }
         });
         Some(Current { connection, number, head, header, payload })
     }

@@ -41,7 +41,7 @@ use std::{
 };
 
 use ffi::Buffer;
-use host::owner::Look;
+use host::{clock, owner::Look};
 
 use super::{
     doorbell,
@@ -55,7 +55,7 @@ use crate::{
     contract::{Arrivals, Liveness, Received, Sent, is_short},
     identity::Identity,
     prefetch,
-    wire::{CHECKS, Flags, Header, INLINE, Kind, PAYLOAD, SLOT},
+    wire::{CHECKED_INLINE, CHECKS, Flags, Header, INLINE, Kind, PAYLOAD, SLOT},
 };
 
 impl Ring for Segment {
@@ -109,8 +109,9 @@ pub(crate) struct TxRing {
     head: u64,
     /// The position after the slot that was filled last.
     next: u64,
-    /// [`Flags::CHECKED`] for the first word of each slot, or 0.
-    checked: u64,
+    /// [`Flags::CHECKED`] and [`Flags::TIMED`] as in the first word of each slot; 0 if slots have
+    /// neither checksums nor times.
+    extras: u64,
     /// Checksum of the payload of the next slot.
     check: u32,
     pub(super) eager_policy: EagerPolicy,
@@ -118,8 +119,11 @@ pub(crate) struct TxRing {
 
 impl TxRing {
     /// Creates the sending end that announces its claims in the intent word `thread`. `checks`:
-    /// slots have checksums.
+    /// slots have checksums. They have times if the peer asks for them.
     pub(crate) fn new(peer: &Arc<Segment>, number: u16, thread: usize, checks: bool) -> Self {
+        let mut extras = Flags::empty();
+        extras.set(Flags::CHECKED, checks);
+        extras.set(Flags::TIMED, peer.wants_times());
         Self {
             peer: Arc::clone(peer),
             ring: peer.identity().ring(),
@@ -127,10 +131,21 @@ impl TxRing {
             thread,
             head: 0,
             next: 0,
-            checked: if checks { u64::from(Flags::CHECKED.bits()) << 8 } else { 0 },
+            extras: u64::from(extras.bits()) << 8,
             check: 0,
             eager_policy: EagerPolicy::new(),
         }
+    }
+
+    fn extras(&self) -> Flags {
+        Flags::from_bits_retain((self.extras >> 8) as u8)
+    }
+
+    /// Returns the maximum length in bytes of a payload that needs no buffer.
+    pub(super) fn inline_len(&self) -> usize {
+        let extras = self.extras();
+        let room = if extras.contains(Flags::CHECKED) { CHECKED_INLINE } else { INLINE };
+        room - extras.payload_shift()
     }
 
     /// Sets the checksum of the payload of the next slot.
@@ -155,7 +170,7 @@ impl TxRing {
     /// Sends a message that fits a slot. Returns [`Sent::Yes`] or [`Sent::NoRoom`].
     #[inline(always)]
     pub(super) fn push_inline(&mut self, own: &Segment, header: &Header, message: &Buffer) -> Sent {
-        debug_assert!(message.len() <= INLINE);
+        debug_assert!(message.len() <= self.inline_len());
         let header = Header { kind: Kind::Inline, count: message.len() as u32, ..*header };
         self.push(own, header, |room| room.put_buffer(message))
     }
@@ -197,14 +212,15 @@ impl TxRing {
         // endpoint its only writer until the turn is stored.
         unsafe {
             // A loop over the words is not unrolled everywhere.
-            slot_word(slot, 1).store(first | self.checked, Ordering::Relaxed);
+            slot_word(slot, 1).store(first | self.extras, Ordering::Relaxed);
             slot_word(slot, 2).store(bits, Ordering::Relaxed);
             slot_word(slot, 3).store(data, Ordering::Relaxed);
             slot_word(slot, 4).store(len, Ordering::Relaxed);
             slot_word(slot, 5).store(op, Ordering::Relaxed);
-            payload(&mut Room::new(slot.add(PAYLOAD), INLINE));
-            if self.checked != 0 {
-                put_checks(slot, std::mem::take(&mut self.check));
+            let shift = self.extras().payload_shift();
+            payload(&mut Room::new(slot.add(PAYLOAD + shift), INLINE - shift));
+            if self.extras != 0 {
+                put_extras(slot, self.extras(), std::mem::take(&mut self.check));
             }
             protocol::fill(slot_word(slot, 0), turn);
         }
@@ -412,6 +428,23 @@ impl ShmRx {
     fn is_intent_of(&self, peer: &Segment) -> bool {
         let ring = self.own.identity().ring();
         (0..INTENTS).any(|thread| protocol::is_intent(peer.intent(thread), ring, self.head))
+    }
+}
+
+/// Writes the time and the checksums of a slot whose other words are written. `check` is the
+/// checksum of the message.
+///
+/// # Safety
+/// `slot` is a slot of a mapping that only the caller writes to.
+#[inline(never)]
+unsafe fn put_extras(slot: *mut u8, extras: Flags, check: u32) {
+    if extras.contains(Flags::TIMED) {
+        // SAFETY: the word is in the slot.
+        unsafe { slot_word(slot, PAYLOAD / 8).store(clock::now(), Ordering::Relaxed) };
+    }
+    if extras.contains(Flags::CHECKED) {
+        // SAFETY: as the caller ensures.
+        unsafe { put_checks(slot, check) };
     }
 }
 

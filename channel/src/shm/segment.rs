@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0      header: magic, identity | started, process namespace | state, first | senders | tail |
-//!         head | doorbell | sleeps | intent | cma word | cores | more intents
+//!         head | doorbell | sleeps, wants times | intent | cma word | cores | more intents
 //!  2 K    counters for `tcam watch`
 //!  4 K    buffer states: 64 words, a line each
 //!  8 K    ring: 1024 slots of 256 bytes
@@ -77,6 +77,7 @@ const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
 const DOORBELL: usize = 8 * LINE;
 const SLEEPS: usize = 10 * LINE;
+const WANTS_TIMES: usize = SLEEPS + 8;
 const CMA_WORD: usize = 14 * LINE;
 const INTENT_AT: [usize; INTENTS] = [12 * LINE, 20 * LINE, 24 * LINE, 28 * LINE];
 const BUFFER_STATES: usize = live::PAGE;
@@ -493,6 +494,17 @@ impl Segment {
     /// Not zero if the owner may sleep at all.
     pub(crate) fn sleeps(&self) -> &AtomicU32 {
         self.word32(SLEEPS)
+    }
+
+    /// Asks senders to write the time of each send into its slot
+    /// ([`Flags::TIMED`](crate::wire::Flags::TIMED)). To be called before peers connect.
+    pub fn ask_for_times(&self) {
+        self.word(WANTS_TIMES).store(1, Ordering::Relaxed);
+    }
+
+    /// Returns whether the owner asks for the times of sends.
+    pub(super) fn wants_times(&self) -> bool {
+        self.word(WANTS_TIMES).load(Ordering::Relaxed) != 0
     }
 
     /// The word with the position of another ring that a thread of the owner is about to claim, or

@@ -20,7 +20,13 @@
 //! Functions between a message and its slot are `inline(always)`: out of line, they cost 20 to 48
 //! instructions per message.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
 
 use crossbeam_utils::CachePadded;
 use ffi::{
@@ -45,8 +51,11 @@ use crate::{
 #[derive(Debug)]
 pub struct ShmTx {
     pub(crate) own: Arc<Segment>,
-    /// Maximum length in bytes of the payload of a slot.
-    inline_len: usize,
+    /// Maximum length in bytes of the payload of a slot to any peer: that of the connected peer
+    /// whose slots have least room. [`Self::connect`] lowers it before the tx rings of that peer
+    /// exist, so a thread that reads it while it holds a set of tx rings sees a value that all of
+    /// them can send.
+    inline_len: AtomicUsize,
     /// Whether slots have checksums.
     checks: bool,
     queue: CachePadded<Serial<TxQueue>>,
@@ -82,7 +91,7 @@ impl ShmTx {
         let more = |thread| CachePadded::new(Serial::new(TxRings::new(thread), locked));
         Self {
             own: Arc::clone(own),
-            inline_len: if checks { CHECKED_INLINE } else { INLINE },
+            inline_len: AtomicUsize::new(if checks { CHECKED_INLINE } else { INLINE }),
             checks,
             queue: CachePadded::new(Serial::new(queue, locked)),
             more: threads.map(more).collect(),
@@ -93,19 +102,22 @@ impl ShmTx {
     #[inline(always)]
     #[must_use]
     pub(crate) fn fits(&self, len: usize) -> bool {
-        len <= self.inline_len
+        len <= self.inline_len.load(Ordering::Relaxed)
     }
 
     /// Sends and counts a message. Returns `None` if the peer is not connected over shared memory,
     /// is closed or is marked as dead.
     #[inline(always)]
     pub fn send_to_open(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
-        let fits = self.fits(message.len());
-        if fits && !self.more.is_empty() {
-            return self.own_rings().send_short(&self.own, peer, header, message);
+        if !self.more.is_empty() && self.fits(message.len()) {
+            let mut rings = self.own_rings();
+            // Another thread may have connected a peer whose slots have less room.
+            if self.fits(message.len()) {
+                return rings.send_short(&self.own, peer, header, message);
+            }
         }
         let mut queue = self.queue.lock();
-        if fits {
+        if self.fits(message.len()) {
             return queue.rings.send_short(&self.own, peer, header, message);
         }
         self.send_counted(&mut queue, peer, header, Payload::Message(message))
@@ -156,6 +168,8 @@ impl ShmTx {
     /// From now on, messages to `number` go to this peer.
     pub(crate) fn connect(&self, number: u32, peer: &ShmPeer) {
         let index = number as usize;
+        let inline_len = peer.tx_ring(0, self.checks).inline_len();
+        self.inline_len.fetch_min(inline_len, Ordering::Relaxed);
         self.on_rings(|rings| {
             if rings.all.len() <= index {
                 rings.all.resize_with(index + 1, || None);

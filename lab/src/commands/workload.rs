@@ -204,6 +204,8 @@ fn write(
         program: format!("workload {} --ranks {ranks} --seed {seed}", pattern.name()),
         origin: Origin { ranks: Some(ranks), ..Origin::default() },
         start_ns: 0,
+        start_clock_ns: 0,
+        exact_times: true,
         layout: TagLayout::Mpich.name().to_owned(),
         config: params.recorded(),
     };

@@ -39,6 +39,7 @@ mod kind {
     pub(super) const SEND: u32 = 19;
     pub(super) const THREAD: u32 = 20;
     pub(super) const TURN: u32 = 21;
+    pub(super) const STEP: u32 = 22;
 }
 
 /// A one-word record without an operation.
@@ -49,6 +50,22 @@ pub const FILL: u32 = kind::FILL;
 #[must_use]
 pub const fn repeat_record(count: u32) -> u32 {
     kind::AGAIN | count << LENGTH
+}
+
+/// Shift of the nanoseconds in a *step*.
+const NANOSECONDS: u32 = 6;
+/// Longest time that a *step* can record, in nanoseconds.
+const LONGEST_STEP: u64 = (u32::MAX >> NANOSECONDS) as u64;
+
+/// The record that advances the time of the following records; `None` if a *time* record is needed,
+/// because the step is too long.
+#[inline(always)]
+#[must_use]
+pub const fn step_record(nanoseconds: u64) -> Option<u32> {
+    if nanoseconds > LONGEST_STEP {
+        return None;
+    }
+    Some(kind::STEP | (nanoseconds as u32) << NANOSECONDS)
 }
 
 /// Maximum repetitions per record. Without a limit, a damaged record could become more operations
@@ -278,6 +295,8 @@ pub struct Address {
 pub(super) enum Record {
     Op(Op),
     Time(u64),
+    /// Nanoseconds since the time of the previous records.
+    Step(u32),
     /// Address of a peer number.
     Peer(u32, Address),
     /// The thread of the following operations.
@@ -345,7 +364,7 @@ impl Decoder {
         let kind = head & KIND;
         let posts = matches!(kind, kind::POST | kind::POST_ANYWAY | kind::HELD);
         let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER)
-            || matches!(kind, kind::THREAD | kind::TURN);
+            || matches!(kind, kind::THREAD | kind::TURN | kind::STEP);
         let is_message = matches!(kind, kind::ARRIVE | kind::SEND);
         let takes_long = is_message || posts && self.multi.is_none();
         if !aside && (!posts && self.multi.is_some() || !takes_long && self.long.is_some()) {
@@ -366,6 +385,7 @@ impl Decoder {
                 return Ok(Record::More);
             }
             kind::TIME => return Ok(Record::Time(whole(take(words)?))),
+            kind::STEP => return Ok(Record::Step(head >> NANOSECONDS)),
             kind::FILL => return Ok(Record::More),
             kind::PEER => {
                 let [number, ip, port] = take(words)?;

@@ -112,7 +112,12 @@ pub trait Recorder: Send {
     /// Records any operation.
     fn record(&mut self, op: &Op);
 
-    /// Called when no operation was done for a while, which is a good moment to read the clock.
+    /// Sets the time at which the message of the next recorded arrival came, in nanoseconds of the
+    /// host's `CLOCK_MONOTONIC`. Without it, an arrival has the time at which it is recorded.
+    fn came(&mut self, _ns: u64) {}
+
+    /// Called when no operation was done for a while. The recorder then reads the processor time of
+    /// the thread with the next operation, if it records processor times.
     fn idle(&mut self) {}
 
     /// Called when no operation will follow.

@@ -83,6 +83,16 @@ impl Matching {
         }
     }
 
+    /// Notes for the recorder when the next message came, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Without effect in a shared context or with tail queues, where another thread may handle a
+    /// message before the caller does.
+    #[cold]
+    pub(crate) fn note_came(&mut self, tagged: bool, ns: u64) {
+        if !self.is_shared() && self.tail_queues().is_none() {
+            self.lock().context(tagged).note_came(ns);
+        }
+    }
+
     /// Returns the own device, if it has tail queues and receives do not belong to a shared
     /// context.
     #[inline]

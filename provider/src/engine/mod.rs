@@ -157,6 +157,9 @@ impl Engine {
         let arrival_of_nic = params.has_arrival_of_nic();
         let is_timed = arrival_of_nic || !params.report.is_empty();
         let schedule = NetworkSchedule::new(params.poll, is_timed);
+        if params.takes_counts() {
+            own.ask_for_times();
+        }
         let transports = channel::tx::Tx::new(own, net, schedule, settings, locked);
         Ok(Self {
             inbound: Inbound::new(&transports),
@@ -173,7 +176,7 @@ impl Engine {
             rx: Rx::new(device, settings_of_rx, Flow::from_params(params), locked),
             domain: Arc::clone(domain),
             publisher: Publisher::new(params, opened),
-            checks: PeerChecks::new(trace::is_wanted(params)),
+            checks: PeerChecks::new(trace::records_sends(params)),
             idle: Idle::new(params.idle),
             poller_count: PollerCount::default(),
             node_pool,

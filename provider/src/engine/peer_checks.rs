@@ -10,7 +10,7 @@ use std::{
 use host::owner::Look;
 
 /// Minimum time between two notifications of the trace's recorders that nothing was done. After a
-/// notification, the next operation that is recorded reads the clock.
+/// notification, the next operation that is recorded reads the processor time of its thread.
 const STALE: Duration = Duration::from_micros(10);
 /// Minimum time between two checks.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
@@ -54,12 +54,12 @@ pub(crate) struct PeerChecks {
     /// Peers that are gone, each with the time at which receives of a shared context that name it
     /// fail.
     leaving: Vec<(Instant, u32)>,
-    /// When recorders were last notified of idleness, if operations are recorded.
+    /// When recorders were last notified of idleness, if sends are recorded.
     idled: Option<Instant>,
 }
 
 impl PeerChecks {
-    pub(super) fn new(is_recorded: bool) -> Self {
+    pub(super) fn new(records_sends: bool) -> Self {
         let now = Instant::now();
         Self {
             checked: now,
@@ -72,7 +72,7 @@ impl PeerChecks {
             awaited: BTreeSet::new(),
             next_awaited: 0,
             leaving: Vec::new(),
-            idled: is_recorded.then_some(now),
+            idled: records_sends.then_some(now),
         }
     }
 
@@ -101,7 +101,7 @@ impl PeerChecks {
         self.until_look = self.look_every - 1;
     }
 
-    /// Returns whether recorders are to be notified of idleness now; false if operations are not
+    /// Returns whether recorders are to be notified of idleness now; false if sends are not
     /// recorded.
     pub(super) fn is_idle_due(&mut self, now: Instant) -> bool {
         let is_due = self.idled.is_some_and(|then| now - then >= STALE);

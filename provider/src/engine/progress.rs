@@ -117,7 +117,8 @@ impl Engine {
             }
             match slot.header {
                 Some(header)
-                    if header.flags.contains(Flags::CHECKED) && !self.check_slot(receiver) =>
+                    if header.flags.intersects(Flags::CHECKED.union(Flags::TIMED))
+                        && !self.check_slot(receiver, &header) =>
                 {
                     self.fail_damaged(receiver);
                 }
@@ -126,7 +127,8 @@ impl Engine {
                         if self.rx.holds_ring() && self.rx.is_held_back(source, &header) {
                             break;
                         }
-                        self.handle(source, &header, receiver.payload());
+                        let payload = receiver.payload().skip(header.flags.payload_shift());
+                        self.handle(source, &header, payload);
                     }
                     Err(Unknown::Unlisted) => {
                         tracing::warn!(
@@ -252,13 +254,24 @@ impl Engine {
         self.rx.arrive_remote(&mut self.peers, &mut self.completions, source, header, remote);
     }
 
-    /// Returns whether the next slot, which has checksums, is what its sender wrote. Notes the
-    /// checksum of its payload.
+    /// Returns false if the next slot has checksums and is not what its sender wrote. Notes the
+    /// checksum of its payload, and for the recorder the time of its message.
     #[cold]
-    fn check_slot(&mut self, receiver: &impl Arrivals) -> bool {
-        let check = receiver.check();
-        self.rx.set_slot_check(check.unwrap_or_default());
-        check.is_some()
+    fn check_slot(&mut self, receiver: &impl Arrivals, header: &Header) -> bool {
+        if header.flags.contains(Flags::CHECKED) {
+            let check = receiver.check();
+            self.rx.set_slot_check(check.unwrap_or_default());
+            if check.is_none() {
+                return false;
+            }
+        }
+        if header.flags.contains(Flags::TIMED)
+            && is_message(header.kind)
+            && let Some(time) = receiver.payload().word()
+        {
+            self.rx.device.note_came(header.is_tagged(), time);
+        }
+        true
     }
 
     /// Reports that the next slot differs from what its sender wrote. The error goes to the posted

@@ -11,14 +11,17 @@ use std::{
 };
 
 use ffi::{Errno, Result};
-use host::trace_file::{TraceFile, WINDOW};
+use host::{
+    clock,
+    trace_file::{TraceFile, WINDOW},
+};
 use matching::{Key, Source, TagLayout};
 use nic::{
     device::Device,
     params::Params,
     trace::{
-        Address, Encoder, Header, Op, OpWord, Recorder, Stop, Thread, put_peer, put_thread,
-        put_time,
+        Address, Encoder, Header, Op, OpWord, Recorder, Sink, Stop, Thread, put_peer, put_thread,
+        put_time, step_record,
     },
 };
 
@@ -32,12 +35,9 @@ use crate::{
     record::{caller::LastCaller, message},
 };
 
-/// Number of operations between two reads of the clock. A read takes longer than recording an
-/// operation.
-const CLOCK: u32 = 64;
 /// If sends are recorded, one in this many of the operations of one kind in a row may read the
-/// clock. An operation of another kind may always read it, because the program may have computed or
-/// waited before.
+/// processor time. An operation of another kind may always read it, because the program may have
+/// computed or waited before.
 const RUN: u32 = 16;
 /// Minimum length of a computation or a wait that is recorded.
 const PAUSE: Duration = Duration::from_micros(10);
@@ -58,9 +58,15 @@ struct Trace {
     header: Box<Header>,
     max: u64,
     state: TraceState,
-    started: Instant,
-    /// Operations until the clock is read; 0 if sends are recorded.
-    until_clock: u32,
+    /// Start of the recording. All times here are in nanoseconds of [`clock`].
+    started: u64,
+    /// Time of the last record. Times never decrease.
+    now: u64,
+    /// The last time that was read from the clock.
+    seen: u64,
+    /// Time at which the message of the next arrival came, as its sender claims; 0 if it is
+    /// unknown.
+    came: u64,
     caller: LastCaller,
     /// Set if sends are recorded.
     pauses: Option<Pauses>,
@@ -72,8 +78,8 @@ struct Trace {
     named: HashSet<u32>,
 }
 
-/// Decides when the clock and the processor time of the thread are read, if sends are recorded
-/// (`FI_TCAM_TRACE_SENDS`).
+/// Decides when the processor time of the thread is read, if sends are recorded
+/// (`FI_TCAM_TRACE_SENDS`). A read takes longer than one of the clock.
 #[derive(Debug, Default)]
 struct Pauses {
     /// The kind of the last operation.
@@ -85,8 +91,7 @@ struct Pauses {
 }
 
 impl Pauses {
-    /// Returns whether the clock and the processor time are to be read before an operation of this
-    /// kind. This is so if another thread calls (`is_other`), or if the last read was at least
+    /// Returns whether the processor time is to be read before an operation of this kind. This is so if another thread calls (`is_other`), or if the last read was at least
     /// [`PAUSE`] ago. Of the operations of one kind in a row, only every [`RUN`]th one is checked.
     fn is_due(&mut self, kind: Option<u32>, is_other: bool) -> bool {
         if !is_other && self.kind == kind && self.more > 0 {
@@ -118,22 +123,21 @@ impl Recorder for Trace {
     #[inline]
     fn short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
-        // All calls are at the end of this function, so that it saves no registers.
-        if self.until_clock > 0 && self.caller.is_same() && self.try_put_known(head, &key) {
-            self.until_clock -= 1;
-        } else {
-            self.record_short(head, bits, ignore, source);
+        let now = self.time();
+        let is_plain = self.pauses.is_none() && self.caller.is_same();
+        if !is_plain || !self.try_put_known(now, head, &key) {
+            self.record_short(now, head, bits, ignore, source);
         }
     }
 
     #[cold]
     fn record(&mut self, op: &Op) {
-        // Cancels and drops are rare, and often come last, long after other operations. So the time
-        // of each is recorded, except within `PAUSE` after the last read if sends are recorded.
         if matches!(op, Op::Cancel(_) | Op::Drop(_)) {
+            // They are rare, and often come long after other operations.
             self.idle();
         }
-        self.look_if_due(None);
+        let now = self.time();
+        self.prepare(now, None);
         self.last = NONE;
         match op {
             Op::Arrive(envelope) => self.name_peer(Source::new(envelope.source)),
@@ -146,8 +150,12 @@ impl Recorder for Trace {
         self.put(|encoder, file| encoder.op(file, op));
     }
 
+    #[inline]
+    fn came(&mut self, ns: u64) {
+        self.came = ns;
+    }
+
     fn idle(&mut self) {
-        self.until_clock = 0;
         if let Some(pauses) = &mut self.pauses {
             pauses.more = 0;
         }
@@ -179,14 +187,16 @@ impl Trace {
         peers: Arc<PeerNumbers>,
         pauses: Option<Pauses>,
     ) -> Self {
-        let (started, encoder) = (Instant::now(), Encoder::default());
+        let (started, encoder) = (header.start_clock_ns, Encoder::default());
         Self {
             path,
             header: Box::new(header),
             max,
             state: TraceState::New,
             started,
-            until_clock: 0,
+            now: started,
+            seen: started,
+            came: 0,
             caller: LastCaller::default(),
             pauses,
             encoder,
@@ -196,30 +206,48 @@ impl Trace {
         }
     }
 
+    /// Returns the time of the operation that is recorded now: the time at which the message of an
+    /// arrival came, if that is known, and otherwise the time of the clock. The time that a sender
+    /// wrote is not trusted, so it is at most that of the clock.
+    #[inline(always)]
+    fn time(&mut self) -> u64 {
+        let came = std::mem::take(&mut self.came);
+        // Of the messages that waited together, only the first reads the clock.
+        if came == 0 || came > self.seen {
+            self.seen = clock::now();
+        }
+        let time = if came == 0 { self.seen } else { came.min(self.seen) };
+        time.max(self.now)
+    }
+
     #[inline(never)]
-    fn record_short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
+    fn record_short(&mut self, now: u64, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
-        self.look_if_due(Some(head.kind()));
-        if !self.try_put_known(head, &key) {
+        self.prepare(now, Some(head.kind()));
+        if !self.try_put_known(now, head, &key) {
             self.last = NONE;
             self.name_peer(source);
             self.put(|encoder, file| encoder.short(file, head, key));
         }
     }
 
-    /// Writes the record of an operation whose key the encoder knows. If the record equals the last
-    /// one, writes only that the last one is repeated. Returns false if the key is unknown, the
-    /// window of the file (`host::trace_file`) is full, or no file is open.
+    /// Writes the record of an operation whose key the encoder knows, preceded by the step of the
+    /// time. If record and time equal the last ones, writes only that the last record is repeated.
+    /// Returns false if the key is unknown, the step is too long, the window of the file
+    /// (`host::trace_file`) is full, or no file is open.
     #[inline(always)]
-    fn try_put_known(&mut self, head: OpWord, key: &Key) -> bool {
-        if let TraceState::Recording(file) = &mut self.state
-            && let Some(word) = self.encoder.known(head, key)
-            && if word == self.last { file.try_repeat() } else { file.try_put(word) }
-        {
-            self.last = word;
-            return true;
+    fn try_put_known(&mut self, now: u64, head: OpWord, key: &Key) -> bool {
+        let TraceState::Recording(file) = &mut self.state else { return false };
+        let Some(word) = self.encoder.known(head, key) else { return false };
+        let is_put = match now - self.now {
+            0 if word == self.last => file.try_repeat(),
+            0 => file.try_put([word]),
+            step => step_record(step).is_some_and(|step| file.try_put([step, word])),
+        };
+        if is_put {
+            (self.now, self.last) = (now, word);
         }
-        false
+        is_put
     }
 
     /// Writes the address of the peer that an operation names, before the first such operation.
@@ -241,40 +269,28 @@ impl Trace {
         }
     }
 
-    /// Prepares the record of an operation: records the time, if it is due, and the calling thread,
-    /// if it has changed.
-    fn look_if_due(&mut self, kind: Option<u32>) {
-        let is_other = !self.caller.is_same() && self.caller.has_changed();
-        let is_due = match &mut self.pauses {
-            Some(pauses) => pauses.is_due(kind, is_other),
-            None if self.until_clock > 0 => {
-                self.until_clock -= 1;
-                false
-            }
-            None => {
-                self.until_clock = CLOCK - 1;
-                true
-            }
-        };
-        if is_due {
-            self.look_at_clock();
-        }
-        if is_due || is_other {
-            self.last = NONE;
-        }
-        let cpu_ns = self.pauses.as_mut().filter(|_| is_due).map(Pauses::look);
-        if is_other || cpu_ns.is_some() {
-            let thread = Thread { cpu_ns, ..self.caller.thread() };
-            self.put(|_, file| put_thread(file, thread));
-        }
-    }
-
-    fn look_at_clock(&mut self) {
+    /// Prepares the record of an operation of this kind: records its time, the processor time, if
+    /// it is due, and the calling thread, if it has changed.
+    fn prepare(&mut self, now: u64, kind: Option<u32>) {
         if matches!(self.state, TraceState::New) {
             self.begin();
         }
-        let ns = self.started.elapsed().as_nanos() as u64;
-        self.put(|_, file| put_time(file, ns));
+        if now != self.now {
+            let (step, since) = (step_record(now - self.now), now - self.started);
+            self.put(|_, file| match step {
+                Some(step) => file.put([step]),
+                None => put_time(file, since),
+            });
+            (self.now, self.last) = (now, NONE);
+        }
+        let is_other = !self.caller.is_same() && self.caller.has_changed();
+        let is_due = self.pauses.as_mut().is_some_and(|pauses| pauses.is_due(kind, is_other));
+        if is_other || is_due {
+            self.last = NONE;
+            let cpu_ns = self.pauses.as_mut().filter(|_| is_due).map(Pauses::look);
+            let thread = Thread { cpu_ns, ..self.caller.thread() };
+            self.put(|_, file| put_thread(file, thread));
+        }
     }
 
     #[cold]
@@ -304,7 +320,7 @@ impl Trace {
         message::print(format_args!(
             "tcam: the trace {} ends after {:.1} s: {why}; the program goes on",
             self.path.display(),
-            self.started.elapsed().as_secs_f64()
+            Duration::from_nanos(clock::now() - self.started).as_secs_f64()
         ));
     }
 }
@@ -367,7 +383,9 @@ fn errno(error: &io::Error) -> Errno {
 }
 
 fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // One right after the other, because they name the same moment.
+    let (start_clock_ns, since_1970) = (clock::now(), SystemTime::now());
+    let since_1970 = since_1970.duration_since(UNIX_EPOCH).unwrap_or_default();
     Header {
         context: String::new(),
         tcam: env!("CARGO_PKG_VERSION").to_owned(),
@@ -379,6 +397,8 @@ fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
         program: std::env::current_exe().unwrap_or_default().display().to_string(),
         origin: job::origin(Instant::now()),
         start_ns: since_1970.as_nanos() as u64,
+        start_clock_ns,
+        exact_times: true,
         window: WINDOW as u32,
         layout: layout.name().to_owned(),
         config: params.recorded(),

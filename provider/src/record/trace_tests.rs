@@ -50,7 +50,8 @@ fn config(engine: HostEngine) -> DeviceConfig {
 /// A trace in a directory that is removed after the test.
 fn trace_in(directory: &tempfile::TempDir, pauses: Option<Pauses>) -> (PathBuf, Box<Trace>) {
     let path = directory.path().join("0.1.2.tagged.trace");
-    let header = Header { window: WINDOW as u32, ..Header::default() };
+    let start_clock_ns = clock::now();
+    let header = Header { window: WINDOW as u32, start_clock_ns, ..Header::default() };
     let trace = Trace::new(path.clone(), header, u64::MAX, Arc::default(), pauses);
     (path, Box::new(trace))
 }
@@ -183,25 +184,60 @@ fn a_change_of_thread_costs_one_word() {
         let words = bytes[nic::trace::HEADER..].as_chunks::<4>().0;
         words.iter().rposition(|word| *word != [0; 4]).unwrap() + 1
     };
-    // Each thread records the change, names the message again, and records that it repeats.
-    assert_eq!([size(&[1]), size(&[9]), size(&[9, 9])].map(|it| it - size(&[])), [2, 3, 6]);
+    // Each operation has a step and a word, and each thread records the change.
+    let more = [size(&[1]), size(&[9]), size(&[9, 9])].map(|it| it - size(&[]));
+    assert_eq!(more, [2 + 1, 2 * 9 + 1, 2 * 18 + 2]);
+}
+
+/// Records operations. If an operation has a time, the message came at that time.
+fn times_of(ops: &[(Op, Option<u64>)], pauses: bool) -> Vec<u64> {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, mut trace) = trace_in(&directory, pauses.then(Pauses::default));
+    let started = trace.started;
+    for (op, came) in ops {
+        came.into_iter().for_each(|came| trace.came(started + came));
+        match op.short() {
+            Some((head, key)) => trace.short(head, key.bits, key.ignore, key.source),
+            None => trace.record(op),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    trace.close();
+    let reader = Reader::new(File::open(&path).unwrap()).unwrap();
+    reader.map(|timed| timed.unwrap().0).collect()
 }
 
 #[test]
-fn a_cancel_or_drop_at_the_end_has_its_time() {
-    for last in [Op::Cancel(0), Op::Drop(0)] {
-        let directory = tempfile::tempdir().unwrap();
-        let (path, mut trace) = trace_in(&directory, None);
-        let (head, key) = Op::Post((&receive(5)).into()).short().unwrap();
-        trace.short(head, key.bits, key.ignore, key.source);
-        std::thread::sleep(Duration::from_millis(2));
-        trace.record(&last);
-        trace.close();
-        let mut reader = Reader::new(File::open(&path).unwrap()).unwrap();
-        let times: Vec<_> =
-            std::iter::from_fn(|| reader.next()).map(|timed| timed.unwrap().0).collect();
-        assert!(times[1] - times[0] >= 2_000_000, "{last:?}: {times:?}");
+fn each_operation_has_its_own_time() {
+    let post = Op::Post((&receive(5)).into());
+    let arrive = Op::Arrive(Envelope { source: 1, bits: 5, len: 8 });
+    let ops = [post, arrive, arrive, Op::Cancel(0), Op::Drop(0), post, post];
+    for pauses in [false, true] {
+        let times = times_of(&ops.map(|op| (op, None)), pauses);
+        assert!(times.is_sorted_by(|one, next| next - one >= 1_000_000), "{times:?}");
     }
+}
+
+#[test]
+fn an_arrival_has_the_time_that_its_sender_wrote_within_bounds() {
+    let post = Op::Post((&receive(5)).into());
+    let arrive = Op::Arrive(Envelope { source: 1, bits: 5, len: 8 });
+    let hour = 3600 * 1_000_000_000;
+    let ops = [
+        (arrive, Some(7)),
+        (arrive, Some(9)),
+        (arrive, Some(3)),
+        (post, None),
+        (arrive, Some(11)),
+        (arrive, Some(hour)),
+        (arrive, None),
+    ];
+    let times = times_of(&ops, false);
+    assert_eq!(times[..3], [7, 9, 9], "times never decrease");
+    assert!(times[3] >= 3_000_000);
+    assert_eq!(times[4], times[3], "the message came before the post");
+    assert!(times[5] > times[4] && times[5] < hour, "the future is not trusted: {times:?}");
+    assert!(times[6] - times[5] >= 1_000_000);
 }
 
 #[test]
@@ -210,7 +246,8 @@ fn cost_of_recording() {
     const OPERATIONS: u64 = 10_000_000;
     let path = std::env::temp_dir().join(format!("tcam-cost-{}", std::process::id()));
     let peers = Arc::default();
-    let mut trace = Trace::new(path.clone(), Header::default(), u64::MAX, peers, None);
+    let header = Header { start_clock_ns: clock::now(), ..Header::default() };
+    let mut trace = Trace::new(path.clone(), header, u64::MAX, peers, None);
     for keys in [1, 100, 1000, OPERATIONS] {
         let envelope = |at| Envelope { source: 1, bits: at % keys, len: 8 };
         let started = Instant::now();
