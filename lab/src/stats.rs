@@ -55,11 +55,26 @@ pub(crate) struct Range<T> {
     pub(crate) most: T,
 }
 
+impl<T: Copy> From<T> for Range<T> {
+    fn from(value: T) -> Self {
+        Self { least: value, most: value }
+    }
+}
+
 impl<T: Copy + Default + PartialOrd> Range<T> {
+    /// Returns true if the range is one number.
+    pub(crate) fn is_one(&self) -> bool {
+        self.least == self.most
+    }
+
     /// Returns the range of the values; the default without values.
     pub(crate) fn of(values: impl Iterator<Item = T>) -> Self {
-        let one = values.map(|value| Self { least: value, most: value });
-        let widest = one.reduce(|all, one| Self {
+        Self::over(values.map(Self::from))
+    }
+
+    /// Returns the smallest range that contains all ranges; the default without ranges.
+    pub(crate) fn over(ranges: impl Iterator<Item = Self>) -> Self {
+        let widest = ranges.reduce(|all, one| Self {
             least: if one.least < all.least { one.least } else { all.least },
             most: if one.most > all.most { one.most } else { all.most },
         });

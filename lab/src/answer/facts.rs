@@ -8,7 +8,7 @@ use nic::models::MODELS;
 use nic::trace::Header;
 use serde::Serialize;
 
-use crate::capacity::{Held, Judged, Knob, Need, PeakNeed, Sizes, curve, late, need};
+use crate::capacity::{Judged, Knob, Need, PeakNeed, Sizes, curve, late, need};
 use crate::error::Error;
 use crate::results::Summary;
 use crate::results::summary::NO_LIBFABRIC;
@@ -109,8 +109,8 @@ pub(crate) struct Facts {
     /// Results of NICs of other sizes; empty unless a picture is drawn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) sizes: Vec<AtSize>,
-    /// A note that times are inexact, if an earlier version of tcam recorded the runs.
-    pub(crate) coarse: Option<String>,
+    /// A sentence on why the need of a NIC is a range, if it is not one number in each run.
+    pub(crate) order: Option<String>,
     /// A sentence on missing ranks or a failed program; `None` if neither is the case.
     pub(crate) lack: Option<String>,
     /// A note that ranks have several endpoints, if they do.
@@ -215,10 +215,13 @@ impl Facts {
             nodes: first.placed_on(),
             rank: Needed::of(&needs, |need| &need.ranks, lates.iter().map(|late| late.rank)),
             nic,
-            divided_pool: DividedPool { device: DIVIDED, entries: Range::of(divided.into_iter()) },
+            divided_pool: DividedPool {
+                device: DIVIDED,
+                entries: Range::over(divided.into_iter()),
+            },
             devices,
             sizes,
-            coarse: need::coarse_times_note(&needs),
+            order: need::range_note(&needs),
             lack: ranks.lack("trace"),
             shares: plain().find_map(|run| run.sum.endpoints_note()),
             holds_back,
@@ -232,21 +235,17 @@ impl Needed {
         units: impl Fn(&Need) -> &[PeakNeed],
         umq_at_least: impl Iterator<Item = u64> + Clone,
     ) -> Self {
-        let most = |held: fn(&Held) -> u64| {
-            let each = needs
-                .iter()
-                .map(|need| units(need).iter().map(|unit| held(&unit.each)).max().unwrap_or(0));
-            Range::of(each)
+        let most = |count: fn(&PeakNeed) -> Range<u64>| {
+            Range::over(needs.iter().map(|need| need::largest(units(need), count)))
         };
-        let at_once = needs.iter().map(|need| &units(need)[0]);
-        let name = at_once.clone().max_by_key(|unit| unit.at_once.all());
+        let worst = needs.iter().map(|need| &units(need)[0]).max_by_key(|unit| unit.all.most);
         Self {
-            name: name.map_or_else(String::new, PeakNeed::name),
-            prq: most(|held| held.prq),
-            umq: most(|held| held.umq),
+            name: worst.map_or_else(String::new, PeakNeed::name),
+            prq: most(|of| of.each.prq),
+            umq: most(|of| of.each.umq),
             umq_at_least: Range::of(umq_at_least),
-            internal: most(|held| held.internal),
-            at_once: Range::of(at_once.map(|unit| unit.at_once.all())),
+            internal: most(|of| of.each.internal),
+            at_once: most(|of| of.all),
         }
     }
 }

@@ -37,7 +37,7 @@ fn needs_of(facts: &Facts) -> String {
     let needed = |Range { least, most }: Range<u64>| match is_lower_bound(facts) {
         true => format!("at least {}", entries(most)),
         false if least == most => entries(most),
-        false => format!("up to {}", entries(most)),
+        false => format!("{} to {}", whole(least), entries(most)),
     };
     let (at_once, divided) = (facts.nic.at_once, &facts.divided_pool);
     let mut text = format!("{} ({})", needed(at_once), facts.nic.name);
@@ -145,7 +145,7 @@ const SHORT: f64 = 0.2;
 
 /// Returns the limits of the answer, one per item.
 fn limits(facts: &Facts) -> Vec<String> {
-    let mut limits: Vec<String> = facts.coarse.iter().cloned().collect();
+    let mut limits: Vec<String> = facts.order.iter().cloned().collect();
     if facts.generated {
         limits.push("The times of a generated recording are invented: no costs are given.".into());
     } else {
@@ -241,7 +241,7 @@ pub(super) fn quote(facts: &Facts) -> String {
          messages, and {} at one moment for a NIC of {}{own}, in {} (tcam {}). {holding}.",
         entries(facts.rank.prq.most),
         whole(facts.rank.umq.most),
-        whole(nic.at_once.most),
+        counts_text(nic.at_once),
         nic.name,
         count(facts.runs as u64, "run"),
         env!("CARGO_PKG_VERSION"),

@@ -6,6 +6,7 @@ pub(crate) mod curve;
 pub(crate) mod judged;
 pub(crate) mod late;
 pub(crate) mod need;
+mod order;
 pub(crate) mod point;
 pub(crate) mod rows;
 pub(crate) mod sizes;

@@ -7,10 +7,16 @@
 //! sought, the pool never runs out. Up to the first spill a device holds every element of its
 //! queues. So the smallest size without a spill is the largest number of elements at one moment.
 //! Elements that spill in this replay spill at every size.
+//!
+//! The need of a rank is exact, because a trace has the order in which the device handled the
+//! operations. The order of different ranks follows from their times, which have errors
+//! ([`CLOCKS_OF_HOST`]). So the need of a NIC is the range over all orders within these errors
+//! ([`order`](super::order)).
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::ProgressBar;
 use matching::pool::{EntryPool, Refusal, Share};
@@ -19,12 +25,24 @@ use nic::params::{Params, types::PoolOwner};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::order::{Bounds, COUNTS, Counts, PeakOfSum, UncertainOrder};
 use crate::error::Error;
 use crate::options::LARGEST;
 use crate::settings::Settings;
+use crate::stats::Range;
 use crate::text::{count, entries, whole};
-use crate::traces::together::share_of;
+use crate::traces::together::{Step, share_of};
 use crate::traces::{JointReplay, NicEngines, Trace, files};
+
+/// Largest error in nanoseconds of the time between operations of two ranks on one host. Both times
+/// are of one clock, which differs by less than 50 ns between the cores. The rest is the time
+/// between a reading of the clock and the moment when the operation takes effect.
+const CLOCKS_OF_HOST: u64 = 100;
+/// The same for ranks of different hosts that are placed on one node. The hosts are assumed to have
+/// their time of day from one server, over a local network.
+const CLOCKS_OF_HOSTS: u64 = 1_000_000;
+/// Operations between two moments at which the changes before them are evaluated.
+const EVALUATED: u32 = 1024;
 
 /// Lengths of the queues. Each length counts the elements in the table and those on the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -41,41 +59,38 @@ impl Held {
     pub(crate) fn all(&self) -> u64 {
         self.prq + self.umq + self.internal
     }
-
-    fn each_most(&mut self, now: &Self) {
-        self.prq = self.prq.max(now.prq);
-        self.umq = self.umq.max(now.umq);
-        self.internal = self.internal.max(now.internal);
-    }
 }
 
-/// The largest numbers of elements of a rank, or of all ranks of a NIC together.
+/// Largest length of each queue. The queues may have had these lengths at different moments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct EachMost {
+    pub(crate) prq: Range<u64>,
+    pub(crate) umq: Range<u64>,
+    pub(crate) internal: Range<u64>,
+}
+
+/// The largest numbers of elements of a rank, or of all ranks of a NIC together. A number of a NIC
+/// is a range, because the order of operations of different ranks is uncertain if their times are
+/// close to each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct PeakNeed {
     /// Numbers of the ranks; empty if they are unknown.
     pub(crate) ranks: Vec<u32>,
-    /// Largest length of each queue. The queues may have had these lengths at different moments.
-    pub(crate) each: Held,
-    /// Length of each queue at the moment when the sum of all lengths was largest.
+    pub(crate) each: EachMost,
+    /// Largest sum of all lengths at one moment.
+    pub(crate) all: Range<u64>,
+    /// Length of each queue at the moment when the sum of all lengths was largest, in the order of
+    /// the recorded times.
     pub(crate) at_once: Held,
     /// Recorded time of that moment, in seconds since the run began.
     pub(crate) at_s: f64,
-    #[serde(skip)]
-    now: Held,
-    #[serde(skip)]
-    at_ns: u64,
 }
 
 impl PeakNeed {
-    fn change(&mut self, before: &Held, after: &Held, time: u64) {
-        let now = &mut self.now;
-        now.prq = now.prq - before.prq + after.prq;
-        now.umq = now.umq - before.umq + after.umq;
-        now.internal = now.internal - before.internal + after.internal;
-        self.each.each_most(now);
-        if now.all() > self.at_once.all() {
-            (self.at_once, self.at_ns) = (*now, time);
-        }
+    /// Sets the peaks of PRQ, UMQ, receives of the MPI itself, and all together.
+    fn of_peaks(mut self, [prq, umq, internal, all]: [Range<u64>; ELEMENTS]) -> Self {
+        (self.each, self.all) = (EachMost { prq, umq, internal }, all);
+        self
     }
 
     /// Returns text such as `rank 3`, `ranks 0-7` or `8 ranks`; `a process` if no rank is known.
@@ -110,14 +125,13 @@ pub(crate) struct Need {
     pub(crate) nics: Vec<PeakNeed>,
     /// Entries of the smallest tables without a spill on any rank: PRQ and UMQ.
     pub(crate) tables: [u64; 2],
-    /// Entries of the smallest pool without a spill on any NIC.
-    pub(crate) pool: u64,
+    /// Entries of the smallest pool without a spill on any NIC. A pool of the most suffices in any
+    /// order of the ranks.
+    pub(crate) pool: Range<u64>,
     /// Elements that spill at every size, by reason.
     pub(crate) never: BlockReasons,
-    /// Largest number of seconds by which recorded times of ranks that share a NIC may be too
-    /// early. Within this time the order of these ranks is uncertain. 0 if the recorder read its
-    /// clock often, or if no ranks share a NIC.
-    pub(crate) early_s: f64,
+    /// True if an earlier version of tcam recorded coarse times.
+    pub(crate) coarse: bool,
 }
 
 /// The size that a sweep varies, or that is sought.
@@ -176,29 +190,31 @@ impl Need {
             need.ranks.append(&mut of.ranks);
             need.nics.append(&mut of.nics);
             need.tables = [0, 1].map(|queue: usize| need.tables[queue].max(of.tables[queue]));
-            need.pool = need.pool.max(of.pool);
+            need.pool = larger(need.pool, of.pool);
             need.never.merge(&of.never);
-            need.early_s = need.early_s.max(of.early_s);
-        }
-        for most in need.ranks.iter_mut().chain(&mut need.nics) {
-            most.at_s = most.at_ns as f64 * 1e-9;
+            need.coarse |= of.coarse;
         }
         for all in [&mut need.ranks, &mut need.nics] {
-            all.sort_by_key(|most| std::cmp::Reverse(most.at_once.all()));
+            all.sort_by_key(|most| std::cmp::Reverse(most.all.most));
         }
         Ok(need)
     }
 
-    /// Returns the smallest size without a spill: of the larger table, or of the pool. Returns
-    /// `None` if elements spill at every size for another reason than that their queue has no
-    /// table.
-    pub(crate) fn size(&self, knob: Knob) -> Option<u64> {
+    /// Returns the range of the smallest size without a spill: of the larger table, or of the pool.
+    /// Returns `None` if elements spill at every size for another reason than that their queue has
+    /// no table.
+    pub(crate) fn sizes(&self, knob: Knob) -> Option<Range<u64>> {
         let others =
             self.never.iter().any(|(reason, elements)| reason != "disabled" && elements > 0);
         (!others).then_some(match knob {
-            Knob::Tables => self.tables[0].max(self.tables[1]),
+            Knob::Tables => Range::from(self.tables[0].max(self.tables[1])),
             Knob::Pool => self.pool,
         })
+    }
+
+    /// Returns the smallest size without a spill in any order of the ranks; see [`Self::sizes`].
+    pub(crate) fn size(&self, knob: Knob) -> Option<u64> {
+        Some(self.sizes(knob)?.most)
     }
 
     /// Returns the NIC that needs most. Panics if the need was computed without traces.
@@ -225,52 +241,135 @@ pub(crate) fn nic_sentence<'a>(
     needs: impl IntoIterator<Item = &'a Need, IntoIter: Clone>,
 ) -> Option<String> {
     let nics = needs.into_iter().map(Need::nic);
-    let most = nics.clone().max_by_key(|nic| nic.at_once.all())?;
-    let least = nics.map(|nic| nic.at_once.all()).min()?;
-    let all = most.at_once.all();
-    let range = if least < all { format!("{} to ", whole(least)) } else { String::new() };
+    let most = nics.clone().max_by_key(|nic| nic.all.most)?;
+    let least = nics.map(|nic| nic.all.least).min()?;
+    let range = if least < most.all.most { format!("{} to ", whole(least)) } else { String::new() };
+    let order = if most.all.is_one() { "" } else { " in the order of the recorded times" };
     Some(format!(
-        "a NIC of {} needs {range}{}: {} at once",
+        "a NIC of {} needs {range}{}: {} at once{order}",
         most.name(),
-        entries(all),
+        entries(most.all.most),
         most.parts()
     ))
 }
 
-/// Returns a note that the order of ranks at a NIC is uncertain, if an earlier version of tcam
-/// recorded the traces. Returns `None` if the error of the times is below [`SHOWS`].
-pub(crate) fn coarse_times_note<'a>(needs: impl IntoIterator<Item = &'a Need>) -> Option<String> {
-    let early = needs.into_iter().map(|need| need.early_s).fold(0.0, f64::max);
-    (early >= SHOWS).then(|| {
-        format!(
-            "An earlier version recorded this with times that are at most {early:.3} s too early: the \
-             need of a NIC depends on the order of its ranks within that time; record again."
-        )
+/// Returns a sentence on why the need of a NIC is a range. Returns `None` if it is one number.
+pub(crate) fn range_note<'a>(
+    needs: impl IntoIterator<Item = &'a Need, IntoIter: Clone>,
+) -> Option<String> {
+    let needs = needs.into_iter();
+    if needs.clone().flat_map(|need| &need.nics).all(|nic| nic.all.is_one()) {
+        return None;
+    }
+    Some(match needs.clone().any(|need| need.coarse) {
+        true => {
+            "An earlier version of tcam recorded this, with a time for up to 64 operations: the \
+                 need of a NIC is the range over all orders of its ranks that these times allow. A \
+                 new recording gives a narrow range."
+                .to_owned()
+        }
+        false => format!(
+            "The need of a NIC is a range: operations of different ranks within {} ns of each other \
+             may have had another order.",
+            2 * CLOCKS_OF_HOST
+        ),
     })
 }
 
-/// Smallest error in seconds that is printed.
-const SHOWS: f64 = 0.001;
-
-/// The readings of a recorder's clock.
-#[derive(Clone, Copy, Debug, Default)]
-struct ClockReadings {
-    last: u64,
-    operations: u64,
-    /// Longest time in nanoseconds between two readings that had several operations between them.
-    longest: u64,
+/// Returns the range of the largest count of some ranks or NICs.
+pub(crate) fn largest(units: &[PeakNeed], count: impl Fn(&PeakNeed) -> Range<u64>) -> Range<u64> {
+    units.iter().map(count).fold(Range::default(), larger)
 }
 
-impl ClockReadings {
-    fn note(&mut self, time: u64) {
-        if time == self.last {
-            self.operations += 1;
-            return;
+/// Returns the range of the larger of two numbers.
+fn larger(one: Range<u64>, other: Range<u64>) -> Range<u64> {
+    Range { least: one.least.max(other.least), most: one.most.max(other.most) }
+}
+
+/// Number of counts of elements: PRQ, UMQ, receives of the MPI itself, and their sum.
+const ELEMENTS: usize = COUNTS - 1;
+/// Place of the sum of all elements.
+const ALL: usize = ELEMENTS - 1;
+/// Place of the entries that were taken from the pool.
+const TAKEN: usize = COUNTS - 1;
+
+/// The elements and entries of an endpoint.
+struct Member {
+    need: PeakNeed,
+    meter: Arc<Meter>,
+    /// Its matching engine.
+    engine: usize,
+    /// Number of its units.
+    units: usize,
+    /// Peaks in the order of the recorded times.
+    recorded: Counts,
+    peaks: [PeakOfSum; ELEMENTS],
+    taken: Range<u64>,
+}
+
+impl Member {
+    /// Returns the peak of a count, if it is exact.
+    fn exact(&self, count: usize) -> Option<u64> {
+        // Each queue is in one trace, whose order is exact.
+        (self.units == 1 || count < ALL).then_some(self.recorded[count])
+    }
+
+    /// Returns the entries that are not available to others if this number was taken.
+    fn promised(&self, taken: Range<u64>) -> Range<u64> {
+        larger(taken, Range::from(u64::from(self.meter.share.reserved)))
+    }
+}
+
+/// The entries of a matching engine of a NIC, which has a part of the pool.
+#[derive(Clone, Copy, Debug, Default)]
+struct EngineEntries {
+    taken: PeakOfSum,
+    /// Entries taken, plus entries that are reserved for endpoints and not taken.
+    promised: PeakOfSum,
+}
+
+/// The state of the computation for one node.
+struct OfNode {
+    members: Vec<Member>,
+    engines: Vec<EngineEntries>,
+    nic: [PeakOfSum; ELEMENTS],
+    /// Endpoint of each unit.
+    member_of: Vec<usize>,
+}
+
+impl OfNode {
+    /// Adds a change of the bounds of a unit to the sums.
+    fn change(&mut self, unit: usize, before: &Bounds, after: &Bounds) {
+        let member = &mut self.members[self.member_of[unit]];
+        for (at, (before, after)) in before.iter().zip(after).take(ELEMENTS).enumerate() {
+            member.peaks[at].change(*before, *after);
+            self.nic[at].change(*before, *after);
         }
-        if self.operations > 1 {
-            self.longest = self.longest.max(time.saturating_sub(self.last));
-        }
-        (self.last, self.operations) = (time, 1);
+        let engine = &mut self.engines[member.engine];
+        engine.taken.change(before[TAKEN], after[TAKEN]);
+        let promised = member.promised(member.taken);
+        member.taken.least = member.taken.least - before[TAKEN].least + after[TAKEN].least;
+        member.taken.most = member.taken.most - before[TAKEN].most + after[TAKEN].most;
+        engine.promised.change(promised, member.promised(member.taken));
+    }
+
+    /// Returns the entries that an engine needs. `leaves_half`: it uses the other half of its part
+    /// only for elements that are in the table already.
+    fn entries_of(&self, engine: usize, leaves_half: bool) -> Range<u64> {
+        let EngineEntries { taken, promised } = self.engines[engine];
+        // All endpoints together hold at least what one of them holds.
+        let members = self.members.iter().filter(|member| member.engine == engine);
+        let exact = |member: &Member| member.exact(TAKEN).unwrap_or(0);
+        let alone = members.clone().map(exact).max().unwrap_or(0);
+        let reserved = |member: &Member| u64::from(member.meter.share.reserved);
+        let all_reserved: u64 = members.clone().map(reserved).sum();
+        let beyond = members.map(|member| exact(member).saturating_sub(reserved(member)));
+        let alone_promised = all_reserved + beyond.max().unwrap_or(0);
+        let (mut taken, mut promised) = (taken.peak, promised.peak);
+        taken.least = taken.least.max(alone);
+        promised.least = promised.least.max(alone_promised);
+        let half = |most: u64| if leaves_half { 2 * most.saturating_sub(1) } else { 0 };
+        larger(promised, Range { least: half(taken.least), most: half(taken.most) })
     }
 }
 
@@ -282,51 +381,110 @@ fn of_node(
     bar: &ProgressBar,
 ) -> Result<Need, Error> {
     let params = traces[0].params(settings)?;
-    let mut engines = NicEngines::new(&params, |_| Arc::new(Mutex::new(EntriesTaken::default())));
-    let mut engine_of = BTreeMap::new();
+    let number = Cell::new(0);
+    let mut engines = NicEngines::new(&params, |_| number.replace(number.get() + 1));
+    let (mut members, mut numbers) = (Vec::new(), BTreeMap::new());
     let mut together = JointReplay::new(traces.iter().copied(), settings, 1, |trace, params| {
-        let engine = engines.next();
-        engine_of.insert(trace.endpoint(), Arc::clone(engine));
         let share = match Knob::of(params) {
             Knob::Pool => share_of(params),
             Knob::Tables => Share { reserved: 0, max: u32::MAX },
         };
-        Ok(Arc::new(Meter::join(Arc::clone(engine), share)))
+        let meter = Arc::new(Meter { share, held: AtomicU64::new(0) });
+        numbers.insert(trace.endpoint(), members.len());
+        let ranks = trace.header.rank.into_iter().collect();
+        members.push(Member {
+            need: PeakNeed { ranks, ..PeakNeed::default() },
+            meter: Arc::clone(&meter),
+            engine: *engines.next(),
+            units: 0,
+            recorded: Counts::default(),
+            peaks: Default::default(),
+            taken: Range::default(),
+        });
+        Ok(meter)
     })?;
-    let engine_of: Vec<_> =
-        traces.iter().map(|trace| Arc::clone(&engine_of[&trace.endpoint()])).collect();
-    let mut endpoints = BTreeMap::new();
-    let (mut ranks, mut nic): (Vec<PeakNeed>, _) = (Vec::new(), PeakNeed::default());
-    let of: Vec<usize> = traces
-        .iter()
-        .map(|trace| {
-            *endpoints.entry(trace.endpoint()).or_insert_with(|| {
-                ranks.push(PeakNeed {
-                    ranks: trace.header.rank.into_iter().collect(),
-                    ..PeakNeed::default()
-                });
-                ranks.len() - 1
-            })
-        })
-        .collect();
-    nic.ranks = ranks.iter().flat_map(|rank| &rank.ranks).copied().collect();
-    nic.ranks.sort_unstable();
-    nic.ranks.dedup();
+    let endpoint_of: Vec<usize> = traces.iter().map(|trace| numbers[&trace.endpoint()]).collect();
+    let coarse = traces.iter().any(|trace| !trace.has_exact_times());
+    let generated = traces.iter().all(|trace| trace.is_generated());
+    // With coarse times, the order of the two traces of an endpoint is uncertain as well.
+    let unit_of: Vec<usize> =
+        if coarse { (0..traces.len()).collect() } else { endpoint_of.clone() };
+    let member_of = if coarse { endpoint_of.clone() } else { (0..members.len()).collect() };
+    let mut order = UncertainOrder::new(member_of.len());
+    let (mut in_unit, mut in_member) =
+        (vec![Counts::default(); member_of.len()], vec![Counts::default(); members.len()]);
+    let engines = vec![EngineEntries::default(); engines.engines.len()];
+    let mut node = OfNode { members, engines, nic: Default::default(), member_of };
+    for &member in &node.member_of {
+        node.members[member].units += 1;
+    }
+    for member in &node.members {
+        let reserved = member.promised(Range::default());
+        node.engines[member.engine].promised.change(Range::default(), reserved);
+    }
+    let same_host = traces.iter().all(|trace| trace.header.host == traces[0].header.host);
+    let error = if same_host { CLOCKS_OF_HOST } else { CLOCKS_OF_HOSTS };
     let mut held = vec![Held::default(); traces.len()];
-    let mut clocks = vec![ClockReadings::default(); traces.len()];
-    while let Some((at, time)) = together.step(bar)? {
-        clocks[at].note(time);
+    let (mut now, mut nic) = (Held::default(), PeakNeed::default());
+    let (mut until_evaluated, mut replayed) = (EVALUATED, 0);
+    while let Some(Step { at, earliest, latest }) = together.step(bar)? {
         let context = together.players[at].replay().context();
         let [prq, umq] = [context.posted(), context.unexpected()].map(|elements| elements as u64);
-        let now = match traces[at].header.context.as_str() {
+        let own = match traces[at].header.context.as_str() {
             "tagged" => Held { prq, umq, internal: 0 },
             _ => Held { prq: 0, umq: 0, internal: prq + umq },
         };
-        ranks[of[at]].change(&held[at], &now, time);
-        nic.change(&held[at], &now, time);
-        held[at] = now;
-        lock(&engine_of[at]).note();
+        let before = std::mem::replace(&mut held[at], own);
+        now = Held {
+            prq: now.prq - before.prq + own.prq,
+            umq: now.umq - before.umq + own.umq,
+            internal: now.internal - before.internal + own.internal,
+        };
+        if now.all() > nic.at_once.all() {
+            (nic.at_once, nic.at_s) = (now, earliest as f64 * 1e-9);
+        }
+        let (unit, member) = (unit_of[at], endpoint_of[at]);
+        let of = &mut node.members[member];
+        let taken = of.meter.held.load(Ordering::Relaxed);
+        let change = |counts: &mut Counts, taken_before: u64| {
+            let pairs = [
+                (before.prq, own.prq),
+                (before.umq, own.umq),
+                (before.internal, own.internal),
+                (before.all(), own.all()),
+                (taken_before, taken),
+            ];
+            for (count, (before, own)) in counts.iter_mut().zip(pairs) {
+                *count = *count - before + own;
+            }
+        };
+        let taken_before = in_member[member][TAKEN];
+        change(&mut in_unit[unit], taken_before);
+        change(&mut in_member[member], taken_before);
+        let all = in_member[member];
+        if all[ALL] > of.recorded[ALL] {
+            of.need.at_once = Held { prq: all[0], umq: all[1], internal: all[2] };
+            of.need.at_s = earliest as f64 * 1e-9;
+        }
+        for (most, count) in of.recorded.iter_mut().zip(all) {
+            *most = (*most).max(count);
+        }
+        // The order of generated operations is given.
+        replayed += 1;
+        let (earliest, latest) = match (generated, coarse) {
+            (true, _) => (replayed, replayed),
+            (_, true) => (earliest, latest),
+            _ => (earliest.saturating_sub(error), latest.saturating_add(error)),
+        };
+        order.note(unit, in_unit[unit], earliest, latest);
+        until_evaluated -= 1;
+        if until_evaluated == 0 {
+            until_evaluated = EVALUATED;
+            let end = if generated { replayed } else { together.earliest().saturating_sub(error) };
+            order.advance(end, |unit, before, after| node.change(unit, before, after));
+        }
     }
+    order.advance(u64::MAX, |unit, before, after| node.change(unit, before, after));
     let (mut tables, mut never) = ([0; 2], BlockReasons::default());
     for (trace, player) in traces.iter().zip(&together.players) {
         let counters = player.replay().counters();
@@ -342,65 +500,35 @@ fn of_node(
         }
     }
     let leaves_half = params.overflow == Overflow::Sticky && params.preemptive.has("pool");
-    let engine = |taken: &Arc<Mutex<EntriesTaken>>| {
-        let EntriesTaken { most, most_promised, .. } = *lock(taken);
-        let half = if leaves_half { 2 * most.saturating_sub(1) } else { 0 };
-        most_promised.max(half)
-    };
-    let pool = match knob {
-        Knob::Tables => nic.at_once.all(),
-        Knob::Pool => {
-            let most = engines.engines.iter().map(engine).max().unwrap_or(0);
-            most * engines.engines.len() as u64
+    let engines = node.engines.len();
+    let pool = (0..engines).map(|engine| node.entries_of(engine, leaves_half));
+    let Range { least, most } = pool.fold(Range::default(), larger);
+    let pool = Range { least: least * engines as u64, most: most * engines as u64 };
+    let mut ranks = Vec::new();
+    for member in node.members {
+        let peaks = std::array::from_fn(|count| {
+            member.exact(count).map_or(member.peaks[count].peak, Range::from)
+        });
+        // All ranks together hold at least what one of them holds.
+        for (nic, own) in node.nic.iter_mut().zip(&peaks) {
+            nic.peak.least = nic.peak.least.max(own.least);
         }
-    };
-    let coarse = traces.iter().zip(&clocks).filter(|(trace, _)| !trace.has_dense_times());
-    let early = coarse.map(|(_, clock)| clock.longest).max().filter(|_| ranks.len() > 1);
-    let early_s = early.unwrap_or(0) as f64 * 1e-9;
-    Ok(Need { ranks, nics: vec![nic], tables, pool, never, early_s })
-}
-
-/// Entries that endpoints took from the pool of one matching engine of a NIC. The pool has no
-/// limit.
-#[derive(Clone, Copy, Debug, Default)]
-struct EntriesTaken {
-    taken: u64,
-    most: u64,
-    /// Entries taken, plus entries that are reserved for endpoints and not taken.
-    promised: u64,
-    most_promised: u64,
-}
-
-impl EntriesTaken {
-    /// Updates the maxima. Called after an operation, because an operation may take an entry and
-    /// return it.
-    fn note(&mut self) {
-        self.most = self.most.max(self.taken);
-        self.most_promised = self.most_promised.max(self.promised);
+        ranks.push(member.need.of_peaks(peaks));
     }
-}
-
-fn lock(taken: &Mutex<EntriesTaken>) -> std::sync::MutexGuard<'_, EntriesTaken> {
-    taken.lock().unwrap_or_else(PoisonError::into_inner)
+    nic.ranks = ranks.iter().flat_map(|rank: &PeakNeed| &rank.ranks).copied().collect();
+    nic.ranks.sort_unstable();
+    nic.ranks.dedup();
+    let nic = nic.of_peaks(node.nic.map(|sum| sum.peak));
+    let pool = if knob == Knob::Tables { nic.all } else { pool };
+    Ok(Need { ranks, nics: vec![nic], tables, pool, never, coarse })
 }
 
 /// The pool as one endpoint sees it. Counts the entries that the endpoint takes, and refuses an
 /// entry only if the endpoint already holds the maximum of its share.
 #[derive(Debug)]
 struct Meter {
-    engine: Arc<Mutex<EntriesTaken>>,
     share: Share,
     held: AtomicU64,
-}
-
-impl Meter {
-    fn join(engine: Arc<Mutex<EntriesTaken>>, share: Share) -> Self {
-        let mut entries = lock(&engine);
-        entries.promised += u64::from(share.reserved);
-        entries.note();
-        drop(entries);
-        Self { engine, share, held: AtomicU64::new(0) }
-    }
 }
 
 impl EntryPool for Meter {
@@ -410,18 +538,12 @@ impl EntryPool for Meter {
             return Err(Refusal::Share);
         }
         self.held.store(held + 1, Ordering::Relaxed);
-        let mut entries = lock(&self.engine);
-        entries.taken += 1;
-        entries.promised += u64::from(held >= u64::from(self.share.reserved));
         Ok(())
     }
 
     fn give_back(&self) {
         let held = self.held.load(Ordering::Relaxed).saturating_sub(1);
         self.held.store(held, Ordering::Relaxed);
-        let mut entries = lock(&self.engine);
-        entries.taken -= 1;
-        entries.promised -= u64::from(held >= u64::from(self.share.reserved));
     }
 
     fn is_half_taken(&self) -> bool {

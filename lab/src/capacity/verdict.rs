@@ -51,7 +51,8 @@ impl Swept {
     /// high-water mark of runs. Fails with the reason if elements spill at every size.
     fn size(&self) -> Result<u64, String> {
         if let (Knob::Tables, Some(pool)) = (self.knob, self.pool_entries)
-            && let Some(need) = self.needs.iter().map(|need| need.pool).find(|need| *need > pool)
+            && let Some(need) =
+                self.needs.iter().map(|need| need.pool.most).find(|need| *need > pool)
         {
             return Err(format!("the pool has {}, and {} are needed", entries(pool), whole(need)));
         }
@@ -243,16 +244,20 @@ impl Swept {
 
     fn need_sentence(&self, size: u64) -> String {
         if self.knob == Knob::Pool {
-            let most = self.needs.iter().map(Need::nic).max_by_key(|nic| nic.at_once.all());
+            let most = self.needs.iter().map(Need::nic).max_by_key(|nic| nic.all.most);
             return match most {
                 Some(nic) => {
                     let (name, parts) = (nic.name(), nic.parts());
                     // Several engines, reserved shares or preemption leave a part of a pool unused.
-                    let unused = match size > nic.at_once.all() {
+                    let unused = match size > nic.all.most {
                         true => ", and this device leaves part of its pool unused",
                         false => "",
                     };
-                    let needs = format!("needs a pool of {}", entries(size));
+                    let least = self.needs.iter().filter_map(|need| need.sizes(self.knob));
+                    let least = least.map(|sizes| sizes.least).min().unwrap_or(size);
+                    let range =
+                        if least < size { format!("{} to ", whole(least)) } else { String::new() };
+                    let needs = format!("needs a pool of {range}{}", entries(size));
                     format!("{needs}: {name} held {parts} at once{unused}")
                 }
                 None => {

@@ -175,7 +175,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
             let judged: Vec<_> = of_group.iter().map(|of| &of.judged[..]).collect();
             let sentences = need::nic_sentence(needs.clone()).into_iter();
             let sentences = sentences.chain([judged::sentence(&judged)]);
-            let sentences = sentences.chain(need::coarse_times_note(needs));
+            let sentences = sentences.chain(need::range_note(needs));
             for line in sentences.flat_map(|sentence| folded(&sentence, 2)) {
                 println!("{line}");
             }

@@ -276,7 +276,7 @@ fn play(
     let mut last = None;
     while let Some(timed) = player.next()? {
         let at = (since + player.recorded(&timed)) as f64 / SECOND;
-        let looked = last.replace(at) != Some(at);
+        let looked = last.replace(at) != Some(at) || trace.has_exact_times();
         if makeup.operations == 0 {
             makeup.span[0] = at;
         }
@@ -457,7 +457,8 @@ pub(crate) fn needed(
                 of.1 += queue.entered - before.1;
                 *before = (queue.length, queue.entered);
             }
-            if before_this.is_none() && ends.get(phase) == Some(&makeup.operations) {
+            let is_last = ends.get(phase) == Some(&makeup.operations);
+            if before_this.is_none() && is_last && !trace.has_exact_times() {
                 untimed = Some(phase);
             }
         })?;

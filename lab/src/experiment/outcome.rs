@@ -25,7 +25,7 @@ use crate::results::{
     Adding, ContextSums, Endpoint, ReportHead, RunRecord, Sum, Summary, origin, reports, runs,
 };
 use crate::settings::Settings;
-use crate::traces::{Found, Take, files, play};
+use crate::traces::{Found, Take, Trace, files, play};
 
 /// The reports and traces that are named on the command line.
 #[derive(Debug, Default, Args)]
@@ -186,7 +186,7 @@ impl Experiment {
 
     /// Changes the times of lengths and traces so that they count from the start of the first rank.
     fn set_clock(&mut self) {
-        let of_traces = self.traces.iter().map(|trace| trace.header.start_ns);
+        let of_traces = self.traces.iter().map(Trace::start_ns);
         let starts = self.heads.iter().map(|head| head.start_ns).chain(of_traces);
         let began = starts.min().unwrap_or(0);
         self.traces.set_start(began);

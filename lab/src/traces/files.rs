@@ -237,13 +237,28 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     // with the first operation.
     let job = traces[0].header.origin.job;
     let opened = reported.iter().filter(|report| job.is_some() && report.origin.job == job);
-    let starts = traces.iter().map(|trace| trace.header.start_ns);
+    use_one_clock(&mut traces);
+    let starts = traces.iter().map(Trace::start_ns);
     let start = starts.chain(opened.map(|report| report.start_ns)).min().unwrap_or(0);
     let quiet = reported.into_iter().filter(|report| report.has_operations == [false; 2]).collect();
     let run = run_of(&traces);
     let mut found = Found { traces, left_out, halved, quiet, run };
     found.set_start(start);
     Ok(found)
+}
+
+/// Sets the starts of traces by the clock that all processes of a host have in common
+/// (`CLOCK_MONOTONIC`), if the traces have it. The time of day may be adjusted between the starts
+/// of two ranks, so it is taken from one trace of each host only.
+fn use_one_clock(traces: &mut [Trace]) {
+    let mut offsets: BTreeMap<String, u64> = BTreeMap::new();
+    for Trace { header, start_ns, .. } in
+        traces.iter_mut().filter(|of| of.header.start_clock_ns > 0)
+    {
+        let own = header.start_ns.saturating_sub(header.start_clock_ns);
+        let offset = *offsets.entry(header.host.clone()).or_insert(own);
+        *start_ns = header.start_clock_ns.saturating_add(offset);
+    }
 }
 
 /// Returns the record of the run from the `run.tcam` in the directories of the traces. Of several

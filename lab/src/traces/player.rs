@@ -2,18 +2,18 @@
 //! Reads one trace, and replays it on tables.
 //!
 //! # Times
-//! If sends are not recorded, the recorder reads the clock every 64 operations, at each cancel and
-//! drop, and at the first operation after a poll that found nothing (at most every 10 us). So
-//! several operations have one time; they are a *group*. If a group is full, its operations came
-//! one after the other until the next reading of the clock. So they are spread evenly over that
-//! time:
+//! Each operation has its own time, except in traces of earlier versions. Those recorders read the
+//! clock every 64 operations, at each cancel and drop, and at the first operation after a poll that
+//! found nothing (at most every 10 us). So several operations have one time; they are a *group*.
+//! Each operation of a group was made between this reading of the clock and the next one. If a
+//! group is full, the program made its operations one after the other. A replay then spreads them
+//! evenly over that time, because it needs one time for each:
 //!
 //! ```text
 //! recorded   t0 t0 t0 ... t0               t1
 //! spread     t0    t0 + (t1 - t0) i / n    t1
 //! ```
-//! A smaller group ended early, with a poll, a cancel or a drop. Its operations came at once, and
-//! keep their time.
+//! A smaller group ended early, with a poll, a cancel or a drop. Its operations keep their time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -35,9 +35,9 @@ use crate::settings::Settings;
 const STEP: u64 = 1 << 18;
 /// Maximum number of operations that are read at a time.
 pub(super) const BATCH: usize = 4096;
-/// Minimum size of a group whose times are spread: half of the 64 operations between two readings
-/// of the clock.
-const FULL: usize = 32;
+/// Minimum size of a group whose times are spread: the number of operations between two readings of
+/// the clock.
+const FULL: usize = 64;
 /// Maximum number of operations in a group.
 const MOST: usize = 4096;
 
@@ -50,17 +50,24 @@ fn note_stop(trace: &Trace, op: &Op) {
     trace.tell(&format!("the recording ended before its program: {why}"));
 }
 
-/// The thread of an operation, and its recorded time.
-type Known = (Thread, u64);
+/// What is known of an operation that was read ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Known {
+    thread: Thread,
+    /// Its recorded time.
+    recorded: u64,
+    /// Time of the next reading of the clock; the largest number if it is unknown.
+    until: u64,
+}
 
 /// The reader of a trace.
 pub(super) struct TraceReader<'a> {
     pub(super) trace: &'a Trace,
     reader: Reader<fs::File>,
-    /// Spreads the times. `None` if times between two readings of the clock do not matter.
-    even: Option<EvenTimes>,
-    /// Thread and recorded time of the last operation, if operations are read ahead (`even` is
-    /// set).
+    /// Reads coarse times. `None` if times are exact, or if times between two readings of the clock
+    /// do not matter.
+    coarse: Option<CoarseTimes>,
+    /// The last operation, if operations are read ahead (`coarse` is set).
     known: Known,
     /// Leaves out messages between ranks of the same node. `None` if all messages stay.
     filter: Option<NodeFilter<'a>>,
@@ -69,22 +76,33 @@ pub(super) struct TraceReader<'a> {
 }
 
 impl<'a> TraceReader<'a> {
-    /// Reads a trace. Times are spread evenly if one of the devices has a timing model.
+    /// Reads a trace. Coarse times are spread if one of the devices has a timing model.
     pub(super) fn new<'d>(
         trace: &'a Trace,
         mut devices: impl Iterator<Item = &'d DeviceConfig>,
     ) -> Result<Self, Error> {
         let is_timed = devices.any(|device| device.timing.is_some());
-        let even = is_timed.then(EvenTimes::default);
-        let (known, filter) = ((Thread::default(), 0), trace.node_filter());
-        Ok(Self { trace, reader: trace.reader()?, even, known, filter, last: 0 })
+        let (known, filter) = (Known::default(), trace.node_filter());
+        let reader = trace.reader()?;
+        let mut source = Self { trace, reader, coarse: None, known, filter, last: 0 };
+        if is_timed {
+            source.spread();
+        }
+        Ok(source)
+    }
+
+    /// Spreads the times from now on, if they are coarse.
+    fn spread(&mut self) {
+        if !self.trace.has_exact_times() {
+            self.coarse.get_or_insert_default();
+        }
     }
 
     /// Returns the next operation and its spread time, in nanoseconds since the start of the
     /// recording. Returns `None` at the end of the trace.
     #[inline]
     fn next(&mut self) -> Result<Option<Timed>, Error> {
-        if self.filter.is_none() { self.read_even() } else { self.next_filtered() }
+        if self.filter.is_none() { self.read_spread() } else { self.next_filtered() }
     }
 
     /// Returns the next operation that is not left out. Times are spread over all operations,
@@ -94,7 +112,7 @@ impl<'a> TraceReader<'a> {
         if let Some(op) = self.filter.as_mut().and_then(|filter| filter.follow_up.take()) {
             return Ok(Some((self.last, op)));
         }
-        while let Some((time, op)) = self.read_even()? {
+        while let Some((time, op)) = self.read_spread()? {
             self.last = time;
             let Some(filter) = &mut self.filter else { return Ok(Some((time, op))) };
             if let Some(op) = filter.keep(op, self.reader.peers()) {
@@ -105,15 +123,17 @@ impl<'a> TraceReader<'a> {
     }
 
     #[inline]
-    fn read_even(&mut self) -> Result<Option<Timed>, Error> {
-        match self.even.take() {
+    fn read_spread(&mut self) -> Result<Option<Timed>, Error> {
+        match self.coarse.take() {
             None => self.read(),
-            Some(mut even) => {
-                let next: Result<_, Error> = even.next(|| {
+            Some(mut coarse) => {
+                let next: Result<_, Error> = coarse.next(|| {
                     let next = self.read()?;
-                    Ok(next.map(|timed| (timed, (self.reader.thread(), timed.0))))
+                    let thread = self.reader.thread();
+                    Ok(next
+                        .map(|timed| (timed, Known { thread, recorded: timed.0, until: u64::MAX })))
                 });
-                self.even = Some(even);
+                self.coarse = Some(coarse);
                 Ok(next?.map(|(timed, known)| {
                     self.known = known;
                     timed
@@ -175,15 +195,15 @@ impl Clock for TraceClock {
     }
 }
 
-/// Spreads the times of operations. A group is kept until the time of the next group is known.
+/// Spreads coarse times of operations. A group is kept until the time of the next group is known.
 #[derive(Debug, Default)]
-struct EvenTimes {
+struct CoarseTimes {
     group: VecDeque<(Timed, Known)>,
     /// The first operation of the next group.
     next: Option<(Timed, Known)>,
 }
 
-impl EvenTimes {
+impl CoarseTimes {
     /// Returns the next of the operations that `read` returns, with its spread time. The order
     /// stays the same.
     fn next<E>(
@@ -212,9 +232,12 @@ impl EvenTimes {
             }
         }
         let (count, end) = (self.group.len(), self.next.as_ref().map(|next| next.0.0));
-        if let Some(time) = end.and_then(|end| end.checked_sub(start)).filter(|_| count >= FULL) {
-            for (at, (timed, _)) in self.group.iter_mut().enumerate() {
-                timed.0 = start + (u128::from(time) * at as u128 / count as u128) as u64;
+        if let Some(time) = end.and_then(|end| end.checked_sub(start)).filter(|time| *time > 0) {
+            for (at, (timed, known)) in self.group.iter_mut().enumerate() {
+                known.until = start + time;
+                if count >= FULL {
+                    timed.0 = start + (u128::from(time) * at as u128 / count as u128) as u64;
+                }
             }
         }
         Ok(self.group.pop_front())
@@ -313,7 +336,7 @@ impl<'a> Player<'a> {
     }
 
     /// Makes a player whose operations are merged with those of other players, in the order of
-    /// their times. For this order, times are always spread evenly. For `tables_at_once` see
+    /// their times. For this order, coarse times are always spread. For `tables_at_once` see
     /// [`TableReplay::new`].
     pub(super) fn together(
         trace: &'a Trace,
@@ -321,7 +344,7 @@ impl<'a> Player<'a> {
         tables_at_once: usize,
     ) -> Result<Self, Error> {
         let mut source = TraceReader::new(trace, std::iter::once(&device))?;
-        source.even.get_or_insert_default();
+        source.spread();
         Ok(Self { source, played: TableReplay::new(trace, device, tables_at_once)?, shown: 0 })
     }
 
@@ -350,12 +373,19 @@ impl<'a> Player<'a> {
     /// Returns the thread of the operation that was read last.
     pub(crate) fn thread(&self) -> Thread {
         let source = &self.source;
-        if source.even.is_some() { source.known.0 } else { source.reader.thread() }
+        if source.coarse.is_some() { source.known.thread } else { source.reader.thread() }
     }
 
-    /// Returns the recorded time of the last operation, before times are spread evenly.
+    /// Returns the recorded time of the last operation, before coarse times are spread.
     pub(crate) fn recorded(&self, timed: &Timed) -> u64 {
-        if self.source.even.is_some() { self.source.known.1 } else { timed.0 }
+        self.between(timed).0
+    }
+
+    /// Returns the times between which the last operation was made: twice its own time if times are
+    /// exact, otherwise its reading of the clock and the next one.
+    pub(super) fn between(&self, timed: &Timed) -> (u64, u64) {
+        let Known { recorded, until, .. } = self.source.known;
+        if self.source.coarse.is_some() { (recorded, until) } else { (timed.0, timed.0) }
     }
 
     /// Returns the addresses of the peers that the trace has named up to now.
@@ -394,24 +424,28 @@ mod tests {
     use super::*;
 
     fn spread(times: &[u64]) -> Vec<u64> {
-        let mut spread = EvenTimes::default();
-        let mut given =
-            times.iter().map(|&time| ((time, Op::Processes(1)), (Thread::default(), time)));
+        let mut spread = CoarseTimes::default();
+        let known = |recorded| Known { recorded, until: u64::MAX, ..Known::default() };
+        let mut given = times.iter().map(|&time| ((time, Op::Processes(1)), known(time)));
         let mut read = || Ok::<_, ()>(given.next());
         let mut told = Vec::new();
         while let Some((timed, known)) = spread.next(&mut read).unwrap() {
-            assert_eq!(known.1, times[told.len()], "the facts belong to the operation");
+            let recorded = times[told.len()];
+            assert_eq!(known.recorded, recorded, "the facts belong to the operation");
+            let until = times.iter().find(|time| **time > recorded);
+            assert_eq!(known.until, until.copied().unwrap_or(u64::MAX));
             told.push(timed.0);
         }
         told
     }
 
     #[test]
-    fn full_groups_are_spread_and_short_ones_come_at_once() {
+    fn full_groups_are_spread_and_shorter_ones_are_not() {
         let mut times = vec![0; 64];
-        times.extend([640, 640, 640, 9000]);
+        times.extend([640; 63]);
+        times.push(9000);
         let spread = spread(&times);
-        let expected: Vec<u64> = (0..64).map(|at| at * 10).chain([640, 640, 640, 9000]).collect();
+        let expected: Vec<u64> = (0..64).map(|at| at * 10).chain([640; 63]).chain([9000]).collect();
         assert_eq!(spread, expected);
     }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Replays the traces of several endpoints together, in the order of the times of their operations.
 //!
-//! If sends are not recorded, the recorder reads the clock once per 64 operations. The times in
-//! between are interpolated ([`player`](super::player)). Without interpolation, the replay would
-//! take 64 operations of one rank, then 64 of another.
+//! Coarse times of traces of earlier versions are interpolated ([`player`](super::player)). Without
+//! interpolation, the replay would take 64 operations of one rank, then 64 of another.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,6 +19,18 @@ use super::{Player, Trace};
 use crate::error::Error;
 use crate::results::Endpoint;
 use crate::settings::Settings;
+
+/// An operation that was replayed. Its times are in nanoseconds since the run began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// Index of its trace.
+    pub(crate) at: usize,
+    /// Recorded time. It is the time of the operation, or if times are coarse, a time before which
+    /// it was not made.
+    pub(crate) earliest: u64,
+    /// Time after which it was not made.
+    pub(crate) latest: u64,
+}
 
 /// Traces of several endpoints that are replayed together.
 pub(crate) struct JointReplay<'a> {
@@ -89,30 +100,42 @@ impl<'a> JointReplay<'a> {
             done = Some((timed.1, changed));
             Ok(())
         })?;
-        Ok(step.zip(done).map(|((at, _), (op, changed))| (at, op, changed)))
+        Ok(step.zip(done).map(|(step, (op, changed))| (step.at, op, changed)))
     }
 
-    /// Replays the next operation. Returns the index of its trace and its recorded time in
-    /// nanoseconds since the run began, or `None` at the end.
-    pub(crate) fn step(&mut self, bar: &ProgressBar) -> Result<Option<(usize, u64)>, Error> {
+    /// Replays the next operation, or returns `None` at the end.
+    pub(crate) fn step(&mut self, bar: &ProgressBar) -> Result<Option<Step>, Error> {
         self.step_with(bar, Player::step)
+    }
+
+    /// Returns the earliest time at which an operation was made that is still to be replayed, in
+    /// nanoseconds since the run began.
+    pub(crate) fn earliest(&self) -> u64 {
+        let next = self.players.iter().zip(&self.next);
+        let times = next.filter_map(|(player, next)| {
+            Some(player.source.trace.since_ns().saturating_add(player.recorded(next.as_ref()?)))
+        });
+        times.min().unwrap_or(u64::MAX)
     }
 
     fn step_with(
         &mut self,
         bar: &ProgressBar,
         play: impl FnOnce(&mut Player<'a>, &Timed) -> Result<(), Error>,
-    ) -> Result<Option<(usize, u64)>, Error> {
+    ) -> Result<Option<Step>, Error> {
         let Some(Reverse((_, at))) = self.queue.pop() else { return Ok(None) };
         let player = &mut self.players[at];
-        let mut time = player.source.trace.since_ns();
+        let since = player.source.trace.since_ns();
+        let mut step = Step { at, earliest: since, latest: since };
         if let Some(timed) = self.next[at].take() {
-            time += player.recorded(&timed);
+            let (earliest, latest) = player.between(&timed);
+            step.earliest = since.saturating_add(earliest);
+            step.latest = since.saturating_add(latest);
             play(player, &timed)?;
         }
         player.tick(bar);
         self.read(at)?;
-        Ok(Some((at, time)))
+        Ok(Some(step))
     }
 
     fn read(&mut self, at: usize) -> Result<(), Error> {

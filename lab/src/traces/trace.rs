@@ -29,6 +29,9 @@ static OTHER_JOB: Once = Once::new();
 pub(crate) struct Trace {
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
+    /// Start of the recording, in nanoseconds since 1970. All traces of a host have one clock, see
+    /// [`files::find`](super::files::find).
+    pub(super) start_ns: u64,
     /// Time at which the first rank of the run began, in nanoseconds since 1970.
     pub(super) began_ns: u64,
     /// Bytes of the file after the header: the window, which contains the youngest records, and the
@@ -53,13 +56,18 @@ impl Trace {
         let bytes = len.saturating_sub(HEADER as u64);
         let (unfinished, stop) = (reader.is_unfinished(), reader.stop());
         let (cut, nodes) = (Arc::default(), None);
-        let began_ns = header.start_ns;
-        Ok(Self { path, header, began_ns, bytes, take, unfinished, stop, cut, nodes })
+        let (start_ns, began_ns) = (header.start_ns, header.start_ns);
+        Ok(Self { path, header, start_ns, began_ns, bytes, take, unfinished, stop, cut, nodes })
     }
 
     /// Returns the time at which the recording began, in nanoseconds since the run began.
     pub(crate) fn since_ns(&self) -> u64 {
-        self.header.start_ns.saturating_sub(self.began_ns)
+        self.start_ns.saturating_sub(self.began_ns)
+    }
+
+    /// Returns the start of the recording, in nanoseconds since 1970.
+    pub(crate) fn start_ns(&self) -> u64 {
+        self.start_ns
     }
 
     /// Returns the filter of messages between ranks of the same node. Returns `None` if the ranks
@@ -75,10 +83,10 @@ impl Trace {
         self.header.libfabric == NO_LIBFABRIC
     }
 
-    /// Returns true if the clock was also read after polls that found nothing. Recorders that read
-    /// the clock there also write the list of processors.
-    pub(crate) fn has_dense_times(&self) -> bool {
-        self.is_generated() || !self.header.origin.processors.is_empty()
+    /// Returns true if each operation has its own time. Earlier versions of tcam recorded coarse
+    /// times.
+    pub(crate) fn has_exact_times(&self) -> bool {
+        self.is_generated() || self.header.exact_times
     }
 
     /// Identifies the NIC of the trace. Returns the host of the process, or an empty name and the

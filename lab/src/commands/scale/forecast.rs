@@ -8,15 +8,16 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::law::{Growth, Point, SHARE};
-use crate::capacity::{Knob, Need, PeakNeed};
+use crate::capacity::{Knob, Need, PeakNeed, need};
 use crate::error::Error;
 use crate::results::origin;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
+use crate::stats::Range;
 use crate::traces::{Found, Placed, Recording, Take, play, repeats};
 
 /// Returns the number of elements of a rank, or of a NIC.
-type Count = fn(&PeakNeed) -> u64;
+type Count = fn(&PeakNeed) -> Range<u64>;
 
 /// The counts of the page: the name of the count, the count, and the share by which the count of
 /// another run may differ.
@@ -24,7 +25,7 @@ const COUNTS: [(&str, Count, f64); 4] = [
     ("prq", |most| most.each.prq, SHARE),
     ("umq", |most| most.each.umq, TIMED),
     ("internal", |most| most.each.internal, SHARE),
-    ("at_once", |most| most.at_once.all(), TIMED),
+    ("at_once", |most| most.all, TIMED),
 ];
 
 /// Share by which counts that depend on timing are assumed to differ, if no size has several runs.
@@ -101,8 +102,7 @@ impl Forecast {
             let needs = &needs;
             let mut all = COUNTS.map(|(name, count, share)| {
                 let share = if generated { SHARE } else { share };
-                let points =
-                    points(needs, share, |need| units(need).iter().map(count).max().unwrap_or(0));
+                let points = points(needs, share, |need| need::largest(units(need), count));
                 Scaled { of, count: name, growth: Growth::of(&points, to), needs: points }
             });
             let [parts @ .., at_once] = &mut all;
@@ -159,11 +159,10 @@ fn most_on_a_node(found: &Found) -> usize {
 fn points(
     needs: &BTreeMap<u32, Vec<Need>>,
     share: f64,
-    count: impl Fn(&Need) -> u64,
+    count: impl Fn(&Need) -> Range<u64>,
 ) -> Vec<Point> {
     let point = |(ranks, needs): (&u32, &Vec<Need>)| {
-        let each = || needs.iter().map(&count);
-        let (least, most) = (each().min().unwrap_or(0), each().max().unwrap_or(0));
+        let Range { least, most } = Range::over(needs.iter().map(&count));
         Point { ranks: *ranks, least, most, share: SHARE }
     };
     let mut points: Vec<_> = needs.iter().map(point).collect();
