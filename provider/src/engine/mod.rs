@@ -157,7 +157,7 @@ impl Engine {
         let arrival_of_nic = params.has_arrival_of_nic();
         let is_timed = arrival_of_nic || !params.report.is_empty();
         let schedule = NetworkSchedule::new(params.poll, is_timed);
-        if params.takes_counts() {
+        if trace::is_wanted(params) {
             own.ask_for_times();
         }
         let transports = channel::tx::Tx::new(own, net, schedule, settings, locked);
